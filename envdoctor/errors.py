@@ -1,0 +1,38 @@
+"""Errors that reach a user: one line that says what was expected, what was found, where, and what to do."""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+__all__ = ["EnvdoctorError", "InputError", "InternalFault", "MatrixError", "NoResolution"]
+
+
+class EnvdoctorError(Exception):
+    """The root of all errors that the command line prints without a traceback; ``exit_code`` is its exit code."""
+
+    exit_code = 4
+
+
+class InputError(EnvdoctorError):
+    """A file, an option or a report that cannot be read or does not mean anything."""
+
+    exit_code = 2
+
+
+class MatrixError(InputError):
+    """Rows that do not load. All faults are reported at once, each with file and key."""
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        self.faults = tuple(faults)
+        count = f"{len(faults)} fault{'s' if len(faults) != 1 else ''} in the matrix"
+        super().__init__(count + ":\n" + "\n".join(f"  {fault}" for fault in faults))
+
+
+class NoResolution(EnvdoctorError):
+    """The request has no solution; the message is the explanation."""
+
+    exit_code = 3
+
+
+class InternalFault(EnvdoctorError):
+    """A fault of envdoctor itself."""

@@ -1,0 +1,1 @@
+"""Text that people have, turned into facts. Parsers report and never judge."""

@@ -1,0 +1,138 @@
+"""The meaning of a row: ``truth`` of one term, ``bind`` of a whole row. Check and the solver call these and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Mapping, NamedTuple, Optional, Tuple
+
+from ..model.row import Row, Term
+from ..model.versions import VersionSet
+
+__all__ = ["Binding", "Subject", "Target", "bind", "truth"]
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+class Subject(NamedTuple):
+    """What a term speaks of: a candidate, a device, the host, a variable or the request.
+
+    present: True, False, or None where that is not known. attributes: values by name; a missing name is not known.
+    Versions are :class:`packaging.version.Version`, sets of labels are frozensets of strings.
+    """
+
+    present: Optional[bool] = None
+    attributes: Mapping[str, Any] = _NOTHING
+
+
+class Target(NamedTuple):
+    """One target of binding.
+
+    gpus: one subject for each kind of visible device; empty is a machine without devices, None is not known.
+    environment: distribution name -> candidate; None leaves env terms free (the solver's question).
+    """
+
+    host: Subject
+    gpus: Optional[Tuple[Subject, ...]]
+    variable: Callable[[str], Subject]
+    request: Callable[[str], Subject]
+    environment: Optional[Callable[[str], Subject]] = None
+
+
+class Binding(NamedTuple):
+    """What became of a row. ``outcome``: satisfied, violated, undetermined or residual.
+
+    missing: the terms that could not be judged (undetermined). residual: the env terms that all have to hold for a
+    violation (residual). gpu: index of the device for which the outcome holds.
+    """
+
+    outcome: str
+    missing: Tuple[Term, ...] = ()
+    residual: Tuple[Term, ...] = ()
+    gpu: Optional[int] = None
+
+
+_SATISFIED = Binding("satisfied")
+
+
+def truth(term: Term, subject: Subject) -> Optional[bool]:
+    """Judge one term: True, False, or None where the subject does not tell.
+
+    A ``lacks`` term holds of an absent subject; every other operator does not. Cost: one look-up and one membership test.
+    """
+    if term.operator == "present":
+        return None if subject.present is None else subject.present is term.argument
+    if subject.present is not True:
+        return None if subject.present is None else term.operator == "lacks"
+    value = subject.attributes.get(term.attribute)
+    if value is None:
+        return None
+    argument = term.argument
+    if isinstance(argument, VersionSet):
+        found = value in argument
+    elif isinstance(argument, frozenset):
+        found = value in argument if isinstance(value, str) else not argument.isdisjoint(value)
+    else:
+        return None
+    return found is not (term.operator == "lacks")
+
+
+def bind(row: Row, target: Target) -> Binding:
+    """Apply a row to a target.
+
+    Any term False: satisfied. All True: violated. Else undetermined; where only env terms are free and the target
+    leaves the environment open: residual, the nogood over packages that the solver takes. A constant that is not known
+    never becomes a residual: unknown hardware does not constrain. All gpu terms bind to the same device, each kind of
+    device is tried, and the worst outcome counts.
+    """
+    missing = []
+    residual = []
+    gpu_terms = []
+    for term in row.terms:
+        if term.scope == "gpu":
+            gpu_terms.append(term)
+            continue
+        if term.scope == "env":
+            if target.environment is None:
+                residual.append(term)
+                continue
+            found = truth(term, target.environment(term.component))
+        elif term.scope == "host":
+            found = truth(term, target.host)
+        elif term.scope == "var":
+            found = truth(term, target.variable(term.component))
+        else:
+            found = truth(term, target.request(term.component))
+        if found is False:
+            return _SATISFIED
+        if found is None:
+            missing.append(term)
+    for mitigation in row.mitigations:
+        subject = target.variable(mitigation.component)
+        if subject.present and subject.attributes.get("value") == mitigation.value:
+            return _SATISFIED
+    best: Optional[Binding] = None
+    if not gpu_terms:
+        best = _finish(missing, residual, None)
+    elif target.gpus is None:
+        best = _finish([*missing, *gpu_terms], residual, None)
+    else:
+        for index, device in enumerate(target.gpus):
+            unknown = []
+            for term in gpu_terms:
+                found = truth(term, device)
+                if found is False:
+                    break
+                if found is None:
+                    unknown.append(term)
+            else:
+                binding = _finish(missing + unknown, residual, index)
+                if best is None or (best.outcome == "undetermined" and binding.outcome != "undetermined"):
+                    best = binding
+    return best if best is not None else _SATISFIED
+
+
+def _finish(missing: Any, residual: Any, gpu: Optional[int]) -> Binding:
+    if missing:
+        return Binding("undetermined", tuple(missing), tuple(residual), gpu)
+    if residual:
+        return Binding("residual", (), tuple(residual), gpu)
+    return Binding("violated", (), (), gpu)

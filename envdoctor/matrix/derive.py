@@ -1,0 +1,285 @@
+"""From facts to what rows are bound to: the host after NVIDIA's compatibility rules, the devices, the candidates.
+
+Pure. NVIDIA knows three kinds of compatibility, and each has its own attribute here:
+
+* backward and minor-version: ``host.cuda`` is the newest CUDA major whose runtime this driver serves
+  (docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html);
+* PTX: ``host.ptx`` is the newest toolkit whose PTX this driver compiles; minor-version compatibility does not cover it;
+* forward: a cuda-compat libcuda that is loaded raises both, where GPU class and base branch allow it
+  (docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Mapping, Optional, Protocol, Tuple
+
+from ..model.evidence import Absent, Known
+from ..model.facts import Distribution, Facts, Gpu
+from ..model.versions import Version, cuda_of_variant, find_variant, parse_version, try_version
+from .bind import Subject, Target
+from .tables import Build, CudaMajor, DriverBranch, ForwardCompat, GpuModel, Package, Release
+
+__all__ = ["Tables", "derive_candidate", "derive_gpus", "derive_host", "derive_target", "driver_branch", "forward_compat_verdict"]
+
+_ABSENT = Subject(False)
+_UNKNOWN = Subject(None)
+
+
+class Tables(Protocol):
+    """What this module asks of the matrix."""
+
+    @property
+    def driver_branches(self) -> Mapping[str, DriverBranch]:
+        """Branches by number ("570")."""
+
+    @property
+    def cuda_majors(self) -> Mapping[int, CudaMajor]:
+        """Minor-version compatibility by CUDA major."""
+
+    @property
+    def forward_compat(self) -> Mapping[str, ForwardCompat]:
+        """Admitted base branches by the CUDA version of cuda-compat ("12.4")."""
+
+    def gpu(self, name: Optional[str], pci_id: Optional[str]) -> Optional[GpuModel]:
+        """Return the model of a device; the PCI id wins over the name."""
+
+    def package(self, name: str) -> Optional[Package]:
+        """Return the releases of a distribution, read on first use."""
+
+
+def driver_branch(release: str) -> str:
+    """Return the branch of a driver release: ``570.86.15`` gives ``570``."""
+    return release.split(".", 1)[0]
+
+
+def derive_target(facts: Facts, matrix: Tables) -> Target:
+    """Return what rows are bound to. Candidates are derived on first use: most rows ask for few packages."""
+    candidates: Dict[str, Subject] = {}
+
+    def environment(name: str) -> Subject:
+        found = candidates.get(name)
+        if found is None:
+            found = candidates[name] = derive_candidate(facts, matrix, name)
+        return found
+
+    return Target(
+        host=derive_host(facts, matrix),
+        gpus=derive_gpus(facts, matrix),
+        variable=lambda name: _variable(facts, name),
+        request=lambda name: _request(facts, name),
+        environment=environment,
+    )
+
+
+def _variable(facts: Facts, name: str) -> Subject:
+    found = facts.variable(name)
+    if isinstance(found, Known):
+        items = frozenset(part.strip() for part in found.value.split(",") if part.strip())
+        return Subject(True, {"value": found.value, "items": items})
+    return _ABSENT if isinstance(found, Absent) else _UNKNOWN
+
+
+def _request(facts: Facts, name: str) -> Subject:
+    listed = facts.value("request")
+    if listed is None or name not in listed:
+        return _UNKNOWN
+    attributes: Dict[str, Any] = {"value": listed[name]}
+    number = try_version(listed[name])
+    if number is not None:
+        attributes["number"] = number
+    return Subject(True, attributes)
+
+
+def derive_host(facts: Facts, matrix: Tables) -> Subject:
+    """Return the host: driver, cuda, ptx, glibc, python (versions), platform, architecture, container (strings)."""
+    attributes: Dict[str, Any] = {}
+    for attribute, field in (("driver", "driver.release"), ("glibc", "glibc.version"), ("python", "python.version"), ("toolkit", "toolkit.version")):
+        version = try_version(facts.value(field))
+        if version is not None:
+            attributes[attribute] = version
+    for attribute, field in (("platform", "os.platform"), ("architecture", "os.architecture"), ("container", "container.runtime")):
+        value = facts.value(field)
+        if value is not None:
+            attributes[attribute] = value
+    driver = attributes.get("driver")
+    if driver is not None:
+        served = [entry.major for entry in matrix.cuda_majors.values() if driver >= parse_version(entry.min_driver)]
+        # A driver newer than every branch known here may serve a CUDA major that no row knows: only known majors count.
+        if served:
+            attributes["cuda"] = parse_version(str(max(served)))
+        elif driver < parse_version(min((entry.min_driver for entry in matrix.cuda_majors.values()), key=parse_version, default="0")):
+            attributes["cuda"] = parse_version("10")
+        branch = matrix.driver_branches.get(driver_branch(str(driver)))
+        ptx = branch.cuda if branch is not None else facts.value("driver.cuda_version")
+        if try_version(ptx) is not None:
+            attributes["ptx"] = parse_version(ptx)
+    compat = try_version(facts.value("compat.cuda_version"))
+    if compat is not None and forward_compat_verdict(facts, matrix) is True:
+        attributes["cuda"] = max(parse_version(str(compat.major)), attributes.get("cuda", parse_version("0")))
+        attributes["ptx"] = max(compat, attributes.get("ptx", parse_version("0")))
+    elif compat is not None and forward_compat_verdict(facts, matrix) is None:
+        # It may raise them: a verdict that rests on the driver alone would be a guess.
+        attributes.pop("cuda", None)
+        attributes.pop("ptx", None)
+    return Subject(True, attributes)
+
+
+def forward_compat_verdict(facts: Facts, matrix: Tables) -> Optional[bool]:
+    """Tell whether the loaded cuda-compat works here: True, False, or None where class or branch is not known.
+
+    False for a device that is no data-centre part (error 804), or where the kernel driver is not older than the
+    compat library (error 803 or no use).
+    """
+    cuda = facts.value("compat.cuda_version")
+    driver = try_version(facts.value("driver.release"))
+    if cuda is None or driver is None:
+        return None
+    release = try_version(facts.value("compat.release"))
+    if release is not None and driver >= release:
+        return False
+    devices = facts.value("gpus")
+    if not devices:
+        return None
+    for device in devices:
+        model = matrix.gpu(device.name, device.pci_id)
+        if model is None:
+            return None
+        if model.kind in ("geforce", "mobile"):
+            return False
+        if model.kind not in ("datacenter", "jetson"):
+            return None
+    allowed = matrix.forward_compat.get(cuda)
+    if allowed is None:
+        return None
+    return True if driver_branch(str(driver)) in allowed.branches else (False if allowed.trust == "established" else None)
+
+
+def derive_gpus(facts: Facts, matrix: Tables) -> Optional[Tuple[Subject, ...]]:
+    """Return one subject for each kind of visible device, or None where the devices are not known."""
+    devices = facts.value("gpus")
+    if devices is None:
+        return None
+    kinds: Dict[Any, Subject] = {}
+    for device in devices:
+        if device.visible is False:
+            continue
+        key = (device.name, device.pci_id, device.compute_capability, device.mig_mode)
+        if key not in kinds:
+            kinds[key] = Subject(True, gpu_attributes(device, matrix))
+    return tuple(kinds.values())
+
+
+def gpu_attributes(device: Gpu, matrix: Tables) -> Dict[str, Any]:
+    """Return the attributes of one device: model, kind, architecture, sm (strings), compute_capability (version)."""
+    attributes: Dict[str, Any] = {}
+    model = matrix.gpu(device.name, device.pci_id)
+    if model is not None:
+        attributes.update(model=model.name, kind=model.kind, architecture=model.architecture)
+    capability = device.compute_capability or (model.compute_capability if model is not None else None)
+    version = try_version(capability)
+    if capability is not None and version is not None:
+        attributes.update(sm=capability, compute_capability=version)
+    if device.mig_mode is not None:
+        attributes["mig"] = "enabled" if device.mig_mode else "disabled"
+    return attributes
+
+
+def derive_candidate(facts: Facts, matrix: Tables, name: str) -> Subject:
+    """Return one installed distribution as a candidate.
+
+    What the installed files say wins over the matrix; a build that no index knows (NGC's ``2.6.0a0+…``, a nightly, an
+    editable install) has a version but no build attributes.
+    """
+    found = facts.distribution(name)
+    if not isinstance(found, Known):
+        return _ABSENT if isinstance(found, Absent) else _UNKNOWN
+    installed: Distribution = found.value
+    version = try_version(installed.version)
+    if version is None:
+        return Subject(True)
+    attributes: Dict[str, Any] = {"version": version}
+    package = matrix.package(name)
+    release = package.release(version) if package is not None else None
+    build = find_build(release, version, facts.value("os.architecture"), facts.value("torch.cuda") if name == "torch" else None)
+    if build is not None and not installed.editable:
+        attributes.update(build_attributes(build))
+    attributes.update(_measured(facts, installed, version))
+    return Subject(True, attributes)
+
+
+def find_build(release: Optional[Release], version: Version, architecture: Optional[str], cuda: Optional[str] = None) -> Optional[Build]:
+    """Return the build of a release that an installed version can only be, or None.
+
+    The local label decides; without one, the CUDA version that torch/version.py names; else the default index's build.
+    """
+    if release is None:
+        return None
+    builds = [build for build in release.builds if architecture is None or build.architecture == architecture]
+    variant = find_variant(version.local) if version.local else None
+    if version.local is not None and variant is None:
+        return None
+    if variant is None and cuda is not None:
+        variant = "cu" + cuda.replace(".", "")
+    if variant is not None:
+        builds = [build for build in builds if build.variant == variant]
+    else:
+        builds = [build for build in builds if build.index_name == "pypi"]
+    return builds[0] if len(builds) == 1 else None
+
+
+def build_attributes(build: Build) -> Dict[str, Any]:
+    """Return a build's attributes as terms name them.
+
+    ``code`` is the set of what runs or compiles ("sass:9.0", "ptx:9.0"); it is left out where machine code was not read.
+    """
+    attributes: Dict[str, Any] = {"index": build.index_name}
+    if build.variant is not None:
+        attributes["variant"] = build.variant
+    for attribute, text in (("cuda", build.cuda), ("glibc", build.glibc), ("torch", build.torch), ("ptx_cuda", build.ptx_cuda)):
+        version = try_version(text)
+        if version is not None:
+            attributes[attribute] = version
+    if build.sass:
+        attributes["code"] = frozenset(["sass:" + sm for sm in build.sass] + ["ptx:" + sm for sm in build.ptx])
+    if build.cxx11abi is not None:
+        attributes["cxx11abi"] = "true" if build.cxx11abi else "false"
+    if build.needed:
+        attributes["sonames"] = frozenset(build.needed)
+    return attributes
+
+
+def _measured(facts: Facts, installed: Distribution, version: Version) -> Dict[str, Any]:
+    """Return what the installed files themselves say of a candidate."""
+    attributes: Dict[str, Any] = {}
+    variant = find_variant(version.local) if version.local else None
+    if variant is not None:
+        attributes["variant"] = variant
+        cuda = try_version(cuda_of_variant(variant))
+        if cuda is not None:
+            attributes["cuda"] = cuda
+    if installed.name == "torch":
+        cuda = try_version(facts.value("torch.cuda"))
+        if cuda is not None:
+            attributes["cuda"] = cuda
+        listed = facts.value("torch.arch_list")
+        if listed:
+            attributes["code"] = frozenset(code for code in map(_code_of, listed) if code)
+        abi = facts.value("torch.cxx11abi")
+        if abi is not None:
+            attributes["cxx11abi"] = "true" if abi else "false"
+    needed = frozenset(soname for binary in facts.value("binaries", ()) if binary.distribution == installed.name for soname in binary.needed)
+    if needed:
+        attributes["sonames"] = needed
+    return attributes
+
+
+def _code_of(entry: str) -> Optional[str]:
+    """``sm_90`` gives ``sass:9.0``, ``compute_120`` gives ``ptx:12.0``; an architecture-specific ``sm_90a`` stays itself."""
+    kind, _, digits = entry.partition("_")
+    if kind not in ("sm", "compute") or len(digits) < 2:
+        return None
+    number = digits.rstrip("af")
+    if not number.isdigit():
+        return None
+    suffix = digits[len(number) :]
+    return f"{'sass' if kind == 'sm' else 'ptx'}:{number[:-1]}.{number[-1]}{suffix}"

@@ -1,0 +1,1 @@
+"""Frozen values: versions, facts, rows, findings. Nothing here reads a machine or a file."""

@@ -1,0 +1,53 @@
+"""What is known of one fact: a value, its absence, or nothing, and where that was read."""
+
+from __future__ import annotations
+
+from typing import Generic, NamedTuple, TypeVar, Union
+
+__all__ = ["Absent", "Evidence", "Fact", "Known", "Unknown"]
+
+T = TypeVar("T")
+
+
+class Evidence(NamedTuple):
+    """Where a value was read: a path, a command, a section of a pasted report, or ``--assume``."""
+
+    source: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.source} ({self.detail})" if self.detail else self.source
+
+
+class Known(Generic[T]):
+    """The value was read."""
+
+    __slots__ = ("evidence", "value")
+
+    def __init__(self, value: T, evidence: Evidence) -> None:
+        self.value = value
+        self.evidence = evidence
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Known) and (self.value, self.evidence) == (other.value, other.evidence)
+
+    def __hash__(self) -> int:
+        return hash((Known, self.evidence))
+
+    def __repr__(self) -> str:
+        return f"Known({self.value!r}, {self.evidence.source!r})"
+
+
+class Absent(NamedTuple):
+    """The place where the value would be was read whole, and it is not there."""
+
+    evidence: Evidence
+
+
+class Unknown(NamedTuple):
+    """Nothing was learned: not looked at, not readable, or the probe failed."""
+
+    reason: str
+
+
+Fact = Union[Known[T], Absent, Unknown]

@@ -1,0 +1,84 @@
+"""Findings: what is wrong, why, and what to do."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Optional, Tuple
+
+from .evidence import Evidence
+from .row import Source
+
+__all__ = ["KINDS", "SEVERITIES", "Finding", "Remedy", "severity_rank"]
+
+SEVERITIES = ("error", "warning", "advice")
+
+#: The words of ``kind``, and what each says of ``component``.
+KINDS = {
+    "too-old": "version below the range that works",
+    "too-new": "version above the range that works",
+    "bad-version": "a release to avoid",
+    "arch-missing": "no code for this GPU",
+    "abi-mismatch": "binary built against another torch, Python or C++ ABI",
+    "version-mismatch": "two versions that must be equal or paired are not",
+    "version-mismatch-across-nodes": "differs between cluster and process, or between nodes",
+    "cuda-major-mismatch": "CUDA majors differ",
+    "cuda-minor-mixed": "toolkit pieces of different minors are mixed",
+    "shadowed": "another copy is found first",
+    "two-copies": "two packages write or ship the same library",
+    "missing": "not installed or not found",
+    "not-exposed": "present on the host but not visible here",
+    "shm-too-small": "/dev/shm is too small",
+    "too-small": "a limit is too low",
+    "too-large": "a setting asks for more than there is",
+    "host-oom": "host memory does not suffice",
+    "gpu-oom": "device memory does not suffice",
+    "kv-cache-too-small": "the KV cache does not hold the asked-for length",
+    "swap-space-too-large": "swap space per GPU does not fit the host",
+    "exceeds-gpu-count": "more devices asked for than there are",
+    "forward-compat-unsupported": "cuda-compat cannot work on this GPU or driver",
+    "p2p-blocked": "peer traffic is redirected by ACS or the IOMMU",
+    "unsupported": "not supported by this version or platform",
+    "damaged": "files of a distribution are missing, altered or duplicated",
+    "conflict": "metadata of installed distributions contradict each other",
+    "limit-misread": "a program will believe another limit than the kernel enforces",
+    "hardware-fault": "the device reports a fault",
+    "probe-failed": "envdoctor could not read this",
+    "not-judged": "outside what envdoctor judges",
+    "stale-matrix": "the matrix is old",
+}
+
+
+def severity_rank(severity: str) -> int:
+    """Return 0 for error, 1 for warning, 2 for advice."""
+    return SEVERITIES.index(severity)
+
+
+class Remedy(NamedTuple):
+    """What to do. ``safety``: safe (changes only what is wrong), changes-environment, changes-host (said, never done)."""
+
+    text: str
+    commands: Tuple[str, ...] = ()
+    safety: str = "changes-environment"
+
+
+class Finding(NamedTuple):
+    """One result. ``message`` is one sentence with both values; ``row`` is the id of the matrix row behind it."""
+
+    code: str
+    component: str
+    kind: str
+    severity: str
+    message: str
+    verdict: str = "violated"  # or "undetermined"
+    subject: str = ""  # what it is about where component is not enough: a GPU, a path, a node
+    evidence: Tuple[Evidence, ...] = ()
+    sources: Tuple[Source, ...] = ()
+    remedies: Tuple[Remedy, ...] = ()
+    row: str = ""
+    trust: str = "established"
+    missing: str = ""  # undetermined: the one fact that would decide
+    caused_by: Optional[str] = None  # ``key`` of the finding that is the root
+
+    @property
+    def key(self) -> str:
+        """A name for this finding that is stable between runs: what ignore files and ``caused_by`` use."""
+        return ":".join(part for part in (self.code, self.component, self.row or self.kind, self.subject) if part)

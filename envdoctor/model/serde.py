@@ -1,0 +1,212 @@
+"""Facts as JSON, and the JSON Schema of that file."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Callable, Dict, Mapping, Tuple, Type
+
+from ..errors import InputError
+from .evidence import Absent, Evidence, Fact, Known, Unknown
+from .facts import FIELDS, SCHEMA_VERSION, Binary, Distribution, Facts, Gpu, Library, Oddity, Toolkit
+
+__all__ = ["dump_facts", "facts_schema", "load_facts"]
+
+_RECORDS: Dict[str, Type[Any]] = {
+    "gpus": Gpu,
+    "toolkits": Toolkit,
+    "libraries": Library,
+    "oddities": Oddity,
+    "binaries": Binary,
+    "distributions": Distribution,
+}
+_SCALARS: Dict[str, Tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,)}
+
+
+def dump_facts(facts: Facts) -> Dict[str, Any]:
+    """Return the facts as a JSON object; empty members of records are left out."""
+    table: Dict[str, Any] = {}
+    for name, fact in facts:
+        if isinstance(fact, Unknown):
+            table[name] = {"unknown": fact.reason}
+            continue
+        entry: Dict[str, Any] = {"source": fact.evidence.source}
+        if fact.evidence.detail:
+            entry["detail"] = fact.evidence.detail
+        if isinstance(fact, Absent):
+            entry["absent"] = True
+        else:
+            entry["value"] = _dump(FIELDS[name].type, fact.value)
+        table[name] = entry
+    return {"schema_version": SCHEMA_VERSION, "facts": table}
+
+
+def _dump(kind: str, value: Any) -> Any:
+    if kind == "distributions":
+        return [_record(value[name]) for name in sorted(value)]
+    if kind in _RECORDS:
+        return [_record(entry) for entry in value]
+    if kind == "strings":
+        return list(value)
+    if kind == "variables":
+        return {name: value[name] for name in sorted(value)}
+    return value
+
+
+def _record(entry: Any) -> Dict[str, Any]:
+    defaults = entry._field_defaults
+    return {name: value for name, value in entry._asdict().items() if name not in defaults or value != defaults[name]}
+
+
+def load_facts(text: str, where: str) -> Facts:
+    """Read facts from JSON text; raises :class:`InputError` that names ``where`` and the key."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: expected a JSON file written by 'envdoctor probe --json', found text that is no JSON ({error})") from error
+    if not isinstance(data, dict) or "schema_version" not in data or not isinstance(data.get("facts"), dict):
+        raise InputError(f"{where}: expected an object with 'schema_version' and 'facts', as 'envdoctor probe --json' writes it")
+    if data["schema_version"] != SCHEMA_VERSION:
+        raise InputError(
+            f"{where}: facts of schema version {data['schema_version']!r}, but this envdoctor reads version {SCHEMA_VERSION}; "
+            "run 'envdoctor probe --json' with this release on that machine"
+        )
+    table: Dict[str, Fact[Any]] = {}
+    for name, entry in data["facts"].items():
+        if name not in FIELDS:
+            raise InputError(f"{where}: facts.{name} is no field that envdoctor knows")
+        table[name] = _load_fact(name, entry, f"{where}: facts.{name}")
+    return Facts(table)
+
+
+def _load_fact(name: str, entry: Any, where: str) -> Fact[Any]:
+    if not isinstance(entry, dict):
+        raise InputError(f"{where}: expected an object with 'value', 'absent' or 'unknown'")
+    if "unknown" in entry:
+        return Unknown(str(entry["unknown"]))
+    evidence = Evidence(str(entry.get("source", "facts file")), str(entry.get("detail", "")))
+    if entry.get("absent") is True:
+        return Absent(evidence)
+    if "value" not in entry:
+        raise InputError(f"{where}: expected 'value', 'absent' or 'unknown'")
+    return Known(_load(FIELDS[name].type, entry["value"], where), evidence)
+
+
+def _load(kind: str, value: Any, where: str) -> Any:
+    if kind in _SCALARS:
+        if not isinstance(value, _SCALARS[kind]) or (isinstance(value, bool) and kind != "bool"):
+            raise InputError(f"{where}: expected {kind}, found {value!r:.60}")
+        return value
+    if kind == "variables":
+        if not isinstance(value, dict) or not all(isinstance(entry, str) for entry in value.values()):
+            raise InputError(f"{where}: expected an object of strings")
+        return dict(value)
+    if not isinstance(value, list):
+        raise InputError(f"{where}: expected a list, found {type(value).__name__}")
+    if kind == "strings":
+        if not all(isinstance(entry, str) for entry in value):
+            raise InputError(f"{where}: expected a list of strings")
+        return tuple(value)
+    records = [_load_record(_RECORDS[kind], entry, f"{where}[{i}]") for i, entry in enumerate(value)]
+    return {entry.name: entry for entry in records} if kind == "distributions" else tuple(records)
+
+
+def _load_record(record: Type[Any], entry: Any, where: str) -> Any:
+    if not isinstance(entry, dict):
+        raise InputError(f"{where}: expected an object, found {type(entry).__name__}")
+    unknown = sorted(set(entry) - set(record._fields))
+    needed = [name for name in record._fields if name not in record._field_defaults and name not in entry]
+    if unknown or needed:
+        raise InputError(f"{where}: " + (f"no such member {unknown[0]!r}" if unknown else f"member {needed[0]!r} is missing"))
+    checked = {}
+    for name, value in entry.items():
+        annotation = str(record.__annotations__[name])
+        if not _fits(annotation, value):
+            raise InputError(f"{where}.{name}: expected {_plain(annotation)}, found {value!r:.60}")
+        checked[name] = tuple(value) if isinstance(value, list) else value
+    return record(**checked)
+
+
+_MEMBERS: Mapping[str, Callable[[Any], bool]] = {
+    "str": lambda value: isinstance(value, str),
+    "int": lambda value: isinstance(value, int) and not isinstance(value, bool),
+    "bool": lambda value: isinstance(value, bool),
+    "strings": lambda value: isinstance(value, list) and all(isinstance(entry, str) for entry in value),
+}
+
+
+def _plain(annotation: str) -> str:
+    """``Optional[Tuple[str, ...]]`` as written in the records gives ``strings or null``."""
+    text = annotation.replace("ForwardRef('", "").replace("')", "")
+    inner = text[len("Optional[") : -1] if text.startswith("Optional[") else text
+    name = "strings" if inner.startswith("Tuple") else inner
+    return name + (" or null" if inner != text else "")
+
+
+def _fits(annotation: str, value: Any) -> bool:
+    plain = _plain(annotation)
+    if value is None:
+        return plain.endswith("or null")
+    return _MEMBERS[plain.split()[0]](value)
+
+
+def facts_schema() -> Dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of a facts file, generated from ``FIELDS``."""
+    types: Dict[str, Dict[str, Any]] = {
+        "str": {"type": "string"},
+        "int": {"type": "integer"},
+        "float": {"type": "number"},
+        "bool": {"type": "boolean"},
+        "strings": {"type": "array", "items": {"type": "string"}},
+        "variables": {"type": "object", "additionalProperties": {"type": "string"}},
+    }
+    records: Dict[str, Any] = {}
+    for kind, record in _RECORDS.items():
+        members = {}
+        for name in record._fields:
+            plain = _plain(str(record.__annotations__[name]))
+            member = dict(types[plain.split()[0]])
+            if plain.endswith("or null"):
+                member = {"anyOf": [member, {"type": "null"}]}
+            members[name] = member
+        required = [name for name in record._fields if name not in record._field_defaults]
+        records[record.__name__] = {
+            "type": "object",
+            "description": (record.__doc__ or "").strip(),
+            "properties": members,
+            "required": required,
+            "additionalProperties": False,
+        }
+        types[kind] = {"type": "array", "items": {"$ref": f"#/$defs/{record.__name__}"}}
+    source = {"source": {"type": "string"}, "detail": {"type": "string"}}
+    fields = {
+        name: {
+            "description": field.doc,
+            "oneOf": [
+                {
+                    "type": "object",
+                    "properties": {"value": types[field.type], **source},
+                    "required": ["value", "source"],
+                    "additionalProperties": False,
+                },
+                {
+                    "type": "object",
+                    "properties": {"absent": {"const": True}, **source},
+                    "required": ["absent", "source"],
+                    "additionalProperties": False,
+                },
+                {"type": "object", "properties": {"unknown": {"type": "string"}}, "required": ["unknown"], "additionalProperties": False},
+            ],
+        }
+        for name, field in FIELDS.items()
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "envdoctor facts",
+        "type": "object",
+        "properties": {
+            "schema_version": {"const": SCHEMA_VERSION},
+            "facts": {"type": "object", "properties": fields, "additionalProperties": False},
+        },
+        "required": ["schema_version", "facts"],
+        "$defs": records,
+    }

@@ -1,0 +1,283 @@
+"""Version order and version sets.
+
+All order comes from :class:`packaging.version.Version` (PEP 440). A :class:`VersionSet` is a sorted tuple of
+half-open intervals ``[low, high)`` of such versions, which is what the matrix stores and what ``truth`` asks.
+``packaging.specifiers`` is the oracle of the tests, not a run-time import: it costs 15 ms at start-up.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Iterable, List, Optional, Tuple
+
+from packaging.version import InvalidVersion, Version
+
+__all__ = [
+    "InvalidSpecifier",
+    "InvalidVersion",
+    "Version",
+    "VersionSet",
+    "canonicalize_name",
+    "cuda_of_variant",
+    "find_variant",
+    "parse_version",
+    "try_version",
+]
+
+Interval = Tuple[Optional[Version], Optional[Version]]
+
+_CLAUSE = re.compile(r"\s*(===|==|~=|!=|<=|>=|<|>)\s*([^\s,]+)\s*")
+_NAME = re.compile(r"[-_.]+")
+_VARIANT = re.compile(r"\bcu(\d{2,3})\b")
+_NEWEST_POST = 10**9
+
+
+class InvalidSpecifier(ValueError):
+    """A version specifier that PEP 440 does not allow; the message holds the text."""
+
+
+def canonicalize_name(name: str) -> str:
+    """Return the PEP 503 form of a distribution name (``Flash_Attn`` gives ``flash-attn``)."""
+    return _NAME.sub("-", name).lower()
+
+
+@lru_cache(maxsize=8192)
+def parse_version(text: str) -> Version:
+    """Parse a PEP 440 version; raises :class:`InvalidVersion`."""
+    return Version(text)
+
+
+def try_version(text: Optional[str]) -> Optional[Version]:
+    """Parse a version, or return None where the text is none (``2.6.0a0-g1234``, ``unknown``)."""
+    if text is None:
+        return None
+    try:
+        return parse_version(text)
+    except InvalidVersion:
+        return None
+
+
+def find_variant(text: Optional[str]) -> Optional[str]:
+    """Return the CUDA variant named in a version or file name: ``2.6.0+cu124`` gives ``cu124``."""
+    found = _VARIANT.search(text.replace("_", ".").replace("torch", ".torch")) if text else None
+    return "cu" + found.group(1) if found else None
+
+
+def cuda_of_variant(variant: str) -> Optional[str]:
+    """Return the CUDA version that a variant label stands for.
+
+    ``cu124`` is 12.4, ``cu130`` is 13.0, ``cu92`` is 9.2. A bare major (``cu12``, flash-attn's label) gives ``12``:
+    the minor is unknown.
+    """
+    digits = variant[2:]
+    if not variant.startswith("cu") or not digits.isdigit():
+        return None
+    if len(digits) == 3:
+        return digits[:2] + "." + digits[2]
+    if len(digits) == 2:
+        return digits if digits[0] == "1" else digits[0] + "." + digits[1]
+    return None
+
+
+_FLOOR = parse_version("0.dev0")
+
+
+def _text(version: Version, release: bool = True) -> str:
+    """The version without its local label; only epoch and release where ``release`` is False."""
+    return version.public if release else version.base_version
+
+
+def _after_locals(version: Version) -> Version:
+    """The smallest version above ``version`` and all its local variants (``1.0`` and ``1.0+cu124``)."""
+    if version.dev is not None:
+        head = _text(version)[: -len(str(version.dev))]
+        return parse_version(f"{head}{version.dev + 1}")
+    if version.post is not None:
+        head = _text(version)[: -len(str(version.post))]
+        return parse_version(f"{head}{version.post + 1}.dev0")
+    return parse_version(_text(version) + ".post0.dev0")
+
+
+def _before(version: Version) -> Version:
+    """The exclusive end of ``< version``: PEP 440 keeps the pre-releases of ``version`` itself out."""
+    if version.is_prerelease:
+        return parse_version(_text(version))
+    return parse_version(_text(version) + ".dev0")
+
+
+def _after(version: Version) -> Version:
+    """The start of ``> version``: PEP 440 keeps its post-releases and local variants out."""
+    if version.post is not None or version.dev is not None:
+        return _after_locals(version)
+    return parse_version(f"{_text(version)}.post{_NEWEST_POST}")
+
+
+def _prefix(text: str) -> Interval:
+    """The interval of ``== text.*``."""
+    version = parse_version(text)
+    release = list(version.release)
+    epoch = f"{version.epoch}!" if version.epoch else ""
+    if version.pre is not None or version.post is not None or version.dev is not None:
+        raise InvalidSpecifier(f"a wildcard stands only after a release number: {text}.*")
+    low = epoch + ".".join(map(str, release)) + ".dev0"
+    release[-1] += 1
+    return parse_version(low), parse_version(epoch + ".".join(map(str, release)) + ".dev0")
+
+
+class VersionSet:
+    """An immutable set of versions: sorted, disjoint, half-open intervals; ``None`` is an open end."""
+
+    __slots__ = ("intervals",)
+    intervals: Tuple[Interval, ...]
+
+    def __init__(self, intervals: Iterable[Interval] = ()) -> None:
+        self.intervals = _normalize(intervals)
+
+    @classmethod
+    def all(cls) -> VersionSet:
+        """Return the set of every version."""
+        return cls([(None, None)])
+
+    @classmethod
+    def parse(cls, text: str) -> VersionSet:
+        """Parse ``>=1,<2`` (and), with ``||`` between alternatives; raises :class:`InvalidSpecifier`.
+
+        Pre-releases are members wherever the order puts them: whether one may be chosen is the solver's question.
+        """
+        return _parse(text)
+
+    def __contains__(self, version: object) -> bool:
+        if not isinstance(version, Version):
+            return False
+        for low, high in self.intervals:
+            if low is not None and version < low:
+                return False
+            if high is None or version < high:
+                return True
+        return False
+
+    def __and__(self, other: VersionSet) -> VersionSet:
+        found = []
+        for low_a, high_a in self.intervals:
+            for low_b, high_b in other.intervals:
+                low = low_b if low_a is None or (low_b is not None and low_b > low_a) else low_a
+                high = high_b if high_a is None or (high_b is not None and high_b < high_a) else high_a
+                if low is None or high is None or low < high:
+                    found.append((low, high))
+        return VersionSet(found)
+
+    def __or__(self, other: VersionSet) -> VersionSet:
+        return VersionSet(self.intervals + other.intervals)
+
+    def __invert__(self) -> VersionSet:
+        found: List[Interval] = []
+        start: Optional[Version] = None
+        for low, high in self.intervals:
+            if low is not None:
+                found.append((start, low))
+            if high is None:
+                return VersionSet(found)
+            start = high
+        found.append((start, None))
+        return VersionSet(found)
+
+    def __bool__(self) -> bool:
+        return bool(self.intervals)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, VersionSet) and self.intervals == other.intervals
+
+    def __hash__(self) -> int:
+        return hash(self.intervals)
+
+    def __repr__(self) -> str:
+        return f"VersionSet.parse({str(self)!r})"
+
+    def __str__(self) -> str:
+        """Return the set as a person writes it (``>=2.1, <2.5``); for messages, not to be parsed."""
+        if not self.intervals:
+            return "no version"
+        return " or ".join(_interval_text(low, high) for low, high in self.intervals)
+
+
+def _interval_text(low: Optional[Version], high: Optional[Version]) -> str:
+    if low is not None and high is not None and not low.is_devrelease and _after_locals(low) == high:
+        return f"=={low}"
+    parts = []
+    if low is not None and low != _FLOOR:
+        above = low.post == _NEWEST_POST or (low.post == 0 and low.dev == 0)
+        parts.append(f">{_text(low).rsplit('.post', 1)[0]}" if above else f">={low.base_version if low.dev == 0 else low}")
+    if high is not None:
+        upto = high.post == _NEWEST_POST or (high.post is not None and high.dev == 0)
+        end = _text(high).rsplit(".post", 1)[0] if upto else high.base_version if high.dev == 0 else str(high)
+        parts.append(("<=" if upto else "<") + end)
+    return ", ".join(parts) or "any version"
+
+
+def _normalize(intervals: Iterable[Interval]) -> Tuple[Interval, ...]:
+    given = [pair for pair in intervals if pair[0] is None or pair[1] is None or pair[0] < pair[1]]
+    if len(given) < 2:
+        return tuple(given)
+    given.sort(key=lambda pair: (pair[0] is not None, pair[0] or _FLOOR))
+    merged = [given[0]]
+    for low, high in given[1:]:
+        last_low, last_high = merged[-1]
+        if last_high is None:
+            break
+        if low is None or low <= last_high:
+            merged[-1] = (last_low, None if high is None else max(high, last_high))
+        else:
+            merged.append((low, high))
+    return tuple(merged)
+
+
+@lru_cache(maxsize=4096)
+def _parse(text: str) -> VersionSet:
+    result: Optional[VersionSet] = None
+    for alternative in text.split("||"):
+        found = VersionSet.all()
+        for clause in alternative.split(","):
+            if clause.strip():
+                found = found & _parse_clause(clause)
+        result = found if result is None else result | found
+    return result if result is not None else VersionSet.all()
+
+
+def _parse_clause(clause: str) -> VersionSet:
+    match = _CLAUSE.fullmatch(clause)
+    if match is None:
+        raise InvalidSpecifier(f"expected a version specifier such as '>=1.2', found {clause.strip()!r}")
+    operator, text = match.groups()
+    try:
+        return _clause_set(operator, text)
+    except InvalidVersion as error:
+        raise InvalidSpecifier(f"expected a PEP 440 version in {clause.strip()!r}, found {text!r}") from error
+
+
+def _clause_set(operator: str, text: str) -> VersionSet:
+    if text.endswith(".*"):
+        if operator not in ("==", "!="):
+            raise InvalidSpecifier(f"a wildcard goes with == and != only, found {operator}{text}")
+        found = VersionSet([_prefix(text[:-2])])
+        return found if operator == "==" else ~found
+    version = parse_version(text)
+    if operator == "===":
+        return VersionSet([(version, _after_locals(version))])
+    if operator in ("==", "!="):
+        # Local labels are dense in PEP 440; ".0" appended is the next one that can be written.
+        found = VersionSet([(version, _after_locals(version) if version.local is None else parse_version(f"{version}.0"))])
+        return found if operator == "==" else ~found
+    if operator == "~=":
+        if len(version.release) < 2:
+            raise InvalidSpecifier(f"~= needs at least two release numbers, found {text!r}")
+        epoch = f"{version.epoch}!" if version.epoch else ""
+        _, high = _prefix(epoch + ".".join(map(str, version.release[:-1])))
+        return VersionSet([(version, high)])
+    if operator == ">=":
+        return VersionSet([(version, None)])
+    if operator == "<=":
+        return VersionSet([(None, _after_locals(version))])
+    if operator == ">":
+        return VersionSet([(_after(version), None)])
+    return VersionSet([(None, _before(version))])

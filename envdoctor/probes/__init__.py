@@ -1,0 +1,1 @@
+"""The only code that reads the machine. Probes report and never judge."""

@@ -1,0 +1,1 @@
+"""Facts and findings as text: console, plain, JSON, SARIF, GitHub, Markdown."""

@@ -1,0 +1,1 @@
+"""Pure rules: facts and matrix to findings."""
