@@ -16,7 +16,7 @@ class Subject(NamedTuple):
     """What a term speaks of: a candidate, a device, the host, a variable or the request.
 
     present: True, False, or None where that is not known. attributes: values by name; a missing name is not known.
-    Versions are :class:`packaging.version.Version`, sets of labels are frozensets of strings.
+    Versions are :class:`packaging.version.Version`, or a :class:`VersionSet` where only a range is known; sets of labels are frozensets of strings.
     """
 
     present: Optional[bool] = None
@@ -67,7 +67,13 @@ def truth(term: Term, subject: Subject) -> Optional[bool]:
         return None
     argument = term.argument
     if isinstance(argument, VersionSet):
-        found = value in argument
+        if isinstance(value, VersionSet):  # only a range is known: it tells where it lies wholly inside or outside
+            common = value & argument
+            if common and common != value:
+                return None
+            found = bool(common)
+        else:
+            found = value in argument
     elif isinstance(argument, frozenset):
         found = value in argument if isinstance(value, str) else not argument.isdisjoint(value)
     else:

@@ -11,16 +11,19 @@ Pure. NVIDIA knows three kinds of compatibility, and each has its own attribute 
 
 from __future__ import annotations
 
+import re
 from typing import Any, Dict, Mapping, Optional, Protocol, Tuple
 
 from ..model.evidence import Absent, Known
 from ..model.facts import Distribution, Facts, Gpu
-from ..model.versions import Version, cuda_of_variant, find_variant, parse_version, try_version
+from ..model.versions import InvalidSpecifier, Version, VersionSet, cuda_of_variant, find_variant, parse_version, try_version
 from .bind import Subject, Target
 from .tables import Build, CudaMajor, DriverBranch, ForwardCompat, GpuModel, Package, Release
 
 __all__ = ["Tables", "derive_candidate", "derive_gpus", "derive_host", "derive_target", "driver_branch", "forward_compat_verdict"]
 
+_TORCH_LABEL = re.compile(r"torch(\d+\.\d+)")
+_ABI_LABEL = re.compile(r"cxx11abi(true|false)", re.IGNORECASE)
 _ABSENT = Subject(False)
 _UNKNOWN = Subject(None)
 
@@ -75,7 +78,9 @@ def _variable(facts: Facts, name: str) -> Subject:
     found = facts.variable(name)
     if isinstance(found, Known):
         items = frozenset(part.strip() for part in found.value.split(",") if part.strip())
-        return Subject(True, {"value": found.value, "items": items})
+        # What stands before the first hyphen: "MIG" and "GPU" of the UUIDs in CUDA_VISIBLE_DEVICES.
+        prefixes = frozenset(part.split("-", 1)[0] for part in items if "-" in part)
+        return Subject(True, {"value": found.value, "items": items, "prefixes": prefixes})
     return _ABSENT if isinstance(found, Absent) else _UNKNOWN
 
 
@@ -196,35 +201,114 @@ def derive_candidate(facts: Facts, matrix: Tables, name: str) -> Subject:
     installed: Distribution = found.value
     version = try_version(installed.version)
     if version is None:
-        return Subject(True)
+        return Subject(True, _ranged(installed))
     attributes: Dict[str, Any] = {"version": version}
     package = matrix.package(name)
     release = package.release(version) if package is not None else None
-    build = find_build(release, version, facts.value("os.architecture"), facts.value("torch.cuda") if name == "torch" else None)
-    if build is not None and not installed.editable:
-        attributes.update(build_attributes(build))
+    builds = _possible_builds(facts, matrix, installed, release, version)
+    runtime = _runtime_major(facts, installed)
+    if runtime is not None:
+        # A wheel from elsewhere under the same version: what the matrix says of the index's build does not hold for it.
+        builds = tuple(build for build in builds if build.cuda is None or build.cuda.split(".", 1)[0] == runtime)
+    attributes.update(_agreed(builds))
     attributes.update(_measured(facts, installed, version))
+    if runtime is not None and "cuda" not in attributes:
+        attributes["cuda"] = parse_version(runtime)
     return Subject(True, attributes)
 
 
-def find_build(release: Optional[Release], version: Version, architecture: Optional[str], cuda: Optional[str] = None) -> Optional[Build]:
-    """Return the build of a release that an installed version can only be, or None.
+def _ranged(installed: Distribution) -> Dict[str, Any]:
+    """What is known without a release: the range that a requirement or a report leaves, and the CUDA of a build ("cu130")."""
+    attributes: Dict[str, Any] = {}
+    variant = find_variant(installed.build) if installed.build else None
+    cuda = try_version(cuda_of_variant(variant)) if variant is not None else None
+    if cuda is not None:
+        attributes.update(variant=variant, cuda=cuda)
+    if installed.constraint:
+        try:
+            attributes["version"] = VersionSet.parse(installed.constraint)
+        except InvalidSpecifier:
+            return attributes
+    return attributes
 
-    The local label decides; without one, the CUDA version that torch/version.py names; else the default index's build.
+
+def _possible_builds(facts: Facts, matrix: Tables, installed: Distribution, release: Optional[Release], version: Version) -> Tuple[Build, ...]:
+    """The builds of a release that the installed distribution can be; none where it may be one that no index has."""
+    if release is None or installed.editable or installed.direct_url.startswith(("file:", "git+")):
+        return ()
+    cuda = None
+    if installed.name == "torch":
+        if isinstance(facts.get("torch.cuda"), Absent) or isinstance(facts.get("torch.hip"), Known):
+            return ()  # a CPU or ROCm build
+        cuda = facts.value("torch.cuda")
+    if (installed.installer == "conda" or installed.build) and cuda is None:
+        return ()  # conda builds its own
+    return find_builds(release, version, facts.value("os.architecture") or _usual_architecture(facts, matrix), cuda)
+
+
+def _usual_architecture(facts: Facts, matrix: Tables) -> Optional[str]:
+    """The machine architecture that goes with the devices, for a report that shows GPUs and packages only (nvidia-smi and pip list).
+
+    Grace, Spark, Jetson and DRIVE are aarch64; every other known model comes in x86_64 machines but for rarities, whose wheels hold a
+    subset of the same code. None where a device has no known model.
     """
-    if release is None:
-        return None
+    found = set()
+    for device in facts.value("gpus") or ():
+        model = matrix.gpu(device.name, device.pci_id)
+        if model is None:
+            return None
+        found.add("aarch64" if model.kind == "jetson" or model.name.startswith(("GH", "GB", "DRIVE")) else "x86_64")
+    return found.pop() if len(found) == 1 else None
+
+
+def find_builds(release: Release, version: Version, architecture: Optional[str], cuda: Optional[str] = None) -> Tuple[Build, ...]:
+    """Return the builds of a release that an installed version can be.
+
+    The local label decides (``2.6.0+cu124``); without one, the CUDA version that torch/version.py names; else it is the default index's
+    build. Several remain where the architecture is not known, or where builds differ in what no label tells.
+    """
     builds = [build for build in release.builds if architecture is None or build.architecture == architecture]
     variant = find_variant(version.local) if version.local else None
     if version.local is not None and variant is None:
-        return None
-    if variant is None and cuda is not None:
-        variant = "cu" + cuda.replace(".", "")
+        return ()
     if variant is not None:
-        builds = [build for build in builds if build.variant == variant]
+        minor = _torch_of_label(version.local)
+        abi = _abi_of_label(version.local)
+        builds = [build for build in builds if build.variant == variant or (build.variant is None and build.cuda == cuda_of_variant(variant))]
+        if minor is not None:
+            builds = [build for build in builds if build.torch == minor]
+        if abi is not None:
+            builds = [build for build in builds if build.cxx11abi is None or build.cxx11abi is abi]
+    elif cuda is not None:
+        builds = [build for build in builds if build.cuda == cuda]
     else:
         builds = [build for build in builds if build.index_name == "pypi"]
+    return tuple(builds)
+
+
+def find_build(release: Optional[Release], version: Version, architecture: Optional[str], cuda: Optional[str] = None) -> Optional[Build]:
+    """Return the build of a release that an installed version can only be, or None (see ``find_builds``)."""
+    builds = find_builds(release, version, architecture, cuda) if release is not None else ()
     return builds[0] if len(builds) == 1 else None
+
+
+def _agreed(builds: Tuple[Build, ...]) -> Dict[str, Any]:
+    """The attributes in which all possible builds agree: what they differ in is not known."""
+    if not builds:
+        return {}
+    first, *others = [build_attributes(build) for build in builds]
+    return {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
+
+
+def _torch_of_label(local: Optional[str]) -> Optional[str]:
+    """``cu12torch2.6cxx11abifalse`` gives ``2.6``."""
+    found = _TORCH_LABEL.search(local or "")
+    return found.group(1) if found else None
+
+
+def _abi_of_label(local: Optional[str]) -> Optional[bool]:
+    found = _ABI_LABEL.search(local or "")
+    return None if found is None else found.group(1) == "true"
 
 
 def build_attributes(build: Build) -> Dict[str, Any]:
@@ -240,7 +324,9 @@ def build_attributes(build: Build) -> Dict[str, Any]:
         if version is not None:
             attributes[attribute] = version
     if build.sass:
-        attributes["code"] = frozenset(["sass:" + sm for sm in build.sass] + ["ptx:" + sm for sm in build.ptx])
+        # Where the PTX was not read, each architecture may have some: only a device older than all of them is surely without code.
+        ptx = build.ptx if build.ptx_read else build.sass
+        attributes["code"] = frozenset(["sass:" + sm for sm in build.sass] + ["ptx:" + sm for sm in ptx])
     if build.cxx11abi is not None:
         attributes["cxx11abi"] = "true" if build.cxx11abi else "false"
     if build.needed:
@@ -257,6 +343,12 @@ def _measured(facts: Facts, installed: Distribution, version: Version) -> Dict[s
         cuda = try_version(cuda_of_variant(variant))
         if cuda is not None:
             attributes["cuda"] = cuda
+        minor = try_version(_torch_of_label(version.local))
+        if minor is not None:
+            attributes["torch"] = minor
+        labelled_abi = _abi_of_label(version.local)
+        if labelled_abi is not None:
+            attributes["cxx11abi"] = "true" if labelled_abi else "false"
     if installed.name == "torch":
         cuda = try_version(facts.value("torch.cuda"))
         if cuda is not None:
@@ -271,6 +363,18 @@ def _measured(facts: Facts, installed: Distribution, version: Version) -> Dict[s
     if needed:
         attributes["sonames"] = needed
     return attributes
+
+
+def _runtime_major(facts: Facts, installed: Distribution) -> Optional[str]:
+    """The CUDA major whose runtime the compiled files of a distribution were linked to, where all say the same."""
+    majors = {
+        soname.split(".so.", 1)[1].split(".", 1)[0]
+        for binary in facts.value("binaries", ())
+        if binary.distribution == installed.name
+        for soname in binary.needed
+        if soname.startswith("libcudart.so.")
+    }
+    return majors.pop() if len(majors) == 1 else None
 
 
 def _code_of(entry: str) -> Optional[str]:

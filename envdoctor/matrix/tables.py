@@ -5,9 +5,22 @@ from __future__ import annotations
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
 from ..model.row import Source
-from ..model.versions import Version
+from ..model.versions import Version, parse_version
 
-__all__ = ["Build", "Capability", "CudaMajor", "DriverBranch", "ForwardCompat", "GpuModel", "Package", "Release"]
+__all__ = [
+    "Build",
+    "Capability",
+    "CodeDemand",
+    "CudaMajor",
+    "Difference",
+    "DriverBranch",
+    "ForwardCompat",
+    "GpuModel",
+    "Package",
+    "Release",
+    "ToolkitRelease",
+    "release_key",
+]
 
 
 class DriverBranch(NamedTuple):
@@ -18,6 +31,18 @@ class DriverBranch(NamedTuple):
     kind: str
     end_of_life: Optional[str]
     status: str
+    source: Source
+
+
+class ToolkitRelease(NamedTuple):
+    """One CUDA toolkit release ("12.8.1"): the driver it came with, its branch, and the driver of its cuda-compat package."""
+
+    version: str
+    branch: str
+    driver: Optional[str]
+    min_driver: str
+    compat_driver: Optional[str]
+    trust: str
     source: Source
 
 
@@ -51,8 +76,18 @@ class Capability(NamedTuple):
     source: Source
 
 
+class CodeDemand(NamedTuple):
+    """What it means that a package has no code for a GPU: ``blocks`` where it cannot work at all, ``degrades`` where only some kernels go."""
+
+    package: str
+    effect: str
+    symptom: str
+    trust: str
+    source: Source
+
+
 class GpuModel(NamedTuple):
-    """One GPU model. ``kind``: datacenter, workstation, geforce, jetson, mobile … (decides forward compatibility)."""
+    """One GPU model. ``kind``: datacenter, workstation, geforce, mobile, jetson, other (decides forward compatibility)."""
 
     name: str
     compute_capability: str
@@ -64,8 +99,8 @@ class GpuModel(NamedTuple):
 class Build(NamedTuple):
     """One build of a release: what its binary wheel holds. None or an empty tuple is not known.
 
-    sass, ptx: compute capabilities ("9.0"). ptx_only: capabilities that at least one fatbin entry serves by PTX alone.
-    torch: torch minor it was compiled against. needed: CUDA sonames.
+    sass, ptx: compute capabilities ("9.0"). ptx_cuda: CUDA version of the toolkit that made the PTX. ptx_read: False where only the
+    machine code was looked at, so that ptx says nothing. torch: torch minor it was compiled against. needed: CUDA sonames.
     """
 
     index_name: str = "pypi"
@@ -74,6 +109,7 @@ class Build(NamedTuple):
     sass: Tuple[str, ...] = ()
     ptx: Tuple[str, ...] = ()
     ptx_cuda: Optional[str] = None
+    ptx_read: bool = True
     cxx11abi: Optional[bool] = None
     glibc: Optional[str] = None
     torch: Optional[str] = None
@@ -83,8 +119,22 @@ class Build(NamedTuple):
     source: str = ""
 
 
+class Difference(NamedTuple):
+    """The wheels of a release, by Python and platform tag, whose metadata is not that of the release. ``requires_python``: None where it is."""
+
+    pythons: Tuple[str, ...]
+    platforms: Tuple[str, ...]
+    requires: Tuple[str, ...]
+    requires_python: Optional[str] = None
+
+
 class Release(NamedTuple):
-    """One release of a distribution on the index. ``pythons``: wheel tags such as "cp310", "cp38-abi3", "py3"."""
+    """One release of a distribution on the index.
+
+    pythons: tags of the Linux wheels, such as "cp310", "cp38-abi3", "cp313t", "py3". glibc: the oldest one that a Linux x86_64 wheel serves
+    by its tag. sdist: there is a source archive; sdist_only: there is nothing else. requires: of the x86_64 wheels, only what touches the
+    stack (scripts/matrix_refresh/packages.toml has the names); differs: the Linux wheels that ask for something else.
+    """
 
     version: str
     released: str
@@ -95,39 +145,59 @@ class Release(NamedTuple):
     platforms: Tuple[str, ...] = ()
     sdist_only: bool = False
     builds: Tuple[Build, ...] = ()
+    yanked_reason: Optional[str] = None
+    glibc: Optional[str] = None
+    sdist: bool = False
+    differs: Tuple[Difference, ...] = ()
 
 
 class Package:
-    """All releases of one distribution, oldest first; one release is found by its public version."""
+    """All releases of one distribution, oldest first; one release is found by its public version.
 
-    __slots__ = ("_by_version", "date", "name", "source", "trust")
+    ``releases`` maps ``release_key`` of a version to its JSON form; a mapping that reads lines on demand will do.
+    """
 
-    def __init__(self, name: str, releases: Mapping[Version, Any], source: str, date: str, trust: str) -> None:
+    __slots__ = ("_by_key", "date", "name", "source", "trust")
+
+    def __init__(self, name: str, releases: Mapping[str, Any], source: str, date: str, trust: str) -> None:
         self.name = name
         self.source = source
         self.date = date
         self.trust = trust
-        self._by_version = releases
+        self._by_key = releases
 
     @property
     def versions(self) -> Tuple[Version, ...]:
         """All versions in the matrix, oldest first."""
-        return tuple(sorted(self._by_version))
+        return tuple(sorted(parse_version(self._by_key[key]["version"]) for key in self._by_key))
 
     def release(self, version: Version) -> Optional[Release]:
         """Return the release of this version, whatever its local label, or None."""
-        found = self._by_version.get(version)
-        if found is None and version.local is not None:
-            found = self._by_version.get(Version(version.public))
-        if isinstance(found, dict):
-            found = _release(found)
-        return found
+        found = self._by_key.get(release_key(version))
+        return None if found is None else _release(found)
+
+
+def release_key(version: Version) -> str:
+    """Return a text that is equal for equal public versions: ``2.6``, ``2.6.0`` and ``2.6.0+cu124`` give ``2.6``."""
+    release = version.release
+    end = len(release)
+    while end > 1 and release[end - 1] == 0:
+        end -= 1
+    parts = [f"{version.epoch}!" if version.epoch else "", ".".join(map(str, release[:end]))]
+    if version.pre is not None:
+        parts.append(f"{version.pre[0]}{version.pre[1]}")
+    if version.post is not None:
+        parts.append(f".post{version.post}")
+    if version.dev is not None:
+        parts.append(f".dev{version.dev}")
+    return "".join(parts)
 
 
 def _release(entry: Mapping[str, Any]) -> Release:
-    """Make a release from its JSON form (see CONTRIBUTING, "matrices/packages")."""
+    """Make a release from its JSON form (``schema`` says what it holds)."""
     values = _frozen(entry)
     values["builds"] = tuple(Build(**_frozen(build)) for build in entry.get("builds", ()))
+    values["differs"] = tuple(Difference(**_frozen(item)) for item in entry.get("differs", ()))
     return Release(**values)
 
 

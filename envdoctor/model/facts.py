@@ -45,6 +45,7 @@ class Gpu(NamedTuple):
     remapped_pending: Optional[bool] = None
     remapped_failed: Optional[bool] = None
     visible: Optional[bool] = None  # after CUDA_VISIBLE_DEVICES
+    fault: Optional[str] = None  # why the driver refuses the device: "GPU is lost", "GPU requires reset", an NVML error
 
 
 class Toolkit(NamedTuple):
@@ -81,14 +82,15 @@ class Distribution(NamedTuple):
     editable: bool = False
     direct_url: str = ""  # without credentials
     provides_extras: Tuple[str, ...] = ()
-    build: str = ""  # conda build string
+    build: str = ""  # conda build string, or the CUDA build ("cu130") where the version is not known
+    constraint: str = ""  # version is None, but it is known to lie in this range (">=4.48.1")
 
 
 class Oddity(NamedTuple):
     """Something wrong with how a distribution lies on disk.
 
     ``kind``: duplicate, leftover, no-metadata, unreadable-metadata, name-mismatch, missing-files, altered-files,
-    overlapping-files, dangling-link, not-a-directory.
+    overlapping-files, dangling-link, not-a-directory, hidden (another copy lies earlier on the search path).
     """
 
     kind: str
@@ -128,6 +130,7 @@ FIELDS: Mapping[str, Field] = {
     "os.wsl": Field("bool", "Windows Subsystem for Linux.", True),
     "os.sandbox": Field("str", "gvisor, firecracker, kvm … where it shows.", False),
     "glibc.version": Field("str", "glibc of the target, '2.35'.", True),
+    "glibcxx.version": Field("str", "Newest GLIBCXX of the libstdc++ that a process with torch loads, '3.4.30'."),
     # interpreter
     "python.version": Field("str", "Full version of the target's interpreter, '3.10.12'.", True),
     "python.implementation": Field("str", "cpython, pypy."),
@@ -160,6 +163,7 @@ FIELDS: Mapping[str, Field] = {
     # GPUs
     "gpus": Field("gpus", "Devices that the driver shows; none is an empty list.", True),
     "gpus.expected": Field("strings", "Names of GPUs that the host has, where the container shows none."),
+    "gpus.other": Field("strings", "Accelerators of other makers on the PCI bus, 'AMD 1002:74a1': named, not judged."),
     # CUDA toolkits
     "toolkit.version": Field("str", "Version of the nvcc that a build would use (PATH, CUDA_HOME).", True),
     "toolkits": Field("toolkits", "All toolkits found on disk."),
@@ -191,6 +195,7 @@ FIELDS: Mapping[str, Field] = {
     "memory.oom_kills": Field("int", "OOM kills counted so far in this cgroup."),
     "memory.scheduler_limit": Field("int", "Memory granted by the scheduler (Slurm variables, downward API), bytes."),
     "memory.ray_belief": Field("int", "Total memory that Ray will believe, bytes."),
+    "memory.ray_usage": Field("int", "Memory in use as Ray will count it, bytes; Absent where it asks psutil."),
     "memory.psutil_belief": Field("int", "Total memory that psutil will believe, bytes."),
     "swap.total": Field("int", "SwapTotal, bytes."),
     "swap.limit": Field("int", "Swap limit of the cgroup, bytes."),
@@ -207,6 +212,9 @@ FIELDS: Mapping[str, Field] = {
     "rlimit.nproc": Field("int", "Soft limit of processes; -1 is unlimited.", True),
     "rlimit.stack": Field("int", "Soft limit of the stack, bytes; -1 is unlimited."),
     "rlimit.core": Field("int", "Soft limit of core files, bytes; -1 is unlimited."),
+    "process.uid": Field("int", "User id as the machine's own user namespace counts it."),
+    "process.capabilities": Field("strings", "Effective capabilities that lift limits: ipc_lock, sys_resource, sys_admin."),
+    "rdma.devices": Field("strings", "RDMA devices (InfiniBand, RoCE, EFA) that the kernel shows.", True),
     "numa.nodes": Field("int", "NUMA nodes that memory may come from."),
     "container.runtime": Field("str", "docker, podman, kubernetes, apptainer, enroot, lxc; Absent outside a container."),
     "container.ipc_host": Field("bool", "--ipc=host."),
@@ -214,6 +222,7 @@ FIELDS: Mapping[str, Field] = {
     "pcie.acs_iommu": Field("bool", "PCIe ACS or the IOMMU redirects peer traffic."),
     # environment variables (allow-list) and schedulers
     "variables": Field("variables", "Environment variables of the allow-list, redacted."),
+    "variables.complete": Field("bool", "The variables were read whole, so that what is not among them is not set; not so in a pasted report."),
     "slurm.job": Field("variables", "Slurm variables of this job (allow-list)."),
     "kubernetes.pod": Field("bool", "Runs in a Kubernetes pod."),
     "ray.cluster_version": Field("str", "Ray version of the cluster to be joined."),
@@ -294,10 +303,12 @@ class Facts:
         return found.value.version if isinstance(found, Known) else None
 
     def variable(self, name: str) -> Fact[str]:
-        """Return one environment variable: Absent where the variables were read and it is not among them."""
+        """Return one environment variable: Absent where the variables were read whole and it is not among them."""
         listed = self.get("variables")
         if isinstance(listed, Known):
             if name in listed.value:
                 return Known(listed.value[name], Evidence(f"environment variable {name}"))
-            return Absent(listed.evidence)
+            if self.value("variables.complete", True):
+                return Absent(listed.evidence)
+            return Unknown(f"the environment variables that were read do not show {name}")
         return Unknown("environment variables were not read")

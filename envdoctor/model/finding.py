@@ -77,6 +77,8 @@ class Finding(NamedTuple):
     trust: str = "established"
     missing: str = ""  # undetermined: the one fact that would decide
     caused_by: Optional[str] = None  # ``key`` of the finding that is the root
+    nodes: Tuple[str, ...] = ()  # names of the nodes it holds for, where several targets were judged
+    rows: Tuple[str, ...] = ()  # ids of further rows of the same severity that this finding speaks for
 
     @property
     def key(self) -> str:

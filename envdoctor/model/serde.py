@@ -188,13 +188,8 @@ def facts_schema() -> Dict[str, Any]:
                     "required": ["value", "source"],
                     "additionalProperties": False,
                 },
-                {
-                    "type": "object",
-                    "properties": {"absent": {"const": True}, **source},
-                    "required": ["absent", "source"],
-                    "additionalProperties": False,
-                },
-                {"type": "object", "properties": {"unknown": {"type": "string"}}, "required": ["unknown"], "additionalProperties": False},
+                {"$ref": "#/$defs/absent"},
+                {"$ref": "#/$defs/unknown"},
             ],
         }
         for name, field in FIELDS.items()
@@ -208,5 +203,21 @@ def facts_schema() -> Dict[str, Any]:
             "facts": {"type": "object", "properties": fields, "additionalProperties": False},
         },
         "required": ["schema_version", "facts"],
-        "$defs": records,
+        "$defs": {
+            **records,
+            "absent": {
+                "type": "object",
+                "description": "The place where the value would be was read whole, and it is not there.",
+                "properties": {"absent": {"const": True}, **source},
+                "required": ["absent", "source"],
+                "additionalProperties": False,
+            },
+            "unknown": {
+                "type": "object",
+                "description": "Nothing was learned, and why.",
+                "properties": {"unknown": {"type": "string"}},
+                "required": ["unknown"],
+                "additionalProperties": False,
+            },
+        },
     }

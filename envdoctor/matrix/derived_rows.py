@@ -1,0 +1,304 @@
+"""Rows that follow from the tables: ordinary ``Row`` values, so that check and the solver share them as well.
+
+* a build's CUDA major against the driver (minor-version compatibility): ``driver-for-cuda-13:torch``
+* a GPU against the code in a build: ``code-for-7.0:vllm``
+* PTX in a build that is newer than the driver: ``ptx-12.8-on-9.0:vllm``
+* a GPU generation against the driver branch: ``driver-since-10.0``, ``driver-until-7.0``
+* what the metadata of a release asks for: ``vllm-0.8.5-requires-torch``
+
+The part behind the colon is the distribution that a rule about all of them ("*") was applied to.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
+
+from ..model.row import Row, Source, Term
+from ..model.versions import VersionSet, canonicalize_name, parse_version, try_version
+from .tables import Capability, CodeDemand, CudaMajor, DriverBranch, Release
+
+__all__ = ["code_rows", "cuda_major_rows", "generation_rows", "ptx_demands", "ptx_rows", "requirement_rows", "runs_on", "sass_for"]
+
+#: Compute capabilities that binaries may hold code for, in order; PTX of each compiles for every later one.
+_CAPABILITIES = (
+    *("2.0", "3.0", "3.5", "3.7", "5.0", "5.2", "5.3", "6.0", "6.1", "6.2", "7.0", "7.2", "7.5", "8.0", "8.6", "8.7", "8.8", "8.9"),
+    *("9.0", "10.0", "10.1", "10.3", "10.7", "11.0", "12.0", "12.1"),
+)
+
+_MINOR_VERSION = "https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html"
+_BINARY_COMPATIBILITY = Source(
+    "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#binary-compatibility",
+    "binary compatibility is guaranteed from one minor revision to the next one, not across major revisions; PTX compiles on any later one",
+)
+
+
+def _order(capability: str) -> Tuple[int, int]:
+    major, _, minor = capability.partition(".")
+    return int(major), int(minor)
+
+
+@lru_cache(maxsize=64)
+def sass_for(capability: str) -> FrozenSet[str]:
+    """Return the machine code that runs on a device: same major and a minor not above, and code made for exactly this one.
+
+    ``sass:9.0a`` (architecture-specific) runs on 9.0 alone; ``sass:10.0f`` (family) on its family, which is the same major.
+    """
+    major, minor = _order(capability)
+    same = [known for known in (*_CAPABILITIES, capability) if _order(known)[0] == major and _order(known)[1] <= minor]
+    return frozenset([f"sass:{known}" for known in same] + [f"sass:{known}f" for known in same] + [f"sass:{capability}a"])
+
+
+@lru_cache(maxsize=64)
+def ptx_for(capability: str) -> FrozenSet[str]:
+    """Return the PTX that a driver compiles for a device: of any capability not above; architecture-specific PTX for exactly this one."""
+    place = _order(capability)
+    return frozenset([f"ptx:{known}" for known in (*_CAPABILITIES, capability) if _order(known) <= place] + [f"ptx:{capability}a"])
+
+
+@lru_cache(maxsize=64)
+def runs_on(capability: str) -> FrozenSet[str]:
+    """Return all entries of ``code`` that serve a device."""
+    return sass_for(capability) | ptx_for(capability)
+
+
+def _row(row_id: str, terms: Sequence[Term], **values: Any) -> Row:
+    fields: Dict[str, Any] = {
+        "effect": "blocks",
+        "trust": "established",
+        "symptom": "",
+        "pins": (),
+        "overrides": (),
+        "mitigations": (),
+        "established_by": "follows from the tables",
+        "origin": "derived",
+    }
+    fields.update(values)
+    return Row(id=row_id, terms=tuple(terms), **fields)
+
+
+@lru_cache(maxsize=256)
+def _set(text: str) -> VersionSet:
+    return VersionSet.parse(text)
+
+
+@lru_cache(maxsize=64)
+def _major_terms(major: int) -> Tuple[VersionSet, Term]:
+    return _set(f">={major},<{major + 1}"), Term("host", "host", "cuda", "in", _set(f"<{major}"))
+
+
+def cuda_major_rows(majors: Iterable[CudaMajor], name: str, date: str) -> List[Row]:
+    """Return for each CUDA major: this distribution is built for it, and the driver does not serve it (ED101)."""
+    rows = []
+    for entry in majors:
+        built, host = _major_terms(entry.major)
+        rows.append(
+            _row(
+                f"driver-for-cuda-{entry.major}:{name}",
+                (host, Term("env", name, "cuda", "in", built)),
+                component="nvidia-driver",
+                kind="too-old",
+                code="ED101",
+                title=f"{name} is built for CUDA {entry.major}, which needs driver {entry.min_driver} or newer",
+                symptom="CUDA driver version is insufficient for CUDA runtime version; The NVIDIA driver on your system is too old",
+                fix=f"Update the driver to {entry.min_driver} or newer, or install a build of {name} for an older CUDA major.",
+                pins=(f"nvidia-driver>={entry.min_driver}",),
+                sources=(entry.source,),
+                date=date,
+            )
+        )
+    return rows
+
+
+def code_rows(capabilities: Iterable[Capability], demand: CodeDemand, date: str) -> List[Row]:
+    """Return for each compute capability: a device of it is there, and the build has no code for it (ED120 torch, ED121 others)."""
+    name = demand.package
+    rows = []
+    for entry in capabilities:
+        serving = runs_on(entry.capability)
+        what = f"compute capability {entry.capability} ({entry.architecture})"
+        fix = f"Install a release or build of {name} that has code for sm_{entry.capability.replace('.', '')}"
+        if entry.last_cuda is not None:
+            fix += f": builds for CUDA 13 have none for {entry.architecture}, so take one for CUDA 12"
+        elif parse_version(entry.first_cuda) >= parse_version("12"):
+            fix += f": one built with CUDA {entry.first_cuda} or newer"
+        rows.append(
+            _row(
+                f"code-for-{entry.capability}:{name}",
+                (
+                    Term("gpu", "gpu", "sm", "any", frozenset((entry.capability,))),
+                    Term("env", name, "version", "present", True),
+                    Term("env", name, "code", "lacks", serving),
+                ),
+                effect=demand.effect,
+                trust=demand.trust,
+                component=name,
+                kind="arch-missing",
+                code="ED120" if name == "torch" else "ED121",
+                title=f"This build of {name} has no code for GPUs of {what}",
+                symptom=demand.symptom or "CUDA error: no kernel image is available for execution on the device",
+                fix=fix + ".",
+                sources=(_BINARY_COMPATIBILITY, demand.source),
+                date=date,
+            )
+        )
+    return rows
+
+
+def ptx_demands(builds: Iterable[Mapping[str, Any]]) -> List[List[str]]:
+    """Return [CUDA that made the PTX, capability, "only" or "partly"] for what builds leave to the driver's compiler.
+
+    "only": no machine code of the build serves such a device, PTX does.
+    "partly": machine code serves it, but the build also lists PTX of a lower major, so that single kernels may be there as that PTX alone
+    (vllm compiles some sources for ``8.0+PTX``, which a 9.0 device gets as PTX). PTX of the device's own major beside its machine
+    code says nothing of the kind: that is what ``9.0+PTX`` for all sources looks like.
+    """
+    found = set()
+    for build in builds:
+        cuda, ptx = build.get("ptx_cuda"), build.get("ptx", ())
+        if cuda is None or try_version(cuda) is None:
+            continue
+        sass = frozenset(f"sass:{sm}" for sm in build.get("sass", ()))
+        offered = frozenset(f"ptx:{sm}" for sm in ptx)
+        for capability in _CAPABILITIES:
+            if sass.isdisjoint(sass_for(capability)):
+                if not offered.isdisjoint(ptx_for(capability)):
+                    found.add((cuda, capability, "only"))
+            elif not offered.isdisjoint(_older_ptx(capability)):
+                found.add((cuda, capability, "partly"))
+    return [list(demand) for demand in sorted(found)]
+
+
+def _older_ptx(capability: str) -> FrozenSet[str]:
+    """The PTX of majors below a device's."""
+    major = _order(capability)[0]
+    return frozenset(f"ptx:{known}" for known in _CAPABILITIES if _order(known)[0] < major)
+
+
+def ptx_rows(name: str, demands: Iterable[Sequence[str]], first_ptx: Mapping[str, Optional[str]], date: str) -> List[Row]:
+    """Return the rows about PTX newer than the driver (ED102).
+
+    ``first_ptx`` maps each known capability to the CUDA version of the first driver branch that knows it (None: older than all that
+    are known). Where that is not older than the PTX, no driver of such a device can fail, and there is no row. An "only" row blocks; a
+    "partly" row warns, since a union over the wheel does not tell which kernels are PTX alone.
+    """
+    rows = []
+    for cuda, capability, kind in demands:
+        oldest = first_ptx.get(capability, cuda)
+        if cuda.endswith(".0") or (oldest is not None and parse_version(oldest) >= parse_version(cuda)):
+            continue  # a driver below x.0 does not serve the major at all, which is ED101
+        only = kind == "only"
+        terms = [
+            Term("host", "host", "ptx", "in", _set(f"<{cuda}")),
+            Term("gpu", "gpu", "sm", "any", frozenset((capability,))),
+            Term("env", name, "ptx_cuda", "in", _set(f"=={cuda}")),
+            Term("env", name, "code", "has", ptx_for(capability) if only else _older_ptx(capability)),
+        ]
+        if only:
+            terms.append(Term("env", name, "code", "lacks", sass_for(capability)))
+        what = f"PTX of CUDA {cuda} alone for compute capability {capability}, which takes a driver that reports CUDA {cuda} or newer"
+        rows.append(
+            _row(
+                f"ptx-{cuda}-on-{capability}{'' if only else '-partly'}:{name}",
+                terms,
+                effect="blocks" if only else "degrades",
+                trust="established" if only else "reported",
+                component="nvidia-driver",
+                kind="too-old",
+                code="ED102",
+                title=f"{name} has {what}" if only else f"Some kernels of {name} are {what}",
+                symptom="the provided PTX was compiled with an unsupported toolchain (cudaErrorUnsupportedPtxVersion)",
+                fix=f"Update the driver to one that reports CUDA {cuda} or newer (or use cuda-compat on a data-centre GPU), "
+                f"or install a build of {name} made with an older CUDA.",
+                sources=(Source(_MINOR_VERSION, "minor-version compatibility does not cover PTX compiled by a newer toolkit"),),
+                date=date,
+            )
+        )
+    return rows
+
+
+def generation_rows(capabilities: Iterable[Capability], branches: Mapping[str, DriverBranch], date: str) -> List[Row]:
+    """Return for each compute capability: the driver is of a branch before or after those that know it (ED109)."""
+    rows = []
+    for entry in capabilities:
+        device = Term("gpu", "gpu", "sm", "any", frozenset((entry.capability,)))
+        what = f"{entry.architecture} GPUs (compute capability {entry.capability})"
+        if entry.first_driver is not None:
+            rows.append(
+                _row(
+                    f"driver-since-{entry.capability}",
+                    (device, Term("host", "host", "driver", "in", _set(f"<{entry.first_driver}"))),
+                    trust=entry.trust,
+                    component="nvidia-driver",
+                    kind="too-old",
+                    code="ED109",
+                    title=f"{what} are supported from driver branch R{entry.first_driver} on",
+                    symptom="No devices were found; the GPU is not listed by nvidia-smi",
+                    fix=f"Install driver R{entry.first_driver} or newer.",
+                    pins=(f"nvidia-driver>={entry.first_driver}",),
+                    sources=(entry.source,),
+                    date=date,
+                )
+            )
+        if entry.last_driver is not None:
+            later = sorted(int(branch) for branch in branches if int(branch) > int(entry.last_driver))
+            first = later[0] if later else int(entry.last_driver) + 1
+            rows.append(
+                _row(
+                    f"driver-until-{entry.capability}",
+                    (device, Term("host", "host", "driver", "in", _set(f">={first}"))),
+                    trust=entry.trust,
+                    component="nvidia-driver",
+                    kind="too-new",
+                    code="ED109",
+                    title=f"R{entry.last_driver} is the last driver branch for {what}",
+                    symptom="NVRM: The NVIDIA GPU is supported by the NVIDIA Legacy drivers; No devices were found",
+                    fix=f"Install driver R{entry.last_driver}.",
+                    pins=(f"nvidia-driver>={entry.last_driver},<{int(entry.last_driver) + 1}",),
+                    sources=(entry.source,),
+                    date=date,
+                )
+            )
+    return rows
+
+
+def requirement_rows(name: str, release: Release, applies: Callable[[str], bool], source: Optional[Source] = None) -> List[Row]:
+    """Return one row for each requirement of a release: this release is there, and what it requires is absent or another version (ED301).
+
+    Args:
+        name: canonical name of the distribution.
+        release: the release, with ``requires`` read (else there are no rows).
+        applies: decides on the text of a marker, extras included; lines without marker always apply.
+        source: where the metadata was read.
+    """
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    rows: Dict[str, Row] = {}
+    for line in release.requires or ():
+        try:
+            requirement = Requirement(line)
+        except InvalidRequirement:
+            continue  # as installers do with legacy metadata: a line that no tool understands binds nobody
+        if requirement.url or (requirement.marker is not None and not applies(str(requirement.marker))):
+            continue
+        wanted = canonicalize_name(requirement.name)
+        specifier = str(requirement.specifier)
+        row_id = f"{name}-{release.version}-requires-{wanted}"
+        if row_id in rows:
+            row_id = f"{row_id}-{len(rows)}"
+        rows[row_id] = _row(
+            row_id,
+            (
+                Term("env", name, "version", "in", _set(f"=={release.version}")),
+                Term("env", wanted, "version", "lacks", _set(specifier)),
+            ),
+            component=wanted,
+            kind="conflict",
+            code="ED301",
+            title=f"{name} {release.version} requires {wanted}{specifier or ' (any version)'}",
+            fix=f"Install {wanted}{specifier}.",
+            pins=(f"{wanted}{specifier}",),
+            sources=(source or Source(f"package metadata of {name} {release.version}", line),),
+            date=release.released,
+        )
+    return list(rows.values())

@@ -1,0 +1,555 @@
+"""Loads the matrix: the compiled form where it is fresh, else the ``matrices/`` folder of a checkout; then a site's own rows.
+
+An update that ``envdoctor matrix update`` installed serves where it is newer than that by date, and compiled in this version's format (``place``).
+
+A site adds rows with ``--matrix DIR`` or ``ENVDOCTOR_MATRIX`` (folders, separated as in PATH). Such a folder holds ``*.toml`` and
+``errata/*.toml`` in the format of ``schema``, and may hold ``packages/*.json``, which stand before ours.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+
+from ..errors import InputError, InternalFault, MatrixError
+from ..model.row import Row, Source
+from . import compiled, derived_rows, place
+from .tables import Capability, CodeDemand, CudaMajor, DriverBranch, ForwardCompat, GpuModel, Package, ToolkitRelease
+
+__all__ = ["Matrix", "builtin_folder", "load_builtin", "load_folder", "load_generation", "load_matrix"]
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_COMPILED = os.path.join(os.path.dirname(_HERE), "_compiled")
+_SOURCE = os.path.join(os.path.dirname(os.path.dirname(_HERE)), "matrices")
+
+
+def load_matrix(extra: Sequence[str] = ()) -> Matrix:
+    """Return the matrix, with the rows of ``extra`` folders and of those in ENVDOCTOR_MATRIX.
+
+    Raises:
+        MatrixError: rows of a source folder that do not load, all faults at once.
+        InputError: an ``extra`` folder that is none.
+    """
+    folders = [*extra, *filter(None, os.environ.get("ENVDOCTOR_MATRIX", "").split(os.pathsep))]
+    matrix = _load_own()
+    for folder in folders:
+        matrix = _with_site(matrix, folder)
+    return matrix
+
+
+def load_folder(folder: str) -> Matrix:
+    """Return the matrix of a matrices folder alone; raises :class:`MatrixError`."""
+    sources = compiled.find_sources(folder)
+    core, texts = compiled.compile_core(sources)
+    return Matrix({**core, "origin": folder}, _SourceFiles(sources, texts))
+
+
+def load_generation(generation: place.Generation) -> Optional[Matrix]:
+    """Return the matrix of an installed update, or None where this version cannot read it."""
+    core = _read_core(generation.path) if generation.format == compiled.FORMAT else None
+    if core is None or core["date"] != generation.date:
+        return None
+    return Matrix({**core, "origin": generation.path}, _CompiledFiles(generation.path, core["packages"]))
+
+
+def builtin_folder() -> Optional[str]:
+    """Return the ``matrices/`` folder of a checkout, or None in an installed envdoctor, which has the compiled form alone."""
+    return _SOURCE if os.path.exists(os.path.join(_SOURCE, "drivers.toml")) else None
+
+
+def _load_own() -> Matrix:
+    generation = place.current()
+    if generation is None or generation.format != compiled.FORMAT:
+        return load_builtin()
+    date = _date_of_compiled() if builtin_folder() is None else None
+    if date is not None and generation.date > date:
+        return load_generation(generation) or load_builtin()
+    builtin = load_builtin()
+    updated = load_generation(generation) if generation.date > builtin.date else None
+    return updated or builtin
+
+
+def _date_of_compiled() -> Optional[str]:
+    """The date of the built-in compiled form, from the beginning of its core: where an update serves, the rest need not be read."""
+    try:
+        with open(os.path.join(_COMPILED, "core.json"), encoding="utf-8") as file:
+            head = file.read(64)
+    except (OSError, ValueError):
+        return None
+    date = head.partition('"date":"')[2][:10]
+    return date if len(date) == 10 and f'"format":{compiled.FORMAT},' in head else None
+
+
+def load_builtin() -> Matrix:
+    """Return the matrix that envdoctor carries."""
+    # A folder of that name may lie beside an installed package by accident: ours has the driver table.
+    source = builtin_folder()
+    sources = compiled.find_sources(source) if source is not None else None
+    core = _read_core(_COMPILED)
+    if core is not None and (sources is None or compiled.is_fresh(core["fingerprint"], sources)):
+        return Matrix(core, _CompiledFiles(_COMPILED, core["packages"], source))
+    if sources is None:
+        raise InternalFault(f"expected the compiled matrix in {_COMPILED}, found none that this version reads; install envdoctor again")
+    core, texts = compiled.compile_core(sources)
+    return Matrix(core, _SourceFiles(sources, texts))
+
+
+def _read_core(folder: str) -> Optional[Dict[str, Any]]:
+    try:
+        with open(os.path.join(folder, "core.json"), encoding="utf-8") as file:
+            core: Dict[str, Any] = json.load(file)
+    except (OSError, ValueError):
+        return None
+    return core if core.get("format") == compiled.FORMAT else None
+
+
+def _with_site(matrix: Matrix, folder: str) -> Matrix:
+    if not os.path.isdir(folder):
+        raise InputError(f"expected a folder of matrix rows, found none at {folder}")
+    sources = compiled.find_sources(folder)
+    core, texts = compiled.compile_core(sources, label=os.path.join(folder, ""))
+    return matrix.extended(core, _SourceFiles(sources, texts))
+
+
+class _CompiledFiles:
+    """Texts and packages of the compiled form. ``source``: the folder beside it, whose other files are newer or the same."""
+
+    def __init__(self, folder: str, packages: Iterable[str], source: Optional[str] = None) -> None:
+        self._folder = folder
+        self._source = source
+        self._packages = frozenset(packages)
+        self._texts: Optional[Mapping[str, Any]] = None
+
+    def texts(self) -> Mapping[str, Any]:
+        """Return the texts of all rows by id."""
+        if self._texts is None:
+            with open(os.path.join(self._folder, "texts.json"), encoding="utf-8") as file:
+                self._texts = json.load(file)
+        return self._texts or {}
+
+    def package(self, name: str) -> Optional[Package]:
+        """Return one package, or None where the matrix has none of that name."""
+        if name not in self._packages:
+            return None
+        with open(os.path.join(self._folder, "packages", f"{name}.jsonl"), encoding="utf-8", newline="\n") as file:
+            return compiled.load_package(file.read())
+
+    def profiles(self) -> Mapping[str, Any]:
+        """Return the framework profiles by name."""
+        return compiled.read_profiles(self._source) if self._source is not None else self._extra("profiles.json") or {}
+
+    def index_listing(self) -> Optional[Mapping[str, Any]]:
+        """Return the listing of the package index that the matrix was made from."""
+        return compiled.read_listing(self._source) if self._source is not None else self._extra("index.json")
+
+    def _extra(self, name: str) -> Optional[Mapping[str, Any]]:
+        try:
+            with open(os.path.join(self._folder, name), encoding="utf-8") as file:
+                found: Mapping[str, Any] = json.load(file)
+        except FileNotFoundError:
+            return None
+        return found
+
+
+class _SourceFiles:
+    """Texts and packages of a matrices folder."""
+
+    def __init__(self, sources: compiled.Sources, texts: Mapping[str, Any]) -> None:
+        self._sources = sources
+        self._texts = texts
+
+    def texts(self) -> Mapping[str, Any]:
+        """Return the texts of all rows by id."""
+        return self._texts
+
+    def package(self, name: str) -> Optional[Package]:
+        """Return one package, or None where the folder has none of that name."""
+        path = self._sources.packages.get(name)
+        if path is None:
+            return None
+        with open(path, encoding="utf-8") as file:
+            return compiled.load_package(compiled.package_lines(json.load(file)))
+
+    def profiles(self) -> Mapping[str, Any]:
+        """Return the framework profiles by name."""
+        return compiled.read_profiles(self._sources.folder)
+
+    def index_listing(self) -> Optional[Mapping[str, Any]]:
+        """Return the listing of the package index that the folder was made from."""
+        return compiled.read_listing(self._sources.folder)
+
+
+class _StackedFiles:
+    """Those of a site before those of envdoctor."""
+
+    def __init__(self, first: Any, second: Any) -> None:
+        self._first = first
+        self._second = second
+
+    def texts(self) -> Mapping[str, Any]:
+        return {**self._second.texts(), **self._first.texts()}
+
+    def package(self, name: str) -> Optional[Package]:
+        found: Optional[Package] = self._first.package(name)
+        return found if found is not None else self._second.package(name)
+
+    def profiles(self) -> Mapping[str, Any]:
+        return {**self._second.profiles(), **self._first.profiles()}
+
+    def index_listing(self) -> Optional[Mapping[str, Any]]:
+        found: Optional[Mapping[str, Any]] = self._second.index_listing()
+        return found
+
+
+class Matrix:
+    """What is known. Everything but the core is read and made on first use.
+
+    Rows from ``rows_about`` carry what ``bind`` and a heading need; ``complete`` (or ``row``) adds title, symptom, fix, pins and sources.
+    """
+
+    def __init__(self, core: Dict[str, Any], files: Any) -> None:
+        self._core = core
+        self._files = files
+        self._packages: Dict[str, Optional[Package]] = {}
+        self._rows: Dict[int, Row] = {}
+        self._numbers: Optional[Dict[str, int]] = None
+        self._derived: Dict[str, List[Row]] = {}
+        self._tables: Dict[str, Any] = {}
+
+    # ------------------------------------------------------------------------------------------------------------ tables
+
+    @property
+    def date(self) -> str:
+        """The date of the newest entry ("2026-11-21")."""
+        return str(self._core["date"])
+
+    @property
+    def origin(self) -> str:
+        """Where it was loaded from: "built-in", or the folder of an update."""
+        return str(self._core.get("origin", "built-in"))
+
+    def _table(self, name: str, make: Any) -> Any:
+        found = self._tables.get(name)
+        if found is None:
+            found = self._tables[name] = make(self._core["tables"].get(name, ()))
+        return found
+
+    @property
+    def driver_branches(self) -> Mapping[str, DriverBranch]:
+        """Driver branches by number ("570"), oldest first."""
+        found: Mapping[str, DriverBranch] = self._table(
+            "branch",
+            lambda entries: {
+                entry["branch"]: DriverBranch(
+                    entry["branch"], entry["cuda"], entry["kind"], entry["end_of_life"], entry["status"], Source(entry["source"])
+                )
+                for entry in entries
+            },
+        )
+        return found
+
+    @property
+    def cuda_majors(self) -> Mapping[int, CudaMajor]:
+        """Minor-version compatibility by CUDA major."""
+        found: Mapping[int, CudaMajor] = self._table(
+            "major",
+            lambda entries: {entry["major"]: CudaMajor(entry["major"], entry["min_driver"], Source(entry["source"])) for entry in entries},
+        )
+        return found
+
+    @property
+    def toolkits(self) -> Mapping[str, ToolkitRelease]:
+        """CUDA toolkit releases by version ("12.8.1"), oldest first."""
+        found: Mapping[str, ToolkitRelease] = self._table(
+            "toolkit",
+            lambda entries: {
+                entry["version"]: ToolkitRelease(
+                    entry["version"],
+                    entry["branch"],
+                    entry["driver"],
+                    entry["min_driver"],
+                    entry["compat_driver"],
+                    entry["trust"],
+                    Source(entry["source"]),
+                )
+                for entry in entries
+            },
+        )
+        return found
+
+    @property
+    def forward_compat(self) -> Mapping[str, ForwardCompat]:
+        """Admitted base branches by the CUDA version of cuda-compat ("12.4")."""
+        found: Mapping[str, ForwardCompat] = self._table(
+            "forward_compat",
+            lambda entries: {
+                entry["cuda"]: ForwardCompat(entry["cuda"], tuple(entry["branches"]), entry["trust"], Source(entry["source"])) for entry in entries
+            },
+        )
+        return found
+
+    @property
+    def capabilities(self) -> Mapping[str, Capability]:
+        """Compute capabilities by number ("9.0"), oldest first."""
+        found: Mapping[str, Capability] = self._table(
+            "capability",
+            lambda entries: {
+                entry["capability"]: Capability(
+                    entry["capability"],
+                    entry["architecture"],
+                    entry["first_cuda"],
+                    entry["last_cuda"],
+                    entry["first_driver"],
+                    entry["last_driver"],
+                    entry["trust"],
+                    Source(entry["source"]),
+                )
+                for entry in entries
+            },
+        )
+        return found
+
+    @property
+    def code_demands(self) -> Mapping[str, CodeDemand]:
+        """Packages that need code for the GPU, by name."""
+        found: Mapping[str, CodeDemand] = self._table(
+            "code",
+            lambda entries: {
+                entry["package"]: CodeDemand(entry["package"], entry["effect"], entry["symptom"], entry["trust"], Source(entry["source"]))
+                for entry in entries
+            },
+        )
+        return found
+
+    def table_entry(self, table: str, key: str) -> Mapping[str, Any]:
+        """Return an entry of a curated table as it is written, with source, date, trust and origin; empty where there is none."""
+        name = compiled.KEYS[table]
+        return next((entry for entry in self._core["tables"].get(table, ()) if str(entry[name]) == key), {})
+
+    def table_entries(self, table: str) -> Sequence[Mapping[str, Any]]:
+        """Return all entries of a curated table (``compiled.KEYS`` names them; "gpu" comes from ``gpu_entries``)."""
+        found: Sequence[Mapping[str, Any]] = self._core["tables"].get(table, ())
+        return found
+
+    def gpu_entries(self) -> List[Dict[str, Any]]:
+        """Return all GPU models with PCI ids, aliases and provenance; reads the texts."""
+        texts = self._files.texts()
+        index = self._core["gpus"]
+        entries: List[Dict[str, Any]] = []
+        for values in index["models"]:
+            model = GpuModel(*values)
+            source, date, trust = texts.get(f"gpu:{model.name}", ("", "", ""))
+            entries.append(
+                {
+                    "name": model.name,
+                    "compute_capability": model.compute_capability,
+                    "type": model.kind,
+                    "architecture": model.architecture,
+                    "memory": model.memory,
+                    "pci_ids": [],
+                    "known_as": [],
+                    "source": source,
+                    "date": date,
+                    "trust": trust,
+                }
+            )
+        for pci_id, numbers in index["pci"].items():
+            for number in numbers:
+                entries[number]["pci_ids"].append(pci_id)
+        for name, number in index["names"].items():
+            entries[number]["known_as"].append(name)
+        return entries
+
+    @property
+    def profiles(self) -> Mapping[str, Any]:
+        """Framework profiles by name, as their files say."""
+        found: Mapping[str, Any] = self._files.profiles()
+        return found
+
+    def index_listing(self) -> Optional[Mapping[str, Any]]:
+        """Return the committed listing of the package index (``matrices/index.json``), or None."""
+        found: Optional[Mapping[str, Any]] = self._files.index_listing()
+        return found
+
+    @property
+    def gpus(self) -> Tuple[GpuModel, ...]:
+        """All GPU models."""
+        return tuple(GpuModel(*values) for values in self._core["gpus"]["models"])
+
+    def gpu(self, name: Optional[str], pci_id: Optional[str]) -> Optional[GpuModel]:
+        """Return the model of a device, or None where neither says enough.
+
+        The PCI id (``10de:2329`` or ``2329``) wins over the name; where several models share it, the name chooses among them, and what it cannot
+        choose is None unless all have the same compute capability and kind. A name is taken whole: first as it is, then without form
+        factor, memory size and count. A part of a name never matches: ``RTX 6000`` is not ``RTX 6000 Ada``.
+        """
+        index = self._core["gpus"]
+        models = index["models"]
+        named = None
+        if name:
+            named = index["names"].get(compiled.normalize_gpu(name))
+            if named is None:
+                named = index["names"].get(compiled.normalize_gpu(name, reduced=True))
+        if pci_id:
+            vendor, _, device = pci_id.lower().replace("0x", "").rpartition(":")
+            candidates = index["pci"].get(device) if vendor in ("", "10de") else None
+            if candidates:
+                chosen = named if named in candidates else candidates[0]
+                if chosen == named or len({tuple(models[number][1:3]) for number in candidates}) == 1:
+                    return GpuModel(*models[chosen])
+                return None
+        return None if named is None else GpuModel(*models[named])
+
+    # ------------------------------------------------------------------------------------------------------------ packages
+
+    @property
+    def package_names(self) -> Tuple[str, ...]:
+        """The distributions whose releases are known."""
+        return tuple(sorted(self._core["packages"]))
+
+    def package(self, name: str) -> Optional[Package]:
+        """Return the releases of a distribution (canonical name), read on first use, or None."""
+        if name not in self._packages:
+            self._packages[name] = self._files.package(name) if name in self._core["packages"] else None
+        return self._packages[name]
+
+    # ------------------------------------------------------------------------------------------------------------ rows
+
+    def rows_about(self, names: Iterable[str]) -> List[Row]:
+        """Return the rows that can be violated with these distributions, and those that speak of none.
+
+        A row is about a name if one of its env terms asks that it is there; rules about every distribution ("*") come applied to the names
+        for which the matrix knows what they ask. The rows have no texts: see ``complete``.
+        """
+        index = self._core["index"]
+        numbers = set(index.get("", ()))
+        wanted = list(dict.fromkeys(names))
+        for name in wanted:
+            numbers.update(index.get(name, ()))
+        rows = [self._stored(number) for number in sorted(numbers)]
+        templates = [self._stored(number) for number in index.get("*", ())]
+        packages = self._core["packages"]
+        for name in wanted:
+            if name in packages:
+                rows += self._derived_rows(name)
+                if packages[name][0] or packages[name][1]:
+                    rows += [_applied(row, name) for row in templates]
+        return rows + self._derived_rows("")
+
+    def row(self, row_id: str) -> Optional[Row]:
+        """Return one row with its texts, stored or derived (``driver-for-cuda-13:torch``), or None."""
+        if self._numbers is None:
+            self._numbers = {short[0]: number for number, short in enumerate(self._core["rows"])}
+        number = self._numbers.get(row_id)
+        if number is not None:
+            return self.complete(self._stored(number))
+        template, _, name = row_id.partition(":")
+        for row in self._derived_rows(name):
+            if row.id == row_id:
+                return row
+        number = self._numbers.get(template)
+        return self.complete(_applied(self._stored(number), name)) if number is not None and name else None
+
+    def complete(self, row: Row) -> Row:
+        """Return a row of ``rows_about`` with title, symptom, fix, pins, overrides, sources and date."""
+        if row.title:
+            return row
+        template, _, name = row.id.partition(":")
+        found = compiled.complete_row(row._replace(id=template), self._files.texts())
+        return found._replace(id=row.id, title=found.title.replace("*", name)) if name else found
+
+    def rows(self) -> List[Row]:
+        """Return all rows with their texts, stored and derived."""
+        stored = [self.complete(self._stored(number)) for number in range(len(self._core["rows"]))]
+        derived = [row for name in ("", *self.package_names) for row in self._derived_rows(name)]
+        return stored + derived
+
+    def _stored(self, number: int) -> Row:
+        row = self._rows.get(number)
+        if row is None:
+            row = self._rows[number] = compiled.unpack_row(self._core["rows"][number])
+        return row
+
+    def _derived_rows(self, name: str) -> List[Row]:
+        """Rows that follow from the tables for one distribution, or ("") for none."""
+        found = self._derived.get(name)
+        if found is None:
+            found = self._derived[name] = self._make_derived(name)
+        return found
+
+    def _make_derived(self, name: str) -> List[Row]:
+        if not name:
+            return derived_rows.generation_rows(self.capabilities.values(), self.driver_branches, self.date)
+        summary = self._core["packages"].get(name)
+        if summary is None:
+            return []
+        has_cuda, has_code, ptx = summary
+        rows: List[Row] = []
+        if has_cuda:
+            rows += derived_rows.cuda_major_rows(self.cuda_majors.values(), name, self.date)
+        demand = self.code_demands.get(name)
+        if has_code and demand is not None:
+            rows += derived_rows.code_rows(self.capabilities.values(), demand, self.date)
+            if ptx:
+                rows += derived_rows.ptx_rows(name, ptx, self._first_ptx(), self.date)
+        return rows
+
+    def _first_ptx(self) -> Dict[str, Optional[str]]:
+        """The CUDA version of the first driver branch that knows a capability; None where it is older than the table."""
+        branches = self.driver_branches
+        first = {entry.capability: branches.get(entry.first_driver or "") for entry in self.capabilities.values()}
+        return {capability: branch.cuda if branch is not None else None for capability, branch in first.items()}
+
+    # ------------------------------------------------------------------------------------------------------------ site rows
+
+    def extended(self, core: Mapping[str, Any], files: Any) -> Matrix:
+        """Return this matrix with the rows, table entries and packages of a site.
+
+        Raises:
+            MatrixError: an id or a table entry that is there already.
+        """
+        mine = {short[0] for short in self._core["rows"]}
+        texts = files.texts()
+        faults = [
+            f"{texts[short[0]]['origin']}: row {short[0]!r}: the id is taken by a row in {self._files.texts()[short[0]]['origin']}"
+            for short in core["rows"]
+            if short[0] in mine
+        ]
+        tables = dict(self._core["tables"])
+        for name, entries in core["tables"].items():
+            key = compiled.KEYS[name]
+            known = {entry[key]: entry["origin"] for entry in tables.get(name, ())}
+            faults += [f"{entry['origin']}: {name} {entry[key]!r}: stands already in {known[entry[key]]}" for entry in entries if entry[key] in known]
+            tables[name] = [*tables.get(name, ()), *entries]
+        if faults:
+            raise MatrixError(faults)
+        offset = len(self._core["rows"])
+        index = {name: list(numbers) for name, numbers in self._core["index"].items()}
+        for name, numbers in core["index"].items():
+            index.setdefault(name, []).extend(number + offset for number in numbers)
+        merged = {
+            **self._core,
+            "date": self._core["date"],
+            "tables": tables,
+            "gpus": _joined_gpus(self._core["gpus"], core["gpus"]),
+            "packages": {**self._core["packages"], **core["packages"]},
+            "rows": self._core["rows"] + core["rows"],
+            "index": index,
+        }
+        return Matrix(merged, _StackedFiles(files, self._files))
+
+
+def _applied(row: Row, name: str) -> Row:
+    """A row about every distribution ("*"), applied to one."""
+    terms = tuple(term._replace(component=name) if term.component == "*" else term for term in row.terms)
+    return row._replace(id=f"{row.id}:{name}", terms=terms, component=name if row.component == "*" else row.component)
+
+
+def _joined_gpus(ours: Mapping[str, Any], site: Mapping[str, Any]) -> Dict[str, Any]:
+    offset = len(ours["models"])
+    by_id = {key: list(numbers) for key, numbers in ours["pci"].items()}
+    for key, numbers in site["pci"].items():
+        by_id[key] = [number + offset for number in numbers] + by_id.get(key, [])
+    names = {**ours["names"], **{key: number + offset for key, number in site["names"].items()}}
+    return {"models": ours["models"] + site["models"], "pci": by_id, "names": names}

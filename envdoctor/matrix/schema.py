@@ -1,0 +1,519 @@
+"""What the files of ``matrices/`` may hold: TOML and JSON values become rows and tables, or faults with file and key.
+
+Nothing stops at the first fault: each function appends to ``Faults`` and goes on, and the loader reports all at once.
+
+=====================  =======================================================================================
+table                  keys (``?`` may be left out)
+=====================  =======================================================================================
+``[defaults]``         source?, date?, trust?: for every entry of the same file that does not say otherwise
+``[[row]]``            id, title, effect, trust, component, kind, code?, when, symptom?, fix, pins?, overrides?,
+                       mitigations?, sources, established_by?, date
+  ``when``             a list of terms: one of env | gpu | host | var | request, attribute? (env, var and request), and one of
+                       in (specifiers) | any (labels) | has (labels) | lacks (specifiers or labels) | present (bool)
+  ``mitigations``      a list of { var, value }
+  ``sources``          a list of { address, quote? }
+``[[branch]]``         branch, cuda, kind, status, end_of_life? ("2026-02")
+``[[major]]``          major, min_driver
+``[[toolkit]]``        version, branch, min_driver, driver?, compat_driver?
+``[[forward_compat]]`` cuda, branches
+``[[capability]]``     capability, architecture, first_cuda, last_cuda?, first_driver?, last_driver?
+``[[gpu]]``            name, compute_capability, kind, architecture, pci_ids?, memory? (GiB), aliases?
+``[[code]]``           package, effect, symptom?: what it means that the package has no code for a GPU
+=====================  =======================================================================================
+
+Every entry of every table also has source, date and trust (rows: sources).
+
+``packages/<name>.json`` is ``{"schema": 1, "name", "source", "date", "trust", "releases": [...]}``, one release per line, oldest first:
+version, released, yanked?, requires_python?, requires? (requirement lines as in METADATA, extras as markers; left out: not read),
+pythons?, platforms?, glibc?, sdist?, sdist_only?, yanked_reason?, differs? (pythons, platforms, requires, requires_python?), builds?.
+A build has the fields of ``tables.Build``. All but ``builds`` is made by ``scripts/refresh_matrix``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Tuple
+
+from ..model.finding import KINDS
+from ..model.row import EFFECTS, TRUSTS, Argument, Mitigation, Row, Source, Term
+from ..model.versions import InvalidSpecifier, VersionSet, canonicalize_name, try_version
+from .tables import Build, Difference, Release
+
+__all__ = ["ATTRIBUTES", "TABLES", "Faults", "Table", "default_code", "parse_document", "parse_package", "parse_row"]
+
+SCHEMA_VERSION = 1
+
+#: The attributes of each scope, and whether their values are versions ("version"), one label ("label") or a set of labels ("labels").
+ATTRIBUTES: Mapping[str, Mapping[str, str]] = {
+    "env": {
+        "version": "version",
+        "cuda": "version",
+        "variant": "label",
+        "code": "labels",
+        "ptx_cuda": "version",
+        "cxx11abi": "label",
+        "torch": "version",
+        "glibc": "version",
+        "sonames": "labels",
+        "index": "label",
+    },
+    "gpu": {"model": "label", "kind": "label", "architecture": "label", "sm": "label", "compute_capability": "version", "mig": "label"},
+    "host": {
+        "driver": "version",
+        "cuda": "version",
+        "ptx": "version",
+        "glibc": "version",
+        "python": "version",
+        "toolkit": "version",
+        "platform": "label",
+        "architecture": "label",
+        "container": "label",
+    },
+    "var": {"value": "label", "items": "labels", "prefixes": "labels"},
+    "request": {"value": "label", "number": "version"},
+}
+
+GPU_KINDS = ("datacenter", "workstation", "geforce", "mobile", "jetson", "other")
+
+_OPERATORS = ("in", "any", "has", "lacks", "present")
+_ID = re.compile(r"[a-z0-9]+(?:[-.][a-z0-9]+)*")
+_CODE = re.compile(r"ED\d{3}")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_EDGE = re.compile(r"[A-Za-z0-9._-]+ -> [A-Za-z0-9._-]+")
+_CAPABILITY = re.compile(r"\d{1,2}\.\d")
+_PCI_ID = re.compile(r"[0-9a-f]{4}")
+_REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?:\[[^\]]*\])?\s*(.*)")
+
+
+class Faults:
+    """Collects what is wrong, each with its file and key."""
+
+    def __init__(self) -> None:
+        self.found: List[str] = []
+
+    def add(self, where: str, key: str, text: str) -> None:
+        """Add one fault: ``where`` names file and entry."""
+        self.found.append(f"{where}: {key}: {text}" if key else f"{where}: {text}")
+
+
+class Entry:
+    """One table entry under reading: hands out typed values and remembers which keys were asked for."""
+
+    def __init__(self, values: Mapping[str, Any], where: str, faults: Faults, defaults: Optional[Mapping[str, Any]] = None) -> None:
+        self.values = {**(defaults or {}), **values}
+        self.where = where
+        self.faults = faults
+        self.asked: List[str] = []
+
+    def fault(self, key: str, text: str) -> None:
+        """Add a fault of this entry."""
+        self.faults.add(self.where, key, text)
+
+    def text(self, key: str, required: bool = True, pattern: Optional[re.Pattern[str]] = None, words: Tuple[str, ...] = ()) -> str:
+        """Return a string; empty where it is missing or wrong."""
+        self.asked.append(key)
+        value = self.values.get(key)
+        if value is None or value == "":
+            if required:
+                self.fault(key, "is missing")
+            return ""
+        if not isinstance(value, str):
+            self.fault(key, f"expected a string, found {value!r}")
+            return ""
+        if pattern is not None and not pattern.fullmatch(value):
+            self.fault(key, f"found {value!r}, expected the form {pattern.pattern}")
+        if words and value not in words:
+            self.fault(key, f"expected one of {', '.join(words)}, found {value!r}")
+        return value
+
+    def maybe(self, key: str) -> Optional[str]:
+        """Return a string, or None where the key is left out."""
+        return self.text(key, required=False) or None
+
+    def version(self, key: str, required: bool = True) -> str:
+        """Return the text of a PEP 440 version."""
+        value = self.text(key, required)
+        if value and try_version(value) is None:
+            self.fault(key, f"expected a version, found {value!r}")
+        return value
+
+    def integer(self, key: str, required: bool = True) -> Optional[int]:
+        """Return an integer."""
+        self.asked.append(key)
+        value = self.values.get(key)
+        if value is None and not required:
+            return None
+        if not isinstance(value, int) or isinstance(value, bool):
+            self.fault(key, f"expected an integer, found {value!r}")
+            return None
+        return value
+
+    def strings(self, key: str) -> Tuple[str, ...]:
+        """Return a list of strings; empty where it is left out."""
+        self.asked.append(key)
+        value = self.values.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
+            self.fault(key, f"expected a list of strings, found {value!r}")
+            return ()
+        return tuple(value)
+
+    def tables(self, key: str, required: bool = False) -> List[Mapping[str, Any]]:
+        """Return a list of tables."""
+        self.asked.append(key)
+        value = self.values.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+            self.fault(key, f"expected a list of tables, found {value!r}")
+            return []
+        if required and not value:
+            self.fault(key, "is missing or empty")
+        return value
+
+    def provenance(self) -> Tuple[str, str, str]:
+        """Return source, date and trust, which every entry must have."""
+        return self.text("source"), self.text("date", pattern=_DATE), self.text("trust", words=TRUSTS)
+
+    def finish(self) -> None:
+        """Report the keys that nobody asked for."""
+        for key in self.values:
+            if key not in self.asked:
+                self.fault(key, f"no such key (known: {', '.join(sorted(set(self.asked)))})")
+
+
+# ---------------------------------------------------------------------------------------------------------------- rows
+
+
+def default_code(component: str, kind: str) -> str:
+    """Return the code of a row that names none: ED190, ED290, ED390, ED490 or ED590 by kind and component."""
+    if kind == "abi-mismatch" or component == "glibc":
+        return "ED490"
+    if component in _DRIVER_COMPONENTS or kind == "arch-missing":
+        return "ED190"
+    if component in _LIBRARY_COMPONENTS or (component.startswith("nvidia-") and component not in ("nvidia-ml-py", "nvidia-modelopt")):
+        return "ED290"
+    if component in _LIMIT_COMPONENTS:
+        return "ED590"
+    return "ED390"
+
+
+_DRIVER_COMPONENTS = frozenset(
+    ("nvidia-driver", "nvidia-fabricmanager", "fabric-manager", "cuda-compat", "libcuda", "nvidia-container-toolkit", "nvidia-modprobe", "gpu", "mig")
+)
+_LIBRARY_COMPONENTS = frozenset(("cuda-toolkit", "cuda", "cublas", "cudnn", "nccl", "cusparselt", "nvjitlink", "nvshmem", "cudart", "nvrtc"))
+_LIMIT_COMPONENTS = frozenset(("shm", "/dev/shm", "dev_shm", "memlock", "nofile", "nproc", "pids", "cgroup", "memory", "container", "ulimit", "swap"))
+
+
+def parse_row(values: Mapping[str, Any], origin: str, number: int, faults: Faults) -> Optional[Row]:
+    """Make a row, or None where it has a fault. ``number`` counts the rows of the file from 1."""
+    name = values.get("id")
+    entry = Entry(values, f"{origin}: row {name!r}" if isinstance(name, str) and name else f"{origin}: row {number}", faults)
+    before = len(faults.found)
+    row_id = entry.text("id", pattern=_ID)
+    component = entry.text("component")
+    kind = entry.text("kind", words=tuple(KINDS))
+    terms = []
+    for position, term_values in enumerate(entry.tables("when", required=True), 1):
+        term = _term(term_values, f"{entry.where}: when[{position}]", faults)
+        if term is not None:
+            terms.append(term)
+    mitigations = []
+    for position, item in enumerate(entry.tables("mitigations"), 1):
+        part = Entry(item, f"{entry.where}: mitigations[{position}]", faults)
+        mitigations.append(Mitigation("var", part.text("var"), part.text("value")))
+        part.finish()
+    sources = []
+    for position, item in enumerate(entry.tables("sources", required=True), 1):
+        part = Entry(item, f"{entry.where}: sources[{position}]", faults)
+        sources.append(Source(part.text("address"), part.text("quote", required=False)))
+        part.finish()
+    pins = entry.strings("pins")
+    for pin in pins:
+        match = _REQUIREMENT.fullmatch(pin.split(";")[0].strip())
+        try:
+            if match is None:
+                raise InvalidSpecifier("no name")
+            VersionSet.parse(match.group(1).strip())
+        except InvalidSpecifier as error:
+            entry.fault("pins", f"expected a requirement such as 'torch>=2.5', found {pin!r} ({error})")
+    overrides = entry.strings("overrides")
+    for edge in overrides:
+        if not _EDGE.fullmatch(edge):
+            entry.fault("overrides", f"expected 'torch -> nvidia-cublas-cu12', found {edge!r}")
+    code = entry.text("code", required=False, pattern=_CODE)
+    row = Row(
+        id=row_id,
+        effect=entry.text("effect", words=EFFECTS),
+        trust=entry.text("trust", words=TRUSTS),
+        terms=tuple(terms),
+        component=component,
+        kind=kind,
+        code=code or default_code(component, kind),
+        title=entry.text("title"),
+        symptom=entry.text("symptom", required=False),
+        fix=entry.text("fix"),
+        pins=pins,
+        overrides=overrides,
+        mitigations=tuple(mitigations),
+        sources=tuple(sources),
+        date=entry.text("date", pattern=_DATE),
+        established_by=entry.text("established_by", required=False),
+        origin=origin,
+    )
+    entry.finish()
+    return row if len(faults.found) == before else None
+
+
+def _term(values: Mapping[str, Any], where: str, faults: Faults) -> Optional[Term]:
+    scopes = [scope for scope in ATTRIBUTES if scope in values]
+    operators = [operator for operator in _OPERATORS if operator in values]
+    if len(scopes) != 1:
+        faults.add(where, "", f"expected exactly one of env, gpu, host, var, request, found {', '.join(scopes) or 'none'}")
+        return None
+    if len(operators) != 1:
+        faults.add(where, "", f"expected exactly one of in, any, has, lacks, present, found {', '.join(operators) or 'none'}")
+        return None
+    scope, operator = scopes[0], operators[0]
+    entry = Entry(values, where, faults)
+    before = len(faults.found)
+    subject = entry.text(scope)
+    entry.asked.append(operator)
+    if scope in ("gpu", "host"):
+        component, attribute = scope, subject
+    else:
+        component = canonicalize_name(subject) if scope == "env" and subject != "*" else subject
+        attribute = entry.text("attribute", required=False) or ("version" if scope == "env" else "value")
+    entry.finish()
+    known = ATTRIBUTES[scope]
+    if subject and attribute not in known:
+        faults.add(where, attribute, f"no such attribute of {scope} (known: {', '.join(known)})")
+    argument = _argument(operator, values[operator], known.get(attribute, ""), where, faults)
+    if len(faults.found) != before or argument is None:
+        return None
+    return Term(scope, component, attribute, operator, argument)
+
+
+def _argument(operator: str, value: Any, kind: str, where: str, faults: Faults) -> Optional[Argument]:
+    """Return the argument of a term; versions go with in and lacks, one label with any and lacks, sets of labels with has and lacks."""
+    if operator == "present":
+        if isinstance(value, bool):
+            return value
+        faults.add(where, operator, f"expected true or false, found {value!r}")
+        return None
+    fitting = {"version": ("in", "lacks"), "label": ("any", "lacks"), "labels": ("has", "lacks")}.get(kind)
+    if fitting is None:
+        return None
+    if operator not in fitting:
+        faults.add(where, operator, f"does not go with a {kind} attribute (use {' or '.join(fitting)})")
+        return None
+    if kind == "version":
+        if not isinstance(value, str):
+            faults.add(where, operator, f"expected version specifiers such as '>=2.1,<2.5', found {value!r}")
+            return None
+        try:
+            found = VersionSet.parse(value)
+        except InvalidSpecifier as error:
+            faults.add(where, operator, str(error))
+            return None
+        if not found or (found == VersionSet.all() and value.strip()):
+            faults.add(where, operator, f"{value!r} holds {'no version' if not found else 'every version'}")
+            return None
+        return found
+    if not isinstance(value, list) or not value or not all(isinstance(item, str) and item for item in value):
+        faults.add(where, operator, f"expected a list of strings, found {value!r}")
+        return None
+    labels: FrozenSet[str] = frozenset(value)
+    return labels
+
+
+# ---------------------------------------------------------------------------------------------------------------- tables
+
+
+class Table(NamedTuple):
+    """How one TOML table is read: the function, and the key that must be unique over all files."""
+
+    read: Any
+    key: str
+
+
+def _branch(entry: Entry) -> Dict[str, Any]:
+    return {
+        "branch": entry.text("branch", pattern=re.compile(r"\d{3}")),
+        "cuda": entry.version("cuda"),
+        "kind": entry.text("kind"),
+        "end_of_life": entry.maybe("end_of_life"),
+        "status": entry.text("status"),
+    }
+
+
+def _major(entry: Entry) -> Dict[str, Any]:
+    return {"major": entry.integer("major"), "min_driver": entry.version("min_driver")}
+
+
+def _toolkit(entry: Entry) -> Dict[str, Any]:
+    return {
+        "version": entry.version("version"),
+        "branch": entry.text("branch", pattern=re.compile(r"\d{3}")),
+        "driver": entry.version("driver", required=False) or None,
+        "min_driver": entry.version("min_driver"),
+        "compat_driver": entry.version("compat_driver", required=False) or None,
+    }
+
+
+def _forward_compat(entry: Entry) -> Dict[str, Any]:
+    return {"cuda": entry.version("cuda"), "branches": list(entry.strings("branches"))}
+
+
+def _capability(entry: Entry) -> Dict[str, Any]:
+    return {
+        "capability": entry.text("capability", pattern=_CAPABILITY),
+        "architecture": entry.text("architecture"),
+        "first_cuda": entry.version("first_cuda"),
+        "last_cuda": entry.maybe("last_cuda"),
+        "first_driver": entry.maybe("first_driver"),
+        "last_driver": entry.maybe("last_driver"),
+    }
+
+
+def _gpu(entry: Entry) -> Dict[str, Any]:
+    ids = entry.strings("pci_ids")
+    for pci_id in ids:
+        if not _PCI_ID.fullmatch(pci_id):
+            entry.fault("pci_ids", f"expected four hexadecimal digits such as '2329', found {pci_id!r}")
+    memory = entry.integer("memory", required=False)
+    return {
+        "name": entry.text("name"),
+        "compute_capability": entry.text("compute_capability", pattern=_CAPABILITY),
+        "kind": entry.text("kind", words=GPU_KINDS),
+        "architecture": entry.text("architecture"),
+        "memory": None if memory is None else memory << 30,
+        "pci_ids": list(ids),
+        "aliases": list(entry.strings("aliases")),
+    }
+
+
+def _code(entry: Entry) -> Dict[str, Any]:
+    return {
+        "package": canonicalize_name(entry.text("package")),
+        "effect": entry.text("effect", words=("blocks", "degrades")),
+        "symptom": entry.text("symptom", required=False),
+    }
+
+
+#: Every table of a TOML file but [[row]]: its reader and its unique key.
+TABLES: Mapping[str, Table] = {
+    "branch": Table(_branch, "branch"),
+    "major": Table(_major, "major"),
+    "toolkit": Table(_toolkit, "version"),
+    "forward_compat": Table(_forward_compat, "cuda"),
+    "capability": Table(_capability, "capability"),
+    "gpu": Table(_gpu, "name"),
+    "code": Table(_code, "package"),
+}
+
+
+def parse_document(document: Mapping[str, Any], origin: str, faults: Faults) -> Tuple[List[Row], Dict[str, List[Dict[str, Any]]]]:
+    """Read one TOML file: its rows, and its table entries (each with source, date, trust and origin) by table name."""
+    rows: List[Row] = []
+    tables: Dict[str, List[Dict[str, Any]]] = {}
+    defaults = document.get("defaults", {})
+    if not isinstance(defaults, dict) or not set(defaults) <= {"source", "date", "trust"}:
+        faults.add(origin, "defaults", "expected a table with source, date and trust only")
+        defaults = {}
+    for name, entries in document.items():
+        if name == "defaults":
+            continue
+        if name != "row" and name not in TABLES:
+            faults.add(origin, name, f"no such table (known: defaults, row, {', '.join(TABLES)})")
+            continue
+        if not isinstance(entries, list) or not all(isinstance(item, dict) for item in entries):
+            faults.add(origin, name, f"expected [[{name}]] tables")
+            continue
+        for number, values in enumerate(entries, 1):
+            if name == "row":
+                inherited = {key: value for key, value in defaults.items() if key != "source"}
+                row = parse_row({**inherited, **values}, origin, number, faults)
+                if row is not None:
+                    rows.append(row)
+                continue
+            table = TABLES[name]
+            entry = Entry(values, f"{origin}: {name} {values.get(table.key, number)!r}", faults, defaults)
+            before = len(faults.found)
+            found: Dict[str, Any] = table.read(entry)
+            found["source"], found["date"], found["trust"] = entry.provenance()
+            found["origin"] = origin
+            entry.finish()
+            if len(faults.found) == before:
+                tables.setdefault(name, []).append(found)
+    return rows, tables
+
+
+# ---------------------------------------------------------------------------------------------------------------- packages
+
+_BUILD_KINDS: Mapping[str, type] = {"sass": list, "ptx": list, "needed": list, "cxx11abi": bool, "ptx_read": bool}
+_RELEASE_KINDS: Mapping[str, type] = {
+    "requires": list,
+    "pythons": list,
+    "platforms": list,
+    "builds": list,
+    "differs": list,
+    "yanked": bool,
+    "sdist": bool,
+    "sdist_only": bool,
+}
+_DIFFERENCE_KINDS: Mapping[str, type] = {"pythons": list, "platforms": list, "requires": list}
+
+
+def parse_package(document: Any, name: str, origin: str, faults: Faults) -> Optional[Mapping[str, Any]]:
+    """Check a package file whole and return it, or None where it has a fault."""
+    before = len(faults.found)
+    if not isinstance(document, dict):
+        faults.add(origin, "", "expected a JSON object")
+        return None
+    if document.get("schema") != SCHEMA_VERSION:
+        faults.add(origin, "schema", f"expected {SCHEMA_VERSION}, found {document.get('schema')!r}")
+        return None
+    entry = Entry(document, origin, faults)
+    if entry.text("name") != name:
+        entry.fault("name", f"expected {name!r} as the file is called, found {document.get('name')!r}")
+    entry.provenance()
+    entry.asked += ["schema", "releases"]
+    entry.finish()
+    releases = document.get("releases")
+    if not isinstance(releases, list):
+        faults.add(origin, "releases", "expected a list")
+        return None
+    seen: Dict[Any, str] = {}
+    release: Any
+    for number, release in enumerate(releases, 1):
+        if not isinstance(release, dict):
+            faults.add(origin, f"releases[{number}]", "expected an object")
+            continue
+        where = f"{origin}: release {release.get('version')!r}"
+        _fields(release, Release._fields, _RELEASE_KINDS, where, faults)
+        version = try_version(release.get("version")) if isinstance(release.get("version"), str) else None
+        if version is None:
+            faults.add(where, "version", "expected a PEP 440 version")
+        elif version.local is not None or version in seen:
+            faults.add(where, "version", "a release has no local label" if version.local else "stands twice in this file")
+        else:
+            seen[version] = where
+        for key, fields, kinds in (("builds", Build._fields, _BUILD_KINDS), ("differs", Difference._fields, _DIFFERENCE_KINDS)):
+            parts = release.get(key, ())
+            for position, part in enumerate(parts if isinstance(parts, list) else (), 1):
+                if isinstance(part, dict):
+                    _fields(part, fields, kinds, f"{where}: {key}[{position}]", faults)
+                else:
+                    faults.add(where, f"{key}[{position}]", "expected an object")
+    return document if len(faults.found) == before else None
+
+
+def _fields(values: Mapping[str, Any], known: Tuple[str, ...], kinds: Mapping[str, type], where: str, faults: Faults) -> None:
+    for key, value in values.items():
+        if key not in known:
+            faults.add(where, key, "no such key")
+            continue
+        expected = kinds.get(key, str)
+        fits = isinstance(value, expected)
+        if fits and expected is list and key not in ("builds", "differs"):
+            fits = all(isinstance(item, str) for item in list(value))
+        if not fits:
+            faults.add(where, key, f"expected {'strings' if expected is list else expected.__name__}, found {value!r:.60}")

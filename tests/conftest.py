@@ -1,0 +1,45 @@
+"""Which tests run: the fast ones; with --slow all; with --slow-sample a seeded share of the slow ones too."""
+
+import os
+import random
+
+import pytest
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("envdoctor")
+    group.addoption("--slow", action="store_true", help="run the slow tests too")
+    group.addoption("--slow-sample", type=float, default=0.0, metavar="SHARE", help="run this share of the slow tests, 0..1")
+    group.addoption("--update-golden", action="store_true", help="write the golden outputs anew; read the difference before you commit it")
+    group.addoption("--seed", default="0", help="which slow tests --slow-sample takes")
+
+
+def pytest_report_header(config):
+    share = config.getoption("--slow-sample")
+    if config.getoption("--slow"):
+        return "slow tests: all"
+    return f"slow tests: a sample of {share:.0%}, seed {config.getoption('--seed')}" if share else "slow tests: none (--slow)"
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--slow"):
+        return
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    count = round(len(slow) * config.getoption("--slow-sample"))
+    # The seed alone decides, not the order of collection.
+    taken = random.Random(config.getoption("--seed")).sample(sorted(slow, key=lambda item: item.nodeid), count)
+    left = [item for item in slow if item not in taken]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in left]
+
+
+@pytest.fixture(scope="session")
+def prerequisite():
+    """Return a function that ends a test whose prerequisite is missing: failed in CI, skipped elsewhere."""
+
+    def require(present, reason):
+        if not present:
+            (pytest.fail if os.environ.get("CI") else pytest.skip)(f"prerequisite missing: {reason}")
+
+    return require

@@ -1,0 +1,273 @@
+"""Rows that follow from the tables, against what is published, on whole targets."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from packaging.version import Version
+
+from envdoctor.matrix.bind import bind
+from envdoctor.matrix.derive import derive_target
+from envdoctor.matrix.derived_rows import ptx_demands, requirement_rows, runs_on
+from envdoctor.matrix.loader import load_matrix
+from envdoctor.model.evidence import Absent, Evidence, Known
+from envdoctor.model.facts import Binary, Distribution, Facts, Gpu
+from envdoctor.model.row import Source
+
+HERE = Evidence("test")
+MATRIX = load_matrix()
+
+
+def make_facts(packages=None, gpu=None, driver=None, architecture="x86_64", **fields):
+    table = {name.replace("__", "."): value if isinstance(value, Absent) else Known(value, HERE) for name, value in fields.items()}
+    table["distributions"] = Known({name: Distribution(name, version) for name, version in (packages or {}).items()}, HERE)
+    table["distributions.complete"] = Known(True, HERE)
+    if gpu is not None:
+        table["gpus"] = Known((Gpu(name=gpu),), HERE)
+    if driver is not None:
+        table["driver.release"] = Known(driver, HERE)
+    if architecture is not None:
+        table["os.architecture"] = Known(architecture, HERE)
+    return Facts(table)
+
+
+def violated(**given_facts):
+    """The ids of the derived rows that a target violates."""
+    facts = make_facts(**given_facts)
+    target = derive_target(facts, MATRIX)
+    rows = MATRIX.rows_about(facts.value("distributions"))
+    return {row.id for row in rows if row.title and bind(row, target).outcome == "violated"}
+
+
+def torch(version, gpu=None, driver=None, **more):
+    return violated(packages={"torch": version}, gpu=gpu, driver=driver, **more)
+
+
+@pytest.mark.parametrize(
+    ("version", "driver", "expected"),
+    [
+        ("2.8.0+cu128", "550.54.15", False),  # minor-version compatibility
+        ("2.8.0+cu128", "525.60.13", False),
+        ("2.8.0+cu128", "520.61.05", True),
+        ("2.8.0", "535.129.03", False),
+        ("2.11.0+cu130", "570.86.15", True),
+        ("2.11.0+cu130", "580.65.06", False),
+        ("2.11.0+cu130", "615.10", False),
+        ("2.11.0+cu130", "700.10", False),  # of a branch that no row knows yet
+        ("2.11.0", "570.86.15", True),  # the default build is cu130
+        ("2.11.0+cu128", "570.86.15", False),
+        ("2.0.1+cu118", "470.82.01", False),
+        ("2.0.1+cu118", "440.33", True),
+        ("2.1.0", "470.82.01", True),
+    ],
+)
+def test_cuda_major_against_driver(version, driver, expected):
+    found = torch(version, driver=driver)
+    assert any(row_id.startswith("driver-for-cuda-") for row_id in found) is expected
+
+
+@pytest.mark.parametrize(
+    ("package", "version", "gpu", "expected"),
+    [
+        ("torch", "2.11.0", "Tesla V100-SXM2-16GB", True),
+        ("torch", "2.10.0", "Tesla V100-SXM2-16GB", False),
+        ("torch", "2.11.0+cu126", "Tesla V100-SXM2-16GB", False),
+        ("torch", "2.7.1+cu128", "Tesla V100-SXM2-16GB", True),
+        ("torch", "2.8.0", "NVIDIA GeForce GTX 1080 Ti", True),
+        ("torch", "2.7.1", "NVIDIA GeForce GTX 1080 Ti", False),  # 6.0 code runs on 6.1
+        ("torch", "2.6.0", "NVIDIA L40S", False),  # 8.6 code runs on 8.9
+        ("torch", "2.0.1", "NVIDIA H100 80GB HBM3", True),  # cu117 has no 9.0
+        ("torch", "2.0.1+cu118", "NVIDIA H100 80GB HBM3", False),
+        ("torch", "2.6.0", "NVIDIA GeForce RTX 5090 D", True),
+        ("torch", "2.7.0", "NVIDIA GeForce RTX 5090", True),
+        ("torch", "2.7.0+cu128", "NVIDIA GeForce RTX 5090", False),
+        ("torch", "2.8.0", "NVIDIA GB300", False),  # 10.0 code runs on 10.3
+        ("torch", "2.8.0", "NVIDIA GB10", False),  # 12.0 code runs on 12.1
+        ("vllm", "0.4.0", "Tesla T4", True),
+        ("vllm", "0.4.0.post1", "Tesla T4", False),
+        ("vllm", "0.9.1", "NVIDIA GeForce RTX 5090", False),  # no 12.0 code, but PTX of 9.0
+        ("vllm", "0.8.5", "NVIDIA GeForce RTX 5090", True),
+        ("vllm", "0.20.0", "Tesla V100-SXM2-32GB", True),
+        ("vllm", "0.19.1", "Tesla V100-SXM2-32GB", False),
+        ("vllm", "0.9.1", "NVIDIA GeForce GTX 1080 Ti", True),  # the 5.2 entry is an artefact of the build
+        ("sgl-kernel", "0.3.8", "Tesla T4", True),
+        ("sgl-kernel", "0.3.3", "Tesla T4", False),
+        ("sgl-kernel", "0.3.8", "NVIDIA B200", False),  # PTX was not read
+        ("torchao", "0.17.0", "NVIDIA A100-SXM4-80GB", False),  # its kernels are extras for newer GPUs
+    ],
+)
+def test_gpu_code(package, version, gpu, expected):
+    capability = MATRIX.gpu(gpu, None).compute_capability
+    found = violated(packages={package: version}, gpu=gpu, driver="580.95.05")
+    assert (f"code-for-{capability}:{package}" in found) is expected
+
+
+def test_without_the_package_there_is_no_verdict():
+    assert violated(packages={}, gpu="Tesla V100-SXM2-16GB", driver="580.95.05") == set()
+
+
+def test_builds_that_no_index_knows_have_no_code():
+    gpu = "NVIDIA GeForce RTX 5090"
+    for version in ("2.6.0a0+ecf3bae40a.nv25.1", "2.6.0+local", "2.9.0.dev20250801+cu128", "2.6.0+cpu"):
+        assert not torch(version, gpu, "580.95.05")
+    conda = Distribution("torch", "2.6.0", build="py3.10_cuda12.4_cudnn9.1.0_0")
+    facts = make_facts(gpu=gpu, driver="580.95.05").updated({"distributions": Known({"torch": conda}, HERE)})
+    assert dict(derive_target(facts, MATRIX).environment("torch").attributes) == {"version": Version("2.6.0")}
+
+
+@pytest.mark.parametrize(
+    ("gpu", "driver", "expected"),
+    [
+        ("NVIDIA B200", "550.54.15", {"driver-since-10.0"}),
+        ("NVIDIA B200", "570.86.15", set()),
+        ("NVIDIA GeForce RTX 5090", "565.57.01", {"driver-since-12.0"}),
+        ("Tesla V100-SXM2-16GB", "580.95.05", set()),
+        ("Tesla V100-SXM2-16GB", "590.44.01", {"driver-until-7.0"}),
+        ("Tesla T4", "615.10", set()),
+        ("NVIDIA H100 80GB HBM3", "515.65.01", {"driver-since-9.0"}),
+    ],
+)
+def test_generation_against_branch(gpu, driver, expected):
+    assert violated(gpu=gpu, driver=driver) == expected
+
+
+def test_generation_rows_say_how_sure_they_are():
+    assert MATRIX.row("driver-since-10.0").trust == "established"
+    assert MATRIX.row("driver-until-7.0").trust == "established"
+    assert MATRIX.row("driver-since-9.0").trust == "reported"
+
+
+def test_ptx_newer_than_the_driver_warns_of_vllm_alone():
+    found = violated(packages={"vllm": "0.12.0", "torch": "2.9.0"}, gpu="NVIDIA H100 80GB HBM3", driver="550.54.15")
+    assert found == {"ptx-12.8-on-9.0-partly:vllm"}
+    row = MATRIX.row("ptx-12.8-on-9.0-partly:vllm")
+    assert (row.effect, row.trust, row.code) == ("degrades", "reported", "ED102")
+    assert not violated(packages={"vllm": "0.12.0", "torch": "2.9.0"}, gpu="NVIDIA H100 80GB HBM3", driver="570.86.15")
+    assert not violated(packages={"torch": "2.9.0"}, gpu="NVIDIA H100 80GB HBM3", driver="550.54.15")
+    assert not violated(packages={"vllm": "0.6.0", "torch": "2.4.0"}, gpu="NVIDIA H100 80GB HBM3", driver="525.85.12")  # 9.0+PTX for all sources
+
+
+def test_ptx_demands():
+    assert ptx_demands([{"sass": ["8.0"], "ptx": ["8.0"], "ptx_cuda": "12.4"}])[:2] == [["12.4", "10.0", "only"], ["12.4", "10.1", "only"]]
+    assert ["12.8", "9.0", "partly"] in ptx_demands([{"sass": ["8.0", "9.0"], "ptx": ["8.0"], "ptx_cuda": "12.8"}])
+    assert ptx_demands([{"sass": ["8.0", "9.0", "10.0", "11.0", "12.0"], "ptx": ["12.0"], "ptx_cuda": "12.9"}]) == []
+    assert ptx_demands([{"sass": ["8.0"], "ptx": ["8.0"]}]) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "capability", "runs"),
+    [
+        ("sass:8.6", "8.9", True),
+        ("sass:8.9", "8.6", False),
+        ("sass:9.0", "12.0", False),
+        ("sass:10.0", "10.3", True),
+        ("sass:12.0", "9.0", False),
+        ("sass:9.0a", "9.0", True),
+        ("sass:10.0a", "10.3", False),
+        ("sass:10.0f", "10.3", True),
+        ("ptx:8.0", "12.0", True),
+        ("ptx:12.0", "9.0", False),
+        ("ptx:9.0a", "10.0", False),
+        ("ptx:9.0a", "9.0", True),
+    ],
+)
+def test_what_runs_where(code, capability, runs):
+    assert (code in runs_on(capability)) is runs
+
+
+# ---------------------------------------------------------------------------------------------------------------- builds
+
+
+def attributes(name, version, **fields):
+    facts = make_facts({name: version}, **fields)
+    return derive_target(facts, MATRIX).environment(name).attributes
+
+
+def test_which_build_an_installed_torch_is():
+    assert str(attributes("torch", "2.6.0")["cuda"]) == "12.4"
+    assert attributes("torch", "2.6.0")["cxx11abi"] == "false"
+    assert str(attributes("torch", "2.6.0", torch__cuda="12.6")["cuda"]) == "12.6"
+    assert attributes("torch", "2.6.0+cu126")["cxx11abi"] == "true"
+    assert "cuda" not in attributes("torch", "2.6.0", torch__cuda=Absent(HERE))  # a CPU build
+    assert "cuda" not in attributes("torch", "2.6.0", architecture="aarch64")  # CPU only on the default index
+    assert "code" not in attributes("torch", "2.11.0", architecture=None)  # x86_64 and aarch64 differ
+    assert str(attributes("torch", "2.11.0", architecture=None)["cuda"]) == "13.0"  # and agree in this
+    assert "sass:11.0" in attributes("torch", "2.11.0", architecture="aarch64")["code"]
+    assert "sass:8.6" in attributes("torch", "2.11.0", architecture=None, gpu="NVIDIA H20")["code"]
+    assert "sass:8.6" not in attributes("torch", "2.11.0", architecture=None, gpu="NVIDIA GH200 480GB")["code"]
+    assert "code" not in attributes("torch", "2.11.0", architecture=None, gpu="NVIDIA X9000")
+
+
+def test_a_label_of_flash_attn_tells_its_build():
+    found = attributes("flash-attn", "2.8.3+cu12torch2.6cxx11abiFALSE")
+    assert (found["variant"], str(found["cuda"]), str(found["torch"]), found["cxx11abi"]) == ("cu12", "12", "2.6", "false")
+    assert set(attributes("flash-attn", "2.8.3")) == {"version"}
+
+
+def test_what_is_linked_wins_over_what_the_index_has():
+    plain = attributes("vllm", "0.19.1")
+    assert str(plain["cuda"]) == "12.8"
+    linked = attributes("vllm", "0.19.1", binaries=(Binary("vllm/_C.abi3.so", "vllm", ("libcudart.so.13",)),))
+    assert str(linked["cuda"]) == "13"
+    assert "code" not in linked
+    same = attributes("vllm", "0.19.1", binaries=(Binary("vllm/_C.abi3.so", "vllm", ("libcudart.so.12",)),))
+    assert same["code"] == plain["code"]
+
+
+# ---------------------------------------------------------------------------------------------------------------- properties
+
+DRIVERS = [
+    "450.80.02",
+    "470.82.01",
+    "515.65.01",
+    "525.60.13",
+    "535.129.03",
+    "550.54.15",
+    "565.57.01",
+    "570.86.15",
+    "575.57.08",
+    "580.65.06",
+    "580.95.05",
+]
+TORCH = [str(version) for version in MATRIX.package("torch").versions]
+VLLM = [str(version) for version in MATRIX.package("vllm").versions]
+GPUS = [model.name for model in MATRIX.gpus]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(TORCH), st.sampled_from(VLLM), st.sampled_from(GPUS), st.sampled_from(DRIVERS), st.sampled_from(DRIVERS))
+def test_a_newer_driver_never_breaks_what_works(torch_version, vllm_version, gpu, one, other):
+    """Within the branches whose PTX is known, up to R580, the last that knows every GPU here."""
+    older, newer = sorted((one, other), key=Version)
+    packages = {"torch": torch_version, "vllm": vllm_version}
+    assert violated(packages=packages, gpu=gpu, driver=newer) <= violated(packages=packages, gpu=gpu, driver=older)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from(TORCH), st.sampled_from(["590.44.01", "595.45.04", "610.10", "615.10", "700.1"]))
+def test_nor_after_that_for_a_gpu_that_is_still_supported(torch_version, driver):
+    assert torch(torch_version, "NVIDIA H100 80GB HBM3", driver) <= torch(torch_version, "NVIDIA H100 80GB HBM3", "580.95.05")
+
+
+# ---------------------------------------------------------------------------------------------------------------- requirements
+
+
+def test_requirements_of_a_release():
+    release = MATRIX.package("vllm").release(Version("0.8.5"))
+    rows = {row.component: row for row in requirement_rows("vllm", release, lambda marker: "s390x" not in marker)}
+    target = derive_target(make_facts({"vllm": "0.8.5", "torch": "2.6.0+cu124", "transformers": "4.40.0"}), MATRIX)
+    assert bind(rows["torch"], target).outcome == "satisfied"
+    assert bind(rows["transformers"], target).outcome == "violated"
+    assert bind(rows["xgrammar"], target).outcome == "violated"  # it is not there
+    assert rows["torch"].pins == ("torch==2.6.0",)
+    other = derive_target(make_facts({"vllm": "0.8.4", "torch": "2.5.0"}), MATRIX)
+    assert bind(rows["torch"], other).outcome == "satisfied"
+
+
+def test_markers_are_the_callers():
+    release = MATRIX.package("torch").release(Version("2.6.0"))
+    source = Source("here")
+    assert requirement_rows("torch", release, lambda marker: False) == []
+    rows = requirement_rows("torch", release, lambda marker: "platform_machine" in marker, source)
+    assert "nvidia-cublas-cu12" in {row.component for row in rows}
+    assert all(row.sources == (source,) for row in rows)
+    assert len({row.id for row in rows}) == len(rows)

@@ -1,0 +1,104 @@
+"""Version sets against packaging.specifiers, which is the oracle that the package itself does not import."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from packaging.specifiers import InvalidSpecifier as OracleInvalid
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from envdoctor.model.versions import (
+    InvalidSpecifier,
+    VersionSet,
+    canonicalize_name,
+    cuda_of_variant,
+    find_variant,
+    parse_version,
+    try_version,
+)
+
+numbers = st.integers(0, 4)
+releases = st.lists(numbers, min_size=1, max_size=3).map(lambda parts: ".".join(map(str, parts)))
+suffixes = st.sampled_from(["", "a1", "b2", "rc1", ".post0", ".post1", ".dev0", ".dev3", "a1.dev2", "rc1.post2", ".post1.dev4"])
+public = st.builds(lambda release, suffix: release + suffix, releases, suffixes)
+versions = st.builds(lambda text, local: text + local, public, st.sampled_from(["", "", "+cu124", "+1"]))
+clauses = st.one_of(
+    st.builds(lambda operator, text: operator + text, st.sampled_from([">=", "<=", ">", "<", "==", "!="]), public),
+    st.builds(lambda operator, text: f"{operator}{text}.*", st.sampled_from(["==", "!="]), releases),
+    st.builds(lambda text, suffix: f"~={text}.{suffix}", releases, numbers),
+)
+specifiers = st.lists(clauses, min_size=1, max_size=3).map(",".join)
+
+
+@settings(max_examples=400, deadline=None)
+@given(specifiers, versions)
+def test_membership_is_that_of_packaging(text, version):
+    assert (Version(version) in VersionSet.parse(text)) == SpecifierSet(text, prereleases=True).contains(version, prereleases=True)
+
+
+@settings(max_examples=200, deadline=None)
+@given(specifiers, specifiers, versions)
+def test_set_operations_are_those_of_membership(first, second, text):
+    a, b, version = VersionSet.parse(first), VersionSet.parse(second), Version(text)
+    assert (version in (a & b)) == (version in a and version in b)
+    assert (version in (a | b)) == (version in a or version in b)
+    assert (version in ~a) == (version not in a)
+    assert a & b == b & a
+    assert a | b == b | a
+    assert ~~a == a
+
+
+@settings(max_examples=100, deadline=None)
+@given(specifiers, specifiers, versions)
+def test_alternatives(first, second, text):
+    version = Version(text)
+    assert (version in VersionSet.parse(f"{first} || {second}")) == (version in VersionSet.parse(first) or version in VersionSet.parse(second))
+
+
+@settings(max_examples=100, deadline=None)
+@given(specifiers)
+def test_intervals_survive_as_text(text):
+    """The compiled matrix stores interval ends as version texts."""
+    intervals = VersionSet.parse(text).intervals
+    again = [tuple(None if end is None else parse_version(str(end)) for end in interval) for interval in intervals]
+    assert VersionSet(again) == VersionSet.parse(text)
+
+
+@pytest.mark.parametrize("text", ["2.0", ">=", ">=x", "~=2", ">=1.*", "==1.0rc1.*", "=>1", "torch>=1"])
+def test_bad_specifiers_are_refused(text):
+    with pytest.raises(OracleInvalid):
+        SpecifierSet(text)
+    with pytest.raises(InvalidSpecifier):
+        VersionSet.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [(">=2.1,<2.5", ">=2.1, <2.5"), ("==2.6.0", "==2.6.0"), ("", "any version"), (">2", ">2"), ("<=2", "<=2"), (">2,<1", "no version")],
+)
+def test_text_for_messages(text, shown):
+    assert str(VersionSet.parse(text)) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "variant", "cuda"),
+    [
+        ("2.6.0+cu124", "cu124", "12.4"),
+        ("2.11.0+cu130", "cu130", "13.0"),
+        ("2.0.1+cu92", "cu92", "9.2"),
+        ("2.8.3+cu12torch2.6cxx11abifalse", "cu12", "12"),
+        ("2.6.0", None, None),
+        ("2.6.0+cpu", None, None),
+        (None, None, None),
+    ],
+)
+def test_variants(text, variant, cuda):
+    assert find_variant(text) == variant
+    assert (cuda_of_variant(variant) if variant else None) == cuda
+
+
+def test_names_and_versions():
+    assert canonicalize_name("Flash_Attn") == "flash-attn"
+    assert try_version("unknown") is None
+    assert try_version(None) is None
+    assert try_version("2.6.0+cu124") in VersionSet.parse("==2.6.0")
