@@ -1,1 +1,139 @@
-"""The only code that reads the machine. Probes report and never judge."""
+"""The only code that reads the machine. Probes report facts and never judge.
+
+A probe is a function from a :class:`~envdoctor.probes.machine.Machine` to facts. Each module of this package lists
+its probes in ``PROBES_HERE``; :data:`PROBES` is their order, and a later probe may use what earlier ones found
+(``machine.value("python.search_path")``).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
+
+from ..errors import EnvdoctorError
+from ..model.evidence import Absent, Fact, Known, Unknown
+from ..model.facts import Facts
+from . import (
+    binaries,
+    container,
+    distributions,
+    interpreter,
+    libraries,
+    limits,
+    modules,
+    nvidia,
+    schedulers,
+    system,
+    toolkits,
+    torch_build,
+    variables,
+)
+from .isolation import run_isolated
+from .machine import Machine, Probe
+
+__all__ = ["DEADLINE", "PROBES", "Machine", "Probe", "probe_machine", "run_probes"]
+
+DEADLINE = 5.0
+"""Seconds that all probes may take together: the usual limit of node health checks."""
+
+PROBES: Tuple[Probe, ...] = (
+    *system.PROBES_HERE,
+    *variables.PROBES_HERE,
+    *interpreter.PROBES_HERE,
+    *distributions.PROBES_HERE,
+    *torch_build.PROBES_HERE,
+    *nvidia.PROBES_HERE,
+    *toolkits.PROBES_HERE,
+    *libraries.PROBES_HERE,
+    *binaries.PROBES_HERE,
+    *modules.PROBES_HERE,
+    *container.PROBES_HERE,
+    *limits.PROBES_HERE,
+    *schedulers.PROBES_HERE,
+)
+"""All probes, in order: each may use what those before it found."""
+
+
+def probe_machine(
+    *,
+    python: Optional[str] = None,
+    root: Optional[str] = None,
+    deep: bool = False,
+    deadline: float = DEADLINE,
+    environment: Optional[Mapping[str, str]] = None,
+) -> Facts:
+    """Read everything that can be read of one target. Creates no file and opens no connection.
+
+    Args:
+        python: Interpreter of another environment on this machine.
+        root: Folder with an unpacked image, judged instead of this machine.
+        deep: Run the slow probes too.
+        deadline: Seconds for all probes together; what is not read by then is Unknown.
+        environment: Environment variables of the target, where they are not this process's.
+    """
+    return run_probes(Machine(root or "", environment, python, deep, deadline), PROBES)
+
+
+def run_probes(machine: Machine, probes: Sequence[Probe]) -> Facts:
+    """Run probes in order and join their facts. A probe that fails costs its own fields only."""
+    machine.end = time.monotonic() + machine.deadline
+    for probe in probes:
+        left = machine.end - time.monotonic()
+        if left <= 0:
+            _join(machine.found, _failed(probe, f"not started, {machine.deadline:.3g} s had passed"))
+            continue
+        _join(machine.found, _run(probe, machine, min(probe.deadline, left)))
+    return Facts(machine.found)
+
+
+def _run(probe: Probe, machine: Machine, deadline: float) -> Dict[str, Fact[Any]]:
+    if probe.isolated:
+        return _run_isolated(probe, machine, deadline)
+    try:
+        return _declared(probe, probe.function(machine))
+    except Exception as error:  # noqa: BLE001 - one broken probe must not cost the report
+        return _failed(probe, f"{type(error).__name__}: {error}"[:500])
+
+
+def _run_isolated(probe: Probe, machine: Machine, deadline: float) -> Dict[str, Fact[Any]]:
+    import json
+
+    from ..model.serde import dump_facts, load_facts
+
+    def body() -> bytes:
+        return json.dumps(dump_facts(Facts(_declared(probe, probe.function(machine))))).encode("utf-8", "surrogatepass")
+
+    outcome = run_isolated(body, deadline)
+    if outcome.reason:
+        return _failed(probe, outcome.reason)
+    try:
+        return dict(load_facts(outcome.text, f"probe {probe.name}"))
+    except EnvdoctorError as error:
+        return _failed(probe, f"its answer was no list of facts ({error})")
+
+
+def _declared(probe: Probe, found: Mapping[str, Fact[Any]]) -> Dict[str, Fact[Any]]:
+    for name in found:
+        if name not in probe.fields:
+            raise KeyError(f"field {name} is not declared by probe {probe.name}")
+    return dict(found)
+
+
+def _failed(probe: Probe, reason: str) -> Dict[str, Fact[Any]]:
+    return dict.fromkeys(probe.fields, Unknown(f"probe {probe.name}: {reason}"))
+
+
+def _rank(fact: Fact[Any]) -> int:
+    if isinstance(fact, Known):
+        return 3
+    if isinstance(fact, Absent):
+        return 2
+    return 1 if fact.reason.startswith("probe ") else 0
+
+
+def _join(table: Dict[str, Fact[Any]], found: Mapping[str, Fact[Any]]) -> None:
+    """Add facts: a known one stands over an absent one, that over a failure; of two equals the first stands."""
+    for name, fact in found.items():
+        present = table.get(name)
+        if present is None or _rank(fact) > _rank(present):
+            table[name] = fact

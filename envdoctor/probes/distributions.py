@@ -1,0 +1,560 @@
+"""Installed distributions, from the names of their folders; METADATA only confirms and lists requirements.
+
+``importlib.metadata`` reads the name from METADATA, and so calls pip's leftover ``~orch-2.5.0.dist-info`` "torch 2.5.0",
+dies of one byte that is no UTF-8, and needs 150 ms for 340 distributions. Here each oddity is a fact of its own, and
+only the header of METADATA is read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+
+from ..model.evidence import Evidence, Fact, Known, Unknown
+from ..model.facts import Distribution, Oddity
+from ..model.versions import canonicalize_name, try_version
+from .interpreter import interpreter_of, listing
+from .machine import Probe
+from .variables import redact
+
+if TYPE_CHECKING:
+    from .interpreter import Interpreter
+    from .machine import Machine
+
+__all__ = [
+    "FIELDS_HERE",
+    "PROBES_HERE",
+    "Metadata",
+    "parse_conda_name",
+    "parse_direct_url",
+    "parse_metadata",
+    "parse_record",
+    "parse_requires_txt",
+    "probe_distributions",
+    "split_name",
+]
+
+FIELDS_HERE = ("distributions", "distributions.complete", "distributions.oddities")
+
+_FIRST_READ = 8 << 10
+_HEADER_LIMIT = 512 << 10
+_RECORD_LIMIT = 16 << 20
+_MOST_CASES = 50  # oddities of one kind and folder: a broken copy of an environment must not flood the report
+
+# Distributions whose files are compared with RECORD under --deep: what a broken file of breaks a whole stack.
+_WEIGHED = re.compile(r"(torch|nvidia-.*|vllm|ray|triton|flash-attn|xformers|sglang|sgl-kernel|transformers|torchvision|torchaudio)\Z")
+
+
+class Metadata(NamedTuple):
+    """The header of one METADATA or PKG-INFO file."""
+
+    name: str = ""
+    version: str = ""
+    requires: Tuple[str, ...] = ()
+    requires_python: Optional[str] = None
+    extras: Tuple[str, ...] = ()
+    fault: str = ""  # what is wrong with it; "" for nothing
+
+
+def probe_distributions(machine: Machine) -> Dict[str, Fact[Any]]:
+    """List the installed distributions and what is odd about them."""
+    interpreter = interpreter_of(machine)
+    if not interpreter.search_path:
+        reason = interpreter.trouble or f"no folder of distributions is known for {interpreter.executable or 'the interpreter'}"
+        return dict.fromkeys(FIELDS_HERE, Unknown(reason))
+    search = _Search(machine, interpreter)
+    for folder in interpreter.search_path:
+        search.folder(folder)
+    search.conda()
+    evidence = Evidence(", ".join(interpreter.search_path))
+    oddities = search.oddities
+    if machine.deep:
+        oddities += _damage(machine, search)
+    oddities += _overlaps(search)
+    unread = [folder for folder in interpreter.search_path if listing(machine, folder) is None]
+    return {
+        "distributions": Known(search.found, evidence),
+        "distributions.complete": Known(not unread, Evidence(evidence.source, f"not readable: {', '.join(unread)}" if unread else "")),
+        "distributions.oddities": Known(tuple(_bounded(oddities)), evidence),
+    }
+
+
+class _Entry(NamedTuple):
+    """One metadata folder or file, before duplicates are decided."""
+
+    distribution: Distribution
+    path: str
+    good: bool  # its metadata could be read
+
+
+class _Search:
+    """Collects distributions folder by folder; the first folder wins, as for an import."""
+
+    def __init__(self, machine: Machine, interpreter: Interpreter) -> None:
+        self.machine = machine
+        self.interpreter = interpreter
+        self.found: Dict[str, Distribution] = {}
+        self.paths: Dict[str, str] = {}
+        self.oddities: List[Oddity] = []
+        # Under a root every link is resolved inside it; here the kernel does that.
+        self.direct = not machine.root
+
+    def folder(self, folder: str) -> None:
+        """Read one folder of the search path."""
+        names = listing(self.machine, folder) or ()
+        entries: Dict[str, List[_Entry]] = {}
+        editable = [name for name in names if name.startswith("__editable__")]
+        if folder.endswith(".egg"):
+            # An old setuptools egg lies on the path itself (easy-install.pth).
+            self._keep(entries, self._egg(folder))
+        for name in names:
+            if name[:1] == "~":
+                self._leftover(folder, name)
+            elif name.endswith(".dist-info"):
+                self._keep(entries, self._dist_info(folder, name, editable))
+            elif name.endswith(".egg-info"):
+                self._keep(entries, self._egg_info(folder, name))
+            elif name.endswith(".egg-link"):
+                self._keep(entries, self._egg_link(folder, name))
+        for name, several in entries.items():
+            best = several[0] if len(several) == 1 else self._decide(name, several)
+            held = self.found.get(name)
+            if held is None:
+                self.found[name] = best.distribution
+                self.paths[name] = best.path
+            elif held.location != best.distribution.location:
+                detail = f"{best.distribution.version} in {best.distribution.location} is hidden by {held.version} in {held.location}"
+                self.oddities.append(Oddity("hidden", name, best.path, detail))
+
+    def _keep(self, entries: Dict[str, List[_Entry]], entry: Optional[_Entry]) -> None:
+        if entry is not None:
+            entries.setdefault(entry.distribution.name, []).append(entry)
+
+    def _decide(self, name: str, several: Sequence[_Entry]) -> _Entry:
+        """Of several entries of one name in one folder, the one installed last: its files lie over the others'."""
+
+        def rank(entry: _Entry) -> Tuple[bool, float, str]:
+            try:
+                changed = os.stat(self.machine.path(entry.path)).st_mtime
+            except OSError:
+                changed = 0.0
+            return entry.good, changed, entry.path
+
+        if len({os.path.splitext(entry.path)[1] for entry in several}) > 1 and len({entry.distribution.version for entry in several}) == 1:
+            # An egg-link beside the egg-info of the same project, or a dist-info that replaced an egg-info of the same version.
+            return max(several, key=rank)
+        best = max(several, key=rank)
+        versions = sorted({entry.distribution.version or "no version" for entry in several})
+        for entry in several:
+            if entry is not best:
+                detail = f"{' and '.join(versions)} lie side by side; {best.distribution.version} was installed last"
+                self.oddities.append(Oddity("duplicate", name, entry.path, detail))
+        return best
+
+    # kinds of entries
+
+    def _dist_info(self, folder: str, entry: str, editable: Sequence[str]) -> Optional[_Entry]:
+        path = f"{folder}/{entry}"
+        name, version = split_name(entry[: -len(".dist-info")])
+        canonical = canonicalize_name(name)
+        content, reason = self._read(path + "/METADATA", _FIRST_READ)
+        if content is None:
+            return self._without_metadata(folder, path, canonical, version, reason)
+        if len(content) == _FIRST_READ and _header_end(content) < 0:
+            content = self._read(path + "/METADATA", _HEADER_LIMIT)[0] or content
+        metadata = parse_metadata(content)
+        self._compare(metadata, canonical, version, path)
+        installer = (self._read(path + "/INSTALLER", 64)[0] or b"").strip().decode("ascii", "replace")
+        link = self._read(path + "/direct_url.json", _FIRST_READ)[0]
+        url, linked = parse_direct_url(link) if link is not None else ("", False)
+        if editable and not linked:
+            stem = f"__editable___{name}_"
+            linked = any(file.startswith((f"__editable__.{name}-", stem)) for file in editable)
+        distribution = Distribution(
+            name=canonical,
+            version=version,
+            location=folder,
+            requires=None if metadata.fault else tuple(redact(line) if "://" in line else line for line in metadata.requires),
+            requires_python=metadata.requires_python,
+            tags=_wheel_tags(self._read(path + "/WHEEL", 4096)[0] or b""),
+            installer=installer,
+            editable=linked,
+            direct_url=url,
+            provides_extras=metadata.extras,
+        )
+        return _Entry(distribution, path, not metadata.fault)
+
+    def _without_metadata(self, folder: str, path: str, name: str, version: Optional[str], reason: str) -> Optional[_Entry]:
+        """A ``.dist-info`` whose METADATA could not be opened: say why, and believe in it only where its module is there."""
+        machine = self.machine
+        if machine.readlink(path) is not None and not machine.exists(path):
+            self.oddities.append(Oddity("dangling-link", name, path, f"links to {machine.readlink(path)}, which does not exist"))
+            return None
+        if machine.isfile(path):
+            self.oddities.append(Oddity("not-a-directory", name, path, "a plain file"))
+            return None
+        missing = not machine.exists(path + "/METADATA")
+        self.oddities.append(Oddity("no-metadata" if missing else "unreadable-metadata", name, path, "" if missing else reason))
+        module = name.replace("-", "_")
+        names = listing(machine, folder) or ()
+        if missing and module not in names and module + ".py" not in names and not machine.exists(path + "/RECORD"):
+            return None  # the empty shell of something that was uninstalled
+        return _Entry(Distribution(name, version, folder), path, False)
+
+    def _compare(self, metadata: Metadata, name: str, version: Optional[str], path: str) -> None:
+        if metadata.fault:
+            self.oddities.append(Oddity("unreadable-metadata", name, path + "/METADATA", metadata.fault))
+        if metadata.name and canonicalize_name(metadata.name) != name:
+            self.oddities.append(Oddity("name-mismatch", name, path, f"METADATA names {metadata.name}"))
+        elif metadata.version and metadata.version != version and not _same_version(metadata.version, version):
+            self.oddities.append(Oddity("name-mismatch", name, path, f"METADATA says version {metadata.version}"))
+
+    def _egg_info(self, folder: str, entry: str) -> Optional[_Entry]:
+        path = f"{folder}/{entry}"
+        name, version = _split_egg(entry[: -len(".egg-info")])
+        requires: Optional[Tuple[str, ...]] = None
+        if self.machine.isdir(path):
+            content, reason = self._read(path + "/PKG-INFO", _FIRST_READ)
+            listed = self._read(path + "/requires.txt", _HEADER_LIMIT)[0]
+            requires = parse_requires_txt(listed or b"")
+        else:
+            content, reason = self._read(path, _FIRST_READ)
+        if content is None:
+            if self.machine.readlink(path) is not None and not self.machine.exists(path):
+                self.oddities.append(Oddity("dangling-link", canonicalize_name(name), path, f"links to {self.machine.readlink(path)}"))
+                return None
+            self.oddities.append(Oddity("no-metadata", canonicalize_name(name), path, reason))
+            return _Entry(Distribution(canonicalize_name(name), version or None, folder), path, False)
+        metadata = parse_metadata(content)
+        canonical = canonicalize_name(name)
+        if metadata.fault:
+            self.oddities.append(Oddity("unreadable-metadata", canonical, path, metadata.fault))
+        # A folder without a version in its name is the egg-info of a source tree: an editable install.
+        distribution = Distribution(
+            canonical,
+            version or metadata.version or None,
+            folder,
+            metadata.requires or requires,
+            metadata.requires_python,
+            editable=not version and not folder.endswith(("site-packages", "dist-packages")),
+            provides_extras=metadata.extras,
+        )
+        return _Entry(distribution, path, not metadata.fault)
+
+    def _egg(self, folder: str) -> Optional[_Entry]:
+        content = self._read(folder + "/EGG-INFO/PKG-INFO", _FIRST_READ)[0]
+        name, version = _split_egg(os.path.basename(folder)[: -len(".egg")])
+        if content is None or not name:
+            return None
+        metadata = parse_metadata(content)
+        requires = parse_requires_txt(self._read(folder + "/EGG-INFO/requires.txt", _HEADER_LIMIT)[0] or b"")
+        distribution = Distribution(canonicalize_name(name), version or metadata.version or None, folder, requires, metadata.requires_python)
+        return _Entry(distribution, folder, not metadata.fault)
+
+    def _egg_link(self, folder: str, entry: str) -> Optional[_Entry]:
+        """``setup.py develop``: the file names the source folder, where the egg-info lies."""
+        path = f"{folder}/{entry}"
+        content = self._read(path, 4096)[0]
+        lines = (content or b"").decode("utf-8", "surrogateescape").split("\n")
+        target = lines[0].strip().rstrip("/")
+        name = canonicalize_name(entry[: -len(".egg-link")])
+        if "\0" in target or not target.startswith("/") or not self.machine.isdir(target):
+            self.oddities.append(Oddity("dangling-link", name, path, f"names {target or 'nothing'}, which is no folder"))
+            return None
+        for candidate in listing(self.machine, target) or ():
+            if candidate.endswith(".egg-info") and canonicalize_name(_split_egg(candidate[: -len(".egg-info")])[0]) == name:
+                found = self._egg_info(target, candidate)
+                if found is not None:
+                    return found._replace(distribution=found.distribution._replace(name=name, editable=True))
+        self.oddities.append(Oddity("no-metadata", name, path, f"no egg-info in {target}"))
+        return _Entry(Distribution(name, None, target, editable=True), path, False)
+
+    def _leftover(self, folder: str, entry: str) -> None:
+        """Record what an interrupted uninstall left: pip renames what it removes to ``~name`` first."""
+        stem = entry[: -len(".dist-info")] if entry.endswith(".dist-info") else entry
+        guess = split_name(stem)[0].lstrip("~")
+        kind = "metadata" if stem != entry else "files"
+        self.oddities.append(Oddity("leftover", canonicalize_name("~" + guess), f"{folder}/{entry}", f"{kind} that an interrupted uninstall left"))
+
+    def conda(self) -> None:
+        """Add conda's packages by the names of its records; a Python distribution that is there gets its build string."""
+        prefix = self.interpreter.prefix
+        if self.interpreter.environment != "conda":
+            return
+        for entry in self.machine.listdir(prefix + "/conda-meta") or ():
+            parsed = parse_conda_name(entry)
+            if parsed is None:
+                continue
+            name, version, build = parsed
+            name = _CONDA_NAMES.get(name, name)
+            held = self.found.get(name)
+            if held is None:
+                self.found[name] = Distribution(name, version, prefix + "/conda-meta", installer="conda", build=build)
+                self.paths[name] = f"{prefix}/conda-meta/{entry}"
+            elif held.installer == "conda" or (not held.installer and _same_version(version, held.version)):
+                self.found[name] = held._replace(build=build, installer="conda")
+
+    def _read(self, path: str, limit: int) -> Tuple[Optional[bytes], str]:
+        if not self.direct:
+            return self.machine.try_read(path, limit)
+        # The same without fstat and second read: four files each of hundreds of distributions.
+        try:
+            descriptor = os.open(path, _READ_FLAGS)
+        except (OSError, ValueError) as error:
+            return None, getattr(error, "strerror", None) or str(error)
+        try:
+            content = os.read(descriptor, limit)
+            while 0 < len(content) < limit and limit > _FIRST_READ:
+                part = os.read(descriptor, limit - len(content))
+                if not part:
+                    break
+                content += part
+            return content, ""
+        except OSError as error:
+            return None, error.strerror or str(error)
+        finally:
+            os.close(descriptor)
+
+
+_READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+
+# conda packages whose Python distribution has another name.
+_CONDA_NAMES = {"pytorch": "torch", "pytorch-cpu": "torch", "pytorch-gpu": "torch", "ray-core": "ray", "ray-default": "ray"}
+
+
+def _same_version(left: str, right: Optional[str]) -> bool:
+    if right is None:
+        return False
+    first, second = try_version(left), try_version(right.replace("_", "-"))
+    if first is None or second is None:
+        return re.sub(r"[-_]", "", left) == re.sub(r"[-_]", "", right)
+    return first == second
+
+
+def _bounded(oddities: Sequence[Oddity]) -> List[Oddity]:
+    counts: Dict[str, int] = {}
+    kept = []
+    for oddity in oddities:
+        counts[oddity.kind] = counts.get(oddity.kind, 0) + 1
+        if counts[oddity.kind] <= _MOST_CASES:
+            kept.append(oddity)
+    return kept
+
+
+# Names
+
+
+def split_name(stem: str) -> Tuple[str, Optional[str]]:
+    """Split ``name-version`` at its last hyphen: versions hold none, old names may. No hyphen: no version."""
+    name, separator, version = stem.rpartition("-")
+    return (name, version or None) if separator else (version, None)
+
+
+_EGG_TAG = re.compile(r"-py\d(?:\.\d+)?(?:-.*)?\Z")
+
+
+def _split_egg(stem: str) -> Tuple[str, str]:
+    """Split ``name-version-py3.8``, ``name-version`` or ``name``."""
+    name, _, version = _EGG_TAG.sub("", stem).partition("-")
+    return name, version
+
+
+def parse_conda_name(entry: str) -> Optional[Tuple[str, str, str]]:
+    """Split conda's ``<name>-<version>-<build>.json``; neither version nor build holds a hyphen."""
+    parts = entry[:-5].rsplit("-", 2) if entry.endswith(".json") else ()
+    if len(parts) != 3 or not all(parts):
+        return None
+    return canonicalize_name(parts[0]), parts[1], parts[2]
+
+
+# Contents
+
+# A line feed at the start, not "^": the search for a literal first character is five times as fast.
+_HEADER = re.compile(r"\n((?:Name|Version|Requires-Dist|Requires-Python|Provides-Extra):[^\n]*(?:\n[ \t][^\n]*)*)")
+_ANY_CASE = re.compile(r"\n((?:Name|Version|Requires-Dist|Requires-Python|Provides-Extra)[ \t]*:[^\n]*(?:\n[ \t][^\n]*)*)", re.IGNORECASE)
+_FOLD = re.compile(r"\s*\n[ \t]+")
+
+
+def _header_end(content: bytes) -> int:
+    """The place of the empty line that ends the header, or -1."""
+    # The second form only where the first line ends so: a search through the whole text costs more than all the rest.
+    first = content.find(b"\n")
+    return content.find(b"\n\r\n" if first > 0 and content[first - 1] == 13 else b"\n\n")
+
+
+def parse_metadata(content: bytes) -> Metadata:
+    """Parse the header of METADATA, PKG-INFO or an egg-info file (core metadata specification); never raises.
+
+    Bytes that are no UTF-8 are replaced and named in ``fault``: importlib.metadata, and with it pip, dies of them.
+    """
+    end = _header_end(content)
+    header = content if end < 0 else content[:end]
+    fault = ""
+    try:
+        text = header.decode("utf-8")
+    except UnicodeDecodeError as error:
+        text = header.decode("utf-8", "replace")
+        # A header that was cut at the limit may end in the middle of a character.
+        if end >= 0 or error.start < len(header) - 4:
+            fault = f"byte {error.start} is no UTF-8"
+    text = "\n" + text.lstrip("\ufeff")
+    if "\r" in text:
+        text = text.replace("\r\n", "\n")
+    lines = _HEADER.findall(text)
+    if "\nName:" not in text:
+        lines = [line.partition(":")[0].rstrip().title() + ":" + line.partition(":")[2] for line in _ANY_CASE.findall(text)]
+    values: Dict[str, List[str]] = {}
+    for line in lines:
+        key, _, value = line.partition(":")
+        if "\n" in value:
+            value = _FOLD.sub(" ", value)
+        values.setdefault(key, []).append(value.strip())
+    name = values.get("Name", [""])[0]
+    if not name and not fault:
+        fault = "it has no Name" if text.strip("\0 \t\r\n") else "it is empty" if not header else "it holds no text"
+    return Metadata(
+        name,
+        values.get("Version", [""])[0],
+        tuple(values.get("Requires-Dist", ())),
+        values.get("Requires-Python", [None])[0],
+        tuple(values.get("Provides-Extra", ())),
+        fault,
+    )
+
+
+_TAG = re.compile(rb"^Tag[ \t]*:[ \t]*([A-Za-z0-9_.]+-[A-Za-z0-9_.]+-[A-Za-z0-9_.]+)", re.MULTILINE)
+
+
+def _wheel_tags(content: bytes) -> Tuple[str, ...]:
+    return tuple(tag.decode("ascii") for tag in _TAG.findall(content))
+
+
+_SECTION = re.compile(r"\[([^:\]]*)(?::(.*))?\]\Z")
+
+
+def parse_requires_txt(content: bytes) -> Tuple[str, ...]:
+    """Turn setuptools' requires.txt (sections ``[extra:marker]``) into requirement lines."""
+    found = []
+    marker = ""
+    for line in content.decode("utf-8", "replace").splitlines():
+        line = line.strip()
+        if not line or line.startswith("#"):
+            continue
+        section = _SECTION.match(line)
+        if section is not None:
+            conditions = [f"({section.group(2)})"] if section.group(2) else []
+            if section.group(1):
+                conditions.append(f'extra == "{section.group(1)}"')
+            marker = " and ".join(conditions)
+        else:
+            found.append(f"{line} ; {marker}" if marker else line)
+    return tuple(found)
+
+
+_USER = re.compile(r"(?<=://)[^/@\s]*@")
+
+
+def parse_direct_url(content: bytes) -> Tuple[str, bool]:
+    """Return address and editable flag of a direct_url.json (PEP 610); user, password and query are left out."""
+    import json
+
+    try:
+        data = json.loads(content.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return "", False
+    if not isinstance(data, dict) or not isinstance(data.get("url"), str):
+        return "", False
+    url = data["url"].partition("#")[0]
+    url = redact(_USER.sub("", url.partition("?")[0]))
+    source = data.get("vcs_info")
+    if isinstance(source, dict) and isinstance(source.get("commit_id"), str):
+        url = f"{source.get('vcs', 'git')}+{url}@{source['commit_id']}"
+    folder = data.get("dir_info")
+    return url, isinstance(folder, dict) and folder.get("editable") is True
+
+
+def parse_record(content: bytes) -> Iterable[Tuple[str, Optional[int]]]:
+    """Yield path and size of each row of RECORD; None where the row has no size. Odd rows are passed over.
+
+    RECORD is CSV (PEP 376); quoted paths hold commas or quotes. The csv module costs 3 ms to import.
+    """
+    for line in content.decode("utf-8", "surrogateescape").replace("\r\n", "\n").split("\n"):
+        if line.startswith('"'):
+            end = line.rfind('",')
+            path, rest = line[1:end].replace('""', '"'), line[end + 2 :]
+            if end < 1:
+                continue
+        else:
+            path, _, rest = line.partition(",")
+        size = rest.rpartition(",")[2].strip()
+        if path and "\0" not in path:
+            yield path, int(size) if size.isascii() and size.isdigit() and len(size) < 16 else None
+
+
+# Damage
+
+
+def _damage(machine: Machine, search: _Search) -> List[Oddity]:
+    """Compare the files of the distributions that carry a stack with the sizes in their RECORD."""
+    found = []
+    for name, distribution in sorted(search.found.items()):
+        path = search.paths[name]
+        if not _WEIGHED.match(name) or distribution.editable or not path.endswith(".dist-info"):
+            continue
+        content, _ = search._read(path + "/RECORD", _RECORD_LIMIT)
+        if content is None:
+            continue
+        missing, altered, total = [], [], 0
+        for file, size in parse_record(content):
+            # Scripts outside the folder are rewritten by whoever moves an environment.
+            if file.endswith((".pyc", ".pyo")) or size is None or file.startswith(("../", "/")):
+                continue
+            total += 1
+            try:
+                actual = os.stat(machine.path(os.path.normpath(f"{distribution.location}/{file}"))).st_size
+            except (OSError, ValueError):
+                missing.append(file)
+                continue
+            if actual != size:
+                altered.append(file)
+        for kind, files in (("missing-files", missing), ("altered-files", altered)):
+            if files:
+                # Libraries first: their absence is what fails.
+                files.sort(key=lambda file: (".so" not in file, file))
+                found.append(Oddity(kind, name, path, f"{len(files)} of {total} files: {', '.join(files[:3])}"))
+    return found
+
+
+_CUDA_SUFFIX = re.compile(r"-cu(?:11|12|13)\Z")
+
+
+def _overlaps(search: _Search) -> List[Oddity]:
+    """NVIDIA's wheels of different CUDA majors that write the same files (``nvidia/nccl``): the last one installed won.
+
+    RECORD is read only where two of them are there.
+    """
+    stems: Dict[str, List[str]] = {}
+    for name in search.found:
+        if name.startswith("nvidia-"):
+            stems.setdefault(_CUDA_SUFFIX.sub("", name), []).append(name)
+    found = []
+    for several in stems.values():
+        owner: Dict[str, str] = {}
+        for name in sorted(several) if len(several) > 1 else ():
+            path = search.paths[name]
+            location = search.found[name].location
+            shared = []
+            for file, _ in parse_record(search._read(path + "/RECORD", _RECORD_LIMIT)[0] or b""):
+                if ".so" not in os.path.basename(file):
+                    continue
+                other = owner.setdefault(f"{location}/{file}", name)
+                if other != name:
+                    shared.append((other, file))
+            if shared:
+                detail = f"{shared[0][0]} and {name} both own {', '.join(file for _, file in shared[:3])}"
+                found.append(Oddity("overlapping-files", name, path, detail))
+    return found
+
+
+PROBES_HERE: Tuple[Probe, ...] = (Probe("distributions", probe_distributions, FIELDS_HERE, isolated=False, deadline=4.0),)

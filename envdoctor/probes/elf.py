@@ -1,0 +1,389 @@
+"""A small reader of ELF files: what a library needs, where it looks for it, and which symbols it wants or defines.
+
+Only the program headers and the dynamic section are used, as the loader does (gABI chapter 5); section headers may be
+stripped. Everything is read with ``pread`` in bounded pieces, so that a 700 MB kernel library costs some microseconds
+and a truncated or hostile file costs an :class:`ElfError`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import struct
+from typing import Dict, Iterable, List, Mapping, Optional, Tuple
+
+__all__ = ["ElfError", "ElfFile", "cxx11_abi_of", "highest", "is_torch_symbol", "open_elf"]
+
+_PT_LOAD, _PT_DYNAMIC, _PT_INTERP = 1, 2, 3
+_NEEDED, _HASH, _STRTAB, _SYMTAB, _STRSZ, _SONAME, _RPATH = 1, 4, 5, 6, 10, 14, 15
+_RUNPATH, _GNU_HASH, _FLAGS_1, _VERDEF, _VERDEFNUM, _VERNEED, _VERNEEDNUM = (
+    29,
+    0x6FFFFEF5,
+    0x6FFFFFFB,
+    0x6FFFFFFC,
+    0x6FFFFFFD,
+    0x6FFFFFFE,
+    0x6FFFFFFF,
+)
+_DF_1_NODEFLIB = 0x800
+_SHN_UNDEF, _STB_WEAK = 0, 2
+
+_MAX_HEADERS = 512
+_MAX_DYNAMIC = 1 << 16  # bytes
+_MAX_STRINGS = 64 << 20
+_MAX_SYMBOLS = 1 << 20
+_MAX_CHAIN = 1 << 12
+
+
+class ElfError(ValueError):
+    """The file is no ELF file that a loader would take."""
+
+
+def open_elf(path: str) -> ElfFile:
+    """Open a file on this machine; raises :class:`ElfError` or :class:`OSError`. Close it, or use it in ``with``."""
+    # Non-blocking: a FIFO of this name must not hang the probe.
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise ElfError("not a regular file")
+        return ElfFile(descriptor)
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+class ElfFile:
+    """One open ELF file with its dynamic section.
+
+    ``kind`` is (class, byte order, machine), which has to be equal for two files to be linked. ``rpath`` and
+    ``runpath`` are None where the tag is missing.
+    """
+
+    __slots__ = (
+        "_big",
+        "_descriptor",
+        "_loads",
+        "_place",
+        "_strings",
+        "_tags",
+        "_wide",
+        "interpreter",
+        "kind",
+        "needed",
+        "rpath",
+        "runpath",
+        "soname",
+    )
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._strings: Optional[bytes] = None
+        head = self._read(0, 64)
+        if len(head) < 52 or head[:4] != b"\x7fELF":
+            raise ElfError("no ELF header")
+        if head[4] not in (1, 2) or head[5] not in (1, 2):
+            raise ElfError("unknown ELF class or byte order")
+        self._wide = head[4] == 2
+        self._big = ">" if head[5] == 2 else "<"
+        if self._wide and len(head) < 64:
+            raise ElfError("header is cut short")
+        machine = self._unpack("H", head, 18)[0]
+        self.kind = (head[4], head[5], machine)
+        if self._wide:
+            start, size, count = *self._unpack("Q", head, 32), *self._unpack("HH", head, 54)
+        else:
+            start, size, count = *self._unpack("I", head, 28), *self._unpack("HH", head, 42)
+        self._loads: List[Tuple[int, int, int]] = []
+        dynamic = self._segments(start, size, min(count, _MAX_HEADERS))
+        self._tags: Dict[int, int] = {}
+        names: List[int] = []
+        if dynamic is not None:
+            names = self._dynamic(*dynamic)
+        self._place = self._offset(self._tags.get(_STRTAB, -1))
+        self.needed: Tuple[str, ...] = tuple(self._string(offset) for offset in names)
+        self.soname = self._named(_SONAME)
+        self.rpath = self._named(_RPATH)
+        self.runpath = self._named(_RUNPATH)
+
+    def __enter__(self) -> ElfFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; reading afterwards is an error."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    @property
+    def no_default_path(self) -> bool:
+        """Whether the loader leaves out its cache and its default directories for this file (``-z nodefaultlib``)."""
+        return bool(self._tags.get(_FLAGS_1, 0) & _DF_1_NODEFLIB)
+
+    # reading
+
+    def _read(self, offset: int, size: int) -> bytes:
+        if offset < 0 or size <= 0 or offset > 1 << 62:
+            return b""
+        return os.pread(self._descriptor, size, offset)
+
+    def _unpack(self, layout: str, data: bytes, offset: int) -> Tuple[int, ...]:
+        try:
+            return struct.unpack_from(self._big + layout, data, offset)
+        except struct.error as error:
+            raise ElfError("header is cut short") from error
+
+    def _segments(self, start: int, size: int, count: int) -> Optional[Tuple[int, int]]:
+        """Read the program headers; return place and size of the dynamic section."""
+        layout, width = ("IIQQQQQQ", 56) if self._wide else ("IIIIIIII", 32)
+        if size < width or size > 4096:
+            raise ElfError("odd program headers")
+        table = self._read(start, size * count)
+        dynamic = None
+        self.interpreter: Optional[str] = None
+        for place in range(0, len(table) - width + 1, size):
+            values = self._unpack(layout, table, place)
+            if self._wide:
+                kind, _, offset, address, _, length, memory, _ = values
+            else:
+                kind, offset, address, _, length, memory, _, _ = values
+            if kind == _PT_LOAD:
+                self._loads.append((address, min(length, memory), offset))
+            elif kind == _PT_DYNAMIC:
+                dynamic = (offset, length)
+            elif kind == _PT_INTERP:
+                self.interpreter = self._read(offset, min(length, 4096)).split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
+        return dynamic
+
+    def _offset(self, address: int) -> int:
+        """The place in the file of an address, or -1."""
+        for start, size, offset in self._loads:
+            if start <= address < start + size:
+                return address - start + offset
+        return -1
+
+    def _dynamic(self, offset: int, size: int) -> List[int]:
+        table = self._read(offset, min(size, _MAX_DYNAMIC))
+        layout, width = ("qQ", 16) if self._wide else ("iI", 8)
+        names = []
+        for tag, value in struct.iter_unpack(self._big + layout, table[: len(table) // width * width]):
+            if tag == 0:
+                break
+            if tag == _NEEDED:
+                names.append(value)
+            else:
+                self._tags.setdefault(tag & 0xFFFFFFFF, value)
+        return names
+
+    def _string(self, offset: int) -> str:
+        """One string of the string table; read by itself, because the tables of torch's libraries hold megabytes."""
+        if self._place < 0:
+            raise ElfError("no string table")
+        found = self._read(self._place + offset, 256)
+        end = found.find(b"\0")
+        if end < 0:
+            found = self._read(self._place + offset, 65536)
+            end = found.find(b"\0")
+            if end < 0:
+                raise ElfError("a string has no end")
+        return found[:end].decode("utf-8", "surrogateescape")
+
+    def _named(self, tag: int) -> Optional[str]:
+        offset = self._tags.get(tag)
+        return None if offset is None else self._string(offset)
+
+    # versions
+
+    def version_needs(self) -> Mapping[str, Tuple[str, ...]]:
+        """Return the symbol versions that are asked of each library: ``{"libc.so.6": ("GLIBC_2.17", …)}``."""
+        found: Dict[str, Tuple[str, ...]] = {}
+        base = self._offset(self._tags.get(_VERNEED, -1))
+        count = min(self._tags.get(_VERNEEDNUM, 0), 512)
+        if base < 0 or not count:
+            return found
+        block = self._read(base, 1 << 16)
+        place = 0
+        for _ in range(count):
+            if place + 16 > len(block):
+                break
+            _, entries, file_name, first, following = self._unpack("HHIII", block, place)
+            inner = place + first
+            names = []
+            for _ in range(min(entries, _MAX_CHAIN)):
+                if inner + 16 > len(block):
+                    break
+                _, _, _, name, step = self._unpack("IHHII", block, inner)
+                names.append(self._string(name))
+                if not step:
+                    break
+                inner += step
+            library = self._string(file_name)
+            found[library] = found.get(library, ()) + tuple(names)
+            if not following:
+                break
+            place += following
+        return found
+
+    def version_definitions(self) -> Tuple[str, ...]:
+        """Return the symbol versions that this library defines: ``("GLIBCXX_3.4", …)``."""
+        base = self._offset(self._tags.get(_VERDEF, -1))
+        count = min(self._tags.get(_VERDEFNUM, 0), _MAX_CHAIN)
+        if base < 0 or not count:
+            return ()
+        block = self._read(base, 1 << 16)
+        place = 0
+        names = []
+        for _ in range(count):
+            if place + 20 > len(block):
+                break
+            *_, first, following = self._unpack("HHHHIII", block, place)
+            if place + first + 8 <= len(block):
+                names.append(self._string(self._unpack("I", block, place + first)[0]))
+            if not following:
+                break
+            place += following
+        return tuple(names)
+
+    # symbols
+
+    def _symbols(self) -> int:
+        """How many leading entries of the symbol table have to be read to see every undefined symbol."""
+        place = self._offset(self._tags.get(_GNU_HASH, -1))
+        if place >= 0:
+            head = self._read(place, 16)
+            if len(head) == 16:
+                # All linkers sort the undefined symbols before the hashed ones; an empty table says nothing.
+                first = self._unpack("I", head, 4)[0]
+                if first > 1:
+                    return int(min(first, _MAX_SYMBOLS))
+        place = self._offset(self._tags.get(_HASH, -1))
+        if place >= 0:
+            head = self._read(place, 8)
+            if len(head) == 8:
+                return int(min(self._unpack("I", head, 4)[0], _MAX_SYMBOLS))
+        # .dynstr follows .dynsym where neither table tells.
+        gap = self._offset(self._tags.get(_STRTAB, -1)) - self._offset(self._tags.get(_SYMTAB, -1))
+        return max(0, min(gap // (24 if self._wide else 16), _MAX_SYMBOLS))
+
+    def undefined(self) -> List[str]:
+        """Return the names that must come from another library when this one is loaded; weak ones are left out."""
+        start = self._offset(self._tags.get(_SYMTAB, -1))
+        strings = self._all_strings()
+        if start < 0 or not strings:
+            return []
+        width = 24 if self._wide else 16
+        table = self._read(start, self._symbols() * width)
+        found = []
+        for entry in struct.iter_unpack(self._big + ("IBBHQQ" if self._wide else "IIIBBH"), table[: len(table) // width * width]):
+            name, info, section = (entry[0], entry[1], entry[3]) if self._wide else (entry[0], entry[3], entry[5])
+            if name and section == _SHN_UNDEF and info >> 4 != _STB_WEAK:
+                end = strings.find(b"\0", name)
+                if end > name:
+                    found.append(strings[name:end].decode("utf-8", "surrogateescape"))
+        return found
+
+    def _all_strings(self) -> bytes:
+        if self._strings is None:
+            self._strings = self._read(self._place, min(self._tags.get(_STRSZ, 0), _MAX_STRINGS))
+        return self._strings
+
+    def mentions(self, text: bytes) -> bool:
+        """Tell whether a string occurs in the string table of the dynamic symbols."""
+        return text in self._all_strings()
+
+    def defines(self, name: str) -> Optional[bool]:
+        """Tell whether this library defines a symbol, through its hash table; None where it has none."""
+        return self._look_up(name.encode("utf-8", "surrogateescape"))
+
+    def _look_up(self, name: bytes) -> Optional[bool]:
+        place = self._offset(self._tags.get(_GNU_HASH, -1))
+        symbols = self._offset(self._tags.get(_SYMTAB, -1))
+        head = self._read(place, 16) if place >= 0 else b""
+        if len(head) < 16 or symbols < 0:
+            return None
+        buckets, first, blooms, shift = self._unpack("IIII", head, 0)
+        if not buckets or not blooms:
+            return None
+        word, size = ("Q", 8) if self._wide else ("I", 4)
+        bits = size * 8
+        code = gnu_hash(name)
+        filtered = self._read(place + 16 + (code // bits) % blooms * size, size)
+        if len(filtered) < size:
+            return None
+        mask = self._unpack(word, filtered, 0)[0]
+        if not mask >> (code % bits) & 1 or not mask >> ((code >> min(shift, 63)) % bits) & 1:
+            return False
+        table = place + 16 + blooms * size
+        entry = self._read(table + code % buckets * 4, 4)
+        if len(entry) < 4:
+            return None
+        index = self._unpack("I", entry, 0)[0]
+        if index < first:
+            return False
+        chain = self._read(table + buckets * 4 + (index - first) * 4, 256)
+        width = 24 if self._wide else 16
+        for step in range(len(chain) // 4):
+            value = self._unpack("I", chain, step * 4)[0]
+            if value | 1 == code | 1:
+                entry = self._read(symbols + (index + step) * width, width)
+                if len(entry) < width:
+                    return None
+                start = self._unpack("I", entry, 0)[0]
+                section = self._unpack("H", entry, 6 if self._wide else 14)[0]
+                if section != _SHN_UNDEF and self._read(self._place + start, len(name) + 1) == name + b"\0":
+                    return True
+            if value & 1:
+                return False
+        return None
+
+
+def gnu_hash(name: bytes) -> int:
+    """Return the hash of a symbol name as DT_GNU_HASH uses it (Bernstein's, 32 bits)."""
+    code = 5381
+    for byte in name:
+        code = (code * 33 + byte) & 0xFFFFFFFF
+    return code
+
+
+_NUMBER = re.compile(r"_(\d+(?:\.\d+)*)$")
+
+
+def highest(versions: Iterable[str], prefix: str) -> Optional[str]:
+    """Return the greatest number among symbol versions of one family: ``GLIBC_2.17, GLIBC_2.34`` gives ``2.34``."""
+    best: Optional[Tuple[int, ...]] = None
+    for version in versions:
+        match = _NUMBER.search(version) if version.startswith(prefix + "_") else None
+        if match is None or version[: match.start()] != prefix:
+            continue
+        number = tuple(int(part[:9]) for part in match.group(1).split(".")[:6])
+        if best is None or number > best:
+            best = number
+    return None if best is None else ".".join(map(str, best))
+
+
+# Itanium C++ ABI names of entities in the namespaces of libtorch, and its C shims for extensions with a stable ABI.
+_TORCH_SYMBOL = re.compile(r"_Z(?:TI|TS|TV|TT|GV|Th\w+?_)?N?[KVr]*(?:3c10|2at|5torch|6caffe2|4c10d)|aoti_torch_|torch_library_|torch_call_dispatcher")
+_OLD_STRING = re.compile(r"(?:RKSs|ESs|jSs)(?:$|[^a-z_0-9])")
+
+
+def is_torch_symbol(name: str) -> bool:
+    """Tell whether a mangled name belongs to libtorch or libc10."""
+    return _TORCH_SYMBOL.match(name) is not None
+
+
+def cxx11_abi_of(symbols: Iterable[str]) -> Optional[bool]:
+    """Tell from mangled names of libtorch which ABI of ``std::string`` a binary was compiled for; None: it shows in none.
+
+    The new ABI's string is spelt ``NSt7__cxx1112basic_string…``, the old one's ``Ss``
+    (gcc.gnu.org/onlinedocs/libstdc++/manual/using_dual_abi.html).
+    """
+    old = False
+    for name in symbols:
+        if "NSt7__cxx11" in name:
+            return True
+        old = old or _OLD_STRING.search(name) is not None
+    return False if old else None

@@ -1,0 +1,281 @@
+"""Foreign code in a child process with a deadline: libraries that crash, drivers that hang, commands.
+
+``subprocess.run(timeout=…)`` kills and then waits for ever, which with a child in an uninterruptible ``ioctl`` (state D,
+the usual look of a hung GPU) never returns; it also costs 8 ms to import. Here a child that does not die within
+``GRACE`` seconds of its SIGKILL is abandoned and reported as unkillable.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import sys
+import time
+from typing import Callable, Mapping, NamedTuple, Optional, Sequence
+
+__all__ = ["GRACE", "OUTPUT_LIMIT", "Child", "Outcome", "no_child", "run_command", "run_isolated", "start_command", "start_isolated"]
+
+GRACE = 0.2
+OUTPUT_LIMIT = 8 << 20
+
+_RESULT = b"R"
+_ERROR = b"E"
+
+
+class Outcome(NamedTuple):
+    """What a child left: its output, or the reason why there is none.
+
+    ``reason`` is "" for success. ``status`` is a command's exit status (negative: the signal that ended it); None where
+    it was not waited for. ``output`` of a failed child is what came before the failure.
+    """
+
+    output: bytes
+    reason: str = ""
+    status: Optional[int] = None
+
+    @property
+    def text(self) -> str:
+        """The output as text, bad bytes replaced."""
+        return self.output.decode("utf-8", "replace")
+
+
+class Child:
+    """A started child. ``wait`` must be called once."""
+
+    __slots__ = ("_command", "_limit", "_pipe", "_started", "pid")
+
+    def __init__(self, pid: int, pipe: int, limit: int, command: bool) -> None:
+        self.pid = pid
+        self._pipe = pipe
+        self._limit = limit
+        self._command = command
+        self._started = time.monotonic()
+
+    def wait(self, deadline: float) -> Outcome:
+        """Return the child's outcome at most ``deadline`` seconds after its start (plus ``GRACE`` for its death)."""
+        end = self._started + deadline
+        output = bytearray()
+        reason = ""
+        try:
+            poll = select.poll()
+            poll.register(self._pipe, select.POLLIN)
+            while True:
+                # Once past the deadline, what lies in the pipe still counts: the parent may have waited for another child.
+                if not poll.poll(max(end - time.monotonic(), 0) * 1000):
+                    reason = f"no answer within {round(deadline, 1):g} s"
+                    break
+                part = os.read(self._pipe, 1 << 16)
+                if not part:
+                    break
+                output += part
+                if len(output) > self._limit:
+                    reason = f"more than {self._limit} bytes of output"
+                    del output[self._limit :]
+                    break
+        except BaseException:
+            self._kill()
+            raise
+        finally:
+            os.close(self._pipe)
+        status = None if reason else _reap(self.pid, max(end - time.monotonic(), GRACE))
+        if status is None:
+            if not reason:
+                reason = f"it closed its output but did not end within {round(deadline, 1):g} s"
+            state = self._kill()
+            return Outcome(self._payload(output), reason + state)
+        return self._judge(output, os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status))
+
+    def _kill(self) -> str:
+        """Kill the child and what it started; return what a reader must know of its death ("" for a clean one)."""
+        # The group exists only once the child made it; the child itself may be gone.
+        with contextlib.suppress(OSError):
+            os.killpg(self.pid, signal.SIGKILL)
+        with contextlib.suppress(OSError):
+            os.kill(self.pid, signal.SIGKILL)
+        if _reap(self.pid, GRACE) is not None:
+            return "; killed"
+        return f"; process {self.pid} is unkillable (state {_state(self.pid)}), left behind"
+
+    def _payload(self, output: bytearray) -> bytes:
+        return bytes(output) if self._command else b""
+
+    def _judge(self, output: bytearray, status: int) -> Outcome:
+        if status < 0:
+            return Outcome(self._payload(output), f"crashed with {_signal_name(-status)}", status)
+        if self._command:
+            return Outcome(bytes(output), "", status)
+        if output[:1] == _RESULT and status == 0:
+            return Outcome(bytes(output[1:]), "", status)
+        if output[:1] == _ERROR:
+            return Outcome(b"", output[1:2001].decode("utf-8", "replace"), status)
+        return Outcome(b"", f"ended with exit code {status} and no answer", status)
+
+
+def start_isolated(function: Callable[[], bytes], deadline: float, limit: int = OUTPUT_LIMIT) -> Child:
+    """Start ``function`` in a forked child; its return value becomes ``Outcome.output``.
+
+    An exception becomes ``Outcome.reason``. The child's stdin, stdout and stderr are ``/dev/null``.
+    """
+
+    def body(pipe: int) -> None:
+        try:
+            answer = _RESULT + function()
+        except Exception as error:  # noqa: BLE001 - whatever a probe raises is reported by name
+            answer = _ERROR + f"{type(error).__name__}: {error}"[:2000].encode("utf-8", "replace")
+        _write(pipe, answer)
+
+    return _start(body, deadline, limit, False)
+
+
+def run_isolated(function: Callable[[], bytes], deadline: float, limit: int = OUTPUT_LIMIT) -> Outcome:
+    """Run ``function`` in a forked child and wait for it. Where no process can be made, that is the outcome's reason."""
+    try:
+        child = start_isolated(function, deadline, limit)
+    except OSError as error:
+        return no_child(error)
+    return child.wait(deadline)
+
+
+def no_child(error: OSError) -> Outcome:
+    """Return the outcome of a fork that the kernel refused (RLIMIT_NPROC, pids.max, memory)."""
+    return Outcome(b"", f"no child process: {error.strerror}")
+
+
+def start_command(
+    arguments: Sequence[str],
+    deadline: float,
+    environment: Optional[Mapping[str, str]] = None,
+    limit: int = OUTPUT_LIMIT,
+    stderr: bool = False,
+    folder: Optional[str] = None,
+) -> Child:
+    """Start a command (``arguments[0]`` is looked up on PATH) with its output on a pipe and no input.
+
+    Args:
+        arguments: The command and its arguments; no shell.
+        deadline: Seconds after which the command ends itself, should this process die first.
+        environment: Its environment; this process's where None.
+        limit: Most bytes of output that are read.
+        stderr: Mix its standard error into the output; else it is dropped.
+        folder: Where it runs.
+    """
+    given = dict(os.environ if environment is None else environment)
+
+    def body(pipe: int) -> None:
+        try:
+            if folder is not None:
+                os.chdir(folder)
+            os.dup2(pipe, 1)
+            if stderr:
+                os.dup2(pipe, 2)
+            os.execvpe(arguments[0], list(arguments), given)  # noqa: S606 - no shell is wanted
+        except (OSError, ValueError) as error:
+            text = f"{arguments[0]}: {error.strerror if isinstance(error, OSError) else error}"
+            _write(pipe, text.encode("utf-8", "replace"))
+            os._exit(127 if isinstance(error, FileNotFoundError) else 126)
+
+    return _start(body, deadline, limit, True)
+
+
+def run_command(
+    arguments: Sequence[str],
+    deadline: float,
+    environment: Optional[Mapping[str, str]] = None,
+    limit: int = OUTPUT_LIMIT,
+    stderr: bool = False,
+    folder: Optional[str] = None,
+) -> Outcome:
+    """Run a command and wait for it. A missing command ends with status 127, one that may not run with 126."""
+    try:
+        child = start_command(arguments, deadline, environment, limit, stderr, folder)
+    except OSError as error:
+        return no_child(error)
+    return child.wait(deadline)
+
+
+def _start(body: Callable[[int], None], deadline: float, limit: int, command: bool) -> Child:
+    reader, writer = os.pipe()
+    try:
+        pid = os.fork()
+    except OSError:
+        os.close(reader)
+        os.close(writer)
+        raise
+    if pid == 0:
+        # Nothing of the parent may run again in the child: no exit handler, no flush of its buffers.
+        try:
+            _settle(deadline)
+            body(writer)
+            os._exit(0)
+        finally:
+            os._exit(125)
+    os.close(writer)
+    return Child(pid, reader, limit, command)
+
+
+def _settle(deadline: float) -> None:
+    """Prepare the child: own process group, default signals, no output, no core file, and an end of its own."""
+    os.setpgid(0, 0)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGALRM, signal.SIGCHLD, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    signal.set_wakeup_fd(-1)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
+    if "faulthandler" in sys.modules:
+        # It would print a crash of the child through a descriptor of its own.
+        sys.modules["faulthandler"].disable()
+    # Should the parent be killed, the child must not outlive its deadline for long.
+    signal.setitimer(signal.ITIMER_REAL, deadline + 1.0)
+    try:
+        import resource
+
+        # A crash must leave no file. 1, not 0: core(5), a piped core_pattern ignores 0 but not 1.
+        hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+        resource.setrlimit(resource.RLIMIT_CORE, (1, hard) if hard else (0, 0))
+    except (ImportError, OSError, ValueError):
+        return  # Debian's python3-minimal has no resource module
+
+
+def _write(pipe: int, content: bytes) -> None:
+    view = memoryview(content)
+    with contextlib.suppress(OSError):  # the parent gave up
+        while view:
+            view = view[os.write(pipe, view) :]
+
+
+def _reap(pid: int, seconds: float) -> Optional[int]:
+    """Return the wait status of a child, or None where it does not end in time."""
+    end = time.monotonic() + seconds
+    pause = 0.0002
+    while True:
+        try:
+            found, status = os.waitpid(pid, os.WNOHANG)
+        except ChildProcessError:
+            return 0  # somebody else's SIGCHLD handler was faster, or SIGCHLD is ignored
+        if found == pid:
+            return status
+        left = end - time.monotonic()
+        if left <= 0:
+            return None
+        time.sleep(min(pause, left))
+        pause = min(pause * 2, 0.01)
+
+
+def _state(pid: int) -> str:
+    """Return the state letter of a process (D is an uninterruptible wait in the kernel)."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read(4096).rpartition(b")")[2].split()[0].decode("ascii", "replace")
+    except (OSError, IndexError):
+        return "not known on " + sys.platform
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

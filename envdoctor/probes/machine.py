@@ -1,0 +1,219 @@
+"""The machine that is looked at: this one, or a folder with an unpacked image.
+
+Every file that a probe reads goes through :class:`Machine`, so that ``--root`` and the tests need no second code path.
+With a root, every path and every symbolic link is resolved inside it: a link ``/etc/x -> /etc/shadow`` of an image
+names the image's file, never the host's.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import time
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
+
+from ..model.evidence import Fact, Known
+
+__all__ = ["FOLDER_ONLY", "READ_LIMIT", "Machine", "Probe"]
+
+READ_LIMIT = 1 << 20
+FOLDER_ONLY = "a folder is judged, not a machine"
+"""The reason of host facts (driver, devices, limits) under ``--root``."""
+
+_LINKS = 40  # as the kernel's MAXSYMLINKS
+_ENTRIES = 100_000
+
+
+class Machine:
+    """What a probe may ask: files below a root, the environment, and what earlier probes found.
+
+    Attributes:
+        root: Folder that stands for ``/``; "" is this machine. Without a trailing slash.
+        environment: Environment variables of the process that is judged; empty with a root, where nothing runs.
+        python: The interpreter that is judged, where it is not the one that runs this code.
+        deep: The user asked for slow probes too (hashes, version calls).
+        found: Facts of the probes that ran before, by field name. Probes run in the order of ``PROBES``.
+        end: ``time.monotonic()`` at which all probes must be done.
+    """
+
+    __slots__ = ("deadline", "deep", "end", "environment", "found", "python", "root")
+
+    def __init__(
+        self,
+        root: str = "",
+        environment: Optional[Mapping[str, str]] = None,
+        python: Optional[str] = None,
+        deep: bool = False,
+        deadline: float = 5.0,
+    ) -> None:
+        self.root = os.path.realpath(root).rstrip("/") if root else ""
+        if environment is None:
+            environment = {} if self.root else os.environ
+        self.environment: Mapping[str, str] = environment
+        self.python = python
+        self.deep = deep
+        self.deadline = deadline
+        self.end = time.monotonic() + deadline
+        self.found: Dict[str, Fact[Any]] = {}
+
+    def remaining(self, most: float) -> float:
+        """Return how many seconds a probe may still wait for a child: ``most``, or less near the end."""
+        return max(0.05, min(most, self.end - time.monotonic()))
+
+    def value(self, field: str, default: Any = None) -> Any:
+        """Return what an earlier probe found, where it is known."""
+        fact = self.found.get(field)
+        return fact.value if isinstance(fact, Known) else default
+
+    def realpath(self, path: str) -> str:
+        """Resolve every symbolic link and return the path as the target sees it (inside the root).
+
+        Names that do not exist are kept. A loop of links returns the path up to the loop, which then does not open.
+        """
+        if not self.root:
+            return os.path.realpath(path)
+        pending = [part for part in reversed(path.split("/")) if part]
+        resolved: List[str] = []
+        links = 0
+        while pending:
+            part = pending.pop()
+            if part == ".":
+                continue
+            if part == "..":
+                # ".." of "/" is "/", as inside a chroot.
+                if resolved:
+                    resolved.pop()
+                continue
+            try:
+                target = os.readlink("/".join([self.root, *resolved, part]))
+            except (OSError, ValueError) as error:
+                resolved.append(part)
+                if getattr(error, "errno", None) != errno.EINVAL:
+                    # Not there, as the kernel sees it: ".." behind it leads nowhere. (EINVAL: there, and no link.)
+                    resolved.extend(piece for piece in reversed(pending) if piece not in (".", ".."))
+                    break
+                continue
+            links += 1
+            if links > _LINKS:
+                resolved.append(part)
+                return "/" + "/".join(resolved)
+            if target.startswith("/"):
+                resolved = []
+            pending.extend(piece for piece in reversed(target.split("/")) if piece)
+        return "/" + "/".join(resolved)
+
+    def path(self, path: str) -> str:
+        """Return where a path of the target lies on this host, with all links resolved inside the root."""
+        return self.root + self.realpath(path) if self.root else path
+
+    def inside(self, host_path: str) -> str:
+        """Return a path of this host as the target sees it: the reverse of :meth:`path`."""
+        if self.root and (host_path == self.root or host_path.startswith(self.root + "/")):
+            return host_path[len(self.root) :] or "/"
+        return host_path
+
+    def read_bytes(self, path: str, limit: int = READ_LIMIT) -> Optional[bytes]:
+        """Return at most ``limit`` bytes of a regular file, or None where it cannot be read.
+
+        Never blocks on a FIFO or a terminal and never opens a device: only regular files (procfs and sysfs show
+        theirs as regular) are read.
+        """
+        return self.try_read(path, limit)[0]
+
+    def try_read(self, path: str, limit: int = READ_LIMIT) -> Tuple[Optional[bytes], str]:
+        """Like :meth:`read_bytes`, with the reason where nothing could be read ("" otherwise)."""
+        try:
+            # A link that changes between path() and open() could leave the root; O_NOFOLLOW closes the last step.
+            flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY | (os.O_NOFOLLOW if self.root else 0)
+            descriptor = os.open(self.path(path), flags)
+        except (OSError, ValueError) as error:
+            return None, _reason(error)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return None, "not a regular file"
+            parts: List[bytes] = []
+            left = limit
+            while left > 0:
+                part = os.read(descriptor, min(left, 1 << 20))
+                if not part:
+                    break
+                parts.append(part)
+                left -= len(part)
+            return (parts[0] if len(parts) == 1 else b"".join(parts)), ""
+        except OSError as error:
+            return None, _reason(error)
+        finally:
+            os.close(descriptor)
+
+    def read_text(self, path: str, limit: int = READ_LIMIT) -> Optional[str]:
+        """Return at most ``limit`` bytes of a file as text (bad bytes replaced), or None where it cannot be read."""
+        content = self.read_bytes(path, limit)
+        return None if content is None else content.decode("utf-8", "replace")
+
+    def listdir(self, path: str) -> Optional[List[str]]:
+        """Return the sorted names in a folder (at most 100 000), or None where it cannot be read."""
+        names: List[str] = []
+        try:
+            with os.scandir(self.path(path)) as entries:
+                for entry in entries:
+                    names.append(entry.name)
+                    if len(names) >= _ENTRIES:
+                        break
+        except (OSError, ValueError):
+            return None
+        names.sort()
+        return names
+
+    def exists(self, path: str) -> bool:
+        """Tell whether something lies at a path (a dangling link does not count)."""
+        return self._test(path, None)
+
+    def isfile(self, path: str) -> bool:
+        """Tell whether a regular file lies at a path."""
+        return self._test(path, stat.S_ISREG)
+
+    def isdir(self, path: str) -> bool:
+        """Tell whether a folder lies at a path."""
+        return self._test(path, stat.S_ISDIR)
+
+    def _test(self, path: str, kind: Optional[Callable[[int], bool]]) -> bool:
+        try:
+            found = (os.lstat if self.root else os.stat)(self.path(path))
+        except (OSError, ValueError):
+            return False
+        if self.root and stat.S_ISLNK(found.st_mode):
+            return False  # path() left a link: a loop
+        return kind is None or kind(found.st_mode)
+
+    def readlink(self, path: str) -> Optional[str]:
+        """Return the text of a symbolic link, or None where there is none."""
+        try:
+            if not self.root:
+                return os.readlink(path)
+            folder, _, name = path.rstrip("/").rpartition("/")
+            return os.readlink(f"{self.path(folder or '/').rstrip('/')}/{name}")
+        except (OSError, ValueError):
+            return None
+
+
+class Probe(NamedTuple):
+    """One probe: a function from a machine to facts, and what to do with it when it fails.
+
+    ``isolated`` probes run in a forked child and may load foreign code; the others run in this process and may only
+    read files. ``fields`` become ``Unknown("probe NAME: reason")`` when the probe raises, crashes or hangs. A field
+    that the probe leaves out of its result stays as it was.
+    """
+
+    name: str
+    function: Callable[[Machine], Dict[str, Fact[Any]]]
+    fields: Tuple[str, ...]
+    isolated: bool = False
+    deadline: float = 2.0
+
+
+def _reason(error: Exception) -> str:
+    number = getattr(error, "errno", None)
+    if number is None:
+        return str(error)
+    return f"{errno.errorcode.get(number, number)}: {os.strerror(number)}"

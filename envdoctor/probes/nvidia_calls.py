@@ -1,0 +1,199 @@
+"""What the NVIDIA probe asks of the driver. Every function here runs in a child: it may crash or hang, and returns JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Dict, Iterator, Mapping, Optional
+
+from .machine import Machine
+from .nvidia_text import cuda_text, parse_gpu_information, parse_kernel_version, parse_maps
+
+__all__ = ["init_libcuda", "read_libcuda", "read_nvml", "read_proc"]
+
+# docs.nvidia.com/deploy/nvml-api: nvmlGpuFabricState_t and nvmlReturn_t; nvidia-ml-py names some only in its newest releases.
+_FABRIC_STATES = {0: "not supported", 1: "not started", 2: "in progress", 3: "completed"}
+_GONE = {15: "GPU is lost", 16: "GPU requires reset"}
+
+
+def read_proc() -> bytes:
+    """Read ``/proc/driver/nvidia``: with a lost GPU these files can hang."""
+    machine = Machine()
+    release, flavor = parse_kernel_version(machine.read_text("/proc/driver/nvidia/version", 4096) or "")
+    folder = "/proc/driver/nvidia/gpus"
+    gpus = [
+        {"bus": bus, **parse_gpu_information(machine.read_text(f"{folder}/{bus}/information", 65536) or "")}
+        for bus in (machine.listdir(folder) or [])[:1024]
+    ]
+    return json.dumps({"release": release, "flavor": flavor, "gpus": gpus}).encode()
+
+
+def _mapped(stem: str) -> Optional[str]:
+    content = Machine().read_text("/proc/self/maps", 64 << 20)
+    return parse_maps(content, stem) if content else None
+
+
+def read_libcuda(name: str = "libcuda.so.1") -> bytes:
+    """Load libcuda and ask its version, which needs no device: file, path, CUDA version or the loader's text."""
+    import ctypes
+
+    try:
+        library = ctypes.CDLL(name)
+    except OSError as error:
+        return json.dumps({"error": str(error)[:1000]}).encode()
+    answer: Dict[str, Any] = {"path": _mapped("libcuda.so")}
+    number = ctypes.c_int(0)
+    try:
+        code = library.cuDriverGetVersion(ctypes.byref(number))
+    except AttributeError as error:
+        return json.dumps({**answer, "error": str(error)[:1000]}).encode()
+    answer["cuda"] = cuda_text(number.value) if code == 0 else None
+    return json.dumps(answer).encode()
+
+
+def init_libcuda(environment: Mapping[str, str]) -> bytes:
+    """Call cuInit, which finds 802, 803 and 804, and list the devices that it shows. No context is created."""
+    import ctypes
+
+    for name in ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"):
+        os.environ.pop(name, None)
+        if name in environment:
+            os.environ[name] = environment[name]
+    try:
+        library = ctypes.CDLL("libcuda.so.1")
+        code = int(library.cuInit(0))
+    except (OSError, AttributeError) as error:
+        return json.dumps({"error": str(error)[:1000]}).encode()
+    answer: Dict[str, Any] = {"code": code}
+    count = ctypes.c_int(0)
+    if code == 0 and library.cuDeviceGetCount(ctypes.byref(count)) == 0:
+        answer["buses"] = []
+        for position in range(min(count.value, 1024)):
+            text = ctypes.create_string_buffer(64)
+            device = ctypes.c_int(0)
+            if library.cuDeviceGet(ctypes.byref(device), position) or library.cuDeviceGetPCIBusId(text, 64, device):
+                answer.pop("buses")
+                break
+            answer["buses"].append(text.value.decode("ascii", "replace"))
+    return json.dumps(answer).encode()
+
+
+def read_nvml() -> bytes:
+    """Ask NVML for everything, every field optional: old drivers lack calls, consumer devices lack features."""
+    import ctypes
+
+    # nvidia-ml-py calls every failure of the loader "library not found": keep the loader's own words.
+    try:
+        ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError as error:
+        return json.dumps({"error": str(error)[:1000], "loader": True}).encode()
+    try:
+        import pynvml as nvml  # type: ignore[import-untyped]
+    except ImportError as error:
+        return json.dumps({"error": f"NVIDIA's binding (nvidia-ml-py) cannot be imported: {error}"[:1000], "loader": True}).encode()
+    try:
+        nvml.nvmlInit()
+    except nvml.NVMLError as error:
+        return json.dumps({"error": _nvml_text(nvml, error)}).encode()
+    answer: Dict[str, Any] = {
+        "release": _ask(nvml, "nvmlSystemGetDriverVersion"),
+        "cuda": cuda_text(_ask(nvml, "nvmlSystemGetCudaDriverVersion_v2") or _ask(nvml, "nvmlSystemGetCudaDriverVersion") or 0),
+    }
+    count = _ask(nvml, "nvmlDeviceGetCount")
+    if count is None:
+        answer["error"] = "NVML cannot count devices"
+    else:
+        answer["gpus"] = [_read_device(nvml, position) for position in range(min(count, 1024))]
+    _ask(nvml, "nvmlShutdown")
+    return json.dumps(answer).encode()
+
+
+def _nvml_text(nvml: Any, error: Any) -> str:
+    # The driver's own words ("Driver/library version mismatch") are what people search for; the binding rewrites some.
+    return f"NVML error {error.value}: {_ask(nvml, 'nvmlErrorString', error.value) or error}"[:1000]
+
+
+def _ask(nvml: Any, name: str, *arguments: Any) -> Any:
+    """Call one NVML function; None where this driver or binding lacks it or refuses it."""
+    function = getattr(nvml, name, None)
+    if function is None:
+        return None
+    try:
+        answer = function(*arguments)
+    except (nvml.NVMLError, AttributeError, ValueError, TypeError):
+        return None
+    return answer.decode("utf-8", "replace") if isinstance(answer, bytes) else answer
+
+
+def _read_device(nvml: Any, position: int) -> Dict[str, Any]:
+    try:
+        handle = nvml.nvmlDeviceGetHandleByIndex(position)
+    except nvml.NVMLError as error:
+        return {"fault": _GONE.get(error.value, "") or _nvml_text(nvml, error)}
+    found: Dict[str, Any] = {"name": _ask(nvml, "nvmlDeviceGetName", handle), "uuid": _ask(nvml, "nvmlDeviceGetUUID", handle)}
+    pci = _ask(nvml, "nvmlDeviceGetPciInfo", handle)
+    if pci is not None:
+        bus = pci.busId
+        found["pci_bus"] = bus.decode("ascii", "replace") if isinstance(bus, bytes) else bus
+        found["pci_id"] = f"{pci.pciDeviceId & 0xFFFF:04x}:{pci.pciDeviceId >> 16:04x}"
+    memory = _ask(nvml, "nvmlDeviceGetMemoryInfo", handle)
+    if memory is not None:
+        found["memory_total"], found["memory_used"] = memory.total, memory.used
+    capability = _ask(nvml, "nvmlDeviceGetCudaComputeCapability", handle)
+    if capability is not None:
+        found["compute_capability"] = "{}.{}".format(*capability)
+    mig = _ask(nvml, "nvmlDeviceGetMigMode", handle)
+    if mig is not None:
+        found["mig_mode"] = bool(mig[0])
+        if mig[0]:
+            found["mig"] = list(_mig_uuids(nvml, handle))
+    ecc = _ask(nvml, "nvmlDeviceGetEccMode", handle)
+    if ecc is not None:
+        found["ecc_mode"] = bool(ecc[0])
+        if ecc[0]:
+            # Volatile: since the driver was loaded. Old, repaired faults are in the aggregate counter.
+            found["ecc_uncorrected"] = _ask(nvml, "nvmlDeviceGetTotalEccErrors", handle, 1, 0)
+    persistence = _ask(nvml, "nvmlDeviceGetPersistenceMode", handle)
+    if persistence is not None:
+        found["persistence_mode"] = bool(persistence)
+    remapped = _ask(nvml, "nvmlDeviceGetRemappedRows", handle)
+    if remapped is not None and len(remapped) == 4:
+        found["remapped_pending"], found["remapped_failed"] = bool(remapped[2]), bool(remapped[3])
+    found["fabric_state"] = _fabric_state(nvml, handle)
+    if found["name"] is None and found["uuid"] is None:
+        found["fault"] = _fault(nvml, handle)
+    return found
+
+
+def _mig_uuids(nvml: Any, handle: Any) -> Iterator[str]:
+    for position in range(min(_ask(nvml, "nvmlDeviceGetMaxMigDeviceCount", handle) or 0, 64)):
+        instance = _ask(nvml, "nvmlDeviceGetMigDeviceHandleByIndex", handle, position)
+        uuid = _ask(nvml, "nvmlDeviceGetUUID", instance) if instance is not None else None
+        if uuid:
+            yield uuid
+
+
+def _fabric_state(nvml: Any, handle: Any) -> Optional[str]:
+    # Bindings differ: the newer call fills a versioned structure, the older one may return it.
+    for structure, call in (("c_nvmlGpuFabricInfoV_t", "nvmlDeviceGetGpuFabricInfoV"), ("c_nvmlGpuFabricInfo_t", "nvmlDeviceGetGpuFabricInfo")):
+        make = getattr(nvml, structure, None)
+        if make is None or not hasattr(nvml, call):
+            continue
+        from ctypes import byref
+
+        info = make()
+        try:
+            code = getattr(nvml, call)(handle, byref(info))
+        except (nvml.NVMLError, TypeError, AttributeError):
+            continue
+        if code in (0, None):
+            return _FABRIC_STATES.get(info.state)
+    return None
+
+
+def _fault(nvml: Any, handle: Any) -> Optional[str]:
+    try:
+        nvml.nvmlDeviceGetUUID(handle)
+    except nvml.NVMLError as error:
+        return _GONE.get(error.value, "") or _nvml_text(nvml, error)
+    return None

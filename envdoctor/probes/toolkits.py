@@ -1,0 +1,227 @@
+"""CUDA toolkits on disk, and the ptxas that Triton would call.
+
+Versions come from ``version.json``, ``version.txt`` or ``cuda.h``; nvcc is run only where none of them is there.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import re
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+
+from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
+from ..model.facts import Toolkit
+from ..model.versions import try_version
+from .isolation import run_command
+from .machine import Machine, Probe
+
+__all__ = ["PROBES_HERE", "parse_cuda_header", "parse_tool_version", "parse_version_json", "parse_version_text", "probe_toolkits"]
+
+_TOOL_DEADLINE = 1.0
+_HEADER_LIMIT = 1 << 18
+_TOOL_VERSION = re.compile(rb"Cuda compilation tools, release \d{1,2}\.\d{1,2}, V(\d{1,2}\.\d{1,2}\.\d{1,5})")
+_TEXT_VERSION = re.compile(r"CUDA Version (\d{1,2}\.\d{1,2}(?:\.\d{1,5})?)", re.ASCII)
+_HEADER_VERSION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+CUDA_VERSION[ \t]+(\d{4,6})\b", re.MULTILINE | re.ASCII)
+_IMAGE_VERSION = re.compile(r"\d{1,2}\.\d{1,2}(?:\.\d{1,5})*", re.ASCII)
+
+
+class _Versions(NamedTuple):
+    """The version of a toolkit and of its nvcc: 12.4.1 holds nvcc 12.4.131."""
+
+    toolkit: Optional[str]
+    nvcc: Optional[str]
+    source: str
+
+
+def parse_version_json(text: str) -> Tuple[Optional[str], Optional[str]]:
+    """Return the versions of toolkit and nvcc from a toolkit's ``version.json``."""
+    try:
+        table = json.loads(text)
+    except (ValueError, RecursionError):
+        return None, None
+    return _version_in(table, "cuda"), _version_in(table, "cuda_nvcc")
+
+
+def _version_in(table: Any, key: str) -> Optional[str]:
+    entry = table.get(key) if isinstance(table, dict) else None
+    version = entry.get("version") if isinstance(entry, dict) else None
+    return version if isinstance(version, str) and len(version) < 40 and try_version(version) is not None else None
+
+
+def parse_version_text(text: str) -> Optional[str]:
+    """Return the version in ``version.txt`` (``CUDA Version 10.2.89``; toolkits before 11.1)."""
+    found = _TEXT_VERSION.search(text[:4096])
+    return found.group(1) if found else None
+
+
+def parse_cuda_header(text: str) -> Optional[str]:
+    """Return ``12.4`` from ``#define CUDA_VERSION 12040`` in ``cuda.h``."""
+    found = _HEADER_VERSION.search(text)
+    if found is None:
+        return None
+    number = int(found.group(1))
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
+def parse_tool_version(output: bytes) -> Optional[str]:
+    """Return ``12.4.131`` from what nvcc and ptxas print, or hold as text (``… release 12.4, V12.4.131``)."""
+    found = _TOOL_VERSION.search(output)
+    return found.group(1).decode() if found else None
+
+
+def probe_toolkits(machine: Machine) -> Dict[str, Fact[Any]]:
+    """Find toolkits by CUDA_HOME, PATH and the usual folders; the first is the one that a build would use.
+
+    The order is that of torch.utils.cpp_extension: CUDA_HOME, CUDA_PATH, nvcc on PATH, /usr/local/cuda.
+    """
+    listed: List[Toolkit] = []
+    versions: Dict[str, _Versions] = {}
+    for path, how in _folders(machine):
+        real = machine.realpath(path)
+        if real in versions or not machine.isdir(real):
+            continue
+        nvcc = machine.isfile(f"{real}/bin/nvcc")
+        if not nvcc and not machine.isfile(f"{real}/version.json") and not machine.isfile(f"{real}/version.txt"):
+            continue
+        found = versions[real] = _versions_of(machine, real, nvcc)
+        listed.append(Toolkit(real, found.toolkit or found.nvcc, how, nvcc))
+    facts: Dict[str, Fact[Any]] = {"toolkits": Known(tuple(listed), Evidence("CUDA_HOME, PATH, /usr/local, /opt"))}
+    facts["toolkit.version"] = _used(listed, versions)
+    facts["ptxas.version"] = _ptxas(machine)
+    facts["image.cuda_version"] = _image(machine.environment)
+    return facts
+
+
+def _folders(machine: Machine) -> Iterator[Tuple[str, str]]:
+    for name in ("CUDA_HOME", "CUDA_PATH"):
+        folder = machine.environment.get(name, "")
+        if folder.startswith("/"):
+            yield folder, name
+    for folder in machine.environment.get("PATH", "").split(":"):
+        if folder.startswith("/") and machine.isfile(f"{folder}/nvcc"):
+            # A wrapper or link such as Debian's /usr/bin/nvcc leads to the toolkit's own bin.
+            yield machine.realpath(f"{folder}/nvcc").rpartition("/")[0].rpartition("/")[0] or "/", "PATH"
+    conda = machine.environment.get("CONDA_PREFIX", "")
+    if conda.startswith("/") and machine.isfile(f"{conda}/bin/nvcc"):
+        yield conda, "CONDA_PREFIX"
+    for parent in ("/usr/local", "/opt"):
+        for name in machine.listdir(parent) or ():
+            if name == "cuda" or re.fullmatch(r"cuda-\d{1,2}(\.\d{1,2})?", name):
+                yield f"{parent}/{name}", parent
+    yield "/usr/lib/cuda", "/usr/lib/cuda"
+    yield "/usr/lib/nvidia-cuda-toolkit", "/usr/lib/nvidia-cuda-toolkit"
+
+
+def _versions_of(machine: Machine, folder: str, nvcc: bool) -> _Versions:
+    text = machine.read_text(f"{folder}/version.json")
+    if text is not None:
+        toolkit, compiler = parse_version_json(text)
+        if toolkit or compiler:
+            return _Versions(toolkit, compiler, f"{folder}/version.json")
+    text = machine.read_text(f"{folder}/version.txt", 4096)
+    version = parse_version_text(text) if text is not None else None
+    if version:
+        return _Versions(version, version, f"{folder}/version.txt")
+    target = _wrapped(machine, f"{folder}/bin/nvcc") if nvcc else None
+    for place in (folder, target) if target and target != folder else (folder,):
+        for header in (f"{place}/include/cuda.h", f"{place}/targets/{os.uname().machine}-linux/include/cuda.h"):
+            text = machine.read_text(header, _HEADER_LIMIT)
+            version = parse_cuda_header(text) if text is not None else None
+            if version:
+                return _Versions(version, version, header)
+    if nvcc and not machine.root:
+        outcome = run_command([f"{folder}/bin/nvcc", "--version"], machine.remaining(_TOOL_DEADLINE), machine.environment, 65536)
+        version = None if outcome.reason else parse_tool_version(outcome.output)
+        if version:
+            return _Versions(version, version, f"{folder}/bin/nvcc --version")
+    return _Versions(None, None, folder)
+
+
+def _wrapped(machine: Machine, path: str) -> Optional[str]:
+    """Return the toolkit that a wrapper script calls (``exec /usr/local/cuda-13.0/bin/nvcc "$@"``)."""
+    content = machine.read_bytes(path, 4096) or b""
+    if not content.startswith(b"#!"):
+        return None
+    found = re.search(rb"(/[\w./+-]{1,400})/bin/nvcc\b", content)
+    return found.group(1).decode() if found else None
+
+
+def _used(listed: List[Toolkit], versions: Mapping[str, _Versions]) -> Fact[Any]:
+    first = next((entry for entry in listed if entry.nvcc), None)
+    if first is None:
+        return Absent(Evidence("CUDA_HOME, PATH, /usr/local, /opt", "no nvcc"))
+    found = versions[first.path]
+    version = found.nvcc or found.toolkit
+    if version is None:
+        return Unknown(f"{first.path} names no version")
+    return Known(version, Evidence(found.source, f"found by {first.found_via}"))
+
+
+def _ptxas(machine: Machine) -> Fact[Any]:
+    """The version of Triton's ptxas: TRITON_PTXAS_PATH, else the one in its wheel (two since 3.5: Blackwell has its own)."""
+    tools = list(_ptxas_paths(machine))
+    if not tools:
+        if machine.value("python.search_path") is None:
+            return Unknown("the folders of the Python environment are not known")
+        return Absent(Evidence("the Python environment", "no Triton with a ptxas"))
+    for path in tools:
+        version = _tool_version(machine, path)
+        if version:
+            return Known(version, Evidence(path))
+    return Unknown(f"{tools[0]} names no version")
+
+
+def _ptxas_paths(machine: Machine) -> Iterator[str]:
+    capabilities = [try_version(gpu.compute_capability) for gpu in machine.value("gpus", ()) if gpu.visible is not False]
+    blackwell = any(version is not None and version.major >= 10 for version in capabilities)
+    names = ("ptxas-blackwell", "ptxas") if blackwell else ("ptxas",)
+    for name in names:
+        given = machine.environment.get("TRITON_" + name.replace("-", "_").upper() + "_PATH", "")
+        if given.startswith("/") and machine.isfile(given):
+            yield given
+        for folder in machine.value("python.search_path", ()):
+            for inner in ("triton/backends/nvidia/bin", "triton/third_party/cuda/bin", "triton/common/../third_party/cuda/bin"):
+                path = f"{folder}/{inner}/{name}"
+                if machine.isfile(path):
+                    yield path
+
+
+def _tool_version(machine: Machine, path: str) -> Optional[str]:
+    if not machine.root and os.access(path, os.X_OK):
+        outcome = run_command([path, "--version"], machine.remaining(_TOOL_DEADLINE), machine.environment, 65536)
+        version = None if outcome.reason else parse_tool_version(outcome.output)
+        if version:
+            return version
+    return _search_file(machine.path(path))
+
+
+def _search_file(path: str) -> Optional[str]:
+    """Look for the version text in a tool of another machine, or one without the right to run (30-50 MB: 10 ms warm)."""
+    try:
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            start = 0
+            while True:
+                start = content.find(b"Cuda compilation tools, release ", start)
+                if start < 0:
+                    return None
+                version = parse_tool_version(content[start : start + 96])
+                if version:
+                    return version
+                start += 1
+    except (OSError, ValueError):
+        return None
+
+
+def _image(environment: Mapping[str, str]) -> Fact[Any]:
+    """NVIDIA's images set CUDA_VERSION beside NVIDIA_REQUIRE_CUDA; alone the variable may mean anything."""
+    version = environment.get("CUDA_VERSION", "")
+    if _IMAGE_VERSION.fullmatch(version) and ("NVIDIA_REQUIRE_CUDA" in environment or "NVARCH" in environment):
+        return Known(version, Evidence("environment variable CUDA_VERSION"))
+    return Unknown("no variables of an NVIDIA image")
+
+
+PROBES_HERE: Tuple[Probe, ...] = (
+    Probe("toolkits", probe_toolkits, ("toolkits", "toolkit.version", "ptxas.version", "image.cuda_version"), False, 2.0),
+)
