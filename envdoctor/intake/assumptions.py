@@ -1,0 +1,197 @@
+"""``--assume KEY=VALUE``: facts that somebody states, about a target that may not exist yet."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Callable, Dict, List, Mapping, Sequence
+
+from ..errors import InputError
+from ..model.evidence import Evidence, Fact, Known, Unknown
+from ..model.facts import FIELDS, Distribution, Facts, Gpu
+from ..model.versions import canonicalize_name, try_version
+from .sizes import parse_limit, parse_size
+
+__all__ = ["parse_assumptions", "with_assumptions"]
+
+_ALIASES: Mapping[str, Sequence[str]] = {
+    "nvidia-driver": ("driver.release",),
+    "driver": ("driver.release",),
+    "driver-cuda": ("driver.cuda_version",),
+    "gpu": ("gpus",),
+    "glibc": ("glibc.version",),
+    "python": ("python.version",),
+    "memory": ("memory.total", "memory.limit"),
+    "shm": ("shm.size",),
+    "cuda-compat": ("compat.cuda_version",),
+    "cuda-toolkit": ("toolkit.version",),
+    "fabric-manager": ("driver.fabric_manager",),
+    "nofile": ("rlimit.nofile",),
+    "memlock": ("rlimit.memlock",),
+    "nproc": ("rlimit.nproc",),
+    "pids": ("pids.limit",),
+    "cpus": ("cpu.quota",),
+    "platform": ("os.platform",),
+    "architecture": ("os.architecture",),
+    "wsl": ("os.wsl",),
+}
+_SIZES = frozenset(["memory.total", "memory.limit", "shm.size", "rlimit.memlock"])
+_VERSIONS = frozenset(["driver.release", "driver.cuda_version", "glibc.version", "python.version", "compat.cuda_version", "toolkit.version"])
+_PACKAGE = re.compile(r"([A-Za-z0-9][\w.-]{0,80})==(\S{1,80})")
+_KEYED = re.compile(r"(env|request):([A-Za-z_][\w.-]{0,80})=(.*)", re.DOTALL)
+_TRUE = {"true": True, "yes": True, "1": True, "on": True, "false": False, "no": False, "0": False, "off": False}
+
+# What was read of the same thing on this machine says nothing any more once it is assumed to be another.
+_OVERRULED: Mapping[str, Sequence[str]] = {
+    "driver.release": (
+        "driver.nvml_release",
+        "driver.libcuda_release",
+        "driver.init_error",
+        "driver.nvml_error",
+        "driver.cuda_version",
+        "driver.loaded",
+        "driver.exposed",
+    ),
+    "gpus": ("gpus.expected", "driver.init_error", "driver.exposed", "torch.cuda_available"),
+    "compat.cuda_version": ("compat.release",),
+    "memory.total": (
+        "memory.available",
+        "memory.ray_belief",
+        "memory.psutil_belief",
+        "memory.usage",
+        "memory.reclaimable",
+        "memory.limit_hidden",
+        "memory.high",
+    ),
+    "shm.size": ("shm.available",),
+    "toolkit.version": ("toolkits",),
+    "python.version": ("python.abi", "python.executable"),
+}
+
+
+def parse_assumptions(assumptions: Sequence[str]) -> Dict[str, Fact[Any]]:
+    """Return the facts that ``KEY=VALUE`` texts state; raises :class:`InputError` that lists the names where one is unknown."""
+    facts: Dict[str, Fact[Any]] = {}
+    tables: Dict[str, Dict[str, Any]] = {"distributions": {}, "variables": {}, "request": {}}
+    for text in assumptions:
+        keyed = _KEYED.fullmatch(text.strip())
+        package = _PACKAGE.fullmatch(text.strip())
+        if keyed:
+            tables["variables" if keyed.group(1) == "env" else "request"][keyed.group(2)] = keyed.group(3)
+        elif package:
+            name = canonicalize_name(package.group(1))
+            if try_version(package.group(2)) is None:
+                raise InputError(f"--assume {text}: expected a version after '==', found {package.group(2)!r}")
+            tables["distributions"][name] = Distribution(name, package.group(2))
+        else:
+            _read(text, facts)
+    for field, table in tables.items():
+        if table:
+            facts[field] = Known(table, Evidence("--assume"))
+    return facts
+
+
+def with_assumptions(facts: Facts, assumed: Mapping[str, Fact[Any]]) -> Facts:
+    """Return facts in which the assumed ones hold: tables are joined, and what was read of the same thing is dropped."""
+    table: Dict[str, Fact[Any]] = dict(facts)
+    for field, fact in assumed.items():
+        old = table.get(field)
+        if field in ("distributions", "variables", "request") and isinstance(old, Known) and isinstance(fact, Known):
+            fact = Known({**old.value, **fact.value}, Evidence(old.evidence.source, "with --assume: " + ", ".join(sorted(fact.value))))
+        table[field] = fact
+        for other in _OVERRULED.get(field, ()):
+            if other not in assumed and other in table:
+                table[other] = Unknown(f"{field} is assumed")
+    stated = assumed.get("distributions")
+    if isinstance(stated, Known):
+        torch = stated.value.get("torch")
+        if torch is not None:
+            for other in ("torch.cuda", "torch.hip", "torch.arch_list", "torch.cxx11abi", "torch.cuda_available"):
+                if other not in assumed and other in table:
+                    table[other] = Unknown("torch is assumed")
+            table["torch.version"] = Known(torch.version, Evidence("--assume"))
+        binaries = table.get("binaries")
+        if isinstance(binaries, Known):
+            table["binaries"] = Known(tuple(entry for entry in binaries.value if entry.distribution not in stated.value), binaries.evidence)
+    return Facts(table)
+
+
+def _read(text: str, facts: Dict[str, Fact[Any]]) -> None:
+    key, equals, value = (part.strip() for part in text.partition("="))
+    fields = _ALIASES.get(key) or ((key,) if key in FIELDS and FIELDS[key].assume else ())
+    if not fields:
+        raise InputError(f"--assume {text}: no such name {key!r}{_suggestion(key)}; {_names()}")
+    if not equals or not value:
+        raise InputError(f"--assume {text}: expected {key}=VALUE, found no value")
+    for field in fields:
+        facts[field] = Known(_value(field, value, text), Evidence("--assume", f"{key}={value}"))
+
+
+def _value(field: str, value: str, text: str) -> Any:
+    kind = FIELDS[field].type
+    reader = _READERS.get(kind)
+    if field in _SIZES:
+        size = parse_limit(value)
+        if size is None:
+            raise InputError(f"--assume {text}: expected a size such as 500GiB, found {value!r}")
+        return size
+    if field in _VERSIONS and (try_version(value) is None or not value[0].isdigit()):
+        raise InputError(f"--assume {text}: expected a version such as {'535.129.03' if field.startswith('driver.r') else '12.4'}, found {value!r}")
+    if reader is None:
+        raise InputError(f"--assume {text}: {field} cannot be assumed")
+    return reader(value, text)
+
+
+def _bool(value: str, text: str) -> bool:
+    if value.lower() not in _TRUE:
+        raise InputError(f"--assume {text}: expected true or false, found {value!r}")
+    return _TRUE[value.lower()]
+
+
+def _int(value: str, text: str) -> int:
+    limit = parse_limit(value)
+    if limit is None:
+        raise InputError(f"--assume {text}: expected a whole number or 'unlimited', found {value!r}")
+    return limit
+
+
+def _float(value: str, text: str) -> float:
+    if not re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?", value):
+        raise InputError(f"--assume {text}: expected a number, found {value!r}")
+    return float(value)
+
+
+def _gpus(value: str, text: str) -> Sequence[Gpu]:
+    if value.lower() in ("none", "0"):
+        return ()
+    devices: List[Gpu] = []
+    for entry in value.split(","):
+        name, _, count = entry.strip().partition(":")
+        number = count or "1"
+        if not name.strip() or not number.isdigit() or not 0 < int(number[:5]) <= 1024:
+            raise InputError(f"--assume {text}: expected gpu=NAME or gpu=NAME:COUNT such as gpu=H20:8, found {entry.strip()!r}")
+        memory = re.fullmatch(r"(.+?)\s*@\s*(\S+)", name.strip())
+        size = parse_size(memory.group(2)) if memory else None
+        devices += [Gpu(name=memory.group(1) if memory else name.strip(), memory_total=size)] * int(number)
+    return tuple(devices)
+
+
+_READERS: Mapping[str, Callable[[str, str], Any]] = {
+    "str": lambda value, _text: value,
+    "int": _int,
+    "float": _float,
+    "bool": _bool,
+    "gpus": _gpus,
+    "strings": lambda value, _text: tuple(part.strip() for part in value.split(",") if part.strip()),
+}
+
+
+def _names() -> str:
+    fields = [name for name, field in FIELDS.items() if field.assume]
+    return f"allowed are {', '.join(sorted(_ALIASES))}, PACKAGE==VERSION, env:NAME=VALUE, request:NAME=VALUE, and the fields {', '.join(fields)}"
+
+
+def _suggestion(key: str) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(key, [*_ALIASES, *(name for name, field in FIELDS.items() if field.assume)], 1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

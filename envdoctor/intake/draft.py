@@ -1,0 +1,305 @@
+"""Facts in the making: what was read where, and which of two statements wins."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
+
+from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
+from ..model.facts import Distribution, Facts, Gpu, Toolkit
+from ..model.versions import canonicalize_name, cuda_of_variant, find_variant, try_version
+from .names import of_conda, of_import
+from .text import Line
+from .variables import is_secret_name, kept_value, redact
+
+__all__ = ["EXACT", "INTENT", "LABEL", "PROSE", "Draft"]
+
+# How specific a statement is; the lower number wins, then the first one.
+EXACT = 10  # a tool's own output for exactly this
+LABEL = 20  # a labelled line of a report
+PROSE = 40  # a sentence
+INTENT = 50  # what somebody asked to install or to run
+
+_VERSION = re.compile(r"v?([0-9][0-9A-Za-z.!+_-]{0,80})")
+_MAX_ENTRIES = 20_000
+
+
+class _Claim(NamedTuple):
+    rank: int
+    line: int
+    value: Any
+    note: str = ""
+
+
+class Draft:
+    """Collects claims line by line; ``facts()`` settles them. The sources of GPU lists are kept apart and joined at the end."""
+
+    def __init__(self, source: str = "report") -> None:
+        self._source = source
+        self._claims: Dict[str, _Claim] = {}
+        self._absent: Dict[str, _Claim] = {}
+        self._unknown: Dict[str, str] = {}
+        self._distributions: Dict[str, _Claim] = {}
+        self._variables: Dict[str, Tuple[str, int]] = {}
+        self._request: Dict[str, Tuple[str, int]] = {}
+        self._devices: Dict[int, Dict[int, Gpu]] = {}  # rank -> index -> device
+        self._device_lines: Dict[int, int] = {}
+        self._no_devices: Optional[Tuple[int, str]] = None
+        self._toolkits: Dict[str, Tuple[Toolkit, int]] = {}
+        self._images: List[Tuple[str, int]] = []
+        self._complete: Optional[Tuple[int, str]] = None
+        self.device_count: Optional[int] = None
+
+    def put(self, field: str, value: Any, line: Line, rank: int = LABEL, detail: str = "") -> None:
+        """Claim a value. A contradicting claim of less weight is only noted."""
+        claim = _Claim(rank, line.number, value, detail)
+        old = self._claims.get(field)
+        self._claims[field] = claim if old is None else _settled(old, claim)
+
+    def absent(self, field: str, line: Line, rank: int = LABEL, detail: str = "") -> None:
+        """Claim that the report says there is none."""
+        self._absent.setdefault(field, _Claim(rank, line.number, None, detail))
+
+    def unknown(self, field: str, reason: str) -> None:
+        """Note why a field could not be learned, where nothing else tells it."""
+        self._unknown.setdefault(field, reason)
+
+    def claimed(self, field: str) -> Any:
+        """Return the value claimed so far, or None."""
+        claim = self._claims.get(field)
+        return None if claim is None else claim.value
+
+    def distribution(self, name: str, version: Optional[str], line: Line, rank: int = LABEL, **extra: Any) -> None:
+        """Claim one installed distribution; a version that is none makes it one of unknown version."""
+        text = None
+        if version is not None:
+            match = _VERSION.fullmatch(version.strip())
+            text = match.group(1).rstrip(".") if match else None
+        canonical = of_import(canonicalize_name(name.strip("-_. ")), text)
+        canonical = "torch" if canonical == "pytorch" else canonical  # no index has another
+        if not canonical or (canonical not in self._distributions and len(self._distributions) >= _MAX_ENTRIES):
+            return
+        claim = _Claim(rank, line.number, Distribution(canonical, text, **extra))
+        old = self._distributions.get(canonical)
+        self._distributions[canonical] = claim if old is None else _settled_distribution(old, claim)
+        if canonical == "torch" and text is not None:
+            self._torch_label(text, line, rank)
+
+    def conda(self, name: str, version: str, build: str, channel: str, line: Line, rank: int) -> None:
+        """Claim one line of ``conda list``."""
+        if channel == "pypi" or build == "pypi_0":
+            self.distribution(name, version, line, rank)
+            return
+        if name == "python":
+            self.put("python.version", version, line, rank)
+            return
+        self.distribution(of_conda(name), version, line, rank, build=build, installer="conda")
+        found = re.search(r"cuda_?(\d{2})\.?(\d)", build)
+        if of_conda(name) == "torch" and found:
+            self.put("torch.cuda", f"{found.group(1)}.{found.group(2)}", line, rank)
+        elif of_conda(name) == "torch" and "cpu" in build:
+            self.absent("torch.cuda", line, rank, "a CPU build")
+
+    def torch(self, text: str, line: Line, rank: int = EXACT) -> bool:
+        """Claim the version that ``torch`` itself names; False where the text begins with none."""
+        found = _VERSION.match(text.strip())
+        if found is None or try_version(found.group(1)) is None:
+            return False
+        version = found.group(1)
+        build = re.match(r"\s*\(?(cu\d{2,3})\b", text.strip()[found.end() :])
+        self.distribution("torch", f"{version}+{build.group(1)}" if build and "+" not in version else version, line, rank)
+        return True
+
+    def _torch_label(self, version: str, line: Line, rank: int) -> None:
+        self.put("torch.version", version, line, rank)
+        number = try_version(version)
+        local = number.local if number is not None else None
+        if local is None:
+            return
+        variant = find_variant(local)
+        if variant is not None:
+            cuda = cuda_of_variant(variant)
+            if cuda:
+                self.put("torch.cuda", cuda, line, max(rank, LABEL))
+        elif local == "cpu":
+            self.absent("torch.cuda", line, rank, "a CPU build")
+        elif local.startswith("rocm"):
+            self.put("torch.hip", local[4:], line, rank)
+            self.absent("torch.cuda", line, rank, "a ROCm build")
+
+    def complete_distributions(self, line: Line, what: str) -> None:
+        """Claim that a block of this report was a whole list."""
+        if self._complete is None:
+            self._complete = (line.number, what)
+
+    def variable(self, name: str, value: str, line: Line) -> bool:
+        """Keep one environment variable of the allow-list; as in a shell, the last assignment holds."""
+        kept = kept_value(name, value)
+        if kept is None:
+            return False
+        if len(self._variables) < _MAX_ENTRIES or name in self._variables:
+            self._variables[name] = (kept, line.number)
+        return True
+
+    def request(self, name: str, value: str, line: Line) -> None:
+        """Keep one launch setting; the first one holds."""
+        key = name.strip().lstrip("-").replace("-", "_")
+        if key and not is_secret_name(key) and len(self._request) < 1000:
+            self._request.setdefault(key, (redact(value)[:500], line.number))
+
+    def device(self, index: int, device: Gpu, line: Line, rank: int) -> None:
+        """Claim what a source tells of the device of this index; later lines of the same source add to it."""
+        listed = self._devices.setdefault(rank, {})
+        if index not in listed and len(listed) >= 1024:
+            return
+        self._device_lines.setdefault(rank, line.number)
+        old = listed.get(index)
+        listed[index] = device if old is None else _joined(old, device)
+
+    def devices(self, count: int, device: Gpu, line: Line, rank: int) -> None:
+        """Claim ``count`` equal devices in addition to those of the same source."""
+        start = len(self._devices.get(rank, ()))
+        for index in range(start, start + min(count, 1024)):
+            self.device(index, device, line, rank)
+
+    def device_list_is_empty(self, line: Line, why: str) -> None:
+        """Claim that the driver shows no device."""
+        if self._no_devices is None:
+            self._no_devices = (line.number, why)
+
+    def toolkit(self, path: str, version: Optional[str], line: Line, found_via: str, nvcc: bool = False) -> None:
+        """Claim a toolkit on disk."""
+        old = self._toolkits.get(path)
+        if old is None and len(self._toolkits) < 100:
+            self._toolkits[path] = (Toolkit(path, version, found_via, nvcc), line.number)
+        elif old is not None and old[0].version is None and version is not None:
+            self._toolkits[path] = (old[0]._replace(version=version), line.number)
+
+    def image(self, name: str, line: Line) -> None:
+        """Keep a container image; two different ones say nothing about which of them runs."""
+        if len(self._images) < 100:
+            self._images.append((name, line.number))
+
+    @property
+    def images(self) -> Tuple[Tuple[str, int], ...]:
+        """The images named so far, with their lines."""
+        return tuple(self._images)
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """The variables kept so far."""
+        return {name: value for name, (value, _) in self._variables.items()}
+
+    def facts(self) -> Facts:
+        """Settle all claims."""
+        table: Dict[str, Fact[Any]] = {}
+        for field, reason in self._unknown.items():
+            table[field] = Unknown(reason)
+        for field, claim in self._absent.items():
+            table[field] = Absent(self._evidence(claim.line, claim.note))
+        for field, claim in self._claims.items():
+            none = self._absent.get(field)
+            if none is None or claim.rank <= none.rank:
+                table[field] = Known(claim.value, self._evidence(claim.line, claim.note))
+        self._settle_devices(table)
+        if self._distributions:
+            table["distributions"] = Known(
+                {name: self._distributions[name].value for name in sorted(self._distributions)}, self._evidence_of_distributions()
+            )
+            number, what = self._complete or (min(claim.line for claim in self._distributions.values()), "an excerpt")
+            table["distributions.complete"] = Known(self._complete is not None, self._evidence(number, what))
+        if self._variables:
+            table["variables"] = Known(
+                {name: value for name, (value, _) in sorted(self._variables.items())}, self._lines([line for _, line in self._variables.values()])
+            )
+            table["variables.complete"] = Known(False, self._lines([line for _, line in self._variables.values()], "an excerpt"))
+        if self._request:
+            table["request"] = Known(
+                {name: value for name, (value, _) in sorted(self._request.items())}, self._lines([line for _, line in self._request.values()])
+            )
+        if self._toolkits:
+            table["toolkits"] = Known(
+                tuple(toolkit for toolkit, _ in self._toolkits.values()), self._lines([line for _, line in self._toolkits.values()])
+            )
+        return Facts(table)
+
+    def _settle_devices(self, table: Dict[str, Fact[Any]]) -> None:
+        if self._devices:
+            rank = min(self._devices)
+            listed = dict(self._devices[rank])
+            for other in sorted(self._devices):
+                for index, device in self._devices[other].items():
+                    if other != rank and index in listed and _same_device(listed[index], device):
+                        listed[index] = _joined(listed[index], device)
+            found = [listed[index] for index in sorted(listed)]
+            if len(found) == 1 and self.device_count is not None and rank >= LABEL:
+                found *= max(1, min(self.device_count, 1024))
+            table["gpus"] = Known(tuple(found), self._evidence(self._device_lines[rank]))
+        elif self._no_devices is not None:
+            table["gpus"] = Known((), self._evidence(*self._no_devices))
+
+    def _evidence(self, number: int, detail: str = "") -> Evidence:
+        return Evidence(f"{self._source}, line {number}", detail)
+
+    def _lines(self, numbers: List[int], detail: str = "") -> Evidence:
+        first, last = min(numbers), max(numbers)
+        return self._evidence(first, detail) if first == last else Evidence(f"{self._source}, lines {first}-{last}", detail)
+
+    def _evidence_of_distributions(self) -> Evidence:
+        notes = [f"{name}: {claim.note}" for name, claim in sorted(self._distributions.items()) if claim.note]
+        return self._lines([claim.line for claim in self._distributions.values()], "; ".join(notes[:8]))
+
+
+def _settled(old: _Claim, new: _Claim) -> _Claim:
+    if old.value == new.value:
+        return old if old.rank <= new.rank else new
+    winner, loser = (old, new) if old.rank <= new.rank else (new, old)
+    if _refines(winner.value, loser.value):
+        return winner
+    if _refines(loser.value, winner.value):
+        return winner._replace(value=loser.value, line=loser.line)
+    note = f"line {loser.line} says {_short(loser.value)}"
+    return winner._replace(note=winner.note if winner.note.count(" says ") > 2 else "; ".join(filter(None, [winner.note, note])))
+
+
+def _refines(value: Any, other: Any) -> bool:
+    """``12.4.131`` says what ``12.4`` says, and more."""
+    return isinstance(value, str) and isinstance(other, str) and other[-1:].isdigit() and value.startswith((other + ".", other + "+"))
+
+
+def _short(value: Any) -> str:
+    return f"{value!r:.60}" if not isinstance(value, str) else value[:60]
+
+
+def _settled_distribution(old: _Claim, new: _Claim) -> _Claim:
+    winner, loser = (old, new) if old.rank <= new.rank else (new, old)
+    kept: Distribution = winner.value
+    other: Distribution = loser.value
+    if other.version is not None and (kept.version is None or (other.version.startswith(f"{kept.version}+") and "+" not in kept.version)):
+        # The same release with its local label, or a version where there was none.
+        note, kept = winner.note, kept._replace(version=other.version)
+    elif other.version is None or kept.version is None or _refines(kept.version, other.version.split("+")[0]) or kept.version == other.version:
+        note = winner.note
+    else:
+        note = winner.note or f"line {loser.line} says {other.version}"
+    filled: Dict[str, Any] = {}
+    for name in ("location", "tags", "installer", "editable", "direct_url", "build", "constraint"):
+        if not getattr(kept, name) and getattr(other, name):
+            filled[name] = getattr(other, name)
+    return winner._replace(value=kept._replace(**filled), note=note)
+
+
+def _joined(first: Gpu, second: Gpu) -> Gpu:
+    """What both tell; the first one wins, but a full name wins over one that nvidia-smi cut."""
+    values = {name: getattr(first, name) if getattr(first, name) is not None else getattr(second, name) for name in Gpu._fields}
+    if first.name and second.name and first.name.endswith("...") and not second.name.endswith("..."):
+        values["name"] = second.name
+    return Gpu(**values)
+
+
+def _same_device(first: Gpu, second: Gpu) -> bool:
+    if first.name is None or second.name is None:
+        return True
+    names: List[Set[str]] = [set(re.findall(r"[a-z]*\d+[a-z]*", name.lower())) for name in (first.name, second.name)]
+    cut = [name[:-3].strip() for name in (first.name, second.name) if name.endswith("...")]
+    return bool(names[0] & names[1]) or any(first.name.startswith(part) or second.name.startswith(part) for part in cut)

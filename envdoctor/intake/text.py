@@ -1,0 +1,98 @@
+"""From pasted text to clean lines: terminal colours, quoting, fences, bullets and prompts go, line numbers stay."""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, Iterator, List, NamedTuple, Optional
+
+from ..errors import InputError
+
+__all__ = ["MAX_BYTES", "MAX_LINES", "Line", "clean_lines"]
+
+MAX_BYTES = 64 << 20
+MAX_LINES = 200_000
+_MAX_LENGTH = 4096  # of one line; longer ones are logs, and cutting them keeps every pattern's cost bounded
+
+_ANSI = re.compile(r"\x1b(?:\[[0-9;?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)?|[@-Z\\^_])")
+_SPACES: Dict[int, Optional[str]] = {ord(char): " " for char in "\u00a0\u2007\u202f\u2009\u200a\t\x0b\x0c"}
+_SPACES.update({ord(char): None for char in "\ufeff\u200b\u200c\u200d\u2060\x00"})
+_QUOTE = re.compile(r" {0,12}(?:> ?)+")
+_FENCE = re.compile(r"\s*(?:```|~~~)[\w+.-]{0,30}\s*")
+_TAG = re.compile(r"</?(?:br|code|pre|summary|details|td|tr|th|table|b|i|p|li|ul|strong|em)\s{0,4}/?>", re.IGNORECASE)
+_BULLET = re.compile(r"(?:[-*•+–]\s+|\d{1,3}[.)]\s+)(?:\[[ xX]\]\s+)?")
+_PROMPT = re.compile(r"(?:\([\w.+-]{1,60}\)\s+)?(?:[\w.+-]{1,60}@[\w.+-]{1,80}[:\s][^$#%]{0,120})?(?:[$#❯➜]|%(?=\s+[a-z]))\s*(?=\S)")
+_RULE = re.compile(r"[\s|:+=-]+")
+
+
+class Line(NamedTuple):
+    """One line: ``raw`` is what a program printed, ``text`` what it says without bullets, marks, prompt and table bars."""
+
+    number: int
+    raw: str
+    text: str
+    indent: int
+    prompt: bool = False  # a command that somebody typed, or a comment
+
+
+def clean_lines(report: str) -> Iterator[Line]:
+    """Yield the lines of a report; a backslash at the end joins the next one. Raises :class:`InputError` where there are too many."""
+    if len(report) > MAX_BYTES:
+        raise InputError(f"the report has {len(report)} characters, but at most {MAX_BYTES} are read; keep the lines about the environment")
+    rows = report.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    if len(rows) > MAX_LINES:
+        raise InputError(f"the report has {len(rows)} lines, but at most {MAX_LINES} are read; keep the lines about the environment")
+    pending: List[str] = []
+    start = size = 0
+    for number, row in enumerate(rows, 1):
+        raw = _plain(row)
+        if pending:
+            raw = raw.strip()
+        if raw.endswith("\\") and size < _MAX_LENGTH:
+            start = start or number
+            pending.append(raw[:-1].rstrip())
+            size += len(raw)
+            continue
+        if pending:
+            raw = " ".join([*pending, raw])[:_MAX_LENGTH]
+            pending = []
+        if raw.strip() and not _FENCE.fullmatch(raw):
+            yield _line(start or number, raw)
+        start = size = 0
+    if pending:
+        yield _line(start, " ".join(pending)[:_MAX_LENGTH])
+
+
+def _plain(row: str) -> str:
+    row = row[: 4 * _MAX_LENGTH]
+    if "\x1b" in row:
+        row = _ANSI.sub("", row)
+    raw = row.translate(_SPACES)[:_MAX_LENGTH].rstrip()
+    quote = _QUOTE.match(raw)
+    return raw[quote.end() :] if quote else raw
+
+
+def _line(number: int, raw: str) -> Line:
+    text = raw.strip()
+    indent = len(raw) - len(raw.lstrip())
+    if text.startswith("|"):
+        text = _cells(text)
+    else:
+        bullet = _BULLET.match(text)
+        if bullet:
+            text = text[bullet.end() :]
+    if "<" in text:
+        text = _TAG.sub(" ", text)
+    prompt = _PROMPT.match(text)
+    if prompt and prompt.end() < len(text):
+        text = text[prompt.end() :]
+    text = text.replace("`", "").replace("**", "").strip()
+    return Line(number, raw, text, indent, prompt is not None)
+
+
+def _cells(text: str) -> str:
+    """A row of a table: two cells read as ``key: value``."""
+    if _RULE.fullmatch(text):
+        return ""
+    cells = [cell.strip() for cell in text.strip("|").split("|")]
+    filled = [cell for cell in cells if cell]
+    return f"{filled[0].strip('*: ')}: {filled[1]}" if len(filled) == 2 else " | ".join(filled)
