@@ -1,1 +1,48 @@
-"""Pure rules: facts and matrix to findings."""
+"""Pure rules from facts to findings. ``judge`` runs the matrix rows and every rule, and orders what they found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Callable, Iterable, List, Optional, Sequence
+
+from ..matrix.derive import derive_target
+from ..model.facts import Facts
+from ..model.finding import Finding
+from .causes import arrange
+from .matrix_rows import findings_of_rows
+from .registry import RULES, Context, Rule
+from .tool import fault_finding
+
+if TYPE_CHECKING:
+    from ..matrix.loader import Matrix
+
+__all__ = ["RULES", "Context", "Rule", "judge"]
+
+
+def judge(facts: Facts, matrix: Matrix, *, nodes: Sequence[Facts] = (), today: Optional[str] = None, propagate: bool = False) -> List[Finding]:
+    """Return what is wrong with one target, roots first, errors before warnings before advice.
+
+    Args:
+        facts: What is known of the target.
+        matrix: What is known of versions and hardware.
+        nodes: All targets where several were given, for what has to be equal on all of them.
+        today: ISO date against which the age of the matrix is taken; the clock's where left out.
+        propagate: Let an exception of a rule through; by default it becomes one ED901 finding and the others still run.
+    """
+    if today is None:
+        import time
+
+        today = time.strftime("%Y-%m-%d")
+    context = Context(facts, matrix, derive_target(facts, matrix), tuple(nodes), today, {})
+    found: List[Finding] = []
+    steps = [("matrix-rows", findings_of_rows), *((rule.name, rule.function) for rule in RULES)]
+    for name, step in steps:
+        found.extend(step(context) if propagate else _guarded(name, step, context))
+    return arrange(found)
+
+
+def _guarded(name: str, step: Callable[[Context], Iterable[Finding]], context: Context) -> List[Finding]:
+    """Run one step; what it raises becomes a finding, because one broken rule must not hide what the others found."""
+    try:
+        return list(step(context))
+    except Exception as error:  # noqa: BLE001 - any fault of any rule, see above
+        return [fault_finding(name, error)]

@@ -1,0 +1,645 @@
+"""ED2xx: CUDA libraries that lie twice, are shadowed, or do not belong together.
+
+How sure a verdict is depends on what was read. ``libraries`` says what the loader will map. Without it there are only
+variables and package versions: torch's own libraries carry an RPATH, which the loader searches before LD_LIBRARY_PATH, but
+NVIDIA's wheels carry a RUNPATH or nothing, which it searches after: libcusparse finds another libnvJitLink, libcublas
+another libcublasLt, and cuDNN opens its parts by bare name.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, Iterator, List, Optional, Tuple
+
+from ..model.evidence import Absent, Evidence, Known
+from ..model.facts import Library
+from ..model.finding import Finding, Remedy
+from ..model.row import Source
+from ..model.versions import Version, cuda_of_variant, parse_version, try_version
+from .packages import accepted_edges, requirement_sets
+from .rule import Context, Rule, is_unindexed
+
+__all__ = ["RULES_HERE"]
+
+_JITLINK = Source(
+    "https://github.com/pytorch/pytorch/issues/134929", "libcusparse.so.12: undefined symbol: __nvJitLinkComplete_12_4, version libnvJitLink.so.12"
+)
+_NCCL = Source(
+    "https://github.com/pytorch/pytorch/issues/186591", "undefined symbol: ncclCommResume; nvidia-nccl-cu12 and nvidia-nccl-cu13 write the same file"
+)
+_CUDNN_PATH = Source("https://github.com/pytorch/pytorch/issues/80637", "LD_LIBRARY_PATH puts an older cuDNN before the bundled one")
+_CUDNN_PARTS = Source("https://github.com/pytorch/pytorch/issues/188892", "CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH")
+_EXTENSION = Source(
+    "https://github.com/pytorch/pytorch/blob/main/torch/utils/cpp_extension.py",
+    "the detected CUDA version mismatches the version that was used to compile PyTorch",
+)
+_TORCHVISION = Source(
+    "https://github.com/pytorch/vision/blob/main/torchvision/extension.py", "PyTorch and torchvision were compiled with different CUDA major versions"
+)
+_FLASHINFER = Source("https://github.com/vllm-project/vllm/issues/44305", "CUDA compiler and CUDA toolkit headers are incompatible")
+
+#: Wheels of several CUDA majors that write one folder, by the library in it (wheel file listings).
+_SHARED_FOLDERS = {
+    "nccl": ("nvidia/nccl/lib", "libnccl.so.2"),
+    "cudnn": ("nvidia/cudnn/lib", "libcudnn.so"),
+    "nvshmem": ("nvidia/nvshmem/lib", "libnvshmem_host.so"),
+    "cusparselt": ("nvidia/cusparselt/lib", "libcusparseLt.so.0"),
+}
+_SUFFIXES = ("-cu11", "-cu12", "-cu13", "-cu14")
+
+#: What compiles CUDA code with the local toolkit when it is installed or first used.
+_BUILDERS = (
+    "deepspeed",
+    "deepspeed-mii",
+    "flashinfer-python",
+    "flash-attn",
+    "apex",
+    "transformer-engine",
+    "transformer-engine-torch",
+    "causal-conv1d",
+    "mamba-ssm",
+    "tilelang",
+    "gptqmodel",
+    "sageattention",
+    "vllm",
+    "sglang",
+)
+#: Of these, the ones whose ordinary use compiles: a build with the wrong toolkit stops them, not only their installation.
+_RUNTIME_BUILDERS = ("deepspeed", "deepspeed-mii", "flashinfer-python", "tilelang")
+
+
+def _torch_cuda(context: Context) -> Optional[Version]:
+    """Return the CUDA version that torch was built with: read from its files, or of the build that its version names."""
+    found = context.fact_version("torch.cuda")
+    if found is not None:
+        return found
+    if isinstance(context.facts.get("torch.cuda"), Absent) or context.target.environment is None:
+        return None
+    value = context.target.environment("torch").attributes.get("cuda")
+    return value if isinstance(value, Version) else None
+
+
+def _minor(version: Version) -> Tuple[int, int]:
+    release = version.release
+    return release[0], release[1] if len(release) > 1 else 0
+
+
+def _short(version: Version) -> str:
+    return ".".join(map(str, version.release[:2]))
+
+
+def _has_torch(context: Context) -> bool:
+    return "torch" in context.distributions or context.facts.value("torch.version") is not None
+
+
+def check_shared_folders(context: Context) -> Iterator[Finding]:
+    """Two distributions write the same CUDA library.
+
+    What it checks:
+        NCCL, cuDNN, NVSHMEM and cuSPARSELt wheels of two CUDA majors side by side, which unpack into one folder.
+
+    Why it matters:
+        Whichever was installed last has overwritten the other's library; torch then misses symbols, or runs with the library of
+        another CUDA. Uninstalling one deletes the files of both.
+
+    How to fix:
+        Uninstall all copies, then reinstall the one that torch requires.
+
+    References:
+        https://github.com/pytorch/pytorch/issues/186591
+    """
+    listed = context.distributions
+    cuda = _torch_cuda(context)
+    for library, (folder, soname) in _SHARED_FOLDERS.items():
+        names = [name for name in (f"nvidia-{library}", *(f"nvidia-{library}{suffix}" for suffix in _SUFFIXES)) if name in listed]
+        if library == "cusparselt":
+            # From 0.9 on the cu13 wheel has a folder of its own.
+            names = [name for name in names if not (name.endswith("-cu13") and (context.version(name) or parse_version("0")) >= parse_version("0.9"))]
+        if library == "cudnn":
+            # Another major is another file name: only equal majors overwrite each other.
+            majors: Dict[Optional[int], List[str]] = {}
+            for name in names:
+                version = context.version(name)
+                majors.setdefault(version.release[0] if version is not None else None, []).append(name)
+            names = max(majors.values(), key=len, default=[])
+        if len(names) < 2:
+            continue
+        wanted = f"nvidia-{library}-cu{cuda.release[0]}" if cuda is not None else ""
+        right = wanted if wanted in names else names[-1]
+        wrong = [name for name in names if name != right]
+        versions = {context.version(name) for name in names}
+        actual = _actual(context, soname)
+        own = context.version(right)
+        older = actual is not None and own is not None and wanted in names and _minor(actual) < _minor(own)
+        shown = " and ".join(f"{name} {listed[name].version or ''}".strip() for name in names)
+        yield Finding(
+            code="ED201",
+            component=f"nvidia-{library}",
+            kind="two-copies",
+            severity="error" if older else "warning",
+            message=f"{shown} both write {folder}, so {soname} is the one that was installed last"
+            + (
+                f", of version {actual}, older than torch's {own}."
+                if older
+                else "."
+                if len(versions) == 1
+                else ", and torch may miss symbols of the newer one."
+            ),
+            evidence=context.installed(*names),
+            sources=(_NCCL,),
+            remedies=(
+                Remedy(
+                    f"Uninstall all of them and reinstall {right}{f', which torch for CUDA {cuda} uses' if wanted == right else ''}.",
+                    (f"pip uninstall -y {' '.join(names)}", f"pip install --force-reinstall --no-deps '{right}{f'=={own.public}' if own else ''}'"),
+                ),
+                Remedy(f"Find out what brought {' and '.join(wrong)}.", (f"pip show {' '.join(wrong)}",), "safe"),
+            ),
+        )
+
+
+def _actual(context: Context, soname: str) -> Optional[Version]:
+    """Return the version of the library file that will be loaded, where the probe read it."""
+    for library in context.facts.value("libraries", ()):
+        if library.loaded and library.soname.startswith(soname) and library.version:
+            return try_version(library.version)
+    return None
+
+
+def check_system_cudnn(context: Context) -> Iterator[Finding]:
+    """A system cuDNN of another release lies on the loader's path beside torch's own.
+
+    What it checks:
+        The cuDNN outside the wheels against the cuDNN wheel that torch uses: same major, newer minor.
+
+    Why it matters:
+        cuDNN opens its parts by bare name when they are first needed. A part that the wheel does not ship is taken from the system
+        copy, and cuDNN refuses the mixture: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH.
+
+    How to fix:
+        Take the system copy off the loader's path, or install a cuDNN wheel of the same release.
+
+    References:
+        https://github.com/pytorch/pytorch/issues/188892
+    """
+    system = context.fact_version("cudnn.system_version")
+    names = [name for name in ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12", "nvidia-cudnn-cu11") if context.version(name) is not None]
+    if system is None or len(names) != 1:
+        return
+    wheel = context.version(names[0])
+    if wheel is None or system.release[0] != wheel.release[0] or _minor(system) <= _minor(wheel):
+        return
+    yield Finding(
+        code="ED201",
+        component="libcudnn",
+        kind="two-copies",
+        severity="warning",
+        message=f"A system cuDNN {system} lies on the loader's path beside {names[0]} {wheel}, and what the wheel does not ship is taken from it: "
+        "cuDNN refuses parts of another release.",
+        evidence=(*context.evidence("cudnn.system_version"), *context.installed(names[0])),
+        sources=(_CUDNN_PARTS,),
+        remedies=(
+            Remedy("Take the system cuDNN off the loader's path (LD_LIBRARY_PATH, /etc/ld.so.conf.d, or its package).", (), "changes-host"),
+            Remedy("Or bring the wheel to the system's release.", (f"pip install '{names[0]}=={system.release[0]}.{_minor(system)[1]}.*'",)),
+        ),
+    )
+
+
+_CORE_LIBRARIES = (
+    "libcublas",
+    "libcublasLt",
+    "libcudnn",
+    "libnccl",
+    "libcudart",
+    "libnvrtc",
+    "libnvJitLink",
+    "libcusparse",
+    "libcusolver",
+    "libcufft",
+    "libcurand",
+)
+
+
+def check_loaded_copies(context: Context) -> Iterator[Finding]:
+    """Another copy of a CUDA library is loaded than the one that torch brings.
+
+    What it checks:
+        For every CUDA library that torch loads, where the loader finds it: in torch's own wheels, or in LD_LIBRARY_PATH, LD_PRELOAD, the
+        loader's cache or a conda folder while a wheel of another version is there.
+
+    Why it matters:
+        torch was built and tested with its own copy; an older one misses symbols ("undefined symbol: __nvJitLinkComplete_12_4"), a newer
+        one may behave differently.
+
+    How to fix:
+        Remove that folder from LD_LIBRARY_PATH (or the copy from LD_PRELOAD), or put the wheel's folder in front.
+
+    References:
+        https://github.com/pytorch/pytorch/issues/134929
+    """
+    libraries: Tuple[Library, ...] = tuple(context.facts.value("libraries", ()))
+    wheels: Dict[str, Library] = {library.soname: library for library in libraries if library.origin.startswith("wheel") and not library.loaded}
+    for library in libraries:
+        if not library.loaded or library.origin.startswith(("wheel", "rpath", "runpath")):
+            continue
+        own = wheels.get(library.soname)
+        if own is None:
+            continue
+        mine, its = try_version(own.version), try_version(library.version)
+        if mine is not None and its is not None and mine.release[:3] == its.release[:3]:
+            continue
+        older = mine is not None and its is not None and its < mine
+        yield Finding(
+            code="ED202",
+            component=library.name,
+            kind="shadowed",
+            severity="error" if older and library.name == "libnvJitLink" else "warning",
+            subject=library.path,
+            message=f"{library.name} {library.version or ''} from {library.path} ({library.origin or 'loader path'}) is loaded in place of "
+            f"torch's own {own.version or ''} in {own.path}.".replace("  ", " "),
+            evidence=(Evidence(library.path, library.origin), Evidence(own.path, own.origin)),
+            sources=(_JITLINK,),
+            remedies=(_remove_folder(library.path.rpartition("/")[0], library.origin),),
+        )
+
+
+def _remove_folder(folder: str, origin: str) -> Remedy:
+    if origin == "LD_PRELOAD":
+        return Remedy("Remove the library from LD_PRELOAD.", ("unset LD_PRELOAD",), "safe")
+    if origin == "LD_LIBRARY_PATH":
+        return Remedy(
+            f"Remove {folder} from LD_LIBRARY_PATH.",
+            (f"export LD_LIBRARY_PATH=$(echo \"$LD_LIBRARY_PATH\" | tr ':' '\\n' | grep -vxF '{folder}' | paste -sd:)",),
+            "safe",
+        )
+    return Remedy(f"Take {folder} out of the loader's configuration (/etc/ld.so.conf.d), or remove that copy.", (), "changes-host")
+
+
+_CONDA_FOLDER = re.compile(r"(?:^|/)(?:[a-z]*conda\d*|miniforge\d*|mambaforge|micromamba)(?:/envs/[^/]+)?/lib$|/envs/[^/]+/lib$")
+_TOOLKIT_FOLDER = re.compile(r"cuda[-/]?v?(\d{1,2}\.\d+)(?:\.\d+)?/(?:.*/)?lib(?:64)?$")
+_CUDNN_VERSION = re.compile(r"cudnn(?:[^/]*?|[^/]*/)v?(\d+\.\d+(?:\.\d+)*)", re.IGNORECASE)
+
+
+def check_library_path(context: Context) -> Iterator[Finding]:
+    """LD_LIBRARY_PATH puts other CUDA libraries in front of those that torch brings.
+
+    What it checks:
+        Entries of LD_LIBRARY_PATH that hold a cuDNN, a conda environment's CUDA or an older CUDA toolkit of torch's own CUDA major, where
+        nothing was read that tells which copy is loaded.
+
+    Why it matters:
+        torch's libraries find each other by RPATH, before LD_LIBRARY_PATH. But libcusparse looks for libnvJitLink after it, and cuDNN opens
+        its parts by bare name: an older copy in front gives "undefined symbol: __nvJitLink…" or cuDNN errors.
+
+    How to fix:
+        Remove these entries; a pip-installed torch needs none of them.
+
+    References:
+        https://github.com/pytorch/pytorch/issues/134929, https://github.com/pytorch/pytorch/issues/80637
+    """
+    setting = context.facts.variable("LD_LIBRARY_PATH")
+    if not isinstance(setting, Known) or isinstance(context.facts.get("libraries"), Known):
+        return
+    torch = context.facts.distribution("torch")
+    if isinstance(torch, Absent) or (isinstance(torch, Known) and torch.value.build):
+        return  # no torch, or one from conda, which uses conda's libraries on purpose
+    cuda = _torch_cuda(context)
+    folders = [folder.rstrip("/") for folder in setting.value.split(":") if folder.strip() and not folder.startswith("$")]
+    linker: List[Tuple[str, str]] = []  # folder, what it is
+    toolkit = context.fact_version("toolkit.version")
+    home = (context.facts.value("variables") or {}).get("CUDA_HOME", "").rstrip("/")
+    for folder in folders:
+        lower = folder.lower()
+        if "/site-packages/" in lower or "/dist-packages/" in lower:
+            continue
+        if "cudnn" in lower:
+            yield from _cudnn_folder(context, folder, setting.evidence)
+            continue
+        found = _TOOLKIT_FOLDER.search(lower)
+        version = try_version(found.group(1)) if found is not None else None
+        if version is None and toolkit is not None and home and folder in (f"{home}/lib", f"{home}/lib64"):
+            version = toolkit
+        if _CONDA_FOLDER.search(lower):
+            # An environment's own lib folder holds CUDA libraries only where conda installed a toolkit into it.
+            if version is not None and cuda is not None and (version.release[0] != cuda.release[0] or _minor(version) >= _minor(cuda)):
+                continue  # another file name, or not older than what needs it
+            holds_cuda = home == folder[: -len("/lib")] or any(found.path == folder[: -len("/lib")] for found in context.facts.value("toolkits", ()))
+            if holds_cuda:
+                linker.append((folder, f"a conda CUDA{f' {_short(version)}' if version else ''}"))
+        elif version is not None and cuda is not None and version.release[0] == cuda.release[0] and _minor(version) < _minor(cuda):
+            linker.append((folder, f"CUDA {_short(version)}, older than torch's {_short(cuda)}"))
+    if cuda is not None and cuda.release[0] < 12:
+        return  # nvJitLink came with CUDA 12
+    if linker:
+        folder, what = linker[0]
+        yield Finding(
+            code="ED202",
+            component="libnvJitLink",
+            kind="shadowed",
+            severity="warning",
+            message=f"LD_LIBRARY_PATH puts {folder} ({what}) in front of torch's own CUDA libraries: libcusparse looks there for libnvJitLink "
+            "before it looks beside itself, and an older one misses its symbols.",
+            evidence=(
+                setting.evidence,
+                *((Evidence("environment variable CUDA_HOME"),) if home else ()),
+                *context.evidence("toolkit.version", "torch.cuda"),
+            ),
+            sources=(_JITLINK,),
+            remedies=(
+                _remove_folder(folder, "LD_LIBRARY_PATH"),
+                Remedy(
+                    "Or put the wheel's folder in front of it.",
+                    ('export LD_LIBRARY_PATH=$(python -c "import site; print(site.getsitepackages()[0])")/nvidia/nvjitlink/lib:$LD_LIBRARY_PATH',),
+                    "safe",
+                ),
+            ),
+        )
+
+
+def _cudnn_folder(context: Context, folder: str, evidence: Evidence) -> Iterator[Finding]:
+    """Judge one entry of LD_LIBRARY_PATH that holds a cuDNN."""
+    if not _has_torch(context):
+        return
+    found = _CUDNN_VERSION.search(folder)
+    theirs = try_version(found.group(1)) if found is not None else None
+    own, name = None, ""
+    for candidate in ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12", "nvidia-cudnn-cu11"):
+        if context.version(candidate) is not None:
+            own, name = context.version(candidate), candidate
+    if own is None:
+        own, name = _pinned_cudnn(context)
+    if theirs is not None and own is not None and (theirs.release[0] != own.release[0] or theirs.release[:3] == own.release[:3]):
+        return  # another major has another file name; the same release is no harm
+    yield Finding(
+        code="ED202",
+        component="libcudnn",
+        kind="shadowed",
+        severity="warning",
+        subject=folder,
+        message=f"LD_LIBRARY_PATH puts cuDNN {theirs or ''} in {folder} in front of the one that torch brings".replace("  ", " ")
+        + (f" ({name} {own})" if own is not None else "")
+        + ": cuDNN opens its parts by bare name and finds those.",
+        evidence=(evidence, *context.installed("torch", name)),
+        sources=(_CUDNN_PATH,),
+        remedies=(_remove_folder(folder, "LD_LIBRARY_PATH"),),
+    )
+
+
+def _pinned_cudnn(context: Context) -> Tuple[Optional[Version], str]:
+    """Return the cuDNN that the installed torch release asks for."""
+    torch = context.distributions.get("torch")
+    if torch is None:
+        return None, ""
+    for name, specifier in requirement_sets(context, torch):
+        if name.startswith("nvidia-cudnn") and specifier.startswith("=="):
+            return try_version(specifier[2:]), name
+    return None, ""
+
+
+#: Packages that link against torch's CUDA libraries, so that their CUDA major has to be torch's.
+_LINKED = (
+    "torchvision",
+    "torchaudio",
+    "vllm",
+    "sgl-kernel",
+    "sglang-kernel",
+    "xformers",
+    "flash-attn",
+    "flash-attn-3",
+    "torchao",
+    "transformer-engine-torch",
+)
+_BY_NAME = re.compile(r"^(transformer-engine|onnxruntime-gpu|tensorrt|flashinfer-jit-cache)-cu(\d\d)$")
+
+
+def check_cuda_majors(context: Context) -> Iterator[Finding]:
+    """A package that links against torch is built for another CUDA major.
+
+    What it checks:
+        The CUDA that the version label of an installed package names (``+cu129``, ``-cu12``) against the CUDA of torch.
+
+    Why it matters:
+        Such a package asks for libcudart.so.12 while torch loads libcudart.so.13: its import fails, or two CUDA runtimes live in one
+        process. torchvision checks it and refuses.
+
+    How to fix:
+        Install the build of the same CUDA as torch.
+
+    References:
+        https://github.com/pytorch/vision/blob/main/torchvision/extension.py
+    """
+    cuda = _torch_cuda(context)
+    if cuda is None:
+        return
+    for name, found in context.distributions.items():
+        by_name = _BY_NAME.match(name)
+        version = try_version(found.version)
+        if by_name is None and (name not in _LINKED or version is None or not version.local):
+            continue
+        label = "cu" + by_name.group(2) if by_name is not None else _label(version)
+        other = try_version(cuda_of_variant(label)) if label else None
+        if other is None or other.release[0] == cuda.release[0]:
+            continue
+        refused = name in ("torchvision", "vllm", "sgl-kernel", "sglang-kernel", "flash-attn")
+        torch = context.facts.value("torch.version") or (context.distributions["torch"].version if "torch" in context.distributions else "")
+        yield Finding(
+            code="ED203",
+            component=name,
+            kind="cuda-major-mismatch",
+            severity="error" if refused and not is_unindexed(found) else "warning",
+            message=f"{name} {found.version} is built for CUDA {other}, torch {torch} for CUDA {cuda}".replace("  ", " ")
+            + (
+                ": torchvision refuses to be imported beside it."
+                if name == "torchvision"
+                else ": its libraries ask for another CUDA runtime than torch loads."
+            ),
+            evidence=(*context.installed(name, "torch"), *context.evidence("torch.cuda")),
+            sources=(_TORCHVISION,) if name == "torchvision" else (_EXTENSION,),
+            remedies=(
+                Remedy(
+                    f"Install the build of {name} for CUDA {cuda.release[0]}.",
+                    (f"pip install '{name}' --index-url <the index that torch came from>",) if name in ("torchvision", "torchaudio") else (),
+                ),
+            ),
+        )
+
+
+def _label(version: Optional[Version]) -> Optional[str]:
+    found = re.search(r"\bcu(\d{2,3})", version.local or "") if version is not None else None
+    return f"cu{found.group(1)}" if found is not None else None
+
+
+def check_compiler_minors(context: Context) -> Iterator[Finding]:
+    """The CUDA compiler and the CUDA headers in the environment are of different minors.
+
+    What it checks:
+        nvidia-cuda-nvcc (or an nvcc inside the environment) against nvidia-cuda-runtime, whose headers it compiles, and against torch's CUDA.
+
+    Why it matters:
+        What compiles at run time (FlashInfer, TileLang) takes both from the environment; the headers refuse a newer compiler:
+        "CUDA compiler and CUDA toolkit headers are incompatible".
+
+    How to fix:
+        Bring nvidia-cuda-nvcc and nvidia-cuda-cccl to the minor of nvidia-cuda-runtime, which is torch's.
+
+    References:
+        https://github.com/vllm-project/vllm/issues/44305
+    """
+    cuda = _torch_cuda(context)
+    for suffix in ("", "-cu13", "-cu12"):
+        nvcc_name, runtime_name = f"nvidia-cuda-nvcc{suffix}", f"nvidia-cuda-runtime{suffix}"
+        nvcc = context.version(nvcc_name)
+        runtime = context.version(runtime_name)
+        if nvcc is None:
+            continue
+        base, what = runtime, f"{runtime_name} {runtime}"
+        if base is None:
+            base, what = (cuda, f"torch's CUDA {cuda}") if cuda is not None and cuda.release[0] == nvcc.release[0] else (None, "")
+        if base is not None and nvcc.release[0] == base.release[0] and _minor(nvcc) != _minor(base):
+            yield _mixed_minors(context, nvcc_name, str(nvcc), what, base, context.installed(nvcc_name, runtime_name, "torch"))
+        return
+    home = (context.facts.value("variables") or {}).get("CUDA_HOME", "")
+    toolkit = context.fact_version("toolkit.version")
+    if (
+        "/site-packages/nvidia" in home
+        and toolkit is not None
+        and cuda is not None
+        and toolkit.release[0] == cuda.release[0]
+        and _minor(toolkit) != _minor(cuda)
+    ):
+        # CUDA_HOME inside the environment: that nvcc came from the wheel.
+        yield _mixed_minors(
+            context,
+            "nvidia-cuda-nvcc",
+            str(toolkit),
+            f"torch's CUDA {cuda}",
+            cuda,
+            context.evidence("toolkit.version", "torch.cuda", "torch.version"),
+        )
+
+
+def _mixed_minors(context: Context, name: str, nvcc: str, what: str, base: Version, evidence: Tuple[Evidence, ...]) -> Finding:
+    users = [user for user in ("flashinfer-python", "tilelang", "deepspeed", "vllm", "sglang") if user in context.distributions]
+    return Finding(
+        code="ED204",
+        component=name,
+        kind="cuda-minor-mixed",
+        severity="warning" if users or not context.facts.value("distributions.complete") else "advice",
+        message=f"{name} {nvcc} compiles against headers of another minor, {what}"
+        + (f": run-time compilation by {users[0]} is refused." if users else ": run-time compilation (FlashInfer, TileLang) is refused."),
+        evidence=evidence,
+        sources=(_FLASHINFER,),
+        remedies=(
+            Remedy(
+                f"Bring nvcc and CCCL to CUDA {_short(base)}, and let CUDA_HOME and PATH point to that tree.",
+                (f"pip install '{name}=={_short(base)}.*' '{name.replace('nvcc', 'cccl')}=={_short(base)}.*'",),
+            ),
+        ),
+    )
+
+
+def check_torch_libraries(context: Context) -> Iterator[Finding]:
+    """A CUDA library wheel is of another version than the one torch asks for.
+
+    What it checks:
+        The exact pins of the installed torch on nvidia-* wheels and triton against what is installed; libnvJitLink older than the
+        libcusparse and libcusolver that need it.
+
+    Why it matters:
+        An older library can miss symbols or carry a fault that torch's release was moved away from; a newer one mostly works.
+
+    How to fix:
+        Reinstall the pinned version, unless a newer one was installed on purpose to cure a known fault (which is accepted).
+
+    References:
+        https://github.com/pytorch/pytorch/issues/134929
+    """
+    torch = context.distributions.get("torch")
+    if torch is None:
+        return
+    accepted = None
+    for name, specifier in requirement_sets(context, torch):
+        if not name.startswith("nvidia-") or not specifier.startswith("=="):
+            continue
+        installed = context.version(name)
+        pinned = try_version(specifier[2:])
+        if installed is None or pinned is None or installed.release[:3] == pinned.release[:3]:
+            continue
+        if accepted is None:
+            accepted = accepted_edges(context)
+        if accepted("torch", name):
+            continue
+        older = installed < pinned
+        linker = name.startswith("nvidia-nvjitlink") and older and _minor(installed) < _minor(pinned)
+        yield Finding(
+            code="ED205",
+            component=name,
+            kind="too-old" if older else "too-new",
+            severity="error" if linker else "warning" if older else "advice",
+            message=f"{name} {installed} is {'older' if older else 'newer'} than the {pinned} that torch {torch.version} asks for"
+            + (": libcusparse of that release misses its symbols." if linker else "."),
+            evidence=context.installed(name, "torch"),
+            sources=(_JITLINK,) if linker else (Source(f"package metadata of torch {torch.version}", f"{name}=={pinned}"),),
+            remedies=(Remedy("Install the version that torch asks for.", (f"pip install '{name}=={pinned}'",)),),
+        )
+
+
+def check_local_toolkit(context: Context) -> Iterator[Finding]:
+    """The local CUDA toolkit is of another major than torch's CUDA.
+
+    What it checks:
+        nvcc's version (PATH, CUDA_HOME) against the CUDA that torch was built with.
+
+    Why it matters:
+        What is compiled here against torch (DeepSpeed's ops, extensions) stops: "The detected CUDA version mismatches the version that was
+        used to compile PyTorch". Ready-made wheels do not use the toolkit.
+
+    How to fix:
+        Install a toolkit of torch's CUDA major and point CUDA_HOME to it, or a torch of the toolkit's major.
+
+    References:
+        https://github.com/pytorch/pytorch/blob/main/torch/utils/cpp_extension.py
+    """
+    toolkit = context.fact_version("toolkit.version")
+    cuda = _torch_cuda(context)
+    if toolkit is None or cuda is None or toolkit.release[0] == cuda.release[0]:
+        return
+    present = [name for name in _BUILDERS if name in context.distributions]
+    runtime = [name for name in _RUNTIME_BUILDERS if name in present]
+    unknown = not context.facts.value("distributions.complete")
+    if not present and not unknown:
+        return
+    if runtime:
+        severity, tail = "warning", f"{runtime[0]} compiles at run time with this toolkit and stops."
+    elif unknown:
+        severity, tail = "warning", "what compiles CUDA code against torch here (DeepSpeed's ops, extensions) stops."
+    else:
+        severity, tail = "advice", f"building from source ({present[0]}, other extensions) stops; wheels are not affected."
+    yield Finding(
+        code="ED206",
+        component="cuda-toolkit",
+        kind="cuda-major-mismatch",
+        severity=severity,
+        message=f"The local CUDA toolkit is {toolkit}, torch is built with CUDA {cuda}: {tail}",
+        evidence=(*context.evidence("toolkit.version", "torch.cuda"), *context.installed("torch", *runtime[:1])),
+        sources=(_EXTENSION,),
+        remedies=(
+            Remedy(
+                f"Install a CUDA {cuda.release[0]}.x toolkit and point CUDA_HOME to it.",
+                (f"export CUDA_HOME=/usr/local/cuda-{_short(cuda)}",),
+                "changes-host",
+            ),
+            Remedy(f"Or install a build of torch for CUDA {toolkit.release[0]}."),
+        ),
+    )
+
+
+RULES_HERE: Tuple[Rule, ...] = (
+    Rule("ED201", "shared-folder", "two-copies", "Two distributions write the same CUDA library", check_shared_folders),
+    Rule("ED201", "system-cudnn", "two-copies", "A system cuDNN of another release beside torch's", check_system_cudnn),
+    Rule("ED202", "loaded-copy", "shadowed", "Another copy of a CUDA library is loaded than torch's own", check_loaded_copies),
+    Rule("ED202", "library-path", "shadowed", "LD_LIBRARY_PATH puts other CUDA libraries in front", check_library_path),
+    Rule("ED203", "cuda-majors", "cuda-major-mismatch", "A package is built for another CUDA major than torch", check_cuda_majors),
+    Rule("ED204", "compiler-minors", "cuda-minor-mixed", "nvcc and CUDA headers of different minors", check_compiler_minors),
+    Rule("ED205", "torch-libraries", "too-old", "A CUDA library wheel other than torch's pin", check_torch_libraries),
+    Rule("ED206", "local-toolkit", "cuda-major-mismatch", "The local toolkit's CUDA major is not torch's", check_local_toolkit),
+)

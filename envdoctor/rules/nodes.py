@@ -1,0 +1,384 @@
+"""ED7xx: nodes that differ, and what of that breaks something."""
+
+from __future__ import annotations
+
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+from ..matrix.derive import driver_branch
+from ..model.evidence import Evidence, Known
+from ..model.facts import Facts
+from ..model.finding import Finding, Remedy
+from ..model.row import Source
+from ..model.versions import try_version
+from .rule import Context, Rule
+
+__all__ = ["RULES_HERE"]
+
+_RAY = Source(
+    "https://github.com/ray-project/ray/blob/master/python/ray/_private/utils.py",
+    "check_version_info: RuntimeError 'Version mismatch' unless Ray and Python versions are equal",
+)
+_RAY_PATCH = Source("https://github.com/ray-project/ray/issues/50511", "Python 3.10.14 and 3.10.15: the node does not join")
+_NCCL = Source("https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html")
+
+
+def check_ray_cluster(context: Context) -> Iterator[Finding]:
+    """Ray or Python of the joining process differ from the cluster's.
+
+    What it checks:
+        The versions of Ray and Python that the cluster was started with against those of this process (from Ray's own message or as given).
+
+    Why it matters:
+        Ray compares both, Python with its patch number, and refuses: "Version mismatch: The cluster was started with …".
+
+    How to fix:
+        Run the same Ray and the same Python, patch number included, on all nodes: one image, or pinned versions.
+
+    References:
+        https://github.com/ray-project/ray/issues/50511
+    """
+    pairs = (
+        ("ray", "Ray", "ray.cluster_version", "ray.process_version", context.facts.version_of("ray")),
+        ("python", "Python", "ray.cluster_python", "ray.process_python", context.facts.value("python.version")),
+    )
+    for component, word, cluster_field, process_field, installed in pairs:
+        cluster = context.facts.value(cluster_field)
+        process = context.facts.value(process_field) or installed
+        if cluster is None or process is None or _same(cluster, process):
+            continue
+        patch_only = component == "python" and cluster.split(".")[:2] == process.split(".")[:2]
+        yield Finding(
+            code="ED703" if component == "ray" else "ED702",
+            component=component,
+            kind="version-mismatch-across-nodes",
+            severity="error",
+            subject="cluster",
+            message=f"The Ray cluster was started with {word} {cluster}, this process runs {word} {process}: Ray refuses to let it join"
+            + (", although only the patch number differs." if patch_only else "."),
+            evidence=context.evidence(cluster_field, process_field),
+            sources=(_RAY_PATCH,) if patch_only else (_RAY,),
+            remedies=(
+                Remedy(f"Install Ray {cluster} on this node.", (f"pip install 'ray=={cluster}'",))
+                if component == "ray"
+                else Remedy(f"Run this node with Python {cluster}, or one image on all nodes."),
+            ),
+        )
+
+
+def _same(first: str, second: str) -> bool:
+    mine, its = try_version(first), try_version(second)
+    return mine == its if mine is not None and its is not None else first == second
+
+
+class _Difference(NamedTuple):
+    """One thing to compare: how it is read, what differs means, and what it breaks. ``severity`` is None for no finding."""
+
+    code: str
+    component: str
+    word: str
+    read: Callable[[Facts], Optional[str]]
+    judge: Callable[[List[Facts], List[str]], Tuple[Optional[str], str]]
+    sources: Tuple[Source, ...] = ()
+
+
+def _installed(name: str) -> Callable[[Facts], Optional[str]]:
+    return lambda facts: facts.version_of(name)
+
+
+def _value(field: str) -> Callable[[Facts], Optional[str]]:
+    def read(facts: Facts) -> Optional[str]:
+        value = facts.value(field)
+        return value if isinstance(value, str) else None
+
+    return read
+
+
+def _ray(facts: Facts) -> Optional[str]:
+    return facts.version_of("ray") or facts.value("ray.process_version")
+
+
+def _torch(facts: Facts) -> Optional[str]:
+    version: Optional[str] = facts.value("torch.version") or facts.version_of("torch")
+    return version
+
+
+def _nccl(facts: Facts) -> Optional[str]:
+    for library in facts.value("libraries", ()):
+        if library.loaded and library.name == "libnccl" and library.version:
+            return str(library.version)
+    for name in ("nvidia-nccl-cu13", "nvidia-nccl-cu12", "nvidia-nccl-cu11"):
+        version = facts.version_of(name)
+        if version is not None:
+            return version
+    return None
+
+
+def _gpu_kinds(facts: Facts) -> Optional[str]:
+    devices = facts.value("gpus")
+    if devices is None:
+        return None
+    counts: Dict[str, int] = {}
+    for device in devices:
+        name = device.name or device.pci_id or "GPU"
+        counts[name] = counts.get(name, 0) + 1
+    return ", ".join(f"{count} x {name}" for name, count in sorted(counts.items())) or "none"
+
+
+def _uses_ray(nodes: List[Facts]) -> bool:
+    return any(isinstance(facts.distribution("ray"), Known) or facts.value("ray.cluster_version") is not None for facts in nodes)
+
+
+def _judge_ray(_nodes: List[Facts], _values: List[str]) -> Tuple[Optional[str], str]:
+    return "error", "Ray refuses to let nodes of another version join"
+
+
+def _judge_python(nodes: List[Facts], values: List[str]) -> Tuple[Optional[str], str]:
+    if _uses_ray(nodes):
+        return "error", "Ray compares Python with its patch number and refuses to let such nodes join"
+    if len({".".join(value.split(".")[:2]) for value in values}) > 1:
+        return "warning", "pickled objects and compiled packages do not carry over between Python minors"
+    return "advice", "only the patch number differs"
+
+
+def _minors(values: List[str]) -> int:
+    return len({tuple(version.release[:2]) for version in map(try_version, values) if version is not None})
+
+
+def _judge_torch(_nodes: List[Facts], values: List[str]) -> Tuple[Optional[str], str]:
+    if _minors(values) > 1:
+        return "warning", "collectives and checkpoints between torch minors are untested, and each brings another NCCL"
+    return "advice", "builds of one minor differ"
+
+
+def _judge_engine(_nodes: List[Facts], _values: List[str]) -> Tuple[Optional[str], str]:
+    return "warning", "workers of one engine exchange internal objects, which change with every release"
+
+
+def _judge_nccl(_nodes: List[Facts], values: List[str]) -> Tuple[Optional[str], str]:
+    if _minors(values) > 1:
+        return "warning", "ranks with different NCCL releases may hang or fail when the communicator is set up"
+    return "advice", "only the patch number differs"
+
+
+def _judge_driver(_nodes: List[Facts], values: List[str]) -> Tuple[Optional[str], str]:
+    if len({driver_branch(value) for value in values}) > 1:
+        return "warning", "what the newer driver runs (a CUDA major, PTX) may not start on the older one"
+    return "advice", "all are of one branch"
+
+
+def _judge_gpus(_nodes: List[Facts], _values: List[str]) -> Tuple[Optional[str], str]:
+    return "advice", "tensor and pipeline ranks wait for the slowest device and are sized by the smallest"
+
+
+def _judge_glibc(_nodes: List[Facts], _values: List[str]) -> Tuple[Optional[str], str]:
+    return "advice", "binaries built on the newer one do not load on the older one"
+
+
+_DIFFERENCES: Tuple[_Difference, ...] = (
+    _Difference("ED701", "nvidia-driver", "NVIDIA driver", _value("driver.release"), _judge_driver),
+    _Difference("ED702", "python", "Python", _value("python.version"), _judge_python, (_RAY_PATCH,)),
+    _Difference("ED703", "ray", "Ray", _ray, _judge_ray, (_RAY,)),
+    _Difference("ED704", "torch", "torch", _torch, _judge_torch),
+    _Difference("ED705", "vllm", "vllm", _installed("vllm"), _judge_engine),
+    _Difference("ED705", "sglang", "sglang", _installed("sglang"), _judge_engine),
+    _Difference("ED706", "nccl", "NCCL", _nccl, _judge_nccl, (_NCCL,)),
+    _Difference("ED707", "gpu", "GPUs", _gpu_kinds, _judge_gpus),
+    _Difference("ED708", "glibc", "glibc", _value("glibc.version"), _judge_glibc),
+)
+
+
+def _compare(context: Context, code: str) -> Iterator[Finding]:
+    """Compare the nodes in what one code stands for; nodes of which it is not known are left out."""
+    for difference in _DIFFERENCES:
+        if difference.code != code:
+            continue
+        held: List[Tuple[Facts, str, str]] = []
+        for number, facts in enumerate(context.nodes, 1):
+            value = difference.read(facts)
+            if value is not None:
+                held.append((facts, facts.value("node.name") or f"node {number}", value))
+        by_value: Dict[str, List[str]] = {}
+        for _, name, value in held:
+            twin = next((known for known in by_value if _same(known, value)), value)
+            by_value.setdefault(twin, []).append(name)
+        if len(by_value) < 2:
+            continue
+        severity, why = difference.judge([facts for facts, _, _ in held], list(by_value))
+        if severity is None:
+            continue
+        most = max(by_value.items(), key=lambda entry: len(entry[1]))[0]
+        shown = "; ".join(
+            f"{value} on {', '.join(names[:4])}{f' and {len(names) - 4} more' if len(names) > 4 else ''}" for value, names in by_value.items()
+        )
+        yield Finding(
+            code=difference.code,
+            component=difference.component,
+            kind="version-mismatch-across-nodes",
+            severity=severity,
+            message=f"{difference.word} differ{'' if difference.word == 'GPUs' else 's'} between nodes ({shown}): {why}.",
+            evidence=tuple(Evidence(name, f"{difference.word} {value}") for _, name, value in held[:8]),
+            sources=difference.sources,
+            remedies=()
+            if difference.component == "gpu"
+            else (Remedy(f"Bring all nodes to one version, most have {most}; one container image does it."),),
+            nodes=tuple(name for _, name, _ in held),
+        )
+
+
+def check_drivers(context: Context) -> Iterator[Finding]:
+    """Nodes have different NVIDIA drivers.
+
+    What it checks:
+        The driver release of every node.
+
+    Why it matters:
+        A build that starts on the newest driver may not start on the oldest: a CUDA major or PTX that it does not know.
+
+    How to fix:
+        Bring the drivers to one branch, or choose builds by the oldest.
+
+    References:
+        https://docs.nvidia.com/deploy/cuda-compatibility/
+    """
+    return _compare(context, "ED701")
+
+
+def check_pythons(context: Context) -> Iterator[Finding]:
+    """Nodes have different Python versions.
+
+    What it checks:
+        The full Python version of every node, patch number included.
+
+    Why it matters:
+        Ray refuses to let a node join whose Python differs, even in the patch number.
+
+    How to fix:
+        Use one image or one pinned interpreter everywhere.
+
+    References:
+        https://github.com/ray-project/ray/issues/50511
+    """
+    return _compare(context, "ED702")
+
+
+def check_rays(context: Context) -> Iterator[Finding]:
+    """Nodes have different Ray versions.
+
+    What it checks:
+        The Ray version of every node.
+
+    Why it matters:
+        Ray refuses to let a node of another version join: "Version mismatch".
+
+    How to fix:
+        Pin ray to one version on all nodes.
+
+    References:
+        https://github.com/ray-project/ray/blob/master/python/ray/_private/utils.py
+    """
+    return _compare(context, "ED703")
+
+
+def check_torches(context: Context) -> Iterator[Finding]:
+    """Nodes have different torch versions.
+
+    What it checks:
+        The torch version of every node, its CUDA build included.
+
+    Why it matters:
+        Ranks of one job then run other collectives, another NCCL and other serialisation.
+
+    How to fix:
+        Pin torch to one build on all nodes.
+
+    References:
+        https://pytorch.org/docs/stable/distributed.html
+    """
+    return _compare(context, "ED704")
+
+
+def check_engines(context: Context) -> Iterator[Finding]:
+    """Nodes have different versions of the inference engine.
+
+    What it checks:
+        The versions of vllm and sglang on every node.
+
+    Why it matters:
+        Their workers exchange internal objects that change with every release.
+
+    How to fix:
+        Pin the engine to one version on all nodes.
+
+    References:
+        https://docs.vllm.ai/en/latest/serving/distributed_serving.html
+    """
+    return _compare(context, "ED705")
+
+
+def check_nccls(context: Context) -> Iterator[Finding]:
+    """Nodes have different NCCL versions.
+
+    What it checks:
+        The NCCL that will be loaded, or the NCCL wheel, on every node.
+
+    Why it matters:
+        Ranks with different releases may hang or fail while the communicator is set up.
+
+    How to fix:
+        Use the NCCL of one torch build everywhere.
+
+    References:
+        https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html
+    """
+    return _compare(context, "ED706")
+
+
+def check_gpus(context: Context) -> Iterator[Finding]:
+    """Nodes have different GPUs.
+
+    What it checks:
+        Number and model of the GPUs on every node.
+
+    Why it matters:
+        Parallel ranks are sized by the smallest device and wait for the slowest.
+
+    How to fix:
+        Schedule a job on nodes of one kind.
+
+    References:
+        https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/
+    """
+    return _compare(context, "ED707")
+
+
+def check_glibcs(context: Context) -> Iterator[Finding]:
+    """Nodes have different glibc versions.
+
+    What it checks:
+        The glibc of every node.
+
+    Why it matters:
+        An environment that is shared between nodes (NFS) holds binaries that the older glibc may not load.
+
+    How to fix:
+        Use one image, or build on the oldest.
+
+    References:
+        https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/
+    """
+    return _compare(context, "ED708")
+
+
+_KIND = "version-mismatch-across-nodes"
+
+RULES_HERE: Tuple[Rule, ...] = (
+    Rule("ED703", "ray-cluster", _KIND, "Ray or Python differ from the cluster's", check_ray_cluster),
+    Rule("ED701", "node-drivers", _KIND, "Nodes have different drivers", check_drivers),
+    Rule("ED702", "node-pythons", _KIND, "Nodes have different Python versions", check_pythons),
+    Rule("ED703", "node-rays", _KIND, "Nodes have different Ray versions", check_rays),
+    Rule("ED704", "node-torches", _KIND, "Nodes have different torch versions", check_torches),
+    Rule("ED705", "node-engines", _KIND, "Nodes have different engine versions", check_engines),
+    Rule("ED706", "node-nccls", _KIND, "Nodes have different NCCL versions", check_nccls),
+    Rule("ED707", "node-gpus", _KIND, "Nodes have different GPUs", check_gpus),
+    Rule("ED708", "node-glibcs", _KIND, "Nodes have different glibc versions", check_glibcs),
+)

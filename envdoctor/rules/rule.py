@@ -1,0 +1,115 @@
+"""What a rule is and what it gets. No rule lives here, so that every family can import this first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Mapping, NamedTuple, Optional, Tuple, TypeVar
+
+from ..matrix.bind import Target
+from ..model.evidence import Evidence
+from ..model.facts import Distribution, Facts, Gpu
+from ..model.finding import Finding
+from ..model.versions import Version, find_variant, try_version
+
+if TYPE_CHECKING:
+    from ..matrix.loader import Matrix
+
+__all__ = ["Context", "Rule", "distribution_evidence", "is_unindexed"]
+
+T = TypeVar("T")
+
+_NONE: Mapping[str, Distribution] = {}
+
+
+class Context(NamedTuple):
+    """What every rule gets: the facts of one target, the matrix, the derived target, and all nodes where several were given."""
+
+    facts: Facts
+    matrix: Matrix
+    target: Target
+    nodes: Tuple[Facts, ...] = ()
+    today: str = ""  # ISO date; empty: not asked
+    memo: Optional[Dict[str, Any]] = None  # what several rules work out once for this target
+
+    def once(self, key: str, make: Callable[[], T]) -> T:
+        """Return what ``make`` gives, worked out once per target."""
+        if self.memo is None:
+            return make()
+        if key not in self.memo:
+            self.memo[key] = make()
+        found: T = self.memo[key]
+        return found
+
+    @property
+    def distributions(self) -> Mapping[str, Distribution]:
+        """The known distributions by canonical name; empty where no list was read."""
+        found: Mapping[str, Distribution] = self.facts.value("distributions", _NONE)
+        return found
+
+    def version(self, name: str) -> Optional[Version]:
+        """Return the installed version of a distribution, or None where it is not known or not installed."""
+        found = self.distributions.get(name)
+        return try_version(found.version) if found is not None else None
+
+    def fact_version(self, field: str) -> Optional[Version]:
+        """Return a fact as a version, or None where it is not known or no version."""
+        value = self.facts.value(field)
+        return try_version(value) if isinstance(value, str) else None
+
+    def evidence(self, *fields: str) -> Tuple[Evidence, ...]:
+        """Return where these fields were read, in order, without those of which nothing was learned."""
+        found = []
+        for field in fields:
+            evidence = self.facts.evidence(field)
+            if evidence is not None:
+                value = self.facts.value(field)
+                found.append(
+                    Evidence(evidence.source, evidence.detail or f"{field} = {value}" if isinstance(value, (str, int, float)) else evidence.detail)
+                )
+        return tuple(found)
+
+    def installed(self, *names: str) -> Tuple[Evidence, ...]:
+        """Return where the versions of these distributions were read."""
+        listed = self.distributions
+        return tuple(distribution_evidence(self.facts, listed[name]) for name in names if name in listed)
+
+    def visible_gpus(self) -> Tuple[Gpu, ...]:
+        """Return the devices that are not hidden; empty also where they are not known."""
+        return tuple(device for device in self.facts.value("gpus", ()) if device.visible is not False)
+
+
+class Rule(NamedTuple):
+    """One rule. ``name`` is a short kebab-case name, ``kind`` the main kind of its findings, ``summary`` one line for lists.
+
+    The function's docstring has the sections "What it checks", "Why it matters", "How to fix" and "References",
+    which ``envdoctor explain`` prints.
+    """
+
+    code: str
+    name: str
+    kind: str
+    summary: str
+    function: Callable[[Context], Iterator[Finding]]
+
+
+def distribution_evidence(facts: Facts, found: Distribution) -> Evidence:
+    """Return where the version of a distribution was read."""
+    listed = facts.evidence("distributions")
+    return Evidence(
+        found.location or (listed.source if listed is not None else "distributions"), f"{found.name} {found.version or '(version not known)'}"
+    )
+
+
+def is_unindexed(found: Distribution) -> bool:
+    """Tell whether no index knows this build: NGC's ``2.6.0a0+ecf3bae40a.nv25.01``, a nightly, a source or editable install.
+
+    Such a build may hold what a later release brought, or lack what its number promises, so the order of its version
+    alone decides nothing.
+    """
+    if found.editable:
+        return True
+    version = try_version(found.version)
+    if version is None:
+        return False
+    if version.is_devrelease:
+        return True
+    return version.local is not None and version.local != "cpu" and find_variant(version.local) is None

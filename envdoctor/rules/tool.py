@@ -1,0 +1,152 @@
+"""ED9xx: what envdoctor itself could not do, or does not judge."""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, Iterator, List, Tuple
+
+from ..model.evidence import Known, Unknown
+from ..model.finding import Finding, Remedy
+from .rule import Context, Rule
+
+__all__ = ["RULES_HERE", "fault_finding"]
+
+_PROBE = re.compile(r"probe ([\w.-]+): (.*)", re.DOTALL)
+_STALE_DAYS = 90
+
+
+def fault_finding(name: str, error: Exception) -> Finding:
+    """Return the finding for a rule that raised: the others still speak."""
+    text = " ".join(str(error).split())[:200]
+    return Finding(
+        code="ED901",
+        component="envdoctor",
+        kind="probe-failed",
+        severity="warning",
+        subject=name,
+        message=f"The check {name} failed ({type(error).__name__}{f': {text}' if text else ''}), so nothing is said about it.",
+        remedies=(Remedy("Report this with the facts (envdoctor probe --json).", ("envdoctor probe --json",), "safe"),),
+    )
+
+
+def check_probes(context: Context) -> Iterator[Finding]:
+    """A probe failed.
+
+    What it checks:
+        Facts whose probe raised, crashed or ran past its deadline.
+
+    Why it matters:
+        What it would have read is not known, and no verdict rests on it; a hanging driver call is itself a sign.
+
+    How to fix:
+        Look at the reason; run envdoctor probe to see what was read.
+
+    References:
+        CONTRIBUTING, "Probes"
+    """
+    reasons: Dict[Tuple[str, str], List[str]] = {}
+    for field, fact in context.facts:
+        if isinstance(fact, Unknown):
+            found = _PROBE.match(fact.reason)
+            if found is not None:
+                reasons.setdefault((found.group(1), found.group(2)), []).append(field)
+    for (name, reason), fields in reasons.items():
+        shown = ", ".join(fields[:4]) + (f" and {len(fields) - 4} more" if len(fields) > 4 else "")
+        yield Finding(
+            code="ED901",
+            component=f"probe-{name}",
+            kind="probe-failed",
+            severity="warning",
+            message=f"The probe {name} failed ({reason}), so these are not known: {shown}.",
+            remedies=(Remedy("See what was read.", ("envdoctor probe --json",), "safe"),),
+        )
+
+
+def _days(date: str) -> int:
+    """Days of the civil calendar since an epoch (Howard Hinnant's algorithm): importing datetime costs more than the answer is worth."""
+    year, month, day = (int(part) for part in date.split("-"))
+    year -= month <= 2
+    era = year // 400
+    of_era = year - era * 400
+    of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
+    return era * 146097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year
+
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
+
+
+def check_matrix_age(context: Context) -> Iterator[Finding]:
+    """The matrix is old.
+
+    What it checks:
+        The date of the newest entry of the matrix against today.
+
+    Why it matters:
+        Releases and faults that are newer than the matrix are not in it.
+
+    How to fix:
+        Update envdoctor, or the matrix alone (envdoctor matrix update).
+
+    References:
+        CONTRIBUTING, "The matrix"
+    """
+    date = str(context.matrix.date)
+    if not _DATE.match(date) or not _DATE.match(context.today):
+        return
+    age = _days(context.today) - _days(date)
+    if age <= _STALE_DAYS:
+        return
+    yield Finding(
+        code="ED902",
+        component="matrix",
+        kind="stale-matrix",
+        severity="advice",
+        message=f"The matrix is of {date}, {age} days old: newer releases and faults are not in it.",
+        remedies=(Remedy("Update envdoctor, or the matrix alone (envdoctor matrix update).", ("pip install --upgrade envdoctor",), "safe"),),
+    )
+
+
+def check_judged(context: Context) -> Iterator[Finding]:
+    """A platform that envdoctor does not judge.
+
+    What it checks:
+        ROCm and XPU builds of torch, macOS and Windows.
+
+    Why it matters:
+        The matrix speaks of NVIDIA on Linux; silence about another platform is no sign of health.
+
+    How to fix:
+        Nothing; what does not depend on the GPU is judged all the same.
+
+    References:
+        README
+    """
+    torch = context.facts.value("torch.version") or context.facts.version_of("torch") or ""
+    platform = context.facts.value("os.platform")
+    subject = ""
+    if isinstance(context.facts.get("torch.hip"), Known) or "rocm" in torch:
+        subject, what = "amd", f"torch {torch} is a ROCm build for AMD GPUs".replace("  ", " ")
+    elif "+xpu" in torch:
+        subject, what = "intel", f"torch {torch} is a build for Intel GPUs"
+    elif platform in ("darwin", "win32"):
+        subject, what = platform, "This is macOS" if platform == "darwin" else "This is Windows outside WSL"
+    elif context.facts.value("gpus.other") and not context.facts.value("gpus"):
+        subject, what = "accelerator", f"This machine has accelerators of other makers ({', '.join(context.facts.value('gpus.other'))})"
+    if not subject:
+        return
+    yield Finding(
+        code="ED903",
+        component="platform",
+        kind="not-judged",
+        severity="advice",
+        subject=subject,
+        message=f"{what}: GPU, driver and CUDA libraries are not judged.",
+        evidence=context.evidence("torch.hip", "torch.version", "os.platform", "gpus.other"),
+    )
+
+
+RULES_HERE: Tuple[Rule, ...] = (
+    Rule("ED901", "probe-failed", "probe-failed", "A probe failed", check_probes),
+    Rule("ED902", "matrix-age", "stale-matrix", "The matrix is old", check_matrix_age),
+    Rule("ED903", "not-judged", "not-judged", "AMD, Intel, macOS and Windows are not judged", check_judged),
+)

@@ -1,0 +1,218 @@
+"""ED1xx: fires, does not fire, is silent where something is not known."""
+
+from __future__ import annotations
+
+import pytest
+
+from envdoctor.model.facts import Gpu
+
+from .conftest import Judge, by_code, codes, errors, facts_of
+
+TORCH = "torch 2.6.0+cu124"
+
+
+def test_compat_on_geforce_cannot_work(judged: Judge) -> None:
+    found = judged(
+        facts_of([TORCH], gpus=["NVIDIA GeForce RTX 4090"], driver_release="535.154.05", compat_release="550.54.15", compat_cuda_version="12.4")
+    )
+    finding = by_code(found, "ED103")
+    assert (finding.component, finding.kind, finding.severity) == ("cuda-compat", "forward-compat-unsupported", "error")
+    assert "804" in finding.message
+
+
+def test_compat_on_data_centre_branch_works(judged: Judge) -> None:
+    found = judged(
+        facts_of([TORCH], gpus=["NVIDIA H100 80GB HBM3"], driver_release="535.154.05", compat_release="550.54.15", compat_cuda_version="12.4")
+    )
+    assert not {"ED101", "ED103", "ED104"} & set(codes(found))
+
+
+def test_framework_image_newer_than_driver_on_geforce(judged: Judge) -> None:
+    facts = facts_of(gpus=["NVIDIA GeForce RTX 2080 Ti"], driver_release="535.154.05", image_name="nvcr.io/nvidia/pytorch:24.10-py3")
+    found = judged(facts)
+    assert (by_code(found, "ED101").component, by_code(found, "ED101").kind) == ("nvidia-driver", "too-old")
+    assert by_code(found, "ED103").caused_by == by_code(found, "ED101").key
+    assert not errors(found)
+
+
+@pytest.mark.parametrize(
+    ("image", "gpu", "driver"),
+    [
+        ("nvcr.io/nvidia/pytorch:23.10-py3", "NVIDIA GeForce RTX 2080 Ti", "535.154.05"),  # CUDA 12.2 in the image, 12.2 served
+        ("nvcr.io/nvidia/pytorch:24.10-py3", "NVIDIA A100-SXM4-80GB", "535.154.05"),  # forward compatibility
+        ("ubuntu:22.04", "NVIDIA GeForce RTX 2080 Ti", "535.154.05"),
+    ],
+)
+def test_image_that_the_driver_serves(judged: Judge, image: str, gpu: str, driver: str) -> None:
+    assert not {"ED101", "ED103"} & set(codes(judged(facts_of(gpus=[gpu], driver_release=driver, image_name=image))))
+
+
+def test_image_of_a_newer_cuda_major(judged: Judge) -> None:
+    found = judged(facts_of(gpus=["NVIDIA A100-SXM4-80GB"], driver_release="535.154.05", image_cuda_version="13.0.1"))
+    assert by_code(found, "ED101").component == "nvidia-driver"
+
+
+def test_compat_shadows_newer_driver(judged: Judge) -> None:
+    found = judged(
+        facts_of(gpus=["NVIDIA H100 80GB HBM3"], driver_release="590.48.01", compat_release="575.57.08", compat_path="/usr/local/cuda/compat")
+    )
+    finding = by_code(found, "ED104")
+    assert (finding.component, finding.kind, finding.severity) == ("libcuda", "shadowed", "error")
+    assert "590.48.01" in finding.message
+    assert "575.57.08" in finding.message
+
+
+def test_compat_that_only_lies_there(judged: Judge) -> None:
+    facts = facts_of(
+        gpus=["NVIDIA H100 80GB HBM3"],
+        driver_release="590.48.01",
+        compat_release="575.57.08",
+        compat_path="/usr/local/cuda/compat",
+        driver_libcuda_path="/usr/lib/x86_64-linux-gnu/libcuda.so.590.48.01",
+    )
+    assert "ED104" not in codes(judged(facts))
+
+
+def test_compat_of_unknown_release_is_no_verdict(judged: Judge) -> None:
+    assert "ED104" not in codes(judged(facts_of(driver_release="590.48.01", compat_path="/usr/local/cuda/compat")))
+
+
+def test_nvml_and_module_differ(judged: Judge) -> None:
+    found = judged(facts_of(driver_release="570.86.15", driver_nvml_error="Driver/library version mismatch"))
+    assert by_code(found, "ED105").severity == "error"
+
+
+def test_fabric_manager_of_another_release(judged: Judge) -> None:
+    facts = facts_of(gpus=["NVIDIA H100 80GB HBM3"], driver_release="550.107.02", driver_fabric_manager="550.90.07")
+    finding = by_code(judged(facts), "ED106")
+    assert (finding.component, finding.kind, finding.severity) == ("nvidia-fabricmanager", "version-mismatch", "error")
+
+
+def test_fabric_manager_of_the_same_release(judged: Judge) -> None:
+    facts = facts_of(gpus=["NVIDIA H100 80GB HBM3"], driver_release="550.90.07", driver_fabric_manager="550.90.07")
+    assert "ED106" not in codes(judged(facts))
+
+
+def test_fabric_manager_matters_little_without_a_fabric(judged: Judge) -> None:
+    facts = facts_of(gpus=["NVIDIA GeForce RTX 4090"], driver_release="550.107.02", driver_fabric_manager="550.90.07")
+    assert by_code(judged(facts), "ED106").severity == "advice"
+
+
+def test_fabric_manager_stopped(judged: Judge) -> None:
+    facts = facts_of(
+        gpus=[Gpu(name="NVIDIA H100 80GB HBM3", fabric_state="in progress")],
+        driver_release="550.90.07",
+        driver_init_error=802,
+        driver_fabric_manager_running=False,
+    )
+    assert by_code(judged(facts), "ED106").severity == "error"
+
+
+def test_driver_missing_where_a_gpu_is(judged: Judge) -> None:
+    assert by_code(judged(facts_of([TORCH], driver_loaded=False, driver_nouveau=True)), "ED107").severity == "error"
+
+
+def test_cpu_machine_is_no_fault(judged: Judge) -> None:
+    found = judged(facts_of([TORCH], gpus=[], driver_loaded=False, driver_nouveau=False, torch_cuda="12.4"))
+    assert not errors(found)
+
+
+def test_gpus_not_exposed(judged: Judge) -> None:
+    facts = facts_of([TORCH], gpus=[], torch_cuda="12.4", torch_cuda_available=False)
+    finding = by_code(judged(facts), "ED108")
+    assert (finding.component, finding.kind, finding.severity) == ("container-gpu", "not-exposed", "warning")
+    on_host = facts_of([TORCH], gpus=[], torch_cuda="12.4", torch_cuda_available=False, driver_loaded=True, container_runtime="docker")
+    assert by_code(judged(on_host), "ED108").severity == "error"
+
+
+def test_gpus_exposed_or_not_known(judged: Judge) -> None:
+    assert "ED108" not in codes(judged(facts_of([TORCH], gpus=["NVIDIA H100 80GB HBM3"], torch_cuda="12.4", torch_cuda_available=True)))
+    assert "ED108" not in codes(judged(facts_of([TORCH], torch_cuda="12.4", torch_cuda_available=False)))
+    assert "ED108" not in codes(judged(facts_of(["torch 2.6.0+cpu"], gpus=[], torch_cuda=None, torch_cuda_available=False)))
+
+
+def test_driver_capabilities(judged: Judge) -> None:
+    lacking = facts_of([TORCH], torch_cuda="12.4", variables={"NVIDIA_DRIVER_CAPABILITIES": "graphics,utility"})
+    assert "compute" in by_code(judged(lacking), "ED108").message
+    assert "ED108" not in codes(judged(facts_of([TORCH], torch_cuda="12.4", variables={"NVIDIA_DRIVER_CAPABILITIES": "compute,utility"})))
+
+
+def test_nvml_missing_while_cuda_works(judged: Judge) -> None:
+    facts = facts_of(
+        [TORCH], torch_cuda="12.4", torch_cuda_available=True, kubernetes_pod=True, variables={"LD_LIBRARY_PATH": "/usr/local/cuda/lib64"}
+    )
+    finding = by_code(judged(facts), "ED108")
+    assert (finding.component, finding.kind) == ("libnvidia-ml", "missing")
+    whole = facts.updated({"variables": facts_of(variables={"LD_LIBRARY_PATH": "/usr/local/nvidia/lib64:/usr/local/cuda/lib64"}).get("variables")})
+    assert "ED108" not in codes(judged(whole))
+
+
+def test_device_faults(judged: Judge) -> None:
+    found = judged(
+        facts_of(gpus=[Gpu(name="NVIDIA A100-SXM4-80GB", remapped_failed=True, uuid="GPU-1"), Gpu(name="NVIDIA A100-SXM4-80GB", uuid="GPU-2")])
+    )
+    finding = by_code(found, "ED110")
+    assert finding.subject == "GPU-1"
+    lost = by_code(judged(facts_of(gpus=[Gpu(uuid="GPU-3", fault="GPU is lost")])), "ED110")
+    assert "GPU is lost" in lost.message
+    assert finding.severity == "error"
+    assert "ED110" not in codes(judged(facts_of(gpus=[Gpu(name="NVIDIA A100-SXM4-80GB", ecc_uncorrected=0)])))
+
+
+def test_peer_traffic(judged: Judge) -> None:
+    two = facts_of(gpus=["NVIDIA RTX A6000", "NVIDIA RTX A6000"], pcie_acs_iommu=True)
+    assert by_code(judged(two), "ED112").kind == "p2p-blocked"
+    assert "ED112" not in codes(judged(facts_of(gpus=["NVIDIA RTX A6000"], pcie_acs_iommu=True)))
+    assert "ED112" not in codes(judged(facts_of(gpus=["NVIDIA RTX A6000", "NVIDIA RTX A6000"])))
+
+
+def test_unversioned_libcuda_on_wsl(judged: Judge) -> None:
+    assert by_code(judged(facts_of(os_wsl=True, driver_unversioned_libcuda=False)), "ED113").component == "libcuda.so"
+    assert "ED113" not in codes(judged(facts_of(os_wsl=False, driver_unversioned_libcuda=False)))
+
+
+@pytest.mark.parametrize(
+    ("value", "severity"), [("0,1", None), ("0", None), ("2", "error"), ("0,5", "warning"), ("0,0", "warning"), ("", "warning"), ("-1", "warning")]
+)
+def test_visible_devices(judged: Judge, value: str, severity: str) -> None:
+    facts = facts_of([TORCH], gpus=["NVIDIA RTX A6000", "NVIDIA RTX A6000"], torch_cuda="12.4", variables={"CUDA_VISIBLE_DEVICES": value})
+    found = [finding for finding in judged(facts) if finding.code == "ED114"]
+    assert [finding.severity for finding in found] == ([severity] if severity else [])
+
+
+def test_cpu_build_on_a_gpu_machine(judged: Judge) -> None:
+    facts = facts_of(["torch 2.6.0+cpu", "vllm 0.8.5"], gpus=["NVIDIA H100 80GB HBM3"], torch_cuda=None, torch_version="2.6.0+cpu")
+    found = [finding for finding in judged(facts) if finding.code == "ED120" and finding.subject == "cpu-build"]
+    assert [finding.severity for finding in found] == ["error"]
+    rocm = facts_of(["torch 2.6.0+rocm6.2"], gpus=["AMD Instinct MI300X"], torch_cuda=None, torch_hip="6.2", torch_version="2.6.0+rocm6.2")
+    assert codes(judged(rocm)) == ["ED903"]
+
+
+def test_settings(judged: Judge) -> None:
+    facts = facts_of(gpus=[Gpu(name="NVIDIA H100 80GB HBM3", persistence_mode=False)], driver_release="580.65.06")
+    assert by_code(judged(facts), "ED111").severity == "advice"
+    assert "ED111" not in codes(judged(facts_of(gpus=[Gpu(name="NVIDIA GeForce RTX 4090", persistence_mode=False)])))
+
+
+def test_minor_version_compatibility_is_no_error(judged: Judge) -> None:
+    """A working torch of cu128 on driver 550 is no conflict: machine code runs, PTX does not."""
+    found = judged(facts_of(["torch 2.8.0+cu128"], torch_cuda="12.8", driver_release="550.54.15", gpus=["NVIDIA A100-SXM4-80GB"]))
+    assert by_code(found, "ED102").severity == "advice"
+    assert not errors(found)
+    assert "ED102" not in codes(judged(facts_of(["torch 2.8.0+cu128"], torch_cuda="12.8", driver_release="570.86.15")))
+    assert "ED102" not in codes(judged(facts_of(["torch 2.8.0+cu128"], torch_cuda="12.8")))
+
+
+def test_generation_that_cuda_dropped(judged: Judge) -> None:
+    finding = by_code(judged(facts_of(gpus=["Tesla V100-SXM2-16GB"], torch_cuda="13.0")), "ED120")
+    assert (finding.component, finding.kind, finding.severity) == ("torch", "arch-missing", "error")
+    assert "sm_70" in finding.message
+    assert "ED120" not in codes(judged(facts_of(gpus=["Tesla V100-SXM2-16GB"], torch_cuda="12.8")))
+    assert "ED120" not in codes(judged(facts_of(gpus=["NVIDIA A100-SXM4-80GB"], torch_cuda="13.0")))
+
+
+def test_image_that_puts_its_compat_in_front(judged: Judge) -> None:
+    shadowed = facts_of(gpus=["NVIDIA A100-SXM4-80GB"], driver_release="590.48.01", image_name="vllm/vllm-openai:v0.16.0")
+    assert by_code(judged(shadowed), "ED104").severity == "warning"
+    other = facts_of(gpus=["NVIDIA A100-SXM4-80GB"], driver_release="590.48.01", image_name="vllm/vllm-openai:v0.10.0")
+    assert "ED104" not in codes(judged(other))

@@ -1,0 +1,125 @@
+"""Rows as findings: severity, both values, merging, what is undetermined. The rows are a site's own, loaded as every row is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from envdoctor.matrix.loader import Matrix, load_matrix
+from envdoctor.model.facts import Gpu
+
+from .conftest import Judge, by_code, codes, facts_of
+
+_ROW = """
+[[row]]
+id = "{id}"
+title = "Widget {id} breaks"
+effect = "{effect}"
+trust = "{trust}"
+component = "{component}"
+kind = "bad-version"
+code = "ED390"
+when = [{when}]
+symptom = "it breaks"
+fix = "Install another widget."
+pins = ["widget>=2"]
+sources = [{{ address = "https://example.org/1" }}]
+established_by = "test"
+date = "2026-01-01"
+{more}
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path):
+    def load(*rows: dict) -> Matrix:
+        defaults = {"effect": "blocks", "trust": "established", "component": "widget", "more": ""}
+        text = "".join(_ROW.format(**{"id": f"w-{number}", **defaults, **row}) for number, row in enumerate(rows))
+        (tmp_path / "rows.toml").write_text(text)
+        return load_matrix([str(tmp_path)])
+
+    return load
+
+
+OLD = '{ env = "widget", in = "<2" }'
+
+
+@pytest.mark.parametrize(
+    ("effect", "trust", "severity"),
+    [
+        ("blocks", "established", "error"),
+        ("blocks", "reported", "warning"),
+        ("degrades", "established", "warning"),
+        ("wrong-results", "established", "warning"),
+        ("note", "established", "advice"),
+        ("note", "reported", "advice"),
+    ],
+)
+def test_severity(judged: Judge, site, effect: str, trust: str, severity: str) -> None:
+    found = judged(facts_of(["widget 1.0"]), matrix=site({"effect": effect, "trust": trust, "when": OLD}))
+    finding = by_code(found, "ED390")
+    assert finding.severity == severity
+    assert finding.row == "w-0"
+    assert "widget 1.0" in finding.message
+    assert finding.remedies[0].commands == ("pip install 'widget>=2'",)
+
+
+def test_satisfied(judged: Judge, site) -> None:
+    matrix = site({"when": OLD})
+    assert codes(judged(facts_of(["widget 2.0"]), matrix=matrix)) == []
+    assert codes(judged(facts_of(["gadget 1.0"]), matrix=matrix)) == []
+
+
+def test_unindexed_build_is_no_error(judged: Judge, site) -> None:
+    found = judged(facts_of(["widget 1.0a0+1234abc.nv25"]), matrix=site({"when": OLD}))
+    assert by_code(found, "ED390").severity == "warning"
+
+
+def test_undetermined_by_one_missing_fact(judged: Judge, site) -> None:
+    matrix = site({"when": OLD + ', { gpu = "model", any = ["H20"] }'})
+    found = judged(facts_of(["widget 1.0"]), matrix=matrix)
+    assert [(finding.verdict, finding.missing) for finding in found] == [("undetermined", "the GPU")]
+    assert "not known" in found[0].message
+    assert by_code(judged(facts_of(["widget 1.0"], gpus=["NVIDIA H20", "NVIDIA H100"]), matrix=matrix), "ED390").severity == "error"
+    assert judged(facts_of(["widget 1.0"], gpus=[]), matrix=matrix) == []
+
+
+def test_two_missing_facts_are_no_finding(judged: Judge, site) -> None:
+    matrix = site({"when": OLD + ', { gpu = "model", any = ["H20"] }, { host = "glibc", in = "<2.30" }'})
+    assert judged(facts_of(["widget 1.0"]), matrix=matrix) == []
+    assert [finding.missing for finding in judged(facts_of(["widget 1.0"], glibc_version="2.28"), matrix=matrix)] == ["the GPU"]
+
+
+def test_host_terms_alone_ask_nobody(judged: Judge, site) -> None:
+    matrix = site({"when": '{ host = "glibc", in = "<2.30" }, { env = "widget", in = "<2" }'})
+    assert judged(facts_of(glibc_version="2.28"), matrix=matrix) == []
+
+
+def test_mitigation(judged: Judge, site) -> None:
+    matrix = site({"when": OLD, "more": 'mitigations = [{ var = "WIDGET", value = "0" }]'})
+    assert codes(judged(facts_of(["widget 1.0"], variables={"WIDGET": "0"}), matrix=matrix)) == []
+    finding = by_code(judged(facts_of(["widget 1.0"], variables={}), matrix=matrix), "ED390")
+    assert finding.remedies[-1].commands == ("export WIDGET=0",)
+    assert finding.remedies[-1].safety == "safe"
+
+
+def test_one_old_driver_is_one_finding(judged: Judge) -> None:
+    facts = facts_of(["torch 2.9.0+cu130", "sgl-kernel 0.3.20+cu130"], driver_release="535.161.08", gpus=["NVIDIA H20"], torch_cuda="13.0")
+    finding = by_code(judged(facts), "ED101")
+    assert (finding.component, finding.kind, finding.severity) == ("nvidia-driver", "too-old", "error")
+    assert "535.161.08" in finding.message
+    assert not any(command.startswith("pip") for remedy in finding.remedies for command in remedy.commands)
+
+
+def test_every_kind_of_device_that_is_hit_is_named(judged: Judge, site) -> None:
+    matrix = site({"when": OLD + ', { gpu = "model", any = ["H20", "H100"] }'})
+    found = judged(facts_of(["widget 1.0"], gpus=[Gpu(name="NVIDIA A10"), Gpu(name="NVIDIA H20"), Gpu(name="NVIDIA H100 PCIe")]), matrix=matrix)
+    message = by_code(found, "ED390").message
+    assert "H20" in message
+    assert "A10" not in message
+
+
+def test_generations_ask_one_question(judged: Judge) -> None:
+    found = [finding for finding in judged(facts_of(["sgl-kernel 0.1.2"])) if finding.verdict == "undetermined"]
+    assert len([finding for finding in found if finding.missing == "the GPU"]) <= 1

@@ -1,0 +1,207 @@
+"""ED3xx: fires, does not fire, is silent where something is not known; the pre-filter against packaging itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from packaging.markers import Marker
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from envdoctor.matrix.loader import load_matrix
+from envdoctor.rules import requirements
+
+from .conftest import Judge, by_code, codes, distribution, errors, facts_of
+
+
+def test_engine_built_for_another_torch(judged: Judge) -> None:
+    vllm = distribution("vllm 0.7.3", "torch==2.5.1", "numpy")
+    older = by_code(judged(facts_of([vllm, "torch 2.4.0+cu124", "numpy 1.26.4"])), "ED304")
+    assert (older.component, older.kind, older.severity) == ("torch", "too-old", "error")
+    assert "2.4.0+cu124" in older.message
+    assert "2.5.1" in older.message
+    newer = by_code(judged(facts_of([vllm, "torch 2.6.0", "numpy 1.26.4"])), "ED304")
+    assert (newer.component, newer.kind) == ("torch", "too-new")
+
+
+def test_engine_with_its_torch(judged: Judge) -> None:
+    vllm = distribution("vllm 0.7.3", "torch==2.5.1")
+    assert "ED304" not in codes(judged(facts_of([vllm, "torch 2.5.1+cu121"])))
+    assert not errors(judged(facts_of([vllm, "torch 2.5.0"])))  # same minor
+    assert "ED304" not in codes(judged(facts_of([vllm], complete=False)))
+
+
+@pytest.mark.parametrize("torch", ["2.6.0a0+ecf3bae40a.nv25.01", "2.6.0.dev20250101+cu124"])
+def test_build_that_no_index_knows_is_no_error(judged: Judge, torch: str) -> None:
+    vllm = distribution("vllm 0.7.3", "torch==2.5.1")
+    assert not errors(judged(facts_of([vllm, f"torch {torch}"])))
+
+
+def test_companion_of_another_torch(judged: Judge) -> None:
+    vision = distribution("torchvision 0.20.0", "torch==2.5.0")
+    finding = by_code(judged(facts_of([vision, "torch 2.6.0"])), "ED304")
+    assert (finding.component, finding.kind, finding.severity) == ("torchvision", "version-mismatch", "error")
+    assert not errors(judged(facts_of([vision, "torch 2.5.1"])))
+
+
+def test_one_cause_rather_than_three(judged: Judge) -> None:
+    packages = [
+        distribution("vllm 0.7.3", "torch==2.5.1", "torchvision==0.20.1", "xformers==0.0.28.post3"),
+        distribution("xformers 0.0.29", "torch==2.6.0"),
+        distribution("torchvision 0.21.0", "torch==2.6.0"),
+        "torch 2.6.0",
+    ]
+    found = judged(facts_of(packages))
+    roots = [finding for finding in found if finding.caused_by is None and finding.verdict == "violated" and finding.severity == "error"]
+    assert [finding.code for finding in roots] == ["ED304"]
+    assert found[0] is roots[0]
+    assert {finding.component for finding in found if finding.caused_by == roots[0].key} >= {"torchvision", "xformers"}
+
+
+def test_leaf_that_needs_another_torch(judged: Judge) -> None:
+    finding = by_code(judged(facts_of([distribution("tensordict 0.6.2", "torch>=2.5.0"), "torch 2.4.0+cu124"])), "ED301")
+    assert (finding.component, finding.kind, finding.severity) == ("tensordict", "too-new", "warning")
+
+
+def test_plain_conflict_is_a_warning(judged: Judge) -> None:
+    packages = [distribution("a 1.0", "numpy<2"), distribution("b 1.0", "numpy>=1.20,<2.0"), "numpy 2.1.0"]
+    finding = by_code(judged(facts_of(packages)), "ED301")
+    assert (finding.component, finding.kind, finding.severity) == ("numpy", "too-new", "warning")
+    assert "a 1.0" in finding.message
+    assert "b 1.0" in finding.message
+
+
+def test_conflict_that_stops_at_import(judged: Judge) -> None:
+    packages = [distribution("transformers 4.46.0", "tokenizers>=0.20,<0.21"), "tokenizers 0.21.0"]
+    assert by_code(judged(facts_of(packages)), "ED301").severity == "error"
+
+
+def test_extras_and_foreign_markers_do_not_count(judged: Judge) -> None:
+    packages = [
+        distribution("a 1.0", 'numpy<2; extra == "old"', 'numpy<2; python_version < "3.8"', "numpy<2 ; sys_platform == 'win32'", "no spec !!"),
+        "numpy 2.1.0",
+    ]
+    assert "ED301" not in codes(judged(facts_of(packages, python_version="3.11.7", os_platform="linux")))
+
+
+def test_marker_on_an_unknown_python_is_no_verdict(judged: Judge) -> None:
+    packages = [distribution("a 1.0", 'numpy<2; python_version < "3.12"'), "numpy 2.1.0"]
+    assert "ED301" not in codes(judged(facts_of(packages)))
+    assert "ED301" in codes(judged(facts_of(packages, python_version="3.11.7")))
+
+
+def test_missing_requirement(judged: Judge) -> None:
+    packages = [distribution("a 1.0", "msgpack>=1", 'pywin32; sys_platform == "win32"')]
+    finding = by_code(judged(facts_of(packages, os_platform="linux", os_architecture="x86_64", python_version="3.11.7")), "ED302")
+    assert (finding.component, finding.kind, finding.severity) == ("msgpack", "missing", "warning")
+    assert "ED302" not in codes(judged(facts_of(packages, complete=False)))
+
+
+def test_python_outside_the_range(judged: Judge) -> None:
+    vllm = distribution("vllm 0.19.0", python=">=3.10,<3.14")
+    finding = by_code(judged(facts_of([vllm], python_version="3.14.0")), "ED303")
+    assert (finding.component, finding.kind) == ("python", "too-new")
+    assert by_code(judged(facts_of([vllm], python_version="3.9.1")), "ED303").kind == "too-old"
+    assert "ED303" not in codes(judged(facts_of([vllm], python_version="3.12.3")))
+    assert "ED303" not in codes(judged(facts_of([vllm])))
+
+
+def _site(folder: Path, name: str, *releases: dict) -> None:
+    (folder / "packages").mkdir(exist_ok=True)
+    document = {"schema": 1, "name": name, "source": "https://example.org", "date": "2026-01-01", "trust": "established", "releases": list(releases)}
+    (folder / "packages" / f"{name}.json").write_text(json.dumps(document))
+
+
+def test_release_metadata_stands_in_for_a_report(judged: Judge, tmp_path: Path) -> None:
+    _site(
+        tmp_path,
+        "an-engine",
+        {
+            "version": "1.0",
+            "released": "2025-01-01",
+            "requires": ["numpy<2", "nvidia-nccl-cu12==2.20"],
+            "requires_python": ">=3.8,<3.12",
+            "pythons": ["cp310", "cp311"],
+        },
+    )
+    matrix = load_matrix([str(tmp_path)])
+    engine = distribution("an-engine 1.0", location="")._replace(requires=None)
+    found = judged(facts_of([engine, "numpy 2.0.0", "nvidia-nccl-cu12 2.21"], python_version="3.12.1", complete=False), matrix=matrix)
+    assert {("ED301", "numpy"), ("ED301", "nvidia-nccl-cu12"), ("ED303", "python"), ("ED305", "python")} <= {
+        (entry.code, entry.component) for entry in found
+    }
+    other_build = engine._replace(version="1.0+cu118")
+    found = judged(facts_of([other_build, "numpy 2.0.0", "nvidia-nccl-cu12 2.21"], complete=False), matrix=matrix)
+    assert {entry.component for entry in found if entry.code == "ED301"} == {"numpy"}
+
+
+@pytest.mark.parametrize(
+    ("tag", "python", "serves"),
+    [("cp310", "3.10.2", True), ("cp310", "3.11.0", False), ("cp38-abi3", "3.12.0", True), ("py3", "3.13.0", True), ("cp312", "3.8.1", False)],
+)
+def test_wheel_tags(tag: str, python: str, serves: bool) -> None:
+    from envdoctor.rules.packages import _tag_serves
+
+    assert _tag_serves(tag, Version(python)) is serves
+
+
+_NUMBERS = st.lists(st.integers(0, 3), min_size=1, max_size=4).map(lambda parts: ".".join(map(str, parts)))
+_CLAUSES = (
+    st.tuples(st.sampled_from([">=", "<=", "==", "!=", "<", ">", "~="]), _NUMBERS)
+    .map("".join)
+    .filter(lambda text: not text.startswith("~=") or "." in text)
+)
+
+
+@given(_NUMBERS, st.sampled_from(["", "+cu124"]), st.lists(_CLAUSES, min_size=1, max_size=3).map(",".join))
+def test_plain_comparison_is_pep_440(version: str, local: str, specifier: str) -> None:
+    """What the tuples call met, packaging calls met; the rest goes through version sets, which have their own oracle."""
+    clauses = requirements._clauses(specifier)
+    assert clauses is not None
+    met = requirements._plainly_met(requirements._numbers(version), clauses)
+    assert met == SpecifierSet(specifier).contains(Version(version + local), prereleases=True)
+
+
+_ATOMS = st.one_of(
+    st.tuples(
+        st.sampled_from(["python_version", "python_full_version"]),
+        st.sampled_from(["<", "<=", "==", "!=", ">=", ">"]),
+        st.sampled_from(["3.8", "3.11", "3.11.7", "3.12", "4"]),
+    ),
+    st.tuples(
+        st.sampled_from(["sys_platform", "platform_system", "platform_machine"]),
+        st.sampled_from(["==", "!="]),
+        st.sampled_from(["linux", "win32", "Linux", "x86_64", "aarch64"]),
+    ),
+).map(lambda parts: f'{parts[0]} {parts[1]} "{parts[2]}"')
+_MARKERS = st.recursive(
+    _ATOMS,
+    lambda inner: st.one_of(st.tuples(inner, inner).map(" and ".join), st.tuples(inner, inner).map(" or ".join), inner.map("({})".format)),
+    max_leaves=5,
+)
+
+
+@given(_MARKERS, st.sampled_from(["3.8.1", "3.11.7", "3.12.0"]))
+def test_markers_are_packaging_markers(marker: str, python: str) -> None:
+    values = requirements.marker_values(facts_of(python_version=python, os_platform="linux", os_architecture="x86_64"))
+    assert requirements.marker_holds(marker, values) == Marker(marker).evaluate(values)
+
+
+@given(_MARKERS)
+def test_markers_on_the_unknown(marker: str) -> None:
+    """An answer without Python is the answer with every Python."""
+    unknown = requirements.marker_holds(marker, requirements.marker_values(facts_of(os_platform="linux", os_architecture="x86_64")))
+    for python in ("3.7.1", "3.8.1", "3.11.7", "3.12.0", "4.1.0"):
+        values = requirements.marker_values(facts_of(python_version=python, os_platform="linux", os_architecture="x86_64"))
+        assert unknown is None or unknown == requirements.marker_holds(marker, values)
+
+
+def test_ranges_that_a_file_asks_for(judged: Judge) -> None:
+    vllm = distribution("vllm 0.7.3", "torch==2.5.1")
+    assert by_code(judged(facts_of([vllm, distribution("torch", constraint=">=2.6", location="")])), "ED304").kind == "too-new"
+    assert by_code(judged(facts_of([vllm, distribution("torch", constraint="<2.5", location="")])), "ED304").kind == "too-old"
+    assert "ED304" not in codes(judged(facts_of([vllm, distribution("torch", constraint=">=2.4", location="")])))

@@ -1,0 +1,74 @@
+"""What a partial report implies: named, never an error, and nothing where the list is whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from envdoctor.matrix.loader import Matrix, load_matrix
+
+from .conftest import Judge, codes, distribution, errors, facts_of
+
+_SITE = """
+[[row]]
+id = "site-math"
+title = "mathlib 1 breaks"
+effect = "{effect}"
+trust = "established"
+component = "mathlib"
+kind = "too-old"
+code = "ED390"
+when = [{{ env = "mathlib", in = "<2" }}, {{ env = "frame", in = ">=1" }}{more}]
+fix = "Install mathlib 2."
+pins = ["mathlib>=2"]
+sources = [{{ address = "https://example.org/1" }}]
+established_by = "test"
+date = "2026-01-01"
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path):
+    def load(effect: str = "blocks", more: str = "") -> Matrix:
+        (tmp_path / "rows.toml").write_text(_SITE.format(effect=effect, more=more))
+        return load_matrix([str(tmp_path)])
+
+    return load
+
+
+def test_a_pin_implies_what_it_pins(judged: Judge, site) -> None:
+    frame = distribution("frame 1.5", "mathlib==1.2")
+    found = [finding for finding in judged(facts_of([frame], complete=False), matrix=site()) if finding.row == "site-math"]
+    assert [(finding.severity, finding.verdict) for finding in found] == [("warning", "violated")]
+    assert "presumed: mathlib 1.2, which frame 1.5 requires" in found[0].message
+
+
+def test_what_is_listed_or_complete_is_not_presumed(judged: Judge, site) -> None:
+    frame = distribution("frame 1.5", "mathlib==1.2")
+    assert "ED390" not in codes(judged(facts_of([frame, "mathlib 2.1"], complete=False), matrix=site()))
+    assert "ED390" not in codes(judged(facts_of([frame], complete=True), matrix=site()))
+    assert "ED390" not in codes(judged(facts_of([distribution("frame 1.5", "mathlib>=1")], complete=False), matrix=site()))
+
+
+def test_notes_are_not_presumed(judged: Judge, site) -> None:
+    frame = distribution("frame 1.5", "mathlib==1.2")
+    assert "ED390" not in codes(judged(facts_of([frame], complete=False), matrix=site(effect="note")))
+
+
+def test_variables_that_nobody_mentions_are_not_set(judged: Judge, site) -> None:
+    packages = ["frame 1.5", "mathlib 1.2"]
+    unless = site(more=', { var = "MATH_FIX", present = false }')
+    assert errors(judged(facts_of(packages), matrix=unless))
+    assert not errors(judged(facts_of(packages, variables={"MATH_FIX": "1"}), matrix=unless))
+    only_if = site(more=', { var = "MATH_FAST", any = ["1"] }')
+    assert judged(facts_of(packages), matrix=only_if) == []
+    assert errors(judged(facts_of(packages, variables={"MATH_FAST": "1"}), matrix=only_if))
+
+
+def test_the_newest_of_a_range_is_what_an_installer_takes(judged: Judge) -> None:
+    ranges = [distribution("vllm", constraint=">=0.16", location=""), distribution("openrlhf", constraint="<0.9.5", location="")]
+    found = [finding for finding in judged(facts_of(ranges, complete=False)) if finding.component == "openrlhf" and finding.verdict == "violated"]
+    assert found
+    assert not [finding for finding in found if finding.severity == "error"]
+    assert all("<0.9.5" in finding.message for finding in found if finding.row)

@@ -1,0 +1,57 @@
+"""ED9xx: failed probes, an old matrix, other platforms, a rule that raises."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envdoctor import rules
+from envdoctor.matrix.loader import Matrix
+from envdoctor.model.evidence import Unknown
+from envdoctor.model.finding import Finding
+from envdoctor.rules.rule import Context, Rule
+from envdoctor.rules.tool import _days
+
+from .conftest import Judge, by_code, codes, facts_of
+
+
+def test_one_finding_for_a_failed_probe(judged: Judge) -> None:
+    reason = Unknown("probe nvml: no answer within 2 s")
+    finding = by_code(judged(facts_of(gpus_expected=Unknown("not read"), driver_nvml_error=reason, driver_nvml_release=reason)), "ED901")
+    assert (finding.component, finding.kind, finding.severity) == ("probe-nvml", "probe-failed", "warning")
+    assert "driver.nvml_release" in finding.message
+    assert "2 s" in finding.message
+
+
+def test_matrix_age(judged: Judge, matrix: Matrix) -> None:
+    day = datetime.date.fromisoformat(matrix.date)
+    assert "ED902" not in codes(judged(facts_of(), today=str(day + datetime.timedelta(90))))
+    assert by_code(judged(facts_of(), today=str(day + datetime.timedelta(91))), "ED902").severity == "advice"
+    assert "ED902" not in codes(judged(facts_of(), today="no date"))
+
+
+@given(st.dates(), st.dates())
+def test_days(first: datetime.date, second: datetime.date) -> None:
+    assert _days(first.isoformat()) - _days(second.isoformat()) == (first - second).days
+
+
+def test_not_judged(judged: Judge) -> None:
+    assert by_code(judged(facts_of(os_platform="darwin")), "ED903").subject == "darwin"
+    assert by_code(judged(facts_of(["torch 2.6.0+xpu"])), "ED903").subject == "intel"
+    assert codes(judged(facts_of(os_platform="linux"))) == []
+
+
+def test_a_rule_that_raises_hides_nothing(monkeypatch: pytest.MonkeyPatch, matrix: Matrix) -> None:
+    def broken(_context: Context) -> Iterator[Finding]:
+        raise ZeroDivisionError("one\ntwo")
+
+    monkeypatch.setattr(rules, "RULES", (Rule("ED199", "broken", "too-old", "", broken), *rules.RULES))
+    found = rules.judge(facts_of(os_platform="darwin"), matrix)
+    assert by_code(found, "ED901").subject == "broken"
+    assert "ED903" in codes(found)
+    with pytest.raises(ZeroDivisionError):
+        rules.judge(facts_of(), matrix, propagate=True)
