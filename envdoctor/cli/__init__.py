@@ -1,1 +1,1 @@
-"""The command line: arguments in, exit code out."""
+"""The command line: ``main`` and one module per command."""

@@ -1,1 +1,35 @@
-"""Facts and findings as text: console, plain, JSON, SARIF, GitHub, Markdown."""
+"""Findings and facts as text. One file per format; colour, width and icons live only here."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Callable, Mapping, NamedTuple
+
+from ..model.report import Report
+from .view import View
+
+__all__ = ["REPORTERS", "Reporter", "View", "render"]
+
+
+class Reporter(NamedTuple):
+    """One output format: the module with its ``render(report, view)``, loaded when chosen, and a line for ``--help``."""
+
+    module: str
+    summary: str
+
+
+#: A new format is one module and one line here.
+REPORTERS: Mapping[str, Reporter] = {
+    "console": Reporter("console", "text with colour, the default on a terminal"),
+    "plain": Reporter("plain", "the same text without colour, the default elsewhere"),
+    "json": Reporter("json_report", "everything, for programs (schemas/report.schema.json)"),
+    "sarif": Reporter("sarif", "SARIF 2.1.0, for code-scanning services"),
+    "github": Reporter("github", "workflow annotations"),
+    "markdown": Reporter("markdown", "to be pasted into an issue"),
+}
+
+
+def render(report: Report, format_name: str, view: View) -> str:
+    """Return the report in one of the formats of ``REPORTERS``, with a final newline."""
+    function: Callable[[Report, View], str] = import_module(f"{__name__}.{REPORTERS[format_name].module}").render
+    return function(report, view)

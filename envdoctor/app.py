@@ -1,0 +1,281 @@
+"""Use cases: read facts from wherever they are, judge them. Never prints, never exits."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
+
+from .errors import InputError
+from .model.evidence import Evidence, Fact, Known, Unknown
+from .model.facts import Facts
+from .model.finding import SEVERITIES, Finding, severity_rank
+from .model.report import Ignore, Ignored, Report
+
+if TYPE_CHECKING:
+    from .matrix.loader import Matrix
+
+__all__ = ["FAIL_ON", "Options", "Sources", "check", "gather", "probe", "read_text", "suggest"]
+
+FAIL_ON = (*SEVERITIES, "undetermined", "never")
+
+_SIZE_LIMIT = 64 << 20
+
+# Facts about the Python environment: where a requirements file is the patient, those of the machine's own say nothing.
+_ENVIRONMENT_FIELDS = (
+    "distributions",
+    "distributions.complete",
+    "distributions.oddities",
+    "binaries",
+    "libraries",
+    "ptxas.version",
+    "shadowed_modules",
+    "ray.module_path",
+    "torch.version",
+    "torch.cuda",
+    "torch.hip",
+    "torch.arch_list",
+    "torch.cuda_available",
+    "torch.cxx11abi",
+)
+
+
+class Sources(NamedTuple):
+    """Where facts come from. Without ``facts`` and ``report`` it is this machine; ``requirements`` replaces the environment."""
+
+    facts: Sequence[str] = ()
+    report: Optional[str] = None
+    requirements: Optional[str] = None
+    assume: Sequence[str] = ()
+    python_version: Optional[str] = None
+    python: Optional[str] = None
+    root: Optional[str] = None
+    deep: bool = False
+
+
+class Options(NamedTuple):
+    """What is reported, and from which level on the exit code is 1. ``only`` and ``skip`` hold codes, bands (ED3) and row ids."""
+
+    only: Sequence[str] = ()
+    skip: Sequence[str] = ()
+    ignores: Sequence[Ignore] = ()
+    fail_on: str = "error"
+    today: Optional[str] = None  # ISO date; the clock's where left out
+
+
+def probe(*, python: Optional[str] = None, root: Optional[str] = None, deep: bool = False) -> Facts:
+    """Read this machine. Nothing is changed, no network is used, the patient is never imported.
+
+    Args:
+        python: Interpreter whose environment is read; by default the one that runs envdoctor.
+        root: An unpacked image or a mounted root to read instead of ``/``.
+        deep: Also read what needs every file (damage, undefined symbols).
+    """
+    from .probes import probe_machine
+
+    return probe_machine(python=python, root=root, deep=deep)
+
+
+def gather(sources: Sources) -> Tuple[Facts, ...]:
+    """Read the facts of every target that ``sources`` name; raises :class:`InputError`."""
+    _check_sources(sources)
+    if sources.facts:
+        from .model.serde import load_facts
+
+        targets = [(path, load_facts(read_text(path), _where(path))) for path in sources.facts]
+    elif sources.report is not None:
+        from .intake import parse_report
+
+        targets = [(sources.report, parse_report(read_text(sources.report, lenient=True)))]
+    else:
+        targets = [("", probe(python=sources.python, root=sources.root, deep=sources.deep))]
+    overlay: Dict[str, Fact[Any]] = {}
+    assumed: Dict[str, Fact[Any]] = {}
+    if sources.requirements is not None:
+        from .intake import parse_requirements
+
+        overlay = {name: Unknown("not part of a requirements file") for name in _ENVIRONMENT_FIELDS}
+        overlay.update(parse_requirements(read_text(sources.requirements), _where(sources.requirements)))
+    if sources.assume:
+        from .intake.assumptions import parse_assumptions
+
+        assumed.update(parse_assumptions(sources.assume))
+    if sources.python_version is not None:
+        assumed.update(_python_version(sources.python_version))
+    if overlay:
+        targets = [(path, Facts({**dict(facts), **overlay})) for path, facts in targets]
+    if assumed:
+        from .intake.assumptions import with_assumptions
+
+        targets = [(path, with_assumptions(facts, assumed)) for path, facts in targets]
+    return _named(targets) if len(targets) > 1 else (targets[0][1],)
+
+
+def check(facts: Union[Facts, Sequence[Facts], None] = None, matrix: Optional[Matrix] = None, options: Optional[Options] = None) -> Report:
+    """Judge one target, or several as the nodes of one cluster.
+
+    Args:
+        facts: What is known; by default this machine is read.
+        matrix: What is known of versions and hardware; by default the one that envdoctor carries.
+        options: What to report, and when it counts as failed.
+    """
+    from .rules import judge
+
+    if matrix is None:
+        from .matrix.loader import load_matrix
+
+        matrix = load_matrix()
+    options = options or Options()
+    nodes: Tuple[Facts, ...] = (probe(),) if facts is None else (facts,) if isinstance(facts, Facts) else tuple(facts)
+    _check_codes(options, matrix)
+    found = judge(nodes[0], matrix) if len(nodes) == 1 else _judge_nodes(nodes, lambda node: judge(node, matrix, nodes=nodes))
+    return _report(found, nodes, str(matrix.date), options)
+
+
+def read_text(path: str, lenient: bool = False) -> str:
+    """Read a text file, or standard input for ``-``; raises :class:`InputError`.
+
+    UTF-8, or UTF-16 with a byte order mark (what PowerShell's ``>`` writes). ``lenient`` replaces what does not decode.
+    """
+    where = _where(path)
+    try:
+        if path == "-":
+            if sys.stdin is None:
+                raise InputError("standard input is closed, so '-' cannot be read")
+            data = sys.stdin.buffer.read(_SIZE_LIMIT + 1)
+        else:
+            with open(path, "rb") as file:
+                data = file.read(_SIZE_LIMIT + 1)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{where}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if len(data) > _SIZE_LIMIT:
+        raise InputError(f"{where}: larger than {_SIZE_LIMIT >> 20} MiB, so this is hardly the file that was meant")
+    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    try:
+        return data.decode(encoding, "replace" if lenient else "strict")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where}: expected UTF-8 text, found the byte 0x{data[error.start]:02x} at offset {error.start}") from error
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """Return " (did you mean …?)" with the nearest of ``known``, or nothing."""
+    from difflib import get_close_matches
+
+    spelled = {entry.lower(): entry for entry in known}
+    near = [spelled[entry] for entry in get_close_matches(word.lower(), sorted(spelled), 3, 0.6)]
+    return f" (did you mean {' or '.join(near)}?)" if near else ""
+
+
+def _where(path: str) -> str:
+    return "standard input" if path == "-" else path
+
+
+def _check_sources(sources: Sources) -> None:
+    if sources.facts and sources.report is not None:
+        raise InputError("--facts and --report both name the target; give one of them")
+    for option, value in (("--python", sources.python), ("--root", sources.root)):
+        if value is not None and (sources.facts or sources.report is not None):
+            raise InputError(f"{option} says what to read on this machine, but the facts come from {'--facts' if sources.facts else '--report'}")
+    read_once = [path for path in (*sources.facts, sources.report, sources.requirements) if path == "-"]
+    if len(read_once) > 1:
+        raise InputError("standard input ('-') can be read only once")
+    if sources.root is not None and not os.path.isdir(sources.root):
+        raise InputError(f"--root {sources.root}: expected a directory, found {'a file' if os.path.exists(sources.root) else 'nothing'}")
+
+
+def _python_version(text: str) -> Dict[str, Fact[Any]]:
+    parts = text.split(".")
+    if len(parts) not in (2, 3) or not all(part.isascii() and part.isdigit() for part in parts):
+        raise InputError(f"--python-version: expected X.Y such as 3.11, found {text!r}")
+    evidence = Evidence("--python-version")
+    return {"python.version": Known(text, evidence), "python.abi": Known(f"cp{parts[0]}{parts[1]}", evidence)}
+
+
+def _named(targets: Sequence[Tuple[str, Facts]]) -> Tuple[Facts, ...]:
+    """Give every node a name of its own: emulated and cloned nodes share their host's name."""
+    taken: Set[str] = set()
+    named = []
+    for number, (path, facts) in enumerate(targets, 1):
+        name = facts.value("node.name") or os.path.splitext(os.path.basename(path))[0] or f"node{number}"
+        if name in taken:
+            name = f"{name}#{number}"
+        taken.add(name)
+        named.append(facts if facts.value("node.name") == name else facts.updated({"node.name": Known(name, Evidence(_where(path)))}))
+    return tuple(named)
+
+
+def _judge_nodes(nodes: Sequence[Facts], judge: Callable[[Facts], List[Finding]]) -> List[Finding]:
+    """Judge every node; what is found alike on several is one finding that names them, what compares nodes comes once."""
+    merged: Dict[Tuple[str, str], Finding] = {}
+    for node in nodes:
+        name = (node.value("node.name", "?"),)
+        for finding in judge(node):
+            identity = (finding.key, finding.message)
+            known = merged.get(identity)
+            if known is None:
+                merged[identity] = finding._replace(nodes=finding.nodes or name)
+            elif not set(name) <= set(known.nodes) and not finding.nodes:
+                merged[identity] = known._replace(nodes=known.nodes + name)
+    return sorted(merged.values(), key=lambda finding: severity_rank(finding.severity))
+
+
+def _check_codes(options: Options, matrix: Matrix) -> None:
+    """Raise :class:`InputError` for a code or row id that does not exist: a misspelt --skip would hide nothing, silently."""
+    if options.fail_on not in FAIL_ON:
+        raise InputError(f"fail_on: expected one of {', '.join(FAIL_ON)}, found {options.fail_on!r}")
+    if not (options.only or options.skip or options.ignores):
+        return
+    from .rules import RULES
+
+    known = {rule.code for rule in RULES}
+    for row in matrix.rows():
+        known.update((row.code, row.id))
+    for option, patterns in (("--only", options.only), ("--skip", options.skip)):
+        for pattern in patterns:
+            if not any(_selects(pattern, code) for code in known):
+                raise InputError(f"{option} {pattern}: no such code, band or row{suggest(pattern, known)}")
+    for entry in options.ignores:
+        if entry.pattern not in known and entry.pattern.split(":", 1)[0] not in known:
+            raise InputError(f"{entry.origin or 'ignore'}: {entry.pattern}: no such code or row{suggest(entry.pattern.split(':', 1)[0], known)}")
+
+
+def _selects(pattern: str, code: str) -> bool:
+    """``ED304`` selects itself, ``ED3`` and ``ED3xx`` the band; a row id selects itself."""
+    if pattern == code:
+        return True
+    band = pattern[:-2] if pattern.endswith("xx") else pattern
+    return band[:2] == "ED" and band[2:].isdigit() and len(band) < 5 and code.startswith(band)
+
+
+def _report(found: Sequence[Finding], nodes: Tuple[Facts, ...], date: str, options: Options) -> Report:
+    today = options.today
+    if today is None and options.ignores:
+        import time
+
+        today = time.strftime("%Y-%m-%d")
+    kept: List[Finding] = []
+    undetermined: List[Finding] = []
+    ignored: List[Ignored] = []
+    expired: List[Ignored] = []
+    for finding in found:
+        if options.only and not any(_selects(pattern, finding.code) or pattern == finding.row for pattern in options.only):
+            continue
+        if any(_selects(pattern, finding.code) or pattern == finding.row for pattern in options.skip):
+            continue
+        entries = [entry for entry in options.ignores if entry.covers(finding)]
+        valid = [entry for entry in entries if today is not None and entry.until >= today]
+        if valid:
+            ignored.append(Ignored(finding, valid[0]))
+            continue
+        if entries:
+            expired.append(Ignored(finding, entries[0]))
+        (undetermined if finding.verdict == "undetermined" else kept).append(finding)
+    return Report(tuple(kept), tuple(undetermined), tuple(ignored), tuple(expired), nodes, date, _exit_code(kept, undetermined, options.fail_on))
+
+
+def _exit_code(found: Sequence[Finding], undetermined: Sequence[Finding], fail_on: str) -> int:
+    if fail_on == "never":
+        return 0
+    if fail_on == "undetermined":
+        return 1 if found or undetermined else 0
+    return 1 if any(severity_rank(finding.severity) <= severity_rank(fail_on) for finding in found) else 0

@@ -1,0 +1,54 @@
+"""``envdoctor check``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Optional, Tuple
+
+from ..app import FAIL_ON, Options, check, gather
+from ..model.report import Ignore
+from .command import Command, add_sources, sources_of, split_codes
+from .output import choose_format, view
+
+__all__ = ["COMMAND"]
+
+
+def _configure(parser: argparse.ArgumentParser) -> None:
+    from ..report import REPORTERS
+
+    add_sources(parser)
+    group = parser.add_argument_group("what is reported")
+    formats = "; ".join(f"{name}: {reporter.summary}" for name, reporter in REPORTERS.items())
+    group.add_argument("--format", choices=tuple(REPORTERS), help=formats)
+    group.add_argument("--only", metavar="CODE", nargs="+", action="extend", help="report these codes, bands (ED3) or rows only")
+    group.add_argument("--skip", metavar="CODE", nargs="+", action="extend", help="report all but these")
+    group.add_argument("--ignore-file", metavar="FILE", help="accepted findings, each with reason and expiry (default: $ENVDOCTOR_IGNORE)")
+    group.add_argument("--fail-on", choices=FAIL_ON, default="error", help="exit with 1 from this level on (default: error)")
+    group.add_argument("--matrix", metavar="DIR", action="append", default=[], help="add a site's own rows (also $ENVDOCTOR_MATRIX)")
+    group.add_argument("--verbose", "-v", action="store_true", help="all evidence, sources, open questions and what was ignored")
+    group.add_argument("--no-color", action="store_true", help="no colour (also $NO_COLOR)")
+
+
+def _execute(options: argparse.Namespace) -> Tuple[str, int]:
+    from ..matrix.loader import load_matrix
+    from ..report import render
+
+    ignores = _ignores(options.ignore_file)
+    facts = gather(sources_of(options))
+    matrix = load_matrix(options.matrix)
+    wanted = Options(split_codes(options.only), split_codes(options.skip), ignores, options.fail_on)
+    report = check(facts, matrix, wanted)
+    return render(report, choose_format(options.format), view(options.verbose, options.no_color)), report.exit_code
+
+
+def _ignores(path: Optional[str]) -> Tuple[Ignore, ...]:
+    chosen = path or os.environ.get("ENVDOCTOR_IGNORE")
+    if not chosen:
+        return ()
+    from .ignores import load_ignores
+
+    return load_ignores(chosen)
+
+
+COMMAND = Command(_configure, _execute)

@@ -1,0 +1,150 @@
+"""The console script: chooses the command, writes its text, and turns every outcome into an exit code.
+
+Nothing but built-in modules is imported before the command is known; a command's module is imported only when chosen.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import List, Mapping, NoReturn, Sequence, Tuple
+
+    from .command import Command
+
+__all__ = ["COMMANDS", "main", "run"]
+
+#: Name -> (module, line for --help).
+COMMANDS: Mapping[str, Tuple[str, str]] = {
+    "check": ("check", "say what is wrong with an environment, why, and what to do"),
+    "probe": ("probe", "show what can be read of this machine, or write it as JSON"),
+    "explain": ("explain", "explain a code (ED304) or a row of the matrix, with its sources"),
+    "matrix": ("matrix", "look at what is known, check it, compare it, update it"),
+}
+
+INTERNAL_FAULT = 4
+INTERRUPTED = 130
+
+
+def main() -> NoReturn:
+    """Run the process's arguments and end the process.
+
+    Every write was flushed, so it ends without the interpreter's own teardown: that costs 2 to 4 ms, turns a reader
+    that went away into exit code 120, and waits for threads of a probe that hangs.
+    """
+    # Nothing that is built here is garbage before the end, so looking for it is in vain: 3 ms of 60.
+    gc.set_threshold(100_000)
+    _occupy_closed_descriptors()
+    code = run(sys.argv[1:])
+    os._exit(code)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command line and return the exit code; every error is one line on standard error."""
+    from ..errors import EnvdoctorError
+
+    try:
+        return _run(list(arguments))
+    except EnvdoctorError as error:
+        _say_error(str(error))
+        return error.exit_code
+    except KeyboardInterrupt:
+        _say_error("interrupted")
+        return INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - the last resort: users get a line, ENVDOCTOR_DEBUG=1 the traceback
+        return _internal_fault(error)
+
+
+def _run(arguments: List[str]) -> int:
+    from .output import write
+
+    name = arguments[0] if arguments else ""
+    if name in ("--version", "-V") and len(arguments) == 1:
+        from .. import __version__
+
+        return write(f"envdoctor {__version__}\n", 0)
+    if name in ("--help", "-h", "help") and len(arguments) == 1:
+        return write(_help(), 0)
+    if name not in COMMANDS:
+        _refuse(name)
+    from importlib import import_module
+
+    from .command import HelpWanted, parse
+
+    command: Command = import_module(f".{COMMANDS[name][0]}", __package__).COMMAND
+    try:
+        options = parse(name, COMMANDS[name][1], command, arguments[1:])
+    except HelpWanted as wanted:
+        return write(wanted.text, 0)
+    text, code = command.execute(options)
+    return write(text, code)
+
+
+def _refuse(name: str) -> NoReturn:
+    from ..app import suggest
+    from ..errors import InputError
+
+    choices = ", ".join(COMMANDS)
+    if not name:
+        raise InputError(f"expected a command: {choices}; 'envdoctor --help' says more")
+    kind = "option" if name.startswith("-") else "command"
+    raise InputError(f"no such {kind}: {name}{suggest(name, [*COMMANDS, '--help', '--version'])}; the commands are {choices}")
+
+
+def _help() -> str:
+    lines = ["usage: envdoctor COMMAND [OPTION ...]", "", "An environment doctor for LLM training and inference stacks.", "", "commands:"]
+    lines += [f"  {name:<9} {summary}" for name, (_, summary) in COMMANDS.items()]
+    lines += [
+        "",
+        "options:",
+        "  --help     show this, or with a command its options",
+        "  --version  show the version",
+        "",
+        "exit codes:",
+        "  0    nothing found at or above --fail-on (default: error)",
+        "  1    findings",
+        "  2    wrong usage, or input that cannot be read",
+        "  4    a fault of envdoctor itself",
+        "  130  interrupted",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _internal_fault(error: Exception) -> int:
+    if os.environ.get("ENVDOCTOR_DEBUG"):
+        import traceback
+
+        try:
+            traceback.print_exc()
+        except (OSError, ValueError):  # standard error is full or closed
+            return INTERNAL_FAULT
+        return INTERNAL_FAULT
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    where = f" in {os.path.basename(place.tb_frame.f_code.co_filename)}:{place.tb_lineno}" if place is not None else ""
+    _say_error(
+        f"this is a fault of envdoctor itself: {type(error).__name__}: {str(error)[:200]}{where}. "
+        "Please report it with what ENVDOCTOR_DEBUG=1 shows (CONTRIBUTING.md, 'Reporting a fault')"
+    )
+    return INTERNAL_FAULT
+
+
+def _say_error(message: str) -> None:
+    from .output import write_error
+
+    write_error(f"envdoctor: error: {message}")
+
+
+def _occupy_closed_descriptors() -> None:
+    """Open /dev/null where descriptor 0, 1 or 2 is closed, so that no file that is opened later is taken for one of them."""
+    if sys.stdin is not None and sys.stdout is not None and sys.stderr is not None:
+        return
+    try:
+        while os.open(os.devnull, os.O_RDWR) < 3:
+            continue
+    except OSError:  # no /dev: nothing is gained or lost
+        return

@@ -1,0 +1,94 @@
+"""The report as JSON; ``schema.py`` says what is in it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict
+
+from ..model.finding import Finding
+from ..model.report import Ignored, Report
+from .summary import is_root, open_questions, summary_line, target_line, target_parts
+from .text import clean
+from .view import View
+
+__all__ = ["REPORT_SCHEMA_VERSION", "dump_report", "render"]
+
+REPORT_SCHEMA_VERSION = 1
+
+
+def render(report: Report, view: View) -> str:
+    """Return the report as ASCII JSON, one member of the findings per line group."""
+    return json.dumps(dump_report(report), indent=2 if view.verbose else 1) + "\n"
+
+
+def dump_report(report: Report) -> Dict[str, Any]:
+    """Return the report as a JSON object. Texts are cleaned as in every other format; raw facts are 'envdoctor probe --json'."""
+    from .. import __version__
+
+    return {
+        "schema_version": REPORT_SCHEMA_VERSION,
+        "tool": {"name": "envdoctor", "version": __version__, "matrix_date": report.matrix_date},
+        "summary": {
+            "line": summary_line(report),
+            "errors": report.count_of("error"),
+            "warnings": report.count_of("warning"),
+            "advice": report.count_of("advice"),
+            "undetermined": len(report.undetermined),
+            "ignored": len(report.ignored),
+            "exit_code": report.exit_code,
+        },
+        "targets": [
+            {"name": clean(node.value("node.name", "")), "line": target_line(node), "facts": dict(target_parts(node)), "failed_probes": _failed(node)}
+            for node in report.nodes
+        ],
+        "findings": [{**_finding(finding), "root": is_root(finding, report.findings)} for finding in report.findings],
+        "undetermined": [_finding(finding) for finding in report.undetermined],
+        "open_questions": [
+            {"missing": question.missing, "waiting": list(question.codes), "count": question.findings, "supply": question.supply}
+            for question in open_questions(report)
+        ],
+        "ignored": [_ignored(found) for found in report.ignored],
+        "expired": [_ignored(found) for found in report.expired],
+    }
+
+
+def _failed(node: Any) -> Dict[str, str]:
+    from ..model.evidence import Unknown
+
+    return {name: clean(fact.reason) for name, fact in node if isinstance(fact, Unknown) and fact.reason.startswith("probe ")}
+
+
+def _finding(finding: Finding) -> Dict[str, Any]:
+    return {
+        "code": finding.code,
+        "key": clean(finding.key),
+        "component": clean(finding.component),
+        "kind": finding.kind,
+        "severity": finding.severity,
+        "verdict": finding.verdict,
+        "message": clean(finding.message),
+        "subject": clean(finding.subject),
+        "evidence": [{"source": clean(entry.source), "detail": clean(entry.detail)} for entry in finding.evidence],
+        "sources": [{"address": clean(entry.address), "quote": clean(entry.quote)} for entry in finding.sources],
+        "remedies": [
+            {"text": clean(remedy.text), "commands": [clean(command) for command in remedy.commands], "safety": remedy.safety}
+            for remedy in finding.remedies
+        ],
+        "row": finding.row,
+        "trust": finding.trust,
+        "missing": clean(finding.missing),
+        "caused_by": None if finding.caused_by is None else clean(finding.caused_by),
+        "nodes": [clean(name) for name in finding.nodes],
+        "rows": list(finding.rows),
+    }
+
+
+def _ignored(found: Ignored) -> Dict[str, Any]:
+    entry = found.entry
+    return {
+        "finding": _finding(found.finding),
+        "pattern": clean(entry.pattern),
+        "until": clean(entry.until),
+        "reason": clean(entry.reason),
+        "origin": clean(entry.origin),
+    }

@@ -1,0 +1,77 @@
+"""Markdown, to be pasted into an issue."""
+
+from __future__ import annotations
+
+import re
+from typing import List
+
+from ..model.finding import Finding
+from ..model.report import Report
+from .summary import is_root, open_questions, summary_line, target_line
+from .text import clean, fold
+from .view import View
+
+__all__ = ["render"]
+
+_SPECIAL = re.compile(r"([\\`*_\[\]<>|#~])")
+
+
+def render(report: Report, view: View) -> str:
+    """Return the report as Markdown; text from the machine cannot become markup, a mention or a link."""
+    from .. import __version__
+
+    lines = [f"**{_escape(summary_line(report))}**", ""]
+    for node in report.nodes:
+        line = target_line(node)
+        if line:
+            name = node.value("node.name", "?") if len(report.nodes) > 1 else ""
+            lines.append(f"- {_escape(f'{name}: {line}' if name else line)}")
+    lines.append("")
+    for finding in report.findings:
+        lines += _finding(finding, is_root(finding, report.findings), view.verbose)
+    questions = open_questions(report)
+    if questions:
+        lines += ["Not determined:", ""]
+        lines += [f"- {_escape(question.missing)} is not known ({_escape(', '.join(question.codes))})" for question in questions]
+        lines.append("")
+    for found in report.expired:
+        lines += [f"Expired ignore entry {_code(found.entry.pattern)} (until {_escape(found.entry.until)}): {_escape(found.entry.reason)}", ""]
+    if report.ignored:
+        lines += [f"Ignored: {', '.join(_code(found.finding.key) for found in report.ignored)}", ""]
+    lines.append(f"envdoctor {__version__}, matrix of {_escape(report.matrix_date)}")
+    return "\n".join(lines) + "\n"
+
+
+def _finding(finding: Finding, root: bool, verbose: bool) -> List[str]:
+    reported = "" if finding.trust == "established" else " (reported)"
+    follows = "" if root else f" (follows from {_code(finding.caused_by or '')})"
+    lines = [f"### {finding.code} {finding.severity}{reported}: {_escape(finding.message)}", ""]
+    if follows:
+        lines += [follows.strip(), ""]
+    if finding.nodes:
+        lines.append(f"- nodes: {_escape(', '.join(finding.nodes))}")
+    if finding.evidence:
+        lines.append("- seen in: " + "; ".join(dict.fromkeys(_code(str(entry) if verbose else entry.source) for entry in finding.evidence)))
+    for remedy in finding.remedies:
+        lines.append(f"- fix: {_escape(remedy.text)}")
+        if remedy.commands:
+            fence = "  ```"
+            lines += ["", fence + "sh", *(f"  {clean(command).replace('```', '')}" for command in remedy.commands), fence, ""]
+    for source in finding.sources if verbose else finding.sources[:1]:
+        lines.append(f"- source: <{clean(source.address)}>" if _is_address(source.address) else f"- source: {_escape(source.address)}")
+    if finding.row:
+        lines.append(f"- row: {_code(finding.row)}")
+    return [*lines, ""]
+
+
+def _is_address(text: str) -> bool:
+    return re.fullmatch(r"https?://[^\s<>]+", text) is not None
+
+
+def _escape(text: str) -> str:
+    # A zero-width space after @ would be invisible; an entity shows the sign and mentions nobody.
+    return _SPECIAL.sub(r"\\\1", fold(clean(text))).replace("&", "&amp;").replace("@", "&#64;")
+
+
+def _code(text: str) -> str:
+    return "`" + fold(clean(text)).replace("`", "'") + "`"

@@ -1,0 +1,188 @@
+"""The first lines of every report: the verdict in at most 80 characters, and what was judged."""
+
+from __future__ import annotations
+
+from typing import Dict, List, NamedTuple, Sequence, Tuple
+
+from ..model.evidence import Absent, Known
+from ..model.facts import FIELDS, Facts
+from ..model.finding import SEVERITIES, Finding
+from ..model.report import Report
+from .text import clean, clip, fold, size_text
+
+__all__ = ["OpenQuestion", "counts_text", "grouped", "is_root", "open_questions", "summary_line", "target_line", "target_parts"]
+
+_SUMMARY_WIDTH = 80
+_FEW_NAMES = 6
+_PLURALS = {"error": "errors", "warning": "warnings", "advice": "advice"}
+
+# How to supply a fact, by its field or by the words of a matrix row.
+_SUPPLY = {
+    "driver.release": "--assume nvidia-driver=570.86.15",
+    "the NVIDIA driver release": "--assume nvidia-driver=570.86.15",
+    "gpus": "--assume gpu=H100:8",
+    "the GPU": "--assume gpu=H100:8",
+    "glibc.version": "--assume glibc=2.35",
+    "the glibc version": "--assume glibc=2.35",
+    "python.version": "--python-version 3.11",
+    "the Python version": "--python-version 3.11",
+    "the CUDA toolkit version": "--assume cuda-toolkit=12.4",
+    "memory.limit": "--assume memory=500GiB",
+}
+# Kinds of facts of which many may be missing at once: they are listed together.
+_KINDS_SUPPLY = {
+    "the version of": "--assume NAME==VERSION",
+    "the build of": "--assume NAME==VERSION+LABEL",
+    "the environment variable": "--assume env:NAME=VALUE",
+    "the launch setting": "--assume request:NAME=VALUE",
+}
+
+
+def counts_text(report: Report) -> str:
+    """Return "1 error, 2 warnings", or "no problem found"; advice counts only where it is all there is."""
+    parts: List[str] = []
+    for severity in SEVERITIES:
+        count = report.count_of(severity)
+        if count and not (parts and severity == "advice"):
+            parts.append(f"{count} {severity if count == 1 else _PLURALS[severity]}")
+    return ", ".join(parts) or "no problem found"
+
+
+def summary_line(report: Report) -> str:
+    """Return one line of at most 80 characters: the counts and the first root cause."""
+    if not report.findings and not any(isinstance(fact, Known) for node in report.nodes for _, fact in node):
+        return "envdoctor: nothing is known of this target, so nothing was judged"
+    line = f"envdoctor: {counts_text(report)}"
+    if report.findings:
+        line += f": {fold(clean(report.findings[0].message)).rstrip('.')}"
+    elif report.undetermined:
+        count = len(report.undetermined)
+        line += f", {count} question{'s' if count != 1 else ''} undetermined"
+    return clip(line, _SUMMARY_WIDTH)
+
+
+def target_line(facts: Facts) -> str:
+    """Return what was judged: Python, torch, driver, GPUs and the memory limit that holds."""
+    return ", ".join(text for _, text in target_parts(facts))
+
+
+def target_parts(facts: Facts) -> List[Tuple[str, str]]:
+    """Return the parts of the target line by name."""
+    parts = [
+        ("python", _python(facts)),
+        ("torch", _torch(facts)),
+        ("driver", _driver(facts)),
+        ("gpus", _gpus(facts)),
+        ("limit", _limit(facts)),
+    ]
+    return [(name, fold(clean(text))) for name, text in parts if text]
+
+
+def _python(facts: Facts) -> str:
+    version = facts.get("python.version")
+    return f"Python {version.value}" if isinstance(version, Known) else "no Python" if isinstance(version, Absent) else ""
+
+
+def _torch(facts: Facts) -> str:
+    version = facts.value("torch.version") or facts.version_of("torch")
+    if version is not None:
+        cuda = facts.value("torch.cuda")
+        return f"torch {version}" + (f" (CUDA {cuda})" if cuda and "+cu" not in version else "")
+    return "torch not installed" if isinstance(facts.distribution("torch"), Absent) else ""
+
+
+def _driver(facts: Facts) -> str:
+    release, cuda = facts.get("driver.release"), facts.value("driver.cuda_version")
+    if isinstance(release, Known):
+        return f"driver {release.value}" + (f" (CUDA {cuda})" if cuda else "")
+    if cuda:
+        return f"driver for CUDA {cuda}"
+    return "no NVIDIA driver" if isinstance(release, Absent) else "driver not known"
+
+
+def _gpus(facts: Facts) -> str:
+    fact = facts.get("gpus")
+    if not isinstance(fact, Known):
+        return "no GPU" if isinstance(fact, Absent) else "GPUs not known"
+    names: Dict[str, int] = {}
+    for device in fact.value:
+        name = device.name or "GPU of unknown model"
+        names[name] = names.get(name, 0) + 1
+    return " + ".join(f"{count} x {name}" if count > 1 else name for name, count in names.items()) or "no GPU"
+
+
+def _limit(facts: Facts) -> str:
+    limit = facts.get("memory.limit")
+    inside = isinstance(facts.get("container.runtime"), Known)
+    if isinstance(limit, Known) and limit.value >= 0:
+        return f"{'container' if inside else 'memory'} limit {size_text(limit.value)}"
+    total = facts.value("memory.total")
+    return f"{size_text(total)} of memory" if total is not None else ""
+
+
+def is_root(finding: Finding, shown: Sequence[Finding]) -> bool:
+    """Tell whether a finding stands on its own: its cause is none, or is not shown."""
+    return finding.caused_by is None or finding.caused_by == finding.key or all(other.key != finding.caused_by for other in shown)
+
+
+class OpenQuestion(NamedTuple):
+    """One fact that is not known, the codes that wait for it, and how to supply it."""
+
+    missing: str
+    codes: Tuple[str, ...]
+    findings: int
+    supply: str
+
+
+def open_questions(report: Report) -> List[OpenQuestion]:
+    """Group what is undetermined by the one missing fact, the most wanted first."""
+    groups: Dict[str, List[Finding]] = {}
+    for finding in report.undetermined:
+        groups.setdefault(finding.missing or "something that was not read", []).append(finding)
+    questions = [
+        OpenQuestion(
+            fold(clean(missing)),
+            tuple(sorted({finding.row or finding.code for finding in waiting})),
+            len(waiting),
+            _supply(missing),
+        )
+        for missing, waiting in groups.items()
+    ]
+    return sorted(questions, key=lambda question: (-question.findings, question.missing))
+
+
+def grouped(questions: Sequence[OpenQuestion]) -> List[OpenQuestion]:
+    """Join the questions of one kind: "the version of flash-attn, xformers and 3 more"."""
+    found: Dict[str, List[OpenQuestion]] = {}
+    for question in questions:
+        kind, name = _kind_of(question.missing)
+        found.setdefault(kind if name else question.missing, []).append(question)
+    joined = []
+    for kind, members in found.items():
+        if len(members) > 1:
+            names = [_kind_of(question.missing)[1] for question in members]
+            more = f" and {len(names) - _FEW_NAMES} more" if len(names) > _FEW_NAMES else ""
+            codes = tuple(dict.fromkeys(code for question in members for code in question.codes))
+            missing = f"{kind} {', '.join(names[:_FEW_NAMES])}{more}"
+            joined.append(OpenQuestion(missing, codes, sum(question.findings for question in members), _KINDS_SUPPLY[kind]))
+        else:
+            joined.append(members[0])
+    return sorted(joined, key=lambda question: -question.findings)
+
+
+def _kind_of(missing: str) -> Tuple[str, str]:
+    for kind in _KINDS_SUPPLY:
+        if missing.startswith(f"{kind} "):
+            return kind, missing[len(kind) + 1 :]
+    return "", ""
+
+
+def _supply(missing: str) -> str:
+    kind, name = _kind_of(missing)
+    if name:
+        return _KINDS_SUPPLY[kind].replace("NAME", clean(name))
+    if missing in _SUPPLY:
+        return _SUPPLY[missing]
+    if missing in FIELDS and FIELDS[missing].assume:
+        return f"--assume {missing}=VALUE"
+    return "run envdoctor on that machine, or pass its facts with --facts"

@@ -1,0 +1,172 @@
+"""Exit codes, selection, ignore files, nodes, and the public API."""
+
+import json
+import re
+import subprocess
+import sys
+
+import jsonschema
+import pytest
+
+from envdoctor.report.schema import report_schema
+
+from .conftest import BROKEN, ROOT, environment
+
+
+def checked(envdoctor, *arguments, **options):
+    done = envdoctor("check", "--format", "json", *arguments, **options)
+    assert done.stderr == b""
+    data = json.loads(done.stdout)
+    jsonschema.validate(data, report_schema())
+    assert data["summary"]["exit_code"] == done.returncode
+    return data
+
+
+def codes_of(data):
+    return [finding["code"] for finding in data["findings"]]
+
+
+def test_findings_give_exit_1(envdoctor, broken):
+    data = checked(envdoctor, "--facts", broken)
+    assert data["summary"]["exit_code"] == 1
+    assert "ED101" in codes_of(data)
+    assert data["findings"][0]["severity"] == "error"
+    assert data["findings"][0]["evidence"]
+
+
+def test_facts_from_standard_input(envdoctor):
+    assert "ED101" in codes_of(checked(envdoctor, "--facts", "-", input=json.dumps(BROKEN).encode()))
+
+
+def test_assumption_replaces_a_fact(envdoctor, broken):
+    assert "ED101" not in codes_of(checked(envdoctor, "--facts", broken, "--assume", "nvidia-driver=580.95.05"))
+
+
+def test_fail_on(envdoctor, broken):
+    assert checked(envdoctor, "--facts", broken, "--fail-on", "never")["summary"]["exit_code"] == 0
+
+
+def test_only_and_skip(envdoctor, broken):
+    for only in (["--only", "ED101"], ["--only", "ED101,ED501"], ["--only", "ED1xx", "--skip", "ED102"], ["--only", "ED1"]):
+        codes = codes_of(checked(envdoctor, "--facts", broken, *only))
+        assert "ED101" in codes
+        assert all(code.startswith("ED1") for code in codes)
+    assert "ED101" not in codes_of(checked(envdoctor, "--facts", broken, "--skip", "ED101"))
+
+
+IGNORE = 'ED101:nvidia-driver until={} reason="the new driver comes on Monday"  # agreed\n'
+
+
+def test_ignore_file_hides_until_its_day(envdoctor, broken, tmp_path):
+    path = tmp_path / "ignore"
+    path.write_text("# accepted\n\n" + IGNORE.format("2999-12-31"))
+    for options in ({"env": environment(ENVDOCTOR_IGNORE=str(path))}, {}):
+        arguments = [] if options else ["--ignore-file", path]
+        data = checked(envdoctor, "--facts", broken, *arguments, **options)
+        assert "ED101" not in codes_of(data)
+        assert [(entry["finding"]["code"], entry["reason"]) for entry in data["ignored"]] == [("ED101", "the new driver comes on Monday")]
+    path.write_text(IGNORE.format("2020-12-31"))
+    data = checked(envdoctor, "--facts", broken, "--ignore-file", path)
+    assert "ED101" in codes_of(data)
+    assert data["expired"][0]["origin"] == f"{path}:1"
+    assert b"expired ignore entry" in envdoctor("check", "--facts", broken, "--ignore-file", path).stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("ED101", ":2: until= is missing"),
+        ("ED101 until=2999-12-31", ":2: reason= is missing"),
+        ('ED101 until=2999-12-31 reason=" "', ":2: reason= is missing"),
+        ("ED101 until=tomorrow reason=x", ":2: until=tomorrow: expected a day"),
+        ("ED101 until=2999-13-31 reason=x", ":2: until=2999-13-31: expected a day"),
+        ("ED101 untill=2999-12-31 reason=x", ":2: untill= is none of"),
+        ("ED101 until=2999-12-31 until=2999-12-31 reason=x", ":2: until= is given twice"),
+        ('ED101 until=2999-12-31 reason="open', ":2: expected an entry such as"),
+        ("ED101 2999-12-31 reason=x", ":2: expected an entry such as"),
+        ("ED998 until=2999-12-31 reason=x", ":2: ED998: no such code or row"),
+    ],
+)
+def test_faulty_ignore_file(refused, broken, tmp_path, line, words):
+    path = tmp_path / "ignore"
+    path.write_text(f"# first line\n{line}\n")
+    assert words in refused("check", "--facts", broken, "--ignore-file", path)
+
+
+def test_several_facts_are_nodes(envdoctor, broken, tmp_path):
+    other = json.loads(json.dumps(BROKEN))
+    other["facts"]["driver.release"]["value"] = "580.95.05"
+    (tmp_path / "other.json").write_text(json.dumps(other))  # the same node name: cloned images have it
+    data = checked(envdoctor, "--facts", broken, tmp_path / "other.json")
+    assert [target["name"] for target in data["targets"]] == ["node-a", "node-a#2"]
+    driver = next(finding for finding in data["findings"] if finding["code"] == "ED101")
+    assert driver["nodes"] == ["node-a"]
+    text = envdoctor("check", "--facts", broken, tmp_path / "other.json").stdout.decode()
+    assert "node-a#2: " in text
+
+
+def test_requirements_are_the_patient_instead_of_the_environment(envdoctor, broken, tmp_path):
+    path = tmp_path / "requirements.txt"
+    path.write_text("torch==2.4.0\n")
+    data = checked(envdoctor, "--facts", broken, "--requirements", path, "--assume", "nvidia-driver=580.95.05")
+    assert data["targets"][0]["facts"]["torch"].startswith("torch 2.4.0")
+    assert "470.57.02" in json.dumps(checked(envdoctor, "--facts", broken, "--requirements", path))
+
+
+def test_probe_json_is_read_by_check(envdoctor, tmp_path):
+    path = tmp_path / "facts.json"
+    done = envdoctor("probe", "-o", path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert envdoctor("probe", "--facts", path, "--json").stdout == path.read_bytes()
+    assert envdoctor("check", "--facts", path).returncode in (0, 1)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["facts.json"]
+
+
+def test_probe_text_shows_value_and_origin(envdoctor, broken):
+    text = envdoctor("probe", "--facts", broken).stdout.decode()
+    assert "driver.release 470.57.02 [/proc/driver/nvidia/version]" in text
+
+
+def test_explain_code_and_row(envdoctor):
+    text = envdoctor("explain", "ed101").stdout.decode()
+    assert text.startswith("ED101 ")
+    assert "How to fix" in text
+
+
+def test_explanations_of_the_readme(envdoctor):
+    asked = re.findall(r"^envdoctor explain (\S+)", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(asked) >= 2
+    for what in asked:
+        done = envdoctor("explain", what)
+        assert (done.returncode, done.stderr) == (0, b""), what
+
+
+def test_every_rule_and_a_row_of_each_code_can_be_explained(envdoctor):
+    from envdoctor.matrix.loader import load_matrix
+    from envdoctor.rules import RULES
+
+    rows = {row.code: row.id for row in load_matrix().rows()}
+    for what in (*dict.fromkeys(rule.code for rule in RULES), *rows, *rows.values()):
+        done = envdoctor("explain", what)
+        assert (done.returncode, done.stderr) == (0, b""), what
+
+
+def test_python_interface():
+    program = (
+        "import sys; import envdoctor\n"
+        "loaded = {name.split('.')[0] for name in sys.modules} | {name for name in sys.modules if name.startswith('envdoctor.')}\n"
+        "assert not loaded & {'typing', 'json', 're', 'packaging', 'argparse'}, loaded\n"
+        "assert not [name for name in loaded if name.startswith('envdoctor.')]\n"
+        "from envdoctor.model.serde import load_facts\n"
+        "report = envdoctor.check(load_facts(sys.stdin.read(), 'stdin'))\n"
+        "print(report.exit_code, report.findings[0].code)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", program],
+        env=environment(PYTHONPATH=":".join(sys.path)),
+        input=json.dumps(BROKEN).encode(),
+        capture_output=True,
+        check=False,
+    )
+    assert done.stderr == b""
+    assert done.stdout.startswith(b"1 ED")

@@ -1,0 +1,185 @@
+"""Whatever standard output is, and whatever surrounds the process."""
+
+import os
+import pty
+import re
+import shutil
+import subprocess
+import sys
+import termios
+
+import pytest
+
+from .conftest import BROKEN, COMMAND, ROOT, environment
+
+ANSI = re.compile(rb"\x1b\[[0-9;]*m")
+
+
+def on_terminal(arguments, columns, **changes):
+    """Run envdoctor with standard output on a pseudo-terminal of so many columns; return (exit code, bytes)."""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (40, columns)) if sys.version_info >= (3, 11) else set_columns(theirs, columns)
+    env = environment(**{"TERM": "xterm-256color", **changes})
+    child = subprocess.Popen([*COMMAND, *map(str, arguments)], env=env, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    seen = b""
+    while True:
+        try:
+            part = os.read(ours, 1 << 16)
+        except OSError:  # Linux: the last writer closed the terminal
+            break
+        if not part:
+            break
+        seen += part
+    os.close(ours)
+    return child.wait(30), seen.replace(b"\r\n", b"\n")
+
+
+def set_columns(descriptor, columns):
+    import fcntl
+    import struct
+
+    fcntl.ioctl(descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+
+
+def test_terminal_gets_colour_and_the_words_of_plain(envdoctor, broken):
+    code, seen = on_terminal(["check", "--facts", broken], 80)
+    assert code == 1
+    assert b"\x1b[" in seen
+    assert ANSI.sub(b"", seen) == envdoctor("check", "--facts", broken, "--format", "plain").stdout
+
+
+@pytest.mark.parametrize("columns", [60, 40])
+def test_narrow_terminal(broken, columns):
+    _, seen = on_terminal(["check", "--facts", broken], columns)
+    lines = ANSI.sub(b"", seen).decode().splitlines()
+    # Commands are indented by twelve columns, and neither they nor addresses are broken.
+    prose = [line for line in lines if len(line.split()) > 1 and "http" not in line and not line.startswith(" " * 12)]
+    assert prose
+    assert max(map(len, prose)) <= columns
+
+
+@pytest.mark.parametrize("changes", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_no_colour_when_not_wanted(broken, changes):
+    assert b"\x1b" not in on_terminal(["check", "--facts", broken], 80, **changes)[1]
+    assert b"\x1b" not in on_terminal(["check", "--facts", broken, "--no-color"], 80)[1]
+
+
+def test_forced_console_in_a_pipe_has_no_colour(envdoctor, broken):
+    plain = envdoctor("check", "--facts", broken).stdout
+    assert envdoctor("check", "--facts", broken, "--format", "console").stdout == plain
+    assert plain.split(b"\n")[0].startswith(b"envdoctor: ")
+
+
+@pytest.mark.parametrize("arguments", [["check", "--format", "json"], ["check"], ["--help"], ["--version"], ["check", "--help"], ["probe"]])
+def test_full_disk(envdoctor, broken, arguments):
+    source = ["--facts", broken] if arguments[0] in ("check", "probe") and "--help" not in arguments else []
+    with open("/dev/full", "wb") as full:
+        done = envdoctor(*arguments, *source, stdout=full)
+    assert done.returncode == 2
+    assert done.stderr == b"envdoctor: error: cannot write to standard output: No space left on device\n"
+
+
+def test_full_disk_for_errors_too(envdoctor):
+    with open("/dev/full", "wb") as full:
+        assert envdoctor("check", "--nonsense", stdout=full, stderr=full).returncode == 2
+
+
+def test_reader_that_went_away_leaves_the_verdict(broken):
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([*COMMAND, "check", "--facts", str(broken)], env=environment(), stdout=write, stderr=subprocess.PIPE, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+@pytest.mark.parametrize(("closing", "code"), [(">&-", 2), ("2>&-", 1), ("<&-", 1), ("<&- >&- 2>&-", 2), ("<&- 2>&-", 1)])
+def test_closed_descriptors(broken, closing, code):
+    command = f'"{sys.executable}" -m envdoctor check --facts "{broken}" {closing}'
+    done = subprocess.run(["sh", "-c", command], env=environment(), capture_output=True, check=False, timeout=30)
+    assert done.returncode == code
+    assert b"Traceback" not in done.stderr
+    if ">&-" in closing.split() and "2>&-" not in closing:
+        assert done.stderr == b"envdoctor: error: standard output is closed, so the report has nowhere to go\n"
+
+
+def test_closed_standard_input_for_a_report():
+    command = f'"{sys.executable}" -m envdoctor check --report - <&-'
+    done = subprocess.run(["sh", "-c", command], env=environment(), capture_output=True, check=False, timeout=30)
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"envdoctor: error: standard input is closed")
+
+
+@pytest.mark.parametrize("form", ["plain", "json", "sarif", "github", "markdown"])
+def test_surroundings_change_nothing(envdoctor, broken, tmp_path, form):
+    """Locale, encoding, HOME, hash seed and working directory leave every byte as it is."""
+    arguments = ["check", "--facts", broken, "--format", form, "--verbose"]
+    expected = envdoctor(*arguments).stdout
+    assert expected
+    for changes in (
+        {"LC_ALL": "C"},
+        {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+        {"LC_ALL": None, "LANG": "de_DE.ISO-8859-1"},
+        {"PYTHONIOENCODING": "ascii"},
+        {"PYTHONHASHSEED": "1"},
+        {"PYTHONHASHSEED": "77"},
+        {"HOME": None},
+        {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)},
+    ):
+        assert envdoctor(*arguments, env=environment(**changes)).stdout == expected, changes
+    assert envdoctor(*arguments, cwd="/").stdout == expected
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["node-a.json"]
+
+
+def test_deleted_working_directory(envdoctor, broken, tmp_path):
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    command = f'cd "{folder}" && rmdir "{folder}" && exec "{sys.executable}" -m envdoctor check --facts "{broken}"'
+    done = subprocess.run(["sh", "-c", command], env=environment(), capture_output=True, check=False, timeout=30)
+    assert done.stderr == b""
+    assert done.stdout == envdoctor("check", "--facts", broken).stdout
+
+
+def test_probe_of_this_machine_in_a_deleted_directory(tmp_path):
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    command = f'cd "{folder}" && rmdir "{folder}" && exec "{sys.executable}" -m envdoctor probe --json'
+    done = subprocess.run(["sh", "-c", command], env=environment(), capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_stray_modules_of_the_working_directory_are_not_imported(envdoctor, broken, tmp_path):
+    folder = tmp_path / "project"
+    (folder / "rich").mkdir(parents=True)
+    for name in ("json.py", "argparse.py", "re.py", "packaging.py", "rich/__init__.py"):
+        (folder / name).write_text("raise SystemExit('a stray module was imported')\n")
+    assert envdoctor("check", "--facts", broken, cwd=folder).stdout == envdoctor("check", "--facts", broken).stdout
+
+
+def test_non_ascii_text_survives_or_is_escaped(envdoctor, tmp_path):
+    text = str(BROKEN).replace("'", '"').replace("True", "true").replace('470.57.02", "source": "/proc', '470.57.02", "source": "/größe/proc')
+    path = tmp_path / "facts.json"
+    path.write_text(text, encoding="utf-8")
+    assert "/größe/proc" in envdoctor("probe", "--facts", path).stdout.decode("utf-8")
+    assert b"/gr\\xf6\\xdfe/proc" in envdoctor("probe", "--facts", path, env=environment(PYTHONIOENCODING="ascii")).stdout
+
+
+def test_file_that_cannot_be_written(refused, broken):
+    assert "/nonexistent/x: cannot be written: No such file or directory" in refused("probe", "--facts", broken, "-o", "/nonexistent/x")
+    assert "No space left on device" in refused("probe", "--facts", broken, "-o", "/dev/full")
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="unshare is not installed")
+def test_read_only_disk_without_network(broken):
+    """A mount namespace in which nothing can be written, and a network namespace without interfaces."""
+    inner = f'mount -o remount,ro,bind / 2>/dev/null; exec "{sys.executable}" -m envdoctor check --facts "{broken}" --format json'
+    done = subprocess.run(["unshare", "--mount", "--net", "sh", "-c", inner], env=environment(), capture_output=True, check=False, timeout=60)
+    if b"unshare" in done.stderr:
+        pytest.skip("namespaces cannot be made here")
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+def test_the_sources_of_this_test_are_the_ones_under_test():
+    program = "import envdoctor; print(envdoctor.__file__)"
+    found = subprocess.run([sys.executable, "-c", program], env=environment(), capture_output=True, text=True, check=True).stdout
+    assert found.startswith(str(ROOT))

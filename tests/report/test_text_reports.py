@@ -1,0 +1,170 @@
+"""The text formats: content and order, width, escaping."""
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envdoctor import __version__
+from envdoctor.report import REPORTERS, View, render
+from envdoctor.report.layout import lay_out, lines_of
+from envdoctor.report.summary import open_questions, summary_line, target_line
+from envdoctor.report.text import cells, clean, clip, fold, size_text, wrap
+
+from .conftest import HEALTHY, HOSTILE_TEXT, MACHINE, OPEN, REPORT, ROOT, hostile_report
+
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@pytest.mark.parametrize("width", [80, 60, 40])
+def test_plain_at_each_width(golden, width):
+    golden(f"plain-{width}.txt", render(REPORT, "plain", View(width)))
+
+
+def test_verbose(golden):
+    golden("plain-verbose.txt", render(REPORT, "plain", View(80, verbose=True)))
+
+
+def test_healthy(golden):
+    golden("healthy.txt", render(HEALTHY, "plain", View(80)))
+
+
+@pytest.mark.parametrize(("name", "suffix"), [("github", "txt"), ("markdown", "md"), ("json", "json")])
+def test_golden(golden, name, suffix):
+    golden(f"{name}.{suffix}", render(REPORT, name, View(80)).replace(__version__, "VERSION"))
+
+
+def test_golden_sarif(golden):
+    data = json.loads(render(REPORT, "sarif", View(80)))
+    for rule in data["runs"][0]["tool"]["driver"]["rules"]:
+        assert rule.pop("name")
+        assert rule.pop("shortDescription")["text"]
+    golden("sarif.json", json.dumps(data, indent=1).replace(__version__, "VERSION") + "\n")
+
+
+@pytest.mark.parametrize("width", [110, 80, 60, 40, 20])
+def test_lines_fit_unless_a_word_cannot(width):
+    for block in lay_out(REPORT, verbose=True):
+        for head, text in lines_of(block, width):
+            line = head + text
+            longest = max(map(cells, text.split()), default=0)
+            assert block.verbatim or cells(line) <= width or len(text.split()) == 1 or longest > width - len(head) or not text.strip(), line
+
+
+def test_commands_and_addresses_stay_whole():
+    text = render(REPORT, "plain", View(40))
+    assert ROOT.remedies[0].commands[0] in text
+    assert ROOT.sources[0].address in text
+
+
+def test_console_has_the_words_of_plain_in_colour(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    console = render(REPORT, "console", View(60, color=True))
+    assert "\x1b[" in console
+    assert ANSI.sub("", console) == render(REPORT, "plain", View(60))
+    assert render(REPORT, "console", View(60, color=False)) == render(REPORT, "plain", View(60))
+
+
+def test_root_comes_before_its_consequence_which_is_indented():
+    lines = render(REPORT, "plain", View(80)).splitlines()
+    root, consequence = (next(i for i, line in enumerate(lines) if code in line.split(":")[0]) for code in ("ED101 error", "ED121 warning"))
+    assert root < consequence
+    assert lines[root][0] == "E"
+    assert lines[consequence].startswith("  ED121 warning (reported):")
+
+
+def test_consequence_of_a_hidden_root_stands_on_its_own():
+    text = render(REPORT._replace(findings=REPORT.findings[1:]), "plain", View(80))
+    assert "\nED121 warning (reported):" in text
+
+
+def test_circle_of_causes_is_still_shown():
+    first = ROOT._replace(caused_by=REPORT.findings[1].key)
+    text = render(REPORT._replace(findings=(first, REPORT.findings[1])), "plain", View(80))
+    assert text.count("ED101 error") == 1
+    assert text.count("ED121 warning") == 1
+
+
+def test_questions_are_grouped_by_the_missing_fact_most_wanted_first():
+    questions = open_questions(REPORT)
+    assert [(question.missing, question.findings) for question in questions] == [("glibc.version", 2), ("pcie.acs_iommu", 1)]
+    assert questions[0].supply == "--assume glibc=2.35"
+    assert "--facts" in questions[1].supply
+
+
+def test_questions_of_one_kind_are_listed_together():
+    names = [f"package{number}" for number in range(9)]
+    missing = tuple(OPEN[0]._replace(missing=f"the version of {name}") for name in names)
+    text = render(HEALTHY._replace(undetermined=missing), "plain", View(80))
+    assert "the version of package0, package1, package2, package3, package4, package5 and" in text
+    assert "--assume NAME==VERSION" in text
+    assert [question.supply for question in open_questions(HEALTHY._replace(undetermined=missing))] == [f"--assume {name}==VERSION" for name in names]
+
+
+def test_summary_is_one_line_of_at_most_80_columns():
+    assert summary_line(REPORT).startswith("envdoctor: 1 error, 1 warning: Driver 550.54.15")
+    for report in (REPORT, HEALTHY, hostile_report()):
+        assert cells(summary_line(report)) <= 80
+        assert "\n" not in summary_line(report)
+
+
+def test_target_line():
+    assert target_line(MACHINE) == (
+        "Python 3.10.12, torch 2.9.0+cu130, driver 550.54.15 (CUDA 12.4), 8 x NVIDIA H100 80GB HBM3, container limit 64 GiB"
+    )
+
+
+@pytest.mark.parametrize("name", REPORTERS)
+@pytest.mark.parametrize("verbose", [False, True])
+def test_nothing_hostile_reaches_the_output(name, verbose, monkeypatch):
+    monkeypatch.setenv("TERM", "dumb")
+    text = render(hostile_report(), name, View(80, verbose))
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", text)
+    text.encode("utf-8")
+
+
+def test_colour_escapes_are_only_our_own(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    text = ANSI.sub("", render(hostile_report(), "console", View(80, color=True)))
+    assert "\x1b" not in text
+    assert "\\x1b[31mred" in text
+
+
+@given(st.text(max_size=300))
+def test_clean_leaves_one_safe_line(text):
+    cleaned = clean(text)
+    assert cleaned.splitlines() in ([], [cleaned])
+    assert clean(cleaned) == cleaned
+    cleaned.encode("utf-8")
+
+
+@given(st.text(max_size=300), st.integers(20, 100))
+def test_wrap_loses_no_word_and_keeps_the_width(text, width):
+    text = clean(text)
+    lines = wrap(text, width, "- ", "  ")
+    assert " ".join(lines)[2:].split() == text.split()
+    assert all(cells(line) <= width or len(line.split()) <= 2 for line in lines)
+
+
+@given(st.text(max_size=200), st.integers(10, 80))
+def test_clip_keeps_the_width(text, width):
+    assert cells(clip(text, width)) <= width
+
+
+def test_fold_and_sizes():
+    assert fold("8 × H100, ≥ 580 → …") == "8 x H100, >= 580 -> ..."
+    assert [size_text(size) for size in (0, 1023, 1024, 1 << 30, 3 << 29, 2 << 40, 5 << 50, -1)] == [
+        "0 B",
+        "1023 B",
+        "1 KiB",
+        "1 GiB",
+        "1.5 GiB",
+        "2 TiB",
+        "5120 TiB",
+        "unlimited",
+    ]
+    assert HOSTILE_TEXT not in clean(HOSTILE_TEXT)
