@@ -1,0 +1,41 @@
+"""Accuracy on public cases, and what mutations of them do: scripts/score_cases and scripts/mutate_cases must not get worse."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+CASES = ROOT / "tests" / "data" / "cases" / "public.jsonl"
+
+
+def run(*command: str) -> str:
+    """Run a script of the project and return what it printed."""
+    ended = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert ended.returncode in (0, 1), ended.stderr
+    return ended.stdout
+
+
+def test_nine_of_ten_causes_are_named_and_health_raises_no_alarm() -> None:
+    lines = run("scripts/score_cases", str(CASES)).splitlines()
+    found = re.fullmatch(r"cases: (\d+)/(\d+) named, (\d+) false alarms on (\d+) healthy, (\d+) unrelated errors", lines[-1])
+    assert found is not None, lines[-1]
+    _, _, alarms, healthy, unrelated = map(int, found.groups())
+    assert (alarms, unrelated) == (0, 0)
+    assert healthy >= 10
+    inner = re.match(r"classes 1-8: (\d+)/(\d+) named", lines[-2])
+    assert inner is not None
+    assert int(inner.group(1)) >= 0.9 * int(inner.group(2))
+
+
+def test_a_mutation_flips_the_verdict_only_across_a_boundary() -> None:
+    lines = run("scripts/mutate_cases", str(CASES), "--count", "200", "--seed", "7").splitlines()
+    found = re.match(r"mutations: (\d+)/(\d+) behaved", lines[-1])
+    assert found is not None, lines[-1]
+    behaved, tried = map(int, found.groups())
+    assert tried == 200
+    # Two lines that contradict each other (LD_LIBRARY_PATH before and after) may be shuffled: then the later one holds.
+    assert behaved >= 198, "\n".join(lines)
+    assert "WRONG        across" not in "\n".join(lines), "\n".join(lines)

@@ -1,0 +1,122 @@
+"""Check and the solver's constraints are one: the blocking rows that check finds are the nogoods that the solver builds.
+
+The solver's side works as an engine would: env terms become bit masks over the candidates of a package, an assignment
+picks one bit of each package ("absent" is a bit too), and a nogood is violated where all its masks hold that bit.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Dict, List, Mapping, Optional, Tuple
+
+from envdoctor.matrix.bind import Subject, bind, truth
+from envdoctor.matrix.derive import build_attributes, derive_target
+from envdoctor.matrix.loader import Matrix, load_matrix
+from envdoctor.model.evidence import Evidence, Known
+from envdoctor.model.facts import Distribution, Facts, Gpu
+from envdoctor.model.versions import parse_version
+from envdoctor.rules import judge
+
+ASSIGNMENTS = 1000
+HERE = Evidence("random assignment")
+DRIVERS = ("450.80.02", "470.82.01", "525.60.13", "535.129.03", "550.54.15", "570.86.15", "580.65.06", "595.45.04", "615.71.09")
+GPUS = (
+    "Tesla V100-SXM2-16GB",
+    "Tesla T4",
+    "NVIDIA A100-SXM4-80GB",
+    "NVIDIA GeForce RTX 4090",
+    "NVIDIA H100 80GB HBM3",
+    "NVIDIA H20",
+    "NVIDIA B200",
+    "NVIDIA GeForce RTX 5090",
+)
+Candidate = Tuple[Optional[str], Subject]  # installed version (None: absent) and what terms see
+
+
+def candidates_of(matrix: Matrix, name: str, chance: random.Random) -> List[Candidate]:
+    """A dozen candidates of a package, each build of a release one, and absence."""
+    package = matrix.package(name)
+    assert package is not None
+    found: List[Candidate] = [(None, Subject(False))]
+    versions = list(package.versions)
+    for version in chance.sample(versions, min(6, len(versions))):
+        release = package.release(version)
+        assert release is not None
+        builds = [build for build in release.builds if build.architecture == "x86_64"]
+        labels = [build.variant for build in builds]
+        for build in builds:
+            if build.variant is not None and build.index_name != "pypi" and labels.count(build.variant) == 1:
+                text = f"{version}+{build.variant}"
+                found.append((text, Subject(True, {**build_attributes(build), "version": parse_version(text)})))
+        default = [build for build in builds if build.index_name == "pypi"]
+        attributes = build_attributes(default[0]) if len(default) == 1 else {}
+        found.append((str(version), Subject(True, {**attributes, "version": version})))
+    return found
+
+
+def facts_of(assignment: Mapping[str, Candidate], driver: str, gpu: str, glibc: str, python: str) -> Facts:
+    """The same assignment as an installed environment."""
+    installed = {name: Distribution(name, version) for name, (version, _) in assignment.items() if version is not None}
+    return Facts(
+        {
+            "os.platform": Known("linux", HERE),
+            "os.architecture": Known("x86_64", HERE),
+            "glibc.version": Known(glibc, HERE),
+            "python.version": Known(python, HERE),
+            "driver.release": Known(driver, HERE),
+            "gpus": Known((Gpu(name=gpu),), HERE),
+            "variables": Known({}, HERE),
+            "distributions": Known(installed, HERE),
+            "distributions.complete": Known(True, HERE),
+        }
+    )
+
+
+def violated_nogoods(matrix: Matrix, facts: Facts, choices: Mapping[str, List[Candidate]], assignment: Mapping[str, Candidate]) -> set[str]:
+    """What an engine finds: masks over candidates, one bit assigned per package."""
+    target = derive_target(facts, matrix)._replace(environment=None)
+    chosen = {name: 1 << choices[name].index(candidate) for name, candidate in assignment.items()}
+    violated = set()
+    for row in matrix.rows_about(choices):
+        if row.effect != "blocks" or row.trust != "established":
+            continue
+        binding = bind(row, target)
+        if binding.outcome not in ("residual", "violated"):
+            continue
+        masks: Dict[str, int] = {}
+        for term in binding.residual:
+            subjects = [subject for _, subject in choices[term.component]] if term.component in choices else [Subject(False)]
+            mask = sum(1 << bit for bit, subject in enumerate(subjects) if truth(term, subject))
+            masks[term.component] = masks.get(term.component, -1) & mask
+        if all(mask & chosen.get(name, 1) for name, mask in masks.items()):
+            violated.add(row.id)
+    return violated
+
+
+def test_blocking_errors_of_check_are_the_violated_nogoods_of_the_solver() -> None:
+    chance = random.Random(20261121)
+    matrix = load_matrix()
+    names = [name for name in matrix.package_names if len(matrix.package(name).versions) > 1]  # type: ignore[union-attr]
+    seen = 0
+    for _ in range(ASSIGNMENTS):
+        asked = [*chance.sample(names, 8), "torch", "vllm"]
+        choices = {name: candidates_of(matrix, name, chance) for name in dict.fromkeys(asked)}
+        assignment = {name: chance.choice(found) for name, found in choices.items()}
+        facts = facts_of(
+            assignment,
+            chance.choice(DRIVERS),
+            chance.choice(GPUS),
+            chance.choice(("2.17", "2.28", "2.31", "2.35", "2.39")),
+            chance.choice(("3.9.18", "3.10.12", "3.12.3")),
+        )
+        expected = violated_nogoods(matrix, facts, choices, assignment)
+        found = set()
+        for finding in judge(facts, matrix, propagate=True):
+            if finding.verdict == "violated" and finding.severity == "error":
+                found.update(part for part in (finding.row, *finding.rows) if part)
+        missed = expected - found
+        invented = {row for row in found - expected if matrix.row(row) is not None}
+        assert not missed, f"the solver would refuse {sorted(missed)}, check does not: {assignment}"
+        assert not invented, f"check refuses {sorted(invented)}, the solver would not: {assignment}"
+        seen += bool(expected)
+    assert seen > ASSIGNMENTS // 10, "the assignments hardly ever violate a row, so they prove little"
