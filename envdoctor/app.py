@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
 
-from .errors import InputError
+from .errors import InputError, InternalFault
 from .model.evidence import Evidence, Fact, Known, Unknown
 from .model.facts import Facts
 from .model.finding import SEVERITIES, Finding, severity_rank
+from .model.record import NamedTuple
 from .model.report import Ignore, Ignored, Report
 
 if TYPE_CHECKING:
     from .matrix.loader import Matrix
+    from .model.resolution import Explanation, Resolution
 
-__all__ = ["FAIL_ON", "Options", "Sources", "check", "gather", "probe", "read_text", "suggest"]
+__all__ = ["FAIL_ON", "Options", "Sources", "check", "gather", "lock", "probe", "read_text", "suggest"]
 
 FAIL_ON = (*SEVERITIES, "undetermined", "never")
 
@@ -66,6 +68,8 @@ class Options(NamedTuple):
 def probe(*, python: Optional[str] = None, root: Optional[str] = None, deep: bool = False) -> Facts:
     """Read this machine. Nothing is changed, no network is used, the patient is never imported.
 
+    Raises :class:`InputError` where ``python`` names nothing.
+
     Args:
         python: Interpreter whose environment is read; by default the one that runs envdoctor.
         root: An unpacked image or a mounted root to read instead of ``/``.
@@ -73,6 +77,8 @@ def probe(*, python: Optional[str] = None, root: Optional[str] = None, deep: boo
     """
     from .probes import probe_machine
 
+    if python is not None:
+        _check_python(python, root)
     return probe_machine(python=python, root=root, deep=deep)
 
 
@@ -132,6 +138,93 @@ def check(facts: Union[Facts, Sequence[Facts], None] = None, matrix: Optional[Ma
     return _report(found, nodes, str(matrix.date), options)
 
 
+def lock(
+    requirements: Sequence[str],
+    facts: Sequence[Facts],
+    matrix: Optional[Matrix] = None,
+    *,
+    python: Optional[str] = None,
+    as_of: Optional[str] = None,
+    allow_index: Sequence[str] = (),
+) -> Union[Resolution, Explanation]:
+    """Choose versions that work together on all targets at once, or explain why there are none.
+
+    Args:
+        requirements: What is wanted, the most important first: "vllm>=0.8", "verl[vllm]".
+        facts: The targets.
+        matrix: What is known of versions and hardware; by default the one that envdoctor carries.
+        python: Python that the lock is for; by default that of the targets.
+        as_of: ISO date after which no release counts.
+        allow_index: Further indexes whose builds may be taken ("pytorch").
+
+    Raises:
+        InputError: a request that means nothing, or targets that cannot share a lock.
+        GaveUp: the search limit was reached; nothing is proven.
+    """
+    from .model.request import Request, parse_root
+    from .model.resolution import Resolution
+    from .solver import resolve
+
+    if matrix is None:
+        from .matrix.loader import load_matrix
+
+        matrix = load_matrix()
+    roots = tuple(parse_root(text) for text in requirements)
+    if not roots:
+        raise InputError("expected at least one requirement, such as 'vllm>=0.8'")
+    _check_date(as_of)
+    request = Request(
+        roots,
+        python or _common(facts, "python.version", "give --python-version"),
+        _common(facts, "os.platform", "one lock is for one platform", "linux"),
+        _common(facts, "os.architecture", "one lock is for one architecture", "x86_64"),
+        as_of,
+        tuple(dict.fromkeys(allow_index)),
+    )
+    found = resolve(request, facts, matrix)
+    if isinstance(found, Resolution):
+        _verify(found, facts, matrix)
+    return found
+
+
+def _check_date(text: Optional[str]) -> None:
+    import time
+
+    if text is None:
+        return
+    try:
+        time.strptime(text, "%Y-%m-%d")
+    except ValueError as error:
+        raise InputError(f"--as-of: expected a date such as 2025-06-30, found {text!r}") from error
+    if len(text) != 10:
+        raise InputError(f"--as-of: expected a date such as 2025-06-30, found {text!r}")
+
+
+def _common(facts: Sequence[Facts], field: str, advice: str, default: Optional[str] = None) -> str:
+    """Return the value that all targets have; of Python, only the minor has to agree."""
+    known = [str(entry.value(field)) for entry in facts if entry.value(field) is not None]
+    shown = {".".join(value.split(".")[:2]) if field == "python.version" else value for value in known}
+    if len(shown) > 1:
+        raise InputError(f"the targets differ in {field} ({', '.join(sorted(shown))}); {advice}")
+    if not shown:
+        if default is None:
+            raise InputError(f"no target tells its {field}; {advice}")
+        return default
+    return known[0]
+
+
+def _verify(found: Resolution, facts: Sequence[Facts], matrix: Matrix) -> None:
+    """Judge every target with the pins installed: an error that the target does not have anyway is a fault of ours."""
+    from .rules import judge
+    from .solver.objective import applied
+
+    for entry in facts:
+        own = {finding.key for finding in judge(entry, matrix, today=str(matrix.date))}
+        for finding in judge(applied(found, entry), matrix, today=str(matrix.date)):
+            if finding.severity == "error" and finding.verdict == "violated" and finding.key not in own:
+                raise InternalFault(f"check refuses what was resolved: {finding.code} {finding.message}")
+
+
 def read_text(path: str, lenient: bool = False) -> str:
     """Read a text file, or standard input for ``-``; raises :class:`InputError`.
 
@@ -181,6 +274,19 @@ def _check_sources(sources: Sources) -> None:
         raise InputError("standard input ('-') can be read only once")
     if sources.root is not None and not os.path.isdir(sources.root):
         raise InputError(f"--root {sources.root}: expected a directory, found {'a file' if os.path.exists(sources.root) else 'nothing'}")
+
+
+def _check_python(python: str, root: Optional[str]) -> None:
+    """Raise :class:`InputError` where there is no such interpreter: an empty environment would look healthy."""
+    from .probes import Machine
+    from .probes.interpreter import find_executable
+
+    machine = Machine(root or "")
+    if find_executable(machine, python) is not None:
+        return
+    where = f" in {root}" if root else "" if "/" in python else " on PATH"
+    found = "a folder without bin/python" if machine.isdir(python if root else os.path.abspath(python)) else "nothing"
+    raise InputError(f"--python {python}: expected an interpreter or the folder of an environment{where}, found {found}")
 
 
 def _python_version(text: str) -> Dict[str, Fact[Any]]:

@@ -14,6 +14,11 @@ def pytest_addoption(parser):
     group.addoption("--seed", default="0", help="which slow tests --slow-sample takes")
 
 
+def pytest_configure():
+    # What a developer has installed with 'envdoctor matrix update' is not what is tested.
+    os.environ["ENVDOCTOR_HOME"] = "/nonexistent"
+
+
 def pytest_report_header(config):
     share = config.getoption("--slow-sample")
     if config.getoption("--slow"):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from typing import Callable, List, NamedTuple, NoReturn, Optional, Sequence, Tuple
+from typing import Callable, List, NoReturn, Optional, Sequence, Tuple
 
 from ..errors import InputError
+from ..model.record import NamedTuple
 from .output import text_width
 
 __all__ = ["Command", "HelpWanted", "add_sources", "parse", "sources_of"]
@@ -57,7 +58,14 @@ class _Parser(argparse.ArgumentParser):
         from ..app import suggest
 
         kind = "option" if unknown.startswith("-") else "argument"
-        return f"no such {kind}: {unknown}{suggest(unknown.split('=')[0], self._option_string_actions)}"
+        return f"no such {kind}: {unknown}{suggest(unknown.split('=')[0], self._known_options())}"
+
+    def _known_options(self) -> List[str]:
+        known = list(self._option_string_actions)
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                known += [option for parser in action.choices.values() for option in parser._option_string_actions]
+        return known
 
 
 def parse(name: str, summary: str, command: Command, arguments: Sequence[str]) -> argparse.Namespace:

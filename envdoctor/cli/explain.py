@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from typing import TYPE_CHECKING, List, Sequence, Tuple
+from typing import TYPE_CHECKING, Dict, List, Sequence, Tuple
 
 from ..app import suggest
 from ..errors import InputError
@@ -97,12 +97,18 @@ def _dedent(text: str) -> str:
 
 
 def _listed(rows: Sequence[Row]) -> List[Block]:
+    """Name the rows; those made for each distribution ("driver-for-cuda-13:torch") stand once, with the distributions."""
     if not rows:
         return []
-    named = sorted(rows, key=lambda row: row.id)
-    blocks = [heading("Rows of the matrix"), *(paragraph(row.title, 2, row.id) for row in named[:_FEW_ROWS])]
-    if len(named) > _FEW_ROWS:
-        blocks.append(paragraph(f"and {len(named) - _FEW_ROWS} more", 2))
+    grouped: Dict[str, List[Row]] = {}
+    for row in sorted(rows, key=lambda row: row.id):
+        grouped.setdefault(row.id.partition(":")[0], []).append(row)
+    blocks = [heading("Rows of the matrix")]
+    for template, group in list(grouped.items())[:_FEW_ROWS]:
+        names = [row.id.partition(":")[2] for row in group]
+        blocks.append(paragraph(group[0].title + (f" ({', '.join(names)})" if names[0] else ""), 2, template + (":*" if names[0] else "")))
+    if len(grouped) > _FEW_ROWS:
+        blocks.append(paragraph(f"and {len(grouped) - _FEW_ROWS} more", 2))
     return blocks
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Mapping, Optional, Tuple
 
+from ..model.record import NamedTuple
 from ..model.row import Row, Term
 from ..model.versions import VersionSet
 

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from ..errors import MatrixError
+from ..model.record import NamedTuple
 from ..model.row import Mitigation, Row, Source, Term
 from ..model.versions import VersionSet, parse_version
 from .tables import Package, release_key
@@ -357,6 +358,10 @@ class _Lines(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return self._text.count("\n") - 1
+
+    def items(self) -> Any:
+        """Return all (key, release) pairs in one pass: a search for each key would read the text as often as there are releases."""
+        return [(key, json.loads(entry)) for key, _, entry in (line.partition("\t") for line in self._text.split("\n")[1:-1])]
 
 
 def package_lines(document: Mapping[str, Any]) -> str:

@@ -16,14 +16,16 @@ from typing import Any, Dict, Mapping, Optional, Protocol, Tuple
 
 from ..model.evidence import Absent, Known
 from ..model.facts import Distribution, Facts, Gpu
+from ..model.pattern import pattern
 from ..model.versions import InvalidSpecifier, Version, VersionSet, cuda_of_variant, find_variant, parse_version, try_version
 from .bind import Subject, Target
+from .derived_rows import UNREAD, entry_demands
 from .tables import Build, CudaMajor, DriverBranch, ForwardCompat, GpuModel, Package, Release
 
 __all__ = ["Tables", "derive_candidate", "derive_gpus", "derive_host", "derive_target", "driver_branch", "forward_compat_verdict"]
 
-_TORCH_LABEL = re.compile(r"torch(\d+\.\d+)")
-_ABI_LABEL = re.compile(r"cxx11abi(true|false)", re.IGNORECASE)
+_TORCH_LABEL = pattern(r"torch(\d+\.\d+)")
+_ABI_LABEL = pattern(r"cxx11abi(true|false)", re.IGNORECASE)
 _ABSENT = Subject(False)
 _UNKNOWN = Subject(None)
 
@@ -315,8 +317,9 @@ def build_attributes(build: Build) -> Dict[str, Any]:
     """Return a build's attributes as terms name them.
 
     ``code`` is the set of what runs or compiles ("sass:9.0", "ptx:9.0"); it is left out where machine code was not read.
+    ``jit`` says of single fat binaries what they leave to the driver's compiler ("some:9.0@12.8"), or that they were not read ("unread").
     """
-    attributes: Dict[str, Any] = {"index": build.index_name}
+    attributes: Dict[str, Any] = {"index": build.index_name, "jit": entry_demands(build.entries) if build.entries else UNREAD}
     if build.variant is not None:
         attributes["variant"] = build.variant
     for attribute, text in (("cuda", build.cuda), ("glibc", build.glibc), ("torch", build.torch), ("ptx_cuda", build.ptx_cuda)):

@@ -18,7 +18,20 @@ from ..model.row import Row, Source, Term
 from ..model.versions import VersionSet, canonicalize_name, parse_version, try_version
 from .tables import Capability, CodeDemand, CudaMajor, DriverBranch, Release
 
-__all__ = ["code_rows", "cuda_major_rows", "generation_rows", "ptx_demands", "ptx_rows", "requirement_rows", "runs_on", "sass_for"]
+__all__ = [
+    "DEFAULT_ENTRY",
+    "UNREAD",
+    "code_rows",
+    "cuda_major_rows",
+    "entry_demands",
+    "generation_rows",
+    "ptx_demands",
+    "ptx_rows",
+    "requirement_rows",
+    "runs_on",
+    "sass_for",
+    "toolkit_of_ptx",
+]
 
 #: Compute capabilities that binaries may hold code for, in order; PTX of each compiles for every later one.
 _CAPABILITIES = (
@@ -53,7 +66,9 @@ def sass_for(capability: str) -> FrozenSet[str]:
 def ptx_for(capability: str) -> FrozenSet[str]:
     """Return the PTX that a driver compiles for a device: of any capability not above; architecture-specific PTX for exactly this one."""
     place = _order(capability)
-    return frozenset([f"ptx:{known}" for known in (*_CAPABILITIES, capability) if _order(known) <= place] + [f"ptx:{capability}a"])
+    below = [known for known in (*_CAPABILITIES, capability) if _order(known) <= place]
+    family = [f"ptx:{known}f" for known in below if _order(known)[0] == place[0]]
+    return frozenset([f"ptx:{known}" for known in below] + family + [f"ptx:{capability}a"])
 
 
 @lru_cache(maxsize=64)
@@ -99,9 +114,9 @@ def cuda_major_rows(majors: Iterable[CudaMajor], name: str, date: str) -> List[R
                 component="nvidia-driver",
                 kind="too-old",
                 code="ED101",
-                title=f"{name} is built for CUDA {entry.major}, which needs driver {entry.min_driver} or newer",
+                title=f"The driver is too old for CUDA {entry.major}, which needs {entry.min_driver} or newer",
                 symptom="CUDA driver version is insufficient for CUDA runtime version; The NVIDIA driver on your system is too old",
-                fix=f"Update the driver to {entry.min_driver} or newer, or install a build of {name} for an older CUDA major.",
+                fix=f"Update the driver to {entry.min_driver} or newer, or install builds for an older CUDA major.",
                 pins=(f"nvidia-driver>={entry.min_driver}",),
                 sources=(entry.source,),
                 date=date,
@@ -145,8 +160,88 @@ def code_rows(capabilities: Iterable[Capability], demand: CodeDemand, date: str)
     return rows
 
 
+#: The first toolkit whose ptxas takes a version of the PTX language; from 9.0 (CUDA 13.0) on both count alike.
+_TOOLKITS = {
+    **{f"7.{minor}": f"11.{minor}" for minor in range(9)},
+    **{f"8.{minor}": f"12.{minor}" for minor in range(6)},
+    "8.6": "12.7",
+    "8.7": "12.8",
+    "8.8": "12.9",
+}
+
+#: How a fat binary begins whose source was compiled without any architecture, for nvcc's default of CUDA 11 and 12.
+DEFAULT_ENTRY = "sass=5.2;ptx=5.2@"
+
+#: ``jit`` of a build whose fat binaries were not read one by one.
+UNREAD: FrozenSet[str] = frozenset(("unread",))
+
+
+def toolkit_of_ptx(version: str) -> Optional[str]:
+    """Return the first CUDA version that compiles a version of the PTX language: "8.7" gives "12.8"; None where that is not known.
+
+    docs.nvidia.com/cuda/parallel-thread-execution, "Release notes"; measured from 7.8 to 9.2 on libraries that are built with one toolkit each.
+    """
+    major, _, minor = version.partition(".")
+    if major.isdigit() and minor.isdigit() and int(major) >= 9:
+        return f"{int(major) + 4}.{minor}"
+    return _TOOLKITS.get(version)
+
+
+@lru_cache(maxsize=256)
+def _entry(text: str) -> Tuple[FrozenSet[str], Tuple[Tuple[str, str], ...], Tuple[str, ...]]:
+    """Machine code, (PTX, its version), and kernels of one of ``Build.entries``."""
+    fields = dict(part.split("=", 1) for part in text.split(";") if "=" in part)
+    sass = frozenset(f"sass:{sm}" for sm in fields.get("sass", "").split(",") if sm)
+    pairs = [item.split("@", 1) for item in fields.get("ptx", "").split(",") if "@" in item]
+    return sass, tuple((f"ptx:{sm}", version) for sm, version in pairs), tuple(filter(None, fields.get("kernels", "").split(",")))
+
+
+@lru_cache(maxsize=256)
+def _left_to_the_driver(entries: Tuple[str, ...]) -> Mapping[Tuple[str, str, str], FrozenSet[str]]:
+    """What fat binaries leave to the driver's compiler: (CUDA that made the PTX, capability, kind) and the kernels.
+
+    A fat binary without machine code for a device is compiled from its PTX of the highest architecture that is not above the device's.
+    Kind "all": so it is for every fat binary that serves such a device. "some": machine code of others serves it. Of several
+    versions of PTX the newest counts. What was compiled for no architecture in particular serves no device by itself.
+    """
+    parsed = [(*_entry(text), text.startswith(DEFAULT_ENTRY)) for text in entries]
+    found: Dict[Tuple[str, str, str], FrozenSet[str]] = {}
+    for capability in _CAPABILITIES:
+        sass, ptx = sass_for(capability), ptx_for(capability)
+        served = any(not held.isdisjoint(sass) and not default for held, _, _, default in parsed)
+        newest = ""
+        kernels: FrozenSet[str] = frozenset()
+        for held, offered, names, default in parsed:
+            if not held.isdisjoint(sass) or (default and not served):
+                continue
+            fitting = [(_order(name[4:].rstrip("af")), version) for name, version in offered if name in ptx]
+            toolkit = toolkit_of_ptx(max(fitting)[1]) if fitting else None
+            if toolkit is None:
+                continue
+            if not newest or parse_version(toolkit) > parse_version(newest):
+                newest, kernels = toolkit, frozenset(names)
+            elif toolkit == newest:
+                kernels |= frozenset(names)
+        if newest:
+            found[newest, capability, "some" if served else "all"] = kernels
+    return found
+
+
+@lru_cache(maxsize=256)
+def entry_demands(entries: Tuple[str, ...]) -> FrozenSet[str]:
+    """Return what ``jit`` of a build holds: "some:9.0@12.8" where single fat binaries are PTX of CUDA 12.8 alone for a 9.0 device."""
+    return frozenset(f"{kind}:{capability}@{cuda}" for cuda, capability, kind in _left_to_the_driver(entries))
+
+
 def ptx_demands(builds: Iterable[Mapping[str, Any]]) -> List[List[str]]:
-    """Return [CUDA that made the PTX, capability, "only" or "partly"] for what builds leave to the driver's compiler.
+    """Return [CUDA that made the PTX, capability, kind] for what builds leave to the driver's compiler.
+
+    Of builds whose fat binaries were read one by one (``entries``), with the kernels as a fourth item:
+
+    "all": for such a device the build is PTX throughout.
+    "some": single fat binaries are PTX alone, others have machine code for the device.
+
+    Of builds of which only a union over the wheel is known:
 
     "only": no machine code of the build serves such a device, PTX does.
     "partly": machine code serves it, but the build also lists PTX of a lower major, so that single kernels may be there as that PTX alone
@@ -154,7 +249,12 @@ def ptx_demands(builds: Iterable[Mapping[str, Any]]) -> List[List[str]]:
     code says nothing of the kind: that is what ``9.0+PTX`` for all sources looks like.
     """
     found = set()
+    measured: Dict[Tuple[str, str, str], FrozenSet[str]] = {}
     for build in builds:
+        if build.get("entries"):
+            for demand, kernels in _left_to_the_driver(tuple(build["entries"])).items():
+                measured[demand] = measured.get(demand, frozenset()) | kernels
+            continue
         cuda, ptx = build.get("ptx_cuda"), build.get("ptx", ())
         if cuda is None or try_version(cuda) is None:
             continue
@@ -166,7 +266,7 @@ def ptx_demands(builds: Iterable[Mapping[str, Any]]) -> List[List[str]]:
                     found.add((cuda, capability, "only"))
             elif not offered.isdisjoint(_older_ptx(capability)):
                 found.add((cuda, capability, "partly"))
-    return [list(demand) for demand in sorted(found)]
+    return [list(demand) for demand in sorted(found)] + [[*demand, ", ".join(sorted(measured[demand]))] for demand in sorted(measured)]
 
 
 def _older_ptx(capability: str) -> FrozenSet[str]:
@@ -179,34 +279,40 @@ def ptx_rows(name: str, demands: Iterable[Sequence[str]], first_ptx: Mapping[str
     """Return the rows about PTX newer than the driver (ED102).
 
     ``first_ptx`` maps each known capability to the CUDA version of the first driver branch that knows it (None: older than all that
-    are known). Where that is not older than the PTX, no driver of such a device can fail, and there is no row. An "only" row blocks; a
-    "partly" row warns, since a union over the wheel does not tell which kernels are PTX alone.
+    are known). Where that is not older than the PTX, no driver of such a device can fail, and there is no row. "only" and "all" block;
+    "some" degrades, and it is established: the kernels that are named fail when they are called, the others run. "partly" is reported,
+    since a union over the wheel does not tell which kernels are PTX alone.
     """
     rows = []
-    for cuda, capability, kind in demands:
+    for cuda, capability, kind, *kernels in demands:
         oldest = first_ptx.get(capability, cuda)
         if cuda.endswith(".0") or (oldest is not None and parse_version(oldest) >= parse_version(cuda)):
             continue  # a driver below x.0 does not serve the major at all, which is ED101
-        only = kind == "only"
         terms = [
             Term("host", "host", "ptx", "in", _set(f"<{cuda}")),
             Term("gpu", "gpu", "sm", "any", frozenset((capability,))),
-            Term("env", name, "ptx_cuda", "in", _set(f"=={cuda}")),
-            Term("env", name, "code", "has", ptx_for(capability) if only else _older_ptx(capability)),
         ]
-        if only:
+        if kind in ("all", "some"):
+            terms.append(Term("env", name, "jit", "has", frozenset((f"{kind}:{capability}@{cuda}",))))
+        else:
+            terms.append(Term("env", name, "jit", "has", UNREAD))
+            terms.append(Term("env", name, "ptx_cuda", "in", _set(f"=={cuda}")))
+            terms.append(Term("env", name, "code", "has", ptx_for(capability) if kind == "only" else _older_ptx(capability)))
+        if kind == "only":
             terms.append(Term("env", name, "code", "lacks", sass_for(capability)))
+        whole = kind in ("only", "all")
         what = f"PTX of CUDA {cuda} alone for compute capability {capability}, which takes a driver that reports CUDA {cuda} or newer"
+        which = f" ({kernels[0]})" if kernels and kernels[0] else ""
         rows.append(
             _row(
-                f"ptx-{cuda}-on-{capability}{'' if only else '-partly'}:{name}",
+                f"ptx-{cuda}-on-{capability}{'' if kind == 'only' else '-' + kind}:{name}",
                 terms,
-                effect="blocks" if only else "degrades",
-                trust="established" if only else "reported",
+                effect="blocks" if whole else "degrades",
+                trust="reported" if kind == "partly" else "established",
                 component="nvidia-driver",
                 kind="too-old",
                 code="ED102",
-                title=f"{name} has {what}" if only else f"Some kernels of {name} are {what}",
+                title=f"{name} has {what}" if whole else f"Some kernels of {name}{which} are {what}",
                 symptom="the provided PTX was compiled with an unsupported toolchain (cudaErrorUnsupportedPtxVersion)",
                 fix=f"Update the driver to one that reports CUDA {cuda} or newer (or use cuda-compat on a data-centre GPU), "
                 f"or install a build of {name} made with an older CUDA.",

@@ -51,6 +51,7 @@ ATTRIBUTES: Mapping[str, Mapping[str, str]] = {
         "variant": "label",
         "code": "labels",
         "ptx_cuda": "version",
+        "jit": "labels",
         "cxx11abi": "label",
         "torch": "version",
         "glibc": "version",
@@ -448,7 +449,26 @@ def parse_document(document: Mapping[str, Any], origin: str, faults: Faults) -> 
 
 # ---------------------------------------------------------------------------------------------------------------- packages
 
-_BUILD_KINDS: Mapping[str, type] = {"sass": list, "ptx": list, "needed": list, "cxx11abi": bool, "ptx_read": bool}
+_BUILD_KINDS: Mapping[str, type] = {
+    "sass": list,
+    "ptx": list,
+    "needed": list,
+    "entries": list,
+    "tools": list,
+    "bundled": list,
+    "glibc_parts": list,
+    "cxx11abi": bool,
+    "ptx_read": bool,
+}
+_SM = r"\d{1,2}\.\d[af]?"
+_PTX = rf"ptx={_SM}@(?:\d+\.\d+|\?)(?:,{_SM}@(?:\d+\.\d+|\?))*"
+_BUILD_FORMS: Mapping[str, Tuple[re.Pattern[str], str]] = {
+    "entries": (
+        re.compile(rf"(?:sass={_SM}(?:,{_SM})*(?:;{_PTX})?|{_PTX})(?:;in=[^;\s]+)?(?:;kernels=[^;\s]+)?"),
+        "sass=8.0,9.0a;ptx=8.0@8.7;in=_C;kernels=marlin",
+    ),
+    "tools": (re.compile(rf"[\w-]+=\d+\.\d+\.\d+;sm={_SM}(?:,{_SM})*"), "ptxas=12.8.93;sm=7.5,9.0a"),
+}
 _RELEASE_KINDS: Mapping[str, type] = {
     "requires": list,
     "pythons": list,
@@ -501,9 +521,18 @@ def parse_package(document: Any, name: str, origin: str, faults: Faults) -> Opti
             for position, part in enumerate(parts if isinstance(parts, list) else (), 1):
                 if isinstance(part, dict):
                     _fields(part, fields, kinds, f"{where}: {key}[{position}]", faults)
+                    _forms(part, f"{where}: {key}[{position}]", faults)
                 else:
                     faults.add(where, f"{key}[{position}]", "expected an object")
     return document if len(faults.found) == before else None
+
+
+def _forms(build: Mapping[str, Any], where: str, faults: Faults) -> None:
+    for key, (form, example) in _BUILD_FORMS.items():
+        found = build.get(key, ())
+        for item in found if isinstance(found, list) else ():
+            if isinstance(item, str) and not form.fullmatch(item):
+                faults.add(where, key, f"expected the form {example!r}, found {item!r:.80}")
 
 
 def _fields(values: Mapping[str, Any], known: Tuple[str, ...], kinds: Mapping[str, type], where: str, faults: Faults) -> None:

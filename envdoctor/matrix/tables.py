@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
+from ..model.record import NamedTuple
 from ..model.row import Source
 from ..model.versions import Version, parse_version
 
@@ -101,6 +102,10 @@ class Build(NamedTuple):
 
     sass, ptx: compute capabilities ("9.0"). ptx_cuda: CUDA version of the toolkit that made the PTX. ptx_read: False where only the
     machine code was looked at, so that ptx says nothing. torch: torch minor it was compiled against. needed: CUDA sonames.
+    entries: the distinct kinds of fat binaries, ``sass=8.0,9.0a;ptx=8.0@8.7;in=_C,_moe_C;kernels=marlin``: which machine code and PTX
+    (with the version of the PTX language) lie together, in which libraries, and the kernels of the PTX. tools: ``ptxas=12.8.93;sm=7.5,9.0a``.
+    glibc: what the libraries without which the package is of no use want; glibc_parts: others that want more, ``_moe_C=2.29``.
+    torch_symbols: number and digest of the undefined symbols of libtorch. bundled: other projects' libraries in the wheel.
     """
 
     index_name: str = "pypi"
@@ -117,6 +122,12 @@ class Build(NamedTuple):
     architecture: str = "x86_64"
     trust: str = "established"
     source: str = ""
+    entries: Tuple[str, ...] = ()
+    tools: Tuple[str, ...] = ()
+    glibcxx: Optional[str] = None
+    glibc_parts: Tuple[str, ...] = ()
+    torch_symbols: Optional[str] = None
+    bundled: Tuple[str, ...] = ()
 
 
 class Difference(NamedTuple):
@@ -170,6 +181,12 @@ class Package:
     def versions(self) -> Tuple[Version, ...]:
         """All versions in the matrix, oldest first."""
         return tuple(sorted(parse_version(self._by_key[key]["version"]) for key in self._by_key))
+
+    def releases(self) -> List[Tuple[Version, Release]]:
+        """Return all releases with their versions, oldest first, read in one pass."""
+        found = [(parse_version(entry["version"]), _release(entry)) for _, entry in self._by_key.items()]
+        found.sort(key=lambda pair: pair[0])
+        return found
 
     def release(self, version: Version) -> Optional[Release]:
         """Return the release of this version, whatever its local label, or None."""

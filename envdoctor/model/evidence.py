@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Generic, NamedTuple, TypeVar, Union
+from typing import Generic, TypeVar, Union
+
+from .record import NamedTuple
 
 __all__ = ["Absent", "Evidence", "Fact", "Known", "Unknown"]
 

@@ -6,9 +6,10 @@ findings all come from it; a probe or parser that sets an undeclared field fails
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
 
 from .evidence import Absent, Evidence, Fact, Known, Unknown
+from .record import NamedTuple
 from .versions import canonicalize_name
 
 __all__ = [

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Optional, Tuple
+from typing import Optional, Tuple
 
 from .evidence import Evidence
+from .record import NamedTuple
 from .row import Source
 
 __all__ = ["KINDS", "SEVERITIES", "Finding", "Remedy", "severity_rank"]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Tuple
+from typing import Tuple
 
 from .facts import Facts
 from .finding import Finding
+from .record import NamedTuple
 
 __all__ = ["Ignore", "Ignored", "Report"]
 

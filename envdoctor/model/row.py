@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from typing import Any, FrozenSet, NamedTuple, Tuple, Union
+from typing import Any, FrozenSet, Tuple, Union
 
+from .record import NamedTuple
 from .versions import VersionSet
 
 __all__ = ["EFFECTS", "OPERATORS", "SCOPES", "TRUSTS", "Argument", "Mitigation", "Row", "Source", "Term"]

@@ -7,11 +7,12 @@ half-open intervals ``[low, high)`` of such versions, which is what the matrix s
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import Iterable, List, Optional, Tuple
 
 from packaging.version import InvalidVersion, Version
+
+from .pattern import pattern
 
 __all__ = [
     "InvalidSpecifier",
@@ -27,9 +28,8 @@ __all__ = [
 
 Interval = Tuple[Optional[Version], Optional[Version]]
 
-_CLAUSE = re.compile(r"\s*(===|==|~=|!=|<=|>=|<|>)\s*([^\s,]+)\s*")
-_NAME = re.compile(r"[-_.]+")
-_VARIANT = re.compile(r"\bcu(\d{2,3})\b")
+_CLAUSE = pattern(r"\s*(===|==|~=|!=|<=|>=|<|>)\s*([^\s,]+)\s*")
+_VARIANT = pattern(r"\bcu(\d{2,3})\b")
 _NEWEST_POST = 10**9
 
 
@@ -39,7 +39,10 @@ class InvalidSpecifier(ValueError):
 
 def canonicalize_name(name: str) -> str:
     """Return the PEP 503 form of a distribution name (``Flash_Attn`` gives ``flash-attn``)."""
-    return _NAME.sub("-", name).lower()
+    found = name.lower().replace("_", "-").replace(".", "-")
+    while "--" in found:
+        found = found.replace("--", "-")
+    return found
 
 
 @lru_cache(maxsize=8192)

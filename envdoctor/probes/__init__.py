@@ -14,13 +14,12 @@ from ..errors import EnvdoctorError
 from ..model.evidence import Absent, Fact, Known, Unknown
 from ..model.facts import Facts
 from . import (
-    binaries,
     container,
     distributions,
     interpreter,
-    libraries,
     limits,
     modules,
+    native,
     nvidia,
     schedulers,
     system,
@@ -28,13 +27,18 @@ from . import (
     torch_build,
     variables,
 )
-from .isolation import run_isolated
+from .alarm import Alarm, TooLong
 from .machine import Machine, Probe
 
 __all__ = ["DEADLINE", "PROBES", "Machine", "Probe", "probe_machine", "run_probes"]
 
 DEADLINE = 5.0
 """Seconds that all probes may take together: the usual limit of node health checks."""
+
+DEEP_DEADLINE = 60.0
+"""The same where every file of the environment is read."""
+
+_GRACE = 0.3
 
 PROBES: Tuple[Probe, ...] = (
     *system.PROBES_HERE,
@@ -44,8 +48,7 @@ PROBES: Tuple[Probe, ...] = (
     *torch_build.PROBES_HERE,
     *nvidia.PROBES_HERE,
     *toolkits.PROBES_HERE,
-    *libraries.PROBES_HERE,
-    *binaries.PROBES_HERE,
+    *native.PROBES_HERE,
     *modules.PROBES_HERE,
     *container.PROBES_HERE,
     *limits.PROBES_HERE,
@@ -59,7 +62,7 @@ def probe_machine(
     python: Optional[str] = None,
     root: Optional[str] = None,
     deep: bool = False,
-    deadline: float = DEADLINE,
+    deadline: Optional[float] = None,
     environment: Optional[Mapping[str, str]] = None,
 ) -> Facts:
     """Read everything that can be read of one target. Creates no file and opens no connection.
@@ -68,29 +71,36 @@ def probe_machine(
         python: Interpreter of another environment on this machine.
         root: Folder with an unpacked image, judged instead of this machine.
         deep: Run the slow probes too.
-        deadline: Seconds for all probes together; what is not read by then is Unknown.
+        deadline: Seconds for all probes together, by default 5, and 60 with ``deep``; what is not read by then is Unknown.
         environment: Environment variables of the target, where they are not this process's.
     """
+    if deadline is None:
+        deadline = DEEP_DEADLINE if deep else DEADLINE
     return run_probes(Machine(root or "", environment, python, deep, deadline), PROBES)
 
 
 def run_probes(machine: Machine, probes: Sequence[Probe]) -> Facts:
     """Run probes in order and join their facts. A probe that fails costs its own fields only."""
     machine.end = time.monotonic() + machine.deadline
-    for probe in probes:
-        left = machine.end - time.monotonic()
-        if left <= 0:
-            _join(machine.found, _failed(probe, f"not started, {machine.deadline:.3g} s had passed"))
-            continue
-        _join(machine.found, _run(probe, machine, min(probe.deadline, left)))
+    with Alarm() as alarm:
+        for probe in probes:
+            left = machine.end - time.monotonic()
+            if left <= 0:
+                _join(machine.found, _failed(probe, f"not started, {machine.deadline:.3g} s had passed"))
+                continue
+            # What reads every file is not held to the time of what reads a few.
+            _join(machine.found, _run(probe, machine, left if machine.deep else min(probe.deadline, left), alarm))
     return Facts(machine.found)
 
 
-def _run(probe: Probe, machine: Machine, deadline: float) -> Dict[str, Fact[Any]]:
+def _run(probe: Probe, machine: Machine, deadline: float, alarm: Alarm) -> Dict[str, Fact[Any]]:
     if probe.isolated:
         return _run_isolated(probe, machine, deadline)
     try:
-        return _declared(probe, probe.function(machine))
+        # A probe that waits for children ends of itself at the deadline, or shortly after it.
+        return _declared(probe, alarm.call(probe.function, (machine,), deadline + _GRACE))
+    except TooLong:
+        return _failed(probe, f"took longer than {deadline:.2g} s")
     except Exception as error:  # noqa: BLE001 - one broken probe must not cost the report
         return _failed(probe, f"{type(error).__name__}: {error}"[:500])
 
@@ -99,6 +109,7 @@ def _run_isolated(probe: Probe, machine: Machine, deadline: float) -> Dict[str, 
     import json
 
     from ..model.serde import dump_facts, load_facts
+    from .isolation import run_isolated
 
     def body() -> bytes:
         return json.dumps(dump_facts(Facts(_declared(probe, probe.function(machine))))).encode("utf-8", "surrogatepass")

@@ -7,15 +7,15 @@ binds all symbols when it imports an extension, so one that is missing is a sure
 from __future__ import annotations
 
 import os
-import re
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..model.facts import Binary, Distribution
+from ..model.pattern import pattern
 from ..model.versions import canonicalize_name
 from .elf import ElfError, ElfFile, cxx11_abi_of, highest, is_torch_symbol, open_elf
 from .interpreter import interpreter_of, listing
-from .machine import Probe
+from .native import BINARY_FIELDS, PLACES
 from .torch_build import torch_process
 
 if TYPE_CHECKING:
@@ -23,74 +23,28 @@ if TYPE_CHECKING:
     from .machine import Machine
     from .torch_build import TorchProcess
 
-__all__ = ["FIELDS_HERE", "PLACES", "PROBES_HERE", "foreign_python", "probe_binaries"]
-
-FIELDS_HERE = ("binaries", "glibcxx.version")
+__all__ = ["foreign_python", "read_binaries"]
 
 _MOST_FILES = 200
 _MOST_DEEP = 5000
 _MOST_NAMED = 8
 _MOST_SYMBOLS = 20_000
 
-#: Where the distributions that matter keep their extensions: a folder, or the start of file names beside the packages.
-PLACES: Mapping[str, Tuple[str, ...]] = {
-    "apex": ("apex_C", "amp_C", "fused_", "mlp_cuda", "syncbn", "scaled_", "xentropy_cuda", "fast_layer_norm"),
-    "auto-gptq": ("autogptq_", "exllama_kernels", "exllamav2_kernels"),
-    "autoawq-kernels": ("awq_",),
-    "bitsandbytes": ("bitsandbytes/",),
-    "causal-conv1d": ("causal_conv1d_cuda",),
-    "deep-ep": ("deep_ep_cpp", "deep_ep/"),
-    "deep-gemm": ("deep_gemm/", "deep_gemm_cpp"),
-    "deepspeed": ("deepspeed/ops/adam/", "deepspeed/ops/lamb/", "deepspeed/ops/transformer/", "deepspeed/ops/aio/"),
-    "exllamav2": ("exllamav2_ext",),
-    "fbgemm-gpu": ("fbgemm_gpu/",),
-    "flash-attn": ("flash_attn_2_cuda", "flash_attn_cuda"),
-    "flash-attn-3": ("flash_attn_3/", "flash_attn_3_cuda"),
-    "flash-mla": ("flash_mla_cuda", "flash_mla/"),
-    "flashinfer": ("flashinfer/",),
-    "flashinfer-python": ("flashinfer/",),
-    "grouped-gemm": ("grouped_gemm_backend",),
-    "mamba-ssm": ("selective_scan_cuda",),
-    "natten": ("natten/",),
-    "ray": ("ray/",),
-    "sageattention": ("sageattention/",),
-    "sgl-kernel": ("sgl_kernel/", "sgl_kernel/sm90/", "sgl_kernel/sm100/"),
-    "sglang-kernel": ("sgl_kernel/", "sgl_kernel/sm90/", "sgl_kernel/sm100/"),
-    "tensordict": ("tensordict/",),
-    "torch": ("torch/",),
-    "torch-cluster": ("torch_cluster/",),
-    "torch-scatter": ("torch_scatter/",),
-    "torch-sparse": ("torch_sparse/",),
-    "torch-spline-conv": ("torch_spline_conv/",),
-    "torchao": ("torchao/",),
-    "torchaudio": ("torchaudio/lib/",),
-    "torchvision": ("torchvision/",),
-    "transformer-engine": ("transformer_engine/", "transformer_engine_torch"),
-    "transformer-engine-cu12": ("transformer_engine/",),
-    "transformer-engine-cu13": ("transformer_engine/",),
-    "transformer-engine-torch": ("transformer_engine_torch", "transformer_engine/wheel_lib/"),
-    "triton": ("triton/_C/",),
-    "vllm": ("vllm/", "vllm/vllm_flash_attn/"),
-    "vllm-flash-attn": ("vllm_flash_attn_2_cuda", "vllm_flash_attn/"),
-    "xformers": ("xformers/",),
-    "xgrammar": ("xgrammar/",),
-}
-
 # The driver's libraries come with the host; whether they are there is a question of its own.
-_DRIVER = re.compile(r"lib(cuda|nvidia-.*|nvcuvid|nvoptix)\.so")
-_TORCH_LIBRARY = re.compile(r"lib(torch\w*|c10\w*)\.so\Z")
-_BITSANDBYTES = re.compile(r"libbitsandbytes_(?:cuda|rocm|xpu|cpu)(\d*)")
-_PYTHON_TAG = re.compile(r"\.(cpython-\d+t?|pypy\d+-\w+)-")
+_DRIVER = pattern(r"lib(cuda|nvidia-.*|nvcuvid|nvoptix)\.so")
+_TORCH_LIBRARY = pattern(r"lib(torch\w*|c10\w*)\.so\Z")
+_BITSANDBYTES = pattern(r"libbitsandbytes_(?:cuda|rocm|xpu|cpu)(\d*)")
+_PYTHON_TAG = pattern(r"\.(cpython-\d+t?|pypy\d+-\w+)-")
 # Files for one of several torch or CUDA releases, of which a package takes the one that fits.
-_VARIANT_FILE = re.compile(r"torch\d|cu(?:da)?\d\d")
+_VARIANT_FILE = pattern(r"torch\d|cu(?:da)?\d\d")
 
 
-def probe_binaries(machine: Machine) -> Dict[str, Fact[Any]]:
+def read_binaries(machine: Machine) -> Dict[str, Fact[Any]]:
     """Read the extension modules of the distributions that matter (all that link torch with ``deep``)."""
     interpreter = interpreter_of(machine)
     listed: Mapping[str, Distribution] = machine.value("distributions", {})
     if not interpreter.search_path:
-        return dict.fromkeys(FIELDS_HERE, Unknown("no folder of distributions is known"))
+        return dict.fromkeys(BINARY_FIELDS, Unknown("no folder of distributions is known"))
     process = torch_process(machine)
     reader = _Reader(machine, process)
     try:
@@ -276,6 +230,3 @@ def _glibcxx(machine: Machine, process: Optional[TorchProcess]) -> Fact[str]:
     except (OSError, ElfError) as error:
         return Unknown(f"{held.path}: {error}")
     return Known(version, Evidence(held.path, held.origin)) if version else Unknown(f"{held.path} defines no GLIBCXX version")
-
-
-PROBES_HERE: Tuple[Probe, ...] = (Probe("binaries", probe_binaries, FIELDS_HERE, isolated=False, deadline=4.0),)

@@ -11,9 +11,10 @@ What lies above the mount is seen by nobody in the container: v1 tells the effec
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Protocol, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Protocol, Sequence, Tuple
 
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
+from ..model.record import NamedTuple
 from .machine import FOLDER_ONLY, Probe
 
 if TYPE_CHECKING:
@@ -517,4 +518,4 @@ _LIMIT_FIELDS = (
     "pids.limit",
 )
 
-PROBES_HERE: Tuple[Probe, ...] = (Probe("container", probe_container, (*_LIMIT_FIELDS, "container.runtime", "kubernetes.pod"), False, 1.0),)
+PROBES_HERE: Tuple[Probe, ...] = (Probe("container", probe_container, (*_LIMIT_FIELDS, "container.runtime", "kubernetes.pod"), False, 2.0),)

@@ -8,10 +8,11 @@ and a truncated or hostile file costs an :class:`ElfError`.
 from __future__ import annotations
 
 import os
-import re
 import stat
 import struct
 from typing import Dict, Iterable, List, Mapping, Optional, Tuple
+
+from ..model.pattern import pattern
 
 __all__ = ["ElfError", "ElfFile", "cxx11_abi_of", "highest", "is_torch_symbol", "open_elf"]
 
@@ -349,7 +350,7 @@ def gnu_hash(name: bytes) -> int:
     return code
 
 
-_NUMBER = re.compile(r"_(\d+(?:\.\d+)*)$")
+_NUMBER = pattern(r"_(\d+(?:\.\d+)*)$")
 
 
 def highest(versions: Iterable[str], prefix: str) -> Optional[str]:
@@ -366,8 +367,8 @@ def highest(versions: Iterable[str], prefix: str) -> Optional[str]:
 
 
 # Itanium C++ ABI names of entities in the namespaces of libtorch, and its C shims for extensions with a stable ABI.
-_TORCH_SYMBOL = re.compile(r"_Z(?:TI|TS|TV|TT|GV|Th\w+?_)?N?[KVr]*(?:3c10|2at|5torch|6caffe2|4c10d)|aoti_torch_|torch_library_|torch_call_dispatcher")
-_OLD_STRING = re.compile(r"(?:RKSs|ESs|jSs)(?:$|[^a-z_0-9])")
+_TORCH_SYMBOL = pattern(r"_Z(?:TI|TS|TV|TT|GV|Th\w+?_)?N?[KVr]*(?:3c10|2at|5torch|6caffe2|4c10d)|aoti_torch_|torch_library_|torch_call_dispatcher")
+_OLD_STRING = pattern(r"(?:RKSs|ESs|jSs)(?:$|[^a-z_0-9])")
 
 
 def is_torch_symbol(name: str) -> bool:

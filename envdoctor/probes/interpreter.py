@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
 
 from ..model.evidence import Evidence, Fact, Known, Unknown
-from .isolation import run_command
+from ..model.pattern import pattern
+from ..model.record import NamedTuple
 from .machine import Probe
 
 if TYPE_CHECKING:
@@ -264,14 +265,14 @@ def find_executable(machine: Machine, python: str) -> Optional[str]:
     """Return the path of the interpreter that ``--python`` names: a file, a folder of an environment, or a command."""
     if "/" not in python:
         for folder in machine.environment.get("PATH", "/usr/local/bin:/usr/bin:/bin").split(":"):
-            if folder and machine.exists(_join(folder, python)):
+            if folder and machine.isfile(_join(folder, python)):
                 return _join(folder, python)
         return None
     path = os.path.abspath(python) if _is_here(machine) else _join("/", python)
     for candidate in (_join(path, "bin/python3"), _join(path, "bin/python")):
         if machine.exists(candidate):
             return candidate
-    return path if machine.exists(path) else None
+    return path if machine.isfile(path) else None
 
 
 def _foreign(machine: Machine, python: str) -> Interpreter:
@@ -279,6 +280,8 @@ def _foreign(machine: Machine, python: str) -> Interpreter:
     executable = find_executable(machine, python)
     if executable is None:
         return Interpreter(source=python, trouble=f"no interpreter at {python}")
+    from .isolation import run_command
+
     answer = run_command([executable, "-I", "-S", "-c", _QUESTION], deadline=_DEADLINE, environment=machine.environment)
     told: Dict[str, List[str]] = {}
     for line in answer.output.decode("utf-8", "surrogateescape").split("\n"):
@@ -345,7 +348,7 @@ def _image_prefixes(machine: Machine) -> List[str]:
     return [prefix for prefix in dict.fromkeys(prefixes) if machine.exists(_join(prefix, "lib"))]
 
 
-_VERSION_FOLDER = re.compile(r"python(\d+\.\d+)t?\Z")
+_VERSION_FOLDER = pattern(r"python(\d+\.\d+)t?\Z")
 
 
 def _versions_below(machine: Machine, prefix: str) -> List[str]:

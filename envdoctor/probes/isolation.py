@@ -13,7 +13,9 @@ import select
 import signal
 import sys
 import time
-from typing import Callable, Mapping, NamedTuple, Optional, Sequence
+from typing import Callable, Mapping, Optional, Sequence
+
+from ..model.record import NamedTuple
 
 __all__ = ["GRACE", "OUTPUT_LIMIT", "Child", "Outcome", "no_child", "run_command", "run_isolated", "start_command", "start_isolated"]
 

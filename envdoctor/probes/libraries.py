@@ -9,24 +9,24 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..model.facts import Distribution, Library
+from ..model.pattern import pattern
+from ..model.record import NamedTuple
 from .elf import ElfError, open_elf
 from .interpreter import interpreter_of, listing
 from .isolation import run_command
 from .loader import LinkMap, Loaded, parse_list
-from .machine import Probe
+from .native import LIBRARY_FIELDS
 from .torch_build import torch_process
 
 if TYPE_CHECKING:
     from .machine import Machine
     from .torch_build import TorchProcess
 
-__all__ = ["FIELDS_HERE", "PROBES_HERE", "probe_libraries", "version_of_file", "wheel_names"]
-
-FIELDS_HERE = ("libraries", "cudnn.system_version")
+__all__ = ["read_libraries", "version_of_file", "wheel_names"]
 
 _DEADLINE = 1.5
 _MOST_COPIES = 200
@@ -49,16 +49,16 @@ _PARTS = {
     "libnvrtc": "cuda-nvrtc",
     "libnvshmem_host": "nvshmem",
 }
-_NAME = re.compile(r"(libcudnn\w*|" + "|".join(sorted(_PARTS, key=len, reverse=True)) + r")(?:-[0-9a-f]{8})?\.so(?:\.(\d[\d.]*))?\Z")
+_NAME = pattern(r"(libcudnn\w*|" + "|".join(sorted(_PARTS, key=len, reverse=True)) + r")(?:-[0-9a-f]{8})?\.so(?:\.(\d[\d.]*))?\Z")
 
 
-def probe_libraries(machine: Machine) -> Dict[str, Fact[Any]]:
+def read_libraries(machine: Machine) -> Dict[str, Fact[Any]]:
     """List the CUDA libraries that torch loads, and other copies of them."""
     if not interpreter_of(machine).search_path:
-        return dict.fromkeys(FIELDS_HERE, Unknown("no folder of distributions is known"))
+        return dict.fromkeys(LIBRARY_FIELDS, Unknown("no folder of distributions is known"))
     process = torch_process(machine)
     if process is None:
-        return dict.fromkeys(FIELDS_HERE, Absent(Evidence(", ".join(interpreter_of(machine).search_path), "torch is not installed")))
+        return dict.fromkeys(LIBRARY_FIELDS, Absent(Evidence(", ".join(interpreter_of(machine).search_path), "torch is not installed")))
     judged = _Judged(machine, process, machine.value("distributions", {}))
     corrections, note = _ask_loader(machine, process)
     found: List[Library] = []
@@ -221,7 +221,7 @@ _CUDNN_HEADERS = (
     "/usr/include/x86_64-linux-gnu/cudnn_version_v8.h",
     "/usr/include/aarch64-linux-gnu/cudnn_version_v9.h",
 )
-_CUDNN_PART = re.compile(r"^#define\s+CUDNN_(MAJOR|MINOR|PATCHLEVEL)\s+(\d+)", re.MULTILINE)
+_CUDNN_PART = pattern(r"^#define\s+CUDNN_(MAJOR|MINOR|PATCHLEVEL)\s+(\d+)", re.MULTILINE)
 
 
 def _system_cudnn(machine: Machine, libraries: Sequence[Library], evidence: Evidence) -> Fact[str]:
@@ -236,6 +236,3 @@ def _system_cudnn(machine: Machine, libraries: Sequence[Library], evidence: Evid
                 return Known("{MAJOR}.{MINOR}.{PATCHLEVEL}".format(**parts), Evidence(header, library.path))
         return Unknown(f"{library.path} does not tell its version")
     return Absent(Evidence(evidence.source, "no cuDNN outside the wheels on the loader's path"))
-
-
-PROBES_HERE: Tuple[Probe, ...] = (Probe("libraries", probe_libraries, FIELDS_HERE, isolated=False, deadline=_DEADLINE + 1.5),)

@@ -7,9 +7,10 @@ the kernel enforces (:mod:`envdoctor.probes.container`) can be told before the p
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Dict, Iterator, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, Optional, Tuple
 
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
+from ..model.record import NamedTuple
 from .container import Files, parse_mountinfo
 from .machine import FOLDER_ONLY, Probe
 
@@ -273,4 +274,4 @@ _FIELDS = (
     "rdma.devices",
 )
 
-PROBES_HERE: Tuple[Probe, ...] = (Probe("limits", probe_limits, _FIELDS, False, 1.0),)
+PROBES_HERE: Tuple[Probe, ...] = (Probe("limits", probe_limits, _FIELDS, False, 2.0),)

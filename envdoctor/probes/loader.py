@@ -11,8 +11,10 @@ from __future__ import annotations
 import os
 import re
 import struct
-from typing import TYPE_CHECKING, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import TYPE_CHECKING, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
+from ..model.pattern import pattern
+from ..model.record import NamedTuple
 from .elf import ElfError, ElfFile, open_elf
 
 if TYPE_CHECKING:
@@ -321,8 +323,8 @@ def _text(content: bytes, place: int) -> str:
     return content[place:end].decode("utf-8", "surrogateescape") if 0 < place < end else ""
 
 
-_LINE = re.compile(r"\s*(\S+) => (?:(not found)|(.+?)) ?(?:\(0x[0-9a-f]+\))?\s*\Z")
-_DIRECT = re.compile(r"\s*(/.+?) \(0x[0-9a-f]+\)\s*\Z")
+_LINE = pattern(r"\s*(\S+) => (?:(not found)|(.+?)) ?(?:\(0x[0-9a-f]+\))?\s*\Z")
+_DIRECT = pattern(r"\s*(/.+?) \(0x[0-9a-f]+\)\s*\Z")
 
 
 def parse_list(text: str) -> Dict[str, str]:

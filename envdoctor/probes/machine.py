@@ -11,9 +11,10 @@ import errno
 import os
 import stat
 import time
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from ..model.evidence import Fact, Known
+from ..model.record import NamedTuple
 
 __all__ = ["FOLDER_ONLY", "READ_LIMIT", "Machine", "Probe"]
 

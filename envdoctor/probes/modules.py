@@ -175,4 +175,4 @@ def find_module(machine: Machine, folder: str, module: str) -> Optional[str]:
     return None
 
 
-PROBES_HERE: Tuple[Probe, ...] = (Probe("modules", probe_modules, FIELDS_HERE, isolated=False, deadline=1.0),)
+PROBES_HERE: Tuple[Probe, ...] = (Probe("modules", probe_modules, FIELDS_HERE, isolated=False, deadline=2.0),)

@@ -17,15 +17,17 @@ import json
 import os
 import re
 import sys
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..model.facts import Gpu
-from .isolation import Child, Outcome, no_child, run_command, run_isolated, start_isolated
-from .loader import parse_cache
+from ..model.pattern import pattern
+from ..model.record import NamedTuple
 from .machine import FOLDER_ONLY, Machine, Probe
-from .nvidia_calls import init_libcuda, read_libcuda, read_nvml, read_proc
 from .nvidia_text import is_compat_path, is_release, parse_fabric_version, parse_pci_list, parse_smi_gpus, visible_by_variable
+
+if TYPE_CHECKING:
+    from .isolation import Child, Outcome
 
 __all__ = ["CHILD_DEADLINE", "PROBES_HERE", "PciDevice", "find_libraries", "pci_displays", "probe_nvidia"]
 
@@ -35,9 +37,9 @@ CHILD_DEADLINE = 4.0
 _SMI_DEADLINE = 2.0
 _FABRIC_DEADLINE = 1.0
 
-_LIBCUDA_FILE = re.compile(r"libcuda\.so\.(\d{3,4}\.\d{1,4}(?:\.\d{1,4})?)", re.ASCII)
-_CUDA_FOLDER = re.compile(r"/cuda-(\d{1,2}\.\d{1,2})(?:/|$)", re.ASCII)
-_NODE = re.compile(r"nvidia\d+", re.ASCII)
+_LIBCUDA_FILE = pattern(r"libcuda\.so\.(\d{3,4}\.\d{1,4}(?:\.\d{1,4})?)", re.ASCII)
+_CUDA_FOLDER = pattern(r"/cuda-(\d{1,2}\.\d{1,2})(?:/|$)", re.ASCII)
+_NODE = pattern(r"nvidia\d+", re.ASCII)
 _INIT_PID_NAMESPACE = "pid:[4026531836]"  # include/linux/proc_ns.h: PROC_PID_INIT_INO
 _VENDORS = {"10de": "NVIDIA", "1002": "AMD", "8086": "Intel"}
 
@@ -71,6 +73,8 @@ def find_libraries(machine: Machine, soname: str) -> List[str]:
             _add_file(machine, f"{folder.rstrip('/')}/{soname}", found)
     cache = machine.read_bytes("/etc/ld.so.cache", 16 << 20)
     if cache and soname.encode() + b"\0" in cache:  # most machines need no parse
+        from .loader import parse_cache
+
         for kind in (62, 183):  # EM_X86_64, EM_AARCH64: an image may be of either
             for path in parse_cache(cache, kind).get(soname, ()):
                 _add_file(machine, path, found)
@@ -137,6 +141,8 @@ class _Children:
         self._refused: Dict[str, Outcome] = {}
 
     def start(self, name: str, function: Callable[[], bytes]) -> None:
+        from .isolation import no_child, start_isolated
+
         try:
             self._children[name] = start_isolated(function, self._deadline)
         except OSError as error:
@@ -185,6 +191,8 @@ def probe_nvidia(machine: Machine) -> Dict[str, Fact[Any]]:
     if not (loaded or proc or numbered or wsl or libcuda or libnvml or "nvidiactl" in nodes or "nvhost-gpu" in nodes):
         found.update(_nothing(modules, devices))
         return found
+    from .nvidia_calls import init_libcuda, read_libcuda, read_nvml, read_proc
+
     with _Children(machine) as children:
         children.start("proc", read_proc)
         children.start("nvml", read_nvml)
@@ -369,6 +377,9 @@ def _native_cuda(sources: _Sources) -> Fact[Any]:
     for folder in _default_folders() if release else ():
         path = f"{folder}/libcuda.so.{release}"
         if machine.isfile(path):
+            from .isolation import run_isolated
+            from .nvidia_calls import read_libcuda
+
             answer = _answer(run_isolated(lambda path=path: read_libcuda(path), machine.remaining(1.0)), path)  # type: ignore[misc]
             if answer.table.get("cuda"):
                 return Known(answer.table["cuda"], Evidence("cuDriverGetVersion", path))
@@ -479,6 +490,8 @@ def _smi(machine: Machine, nvml: _Answer) -> _Answer:
     command = _on_path(machine, "nvidia-smi") if nvml.table.get("loader") else None
     if command is None:
         return _Answer({})
+    from .isolation import run_command
+
     # compute_cap is not known before R510 and fails the whole query.
     for names in (_SMI_NAMES, _SMI_NAMES[:-1]):
         query = [command, "--query-gpu=" + ",".join(names), "--format=csv,noheader,nounits"]
@@ -537,6 +550,8 @@ def _fabric(machine: Machine) -> Iterator[Tuple[str, Fact[Any]]]:
         yield "driver.fabric_manager", fact
         yield "driver.fabric_manager_running", Known(False, Evidence("/usr/bin/nv-fabricmanager", "not installed")) if own else fact
         return
+    from .isolation import run_command
+
     outcome = run_command([path, "--version"], machine.remaining(_FABRIC_DEADLINE), limit=65536, stderr=True)
     release = None if outcome.reason else parse_fabric_version(outcome.text)
     if release:
@@ -607,4 +622,4 @@ _NO_DRIVER = (
 )
 _FIELDS = (*_NO_DRIVER, "driver.nouveau", "driver.fabric_manager_running", "gpus.other", "pcie.acs_iommu")
 
-PROBES_HERE: Tuple[Probe, ...] = (Probe("nvidia", probe_nvidia, _FIELDS, False, CHILD_DEADLINE + 0.5),)
+PROBES_HERE: Tuple[Probe, ...] = (Probe("nvidia", probe_nvidia, _FIELDS, False, 5.0),)

@@ -6,6 +6,7 @@ import re
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from ..model.facts import Gpu
+from ..model.pattern import pattern
 
 __all__ = [
     "cuda_text",
@@ -20,8 +21,8 @@ __all__ = [
     "visible_by_variable",
 ]
 
-_RELEASE = re.compile(r"(?<![\w.])\d{3,4}\.\d{1,4}(?:\.\d{1,4})?(?![\w.])", re.ASCII)
-_COMPAT = re.compile(r"/(?:cuda-)?compat(?:/|$)")
+_RELEASE = pattern(r"(?<![\w.])\d{3,4}\.\d{1,4}(?:\.\d{1,4})?(?![\w.])", re.ASCII)
+_COMPAT = pattern(r"/(?:cuda-)?compat(?:/|$)")
 
 
 def parse_kernel_version(text: str) -> Tuple[Optional[str], Optional[str]]:

@@ -7,6 +7,7 @@ import re
 from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
 
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
+from ..model.pattern import pattern
 from .machine import FOLDER_ONLY, Machine, Probe
 
 __all__ = ["PROBES_HERE", "parse_quantity", "parse_ray_usage", "probe_schedulers", "slurm_memory"]
@@ -45,7 +46,7 @@ _SLURM = (
 _POD_VARIABLES = ("MEMORY_LIMIT", "MEM_LIMIT", "MY_MEM_LIMIT", "CONTAINER_MEMORY_LIMIT", "K8S_MEMORY_LIMIT", "LIMITS_MEMORY")
 _POD_FILES = ("/etc/podinfo/mem_limit", "/etc/podinfo/memory_limit", "/etc/podinfo/limits.memory")
 
-_QUANTITY = re.compile(r"(\d{1,18})(?:\.0+)?(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?", re.ASCII)
+_QUANTITY = pattern(r"(\d{1,18})(?:\.0+)?(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?", re.ASCII)
 _UNITS = {
     "": 1,
     "Ki": 1 << 10,
@@ -181,6 +182,6 @@ PROBES_HERE: Tuple[Probe, ...] = (
             "ray.cluster_python",
         ),
         False,
-        1.0,
+        2.0,
     ),
 )

@@ -8,14 +8,15 @@ import sys
 from typing import Any, Dict, Iterator, Optional, Tuple
 
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
+from ..model.pattern import pattern
 from .machine import FOLDER_ONLY, Machine, Probe
 
 __all__ = ["PROBES_HERE", "parse_elf_machine", "parse_glibc", "parse_os_release", "probe_system"]
 
 # System V ABI, e_machine. 64-bit little-endian only: nothing else runs these stacks.
 _MACHINES = {62: "x86_64", 183: "aarch64", 21: "ppc64le", 243: "riscv64", 22: "s390x"}
-_BANNER = re.compile(rb"GNU C Library [^\0]{0,100}?release version (\d{1,2}\.\d{1,3})")
-_FILE_VERSION = re.compile(r"libc-(\d{1,2}\.\d{1,3})\.so", re.ASCII)
+_BANNER = pattern(rb"GNU C Library [^\0]{0,100}?release version (\d{1,2}\.\d{1,3})")
+_FILE_VERSION = pattern(r"libc-(\d{1,2}\.\d{1,3})\.so", re.ASCII)
 _GVISOR = "#1 SMP Sun Jan 10 15:06:54 PST 2016"  # the fixed text of gVisor's uname and /proc/version
 
 _LIBC_FOLDERS = ("/lib/{0}-linux-gnu", "/usr/lib/{0}-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib")
@@ -171,6 +172,6 @@ PROBES_HERE: Tuple[Probe, ...] = (
         probe_system,
         ("node.name", "os.platform", "os.name", "os.kernel", "os.architecture", "os.wsl", "os.sandbox", "glibc.version"),
         False,
-        1.0,
+        2.0,
     ),
 )

@@ -6,25 +6,26 @@ Versions come from ``version.json``, ``version.txt`` or ``cuda.h``; nvcc is run 
 from __future__ import annotations
 
 import json
-import mmap
 import os
 import re
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..model.facts import Toolkit
+from ..model.pattern import pattern
+from ..model.record import NamedTuple
 from ..model.versions import try_version
-from .isolation import run_command
 from .machine import Machine, Probe
 
 __all__ = ["PROBES_HERE", "parse_cuda_header", "parse_tool_version", "parse_version_json", "parse_version_text", "probe_toolkits"]
 
 _TOOL_DEADLINE = 1.0
 _HEADER_LIMIT = 1 << 18
-_TOOL_VERSION = re.compile(rb"Cuda compilation tools, release \d{1,2}\.\d{1,2}, V(\d{1,2}\.\d{1,2}\.\d{1,5})")
-_TEXT_VERSION = re.compile(r"CUDA Version (\d{1,2}\.\d{1,2}(?:\.\d{1,5})?)", re.ASCII)
-_HEADER_VERSION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+CUDA_VERSION[ \t]+(\d{4,6})\b", re.MULTILINE | re.ASCII)
-_IMAGE_VERSION = re.compile(r"\d{1,2}\.\d{1,2}(?:\.\d{1,5})*", re.ASCII)
+_TOOL_VERSION = pattern(rb"Cuda compilation tools, release \d{1,2}\.\d{1,2}, V(\d{1,2}\.\d{1,2}\.\d{1,5})")
+_TEXT_VERSION = pattern(r"CUDA Version (\d{1,2}\.\d{1,2}(?:\.\d{1,5})?)", re.ASCII)
+_HEADER_VERSION = pattern(r"^[ \t]*#[ \t]*define[ \t]+CUDA_VERSION[ \t]+(\d{4,6})\b", re.MULTILINE | re.ASCII)
+_FOLDER = pattern(r"cuda-\d{1,2}(\.\d{1,2})?")
+_IMAGE_VERSION = pattern(r"\d{1,2}\.\d{1,2}(?:\.\d{1,5})*", re.ASCII)
 
 
 class _Versions(NamedTuple):
@@ -108,7 +109,7 @@ def _folders(machine: Machine) -> Iterator[Tuple[str, str]]:
         yield conda, "CONDA_PREFIX"
     for parent in ("/usr/local", "/opt"):
         for name in machine.listdir(parent) or ():
-            if name == "cuda" or re.fullmatch(r"cuda-\d{1,2}(\.\d{1,2})?", name):
+            if name == "cuda" or (name.startswith("cuda-") and _FOLDER.fullmatch(name)):
                 yield f"{parent}/{name}", parent
     yield "/usr/lib/cuda", "/usr/lib/cuda"
     yield "/usr/lib/nvidia-cuda-toolkit", "/usr/lib/nvidia-cuda-toolkit"
@@ -132,6 +133,8 @@ def _versions_of(machine: Machine, folder: str, nvcc: bool) -> _Versions:
             if version:
                 return _Versions(version, version, header)
     if nvcc and not machine.root:
+        from .isolation import run_command
+
         outcome = run_command([f"{folder}/bin/nvcc", "--version"], machine.remaining(_TOOL_DEADLINE), machine.environment, 65536)
         version = None if outcome.reason else parse_tool_version(outcome.output)
         if version:
@@ -190,6 +193,8 @@ def _ptxas_paths(machine: Machine) -> Iterator[str]:
 
 def _tool_version(machine: Machine, path: str) -> Optional[str]:
     if not machine.root and os.access(path, os.X_OK):
+        from .isolation import run_command
+
         outcome = run_command([path, "--version"], machine.remaining(_TOOL_DEADLINE), machine.environment, 65536)
         version = None if outcome.reason else parse_tool_version(outcome.output)
         if version:
@@ -199,6 +204,8 @@ def _tool_version(machine: Machine, path: str) -> Optional[str]:
 
 def _search_file(path: str) -> Optional[str]:
     """Look for the version text in a tool of another machine, or one without the right to run (30-50 MB: 10 ms warm)."""
+    import mmap
+
     try:
         with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             start = 0
@@ -223,5 +230,5 @@ def _image(environment: Mapping[str, str]) -> Fact[Any]:
 
 
 PROBES_HERE: Tuple[Probe, ...] = (
-    Probe("toolkits", probe_toolkits, ("toolkits", "toolkit.version", "ptxas.version", "image.cuda_version"), False, 2.0),
+    Probe("toolkits", probe_toolkits, ("toolkits", "toolkit.version", "ptxas.version", "image.cuda_version"), False, 3.0),
 )

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
-from .elf import ElfError, open_elf
+from ..model.pattern import pattern
+from ..model.record import NamedTuple
 from .interpreter import interpreter_of, listing
-from .loader import LinkMap, Loader
 from .machine import Probe
 
 if TYPE_CHECKING:
+    from .loader import LinkMap
     from .machine import Machine
 
 __all__ = ["FIELDS_HERE", "PROBES_HERE", "TorchProcess", "parse_version_file", "probe_torch", "torch_folder", "torch_process"]
 
 FIELDS_HERE = ("torch.version", "torch.cuda", "torch.hip", "torch.cxx11abi")
 
-_ASSIGNED = re.compile(r"^(__version__|cuda|hip)\s*(?::[^=\n]*)?=\s*(?:(None)|['\"]([^'\"\n]{0,200})['\"])", re.MULTILINE)
+_ASSIGNED = pattern(r"^(__version__|cuda|hip)\s*(?::[^=\n]*)?=\s*(?:(None)|['\"]([^'\"\n]{0,200})['\"])", re.MULTILINE)
 # c10's check function takes a std::string in every release since 1.8, and each ABI spells it in its own way.
 _CHECK = b"_ZN3c106detail14torchCheckFailEPKcS2_jRK"
 _ERROR = b"_ZN3c105ErrorC1ENS_14SourceLocationE"
@@ -63,6 +64,8 @@ def probe_torch(machine: Machine) -> Dict[str, Fact[Any]]:
 
 
 def _cxx11_abi(machine: Machine, path: str) -> Fact[bool]:
+    from .elf import ElfError, open_elf
+
     try:
         with open_elf(machine.path(path)) as elf:
             for stem in (_CHECK, _ERROR):
@@ -97,6 +100,9 @@ def _simulate(machine: Machine) -> Optional[TorchProcess]:
     folder = torch_folder(machine)
     if folder is None:
         return None
+    from .elf import ElfError, open_elf
+    from .loader import LinkMap, Loader
+
     library = f"{folder}/lib"
     names = machine.listdir(library) or ()
     try:
@@ -117,8 +123,8 @@ def _simulate(machine: Machine) -> Optional[TorchProcess]:
     return TorchProcess(folder, cuda, links, preloaded)
 
 
-_PRELOAD_CALL = re.compile(r"^\s+_preload_cuda_(?:deps|lib)\(\s*['\"](\w+)['\"],\s*['\"](lib[\w-]+)\.so", re.MULTILINE)
-_PRELOAD_PAIR = re.compile(r"^\s+\(['\"](\w+)['\"],\s*['\"](lib[\w-]+)\.so", re.MULTILINE)
+_PRELOAD_CALL = pattern(r"^\s+_preload_cuda_(?:deps|lib)\(\s*['\"](\w+)['\"],\s*['\"](lib[\w-]+)\.so", re.MULTILINE)
+_PRELOAD_PAIR = pattern(r"^\s+\(['\"](\w+)['\"],\s*['\"](lib[\w-]+)\.so", re.MULTILINE)
 
 
 def _preload(machine: Machine, folder: str, cuda: Optional[str], links: LinkMap) -> Tuple[str, ...]:
@@ -158,4 +164,4 @@ def _wheel_library(machine: Machine, part: str, name: str, cuda: Optional[str]) 
     return None
 
 
-PROBES_HERE: Tuple[Probe, ...] = (Probe("torch", probe_torch, FIELDS_HERE, isolated=False, deadline=1.0),)
+PROBES_HERE: Tuple[Probe, ...] = (Probe("torch", probe_torch, FIELDS_HERE, isolated=False, deadline=2.0),)

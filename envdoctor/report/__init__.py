@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Callable, Mapping, NamedTuple
+from typing import Callable, Mapping
 
+from ..model.record import NamedTuple
 from ..model.report import Report
 from .view import View
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Iterator, List, Optional, Sequence, Set, Tuple
 
 from ..model.finding import Finding
+from ..model.record import NamedTuple
 from ..model.report import Report
 from .summary import grouped, is_root, open_questions, summary_line, target_line
 from .text import clean, fold, wrap

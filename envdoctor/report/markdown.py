@@ -6,6 +6,7 @@ import re
 from typing import List
 
 from ..model.finding import Finding
+from ..model.pattern import pattern
 from ..model.report import Report
 from .summary import is_root, open_questions, summary_line, target_line
 from .text import clean, fold
@@ -13,7 +14,7 @@ from .view import View
 
 __all__ = ["render"]
 
-_SPECIAL = re.compile(r"([\\`*_\[\]<>|#~])")
+_SPECIAL = pattern(r"([\\`*_\[\]<>|#~])")
 
 
 def render(report: Report, view: View) -> str:

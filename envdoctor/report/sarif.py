@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any, Dict, List, Sequence
 from urllib.parse import quote
 
 from ..model.finding import KINDS, Finding
+from ..model.pattern import pattern
 from ..model.report import Report
 from .summary import summary_line
 from .text import clean
@@ -17,7 +17,7 @@ __all__ = ["render"]
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {"error": "error", "warning": "warning", "advice": "note"}
-_PATH = re.compile(r"/[^\s:]*")
+_PATH = pattern(r"/[^\s:]*")
 
 
 def render(report: Report, view: View) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, NamedTuple, Sequence, Tuple
+from typing import Dict, List, Sequence, Tuple
 
 from ..model.evidence import Absent, Known
 from ..model.facts import FIELDS, Facts
 from ..model.finding import SEVERITIES, Finding
+from ..model.record import NamedTuple
 from ..model.report import Report
 from .text import clean, clip, fold, size_text
 
@@ -54,11 +55,19 @@ def summary_line(report: Report) -> str:
         return "envdoctor: nothing is known of this target, so nothing was judged"
     line = f"envdoctor: {counts_text(report)}"
     if report.findings:
-        line += f": {fold(clean(report.findings[0].message)).rstrip('.')}"
+        line += f": {_lead(fold(clean(report.findings[0].message)).rstrip('.'), _SUMMARY_WIDTH - len(line) - 2)}"
     elif report.undetermined:
         count = len(report.undetermined)
         line += f", {count} question{'s' if count != 1 else ''} undetermined"
     return clip(line, _SUMMARY_WIDTH)
+
+
+def _lead(message: str, width: int) -> str:
+    """Return the beginning of a sentence that fits, up to the end of a clause where one ends in its latter half."""
+    if len(message) <= width:
+        return message
+    ends = [message.rfind(sign, 0, width + 1) for sign in (": ", ", ", "; ", " (")]
+    return message[: max(ends)] if max(ends) > width // 2 else clip(message, width)
 
 
 def target_line(facts: Facts) -> str:

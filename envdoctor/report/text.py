@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from typing import List
 
+from ..model.pattern import pattern
+
 __all__ = ["cells", "clean", "clip", "fold", "size_text", "wrap"]
 
 # C0 and C1 controls, line separators, bidirectional overrides, invisible joiners, byte order mark, lone surrogates.
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]")
+_UNSAFE = pattern("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]")
 _LONGEST = 2000
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 

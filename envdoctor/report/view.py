@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from ..model.record import NamedTuple
 
 __all__ = ["View"]
 

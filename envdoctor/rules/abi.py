@@ -8,11 +8,13 @@ there, a label or a table no longer makes an error.
 from __future__ import annotations
 
 import re
-from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ..model.evidence import Absent, Evidence
 from ..model.facts import Binary, Distribution
 from ..model.finding import Finding, Remedy
+from ..model.pattern import pattern
+from ..model.record import NamedTuple
 from ..model.row import Source
 from ..model.versions import Version, try_version
 from .rule import Context, Rule, is_unindexed
@@ -61,14 +63,14 @@ _LINKED = (
 #: Of these a build by the user is common: a release without a fitting wheel may still be right.
 _BUILT_BY_HAND = ("flash-attn", "flash-attn-3", "causal-conv1d", "mamba-ssm", "transformer-engine-torch", "apex", "grouped-gemm")
 
-_TORCH_LABEL = re.compile(r"(?:torch|pt)(\d)(?:\.(\d+)|(\d{1,2}))")
-_ABI_LABEL = re.compile(r"cxx11abi(true|false)", re.IGNORECASE)
-_CUDA_LIBRARY = re.compile(
+_TORCH_LABEL = pattern(r"(?:torch|pt)(\d)(?:\.(\d+)|(\d{1,2}))")
+_ABI_LABEL = pattern(r"cxx11abi(true|false)", re.IGNORECASE)
+_CUDA_LIBRARY = pattern(
     r"lib(cudart|cublas|cublasLt|cudnn\w*|nccl|nvrtc|cufft|curand|cusolver|cusparse|cusparseLt|nvJitLink|cupti|cufile|nvshmem_host|nvToolsExt)\.so\.(\d+)"
 )
-_TORCH_LIBRARY = re.compile(r"lib(torch\w*|c10\w*)\.so\Z")
+_TORCH_LIBRARY = pattern(r"lib(torch\w*|c10\w*)\.so\Z")
 # The file without which a distribution cannot be imported, or without which it has no kernels at all.
-_MAIN_FILE = re.compile(
+_MAIN_FILE = pattern(
     r"(_C|_raylet|libtriton|libtorch_cpu|libtorch_cuda|flash_attn_2_cuda|common_ops|causal_conv1d_cuda|selective_scan_cuda)[.\w-]*\.so\Z"
 )
 
@@ -400,7 +402,7 @@ def _pinned_torch(context: Context, name: str, installed: Distribution) -> Optio
 
 
 _ENGINE_OF = {"sgl-kernel": "sglang", "sglang-kernel": "sglang"}
-_PIN = re.compile(r"([A-Za-z0-9][\w.-]*)\s*==\s*([0-9][\w.]*)(?![\w.*])")
+_PIN = pattern(r"([A-Za-z0-9][\w.-]*)\s*==\s*([0-9][\w.]*)(?![\w.*])")
 
 
 def _pins(requires: Sequence[str]) -> Dict[str, Version]:
@@ -621,7 +623,7 @@ def _soname_remedies(name: str, torch: Optional[_Torch], differs: bool) -> Tuple
 # Python
 
 
-_PYTHON_FILE = re.compile(r"\.cpython-(\d)(\d+)(t?)-")
+_PYTHON_FILE = pattern(r"\.cpython-(\d)(\d+)(t?)-")
 
 
 def check_python_tag(context: Context) -> Iterator[Finding]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 from ..model.finding import Finding, severity_rank
+from ..model.record import NamedTuple
 
 __all__ = ["CAUSES", "Cause", "arrange"]
 

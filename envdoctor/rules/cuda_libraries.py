@@ -14,6 +14,7 @@ from typing import Dict, Iterator, List, Optional, Tuple
 from ..model.evidence import Absent, Evidence, Known
 from ..model.facts import Library
 from ..model.finding import Finding, Remedy
+from ..model.pattern import pattern
 from ..model.row import Source
 from ..model.versions import Version, cuda_of_variant, parse_version, try_version
 from .packages import accepted_edges, requirement_sets
@@ -274,9 +275,9 @@ def _remove_folder(folder: str, origin: str) -> Remedy:
     return Remedy(f"Take {folder} out of the loader's configuration (/etc/ld.so.conf.d), or remove that copy.", (), "changes-host")
 
 
-_CONDA_FOLDER = re.compile(r"(?:^|/)(?:[a-z]*conda\d*|miniforge\d*|mambaforge|micromamba)(?:/envs/[^/]+)?/lib$|/envs/[^/]+/lib$")
-_TOOLKIT_FOLDER = re.compile(r"cuda[-/]?v?(\d{1,2}\.\d+)(?:\.\d+)?/(?:.*/)?lib(?:64)?$")
-_CUDNN_VERSION = re.compile(r"cudnn(?:[^/]*?|[^/]*/)v?(\d+\.\d+(?:\.\d+)*)", re.IGNORECASE)
+_CONDA_FOLDER = pattern(r"(?:^|/)(?:[a-z]*conda\d*|miniforge\d*|mambaforge|micromamba)(?:/envs/[^/]+)?/lib$|/envs/[^/]+/lib$")
+_TOOLKIT_FOLDER = pattern(r"cuda[-/]?v?(\d{1,2}\.\d+)(?:\.\d+)?/(?:.*/)?lib(?:64)?$")
+_CUDNN_VERSION = pattern(r"cudnn(?:[^/]*?|[^/]*/)v?(\d+\.\d+(?:\.\d+)*)", re.IGNORECASE)
 
 
 def check_library_path(context: Context) -> Iterator[Finding]:
@@ -408,7 +409,7 @@ _LINKED = (
     "torchao",
     "transformer-engine-torch",
 )
-_BY_NAME = re.compile(r"^(transformer-engine|onnxruntime-gpu|tensorrt|flashinfer-jit-cache)-cu(\d\d)$")
+_BY_NAME = pattern(r"^(transformer-engine|onnxruntime-gpu|tensorrt|flashinfer-jit-cache)-cu(\d\d)$")
 
 
 def check_cuda_majors(context: Context) -> Iterator[Finding]:

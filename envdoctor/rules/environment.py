@@ -8,6 +8,7 @@ from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 from ..model.evidence import Evidence, Known
 from ..model.facts import Oddity
 from ..model.finding import Finding, Remedy
+from ..model.pattern import pattern
 from ..model.row import Source
 from .rule import Context, Rule
 
@@ -20,7 +21,7 @@ _PATH = Source("https://docs.python.org/3/library/sys_path_init.html", "the fold
 
 #: Sub-packages that take the place of another distribution when their parent's folder is the working directory.
 _INNER_MODULES = {"vllm": ("ray",)}
-_PACKAGE_FOLDER = re.compile(r"(?:^|/)(?:site|dist)-packages/([^/]+)/?\Z")
+_PACKAGE_FOLDER = pattern(r"(?:^|/)(?:site|dist)-packages/([^/]+)/?\Z")
 
 
 def _oddities(context: Context, *kinds: str) -> List[Oddity]:
@@ -298,7 +299,7 @@ def check_hidden(context: Context) -> Iterator[Finding]:
         )
 
 
-_STACK = re.compile(
+_STACK = pattern(
     r"(torch\w*|nvidia-.*|vllm|ray|triton|flash-attn.*|xformers|sglang|sgl-kernel|sglang-kernel|transformers|tokenizers|accelerate|deepspeed|peft|trl"
     r"|verl|openrlhf|numpy|pydantic|pydantic-core|protobuf|click|tensordict|datasets|huggingface-hub|safetensors|bitsandbytes)\Z"
 )

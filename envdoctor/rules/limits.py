@@ -6,11 +6,12 @@ so. Where that is not known, the finding is a warning that names the condition.
 
 from __future__ import annotations
 
-from typing import Iterator, List, NamedTuple, Optional, Tuple
+from typing import Iterator, List, Optional, Tuple
 
 from ..model.evidence import Absent, Evidence, Known, Unknown
 from ..model.facts import Facts
 from ..model.finding import Finding, Remedy, severity_rank
+from ..model.record import NamedTuple
 from ..model.row import Source
 from ..model.versions import parse_version, try_version
 from .rule import Context, Rule

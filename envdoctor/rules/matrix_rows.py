@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from ..matrix.bind import Binding, Subject, bind
 from ..model.evidence import Evidence
 from ..model.finding import Finding, Remedy, severity_rank
+from ..model.pattern import pattern
+from ..model.record import NamedTuple
 from ..model.row import Row, Term
 from ..model.versions import VersionSet
 from .presumption import Presumption, presume, presumed_of, with_unset_variables
@@ -33,7 +34,7 @@ _HOST_WORDS = {"driver": "driver", "cuda": "driver", "ptx": "driver", "glibc": "
 
 #: Pins on what pip does not install.
 _HOST_PINS = frozenset(["nvidia-driver", "nvidia-fabricmanager", "cuda-compat", "python", "glibc"])
-_PIN_NAME = re.compile(r"[^A-Za-z0-9._-]")
+_PIN_NAME = pattern(r"[^A-Za-z0-9._-]")
 
 
 class _Hit(NamedTuple):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, Iterator, List, Optional, Tuple
 
 from ..matrix.derive import driver_branch
 from ..model.evidence import Evidence, Known
 from ..model.facts import Facts
 from ..model.finding import Finding, Remedy
+from ..model.record import NamedTuple
 from ..model.row import Source
 from ..model.versions import try_version
 from .rule import Context, Rule

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Callable, Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, FrozenSet, Iterator, List, Optional, Tuple
 
 from ..model.evidence import Evidence
 from ..model.facts import Distribution
 from ..model.finding import Finding, Remedy
+from ..model.record import NamedTuple
 from ..model.row import Source
 from ..model.versions import InvalidSpecifier, Version, VersionSet, parse_version, try_version
 from . import requirements

@@ -8,22 +8,24 @@ versions are compared as tuples; only what is not obviously met goes through ``V
 from __future__ import annotations
 
 import re
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from ..model.evidence import Known
 from ..model.facts import Distribution, Facts
+from ..model.pattern import pattern
+from ..model.record import NamedTuple
 from ..model.versions import InvalidSpecifier, Version, VersionSet, canonicalize_name, cuda_of_variant, find_variant, parse_version, try_version
 from .rule import is_unindexed
 
 __all__ = ["Requirement", "Violation", "accepted_edges", "marker_holds", "marker_values", "meets", "requirements_of", "unconditional", "violations"]
 
-_LINE = re.compile(r"\s*([A-Za-z0-9][\w.-]*)\s*(?:\[([^\]]*)\])?\s*\(?\s*([^;@()]*?)\s*\)?\s*(?:;(.*))?\Z")
-_CLAUSE = re.compile(r"(>=|<=|==|!=|~=|<|>)\s*(\d+(?:\.\d+)*)\s*\Z")
-_FINAL = re.compile(r"(\d+(?:\.\d+)*)(?:\+\S*)?\Z")
-_PLAIN = re.compile(r"\d+(?:\.\d+)*\Z")
-_AND = re.compile(r"\s+and\s+")
-_OR = re.compile(r"\s+or\s+")
-_ATOM = re.compile(r"\s*([a-z_]+)\s*(==|!=|>=|<=|>|<)\s*(['\"])([^'\"]*)\3\s*\Z")
+_LINE = pattern(r"\s*([A-Za-z0-9][\w.-]*)\s*(?:\[([^\]]*)\])?\s*\(?([^;@()]*)\)?\s*(?:;(.*))?\Z")
+_CLAUSE = pattern(r"(>=|<=|==|!=|~=|<|>)\s*(\d+(?:\.\d+)*)\s*\Z")
+_FINAL = pattern(r"(\d+(?:\.\d+)*)(?:\+\S*)?\Z")
+_PLAIN = pattern(r"\d+(?:\.\d+)*\Z")
+_AND = pattern(r"\s+and\s+")
+_OR = pattern(r"\s+or\s+")
+_ATOM = pattern(r"\s*([a-z_]+)\s*(==|!=|>=|<=|>|<)\s*(['\"])([^'\"]*)\3\s*\Z")
 _ORDER = frozenset(["==", "!=", ">=", "<=", ">", "<"])
 _VERSIONED = frozenset(["python_version", "python_full_version", "implementation_version"])
 _MARKER_NAMES = (
@@ -36,7 +38,7 @@ _MARKER_NAMES = (
     "platform_version",
 )
 _NOT_SIMPLE = object()
-_EXTRA = re.compile(r"\bextra\s*(?:==|!=|in\b)|['\"]\s*==\s*extra\b")
+_EXTRA = pattern(r"\bextra\s*(?:==|!=|in\b)|['\"]\s*==\s*extra\b")
 
 Clause = Tuple[str, Tuple[int, ...], int]
 
@@ -56,6 +58,9 @@ class Violation(NamedTuple):
     requirement: Requirement
     installed: Optional[Distribution]
     from_metadata: bool  # read from the environment's own METADATA, not from the matrix
+
+
+_Failure = Tuple[Requirement, Optional[Distribution]]
 
 
 def _numbers(text: str) -> Tuple[int, ...]:
@@ -187,7 +192,7 @@ def _split(line: str) -> Optional[Requirement]:
     match = _LINE.match(line)
     if match is None:
         return None
-    return Requirement(match.group(1), match.group(3), (match.group(4) or "").strip())
+    return Requirement(match.group(1), match.group(3).strip(), (match.group(4) or "").strip())
 
 
 def requirements_of(found: Distribution, matrix: Any, known: Any, cuda: Optional[str] = None) -> Tuple[Tuple[str, ...], bool]:
@@ -228,47 +233,63 @@ def violations(facts: Facts, matrix: Any) -> Iterator[Violation]:
     complete = bool(facts.value("distributions.complete"))
     known = frozenset(matrix.package_names)
     cuda = facts.value("torch.cuda")
-    values, strict = marker_values(facts), marker_values(facts, assume_linux=False)
-    plain: Dict[str, Optional[Tuple[int, ...]]] = {}
-    specifiers: Dict[str, Optional[List[Clause]]] = {}
+    judge = _Judge(listed, marker_values(facts), marker_values(facts, assume_linux=False) if complete else None)
+    judged: Dict[str, Optional[_Failure]] = {}  # many distributions ask for the same in the same words
     for requirer in listed.values():
         lines, own = requirements_of(requirer, matrix, known, cuda)
         for line in lines:
-            if "extra" in line and _EXTRA.search(line):
-                continue
-            match = _LINE.match(line)
-            if match is None:
-                continue
-            raw, _, specifier, marker = match.groups()
-            installed = listed.get(raw)
-            if installed is None:
-                name = canonicalize_name(raw)
-                installed = listed.get(name)
-                if installed is None:
-                    if complete and own:
-                        requirement = Requirement(name, specifier, (marker or "").strip())
-                        if not requirement.marker or marker_holds(requirement.marker, strict) is True:
-                            yield Violation(requirer, requirement, None, own)
-                    continue
-            if not specifier:
-                continue
-            name = installed.name
-            if name not in plain:
-                final = _FINAL.match(installed.version or "")
-                plain[name] = _numbers(final.group(1)) if final is not None else None
-            numbers = plain[name]
-            if numbers is not None:
-                if specifier not in specifiers:
-                    specifiers[specifier] = _clauses(specifier)
-                clauses = specifiers[specifier]
-                if clauses is not None and _plainly_met(numbers, clauses):
-                    continue
-            if not _fails(installed, specifier):
-                continue
-            requirement = Requirement(name, specifier, (marker or "").strip())
-            if requirement.marker and marker_holds(requirement.marker, values) is not True:
-                continue
-            yield Violation(requirer, requirement, installed, own)
+            if line not in judged:
+                judged[line] = judge.failure(line)
+            failure = judged[line]
+            if failure is not None and (own or failure[1] is not None):
+                yield Violation(requirer, *failure, own)
+
+
+class _Judge:
+    """Judges requirement lines against what is installed."""
+
+    def __init__(self, listed: Mapping[str, Distribution], values: Mapping[str, str], strict: Optional[Mapping[str, str]]) -> None:
+        self.listed = listed
+        self.values = values
+        self.strict = strict  # None: the list is not complete, so nothing is missing
+        self.plain: Dict[str, Optional[Tuple[int, ...]]] = {}
+        self.specifiers: Dict[str, Optional[List[Clause]]] = {}
+
+    def failure(self, line: str) -> Optional[_Failure]:
+        """Return the requirement that a line fails with and what is installed instead; None where it is met, or does not apply."""
+        if "extra" in line and (" extra ==" in line or _EXTRA.search(line)):
+            return None
+        match = _LINE.match(line)
+        if match is None:
+            return None
+        raw, specifier, marker = match.group(1, 3, 4)
+        specifier = specifier.strip()
+        installed = self.listed.get(raw) or self.listed.get(canonicalize_name(raw))
+        if installed is None:
+            if self.strict is None:
+                return None
+            requirement = Requirement(canonicalize_name(raw), specifier, (marker or "").strip())
+            holds = not requirement.marker or marker_holds(requirement.marker, self.strict) is True
+            return (requirement, None) if holds else None
+        if not specifier or self._plainly_met(installed, specifier) or not _fails(installed, specifier):
+            return None
+        requirement = Requirement(installed.name, specifier, (marker or "").strip())
+        if requirement.marker and marker_holds(requirement.marker, self.values) is not True:
+            return None
+        return requirement, installed
+
+    def _plainly_met(self, installed: Distribution, specifier: str) -> bool:
+        name = installed.name
+        if name not in self.plain:
+            final = _FINAL.match(installed.version or "")
+            self.plain[name] = _numbers(final.group(1)) if final is not None else None
+        numbers = self.plain[name]
+        if numbers is None:
+            return False
+        if specifier not in self.specifiers:
+            self.specifiers[specifier] = _clauses(specifier)
+        clauses = self.specifiers[specifier]
+        return clauses is not None and _plainly_met(numbers, clauses)
 
 
 def _fails(installed: Distribution, specifier: str) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Mapping, NamedTuple, Optional, Tuple, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Mapping, Optional, Tuple, TypeVar
 
 from ..matrix.bind import Target
 from ..model.evidence import Evidence
 from ..model.facts import Distribution, Facts, Gpu
 from ..model.finding import Finding
+from ..model.record import NamedTuple
 from ..model.versions import Version, find_variant, try_version
 
 if TYPE_CHECKING:

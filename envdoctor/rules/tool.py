@@ -7,11 +7,12 @@ from typing import Dict, Iterator, List, Tuple
 
 from ..model.evidence import Known, Unknown
 from ..model.finding import Finding, Remedy
+from ..model.pattern import pattern
 from .rule import Context, Rule
 
 __all__ = ["RULES_HERE", "fault_finding"]
 
-_PROBE = re.compile(r"probe ([\w.-]+): (.*)", re.DOTALL)
+_PROBE = pattern(r"probe ([\w.-]+): (.*)", re.DOTALL)
 _STALE_DAYS = 90
 
 
@@ -72,7 +73,7 @@ def _days(date: str) -> int:
     return era * 146097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year
 
 
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
+_DATE = pattern(r"\d{4}-\d{2}-\d{2}\Z")
 
 
 def check_matrix_age(context: Context) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from envdoctor.model.evidence import Absent, Known
-from envdoctor.probes import binaries, distributions, interpreter
+from envdoctor.probes import binaries, distributions, interpreter, native
 from envdoctor.probes.isolation import run_command
 from envdoctor.probes.machine import Machine
 
@@ -72,7 +72,7 @@ class Environment:
         machine = Machine(python=str(self.python), environment=plain_environment(), deep=deep)
         for function in (interpreter.probe_interpreter, distributions.probe_distributions):
             machine.found.update(function(machine))
-        found = binaries.probe_binaries(machine)
+        found = native.probe_binaries(machine)
         return {os.path.relpath(entry.path, self.site): entry for entry in found["binaries"].value}, found
 
     def loads(self, path):
@@ -207,6 +207,6 @@ def test_the_c_plus_plus_library_that_is_loaded(environment):
 
 def test_without_torch_nothing_is_claimed_about_symbols(tmp_path):
     output(sys.executable, "-m", "venv", "--without-pip", tmp_path / "env", environment=plain_environment())
-    found = binaries.probe_binaries(Machine(python=str(tmp_path / "env"), environment=plain_environment()))
+    found = native.probe_binaries(Machine(python=str(tmp_path / "env"), environment=plain_environment()))
     assert found["binaries"].value == ()
     assert isinstance(found["glibcxx.version"], Absent)

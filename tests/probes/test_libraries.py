@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envdoctor.model.evidence import Absent, Known, Unknown
-from envdoctor.probes import distributions, interpreter, libraries, torch_build
+from envdoctor.probes import distributions, interpreter, libraries, native, torch_build
 from envdoctor.probes.machine import Machine
 
 from .compiled import build, output, plain_environment
@@ -104,7 +104,7 @@ class Stack:
 
     def facts(self, **variables):
         machine = Machine(python=str(self.python), environment=plain_environment(**variables))
-        for function in (interpreter.probe_interpreter, distributions.probe_distributions, torch_build.probe_torch, libraries.probe_libraries):
+        for function in (interpreter.probe_interpreter, distributions.probe_distributions, torch_build.probe_torch, native.probe_libraries):
             machine.found.update(function(machine))
         return machine.found
 
@@ -228,7 +228,7 @@ def test_the_abi_of_torch(tmp_path, prerequisite, new):
 def test_an_environment_without_torch_pays_nothing(tmp_path):
     output(sys.executable, "-m", "venv", "--without-pip", tmp_path / "env", environment=plain_environment())
     machine = Machine(python=str(tmp_path / "env"), environment=plain_environment(LD_LIBRARY_PATH="/usr/lib"))
-    for probe in (torch_build.probe_torch, libraries.probe_libraries):
+    for probe in (torch_build.probe_torch, native.probe_libraries):
         assert all(isinstance(fact, Absent) for fact in probe(machine).values())
     assert torch_build.torch_process(machine) is None
 
@@ -239,7 +239,7 @@ def test_an_image_is_read_without_starting_anything(stack, tmp_path):
     target = root / "opt" / "venv"
     shutil.copytree(stack.environment, target, symlinks=True)
     machine = Machine(str(root), {"LD_LIBRARY_PATH": "/nowhere"})
-    for function in (interpreter.probe_interpreter, distributions.probe_distributions, torch_build.probe_torch, libraries.probe_libraries):
+    for function in (interpreter.probe_interpreter, distributions.probe_distributions, torch_build.probe_torch, native.probe_libraries):
         machine.found.update(function(machine))
     loaded = {entry.name: entry for entry in machine.found["libraries"].value if entry.loaded}
     assert loaded["libcublas"].path == f"/opt/venv/{stack.site.relative_to(stack.environment)}/nvidia/cublas/lib/libcublas.so.12"

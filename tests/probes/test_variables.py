@@ -12,6 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from envdoctor.model.evidence import Unknown
+from envdoctor.probes import variables
 from envdoctor.probes.isolation import run_command
 from envdoctor.probes.machine import Machine
 from envdoctor.probes.variables import is_listed, probe_variables, redact, select_variables
@@ -98,6 +99,25 @@ def test_tokens_never_survive(token, place, around):
 def test_redact_takes_anything(text):
     once = redact(text)
     assert len(once) <= 4 * len(text) + 16
+
+
+@pytest.mark.parametrize("name", ["_SHAPES", "_ASSIGNED", "_FLAG_SECRET", "_BEARER", "_BARE_USER", "_URL"])
+def test_what_is_not_asked_cannot_match(name):
+    """``redact`` asks a pattern only where a word of it is there: each text that the pattern matches has to get so far."""
+    original = getattr(variables, name)
+    asked = {
+        "_SHAPES": lambda text: any(start in text for start in variables._SHAPE_STARTS),
+        "_BEARER": lambda text: variables._mentions(text, ("bearer", "basic")),
+        "_BARE_USER": lambda text: "@" in text,
+        "_URL": lambda text: "://" in text,
+    }.get(name, lambda text: variables._mentions(text, variables._SECRET_WORDS))
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.from_regex(original.search.__self__))
+    def check(text):
+        assert asked(text)
+
+    check()
 
 
 def test_redact_is_quick():

@@ -1,0 +1,1 @@
+"""What changes something on this machine, or goes online when asked. Nothing here runs unless a command names it."""

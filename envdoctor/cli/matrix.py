@@ -1,0 +1,278 @@
+"""``envdoctor matrix``: look at what is known, check it, compare it, update it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from contextlib import ExitStack
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
+
+from ..app import suggest
+from ..errors import InputError
+from .command import Command
+from .output import view
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..matrix.loader import Matrix
+
+__all__ = ["COMMAND"]
+
+Answer = Dict[str, Any]
+
+
+class _Action(NamedTuple):
+    """One action: its line for --help, its options, and what it does; ``execute`` returns the answer and the exit code."""
+
+    summary: str
+    configure: Callable[[argparse.ArgumentParser], None]
+    execute: Callable[[argparse.Namespace], Tuple[Answer, int]]
+
+
+def _configure(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(title="actions", description="", dest="action", metavar="ACTION", required=True)
+    for name, action in _ACTIONS.items():
+        made = actions.add_parser(
+            name,
+            help=action.summary,
+            description=f"{action.summary[0].upper()}{action.summary[1:]}.",
+            formatter_class=parser.formatter_class,
+            allow_abbrev=False,
+        )
+        action.configure(made)
+        made.add_argument("--json", action="store_true", help="for programs (schemas/matrix.schema.json)")
+        made.add_argument("--no-color", action="store_true", help="no colour (also $NO_COLOR)")
+
+
+def _execute(options: argparse.Namespace) -> Tuple[str, int]:
+    answer, code = _ACTIONS[options.action].execute(options)
+    if options.json:
+        import json
+
+        from ..report.matrix_schema import MATRIX_SCHEMA_VERSION
+
+        # Dates of TOML have no JSON form: they are written as ISO 8601.
+        return json.dumps({"schema_version": MATRIX_SCHEMA_VERSION, **answer}, indent=1, default=str) + "\n", code
+    from ..report.console import draw
+    from ..report.matrix_text import lay_out_answer
+
+    return draw(lay_out_answer(answer), view(False, options.no_color)), code
+
+
+def _add_site(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--matrix", metavar="DIR", action="append", default=[], help="add a site's own rows (also $ENVDOCTOR_MATRIX)")
+
+
+def _load(options: argparse.Namespace) -> Matrix:
+    from ..matrix.loader import load_matrix
+
+    return load_matrix(options.matrix)
+
+
+# ---------------------------------------------------------------------------------------------------------------- show, list
+
+
+def _configure_show(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "what",
+        metavar="NAME",
+        nargs="+",
+        help="vllm==0.8.5, vllm, 'vllm>=0.8,<0.9', H20, 10de:2329, sm_90, Hopper, driver 550, cuda 12.8, a profile, or the id of a row",
+    )
+    _add_site(parser)
+
+
+def _show(options: argparse.Namespace) -> Tuple[Answer, int]:
+    from ..matrix.lookup import NotKnown, find
+
+    try:
+        return find(_load(options), " ".join(options.what)), 0
+    except NotKnown as error:
+        raise InputError(f"{error}{suggest(' '.join(options.what), error.known)}") from error
+
+
+def _configure_list(parser: argparse.ArgumentParser) -> None:
+    from ..matrix.lookup import TOPICS
+
+    topics = "; ".join(f"{name}: {summary}" for name, summary in TOPICS.items())
+    parser.add_argument("topic", metavar="TOPIC", nargs="?", choices=tuple(TOPICS), help=f"{topics}. Without one: how much there is of each")
+    _add_site(parser)
+
+
+def _list(options: argparse.Namespace) -> Tuple[Answer, int]:
+    from ..matrix.lookup import listing
+
+    return listing(_load(options), options.topic), 0
+
+
+# ---------------------------------------------------------------------------------------------------------------- coverage, validate, lint
+
+
+def _configure_coverage(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("names", metavar="PACKAGE", nargs="*", help="only these; all where left out")
+    _add_site(parser)
+
+
+def _coverage(options: argparse.Namespace) -> Tuple[Answer, int]:
+    from ..matrix.coverage import measure
+    from ..model.versions import canonicalize_name
+
+    matrix = _load(options)
+    listing = matrix.index_listing()
+    if listing is None:
+        raise InputError(
+            "this matrix carries no listing of the package index; a checkout has it (matrices/index.json, made by scripts/refresh_matrix)"
+        )
+    names = [canonicalize_name(name) for name in options.names]
+    known = {*matrix.package_names, *listing.get("packages", ())}
+    for name in names:
+        if name not in known:
+            raise InputError(f"{name}: neither in the matrix nor on its listing{suggest(name, known)}")
+    answer = measure(matrix, listing, names)
+    return answer, 1 if answer["missing"] else 0
+
+
+def _configure_folder(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", metavar="DIR", nargs="?", help="a matrices folder or a site's own (default: the matrices/ of this checkout)")
+
+
+def _validate(options: argparse.Namespace) -> Tuple[Answer, int]:
+    from ..matrix.validation import validate
+
+    answer = validate(_given_folder(options.folder))
+    return answer, 2 if answer["faults"] else 0
+
+
+def _given_folder(folder: Optional[str]) -> str:
+    if folder is not None:
+        if not os.path.isdir(folder):
+            raise InputError(f"{folder}: expected a folder, found {'a file' if os.path.exists(folder) else 'nothing'}")
+        return folder
+    from ..matrix.loader import builtin_folder
+
+    found = builtin_folder()
+    if found is None:
+        raise InputError("an installed envdoctor has no matrices/ folder, and its compiled form was checked when it was built; name a folder")
+    return found
+
+
+def _lint(options: argparse.Namespace) -> Tuple[Answer, int]:
+    from ..matrix.lint import lint
+    from ..matrix.loader import load_builtin, load_folder, load_matrix
+
+    today = time.strftime("%Y-%m-%d")
+    if options.folder is None:
+        matrix = load_builtin()
+        findings, rows = lint(matrix, today), [row for row in matrix.rows() if row.origin != "derived"]
+    else:
+        folder = _given_folder(options.folder)
+        if os.path.exists(os.path.join(folder, "drivers.toml")):  # a whole matrix of its own
+            matrix = load_folder(folder)
+            findings, rows = lint(matrix, today), [row for row in matrix.rows() if row.origin != "derived"]
+        else:  # a site's rows are judged by our tables and packages
+            matrix = load_matrix([folder])
+            start = os.path.join(folder, "")
+            rows = [row for row in matrix.rows() if row.origin.startswith(start)]
+            findings = lint(matrix, today, lambda row: row.origin.startswith(start))
+    answer: Answer = {"kind": "lint", "rows": len(rows), "findings": [finding._asdict() for finding in findings]}
+    return answer, 1 if any(finding.level == "fault" for finding in findings) else 0
+
+
+# ---------------------------------------------------------------------------------------------------------------- diff, update
+
+
+def _configure_diff(parser: argparse.ArgumentParser) -> None:
+    kinds = "a matrices folder, a .tar.gz or .zip of one, 'built-in', 'current' or 'previous'"
+    parser.add_argument("old", metavar="OLD", help=kinds)
+    parser.add_argument("new", metavar="NEW", help="the same")
+
+
+def _diff(options: argparse.Namespace) -> Tuple[Answer, int]:
+    from ..matrix.diff import compare
+
+    with ExitStack() as stack:
+        old, new = _named_matrix(options.old, stack), _named_matrix(options.new, stack)
+        answer = compare(old, new, options.old, options.new)
+    return answer, 1 if answer["changes"] else 0
+
+
+def _named_matrix(name: str, stack: ExitStack) -> Matrix:
+    from ..matrix import place
+    from ..matrix.loader import load_builtin, load_folder, load_generation, load_matrix
+
+    if os.path.isdir(name):
+        if not os.path.exists(os.path.join(name, "drivers.toml")):
+            raise InputError(f"{name}: expected a whole matrices folder, found no drivers.toml in it")
+        return load_folder(name)
+    if os.path.exists(name):
+        from ..actions.matrix_update import open_archive
+
+        return stack.enter_context(open_archive(name))
+    if name == "built-in":
+        return load_builtin()
+    if name == "current":
+        return load_matrix()
+    if name == "previous":
+        from ..actions.matrix_update import previous
+
+        generation = place.current()
+        if generation is None:
+            raise InputError("previous: no update is installed, so there is none before it")
+        before = previous(generation)
+        found = load_generation(before) if before is not None else load_builtin()
+        return found or load_builtin()
+    raise InputError(f"{name}: expected a folder, an archive, 'built-in', 'current' or 'previous', found nothing of that name")
+
+
+def _configure_update(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_mutually_exclusive_group(required=True)
+    group.add_argument("--from", dest="source", metavar="URL|FILE", help="https address or file: a .tar.gz or .zip of a matrices folder")
+    group.add_argument("--rollback", action="store_true", help="go back to the matrix before the last update")
+    parser.add_argument("--sha256", metavar="HEX", help="digest of the archive (default: what URL.sha256 or FILE.sha256 says)")
+
+
+def _update(options: argparse.Namespace) -> Tuple[Answer, int]:
+    from ..actions.matrix_update import rollback, update
+    from ..matrix.diff import compare
+
+    if options.rollback and options.sha256 is not None:
+        raise InputError("--sha256 goes with --from")
+    done = rollback() if options.rollback else update(options.source, options.sha256)
+    changes = compare(done.before, done.now, "before", "now")["changes"] if done.changed else []
+    note = done.note
+    if os.environ.get("ENVDOCTOR_MATRIX"):
+        note = f"{note}; " * bool(note) + "ENVDOCTOR_MATRIX adds a site's rows to it"
+    answer = {
+        "kind": "update",
+        "changed": done.changed,
+        "message": done.message,
+        "date": done.now.date,
+        "origin": done.now.origin,
+        "previous_date": done.before.date,
+        "previous_origin": done.before.origin,
+        "rows": _totals(changes, lambda table: table == "rows"),
+        "releases": _totals(changes, lambda table: table.startswith("releases of ") or table == "packages"),
+        "note": note,
+    }
+    return answer, 0
+
+
+def _totals(changes: List[Mapping[str, Any]], mine: Callable[[str], bool]) -> str:
+    counts = {word: sum(mine(change["table"]) and change["change"] == word for change in changes) for word in ("added", "removed", "changed")}
+    return ", ".join(f"{count} {word}" for word, count in counts.items() if count) or "no change"
+
+
+_ACTIONS: Mapping[str, _Action] = {
+    "show": _Action("say all that is known of a release, a package, a GPU, a driver, a CUDA version or a row", _configure_show, _show),
+    "list": _Action("list packages, rows, GPUs, drivers, toolkits or profiles", _configure_list, _list),
+    "coverage": _Action(
+        "compare the matrix with the listing of the package index; exit 1 where something is missing", _configure_coverage, _coverage
+    ),
+    "validate": _Action("check the files of a folder; exit 2 with all faults", _configure_folder, _validate),
+    "lint": _Action("look for rows that contradict releases, other rows or themselves; exit 1 for faults", _configure_folder, _lint),
+    "diff": _Action("say what differs between two matrices; exit 1 where they differ", _configure_diff, _diff),
+    "update": _Action("install a newer matrix, or go back; goes online only for an https address", _configure_update, _update),
+}
+
+COMMAND = Command(_configure, _execute)

@@ -1,0 +1,68 @@
+"""Records are named tuples: ``typing.NamedTuple`` is the oracle."""
+
+import copy
+import pickle
+import typing
+
+import pytest
+
+from envdoctor.model import record
+
+
+def _build(base):
+    namespace = {"NamedTuple": base, "__name__": __name__}
+    exec(
+        "from __future__ import annotations\n"
+        "from typing import Optional, Tuple\n"
+        "class Thing(NamedTuple):\n"
+        '    """A thing."""\n'
+        "    name: str\n"
+        "    size: Optional[int] = None\n"
+        "    parts: Tuple[str, ...] = ()\n"
+        "    @property\n"
+        "    def double(self) -> str:\n"
+        "        return self.name * 2\n"
+        "    @classmethod\n"
+        "    def empty(cls) -> Thing:\n"
+        "        return cls('')\n"
+        "    def __str__(self) -> str:\n"
+        "        return f'<{self.name}>'\n",
+        namespace,
+    )
+    return namespace["Thing"]
+
+
+class Kept(record.NamedTuple):
+    """At module level, for pickle."""
+
+    name: str
+    size: int = 1
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda kind: kind._fields,
+        lambda kind: kind._field_defaults,
+        lambda kind: {name: str(getattr(text, "__forward_arg__", text)) for name, text in kind.__annotations__.items()},
+        lambda kind: (kind.__name__, kind.__qualname__, kind.__module__, kind.__doc__, kind.__bases__),
+        lambda kind: repr(kind("a", 1)),
+        lambda kind: (str(kind("a")), kind("a").double, tuple(kind.empty())),
+        lambda kind: tuple(kind("a")._replace(size=3)),
+        lambda kind: kind("a", parts=("x",))._asdict(),
+        lambda kind: kind("a") == ("a", None, ()) and hash(kind("a")) == hash(("a", None, ())),
+        lambda kind: hasattr(kind("a"), "__dict__"),
+    ],
+)
+def test_like_the_original(look):
+    assert look(_build(record.NamedTuple)) == look(_build(typing.NamedTuple))
+
+
+def test_wrong_calls_are_refused():
+    for arguments in ((), ("a", 1, (), 2)):
+        with pytest.raises(TypeError):
+            _build(record.NamedTuple)(*arguments)
+
+
+def test_copies():
+    assert pickle.loads(pickle.dumps(Kept("a"))) == copy.deepcopy(Kept("a")) == Kept("a", 1)
