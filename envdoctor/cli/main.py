@@ -108,7 +108,8 @@ def _help() -> str:
         "  0    nothing found at or above --fail-on (default: error)",
         "  1    findings",
         "  2    wrong usage, or input that cannot be read",
-        "  4    a fault of envdoctor itself",
+        "  3    no resolution: nothing meets the request",
+        "  4    a fault of envdoctor itself, or a search that was given up",
         "  130  interrupted",
     ]
     return "\n".join(lines) + "\n"

@@ -266,7 +266,12 @@ def ptx_demands(builds: Iterable[Mapping[str, Any]]) -> List[List[str]]:
                     found.add((cuda, capability, "only"))
             elif not offered.isdisjoint(_older_ptx(capability)):
                 found.add((cuda, capability, "partly"))
-    return [list(demand) for demand in sorted(found)] + [[*demand, ", ".join(sorted(measured[demand]))] for demand in sorted(measured)]
+    return [list(demand) for demand in sorted(found)] + [[*demand, _few(measured[demand])] for demand in sorted(measured)]
+
+
+def _few(names: Iterable[str]) -> str:
+    shown = sorted(names, key=lambda name: (len(name), name))
+    return ", ".join(shown[:4]) + (", …" if len(shown) > 4 else "")
 
 
 def _older_ptx(capability: str) -> FrozenSet[str]:

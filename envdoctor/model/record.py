@@ -1,6 +1,7 @@
 """``NamedTuple`` without what ``typing`` checks of every field at every start.
 
-``typing.NamedTuple`` compiles each annotation to look at it: 60 records cost 7 ms at each start, these 3. Type checkers see the original.
+``typing.NamedTuple`` compiles each annotation to look at it, which more than doubles the cost of a record at each start.
+Type checkers see the original.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from packaging.version import Version
 
 from envdoctor.matrix.bind import bind
 from envdoctor.matrix.derive import derive_target
-from envdoctor.matrix.derived_rows import ptx_demands, requirement_rows, runs_on
+from envdoctor.matrix.derived_rows import entry_demands, ptx_demands, requirement_rows, runs_on, toolkit_of_ptx
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.evidence import Absent, Evidence, Known
 from envdoctor.model.facts import Binary, Distribution, Facts, Gpu
@@ -138,12 +138,47 @@ def test_generation_rows_say_how_sure_they_are():
 
 def test_ptx_newer_than_the_driver_warns_of_vllm_alone():
     found = violated(packages={"vllm": "0.12.0", "torch": "2.9.0"}, gpu="NVIDIA H100 80GB HBM3", driver="550.54.15")
-    assert found == {"ptx-12.8-on-9.0-partly:vllm"}
-    row = MATRIX.row("ptx-12.8-on-9.0-partly:vllm")
-    assert (row.effect, row.trust, row.code) == ("degrades", "reported", "ED102")
-    assert not violated(packages={"vllm": "0.12.0", "torch": "2.9.0"}, gpu="NVIDIA H100 80GB HBM3", driver="570.86.15")
+    assert found == {"ptx-12.9-on-9.0-some:vllm"}  # FlashAttention 2 and Marlin: the wheel's compiler was newer than its torch's CUDA
+    row = MATRIX.row("ptx-12.9-on-9.0-some:vllm")
+    assert (row.effect, row.trust, row.code) == ("degrades", "established", "ED102")
+    assert "flash" in row.title
+    assert violated(packages={"vllm": "0.12.0", "torch": "2.9.0"}, gpu="NVIDIA H100 80GB HBM3", driver="570.86.15") == found
+    assert not violated(packages={"vllm": "0.12.0", "torch": "2.9.0"}, gpu="NVIDIA H100 80GB HBM3", driver="575.51.03")
+    assert not violated(packages={"vllm": "0.12.0", "torch": "2.9.0"}, gpu="NVIDIA A100-SXM4-80GB", driver="550.54.15")  # machine code throughout
+    assert not violated(packages={"vllm": "0.10.2", "torch": "2.8.0"}, gpu="NVIDIA L40S", driver="550.54.15")
     assert not violated(packages={"torch": "2.9.0"}, gpu="NVIDIA H100 80GB HBM3", driver="550.54.15")
     assert not violated(packages={"vllm": "0.6.0", "torch": "2.4.0"}, gpu="NVIDIA H100 80GB HBM3", driver="525.85.12")  # 9.0+PTX for all sources
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        # What lies in another fat binary does not help: 9.0 gets the second one as PTX.
+        (["sass=8.0,9.0;ptx=9.0@8.7", "sass=8.0;ptx=8.0@8.7"], {"some:9.0@12.8"}),
+        (["sass=8.0,9.0;ptx=9.0@8.7"], set()),
+        (["sass=8.0;ptx=8.0@8.5"], {"all:9.0@12.5"}),
+        (["sass=9.0a", "sass=8.0"], set()),  # no PTX: nothing to compile
+        (["sass=8.0,9.0;in=_C", "sass=8.0;ptx=8.0@8.7,9.0@8.8;in=_C;kernels=marlin"], {"some:9.0@12.9"}),  # the driver takes the highest that fits
+        (["sass=9.0;in=_C", "sass=8.0;ptx=8.0@8.4", "sass=8.0;ptx=8.0@8.8"], {"some:9.0@12.9"}),
+        (["sass=8.0;ptx=8.0@?"], set()),
+        (["sass=8.0,9.0", "sass=8.0;ptx=9.0a@8.7"], {"some:9.0@12.8"}),
+        (["sass=5.2;ptx=5.2@8.7", "sass=8.0,9.0"], {"some:9.0@12.8"}),
+        (["sass=5.2;ptx=5.2@8.7"], set()),  # without anything else that serves it, it is no package for this device
+    ],
+)
+def test_fat_binaries_one_by_one(entries, expected):
+    assert {label for label in entry_demands(tuple(entries)) if ":9.0@" in label} == expected
+    assert {
+        (cuda, capability, kind)
+        for cuda, capability, kind, _ in ptx_demands([{"entries": entries, "ptx_cuda": "12.8", "sass": ["8.0"], "ptx": ["8.0"]}])
+    } == {(label.split("@")[1], label.split(":")[1].split("@")[0], label.split(":")[0]) for label in entry_demands(tuple(entries))}
+
+
+@pytest.mark.parametrize(
+    ("version", "toolkit"), [("7.8", "11.8"), ("8.5", "12.5"), ("8.7", "12.8"), ("9.0", "13.0"), ("9.2", "13.2"), ("6.5", None), ("x", None)]
+)
+def test_toolkit_of_a_ptx_version(version, toolkit):
+    assert toolkit_of_ptx(version) == toolkit
 
 
 def test_ptx_demands():

@@ -1,0 +1,73 @@
+"""The list of packages, and which dependencies are kept: ``packages.toml``."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+import sys
+from importlib import import_module
+from typing import Any, FrozenSet, Iterable, List, NamedTuple, Tuple
+
+from packaging.utils import canonicalize_name
+
+from .errors import UsageFault
+from .metadata import requirement_name, tidy
+
+__all__ = ["DEFAULT_LIST", "Selection", "load_selection"]
+
+DEFAULT_LIST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "packages.toml")
+
+
+class Selection(NamedTuple):
+    """The list.
+
+    names: what is read, in order. kept: names of dependencies that touch the stack. elsewhere: may be missing on the index.
+    prereleases: taken like final releases. patterns: of families. unreadable: files that are known to have no metadata of their own.
+    """
+
+    names: Tuple[str, ...]
+    kept: FrozenSet[str]
+    elsewhere: FrozenSet[str]
+    prereleases: FrozenSet[str]
+    patterns: Tuple[str, ...]
+    unreadable: FrozenSet[str]
+
+    def prune(self, requires: Iterable[str]) -> Tuple[str, ...]:
+        """Return the requirement lines that touch the stack, tidied, in their order, each once; without those that no installer understands."""
+        return tuple(dict.fromkeys(filter(None, (tidy(line) for line in requires if requirement_name(line) in self.kept))))
+
+    def undiscovered(self, on_index: Iterable[str]) -> List[str]:
+        """Return the names that a family's pattern has and its list has not."""
+        wanted = re.compile("|".join(fnmatch.translate(pattern) for pattern in self.patterns) or "(?!)")
+        return sorted({name for name in on_index if wanted.match(name)} - set(self.names))
+
+
+def load_selection(path: str = DEFAULT_LIST) -> Selection:
+    """Read the list.
+
+    Raises:
+        UsageFault: it cannot be read, or a name in it is none.
+    """
+    tomllib: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    try:
+        with open(path, "rb") as file:
+            document = tomllib.load(file)
+    except OSError as error:
+        raise UsageFault(f"{path}: {error.strerror}") from error
+    except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError
+        raise UsageFault(f"{path}: is not TOML: {error}") from error
+    families = document.get("family", [])
+    elsewhere = document.get("elsewhere", [])
+    groups = [document.get("packages", []), elsewhere, *(family.get("names", []) for family in families)]
+    names = [name for group in groups for name in group]
+    also, early = document.get("also", []), document.get("prereleases", [])
+    for name in [*names, *also, *early]:
+        if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9]+(?:-[a-z0-9]+)*", name) or canonicalize_name(name) != name:
+            raise UsageFault(f"{path}: expected canonical names such as 'flash-attn', found {name!r}")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise UsageFault(f"{path}: stands twice: {', '.join(twice)}")
+    patterns = tuple(family["pattern"] for family in families if "pattern" in family)
+    kept = frozenset([*names, *also])
+    return Selection(tuple(sorted(names)), kept, frozenset(elsewhere), frozenset(early), patterns, frozenset(document.get("unreadable", [])))
