@@ -5,7 +5,7 @@ Three parts, so that a check reads little:
 * ``core.json``: tables, GPU index, and of each row what ``bind`` needs, with an index from distribution name to rows;
 * ``texts.json``: titles, symptoms, fixes and sources by row id, read when a finding needs them;
 * ``packages/<name>.jsonl``: one header line, then ``key TAB release`` lines, of which only the wanted one is parsed;
-* ``profiles.json`` and ``index.json`` (the listing of the package index), read only by those who ask for them.
+* ``profiles.json``, ``models.json``, ``conda.json`` and ``index.json`` (the listing of the package index), read only by those who ask for them.
 
 ``fingerprint`` in the core names the source files with size, mtime and hash. A form without mtimes (in a wheel) is always fresh where no
 source lies beside it.
@@ -38,7 +38,9 @@ __all__ = [
     "load_package",
     "normalize_gpu",
     "package_lines",
+    "read_conda",
     "read_listing",
+    "read_models",
     "read_profiles",
     "read_toml",
     "unpack_row",
@@ -47,8 +49,8 @@ __all__ = [
 
 FORMAT = 2
 
-#: TOML files of ``matrices/`` that other parts of envdoctor read.
-OTHER_FILES = frozenset(("models.toml", "signatures.toml"))
+#: TOML files of ``matrices/`` that no check needs (``curated``), or that other parts of envdoctor read.
+OTHER_FILES = frozenset(("conda.toml", "models.toml", "signatures.toml"))
 
 
 class Sources(NamedTuple):
@@ -180,12 +182,45 @@ def read_package(path: str, name: str, origin: str, faults: Faults) -> Optional[
 
 
 def read_profiles(folder: str) -> Dict[str, Any]:
-    """Return the documents of ``profiles/*.toml`` by file name without ending; raises :class:`MatrixError`."""
+    """Return the checked documents of ``profiles/*.toml`` by file name without ending; raises :class:`MatrixError`."""
+    from .curated import parse_profile
     from .schema import Faults
 
     faults = Faults()
     profiles = os.path.join(folder, "profiles")
-    found = {name[:-5]: read_toml(os.path.join(profiles, name), f"profiles/{name}", faults) for name in _listed(profiles, ".toml")}
+    found: Dict[str, Any] = {}
+    for name in _listed(profiles, ".toml"):
+        document = read_toml(os.path.join(profiles, name), f"profiles/{name}", faults)
+        if document is not None:
+            found[name[:-5]] = parse_profile(document, f"profiles/{name}", faults)
+    if faults.found:
+        raise MatrixError(faults.found)
+    return found
+
+
+def read_models(folder: str) -> List[Dict[str, Any]]:
+    """Return the models of ``models.toml``; raises :class:`MatrixError`."""
+    from .curated import parse_models
+
+    return _read_table(folder, "models.toml", parse_models)
+
+
+def read_conda(folder: str) -> List[Dict[str, Any]]:
+    """Return the conda names of ``conda.toml``; raises :class:`MatrixError`."""
+    from .curated import parse_conda
+
+    return _read_table(folder, "conda.toml", parse_conda)
+
+
+def _read_table(folder: str, name: str, parse: Any) -> List[Dict[str, Any]]:
+    from .schema import Faults
+
+    path = os.path.join(folder, name)
+    if not os.path.exists(path):
+        return []
+    faults = Faults()
+    document = read_toml(path, name, faults)
+    found: List[Dict[str, Any]] = [] if document is None else parse(document, name, faults)
     if faults.found:
         raise MatrixError(faults.found)
     return found
@@ -437,10 +472,15 @@ def write_compiled(source: str, destination: str, times: bool) -> None:
     for name, path in sources.packages.items():
         with open(path, encoding="utf-8") as file:
             _write(os.path.join(folder, f"{name}.jsonl"), package_lines(json.load(file)))
-    for name, extra in (("profiles.json", read_profiles(source)), ("index.json", read_listing(source))):
+    extras = {
+        "profiles.json": read_profiles(source),
+        "models.json": read_models(source),
+        "conda.json": read_conda(source),
+        "index.json": read_listing(source),
+    }
+    for name, extra in extras.items():
         if extra:
-            # Dates of TOML have no JSON form; they are written as ISO 8601.
-            _write(os.path.join(destination, name), json.dumps(extra, ensure_ascii=False, separators=(",", ":"), default=str))
+            _write(os.path.join(destination, name), _dumps(extra))
         elif os.path.exists(os.path.join(destination, name)):
             os.unlink(os.path.join(destination, name))
     _write(os.path.join(destination, "texts.json"), _dumps(texts))

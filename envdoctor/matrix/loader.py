@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ..errors import InputError, InternalFault, MatrixError
 from ..model.row import Row, Source
 from . import compiled, derived_rows, place
 from .tables import Capability, CodeDemand, CudaMajor, DriverBranch, ForwardCompat, GpuModel, Package, ToolkitRelease
+
+if TYPE_CHECKING:
+    from .curated import CondaPackage, Model, Profile
 
 __all__ = ["Matrix", "builtin_folder", "load_builtin", "load_folder", "load_generation", "load_matrix"]
 
@@ -139,17 +142,24 @@ class _CompiledFiles:
         """Return the framework profiles by name."""
         return compiled.read_profiles(self._source) if self._source is not None else self._extra("profiles.json") or {}
 
+    def models(self) -> Sequence[Mapping[str, Any]]:
+        """Return the models in their checked form."""
+        return compiled.read_models(self._source) if self._source is not None else self._extra("models.json") or []
+
+    def conda(self) -> Sequence[Mapping[str, Any]]:
+        """Return the conda names in their checked form."""
+        return compiled.read_conda(self._source) if self._source is not None else self._extra("conda.json") or []
+
     def index_listing(self) -> Optional[Mapping[str, Any]]:
         """Return the listing of the package index that the matrix was made from."""
         return compiled.read_listing(self._source) if self._source is not None else self._extra("index.json")
 
-    def _extra(self, name: str) -> Optional[Mapping[str, Any]]:
+    def _extra(self, name: str) -> Any:
         try:
             with open(os.path.join(self._folder, name), encoding="utf-8") as file:
-                found: Mapping[str, Any] = json.load(file)
+                return json.load(file)
         except FileNotFoundError:
             return None
-        return found
 
 
 class _SourceFiles:
@@ -175,6 +185,14 @@ class _SourceFiles:
         """Return the framework profiles by name."""
         return compiled.read_profiles(self._sources.folder)
 
+    def models(self) -> Sequence[Mapping[str, Any]]:
+        """Return the models in their checked form."""
+        return compiled.read_models(self._sources.folder)
+
+    def conda(self) -> Sequence[Mapping[str, Any]]:
+        """Return the conda names in their checked form."""
+        return compiled.read_conda(self._sources.folder)
+
     def index_listing(self) -> Optional[Mapping[str, Any]]:
         """Return the listing of the package index that the folder was made from."""
         return compiled.read_listing(self._sources.folder)
@@ -196,6 +214,12 @@ class _StackedFiles:
 
     def profiles(self) -> Mapping[str, Any]:
         return {**self._second.profiles(), **self._first.profiles()}
+
+    def models(self) -> Sequence[Mapping[str, Any]]:
+        return [*self._first.models(), *self._second.models()]
+
+    def conda(self) -> Sequence[Mapping[str, Any]]:
+        return [*self._first.conda(), *self._second.conda()]
 
     def index_listing(self) -> Optional[Mapping[str, Any]]:
         found: Optional[Mapping[str, Any]] = self._second.index_listing()
@@ -363,9 +387,48 @@ class Matrix:
 
     @property
     def profiles(self) -> Mapping[str, Any]:
-        """Framework profiles by name, as their files say."""
-        found: Mapping[str, Any] = self._files.profiles()
+        """Framework profiles by name, as their files say (checked; ``profile`` gives values)."""
+        return self._once("profiles", self._files.profiles)  # type: ignore[no-any-return]
+
+    def profile(self, name: str) -> Optional[Profile]:
+        """Return a framework profile by name ("easyr1", whatever its case), or None."""
+        from .curated import make_profile
+
+        wanted = name.lower()
+        for key, document in self.profiles.items():
+            if key.lower() == wanted:
+                return make_profile(key, document)
+        return None
+
+    @property
+    def models(self) -> Tuple[Model, ...]:
+        """All language models."""
+        from .curated import make_model
+
+        return tuple(make_model(entry) for entry in self._once("models", self._files.models))
+
+    def model(self, name: str) -> Optional[Model]:
+        """Return a model by name, repository, alias or path (``Qwen/Qwen2.5-7B-Instruct``), or None where its dimensions are not known."""
+        from .curated import find_model, make_model
+
+        entry = find_model(self._once("models", self._files.models), name)
+        return None if entry is None else make_model(entry)
+
+    @property
+    def conda(self) -> Mapping[str, CondaPackage]:
+        """What conda calls a distribution, by its canonical name; ``package`` is None where there is none, and no entry means not known."""
+        from .curated import make_conda
+
+        found: Dict[str, CondaPackage] = {}
+        for entry in self._once("conda", self._files.conda):
+            found.setdefault(entry["distribution"], make_conda(entry))
         return found
+
+    def _once(self, name: str, read: Any) -> Any:
+        key = f"curated:{name}"
+        if key not in self._tables:
+            self._tables[key] = read()
+        return self._tables[key]
 
     def index_listing(self) -> Optional[Mapping[str, Any]]:
         """Return the committed listing of the package index (``matrices/index.json``), or None."""

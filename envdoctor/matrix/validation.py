@@ -6,7 +6,7 @@ import os
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from ..errors import MatrixError
-from .compiled import OTHER_FILES, compile_core, find_sources, read_listing, read_profiles, read_toml
+from .compiled import compile_core, find_sources, read_conda, read_listing, read_models, read_profiles, read_toml
 from .schema import Faults
 
 __all__ = ["validate"]
@@ -25,23 +25,22 @@ def validate(folder: str) -> Dict[str, Any]:
         counts.update({"gpu": len(core["gpus"]["models"]), "packages": len(core["packages"])})
     except MatrixError as error:
         faults += error.faults
-    for name, read in (("profiles", read_profiles), ("index listing", read_listing)):
+    for name, read in (("profiles", read_profiles), ("models", read_models), ("conda names", read_conda), ("index listing", read_listing)):
         found, wrong = _tried(read, folder)
         faults += wrong
         if found:
             counts[name] = len(found)
     others = Faults()
-    for name in sorted(OTHER_FILES):
-        path = os.path.join(folder, name)
-        if os.path.exists(path):
-            read_toml(path, name, others)
+    path = os.path.join(folder, "signatures.toml")
+    if os.path.exists(path):
+        read_toml(path, "signatures.toml", others)
     faults += others.found
     if not faults and not any(counts.values()):
         faults.append(f"{folder}: expected *.toml, errata/*.toml or packages/*.json, found none of them")
     return {"kind": "validate", "folder": folder, "faults": faults, "counts": {} if faults else counts, "not_read": _strangers(folder)}
 
 
-def _tried(read: Callable[[str], Optional[Dict[str, Any]]], folder: str) -> Tuple[Dict[str, Any], Tuple[str, ...]]:
+def _tried(read: Callable[[str], Any], folder: str) -> Tuple[Any, Tuple[str, ...]]:
     try:
         return read(folder) or {}, ()
     except MatrixError as error:

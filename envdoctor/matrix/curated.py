@@ -1,0 +1,521 @@
+"""Models, framework profiles and conda names: the curated tables that a check does not need. Read on first use, never at start.
+
+=======================  ==================================================================================================================
+file, table              keys (``?`` may be left out); every entry also has source, date and trust, from ``[defaults]`` where it says none
+=======================  ==================================================================================================================
+``models.toml``
+``[[model]]``            name, repository, parameters, layers, hidden, heads, kv_heads, head_dim, vocabulary, intermediate? (0: no dense layer),
+                         tied?, aliases?, active?, experts?, experts_per_token?, expert_intermediate?, shared_intermediate?, dense_layers?,
+                         q_lora?, kv_lora?, nope_dim?, rope_dim?, v_dim? (latent attention), vision?, qkv_bias?, bias?, gated?, qk_norm?,
+                         norms? (a layer, 2), note?
+``conda.toml``
+``[[conda]]``            distribution, package? (left out: there is none), channel?, note?
+``profiles/<name>.toml`` title, distribution, repository, on_index?, note?, source, date, trust, and
+``[layout]``             files?, absent?, contains? (a list of { file, text }), direct_url?: how an installed tree is told from others of its name
+``[[request]]``          name, title, requirements?, direct? (what comes from git), python?, prereleases?, overrides?, variables?, tested?
+``[[tested]]``           name, packages, verdict? (good | bad), python?, tag?, commit?, image?, cuda?, driver?, gpu?, contradicts?, note?
+``[[bad]]``              text, rows? (ids of the matrix rows that find it)
+=======================  ==================================================================================================================
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, Optional, Tuple
+
+from ..model.pattern import pattern
+from ..model.record import NamedTuple
+from ..model.versions import InvalidSpecifier, VersionSet, canonicalize_name, try_version
+
+if TYPE_CHECKING:
+    from .schema import Entry, Faults
+
+__all__ = [
+    "CondaPackage",
+    "KnownBad",
+    "Layout",
+    "Model",
+    "Profile",
+    "Request",
+    "TestedSet",
+    "find_model",
+    "make_conda",
+    "make_model",
+    "make_profile",
+    "parse_conda",
+    "parse_models",
+    "parse_profile",
+]
+
+
+class Model(NamedTuple):
+    """Dimensions of a language model, from its config.json.
+
+    parameters: as published, vision tower included (``vision``: its share). active: used per token, as its makers give it. intermediate: of
+    dense layers (0 where all layers have experts); expert_intermediate: of one expert, shared_intermediate: of all shared ones together.
+    dense_layers: how many layers of a model with experts have none. q_lora, kv_lora, nope_dim, rope_dim, v_dim: latent attention (0: none).
+    aliases: other names with the same dimensions.
+    """
+
+    name: str
+    repository: str
+    parameters: int
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    vocabulary: int
+    intermediate: int
+    tied: bool
+    aliases: Tuple[str, ...]
+    active: int
+    experts: int
+    experts_per_token: int
+    expert_intermediate: int
+    shared_intermediate: int
+    dense_layers: int
+    q_lora: int
+    kv_lora: int
+    nope_dim: int
+    rope_dim: int
+    v_dim: int
+    vision: int
+    qkv_bias: bool
+    bias: bool
+    gated: bool
+    qk_norm: bool
+    norms: int
+    note: str
+    source: str
+    date: str
+    trust: str
+
+    @property
+    def cache_values(self) -> int:
+        """Values in the KV cache for one token, over all layers; with sliding windows an upper bound for long texts."""
+        per_layer = self.kv_lora + self.rope_dim if self.kv_lora else 2 * self.kv_heads * self.head_dim
+        return self.layers * per_layer
+
+
+class Layout(NamedTuple):
+    """How an installed tree is told from others of the same distribution name: all of ``files`` and ``contains``, none of ``absent``.
+
+    Paths are relative to the folder that holds the top package. direct_url: repositories ("hiyouga/EasyR1") that PEP 610's record may name.
+    """
+
+    files: Tuple[str, ...]
+    absent: Tuple[str, ...]
+    contains: Tuple[Tuple[str, str], ...]
+    direct_url: Tuple[str, ...]
+
+
+class Request(NamedTuple):
+    """What is asked of the resolver under a name. direct: requirements that come from git. tested: the set it stands for, by name."""
+
+    name: str
+    title: str
+    requirements: Tuple[str, ...]
+    direct: Tuple[str, ...]
+    python: str
+    prereleases: Tuple[str, ...]
+    overrides: Tuple[str, ...]
+    variables: Mapping[str, str]
+    tested: Optional[str]
+    source: str
+    date: str
+    trust: str
+
+
+class TestedSet(NamedTuple):
+    """A set of exact versions that maintainers shipped or measured. contradicts: metadata edges that it breaks ("vllm -> transformers")."""
+
+    name: str
+    packages: Tuple[str, ...]
+    good: bool
+    python: str
+    tag: str
+    commit: str
+    image: str
+    cuda: str
+    driver: str
+    gpu: str
+    contradicts: Tuple[str, ...]
+    note: str
+    source: str
+    date: str
+    trust: str
+
+
+class KnownBad(NamedTuple):
+    """A trap of this framework. rows: the matrix rows that find it, where versions decide it."""
+
+    text: str
+    rows: Tuple[str, ...]
+    source: str
+    date: str
+    trust: str
+
+
+class Profile(NamedTuple):
+    """One framework. on_index: what the default index has under ``distribution`` is this code."""
+
+    name: str
+    title: str
+    distribution: str
+    repository: str
+    on_index: bool
+    note: str
+    layout: Layout
+    requests: Tuple[Request, ...]
+    tested: Tuple[TestedSet, ...]
+    bad: Tuple[KnownBad, ...]
+    source: str
+    date: str
+    trust: str
+
+
+class CondaPackage(NamedTuple):
+    """The conda package of a distribution; ``package`` is None where there is none."""
+
+    distribution: str
+    package: Optional[str]
+    channel: Optional[str]
+    note: str
+    source: str
+    date: str
+    trust: str
+
+
+# ---------------------------------------------------------------------------------------------------------------- finding a model
+
+#: Words that say how a model was tuned or packed, and leave its dimensions as they are.
+_SUFFIXES = pattern(r"(?:-(?:instruct|chat|base|it|pt|hf|awq|gptq|gguf|fp8|bf16|fp16|dynamic|bnb|int4|int8|4bit|8bit|w4a16|w8a8))+$")
+_CACHED = pattern(r"(?:^|/)models--[^/]*?--([^/]+)")
+
+
+def _model_key(name: str) -> str:
+    text = name.strip().rstrip("/")
+    cached = _CACHED.search(text)
+    text = cached.group(1) if cached is not None else text.rpartition("/")[2]
+    return _SUFFIXES.sub("", text.lower().replace("_", "-"))
+
+
+def find_model(entries: Iterable[Mapping[str, Any]], name: str) -> Optional[Mapping[str, Any]]:
+    """Return the entry of a model by repository (``Qwen/Qwen2.5-7B-Instruct``), name, alias or path, or None.
+
+    The last part of a path is taken whole, but for words of tuning and packing: ``Qwen2.5-7B-Instruct-AWQ`` is ``Qwen2.5-7B``, and
+    ``Qwen2.5-7B-mine`` is not known.
+    """
+    wanted = _model_key(name)
+    for entry in entries:
+        if wanted in (_model_key(known) for known in (entry["name"], entry["repository"], *entry.get("aliases", ()))):
+            return entry
+    return None
+
+
+# ---------------------------------------------------------------------------------------------------------------- from JSON values
+
+
+def make_model(entry: Mapping[str, Any]) -> Model:
+    """Make a model of its checked form."""
+    values = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items() if key != "origin"}
+    defaults: Dict[str, Any] = {key: 0 for key in _INTEGERS}
+    defaults.update({"tied": False, "aliases": (), "qkv_bias": False, "bias": False, "gated": True, "qk_norm": False, "norms": 2, "note": ""})
+    return Model(**{**defaults, **values})
+
+
+def make_conda(entry: Mapping[str, Any]) -> CondaPackage:
+    """Make a conda name of its checked form."""
+    provenance = (entry["source"], entry["date"], entry["trust"])
+    return CondaPackage(entry["distribution"], entry.get("package"), entry.get("channel"), entry.get("note", ""), *provenance)
+
+
+def make_profile(name: str, document: Mapping[str, Any]) -> Profile:
+    """Make a profile of its checked form."""
+
+    def listed(entry: Mapping[str, Any], key: str) -> Tuple[str, ...]:
+        return tuple(entry.get(key, ()))
+
+    def provenance(entry: Mapping[str, Any]) -> Tuple[str, str, str]:
+        return entry["source"], entry["date"], entry["trust"]
+
+    layout = document.get("layout", {})
+    texts = ("python", "tag", "commit", "image", "cuda", "driver", "gpu")
+    return Profile(
+        name=name,
+        title=document["title"],
+        distribution=document["distribution"],
+        repository=document["repository"],
+        on_index=document.get("on_index", True),
+        note=document.get("note", ""),
+        layout=Layout(
+            listed(layout, "files"),
+            listed(layout, "absent"),
+            tuple((item["file"], item["text"]) for item in layout.get("contains", ())),
+            listed(layout, "direct_url"),
+        ),
+        requests=tuple(
+            Request(
+                entry["name"],
+                entry["title"],
+                listed(entry, "requirements"),
+                listed(entry, "direct"),
+                entry.get("python", ""),
+                listed(entry, "prereleases"),
+                listed(entry, "overrides"),
+                entry.get("variables", {}),
+                entry.get("tested"),
+                *provenance(entry),
+            )
+            for entry in document.get("request", ())
+        ),
+        tested=tuple(
+            TestedSet(
+                entry["name"],
+                listed(entry, "packages"),
+                entry.get("verdict", "good") == "good",
+                *(entry.get(key, "") for key in texts),
+                listed(entry, "contradicts"),
+                entry.get("note", ""),
+                *provenance(entry),
+            )
+            for entry in document.get("tested", ())
+        ),
+        bad=tuple(KnownBad(entry["text"], listed(entry, "rows"), *provenance(entry)) for entry in document.get("bad", ())),
+        source=document["source"],
+        date=document["date"],
+        trust=document["trust"],
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------- checking
+
+_SIZES = ("parameters", "layers", "hidden", "heads", "kv_heads", "head_dim", "vocabulary")
+_INTEGERS = (
+    "intermediate",
+    "active",
+    "experts",
+    "experts_per_token",
+    "expert_intermediate",
+    "shared_intermediate",
+    "dense_layers",
+    "q_lora",
+    "kv_lora",
+    "nope_dim",
+    "rope_dim",
+    "v_dim",
+    "vision",
+)
+_FLAGS = ("tied", "qkv_bias", "bias", "gated", "qk_norm")
+_REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[A-Za-z0-9._, -]*\])?\s*(.*)")
+_DIRECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?:\[[^\]]*\])? @ git\+https://\S+@\S+")
+_EDGE = re.compile(r"[a-z0-9._-]+ -> [a-z0-9._-]+")
+_REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
+
+
+def parse_models(document: Mapping[str, Any], origin: str, faults: Faults) -> List[Dict[str, Any]]:
+    """Check ``models.toml`` and return its models; what is left out stays left out."""
+
+    def read(entry: Entry) -> Dict[str, Any]:
+        found: Dict[str, Any] = {"name": entry.text("name"), "repository": entry.text("repository", pattern=_REPOSITORY)}
+        for key in _SIZES:
+            found[key] = entry.integer(key)
+            if found[key] is not None and found[key] <= 0:
+                entry.fault(key, f"expected a positive number, found {found[key]}")
+        for key in _INTEGERS:
+            found[key] = entry.integer(key, required=False) or None
+        for key in _FLAGS:
+            found[key] = _flag(entry, key)
+        found["norms"] = entry.integer("norms", required=False)
+        found["aliases"] = list(entry.strings("aliases"))
+        found["note"] = entry.maybe("note")
+        if found["experts"] and not (found["experts_per_token"] and found["expert_intermediate"]):
+            entry.fault("experts", "needs experts_per_token and expert_intermediate")
+        if not found["experts"] and not found["intermediate"]:
+            entry.fault("intermediate", "is missing")
+        if found["kv_lora"] and not (found["nope_dim"] and found["rope_dim"] and found["v_dim"]):
+            entry.fault("kv_lora", "needs nope_dim, rope_dim and v_dim")
+        return found
+
+    models = _tables(document, "model", origin, faults, read)
+    known: Dict[str, str] = {}
+    for model in models:
+        for key in {_model_key(text) for text in (model["name"], model["repository"], *model.get("aliases", ()))}:
+            if known.setdefault(key, model["name"]) != model["name"]:
+                faults.add(f"{origin}: model {model['name']!r}", "aliases", f"{key!r} is already {known[key]!r}")
+    return models
+
+
+def parse_conda(document: Mapping[str, Any], origin: str, faults: Faults) -> List[Dict[str, Any]]:
+    """Check ``conda.toml`` and return its entries."""
+
+    def read(entry: Entry) -> Dict[str, Any]:
+        found: Dict[str, Any] = {
+            "distribution": entry.text("distribution"),
+            "package": entry.maybe("package"),
+            "channel": entry.maybe("channel"),
+            "note": entry.maybe("note"),
+        }
+        if found["distribution"] != canonicalize_name(found["distribution"]):
+            entry.fault("distribution", f"expected {canonicalize_name(found['distribution'])!r}, found {found['distribution']!r}")
+        if bool(found["package"]) != bool(found["channel"]):
+            entry.fault("channel", "package and channel come together")
+        return found
+
+    return _tables(document, "conda", origin, faults, read, key="distribution")
+
+
+def parse_profile(document: Mapping[str, Any], origin: str, faults: Faults) -> Dict[str, Any]:
+    """Check one ``profiles/<name>.toml`` and return it with the defaults written out; what is left out stays left out."""
+    from .schema import Entry
+
+    inherited = {key: document[key] for key in ("source", "date", "trust") if key in document}
+    top = Entry(document, origin, faults)
+    top.asked += ["layout", "request", "tested", "bad"]
+    profile: Dict[str, Any] = {
+        "title": top.text("title"),
+        "distribution": top.text("distribution"),
+        "repository": top.text("repository", pattern=_REPOSITORY),
+        "on_index": _flag(top, "on_index"),
+        "note": top.maybe("note"),
+    }
+    profile["source"], profile["date"], profile["trust"] = top.provenance()
+    top.finish()
+    layout = document.get("layout", {})
+    if isinstance(layout, dict):
+        profile["layout"] = _layout(Entry(layout, f"{origin}: layout", faults))
+    else:
+        faults.add(origin, "layout", "expected a table")
+    for name, read in (("request", _request), ("tested", _tested), ("bad", _bad)):
+        profile[name] = _tables({"defaults": inherited, name: document.get(name, [])}, name, origin, faults, read, key="name")
+        for entry in profile[name]:
+            del entry["origin"]
+    sets = {entry["name"] for entry in profile["tested"]}
+    for entry in profile["request"]:
+        if entry.get("tested", None) is not None and entry["tested"] not in sets:
+            faults.add(f"{origin}: request {entry['name']!r}", "tested", f"there is no tested set {entry['tested']!r}")
+    return {key: value for key, value in profile.items() if value not in (None, [], {})}
+
+
+def _layout(entry: Entry) -> Dict[str, Any]:
+    from .schema import Entry as Part
+
+    found: Dict[str, Any] = {key: list(entry.strings(key)) for key in ("files", "absent", "direct_url")}
+    found["contains"] = []
+    for position, item in enumerate(entry.tables("contains"), 1):
+        part = Part(item, f"{entry.where}: contains[{position}]", entry.faults)
+        found["contains"].append({"file": part.text("file"), "text": part.text("text")})
+        part.finish()
+    entry.finish()
+    return {key: value for key, value in found.items() if value}
+
+
+def _request(entry: Entry) -> Dict[str, Any]:
+    found: Dict[str, Any] = {"name": entry.text("name"), "title": entry.text("title")}
+    found["requirements"] = _requirements(entry, "requirements")
+    found["overrides"] = _requirements(entry, "overrides")
+    found["direct"] = list(entry.strings("direct"))
+    for text in found["direct"]:
+        if not _DIRECT.fullmatch(text):
+            entry.fault("direct", f"expected the form 'name @ git+https://…@tag', found {text!r}")
+    found["python"] = entry.maybe("python")
+    if found["python"]:
+        _specifier(entry, "python", found["python"])
+    found["prereleases"] = list(entry.strings("prereleases"))
+    variables = entry.values.get("variables", {})
+    entry.asked.append("variables")
+    if not isinstance(variables, dict) or not all(isinstance(value, str) for value in variables.values()):
+        entry.fault("variables", f"expected a table of strings, found {variables!r}")
+        variables = {}
+    found["variables"] = dict(variables)
+    found["tested"] = entry.maybe("tested")
+    if not found["requirements"] and not found["direct"]:
+        entry.fault("requirements", "a request asks for something")
+    return found
+
+
+def _tested(entry: Entry) -> Dict[str, Any]:
+    found: Dict[str, Any] = {"name": entry.text("name"), "verdict": entry.text("verdict", required=False, words=("good", "bad")) or None}
+    found["packages"] = list(entry.strings("packages"))
+    if not found["packages"]:
+        entry.fault("packages", "is missing or empty")
+    names = []
+    for text in found["packages"]:
+        name, mark, version = text.partition("==")
+        names.append(name)
+        if not mark or name != canonicalize_name(name) or try_version(version) is None:
+            entry.fault("packages", f"expected an exact version such as 'torch==2.6.0', found {text!r}")
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        entry.fault("packages", f"{name} stands twice")
+    for key in ("python", "cuda", "driver"):
+        found[key] = entry.version(key, required=False) or None
+    for key in ("tag", "commit", "image", "gpu", "note"):
+        found[key] = entry.maybe(key)
+    found["contradicts"] = list(entry.strings("contradicts"))
+    for edge in found["contradicts"]:
+        if not _EDGE.fullmatch(edge):
+            entry.fault("contradicts", f"expected 'vllm -> transformers', found {edge!r}")
+    return found
+
+
+def _bad(entry: Entry) -> Dict[str, Any]:
+    return {"text": entry.text("text"), "rows": list(entry.strings("rows"))}
+
+
+def _tables(document: Mapping[str, Any], name: str, origin: str, faults: Faults, read: Any, key: str = "name") -> List[Dict[str, Any]]:
+    """Read the ``[[name]]`` entries of a file, each with its provenance; empty values are left out."""
+    from .schema import Entry
+
+    for other in document:
+        if other not in ("defaults", name):
+            faults.add(origin, other, f"no such table (known: defaults, {name})")
+    defaults = document.get("defaults", {})
+    if not isinstance(defaults, dict) or not set(defaults) <= {"source", "date", "trust"}:
+        faults.add(origin, "defaults", "expected a table with source, date and trust only")
+        defaults = {}
+    entries = document.get(name, [])
+    if not isinstance(entries, list) or not all(isinstance(item, dict) for item in entries):
+        faults.add(origin, name, f"expected [[{name}]] tables")
+        return []
+    found: List[Dict[str, Any]] = []
+    names: List[str] = []
+    for number, values in enumerate(entries, 1):
+        entry = Entry(values, f"{origin}: {name} {values.get(key, number)!r}", faults, defaults)
+        before = len(faults.found)
+        made = read(entry)
+        made["source"], made["date"], made["trust"] = entry.provenance()
+        entry.finish()
+        if made.get(key) in names:
+            entry.fault(key, "stands twice")
+        names += [made[key]] if made.get(key) else []
+        if len(faults.found) == before:
+            found.append({**{word: value for word, value in made.items() if value not in (None, [], {})}, "origin": origin})
+    return found
+
+
+def _flag(entry: Entry, key: str) -> Optional[bool]:
+    entry.asked.append(key)
+    value = entry.values.get(key)
+    if value is not None and not isinstance(value, bool):
+        entry.fault(key, f"expected true or false, found {value!r}")
+        return None
+    return value
+
+
+def _requirements(entry: Entry, key: str) -> List[str]:
+    texts = list(entry.strings(key))
+    for text in texts:
+        match = _REQUIREMENT.fullmatch(text.split(";")[0].strip())
+        if match is None:
+            entry.fault(key, f"expected a requirement such as 'verl[vllm]>=0.9', found {text!r}")
+        else:
+            _specifier(entry, key, match.group(2).strip())
+    return texts
+
+
+def _specifier(entry: Entry, key: str, text: str) -> None:
+    try:
+        VersionSet.parse(text)
+    except InvalidSpecifier as error:
+        entry.fault(key, str(error))

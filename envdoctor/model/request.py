@@ -1,0 +1,62 @@
+"""What is asked of the resolver."""
+
+from __future__ import annotations
+
+import re
+from typing import Mapping, NamedTuple, Optional, Tuple
+
+from ..errors import InputError
+from .versions import InvalidSpecifier, VersionSet, canonicalize_name
+
+__all__ = ["Request", "Root", "parse_root"]
+
+_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+_ROOT = re.compile(rf"\s*({_NAME})\s*(?:\[\s*([^\]]*?)\s*\])?\s*\(?\s*([^();@#]*?)\s*\)?\s*")
+
+
+class Root(NamedTuple):
+    """One thing that is asked for. ``text`` is the requirement as it is shown and written into files."""
+
+    name: str
+    extras: Tuple[str, ...] = ()
+    specifier: str = ""
+
+    @property
+    def text(self) -> str:
+        """The requirement: ``verl[vllm]>=0.9``."""
+        return self.name + (f"[{','.join(self.extras)}]" if self.extras else "") + self.specifier
+
+
+class Request(NamedTuple):
+    """A request: roots in order of preference, and for what they are resolved.
+
+    python: minor ("3.11") or full version. as_of: ISO date; nothing that was uploaded later is taken. allow_index: other indexes than the
+    default one ("pytorch", "github"). prereleases: names of which pre-releases may be chosen. prefer: version by name that stands first (what
+    is installed).
+    """
+
+    roots: Tuple[Root, ...]
+    python: str
+    platform: str = "linux"
+    architecture: str = "x86_64"
+    as_of: Optional[str] = None
+    allow_index: Tuple[str, ...] = ()
+    prereleases: Tuple[str, ...] = ()
+    prefer: Mapping[str, str] = {}
+
+
+def parse_root(text: str) -> Root:
+    """Read one requirement (``verl[vllm]>=0.9,<1``); raises :class:`InputError`."""
+    match = _ROOT.fullmatch(text)
+    if match is None:
+        raise InputError(f"expected a requirement such as 'vllm>=0.8' or 'verl[vllm]==0.9.1', found {text!r}")
+    name, extras, specifier = match.groups()
+    specifier = ",".join(part for part in re.sub(r"\s+", "", specifier).split(",") if part)
+    try:
+        wanted = VersionSet.parse(specifier)
+    except InvalidSpecifier as error:
+        raise InputError(f"{text}: {error}") from error
+    if not wanted:
+        raise InputError(f"{text}: no version can meet this, its bounds exclude each other")
+    listed = sorted({canonicalize_name(extra.strip()) for extra in (extras or "").split(",") if extra.strip()})
+    return Root(canonicalize_name(name), tuple(listed), specifier)

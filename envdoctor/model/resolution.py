@@ -1,0 +1,92 @@
+"""What the resolver found: pins with their reasons, what they require of a machine, or why there is nothing."""
+
+from __future__ import annotations
+
+from typing import Mapping, NamedTuple, Optional, Tuple
+
+from .request import Request
+from .row import Source
+
+__all__ = ["Explanation", "Override", "Pin", "Reason", "Requires", "Resolution", "Statement"]
+
+
+class Reason(NamedTuple):
+    """One reason for a pin. ``kind``: asked, required, row (asks for it), refused (a newer release), override, yanked, source-build, index."""
+
+    kind: str
+    text: str
+    row: str = ""
+    sources: Tuple[Source, ...] = ()
+
+
+class Pin(NamedTuple):
+    """One chosen package. ``version`` carries the local label of a build from another index; ``extras`` are those that something asks for."""
+
+    name: str
+    version: str
+    index_name: str = "pypi"
+    extras: Tuple[str, ...] = ()
+    reasons: Tuple[Reason, ...] = ()
+    yanked: bool = False
+    from_source: bool = False
+    requires: Tuple[str, ...] = ()  # names of pins that it requires
+
+
+class Override(NamedTuple):
+    """A metadata edge that an established row breaks: ``requirer`` asks for ``specifier``, and ``version`` is installed all the same."""
+
+    requirer: str
+    requirer_version: str
+    name: str
+    specifier: str
+    version: str
+    row: str
+    title: str
+    sources: Tuple[Source, ...]
+
+
+class Requires(NamedTuple):
+    """What the pins require of a machine. Versions are lowest ones; ``sm`` are the compute capabilities that all pins have code for."""
+
+    python: str
+    driver: Optional[str] = None
+    glibc: Optional[str] = None
+    cuda: Optional[str] = None
+    sm: Tuple[str, ...] = ()
+    platform: str = "linux"
+    architecture: str = "x86_64"
+
+
+class Resolution(NamedTuple):
+    """A resolution. ``settings`` are environment variables without which a row would apply; ``warnings`` name rows that do not block."""
+
+    request: Request
+    pins: Tuple[Pin, ...]
+    overrides: Tuple[Override, ...]
+    requires: Requires
+    settings: Mapping[str, str]
+    warnings: Tuple[Reason, ...]
+    matrix_date: str
+    targets: Tuple[str, ...] = ()
+
+    def pin(self, name: str) -> Optional[Pin]:
+        """Return the pin of a package, or None."""
+        return next((pin for pin in self.pins if pin.name == name), None)
+
+
+class Statement(NamedTuple):
+    """One cause of a refusal. ``kind``: request, metadata, build, row, hardware, python, date, index."""
+
+    kind: str
+    text: str
+    row: str = ""
+    sources: Tuple[Source, ...] = ()
+
+
+class Explanation(NamedTuple):
+    """Why there is no resolution: causes of which none can be left out, and what would make it solvable."""
+
+    request: Request
+    causes: Tuple[Statement, ...]
+    ways_out: Tuple[str, ...]
+    targets: Tuple[str, ...] = ()
