@@ -311,18 +311,43 @@ def _named(targets: Sequence[Tuple[str, Facts]]) -> Tuple[Facts, ...]:
 
 
 def _judge_nodes(nodes: Sequence[Facts], judge: Callable[[Facts], List[Finding]]) -> List[Finding]:
-    """Judge every node; what is found alike on several is one finding that names them, what compares nodes comes once."""
+    """Judge every node; what is found alike on several is one finding that names them, what compares nodes comes once.
+
+    The order is that of ``judge``: roots first, the gravest before the others, each followed by its consequences, then what is open.
+    """
     merged: Dict[Tuple[str, str], Finding] = {}
+    # The root of a finding is that of the node where it was met first: another node may have other words for the same key.
+    roots: Dict[Tuple[str, str], Optional[Tuple[str, str]]] = {}
     for node in nodes:
         name = (node.value("node.name", "?"),)
-        for finding in judge(node):
+        found = judge(node)
+        identities = {finding.key: (finding.key, finding.message) for finding in found if finding.verdict == "violated"}
+        for finding in found:
             identity = (finding.key, finding.message)
             known = merged.get(identity)
             if known is None:
                 merged[identity] = finding._replace(nodes=finding.nodes or name)
+                roots[identity] = identities.get(finding.caused_by or "")
             elif not set(name) <= set(known.nodes) and not finding.nodes:
                 merged[identity] = known._replace(nodes=known.nodes + name)
-    return sorted(merged.values(), key=lambda finding: severity_rank(finding.severity))
+    return _under_roots(merged, roots)
+
+
+def _under_roots(findings: Dict[Tuple[str, str], Finding], roots: Dict[Tuple[str, str], Optional[Tuple[str, str]]]) -> List[Finding]:
+    """Order findings by severity, and among equals as they come, with each one's consequences right after it."""
+    under: Dict[Optional[Tuple[str, str]], List[Tuple[str, str]]] = {}
+    for identity in sorted(findings, key=lambda identity: severity_rank(findings[identity].severity)):
+        if findings[identity].verdict == "violated":
+            root = roots[identity]
+            under.setdefault(root if root is not None and findings[root].verdict == "violated" else None, []).append(identity)
+    ordered: List[Finding] = []
+    waiting = under.get(None, [])[::-1]
+    while waiting:
+        identity = waiting.pop()
+        ordered.append(findings[identity])
+        waiting.extend(under.get(identity, [])[::-1])
+    open_questions = [finding for finding in findings.values() if finding.verdict != "violated"]
+    return ordered + sorted(open_questions, key=lambda finding: (finding.missing, severity_rank(finding.severity)))
 
 
 def _check_codes(options: Options, matrix: Matrix) -> None:

@@ -333,22 +333,25 @@ def generation_rows(capabilities: Iterable[Capability], branches: Mapping[str, D
     rows = []
     for entry in capabilities:
         device = Term("gpu", "gpu", "sm", "any", frozenset((entry.capability,)))
+        shared: Dict[str, Any] = {
+            "trust": entry.trust,
+            "component": "nvidia-driver",
+            "code": "ED109",
+            "sources": (entry.source,),
+            "date": date,
+        }
         what = f"{entry.architecture} GPUs (compute capability {entry.capability})"
         if entry.first_driver is not None:
             rows.append(
                 _row(
                     f"driver-since-{entry.capability}",
                     (device, Term("host", "host", "driver", "in", _set(f"<{entry.first_driver}"))),
-                    trust=entry.trust,
-                    component="nvidia-driver",
                     kind="too-old",
-                    code="ED109",
                     title=f"{what} are supported from driver branch R{entry.first_driver} on",
                     symptom="No devices were found; the GPU is not listed by nvidia-smi",
                     fix=f"Install driver R{entry.first_driver} or newer.",
                     pins=(f"nvidia-driver>={entry.first_driver}",),
-                    sources=(entry.source,),
-                    date=date,
+                    **shared,
                 )
             )
         if entry.last_driver is not None:
@@ -358,16 +361,12 @@ def generation_rows(capabilities: Iterable[Capability], branches: Mapping[str, D
                 _row(
                     f"driver-until-{entry.capability}",
                     (device, Term("host", "host", "driver", "in", _set(f">={first}"))),
-                    trust=entry.trust,
-                    component="nvidia-driver",
                     kind="too-new",
-                    code="ED109",
                     title=f"R{entry.last_driver} is the last driver branch for {what}",
                     symptom="NVRM: The NVIDIA GPU is supported by the NVIDIA Legacy drivers; No devices were found",
                     fix=f"Install driver R{entry.last_driver}.",
                     pins=(f"nvidia-driver>={entry.last_driver},<{int(entry.last_driver) + 1}",),
-                    sources=(entry.source,),
-                    date=date,
+                    **shared,
                 )
             )
     return rows

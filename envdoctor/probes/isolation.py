@@ -17,7 +17,7 @@ from typing import Callable, Mapping, Optional, Sequence
 
 from ..model.record import NamedTuple
 
-__all__ = ["GRACE", "OUTPUT_LIMIT", "Child", "Outcome", "no_child", "run_command", "run_isolated", "start_command", "start_isolated"]
+__all__ = ["GRACE", "OUTPUT_LIMIT", "Child", "Outcome", "no_child", "run_command", "run_isolated", "start_isolated"]
 
 GRACE = 0.2
 OUTPUT_LIMIT = 8 << 20
@@ -145,19 +145,21 @@ def no_child(error: OSError) -> Outcome:
     return Outcome(b"", f"no child process: {error.strerror}")
 
 
-def start_command(
+def run_command(
     arguments: Sequence[str],
     deadline: float,
     environment: Optional[Mapping[str, str]] = None,
     limit: int = OUTPUT_LIMIT,
     stderr: bool = False,
     folder: Optional[str] = None,
-) -> Child:
-    """Start a command (``arguments[0]`` is looked up on PATH) with its output on a pipe and no input.
+) -> Outcome:
+    """Run a command (``arguments[0]`` is looked up on PATH) without input and wait for it.
+
+    A missing command ends with status 127, one that may not run with 126.
 
     Args:
         arguments: The command and its arguments; no shell.
-        deadline: Seconds after which the command ends itself, should this process die first.
+        deadline: Seconds that it has; it ends itself after them, should this process die first.
         environment: Its environment; this process's where None.
         limit: Most bytes of output that are read.
         stderr: Mix its standard error into the output; else it is dropped.
@@ -178,20 +180,8 @@ def start_command(
             _write(pipe, text.encode("utf-8", "replace"))
             os._exit(127 if isinstance(error, FileNotFoundError) else 126)
 
-    return _start(body, deadline, limit, True)
-
-
-def run_command(
-    arguments: Sequence[str],
-    deadline: float,
-    environment: Optional[Mapping[str, str]] = None,
-    limit: int = OUTPUT_LIMIT,
-    stderr: bool = False,
-    folder: Optional[str] = None,
-) -> Outcome:
-    """Run a command and wait for it. A missing command ends with status 127, one that may not run with 126."""
     try:
-        child = start_command(arguments, deadline, environment, limit, stderr, folder)
+        child = _start(body, deadline, limit, True)
     except OSError as error:
         return no_child(error)
     return child.wait(deadline)

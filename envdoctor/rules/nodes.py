@@ -207,7 +207,11 @@ def _compare(context: Context, code: str) -> Iterator[Finding]:
         severity, why = difference.judge([facts for facts, _, _ in held], list(by_value))
         if severity is None:
             continue
+        counts = sorted((len(names) for names in by_value.values()), reverse=True)
         most = max(by_value.items(), key=lambda entry: len(entry[1]))[0]
+        advice = "Bring all nodes to one version" + (f"; most have {most}" if counts[0] > counts[1] else "")
+        if difference.component != "nvidia-driver":
+            advice += "; one container image does it"
         shown = "; ".join(
             f"{value} on {', '.join(names[:4])}{f' and {len(names) - 4} more' if len(names) > 4 else ''}" for value, names in by_value.items()
         )
@@ -221,7 +225,7 @@ def _compare(context: Context, code: str) -> Iterator[Finding]:
             sources=difference.sources,
             remedies=()
             if difference.component == "gpu"
-            else (Remedy(f"Bring all nodes to one version, most have {most}; one container image does it."),),
+            else (Remedy(advice + ".", safety="changes-host" if difference.component == "nvidia-driver" else "changes-environment"),),
             nodes=tuple(name for _, name, _ in held),
         )
 

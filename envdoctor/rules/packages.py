@@ -140,8 +140,11 @@ def _pins(component: str, violations: List[Violation]) -> str:
                 clauses.append(clause)
     joined = ",".join(clauses)
     try:
-        if not VersionSet.parse(joined):
+        meeting = VersionSet.parse(joined)
+        if not meeting:
             joined = violations[0].requirement.specifier.replace(" ", "")
+        elif len(clauses) > 1 and len(meeting.intervals) == 1 and "==" not in joined:
+            joined = str(meeting).replace(" ", "")
     except InvalidSpecifier:
         joined = violations[0].requirement.specifier.replace(" ", "")
     return f"pip install '{component}{joined}'"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from . import abi, cuda_libraries, driver, environment, limits, nodes, packages, tool
+from . import abi, cuda_libraries, devices, driver, environment, limits, nodes, packages, tool
 from .rule import Context, Rule
 
 __all__ = ["RULES", "Context", "Rule"]
 
 RULES: Tuple[Rule, ...] = (
     *driver.RULES_HERE,
+    *devices.RULES_HERE,
     *cuda_libraries.RULES_HERE,
     *packages.RULES_HERE,
     *abi.RULES_HERE,

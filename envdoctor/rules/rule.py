@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Mapping, Optional, Tuple, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar
 
 from ..matrix.bind import Target
-from ..model.evidence import Evidence
+from ..model.evidence import Evidence, Known
 from ..model.facts import Distribution, Facts, Gpu
 from ..model.finding import Finding
 from ..model.record import NamedTuple
@@ -14,7 +14,7 @@ from ..model.versions import Version, find_variant, try_version
 if TYPE_CHECKING:
     from ..matrix.loader import Matrix
 
-__all__ = ["Context", "Rule", "distribution_evidence", "is_unindexed"]
+__all__ = ["Context", "Rule", "device_names", "distribution_evidence", "is_unindexed", "model_kinds", "needs_cuda", "torch_cuda"]
 
 T = TypeVar("T")
 
@@ -114,3 +114,34 @@ def is_unindexed(found: Distribution) -> bool:
     if version.is_devrelease:
         return True
     return version.local is not None and version.local != "cpu" and find_variant(version.local) is None
+
+
+def needs_cuda(context: Context) -> Tuple[str, ...]:
+    """Return what in this environment needs a CUDA device: torch of a CUDA build, or an engine that is there for nothing else."""
+    found = []
+    if isinstance(context.facts.get("torch.cuda"), Known) or (torch_cuda(context) is not None):
+        found.append("torch")
+    found.extend(name for name in ("vllm", "sglang", "sgl-kernel", "flash-attn", "deepspeed") if name in context.distributions)
+    return tuple(found)
+
+
+def torch_cuda(context: Context) -> Optional[Version]:
+    """Return the CUDA version that torch is built with, or None where it has none or it is not known."""
+    if context.target.environment is None:
+        return None
+    value = context.target.environment("torch").attributes.get("cuda")
+    return value if isinstance(value, Version) else None
+
+
+def model_kinds(context: Context) -> List[Tuple[Gpu, Optional[str]]]:
+    """Return the visible devices, each with the kind of its model (datacenter, geforce …) where the model is known."""
+    found = []
+    for device in context.visible_gpus():
+        model = context.matrix.gpu(device.name, device.pci_id)
+        found.append((device, model.kind if model is not None else None))
+    return found
+
+
+def device_names(devices: Sequence[Gpu]) -> str:
+    """Return the names of devices for a message, each name once."""
+    return ", ".join(sorted({device.name or device.pci_id or "GPU" for device in devices}))

@@ -4,6 +4,7 @@
 ``selection``      which packages, and which dependencies touch the stack (``packages.toml``)
 ``transport``      HTTP: bounded bodies, ranges, retries with backoff
 ``index``          the page of one project → its files
+``zip_range``      a zip archive on a server → its directory, by range requests
 ``archives``       wheel or source archive → the bytes of its metadata, without downloading or running it
 ``metadata``       bytes of METADATA or PKG-INFO → name, version and requirements, or why they are refused
 ``store``          what was read, by the hash of the file: makes a run resumable and a second one cheap

@@ -6,12 +6,12 @@ directory gives and is compared with its checksum.
 
 from __future__ import annotations
 
-import struct
 import zlib
-from typing import Dict, Iterator, List, NamedTuple, Tuple
+from typing import Dict, Iterator
 
 from matrix_refresh.errors import Refused, printable
 from matrix_refresh.transport import Transport
+from matrix_refresh.zip_range import LOCAL, Member, RemoteFile, entries_of, read_directory
 
 __all__ = ["Member", "RemoteZip"]
 
@@ -20,25 +20,6 @@ _PIECE = 8 << 20
 #: What is inflated from one piece at a time.
 _OUTPUT = 4 << 20
 _MOST_DIRECTORY = 64 << 20
-_MOST_MEMBERS = 200_000
-
-_END = b"PK\x05\x06"
-_END_64 = b"PK\x06\x06"
-_LOCATOR_64 = b"PK\x06\x07"
-_ENTRY = struct.Struct("<4s6H3L5H2L")
-_LOCAL = struct.Struct("<4s5H3L2H")
-
-
-class Member(NamedTuple):
-    """One entry of a zip directory."""
-
-    name: str
-    flags: int
-    method: int
-    crc: int
-    packed: int
-    size: int
-    offset: int
 
 
 class RemoteZip:
@@ -50,63 +31,20 @@ class RemoteZip:
     """
 
     def __init__(self, transport: Transport, address: str, piece: int = _PIECE) -> None:
-        self._transport = transport
-        self._address = address
+        self._file = RemoteFile(transport, address, _TAIL, _TAIL)
+        self.size = self._file.size
         self._piece = piece
-        tail = transport.get_range(address, None, _TAIL, whole=_TAIL)
-        if tail.total is None:
-            raise Refused("the server does not say how long it is")
-        self.size = tail.total
-        if tail.start + len(tail.content) != self.size:
-            raise Refused("the server sent another part of the file than its end")
-        self._tail = (tail.start, tail.content)
-        start, length, count = self._place()
+        directory = read_directory(self._file, _MOST_DIRECTORY)
         #: Where the members end.
-        self._limit = start
+        self._limit = directory.start
         self.members: Dict[str, Member] = {}
-        for member in _entries(self._read(start, length)):
+        for member in entries_of(directory.content):
             if member.name in self.members:
                 raise Refused(f"it has two members of one name: {printable(member.name, 80)}")
             self.members[member.name] = member
-        if len(self.members) != count:
-            raise Refused(f"its zip directory has {len(self.members)} members and says {count}")
+        if len(self.members) != directory.entries:
+            raise Refused(f"its zip directory has {len(self.members)} members and says {directory.entries}")
         self._check_places()
-
-    def _read(self, start: int, length: int) -> bytes:
-        if start < 0 or length < 0 or start + length > self.size:
-            raise Refused("its zip directory points outside the file")
-        if not length:
-            return b""
-        offset, content = self._tail
-        if offset <= start:
-            return content[start - offset : start - offset + length]
-        part = self._transport.get_range(self._address, start, length)
-        if len(part.content) != length or part.total not in (None, self.size):
-            raise Refused("the server sent less than was asked for, or another file")
-        return part.content
-
-    def _place(self) -> Tuple[int, int, int]:
-        """Start, length and count of the directory."""
-        offset, tail = self._tail
-        at = tail.rfind(_END)
-        if at < 0 or at + 22 > len(tail):
-            raise Refused("it is no zip archive, or cut off: no end record")
-        (_, disk, _, _, count, length, start, _) = struct.unpack_from("<4s4H2LH", tail, at)
-        end = offset + at
-        if 0xFFFFFFFF in (length, start) or 0xFFFF in (disk, count):
-            locator = self._read(end - 20, 20) if end >= 20 else b""
-            if locator[:4] != _LOCATOR_64:
-                raise Refused("its zip64 directory is missing")
-            end = struct.unpack_from("<Q", locator, 8)[0]
-            record = self._read(end, 56)
-            if record[:4] != _END_64:
-                raise Refused("its zip64 directory is damaged")
-            count, length, start = struct.unpack_from("<QQQ", record, 32)
-        if length > _MOST_DIRECTORY:
-            raise Refused(f"its zip directory has {length} bytes, at most {_MOST_DIRECTORY} are read")
-        if start + length > end:
-            raise Refused("its zip directory points outside the file")
-        return start, length, count
 
     def _check_places(self) -> None:
         """Members lie one after another before the directory: overlapping ones are how zip bombs are made."""
@@ -114,7 +52,7 @@ class RemoteZip:
         for member in sorted(self.members.values(), key=lambda member: member.offset):
             if member.offset < before:
                 raise Refused(f"its members overlap at {printable(member.name, 80)}")
-            before = member.offset + _LOCAL.size + len(member.name.encode("utf-8", "surrogateescape")) + member.packed
+            before = member.offset + LOCAL.size + len(member.name.encode("utf-8", "surrogateescape")) + member.packed
         if before > self._limit:
             raise Refused("a member reaches into the zip directory")
 
@@ -178,11 +116,11 @@ class RemoteZip:
     def _packed(self, member: Member) -> Iterator[bytes]:
         length = len(member.name.encode("utf-8", "surrogateescape"))
         # The local header's own extra field may be longer than the directory's; 1 KiB holds all that writers make.
-        head = self._read(member.offset, min(_LOCAL.size + length + 1024 + min(member.packed, 1 << 16), self._limit - member.offset))
-        if len(head) < _LOCAL.size or head[:4] != b"PK\x03\x04":
+        head = self._file.read(member.offset, min(LOCAL.size + length + 1024 + min(member.packed, 1 << 16), self._limit - member.offset))
+        if len(head) < LOCAL.size or head[:4] != b"PK\x03\x04":
             raise Refused(f"its zip directory points at no member: {printable(member.name, 80)}")
-        local = _LOCAL.unpack_from(head)
-        begin = _LOCAL.size + local[9] + local[10]
+        local = LOCAL.unpack_from(head)
+        begin = LOCAL.size + local[9] + local[10]
         if member.offset + begin + member.packed > self._limit:
             raise Refused(f"{printable(member.name, 80)} reaches into the zip directory")
         first = head[begin : begin + member.packed]
@@ -191,40 +129,5 @@ class RemoteZip:
         done = len(first)
         while done < member.packed:
             length = min(self._piece, member.packed - done)
-            yield self._read(member.offset + begin + done, length)
+            yield self._file.read(member.offset + begin + done, length)
             done += length
-
-
-def _entries(directory: bytes) -> Iterator[Member]:
-    at = count = 0
-    while at < len(directory):
-        if at + _ENTRY.size > len(directory):
-            raise Refused("its zip directory is cut off")
-        (sign, _, _, flags, method, _, _, crc, packed, size, name_size, extra_size, note_size, _, _, _, offset) = _ENTRY.unpack_from(directory, at)
-        if sign != b"PK\x01\x02":
-            raise Refused("its zip directory is damaged")
-        raw = directory[at + 46 : at + 46 + name_size]
-        if len(raw) < name_size:
-            raise Refused("its zip directory is cut off")
-        count += 1
-        if count > _MOST_MEMBERS:
-            raise Refused(f"it has more than {_MOST_MEMBERS} members")
-        if 0xFFFFFFFF in (packed, size, offset):
-            size, packed, offset = _sizes_64(directory[at + 46 + name_size : at + 46 + name_size + extra_size], size, packed, offset)
-        yield Member(raw.decode("utf-8", "surrogateescape"), flags, method, crc, packed, size, offset)
-        at += 46 + name_size + extra_size + note_size
-
-
-def _sizes_64(extra: bytes, *values: int) -> List[int]:
-    """Size, packed size and offset: those that do not fit stand in the zip64 field, in this order (APPNOTE 4.5.3)."""
-    at = 0
-    while at + 4 <= len(extra):
-        kind, length = struct.unpack_from("<HH", extra, at)
-        if kind == 1 and at + 4 + length <= len(extra):
-            wide = iter(struct.unpack_from(f"<{length // 8}Q", extra, at + 4))
-            try:
-                return [next(wide) if value == 0xFFFFFFFF else value for value in values]
-            except StopIteration as error:
-                raise Refused("its zip64 directory is damaged") from error
-        at += 4 + length
-    raise Refused("its zip64 directory is damaged")

@@ -105,6 +105,38 @@ def test_several_facts_are_nodes(envdoctor, broken, tmp_path):
     assert "node-a#2: " in text
 
 
+def test_consequences_of_several_nodes_stand_under_their_roots(envdoctor, tmp_path):
+    def node(name, **fields):
+        facts = {"node.name": name, **{field.replace("_", ".", 1): value for field, value in fields.items()}}
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps({"schema_version": 1, "facts": {field: {"value": value, "source": "test"} for field, value in facts.items()}}))
+        return path
+
+    card, image = [{"name": "NVIDIA GeForce RTX 2080 Ti"}], "nvcr.io/nvidia/pytorch:24.10-py3"
+    torch = [{"name": "torch", "version": "2.6.0+cu124"}]
+    data = checked(
+        envdoctor,
+        "--facts",
+        node("a", gpus=card, driver_release="535.154.05", image_name=image),
+        node("b", gpus=card, driver_release="525.60.13", image_name=image),
+        node(
+            "c", distributions=torch, driver_loaded=False, driver_nouveau=True, driver_init_error=804, os_wsl=True, driver_unversioned_libcuda=False
+        ),
+    )
+    found = [(finding["code"], finding["nodes"], finding["caused_by"]) for finding in data["findings"]]
+    assert [(code, nodes) for code, nodes, _ in found] == [
+        ("ED107", ["c"]),
+        ("ED103", ["c"]),
+        ("ED113", ["c"]),
+        ("ED101", ["a"]),
+        ("ED103", ["a"]),
+        ("ED701", ["a", "b"]),
+        ("ED101", ["b"]),
+        ("ED103", ["b"]),
+    ]
+    assert [cause is None for _, _, cause in found] == [True, False, False, True, False, True, True, False]
+
+
 def test_requirements_are_the_patient_instead_of_the_environment(envdoctor, broken, tmp_path):
     path = tmp_path / "requirements.txt"
     path.write_text("torch==2.4.0\n")

@@ -1,0 +1,527 @@
+"""ED108 to ED120: what a process sees of the GPUs, how they do, and builds that have nothing for them.
+
+What follows from tables (the code in a build against a GPU) is a row of the matrix and not repeated here.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, Tuple
+
+from ..model.evidence import Absent, Known, Unknown
+from ..model.finding import Finding, Remedy
+from ..model.row import Source
+from ..model.versions import Version, parse_version, try_version
+from .rule import Context, Rule, device_names, model_kinds, needs_cuda
+
+__all__ = ["RULES_HERE"]
+
+_TOOLKIT = Source("https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/docker-specialized.html")
+_MOUNTED_DRIVER = "/usr/local/nvidia/lib64"
+
+
+def check_gpu_exposed(context: Context) -> Iterator[Finding]:
+    """The GPUs of the host are not visible here.
+
+    What it checks:
+        A CUDA build of torch that sees no device, beside what tells that there are some: the host's kernel module, a container,
+        NVIDIA_VISIBLE_DEVICES,
+        NVIDIA_DRIVER_CAPABILITIES, GPUs that the report names.
+
+    Why it matters:
+        Engines fall back to the CPU or stop with "failed to infer device type" or "no CUDA GPUs are available".
+
+    How to fix:
+        Start the container with --gpus all (or the NVIDIA runtime, or a GPU resource request), with capabilities compute and utility.
+
+    References:
+        https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/docker-specialized.html
+    """
+    remedies = (
+        Remedy(
+            "Start the container with the GPUs: 'docker run --gpus all', '--device nvidia.com/gpu=all' for podman, "
+            "'nvidia.com/gpu' in Kubernetes, '--nv' for apptainer."
+        ),
+        Remedy(
+            "On the host, check that the NVIDIA container toolkit is set up.",
+            ("nvidia-ctk runtime configure --runtime=docker", "nvidia-smi"),
+            "changes-host",
+        ),
+    )
+    setting = context.facts.variable("NVIDIA_VISIBLE_DEVICES")
+    needing = needs_cuda(context)
+    if isinstance(setting, Known) and setting.value.strip() in ("", "void", "none") and needing and not context.facts.value("gpus"):
+        contained = context.facts.value("container.runtime") is not None
+        if setting.value.strip() != "" or contained:
+            yield Finding(
+                code="ED108",
+                component="container-gpu",
+                kind="not-exposed",
+                severity="warning" if context.facts.value("driver.loaded") is not True else "error",
+                message=f"NVIDIA_VISIBLE_DEVICES is {setting.value.strip() or 'empty'}, so the NVIDIA runtime exposes no GPU to this container, "
+                f"and {needing[0]} finds none.",
+                evidence=(setting.evidence, *context.evidence("container.runtime", "driver.loaded")),
+                sources=(_TOOLKIT,),
+                remedies=remedies,
+            )
+            return
+    devices = context.facts.get("gpus")
+    none_seen = isinstance(devices, Absent) or (isinstance(devices, Known) and not devices.value)
+    available = context.facts.value("torch.cuda_available")
+    exposed = context.facts.value("driver.exposed")
+    if not none_seen or not needing:
+        return
+    if available is not False and exposed is not False:
+        return
+    if context.facts.value("driver.loaded") is False or context.facts.value("driver.init_error") not in (None, 0, 100):
+        return  # ED107, or what made cuInit fail
+    expected = context.facts.value("gpus.expected") or ()
+    asked = context.facts.value("container.gpus_requested") is True
+    host_driver = context.facts.value("driver.loaded") is True
+    contained = context.facts.value("container.runtime")
+    certain = bool(expected) or asked or host_driver
+    if not certain and contained is None and available is None:
+        return
+    if expected:
+        reason = f"the host has {', '.join(expected)}"
+    elif host_driver:
+        reason = "the host's NVIDIA kernel module is loaded"
+    elif asked:
+        reason = "GPUs were asked for"
+    else:
+        reason = f"{needing[0]} is a CUDA build" if needing[0] == "torch" else f"{needing[0]} needs one"
+    torch = context.facts.value("torch.version")
+    yield Finding(
+        code="ED108",
+        component="container-gpu",
+        kind="not-exposed",
+        severity="error" if certain else "warning",
+        message=f"No GPU is visible here, although {reason}{f' (torch {torch})' if torch else ''}"
+        + ("." if certain else "; if this machine has NVIDIA GPUs, they are not exposed to this process."),
+        evidence=context.evidence("gpus", "torch.cuda_available", "driver.exposed", "driver.loaded", "container.runtime", "gpus.expected"),
+        sources=(_TOOLKIT,),
+        remedies=remedies,
+    )
+
+
+def check_capabilities(context: Context) -> Iterator[Finding]:
+    """NVIDIA_DRIVER_CAPABILITIES leaves out what compute needs.
+
+    What it checks:
+        The variable in a container names "compute" (libcuda) and "utility" (libnvidia-ml, nvidia-smi), or "all".
+
+    Why it matters:
+        Without compute there is no libcuda; without utility NVML is missing, which vLLM and others use to find the platform.
+
+    How to fix:
+        Set NVIDIA_DRIVER_CAPABILITIES=compute,utility when the container is started.
+
+    References:
+        https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/docker-specialized.html
+    """
+    setting = context.facts.variable("NVIDIA_DRIVER_CAPABILITIES")
+    if not isinstance(setting, Known) or not setting.value.strip():
+        return
+    given = {part.strip() for part in setting.value.split(",")}
+    lacking = [part for part in ("compute", "utility") if part not in given]
+    if "all" in given or not lacking or not needs_cuda(context):
+        return
+    if context.facts.value("driver.libcuda_path") is not None and context.facts.value("driver.nvml_release") is not None:
+        return  # both libraries are there by another way
+    yield Finding(
+        code="ED108",
+        component="container-gpu",
+        kind="not-exposed",
+        severity="warning",
+        subject="NVIDIA_DRIVER_CAPABILITIES",
+        message=f"NVIDIA_DRIVER_CAPABILITIES={setting.value} lacks {' and '.join(lacking)}, so the container gets no "
+        + " and no ".join({"compute": "libcuda", "utility": "libnvidia-ml"}[part] for part in lacking)
+        + ".",
+        evidence=(setting.evidence,),
+        sources=(_TOOLKIT,),
+        remedies=(
+            Remedy(
+                "Start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility.",
+                ("docker run -e NVIDIA_DRIVER_CAPABILITIES=compute,utility …",),
+            ),
+        ),
+    )
+
+
+def check_nvml_found(context: Context) -> Iterator[Finding]:
+    """NVML is not on the loader's path, although the driver works.
+
+    What it checks:
+        In a container whose platform mounts the driver at /usr/local/nvidia (GKE and other Kubernetes device plugins), whether LD_LIBRARY_PATH
+        names /usr/local/nvidia/lib64, where NVML cannot be used or no device is listed.
+
+    Why it matters:
+        vLLM and others find their platform through NVML: "Failed to infer device type", although torch sees the GPU.
+
+    How to fix:
+        Put /usr/local/nvidia/lib64 back into LD_LIBRARY_PATH, or into the loader's cache.
+
+    References:
+        https://github.com/vllm-project/vllm/issues/19184
+    """
+    setting = context.facts.variable("LD_LIBRARY_PATH")
+    if not isinstance(setting, Known):
+        return
+    folders = [folder.rstrip("/") for folder in setting.value.split(":") if folder]
+    if _MOUNTED_DRIVER in folders or "/usr/local/nvidia/lib" in folders:
+        return
+    devices = context.facts.get("gpus")
+    error = context.facts.value("driver.nvml_error") or ""
+    unusable = "libnvidia-ml" in error or (
+        # torch reaches the driver, and what asks NVML or nvidia-smi does not
+        context.facts.value("torch.cuda_available") is True
+        and (not isinstance(devices, Known) or not devices.value)
+        and context.facts.value("driver.release") is None
+        and context.facts.value("driver.nvml_release") is None
+    )
+    contained = context.facts.value("kubernetes.pod") is True or isinstance(context.facts.get("container.runtime"), Known)
+    contained = contained or context.facts.value("image.name") is not None
+    if not unusable or not contained:
+        return
+    yield Finding(
+        code="ED108",
+        component="libnvidia-ml",
+        kind="missing",
+        severity="warning",
+        message=f"The driver is usable but NVML (libnvidia-ml.so.1) is not found: LD_LIBRARY_PATH is {setting.value}, without {_MOUNTED_DRIVER}, "
+        "where Kubernetes platforms such as GKE mount the driver's libraries.",
+        evidence=(setting.evidence, *context.evidence("driver.nvml_error", "torch.cuda_available", "kubernetes.pod", "image.name")),
+        sources=(
+            Source("https://github.com/vllm-project/vllm/issues/19184", "LD_LIBRARY_PATH of the image no longer lists /usr/local/nvidia/lib64"),
+        ),
+        remedies=(
+            Remedy(
+                "Put the mounted driver libraries back on the loader's path.",
+                ("export LD_LIBRARY_PATH=/usr/local/nvidia/lib:/usr/local/nvidia/lib64:$LD_LIBRARY_PATH",),
+                "safe",
+            ),
+        ),
+    )
+
+
+def check_device_faults(context: Context) -> Iterator[Finding]:
+    """A device reports a fault.
+
+    What it checks:
+        Row remapping that failed or waits for a reset, uncorrected ECC errors, and NVML's answers "GPU is lost" and "reset required".
+
+    Why it matters:
+        Jobs die with Xid errors or "CUDA error: uncorrectable ECC error encountered"; a device with failed remapping has to be replaced.
+
+    How to fix:
+        Drain the node and reset the GPU; replace it where remapping failed.
+
+    References:
+        https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/
+    """
+    source = Source("https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html")
+    for index, device in enumerate(context.facts.value("gpus", ())):
+        name = f"GPU {index} ({device.name or device.pci_bus or 'unknown model'})"
+        if device.fault:
+            severity, what, fix = "error", device.fault, "Look into the kernel log for Xid 79 or 119, then reset the GPU or reboot."
+        elif device.remapped_failed:
+            severity, what, fix = "error", "row remapping failed", "Take the GPU out of service and have it replaced."
+        elif device.remapped_pending:
+            severity, what, fix = "warning", "row remapping waits for a reset", "Drain the node and reset the GPU."
+        elif device.ecc_uncorrected:
+            count = device.ecc_uncorrected
+            severity, what, fix = (
+                "warning",
+                f"{count} uncorrected ECC error{'s' if count != 1 else ''} counted",
+                "Look into the kernel log for Xid 48, 63, 64, 94, 95, and reset the GPU.",
+            )
+        else:
+            continue
+        yield Finding(
+            code="ED110",
+            component="gpu",
+            kind="hardware-fault",
+            severity=severity,
+            subject=device.uuid or device.pci_bus or f"index {index}",
+            message=f"{name} reports a fault: {what}.",
+            evidence=context.evidence("gpus"),
+            sources=(source,),
+            remedies=(Remedy(fix, ("nvidia-smi --gpu-reset -i " + str(index),) if severity != "error" else (), "changes-host"),),
+        )
+    error = (context.facts.value("driver.nvml_error") or "").lower()
+    for sign, what in (
+        ("is lost", "a GPU has fallen off the bus"),
+        ("requires reset", "a GPU has to be reset"),
+        ("reset required", "a GPU has to be reset"),
+    ):
+        if sign in error:
+            yield Finding(
+                code="ED110",
+                component="gpu",
+                kind="hardware-fault",
+                severity="error",
+                subject="nvml",
+                message=f"NVML reports that {what}: {context.facts.value('driver.nvml_error')}.",
+                evidence=context.evidence("driver.nvml_error"),
+                sources=(source,),
+                remedies=(
+                    Remedy("Look into the kernel log for Xid 79 or 119, then reset the GPU or reboot.", ("dmesg | grep -i xid",), "changes-host"),
+                ),
+            )
+            return
+
+
+def check_driver_settings(context: Context) -> Iterator[Finding]:
+    """Driver settings that cost time or devices.
+
+    What it checks:
+        Persistence mode of data-centre GPUs, and MIG mode where several GPUs are to work together.
+
+    Why it matters:
+        Without persistence the driver initialises each GPU anew (some seconds per device and start). With MIG a process sees one
+        slice only, and NCCL connects no slices.
+
+    How to fix:
+        Run nvidia-persistenced; switch MIG off where whole GPUs are wanted.
+
+    References:
+        https://docs.nvidia.com/deploy/driver-persistence/
+    """
+    kinds = model_kinds(context)
+    idle = [device for device, kind in kinds if kind == "datacenter" and device.persistence_mode is False]
+    if idle:
+        yield Finding(
+            code="ED111",
+            component="nvidia-driver",
+            kind="unsupported",
+            severity="advice",
+            subject="persistence-mode",
+            message=f"Persistence mode is off on {len(idle)} of {len(kinds)} GPUs ({device_names(idle)}), "
+            "so the driver sets them up anew at each start.",
+            evidence=context.evidence("gpus"),
+            sources=(Source("https://docs.nvidia.com/deploy/driver-persistence/index.html"),),
+            remedies=(Remedy("Run the persistence daemon.", ("sudo systemctl enable --now nvidia-persistenced",), "changes-host"),),
+        )
+    sliced = [device for device, _ in kinds if device.mig_mode]
+    asked = context.target.request("tensor_parallel_size").attributes.get("number")
+    if sliced and isinstance(asked, Version) and asked > parse_version("1"):
+        yield Finding(
+            code="ED111",
+            component="mig",
+            kind="unsupported",
+            severity="warning",
+            subject="mig-mode",
+            message=f"MIG is on ({device_names(sliced)}) and tensor_parallel_size is {asked}: NCCL cannot connect MIG slices of one GPU.",
+            evidence=context.evidence("gpus", "request"),
+            sources=(
+                Source(
+                    "https://docs.nvidia.com/datacenter/tesla/mig-user-guide/index.html",
+                    "no GPU to GPU P2P, and NCCL is not supported between instances",
+                ),
+            ),
+            remedies=(Remedy("Use one slice per process, or switch MIG off.", ("sudo nvidia-smi -mig 0",), "changes-host"),),
+        )
+
+
+def check_peer_access(context: Context) -> Iterator[Finding]:
+    """PCIe ACS or the IOMMU redirects traffic between GPUs.
+
+    What it checks:
+        Whether ACS or the IOMMU is known to redirect peer traffic, where several GPUs work together.
+
+    Why it matters:
+        Peer-to-peer copies go through the root complex: they are slow, return wrong data, or hang NCCL.
+
+    How to fix:
+        Switch ACS and the IOMMU off in the BIOS or on the kernel's command line; until then NCCL_P2P_DISABLE=1.
+
+    References:
+        https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html#pci-access-control-services-acs
+    """
+    if context.facts.value("pcie.acs_iommu") is not True:
+        return
+    devices = context.facts.value("gpus")
+    if devices is not None and len(devices) < 2:
+        return
+    yield Finding(
+        code="ED112",
+        component="pcie-acs-iommu",
+        kind="p2p-blocked",
+        severity="warning" if devices is not None else "advice",
+        message="PCIe ACS or the IOMMU redirects traffic between "
+        + (f"the {len(devices)} GPUs" if devices is not None else "GPUs")
+        + " through the root complex: NCCL may hang or be slow over PCIe.",
+        evidence=context.evidence("pcie.acs_iommu", "gpus"),
+        sources=(Source("https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html", "PCI Access Control Services (ACS)"),),
+        remedies=(
+            Remedy(
+                "Disable ACS and the IOMMU in the BIOS or on the kernel's command line (amd_iommu=off, intel_iommu=off, or iommu=pt).",
+                (),
+                "changes-host",
+            ),
+            Remedy("Until then, keep NCCL from using peer-to-peer.", ("export NCCL_P2P_DISABLE=1",), "safe"),
+        ),
+    )
+
+
+def check_visible_devices(context: Context) -> Iterator[Finding]:
+    """CUDA_VISIBLE_DEVICES hides devices or names some that do not exist.
+
+    What it checks:
+        An empty or negative value, an index beyond the last device, a device named twice, a UUID that no device has.
+
+    Why it matters:
+        CUDA uses the devices before the first entry that it cannot resolve, and none where that is the first one.
+
+    How to fix:
+        Name existing devices, or unset the variable.
+
+    References:
+        https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#cuda-environment-variables
+    """
+    setting = context.facts.variable("CUDA_VISIBLE_DEVICES")
+    if not isinstance(setting, Known):
+        return
+    devices = context.facts.value("gpus")
+    entries = [entry.strip() for entry in setting.value.split(",")]
+    source = Source("https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#cuda-environment-variables")
+    evidence = (setting.evidence, *context.evidence("gpus"))
+    needing = needs_cuda(context)
+    shown = setting.value if setting.value.strip() else "empty"
+    if setting.value.strip() in ("", "-1", "NoDevFiles"):
+        if devices and needing:
+            yield Finding(
+                code="ED114",
+                component="CUDA_VISIBLE_DEVICES",
+                kind="not-exposed",
+                severity="warning",
+                message=f"CUDA_VISIBLE_DEVICES is {shown}, which hides all {len(devices)} GPUs from {needing[0]}.",
+                evidence=evidence,
+                sources=(source,),
+                remedies=(Remedy("Unset the variable, or name the devices to use.", ("unset CUDA_VISIBLE_DEVICES",), "safe"),),
+            )
+        return
+    if devices is None or any(device.mig_mode for device in devices):
+        return
+    wrong = ""
+    for place, entry in enumerate(entries):
+        if entry.isdigit():
+            if int(entry) >= len(devices):
+                wrong = f"device {entry} of {len(devices)} (they count from 0)"
+        elif entry.startswith("GPU-"):
+            known = [device.uuid for device in devices if device.uuid]
+            if len(known) == len(devices) and not any(uuid.startswith(entry) for uuid in known):
+                wrong = f"{entry}, which no device has"
+        if not wrong and entry in entries[:place]:
+            wrong = f"device {entry} twice"
+        if wrong:
+            rest = "so CUDA finds no device" if place == 0 or "twice" in wrong else f"so CUDA uses only the {place} before it"
+            yield Finding(
+                code="ED114",
+                component="CUDA_VISIBLE_DEVICES",
+                kind="exceeds-gpu-count" if "twice" not in wrong else "unsupported",
+                severity="error" if place == 0 and "twice" not in wrong else "warning",
+                message=f"CUDA_VISIBLE_DEVICES={setting.value} names {wrong}, {rest}.",
+                evidence=evidence,
+                sources=(source,),
+                remedies=(Remedy(f"Name devices from 0 to {max(len(devices) - 1, 0)}, each once.", (), "safe"),),
+            )
+            return
+
+
+def check_generation_dropped(context: Context) -> Iterator[Finding]:
+    """A package is built with a CUDA that no longer knows this GPU.
+
+    What it checks:
+        The CUDA version of torch and of what links against it against the last CUDA that compiles for each visible GPU's compute capability,
+        where the code in the build itself was not read.
+
+    Why it matters:
+        A compiler that dropped a generation leaves neither machine code nor PTX for it: "no kernel image is available for execution on the
+        device". CUDA 13 dropped Maxwell, Pascal and Volta.
+
+    How to fix:
+        Install a build for the last CUDA that knows the GPU, whatever the driver would serve.
+
+    References:
+        https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/index.html
+    """
+    environment = context.target.environment
+    if environment is None:
+        return
+    names = ["torch", *(name for name in ("vllm", "sgl-kernel", "sglang-kernel", "flash-attn", "xformers") if name in context.distributions)]
+    for device in context.visible_gpus():
+        model = context.matrix.gpu(device.name, device.pci_id)
+        number = device.compute_capability or (model.compute_capability if model is not None else None)
+        capability = context.matrix.capabilities.get(number or "")
+        last = try_version(capability.last_cuda) if capability is not None else None
+        if capability is None or last is None:
+            continue
+        for name in names:
+            attributes = environment(name).attributes
+            cuda = attributes.get("cuda") or (context.fact_version("torch.cuda") if name == "torch" else None)
+            if not isinstance(cuda, Version) or "code" in attributes or cuda.release[:2] <= last.release[:2]:
+                continue
+            yield Finding(
+                code="ED120" if name == "torch" else "ED121",
+                component=name,
+                kind="arch-missing",
+                severity="error",
+                subject=f"sm_{capability.capability.replace('.', '')}",
+                message=f"{name} is built with CUDA {cuda}, which compiles no code for {device.name or 'a GPU'} "
+                f"(sm_{capability.capability.replace('.', '')}, {capability.architecture}); the last CUDA that does is {last}.",
+                evidence=(*context.evidence("torch.cuda", "gpus"), *context.installed(name)),
+                sources=(capability.source,),
+                remedies=(Remedy(f"Install a build of {name} for CUDA {last} or older."),),
+            )
+
+
+def check_cpu_build(context: Context) -> Iterator[Finding]:
+    """A CPU build of torch on a machine with an NVIDIA GPU.
+
+    What it checks:
+        torch/version.py names no CUDA (and no ROCm) version, while NVIDIA devices are visible.
+
+    Why it matters:
+        torch.cuda.is_available() is False and everything runs on the CPU; engines that link against libtorch_cuda cannot be imported.
+
+    How to fix:
+        Install a CUDA build. On aarch64 the default index has CUDA builds from torch 2.11 on; before, they are on PyTorch's own.
+
+    References:
+        https://pytorch.org/get-started/locally/
+    """
+    devices = context.visible_gpus()
+    if not devices or not isinstance(context.facts.get("torch.cuda"), (Absent, Unknown)):
+        return
+    version = context.facts.value("torch.version") or (context.distributions["torch"].version if "torch" in context.distributions else None)
+    labelled = version is not None and version.endswith("+cpu")
+    if isinstance(context.facts.get("torch.cuda"), Unknown) and not labelled:
+        return
+    if version is None or context.facts.value("torch.hip") is not None or "rocm" in version or "xpu" in version:
+        return
+    needing = [name for name in ("vllm", "sglang", "sgl-kernel", "flash-attn", "xformers") if name in context.distributions]
+    yield Finding(
+        code="ED120",
+        component="torch",
+        kind="arch-missing",
+        severity="error" if needing else "warning",
+        subject="cpu-build",
+        message=f"torch {version} is a CPU build, but this machine has {device_names(list(devices))}"
+        + (f"; {needing[0]} needs a CUDA build." if needing else ": nothing will run on the GPU."),
+        evidence=(*context.evidence("torch.version", "torch.cuda"), *context.installed("torch"), *context.evidence("gpus")),
+        sources=(Source("https://pytorch.org/get-started/locally/"),),
+        remedies=(Remedy("Install a CUDA build of the same torch release that the driver serves."),),
+    )
+
+
+RULES_HERE: Tuple[Rule, ...] = (
+    Rule("ED108", "gpu-not-exposed", "not-exposed", "The host's GPUs are not visible here", check_gpu_exposed),
+    Rule("ED108", "driver-capabilities", "not-exposed", "NVIDIA_DRIVER_CAPABILITIES leaves out what compute needs", check_capabilities),
+    Rule("ED108", "nvml-not-found", "missing", "NVML is not on the loader's path", check_nvml_found),
+    Rule("ED110", "device-fault", "hardware-fault", "A GPU reports a fault", check_device_faults),
+    Rule("ED111", "driver-settings", "unsupported", "Persistence mode and MIG", check_driver_settings),
+    Rule("ED112", "peer-access", "p2p-blocked", "ACS or the IOMMU redirects peer traffic", check_peer_access),
+    Rule("ED114", "visible-devices", "exceeds-gpu-count", "CUDA_VISIBLE_DEVICES hides or misnames devices", check_visible_devices),
+    Rule("ED120", "generation-dropped", "arch-missing", "A build of a CUDA that no longer knows this GPU", check_generation_dropped),
+    Rule("ED120", "cpu-build", "arch-missing", "A CPU build of torch on a GPU machine", check_cpu_build),
+)

@@ -1,0 +1,97 @@
+"""What is known of container images by their names: their CUDA, and whether they put cuda-compat in front of the driver."""
+
+from __future__ import annotations
+
+import re
+from typing import Optional, Tuple
+
+from ..model.row import Source
+from ..model.versions import VersionSet, try_version
+from .rule import Context
+
+__all__ = ["NGC_SOURCE", "compat_sources", "image_cuda"]
+
+#: CUDA versions of NVIDIA's monthly framework images (nvcr.io/nvidia/pytorch:YY.MM), from their release notes. An image built on
+#: them (NeMo, vLLM, SGLang, Triton) has the one of its own month or of a month or two before.
+NGC_SOURCE = Source("https://docs.nvidia.com/deeplearning/frameworks/support-matrix/index.html")
+_NGC_CUDA = (
+    ("22.09", "11.8"),
+    ("23.01", "12.0"),
+    ("23.03", "12.1"),
+    ("23.08", "12.2"),
+    ("23.11", "12.3"),
+    ("24.03", "12.4"),
+    ("24.06", "12.5"),
+    ("24.08", "12.6"),
+    ("25.01", "12.8"),
+    ("25.04", "12.9"),
+    ("25.08", "13.0"),
+    ("25.12", "13.1"),
+)
+# Patterns are compiled on first use: most targets name no image, and compiling these costs more than all rules of this file.
+_NGC_IMAGE = r"^nvcr\.io/nvidia/[\w./-]+:(\d\d)\.(\d\d)"
+_CUDA_IMAGE = r"(?:^|/)(?:nvidia/)?cuda:(\d+\.\d+)|[-_.:]cu(?:da)?[-_]?(\d{2}\.\d|\d{3})\b"
+_VLLM_IMAGE = r"(?:^|/)vllm/vllm-openai:v?(\d+(?:\.\d+)+(?:\.post\d+)?)"
+
+#: Images that put their cuda-compat on the loader's path (a file in /etc/ld.so.conf.d), whatever the driver.
+_COMPAT_IMAGES = (
+    (
+        _VLLM_IMAGE,
+        ">=0.15,<0.17",
+        (
+            Source("https://github.com/vllm-project/vllm/pull/33992", "fix of the compat path that the images since 0.15.0 set"),
+            Source(
+                "https://github.com/gpustack/gpustack/issues/4678",
+                "0.15.0 or newer on driver 580 or newer: error 803 with the NVIDIA runtime or CDI, not with --gpus all",
+            ),
+        ),
+    ),
+)
+
+
+def _ngc_cuda(image: str) -> Optional[str]:
+    """The oldest CUDA that an NVIDIA framework image can hold: that of two months before its tag."""
+    found = re.match(_NGC_IMAGE, image)
+    if found is None:
+        return None
+    months = int(found.group(1)) * 12 + int(found.group(2)) - 1 - 2
+    tag = f"{months // 12:02d}.{months % 12 + 1:02d}"
+    held = [cuda for first, cuda in _NGC_CUDA if first <= tag]
+    return held[-1] if held else None
+
+
+def image_cuda(context: Context) -> Tuple[Optional[str], str]:
+    """Return the CUDA version of the container image and how it is known; for a framework image, the oldest that it can be."""
+    stated = context.facts.value("image.cuda_version")
+    if try_version(stated) is not None:
+        return ".".join(str(stated).split(".")[:2]), "the image says so"
+    image = context.facts.value("image.name") or ""
+    monthly = _ngc_cuda(image)
+    if monthly is not None:
+        return monthly, f"image {image} is not older than CUDA {monthly}"
+    found = re.search(_CUDA_IMAGE, image)
+    if found is not None:
+        text = found.group(1) or found.group(2)
+        return (text if "." in text else f"{text[:2]}.{text[2]}"), f"image {image}"
+    found = re.search(_VLLM_IMAGE, image)
+    package = context.matrix.package("vllm") if found is not None else None
+    version = try_version(found.group(1)) if found is not None else None
+    if package is not None and version is not None:
+        release = package.release(version)
+        for build in release.builds if release is not None else ():
+            if build.cuda is not None and build.index_name == "pypi":
+                return build.cuda, f"image {image}, whose vllm is built with CUDA {build.cuda}"
+    return None, ""
+
+
+def compat_sources(context: Context) -> Tuple[Source, ...]:
+    """Return the sources for an image that is known to put its cuda-compat in front; empty for any other."""
+    image = context.facts.value("image.name")
+    if not image:
+        return ()
+    for pattern, versions, sources in _COMPAT_IMAGES:
+        found = re.search(pattern, image)
+        version = try_version(found.group(1)) if found is not None else None
+        if version is not None and version in VersionSet.parse(versions):
+            return sources
+    return ()
