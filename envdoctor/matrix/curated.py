@@ -21,7 +21,7 @@ file, table              keys (``?`` may be left out); every entry also has sour
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
@@ -39,6 +39,7 @@ __all__ = [
     "Request",
     "TestedSet",
     "find_model",
+    "layout_fits",
     "make_conda",
     "make_model",
     "make_profile",
@@ -214,13 +215,29 @@ def find_model(entries: Iterable[Mapping[str, Any]], name: str) -> Optional[Mapp
     return None
 
 
+def layout_fits(layout: Layout, exists: Callable[[str], bool], contains: Callable[[str, str], bool]) -> bool:
+    """Tell whether an installed tree is this framework's.
+
+    Args:
+        layout: of a profile; one that names no file fits nothing.
+        exists: whether a path, relative to the folder of the top package, is there.
+        contains: whether that file holds a text.
+    """
+    return (
+        bool(layout.files)
+        and all(map(exists, layout.files))
+        and not any(map(exists, layout.absent))
+        and all(contains(path, text) for path, text in layout.contains)
+    )
+
+
 # ---------------------------------------------------------------------------------------------------------------- from JSON values
 
 
 def make_model(entry: Mapping[str, Any]) -> Model:
     """Make a model of its checked form."""
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items() if key != "origin"}
-    defaults: Dict[str, Any] = {key: 0 for key in _INTEGERS}
+    defaults: Dict[str, Any] = dict.fromkeys(_INTEGERS, 0)
     defaults.update({"tied": False, "aliases": (), "qkv_bias": False, "bias": False, "gated": True, "qk_norm": False, "norms": 2, "note": ""})
     return Model(**{**defaults, **values})
 
@@ -241,7 +258,6 @@ def make_profile(name: str, document: Mapping[str, Any]) -> Profile:
         return entry["source"], entry["date"], entry["trust"]
 
     layout = document.get("layout", {})
-    texts = ("python", "tag", "commit", "image", "cuda", "driver", "gpu")
     return Profile(
         name=name,
         title=document["title"],
@@ -275,7 +291,13 @@ def make_profile(name: str, document: Mapping[str, Any]) -> Profile:
                 entry["name"],
                 listed(entry, "packages"),
                 entry.get("verdict", "good") == "good",
-                *(entry.get(key, "") for key in texts),
+                entry.get("python", ""),
+                entry.get("tag", ""),
+                entry.get("commit", ""),
+                entry.get("image", ""),
+                entry.get("cuda", ""),
+                entry.get("driver", ""),
+                entry.get("gpu", ""),
                 listed(entry, "contradicts"),
                 entry.get("note", ""),
                 *provenance(entry),

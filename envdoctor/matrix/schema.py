@@ -456,6 +456,7 @@ _BUILD_KINDS: Mapping[str, type] = {
     "entries": list,
     "tools": list,
     "bundled": list,
+    "pythons": list,
     "glibc_parts": list,
     "cxx11abi": bool,
     "ptx_read": bool,

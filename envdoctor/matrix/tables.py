@@ -106,6 +106,7 @@ class Build(NamedTuple):
     (with the version of the PTX language) lie together, in which libraries, and the kernels of the PTX. tools: ``ptxas=12.8.93;sm=7.5,9.0a``.
     glibc: what the libraries without which the package is of no use want; glibc_parts: others that want more, ``_moe_C=2.29``.
     torch_symbols: number and digest of the undefined symbols of libtorch. bundled: other projects' libraries in the wheel.
+    pythons: tags of the wheels of this build ("cp312"), where a build does not have those of the release.
     """
 
     index_name: str = "pypi"
@@ -128,6 +129,7 @@ class Build(NamedTuple):
     glibc_parts: Tuple[str, ...] = ()
     torch_symbols: Optional[str] = None
     bundled: Tuple[str, ...] = ()
+    pythons: Tuple[str, ...] = ()
 
 
 class Difference(NamedTuple):

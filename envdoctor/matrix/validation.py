@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Tuple
 
 from ..errors import MatrixError
 from .compiled import compile_core, find_sources, read_conda, read_listing, read_models, read_profiles, read_toml

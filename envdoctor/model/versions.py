@@ -209,13 +209,20 @@ def _interval_text(low: Optional[Version], high: Optional[Version]) -> str:
         return f"=={low}"
     parts = []
     if low is not None and low != _FLOOR:
-        above = low.post == _NEWEST_POST or (low.post == 0 and low.dev == 0)
-        parts.append(f">{_text(low).rsplit('.post', 1)[0]}" if above else f">={low.base_version if low.dev == 0 else low}")
+        below = _closed_end(low)
+        parts.append(f">{below}" if below is not None else f">={low.base_version if low.dev == 0 else low}")
     if high is not None:
-        upto = high.post == _NEWEST_POST or (high.post is not None and high.dev == 0)
-        end = _text(high).rsplit(".post", 1)[0] if upto else high.base_version if high.dev == 0 else str(high)
-        parts.append(("<=" if upto else "<") + end)
+        last = _closed_end(high)
+        parts.append(f"<={last}" if last is not None else f"<{high.base_version if high.dev == 0 else high}")
     return ", ".join(parts) or "any version"
+
+
+def _closed_end(version: Version) -> Optional[str]:
+    """The version that ``_after_locals`` or ``_after`` made this bound from, or None: ``2.8.3.post2.dev0`` stands for ``2.8.3.post1``."""
+    if version.post is None or (version.post != _NEWEST_POST and version.dev != 0):
+        return None
+    head = _text(version).rsplit(".post", 1)[0]
+    return head if version.post in (0, _NEWEST_POST) else f"{head}.post{version.post - 1}"
 
 
 def _normalize(intervals: Iterable[Interval]) -> Tuple[Interval, ...]:

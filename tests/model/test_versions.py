@@ -102,3 +102,8 @@ def test_names_and_versions():
     assert try_version("unknown") is None
     assert try_version(None) is None
     assert try_version("2.6.0+cu124") in VersionSet.parse("==2.6.0")
+
+
+@pytest.mark.parametrize("text", ["<=2.8.3.post1", ">2.8.3.post1", "<=2.8.3", ">1.0", "<5", ">=1.2.post1", "==2.6.0", ">=2.1, <2.5"])
+def test_a_set_reads_as_it_was_written(text: str) -> None:
+    assert str(VersionSet.parse(text)) == text

@@ -1,0 +1,117 @@
+"""Models: each published parameter count against the one that the dimensions give, the size of the KV cache, and finding by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from envdoctor.matrix.curated import Model
+from envdoctor.matrix.loader import load_matrix
+
+MATRIX = load_matrix()
+MODELS = MATRIX.models
+
+
+def count(model: Model, experts: int) -> int:
+    """Return the parameters of a decoder with these dimensions and so many experts in a layer, without the vision tower.
+
+    Embedding, output, attention (grouped queries or latent), feed-forward (gated or not), router, norms and biases, as in the published
+    implementations of these families.
+    """
+    hidden, heads, kv = model.hidden, model.heads, model.kv_heads
+    if model.kv_lora:
+        query = heads * (model.nope_dim + model.rope_dim)
+        attention = hidden * model.q_lora + model.q_lora * query if model.q_lora else hidden * query
+        attention += hidden * (model.kv_lora + model.rope_dim) + model.kv_lora * heads * (model.nope_dim + model.v_dim) + heads * model.v_dim * hidden
+    else:
+        attention = 2 * hidden * model.head_dim * (heads + kv)
+        attention += (heads + 2 * kv) * model.head_dim if model.qkv_bias else 0
+        attention += hidden if model.bias else 0
+        attention += 2 * model.head_dim if model.qk_norm else 0
+    matrices = 3 if model.gated else 2
+    dense = matrices * hidden * model.intermediate + (model.intermediate + hidden if model.bias and model.intermediate else 0)
+    expert = matrices * hidden * model.expert_intermediate + (2 * model.expert_intermediate + hidden if model.bias else 0)
+    sparse = experts * expert + matrices * hidden * model.shared_intermediate + model.experts * hidden
+    with_dense = model.dense_layers if model.experts else model.layers
+    layers = model.layers * (attention + model.norms * hidden) + with_dense * dense + (model.layers - with_dense) * sparse
+    return layers + hidden + model.vocabulary * hidden * (1 if model.tied else 2)
+
+
+def test_there_are_at_least_sixty() -> None:
+    assert len(MODELS) >= 60
+    assert all(model.source and model.date for model in MODELS)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+def test_the_dimensions_give_the_published_count(model: Model) -> None:
+    found = count(model, model.experts) + model.vision
+    assert found == pytest.approx(model.parameters, rel=0.03)
+    # All but those with a layer for multi-token prediction agree far better: a wrong dimension would not hide in 3 %.
+    if model.name != "MiMo-7B":
+        assert found == pytest.approx(model.parameters, rel=0.0001)
+
+
+@pytest.mark.parametrize("model", [model for model in MODELS if model.experts], ids=lambda model: model.name)
+def test_active_parameters_are_what_one_token_uses(model: Model) -> None:
+    """Makers round, and some leave out embeddings: 20 % tells a wrong number of experts from a rounding."""
+    assert count(model, model.experts_per_token) == pytest.approx(model.active, rel=0.2)
+    assert model.active < model.parameters
+
+
+@pytest.mark.parametrize(
+    ("name", "kib"),
+    [
+        # bf16, of published tables and of the arithmetic of the papers
+        ("Qwen2.5-1.5B", 28),
+        ("Qwen2.5-3B", 36),
+        ("Qwen2.5-7B", 56),
+        ("Qwen2.5-14B", 192),
+        ("Qwen2.5-32B", 256),
+        ("Qwen2.5-72B", 320),
+        ("Llama-3-8B", 128),
+        ("Llama-2-7B", 512),
+        ("Baichuan-13B", 800),
+        ("DeepSeek-V3", 61 * 576 * 2 / 1024),
+    ],
+)
+def test_cache_of_one_token(name: str, kib: float) -> None:
+    model = MATRIX.model(name)
+    assert model is not None
+    assert model.cache_values * 2 == kib * 1024
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Qwen2.5-7B-Instruct", "Qwen2.5-7B"),
+        ("Qwen/Qwen2.5-7B-Instruct-AWQ", "Qwen2.5-7B"),
+        ("Qwen/Qwen2.5-Math-7B", "Qwen2.5-7B"),
+        ("/data/models/Meta-Llama-3.1-8B-Instruct/", "Llama-3.1-8B"),
+        ("/root/.cache/huggingface/hub/models--Qwen--Qwen3-8B/snapshots/0123abc", "Qwen3-8B"),
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B", "DeepSeek-R1-Distill-Qwen-1.5B"),
+        ("deepseek-ai/DeepSeek-R1-Distill-Llama-70B", "Llama-3.1-70B"),
+        ("deepseek-ai/DeepSeek-R1", "DeepSeek-V3"),
+        ("google/gemma-2-9b-it", "Gemma-2-9B"),
+        ("Qwen/Qwen2.5-VL-7B-Instruct", "Qwen2.5-VL-7B"),
+        ("meta-llama/Llama-2-13b-chat-hf", "Llama-2-13B"),
+        ("mistralai/Mixtral-8x7B-Instruct-v0.1", "Mixtral-8x7B"),
+        ("baichuan-inc/Baichuan2-13B-Chat", "Baichuan2-13B"),
+        ("01-ai/Yi-1.5-34B-Chat", "Yi-34B"),
+    ],
+)
+def test_a_model_is_found(text: str, name: str) -> None:
+    model = MATRIX.model(text)
+    assert model is not None
+    assert model.name == name
+
+
+@pytest.mark.parametrize(
+    "text", ["", "/", "Qwen2.5-7B-mine", "Qwen2.5", "7B", "Llama", "Qwen2.5-7B-Instruct-pruned", "gemma", "models--x", "checkpoint-500"]
+)
+def test_what_is_not_known_stays_unknown(text: str) -> None:
+    assert MATRIX.model(text) is None
+
+
+def test_names_are_told_apart() -> None:
+    """A vision model is not its language model, nor a distilled one its teacher."""
+    assert MATRIX.model("Qwen2.5-VL-7B-Instruct") != MATRIX.model("Qwen2.5-7B-Instruct")
+    assert MATRIX.model("DeepSeek-R1-Distill-Qwen-7B") != MATRIX.model("DeepSeek-R1")
