@@ -83,6 +83,7 @@ def check_image_driver(context: Context) -> Iterator[Finding]:
         message=f"Driver {driver} serves CUDA {served}, older than the image's CUDA {image}{unit} ({how}).",
         evidence=context.evidence("driver.release", "image.cuda_version", "image.name"),
         sources=(_FORWARD, NGC_SOURCE) if "not older" in how else (_FORWARD,),
+        trust="reported" if "not older" in how else "established",
         remedies=(
             Remedy(f"Update the host's driver to a branch that reports CUDA {image} or newer.", (), "changes-host"),
             Remedy(f"Or use an image built on CUDA {served} or older."),

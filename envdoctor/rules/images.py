@@ -11,8 +11,9 @@ from .rule import Context
 
 __all__ = ["NGC_SOURCE", "compat_sources", "image_cuda"]
 
-#: CUDA versions of NVIDIA's monthly framework images (nvcr.io/nvidia/pytorch:YY.MM), from their release notes. An image built on
-#: them (NeMo, vLLM, SGLang, Triton) has the one of its own month or of a month or two before.
+#: CUDA versions of NVIDIA's monthly framework images (nvcr.io/nvidia/pytorch:YY.MM), from memory and not compared with the support
+#: matrix below: what rests on them is reported, never an error. An image built on them (NeMo, vLLM, SGLang, Triton) has the one of
+#: its own month or of a month or two before.
 NGC_SOURCE = Source("https://docs.nvidia.com/deeplearning/frameworks/support-matrix/index.html")
 _NGC_CUDA = (
     ("22.09", "11.8"),
