@@ -10,7 +10,7 @@ from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
 
 from .evidence import Absent, Evidence, Fact, Known, Unknown
 from .record import NamedTuple
-from .versions import canonicalize_name
+from .versions import canonicalize_name, find_variant, try_version
 
 __all__ = [
     "FIELDS",
@@ -23,6 +23,7 @@ __all__ = [
     "Library",
     "Oddity",
     "Toolkit",
+    "is_unindexed",
 ]
 
 SCHEMA_VERSION = 1
@@ -231,6 +232,11 @@ FIELDS: Mapping[str, Field] = {
     "ray.process_version": Field("str", "Ray version of the joining process."),
     "ray.process_python": Field("str", "Python version of the joining process."),
     "ray.module_path": Field("str", "Where 'import ray' would find its module."),
+    # a lock that the environment is compared with
+    "lock.asked": Field("strings", "What the lock was asked for: 'vllm>=0.8'."),
+    "lock.pins": Field("variables", "Versions that the lock pins, by distribution."),
+    "lock.requires": Field("variables", "What the lock requires of a machine: driver, glibc, python (lowest), sm, platform, architecture."),
+    "lock.overrides": Field("strings", "Metadata that the lock contradicts on purpose: 'torch -> nvidia-cublas-cu12==12.3.4.1 [row]'."),
     # what is asked of the stack (launch flags); the workload proper comes with the memory model
     "request": Field("variables", "Launch settings by name: tensor_parallel_size, engine, attention_backend …"),
 }
@@ -313,3 +319,19 @@ class Facts:
                 return Absent(listed.evidence)
             return Unknown(f"the environment variables that were read do not show {name}")
         return Unknown("environment variables were not read")
+
+
+def is_unindexed(found: Distribution) -> bool:
+    """Tell whether no index knows this build: NGC's ``2.6.0a0+ecf3bae40a.nv25.01``, a nightly, a source or editable install.
+
+    Such a build may hold what a later release brought, or lack what its number promises, so the order of its version
+    alone decides nothing.
+    """
+    if found.editable:
+        return True
+    version = try_version(found.version)
+    if version is None:
+        return False
+    if version.is_devrelease:
+        return True
+    return version.local is not None and version.local != "cpu" and find_variant(version.local) is None

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, 
 
 from ..matrix.bind import Target
 from ..model.evidence import Evidence, Known
-from ..model.facts import Distribution, Facts, Gpu
+from ..model.facts import Distribution, Facts, Gpu, is_unindexed
 from ..model.finding import Finding
 from ..model.record import NamedTuple
-from ..model.versions import Version, find_variant, try_version
+from ..model.versions import Version, try_version
 
 if TYPE_CHECKING:
     from ..matrix.loader import Matrix
@@ -98,22 +98,6 @@ def distribution_evidence(facts: Facts, found: Distribution) -> Evidence:
     return Evidence(
         found.location or (listed.source if listed is not None else "distributions"), f"{found.name} {found.version or '(version not known)'}"
     )
-
-
-def is_unindexed(found: Distribution) -> bool:
-    """Tell whether no index knows this build: NGC's ``2.6.0a0+ecf3bae40a.nv25.01``, a nightly, a source or editable install.
-
-    Such a build may hold what a later release brought, or lack what its number promises, so the order of its version
-    alone decides nothing.
-    """
-    if found.editable:
-        return True
-    version = try_version(found.version)
-    if version is None:
-        return False
-    if version.is_devrelease:
-        return True
-    return version.local is not None and version.local != "cpu" and find_variant(version.local) is None
 
 
 def needs_cuda(context: Context) -> Tuple[str, ...]:

@@ -1,0 +1,136 @@
+"""``envdoctor.lock.json``: read whole and strictly, for it says which contradictions are meant."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from ..errors import InputError
+from ..model.evidence import Evidence, Fact, Known
+from ..model.lock_file import Lock
+from ..model.resolution import Override, Pin, Reason, Requires
+from ..model.row import Source
+from ..model.versions import canonicalize_name, try_version
+
+__all__ = ["SCHEMA_VERSION", "lock_facts", "parse_lock"]
+
+SCHEMA_VERSION = 1
+
+
+def parse_lock(text: str, where: str) -> Lock:
+    """Read the text of an ``envdoctor.lock.json``; raises :class:`InputError` that names ``where`` and the key."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: expected a lock written by 'envdoctor lock', found text that is no JSON ({error})") from error
+    if not isinstance(data, dict) or "schema_version" not in data or "pins" not in data:
+        raise InputError(f"{where}: expected an object with 'schema_version' and 'pins', as 'envdoctor lock -o DIR' writes it")
+    if data["schema_version"] != SCHEMA_VERSION:
+        raise InputError(
+            f"{where}: a lock of schema version {data['schema_version']!r}, but this envdoctor reads version {SCHEMA_VERSION}; "
+            "write the lock anew with this release, or use the release that wrote it"
+        )
+    reader = _Reader(where)
+    request = reader.member(data, "request", dict)
+    requires = reader.member(data, "requires", dict)
+    return Lock(
+        reader.strings(request, "roots", "request."),
+        tuple(reader.pin(entry, f"pins[{number}]") for number, entry in enumerate(reader.member(data, "pins", list))),
+        tuple(reader.override(entry, f"overrides[{number}]") for number, entry in enumerate(reader.member(data, "overrides", list))),
+        Requires(
+            python=reader.member(requires, "python", str, "requires."),
+            driver=reader.optional(requires, "driver", "requires."),
+            glibc=reader.optional(requires, "glibc", "requires."),
+            cuda=reader.optional(requires, "cuda", "requires."),
+            sm=reader.strings(requires, "sm", "requires."),
+            platform=reader.optional(requires, "platform", "requires.") or "linux",
+            architecture=reader.optional(requires, "architecture", "requires.") or "x86_64",
+        ),
+        reader.member(data, "settings", dict) if "settings" in data else {},
+        reader.optional(request, "as_of", "request."),
+        reader.strings(request, "allow_index", "request."),
+        str(data.get("matrix", "")),
+        where,
+    )
+
+
+class _Reader:
+    """Takes members out of JSON objects, and says where one is not what it should be."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    def member(self, table: Mapping[str, Any], key: str, kind: type, prefix: str = "") -> Any:
+        found = table.get(key) if isinstance(table, dict) else None
+        if not isinstance(found, kind):
+            names: Dict[Any, str] = {str: "a string", dict: "an object", list: "a list"}
+            raise InputError(f"{self._where}: {prefix}{key}: expected {names[kind]}, found {_found(found)}")
+        return found
+
+    def optional(self, table: Mapping[str, Any], key: str, prefix: str = "") -> Optional[str]:
+        return None if table.get(key) is None else str(self.member(table, key, str, prefix))
+
+    def strings(self, table: Mapping[str, Any], key: str, prefix: str = "") -> Tuple[str, ...]:
+        found: List[Any] = self.member(table, key, list, prefix)
+        if not all(isinstance(entry, str) for entry in found):
+            raise InputError(f"{self._where}: {prefix}{key}: expected a list of strings")
+        return tuple(found)
+
+    def version(self, table: Mapping[str, Any], key: str, place: str) -> str:
+        text: str = self.member(table, key, str, f"{place}.")
+        if try_version(text) is None:
+            raise InputError(f"{self._where}: {place}.{key}: expected a version, found {text!r}")
+        return text
+
+    def pin(self, entry: Any, place: str) -> Pin:
+        name = canonicalize_name(self.member(entry, "name", str, f"{place}."))
+        reasons = [self.reason(reason, f"{place}.reasons") for reason in entry.get("reasons", ())]
+        return Pin(
+            name,
+            self.version(entry, "version", place),
+            self.optional(entry, "index", f"{place}.") or "pypi",
+            self.strings(entry, "extras", f"{place}.") if "extras" in entry else (),
+            tuple(reasons),
+            entry.get("yanked") is True,
+            entry.get("from_source") is True,
+            self.strings(entry, "requires", f"{place}.") if "requires" in entry else (),
+        )
+
+    def reason(self, entry: Any, place: str) -> Reason:
+        kind, text = self.member(entry, "kind", str, f"{place}."), self.member(entry, "text", str, f"{place}.")
+        return Reason(kind, text, entry.get("row", ""), self.sources(entry, place))
+
+    def sources(self, entry: Mapping[str, Any], place: str) -> Tuple[Source, ...]:
+        return tuple(Source(self.member(source, "address", str, f"{place}.sources."), source.get("quote", "")) for source in entry.get("sources", ()))
+
+    def override(self, entry: Any, place: str) -> Override:
+        texts = {key: self.member(entry, key, str, f"{place}.") for key in ("requirer", "requirer_version", "name", "specifier", "row")}
+        return Override(
+            canonicalize_name(texts["requirer"]),
+            texts["requirer_version"],
+            canonicalize_name(texts["name"]),
+            texts["specifier"],
+            self.version(entry, "version", place),
+            texts["row"],
+            str(entry.get("title", "")),
+            self.sources(entry, place),
+        )
+
+
+def _found(value: Any) -> str:
+    return "nothing" if value is None else f"{value!r:.60}"
+
+
+def lock_facts(lock: Lock) -> Dict[str, Fact[Any]]:
+    """Return a lock as facts about what was meant, which the rules compare with what is."""
+    here = Evidence(lock.path)
+    requires = lock.requires
+    machine = {name: value for name, value in (("driver", requires.driver), ("glibc", requires.glibc), ("python", requires.python)) if value}
+    if requires.sm:
+        machine["sm"] = ",".join(requires.sm)
+    return {
+        "lock.asked": Known(lock.roots, here),
+        "lock.pins": Known({pin.name: pin.version for pin in lock.pins}, here),
+        "lock.requires": Known({**machine, "platform": requires.platform, "architecture": requires.architecture}, here),
+        "lock.overrides": Known(tuple(f"{entry.requirer} -> {entry.name}=={entry.version} [{entry.row}]" for entry in lock.overrides), here),
+    }

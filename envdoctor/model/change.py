@@ -1,0 +1,47 @@
+"""What ``fix`` proposes: the changes, why each of them, and what they leave open."""
+
+from __future__ import annotations
+
+from typing import Mapping, NamedTuple, Optional, Tuple
+
+from .finding import Finding
+from .resolution import Override, Reason
+
+__all__ = ["Change", "Plan"]
+
+
+class Change(NamedTuple):
+    """One distribution that changes. ``before`` is None where it is not installed yet, ``after`` where it has to go.
+
+    kind: build (another build of the same version), upgrade, downgrade, install, remove. top: nothing else that is installed asks for it.
+    """
+
+    name: str
+    before: Optional[str]
+    after: Optional[str]
+    kind: str
+    reason: Reason
+    index_name: str = "pypi"
+    top: bool = False
+    from_source: bool = False
+
+
+class Plan(NamedTuple):
+    """The smallest set of changes that cures an environment.
+
+    errors: what is wrong now. remaining: those of the errors that no change of packages cures. broken: requirements of other distributions
+    that the changes break. alternatives: what else would help and is never done here: another index, a driver. overrides: metadata that the
+    result contradicts on purpose. presumed: what had to be presumed of the target.
+    """
+
+    changes: Tuple[Change, ...]
+    errors: Tuple[Finding, ...]
+    remaining: Tuple[Finding, ...] = ()
+    broken: Tuple[str, ...] = ()
+    alternatives: Tuple[str, ...] = ()
+    overrides: Tuple[Override, ...] = ()
+    settings: Mapping[str, str] = {}
+    target: str = ""
+    python: str = ""
+    presumed: Tuple[str, ...] = ()
+    matrix_date: str = ""

@@ -1,0 +1,27 @@
+"""A lock as it was written: what ``check --lock``, ``fix --lock`` and ``explain --lock`` read."""
+
+from __future__ import annotations
+
+from typing import Mapping, NamedTuple, Optional, Tuple
+
+from .resolution import Override, Pin, Requires
+
+__all__ = ["Lock"]
+
+
+class Lock(NamedTuple):
+    """What ``envdoctor.lock.json`` says: what was asked for, what it requires of a machine, the pins, and what they contradict on purpose."""
+
+    roots: Tuple[str, ...]
+    pins: Tuple[Pin, ...]
+    overrides: Tuple[Override, ...]
+    requires: Requires
+    settings: Mapping[str, str]
+    as_of: Optional[str] = None
+    allow_index: Tuple[str, ...] = ()
+    matrix_date: str = ""
+    path: str = ""
+
+    def pin(self, name: str) -> Optional[Pin]:
+        """Return the pin of a package, or None."""
+        return next((pin for pin in self.pins if pin.name == name), None)
