@@ -241,8 +241,7 @@ def _worded(change: Change, errors: Mapping[str, Finding]) -> Change:
     about = [
         finding
         for finding in errors.values()
-        if finding.code.startswith(_OF_COPIES)
-        and (finding.component == change.name or change.name in map(canonicalize_name, _WORD.findall(finding.message)))
+        if finding.code.startswith(_OF_COPIES) and change.name in {finding.component, *map(canonicalize_name, _WORD.findall(finding.message))}
     ]
     if not about:
         return change

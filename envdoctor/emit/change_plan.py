@@ -1,0 +1,247 @@
+"""A plan of changes as steps, as text, as JSON and as a shell script. The script and ``--apply`` take the same steps."""
+
+from __future__ import annotations
+
+import json
+from shlex import quote
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+from ..model.change import Change, Plan
+from ..model.finding import Finding
+
+__all__ = ["Step", "plan_json", "plan_text", "script_text", "steps_of"]
+
+SCHEMA_VERSION = 1
+#: PyTorch's own index has one folder for each CUDA variant.
+_PYTORCH = "https://download.pytorch.org/whl/"
+_KINDS = {
+    "build": "another build",
+    "upgrade": "upgrade",
+    "downgrade": "downgrade",
+    "install": "new",
+    "remove": "remove",
+    "pin": "pin",
+}
+_SHOWN = 40
+
+
+class Step(NamedTuple):
+    """One run of the installer. ``requirements`` are names for "uninstall". ``wheels``: names of shell variables that hold a wheel's address."""
+
+    action: str  # "uninstall" or "install"
+    requirements: Tuple[str, ...]
+    indexes: Tuple[str, ...] = ()
+    no_deps: bool = False
+    no_build_isolation: bool = False
+    wheels: Tuple[str, ...] = ()
+    why: str = ""
+
+    def command(self, tool: str, python: str) -> Tuple[str, ...]:
+        """Return the command line for ``uv`` (its path) or, where that is empty, for the environment's pip."""
+        base = (tool, "pip", self.action) if tool else (python, "-m", "pip", self.action)
+        line = [*base, *(("--python", python) if tool else ())]
+        if self.action == "uninstall":
+            return (*line, *(() if tool else ("--yes",)), *self.requirements)
+        for index in self.indexes:
+            line += ["--extra-index-url", index]
+        if self.indexes and tool:
+            line += ["--index-strategy", "unsafe-best-match"]
+        line += ["--no-deps"] if self.no_deps else []
+        line += ["--no-build-isolation"] if self.no_build_isolation else []
+        return (*line, *self.requirements)
+
+
+def steps_of(plan: Plan) -> List[Step]:
+    """Return what has to be run, in this order.
+
+    What goes, and what is replaced by another build under the same version, which installers take for the same; then everything at once;
+    then what is compiled against it; then what contradicts metadata, which an installer would refuse beside the rest.
+    """
+    gone = tuple(change.name for change in plan.changes if change.after is None or change.kind == "build")
+    overridden = {override.name: override.version for override in plan.overrides}
+    moved = [change for change in plan.changes if change.after is not None]
+    plain = [change for change in moved if not change.from_source and change.name not in overridden and change.index_name != "github"]
+    built = [change for change in moved if change.from_source and change.name not in overridden]
+    fetched = [change for change in moved if change.index_name == "github"]
+    again = any(override.requirer in {change.name for change in moved} for override in plan.overrides)
+    last = [name for name in overridden if again or name in {change.name for change in moved}]
+    steps = []
+    if gone:
+        steps.append(Step("uninstall", gone, why="what goes, and what is replaced by another build of the same version"))
+    if plain:
+        steps.append(Step("install", tuple(map(_pin, plain)), _indexes(plain)))
+    if built:
+        steps.append(Step("install", tuple(map(_pin, built)), no_build_isolation=True, why="compiled against what is installed now"))
+    if fetched:
+        steps.append(Step("install", (), no_deps=True, wheels=tuple(map(_variable, fetched)), why="wheels that no index has"))
+    if last:
+        pins = tuple(f"{name}=={overridden[name]}" for name in last)
+        steps.append(Step("install", pins, no_deps=True, why="contradicts metadata on purpose, so it comes last and alone"))
+    return steps
+
+
+def _pin(change: Change) -> str:
+    return f"{change.name}=={change.after}"
+
+
+def _variable(change: Change) -> str:
+    return change.name.upper().replace("-", "_").replace(".", "_") + "_WHEEL"
+
+
+def _indexes(changes: List[Change]) -> Tuple[str, ...]:
+    variants = {(change.after or "").partition("+")[2] for change in changes if change.index_name == "pytorch"}
+    return tuple(f"{_PYTORCH}{variant}" for variant in sorted(variants) if variant)
+
+
+# ---------------------------------------------------------------------------------------------------------------- text
+
+
+def plan_text(plan: Plan) -> str:
+    """Return a plan for people: what changes and why, what stays wrong, what else would help."""
+    lines: List[str] = []
+    if not plan.errors and not plan.changes:
+        return f"nothing to change: no error found ({plan.target})\n"
+    if plan.changes:
+        count = len(plan.changes)
+        cured = len(plan.errors) - len(plan.remaining)
+        lines.append(f"{_counted(count, 'change')} {_s(count, 'cures', 'cure')} {cured} of {_counted(len(plan.errors), 'error')} ({plan.target})")
+        for change in plan.changes[:_SHOWN]:
+            lines.append(f"  {_change_line(change)}")
+            lines += [f"      {line}" for line in _reason_lines(change)]
+        if count > _SHOWN:
+            lines.append(f"  and {count - _SHOWN} more (--output json has all)")
+    else:
+        lines.append(f"no change of packages helps ({plan.target})")
+    for override in plan.overrides:
+        lines.append(
+            f"  contradicts {override.requirer} {override.requirer_version}, which asks for {override.name}{override.specifier} [{override.row}]"
+        )
+    lines += [f"  breaks: {text}" for text in plan.broken]
+    lines += [f"  set {name}={value}" for name, value in sorted(plan.settings.items())]
+    if plan.remaining:
+        lines.append("not cured by packages:")
+        for finding in plan.remaining:
+            lines.append(f"  {finding.code} {_line(finding.message)}")
+            lines += [f"      -> {_line(remedy.text)}" for remedy in finding.remedies[:2]]
+    if plan.alternatives:
+        lines.append("other ways:")
+        lines += [f"  - {text}" for text in plan.alternatives]
+    if plan.presumed:
+        lines.append(f"presumed: {'; '.join(plan.presumed)}")
+    return "\n".join(lines) + "\n"
+
+
+def _change_line(change: Change) -> str:
+    source = ", built from source" if change.from_source else "" if change.index_name == "pypi" else f", from the index {change.index_name}"
+    after = change.after or "removed"
+    arrow = after if change.before is None else f"{change.before} -> {after}"
+    return f"{change.name} {arrow} ({_KINDS.get(change.kind, change.kind)}{source})"
+
+
+def _reason_lines(change: Change) -> List[str]:
+    reason = change.reason
+    if not reason.text:
+        return []
+    first = _line(reason.text) + (f" [{reason.row}]" if reason.row else "")
+    return [first, *(f"source: {_line(source.address)}" for source in reason.sources[:1])]
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _s(number: int, one: str, many: str) -> str:
+    return one if number == 1 else many
+
+
+# ---------------------------------------------------------------------------------------------------------------- JSON
+
+
+def plan_json(plan: Plan, version: str) -> str:
+    """Return a plan as JSON text."""
+    table: Dict[str, Any] = {
+        "schema_version": SCHEMA_VERSION,
+        "envdoctor": version,
+        "matrix": plan.matrix_date,
+        "target": plan.target,
+        "python": plan.python,
+        "changes": [_change_json(change) for change in plan.changes],
+        "overrides": [
+            {"requirer": entry.requirer, "name": entry.name, "specifier": entry.specifier, "version": entry.version, "row": entry.row}
+            for entry in plan.overrides
+        ],
+        "settings": dict(sorted(plan.settings.items())),
+        "broken": list(plan.broken),
+        "errors": [_finding_json(finding) for finding in plan.errors],
+        "not_cured": [_finding_json(finding) for finding in plan.remaining],
+        "alternatives": list(plan.alternatives),
+        "presumed": list(plan.presumed),
+        "steps": [{key: value for key, value in step._asdict().items() if value} for step in steps_of(plan)],
+    }
+    return json.dumps(table, indent=2, ensure_ascii=False) + "\n"
+
+
+def _change_json(change: Change) -> Dict[str, Any]:
+    return {
+        "name": change.name,
+        "before": change.before,
+        "after": change.after,
+        "kind": change.kind,
+        "index": change.index_name,
+        "top": change.top,
+        "from_source": change.from_source,
+        "reason": {"text": change.reason.text, "row": change.reason.row, "sources": [source.address for source in change.reason.sources]},
+    }
+
+
+def _finding_json(finding: Finding) -> Dict[str, Any]:
+    return {
+        "key": finding.key,
+        "code": finding.code,
+        "component": finding.component,
+        "message": finding.message,
+        "remedies": [remedy.text for remedy in finding.remedies],
+    }
+
+
+# ---------------------------------------------------------------------------------------------------------------- script
+
+
+def script_text(plan: Plan, version: str, python: Optional[str]) -> str:
+    """Return a plan as a POSIX shell script that uses uv where it is there, and else pip.
+
+    Args:
+        plan: the plan.
+        version: version of envdoctor, for the header.
+        python: interpreter of the environment; without one the script takes the first on PATH.
+    """
+    lines = ["#!/bin/sh", f"# written by envdoctor {version} with the matrix of {plan.matrix_date}, for: {_line(plan.target)}", "set -eu"]
+    for change in plan.changes:
+        lines.append(f"# {_change_line(change)}")
+        lines += [f"#   {line}" for line in _reason_lines(change)]
+    lines += [f"# breaks: {_line(text)}" for text in plan.broken]
+    lines += [f"# not cured by packages: {finding.code} {_line(finding.message)}" for finding in plan.remaining]
+    lines += [f"# set {name}={value}" for name, value in sorted(plan.settings.items())]
+    steps = steps_of(plan)
+    if not steps:
+        return "\n".join([*lines, "# nothing to change"]) + "\n"
+    lines += ["", f'PYTHON="${{PYTHON:-{_in_quotes(python or "python3")}}}"']
+    for step in steps:
+        lines += [f': "${{{name}:?set it to the address of the wheel that the comment above names}}"' for name in step.wheels]
+    lines += ["if command -v uv >/dev/null 2>&1; then", *(f"    {_shell(step, 'uv')}" for step in steps)]
+    lines += ["else", *(f"    {_shell(step, '')}" for step in steps), "fi"]
+    return "\n".join(lines) + "\n"
+
+
+def _in_quotes(text: str) -> str:
+    """Escape what a shell would expand within double quotes."""
+    return "".join("\\" + letter if letter in '\\"$`}' else letter for letter in text)
+
+
+def _shell(step: Step, tool: str) -> str:
+    words = ['"$PYTHON"' if word == "$PYTHON" else quote(word) for word in step.command(tool, "$PYTHON")]
+    return " ".join([*words, *(f'"${name}"' for name in step.wheels)]) + (f"  # {step.why}" if step.why else "")
