@@ -15,9 +15,10 @@ from .model.report import Ignore, Ignored, Report
 
 if TYPE_CHECKING:
     from .matrix.loader import Matrix
+    from .model.lock_file import Lock
     from .model.resolution import Explanation, Resolution
 
-__all__ = ["FAIL_ON", "Options", "Sources", "check", "gather", "lock", "probe", "read_text", "suggest"]
+__all__ = ["FAIL_ON", "Options", "Sources", "check", "check_date", "gather", "lock", "probe", "read_lock", "read_text", "suggest"]
 
 FAIL_ON = (*SEVERITIES, "undetermined", "never")
 
@@ -43,7 +44,10 @@ _ENVIRONMENT_FIELDS = (
 
 
 class Sources(NamedTuple):
-    """Where facts come from. Without ``facts`` and ``report`` it is this machine; ``requirements`` replaces the environment."""
+    """Where facts come from. Without ``facts`` and ``report`` it is this machine; ``requirements`` replaces the environment.
+
+    ``lock`` is compared with it.
+    """
 
     facts: Sequence[str] = ()
     report: Optional[str] = None
@@ -53,6 +57,7 @@ class Sources(NamedTuple):
     python: Optional[str] = None
     root: Optional[str] = None
     deep: bool = False
+    lock: Optional[str] = None
 
 
 class Options(NamedTuple):
@@ -102,6 +107,10 @@ def gather(sources: Sources) -> Tuple[Facts, ...]:
 
         overlay = {name: Unknown("not part of a requirements file") for name in _ENVIRONMENT_FIELDS}
         overlay.update(parse_requirements(read_text(sources.requirements), _where(sources.requirements)))
+    if sources.lock is not None:
+        from .intake.lock_file import lock_facts
+
+        overlay.update(lock_facts(read_lock(sources.lock)))
     if sources.assume:
         from .intake.assumptions import parse_assumptions
 
@@ -172,7 +181,7 @@ def lock(
     roots = tuple(parse_root(text) for text in requirements)
     if not roots:
         raise InputError("expected at least one requirement, such as 'vllm>=0.8'")
-    _check_date(as_of)
+    check_date(as_of)
     request = Request(
         roots,
         python or _common(facts, "python.version", "give --python-version"),
@@ -187,7 +196,8 @@ def lock(
     return found
 
 
-def _check_date(text: Optional[str]) -> None:
+def check_date(text: Optional[str]) -> None:
+    """Raise :class:`InputError` for what is no ISO date; None is fine."""
     import time
 
     if text is None:
@@ -223,6 +233,14 @@ def _verify(found: Resolution, facts: Sequence[Facts], matrix: Matrix) -> None:
         for finding in judge(applied(found, entry), matrix, today=str(matrix.date)):
             if finding.severity == "error" and finding.verdict == "violated" and finding.key not in own:
                 raise InternalFault(f"check refuses what was resolved: {finding.code} {finding.message}")
+
+
+def read_lock(folder: str) -> Lock:
+    """Read the lock that ``envdoctor lock -o DIR`` wrote, from its folder or the file itself; raises :class:`InputError`."""
+    from .intake.lock_file import parse_lock
+
+    path = os.path.join(folder, "envdoctor.lock.json") if os.path.isdir(folder) else folder
+    return parse_lock(read_text(path), path)
 
 
 def read_text(path: str, lenient: bool = False) -> str:

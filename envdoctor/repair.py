@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .solver.installed import Situation
     from .solver.repair import Repair
 
-__all__ = ["changed_facts", "errors_of", "plan", "plan_for_lock"]
+__all__ = ["changed_facts", "errors_of", "plan", "plan_for_lock", "same_version"]
 
 _ROUNDS = 6
 #: Errors about a compiled or contradicting copy, which another release or another build of it may cure.
@@ -140,7 +140,7 @@ def plan_for_lock(facts: Facts, lock: Lock, matrix: Matrix) -> Plan:
     changes = []
     for pin in lock.pins:
         installed = listed.get(pin.name)
-        if installed is not None and _same(installed.version, pin.version):
+        if installed is not None and same_version(installed.version, pin.version):
             continue
         before = (installed.version or installed.constraint or "of an unknown version") if installed is not None else None
         reason = next((reason for reason in pin.reasons if reason.kind != "refused"), Reason("asked", ""))
@@ -171,7 +171,7 @@ def plan_for_lock(facts: Facts, lock: Lock, matrix: Matrix) -> Plan:
     )
 
 
-def _same(installed: Optional[str], pinned: str) -> bool:
+def same_version(installed: Optional[str], pinned: str) -> bool:
     """Tell whether a pin is met: one without a local label by any build of that version, as installers see it."""
     mine, its = try_version(installed), parse_version(pinned)
     return mine is not None and (mine == its or (its.local is None and parse_version(mine.public) == its))

@@ -140,18 +140,21 @@ def apply_plan(
                 raise ChangeFailed(f"interrupted by {error}; nothing was changed") from error
             except OSError as error:
                 raise InputError(f"{error.filename or environment.prefix}: no snapshot can be made: {error.strerror}; nothing was changed") from error
+            cause = ""
             try:
-                for step in steps:
-                    _run(step, tool, environment, lock)
-                faults = list(verify())
-                if faults:
-                    raise _Failed("what came of it does not pass: " + "; ".join(faults[:3]))
-            except (_Interrupted, _Failed, EnvdoctorError, OSError, subprocess.SubprocessError) as error:
-                cause = f"interrupted by {error}" if isinstance(error, _Interrupted) else str(error)
-                raise ChangeFailed(f"{cause}. {_restored(environment)}") from error
-            except BaseException:
+                try:
+                    for step in steps:
+                        _run(step, tool, environment, lock)
+                    cause = "; ".join(list(verify())[:3])
+                except (_Failed, EnvdoctorError, OSError, subprocess.SubprocessError) as error:
+                    cause = str(error)
+            except _Interrupted as error:
+                cause = f"interrupted by {error}"
+            except BaseException:  # a fault of ours: the environment first
                 _restored(environment)
                 raise
+            if cause:
+                raise ChangeFailed(f"{cause}. {_restored(environment)}")
             with _deaf():
                 snapshot.discard_snapshot(environment.prefix)
 
@@ -206,13 +209,13 @@ def _run(step: Step, tool: str, environment: Environment, lock: int) -> None:
 
 def _end(child: subprocess.Popen[Any]) -> None:
     """End the installer and everything that it started."""
+    from contextlib import suppress
+
     with _deaf():
         for number in (signal.SIGTERM, signal.SIGKILL):
-            try:
+            with suppress(ProcessLookupError, PermissionError, subprocess.TimeoutExpired):
                 os.killpg(child.pid, number)
                 child.wait(_GRACE)
-            except (ProcessLookupError, PermissionError, subprocess.TimeoutExpired):
-                continue
         child.wait()
 
 
@@ -234,9 +237,11 @@ def _locked(environment: Environment) -> Iterator[int]:
 
 @contextmanager
 def _signals() -> Iterator[None]:
-    """Let the signals that ask for an end raise, so that the environment is restored first."""
+    """Let the first signal that asks for an end raise, so that the environment is restored; further ones change nothing about that."""
 
     def interrupt(number: int, _frame: object) -> None:
+        for each in numbers:
+            signal.signal(each, signal.SIG_IGN)
         raise _Interrupted(signal.Signals(number).name)
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -83,6 +83,7 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--report", metavar="FILE", help="a pasted report: collect_env, pip list, nvidia-smi ... ('-' is standard input)")
     group.add_argument("--requirements", metavar="FILE", help="judge what this requirements file or lock would install")
+    group.add_argument("--lock", metavar="DIR", help="compare with what 'envdoctor lock -o DIR' wrote")
     group.add_argument(
         "--assume", metavar="KEY=VALUE", nargs="+", action="extend", default=[], help="set one fact: nvidia-driver=535.129.03, gpu=H20:8"
     )
@@ -105,6 +106,7 @@ def sources_of(options: argparse.Namespace) -> Sources:
         python=options.python,
         root=options.root,
         deep=options.deep,
+        lock=options.lock,
     )
 
 

@@ -1,0 +1,188 @@
+"""``envdoctor fix``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Sequence, Tuple, Union
+
+from ..app import gather, read_lock
+from ..errors import InputError, NoResolution
+from .command import Command, add_sources, sources_of
+from .output import write_error
+
+if TYPE_CHECKING:
+    from ..matrix.loader import Matrix
+    from ..model.change import Plan
+    from ..model.facts import Facts
+    from ..model.resolution import Explanation
+
+__all__ = ["COMMAND"]
+
+
+def _configure(parser: argparse.ArgumentParser) -> None:
+    add_sources(parser)
+    group = parser.add_argument_group("what may be chosen")
+    group.add_argument("--as-of", metavar="DATE", help="only releases of this day or before")
+    group.add_argument(
+        "--allow-index", metavar="NAME", action="append", default=[], help="also builds of this index: pytorch (+cu126), github (flash-attn's wheels)"
+    )
+    group.add_argument("--matrix", metavar="DIR", action="append", default=[], help="add a site's own rows (also $ENVDOCTOR_MATRIX)")
+    group = parser.add_argument_group("what is done (default: nothing, the plan is shown)")
+    group.add_argument("--output", choices=("plan", "script", "json"), default="plan", help="the form of the plan (default: plan)")
+    group.add_argument("--apply", action="store_true", help="make the changes in this environment, or that of --python; all or none of them")
+    group.add_argument("--yes", "-y", action="store_true", help="do not ask before")
+    group.add_argument("--rollback", action="store_true", help="give the environment back as it was before a change that was cut off")
+
+
+def _execute(options: argparse.Namespace) -> Tuple[str, int]:
+    from ..matrix.loader import load_matrix
+
+    _check(options)
+    if options.rollback:
+        return _roll_back(options)
+    if options.apply:
+        _check_local(options)
+    targets = gather(sources_of(options))
+    if len(targets) != 1:
+        raise InputError(f"one environment is repaired at a time, but {len(targets)} were given")
+    facts, matrix = targets[0], load_matrix(options.matrix)
+    found = _plan(options, facts, matrix)
+    from ..model.resolution import Explanation
+
+    if isinstance(found, Explanation):
+        raise NoResolution(_explained(found))
+    if options.apply and found.changes:
+        return _apply(found, options, facts, matrix)
+    return _shown(found, options, facts), 1 if found.remaining else 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    if options.apply and options.rollback:
+        raise InputError("--apply and --rollback exclude each other")
+    if options.yes and not options.apply:
+        raise InputError("--yes answers the question of --apply; without that nothing is asked")
+
+
+def _check_local(options: argparse.Namespace) -> None:
+    for name in ("facts", "report", "requirements", "root"):
+        if getattr(options, name):
+            raise InputError(
+                f"--apply changes an environment of this machine, but --{name} names another patient; --output script gives the commands"
+            )
+    if not options.yes and not (sys.stdin is not None and sys.stdin.isatty()):
+        raise InputError("--apply asks before it changes anything, but standard input is no terminal; give --yes")
+
+
+def _plan(options: argparse.Namespace, facts: Facts, matrix: Matrix) -> Union[Plan, Explanation]:
+    from ..app import check_date
+    from ..repair import plan, plan_for_lock
+
+    check_date(options.as_of)
+    if options.lock is not None:
+        return plan_for_lock(facts, read_lock(options.lock), matrix)
+    return plan(facts, matrix, python=options.python_version, as_of=options.as_of, allow_index=options.allow_index)
+
+
+def _explained(found: Explanation) -> str:
+    from ..emit.requirements import explanation_text
+
+    return explanation_text(found)
+
+
+def _shown(found: Plan, options: argparse.Namespace, facts: Facts) -> str:
+    from .. import __version__
+    from ..emit.change_plan import plan_json, plan_text, script_text
+
+    _warn_of_unfinished(options, facts)
+    if options.output == "json":
+        return plan_json(found, __version__)
+    if options.output == "script":
+        local = not (options.facts or options.report or options.requirements or options.root)
+        return script_text(found, __version__, facts.value("python.executable") if local else None)
+    return plan_text(found)
+
+
+# ---------------------------------------------------------------------------------------------------------------- applying
+
+
+def _interpreter(options: argparse.Namespace, facts: Facts) -> str:
+    return str(facts.value("python.executable") or options.python or sys.executable)
+
+
+def _warn_of_unfinished(options: argparse.Namespace, facts: Facts) -> None:
+    """Say so where an earlier change of this environment was cut off: the plan is one for half a change."""
+    import os
+
+    from ..actions.environment_snapshot import read_state
+
+    prefix = facts.value("python.prefix")
+    if prefix and not (options.facts or options.report or options.root) and read_state(os.path.realpath(prefix)) is not None:
+        write_error(f"envdoctor: warning: {prefix}: an earlier change was cut off before its end; 'envdoctor fix --rollback' gives it back as it was")
+
+
+def _apply(found: Plan, options: argparse.Namespace, facts: Facts, matrix: Matrix) -> Tuple[str, int]:
+    from ..actions.environment_change import apply_plan, inspect
+    from ..emit.change_plan import plan_text
+
+    environment = inspect(_interpreter(options, facts))
+    write_error(plan_text(found).rstrip())
+    if not options.yes and not _agreed(environment.prefix, len(found.changes)):
+        return "nothing was changed\n", 1
+    apply_plan(found, environment, _verifier(found, options, matrix), _notes(found, facts))
+    changes = f"{len(found.changes)} change{'s' if len(found.changes) != 1 else ''}"
+    if found.remaining:
+        return f"{changes} made in {environment.prefix}; {len(found.remaining)} errors are left that packages do not cure\n", 1
+    return f"{changes} made in {environment.prefix}; check finds no error\n", 0
+
+
+def _agreed(prefix: str, count: int) -> bool:
+    sys.stderr.write(f"make {count} change{'s' if count != 1 else ''} in {prefix}? [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _verifier(found: Plan, options: argparse.Namespace, matrix: Matrix) -> Callable[[], Sequence[str]]:
+    from ..model.facts import Distribution
+    from ..repair import errors_of, same_version
+
+    def verify() -> Sequence[str]:
+        facts = gather(sources_of(options))[0]
+        listed: Dict[str, Distribution] = facts.value("distributions", {})
+        faults: List[str] = []
+        for change in found.changes:
+            now = listed.get(change.name)
+            if change.after is None:
+                faults += [f"{change.name} is still there"] if now is not None else []
+            elif now is None or not same_version(now.version, change.after):
+                faults.append(f"{change.name} {change.after} was to be installed, and {now.version if now is not None else 'nothing'} is there")
+        expected = {finding.key for finding in found.remaining}
+        return faults + [f"{finding.code} {finding.message}" for finding in errors_of(facts, matrix) if finding.key not in expected]
+
+    return verify
+
+
+def _notes(found: Plan, facts: Facts) -> Dict[str, Any]:
+    """What is kept with the snapshot: what was installed, as an installer would be told it."""
+    from ..model.facts import Distribution
+
+    listed: Dict[str, Distribution] = facts.value("distributions", {})
+    freeze = []
+    for name, entry in sorted(listed.items()):
+        if entry.editable:
+            freeze.append(f"-e {entry.direct_url or entry.location}  # {name}")
+        else:
+            freeze.append(f"{name} @ {entry.direct_url}" if entry.direct_url else f"{name}=={entry.version}")
+    changes = [f"{change.name} {change.before} -> {change.after}" for change in found.changes]
+    return {"freeze": freeze, "changes": changes}
+
+
+def _roll_back(options: argparse.Namespace) -> Tuple[str, int]:
+    from ..actions.environment_change import inspect, roll_back
+    from ..app import probe
+
+    python = _interpreter(options, probe(python=options.python))
+    return roll_back(inspect(python)) + "\n", 0
+
+
+COMMAND = Command(_configure, _execute)
