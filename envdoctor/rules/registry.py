@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from . import abi, cuda_libraries, devices, driver, environment, limits, nodes, packages, tool
+from . import abi, cuda_libraries, devices, driver, environment, limits, lock, nodes, packages, tool
 from .rule import Context, Rule
 
 __all__ = ["RULES", "Context", "Rule"]
@@ -14,6 +14,7 @@ RULES: Tuple[Rule, ...] = (
     *devices.RULES_HERE,
     *cuda_libraries.RULES_HERE,
     *packages.RULES_HERE,
+    *lock.RULES_HERE,
     *abi.RULES_HERE,
     *limits.RULES_HERE,
     *nodes.RULES_HERE,

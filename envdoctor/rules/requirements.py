@@ -324,9 +324,14 @@ def unconditional(found: Distribution, facts: Facts, matrix: Any) -> List[Requir
 def accepted_edges(facts: Facts, rows: Callable[[], Any]) -> Callable[[str, str], bool]:
     """Return a test for metadata edges that an established row breaks on purpose, with its fix installed.
 
-    ``torch 2.4.0 requires nvidia-cublas-cu12==12.1.3.1`` is broken by 12.3.4.1 or newer, because a row says so: no finding.
+    ``torch 2.4.0 requires nvidia-cublas-cu12==12.1.3.1`` is broken by 12.3.4.1 or newer, because a row says so: no finding. What a lock says
+    that it breaks on purpose is accepted likewise.
     """
     edges: Dict[Tuple[str, str], List[str]] = {}
+    for text in facts.value("lock.overrides", ()):
+        requirer, _, pin = text.partition(" [")[0].partition(" -> ")
+        required, _, version = pin.partition("==")
+        edges.setdefault((requirer, required), []).append(f"=={version}")
     for row in rows():
         for edge in row.overrides:
             requirer, _, required = edge.partition(" -> ")

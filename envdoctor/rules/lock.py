@@ -1,0 +1,151 @@
+"""ED306, ED307: what is, compared with what a lock meant."""
+
+from __future__ import annotations
+
+from typing import Iterator, List, Mapping, Tuple
+
+from ..model.evidence import Evidence
+from ..model.finding import Finding, Remedy
+from ..model.pattern import pattern
+from ..model.versions import canonicalize_name, parse_version, try_version
+from .rule import Context, Rule, distribution_evidence
+
+__all__ = ["RULES_HERE"]
+
+_NAME = pattern(r"[A-Za-z0-9._-]+")
+_MOST = 10
+_FIX = Remedy("Make the environment like the lock.", ("envdoctor fix --lock DIR",))
+
+
+def check_lock_pins(context: Context) -> Iterator[Finding]:
+    """What is installed differs from the lock.
+
+    What it checks:
+        With ``--lock DIR``: every pin of ``envdoctor.lock.json`` against the installed version. A pin without a local label is met by any build of
+        that version. What is missing counts only in an environment that was read whole.
+
+    Why it matters:
+        The lock was resolved and judged as a whole for its targets. What was asked for and is not there is an error; another version may well
+        work, but nobody has said so.
+
+    How to fix:
+        ``envdoctor fix --lock DIR`` shows what to change, and changes it with ``--apply``.
+
+    References:
+        https://packaging.python.org/en/latest/specifications/version-specifiers/#version-matching
+    """
+    pins: Mapping[str, str] = context.facts.value("lock.pins", {})
+    if not pins:
+        return
+    asked = {canonicalize_name(match.group()) for text in context.facts.value("lock.asked", ()) for match in [_NAME.match(text)] if match}
+    complete = bool(context.facts.value("distributions.complete"))
+    missing: List[str] = []
+    others: List[Tuple[str, str]] = []
+    for name in sorted(pins):
+        installed = context.distributions.get(name)
+        if installed is None:
+            if complete:
+                missing.append(name)
+        elif installed.version is not None and not _meets(installed.version, pins[name]):
+            others.append((name, installed.version))
+    for name in missing:
+        if name in asked:
+            message = f"{name} {pins[name]} was asked for and is in the lock, but it is not installed."
+            yield _finding(context, name, "missing", "error", message)
+    unasked = [name for name in missing if name not in asked]
+    if unasked:
+        message = f"{_listed(f'{name} {pins[name]}' for name in unasked)} of the lock {'is' if len(unasked) == 1 else 'are'} not installed."
+        yield _finding(context, unasked[0], "missing", "warning", message)
+    for name, version in others[:_MOST]:
+        yield _finding(context, name, "version-mismatch", "warning", f"{name} {version} is installed, but the lock pins {pins[name]}.")
+    if len(others) > _MOST:
+        rest = _listed(f"{name} {version} (pinned: {pins[name]})" for name, version in others[_MOST:])
+        yield _finding(context, others[_MOST][0], "version-mismatch", "warning", f"These differ from the lock, too: {rest}.")
+
+
+def check_lock_machine(context: Context) -> Iterator[Finding]:
+    """The machine is less than what the lock requires.
+
+    What it checks:
+        With ``--lock DIR``: driver and glibc are not below what the pins require, the GPUs are among those that the pins have code for,
+        Python, platform and architecture are those of the lock. What is not known of the machine is not judged.
+
+    Why it matters:
+        The pins were chosen for machines that have at least that.
+
+    How to fix:
+        Make a lock for this machine: ``envdoctor lock``, with ``--target`` for each kind of machine that shares it.
+
+    References:
+        https://docs.nvidia.com/deploy/cuda-compatibility/
+    """
+    required: Mapping[str, str] = context.facts.value("lock.requires", {})
+    if not required:
+        return
+    remedy = Remedy("Make a lock that serves this machine, too: envdoctor lock with --target for each kind of machine.")
+    for key, component, field in (("driver", "nvidia-driver", "driver.release"), ("glibc", "glibc", "glibc.version")):
+        floor, mine = try_version(required.get(key)), context.fact_version(field)
+        if floor is not None and mine is not None and mine < floor:
+            message = f"{component} {context.facts.value(field)} is older than the {required[key]} that the lock requires."
+            yield _finding(context, component, "too-old", "error", message, remedy, code="ED307", fields=(field,))
+    python = context.fact_version("python.version")
+    if python is not None and "python" in required and ".".join(map(str, python.release[:2])) != required["python"]:
+        message = f"Python {context.facts.value('python.version')} runs here, but the lock is for Python {required['python']}."
+        yield _finding(context, "python", "version-mismatch", "warning", message, remedy, code="ED307", fields=("python.version",))
+    for key, field in (("platform", "os.platform"), ("architecture", "os.architecture")):
+        value = context.facts.value(field)
+        if value is not None and key in required and value != required[key]:
+            message = f"This machine is {value}, but the lock is for {required[key]}."
+            yield _finding(context, "python", "unsupported", "error", message, remedy, code="ED307", fields=(field,), subject=key)
+    served = required.get("sm", "").split(",")
+    for device in context.target.gpus or ():
+        capability = device.attributes.get("sm")
+        if capability is not None and "sm" in required and capability not in served:
+            name = device.attributes.get("model", "A GPU")
+            message = f"{name} has compute capability {capability}, and the pins of the lock have code for {', '.join(served)}."
+            yield _finding(context, "torch", "arch-missing", "error", message, remedy, code="ED307", fields=("gpus",), subject=capability)
+
+
+def _meets(installed: str, pinned: str) -> bool:
+    mine, its = try_version(installed), try_version(pinned)
+    if mine is None or its is None:
+        return installed == pinned
+    return mine == its or (its.local is None and parse_version(mine.public) == its)
+
+
+def _listed(names: Iterator[str]) -> str:
+    found = list(names)
+    return ", ".join(found[:_MOST]) + (f" and {len(found) - _MOST} more" if len(found) > _MOST else "")
+
+
+def _finding(
+    context: Context,
+    component: str,
+    kind: str,
+    severity: str,
+    message: str,
+    remedy: Remedy = _FIX,
+    *,
+    code: str = "ED306",
+    fields: Tuple[str, ...] = (),
+    subject: str = "",
+) -> Finding:
+    lock = context.facts.evidence("lock.pins")
+    installed = context.distributions.get(component)
+    evidence = [*context.evidence(*fields), *((distribution_evidence(context.facts, installed),) if installed is not None and not fields else ())]
+    return Finding(
+        code=code,
+        component=component,
+        kind=kind,
+        severity=severity,
+        message=message,
+        subject=subject,
+        evidence=(*evidence, Evidence(lock.source if lock is not None else "lock")),
+        remedies=(remedy,),
+    )
+
+
+RULES_HERE: Tuple[Rule, ...] = (
+    Rule("ED306", "lock-pins", "version-mismatch", "What is installed differs from the lock", check_lock_pins),
+    Rule("ED307", "lock-machine", "too-old", "The machine is less than what the lock requires", check_lock_machine),
+)
