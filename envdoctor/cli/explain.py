@@ -14,12 +14,14 @@ from .output import view
 
 if TYPE_CHECKING:
     from ..matrix.loader import Matrix
-    from ..model.row import Row
+    from ..model.row import Row, Source
     from ..rules import Rule
 
 __all__ = ["COMMAND"]
 
 _FEW_ROWS = 20
+_FEW_REASONS = 4
+_FEW_CAUSES = 5
 
 _EFFECTS = {
     "blocks": "will fail",
@@ -34,7 +36,8 @@ _TRUSTS = {
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", metavar="CODE|ROW-ID", help="a code (ED304), a rule's name, or the id of a row of the matrix")
+    parser.add_argument("what", metavar="CODE|ROW-ID|PIN", help="a code (ED304), a rule's name, the id of a row, or with --lock a pin (torch==2.6.0)")
+    parser.add_argument("--lock", metavar="DIR", help="tell why the lock that 'envdoctor lock -o DIR' wrote pins this package")
     parser.add_argument("--matrix", metavar="DIR", action="append", default=[], help="add a site's own rows (also $ENVDOCTOR_MATRIX)")
     parser.add_argument("--no-color", action="store_true", help="no colour (also $NO_COLOR)")
 
@@ -46,6 +49,8 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
 
     matrix = load_matrix(options.matrix)
     wanted = options.what.strip()
+    if options.lock is not None:
+        return draw(_pin(wanted, options.lock, matrix), view(False, options.no_color)), 0
     rules = [rule for rule in RULES if wanted.upper() == rule.code or wanted.lower() == rule.name]
     row = matrix.row(wanted) or matrix.row(wanted.lower())
     coded = [entry for entry in matrix.rows() if entry.code == wanted.upper()]
@@ -128,6 +133,48 @@ def _row(row: Row) -> List[Block]:
         blocks.append(paragraph(source.address + (f' "{source.quote}"' if source.quote else ""), 0, "source"))
     blocks.append(paragraph(f"{row.established_by or 'not named'}, {row.date}", 0, "established by"))
     return blocks
+
+
+# ---------------------------------------------------------------------------------------------------------------- pins
+
+
+def _pin(wanted: str, folder: str, matrix: Matrix) -> List[Block]:
+    """Tell why a lock pins a package: at most a dozen statements."""
+    from ..app import read_lock
+    from ..intake.lock_file import target_facts
+    from ..model.request import parse_root
+    from ..solver.pin import tell_pin
+
+    root = parse_root(wanted)
+    if root.specifier and not re.fullmatch(r"==[^,*]+", root.specifier):
+        raise InputError(f"{wanted}: expected a package or one release of it, such as torch or torch==2.6.0")
+    lock = read_lock(folder)
+    story = tell_pin(lock, root.name, root.specifier[2:] or None, target_facts(lock), matrix)
+    pin = story.pin
+    blocks = [heading(f"{pin.name} {pin.version} in {lock.path}"), Block("")]
+    shown = [reason for reason in pin.reasons if reason.kind != "refused"]
+    shown.sort(key=lambda reason: reason.kind not in ("asked", "override", "row"))
+    blocks += [paragraph(reason.text + _noted(reason.row, reason.sources), 2, "because") for reason in shown[:_FEW_REASONS]]
+    named = [name for name in story.requirers if not any(f"{name} " in reason.text for reason in shown[:_FEW_REASONS])]
+    if named:
+        more = f" and {len(named) - _FEW_REASONS} more" if len(named) > _FEW_REASONS else ""
+        blocks.append(paragraph(", ".join(named[:_FEW_REASONS]) + more, 2, "required by, too"))
+    if story.other is None:
+        blocks.append(paragraph(f"{pin.version} is the newest release that is known", 2, "not newer"))
+    elif story.causes:
+        texts = [cause.text.replace("you asked for", "the lock was asked for") + _noted(cause.row, cause.sources) for cause in story.causes]
+        blocks += [paragraph(text, 2, f"not {story.other}") for text in texts[:_FEW_CAUSES]]
+    elif story.instead:
+        more = f" and {len(story.instead) - _FEW_REASONS} more" if len(story.instead) > _FEW_REASONS else ""
+        cost = ", ".join(story.instead[:_FEW_REASONS]) + more
+        blocks.append(paragraph(f"it would do, with {cost}: what was asked for first, and by name, is chosen newest", 2, f"not {story.other}"))
+    else:
+        blocks.append(paragraph("with the matrix as it is now it would do: lock again", 2, f"not {story.other}"))
+    return blocks
+
+
+def _noted(row: str, sources: Sequence[Source]) -> str:
+    return f" [{row}; {sources[0].address}]" if row and sources else f" [{row}]" if row else ""
 
 
 COMMAND = Command(_configure, _execute)

@@ -7,12 +7,14 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ..errors import InputError
 from ..model.evidence import Evidence, Fact, Known
+from ..model.facts import Facts
 from ..model.lock_file import Lock
 from ..model.resolution import Override, Pin, Reason, Requires
 from ..model.row import Source
 from ..model.versions import canonicalize_name, try_version
+from .assumptions import parse_assumptions
 
-__all__ = ["SCHEMA_VERSION", "lock_facts", "parse_lock"]
+__all__ = ["SCHEMA_VERSION", "lock_facts", "parse_lock", "target_facts"]
 
 SCHEMA_VERSION = 1
 
@@ -51,6 +53,7 @@ def parse_lock(text: str, where: str) -> Lock:
         reader.strings(request, "allow_index", "request."),
         str(data.get("matrix", "")),
         where,
+        reader.strings(data, "targets") if "targets" in data else (),
     )
 
 
@@ -119,6 +122,24 @@ class _Reader:
 
 def _found(value: Any) -> str:
     return "nothing" if value is None else f"{value!r:.60}"
+
+
+def target_facts(lock: Lock) -> Tuple[Facts, ...]:
+    """Return the targets of a lock, as far as its words tell; one of which nothing is known where it names none."""
+    found = []
+    for words in lock.targets:
+        assumed = []
+        for part in words.split(", "):
+            kind, _, value = part.partition(" ")
+            count, times, name = part.partition(" × ")
+            if kind in ("driver", "glibc") and try_version(value) is not None:
+                assumed.append(f"{'nvidia-driver' if kind == 'driver' else kind}={value}")
+            elif times and count.isdigit():
+                assumed.append(f"gpu={name}:{count}")
+            elif not part.startswith("a machine of which"):
+                assumed.append(f"gpu={part}")
+        found.append(Facts(parse_assumptions(assumed)))
+    return tuple(found) or (Facts(),)
 
 
 def lock_facts(lock: Lock) -> Dict[str, Fact[Any]]:

@@ -21,6 +21,7 @@ class Lock(NamedTuple):
     allow_index: Tuple[str, ...] = ()
     matrix_date: str = ""
     path: str = ""
+    targets: Tuple[str, ...] = ()  # in words: "8 × H20, driver 535.129.03, glibc 2.35"
 
     def pin(self, name: str) -> Optional[Pin]:
         """Return the pin of a package, or None."""
