@@ -157,7 +157,7 @@ def plan_for_lock(facts: Facts, lock: Lock, matrix: Matrix) -> Plan:
                 pin.from_source,
             )
         )
-    changes.sort(key=lambda change: (not change.top, change.name))
+    changes.sort(key=lambda change: (change.before is None, not change.top, change.name))
     errors = errors_of(facts, matrix)
     return Plan(
         tuple(changes),

@@ -23,10 +23,13 @@ from .engine import Nogood, Outcome, Variable, solve
 from .installed import INSTALLED, InstalledCatalog, Situation, usual_python
 from .objective import Attempt, resolution_of
 
-__all__ = ["Counted", "Repair", "counted", "repair", "request_for", "solve_counted"]
+__all__ = ["Counted", "Repair", "counted", "repair", "request_for", "settle", "solve_counted", "without_driver"]
 
 #: Causes in the order in which they explain a change best, what rests on the machine before all: what is known, what metadata ask, how it was built.
 _RANK = {"host": 0, "row": 1, "override": 2, "metadata": 3, "build": 4}
+
+
+Item = Tuple[int, int]  # number of a variable, mask of the values that are a change
 
 
 class Repair(NamedTuple):
@@ -96,8 +99,8 @@ class Counted(NamedTuple):
     """A problem in the order of the objective. ``roots`` and ``items`` are (variable, mask that is a change)."""
 
     problem: Problem
-    roots: Tuple[Tuple[int, int], ...]
-    items: Tuple[Tuple[int, int], ...]
+    roots: Tuple[Item, ...]
+    items: Tuple[Item, ...]
 
 
 def counted(problem: Problem, catalog: InstalledCatalog) -> Counted:
@@ -108,7 +111,7 @@ def counted(problem: Problem, catalog: InstalledCatalog) -> Counted:
     place = {node: number for number, node in enumerate(order)}
     old = dict(zip(problem.nodes, problem.variables))
     variables: List[Variable] = []
-    items: List[Tuple[int, int]] = []
+    items: List[Item] = []
     for node in order:
         domain, absent = old[node]
         if node in catalog.core:
@@ -134,54 +137,59 @@ def counted(problem: Problem, catalog: InstalledCatalog) -> Counted:
 
 
 def solve_counted(problem: Problem, catalog: InstalledCatalog) -> Tuple[Problem, Outcome]:
-    """Solve in two steps, each with a count in front: the roots, and, with these settled, everything."""
+    """Put a problem in the order of the objective and solve it."""
     given = counted(problem, catalog)
-    ordered = given.problem
-    first = solve(ordered.variables, ordered.nogoods)
+    return given.problem, settle(given.problem.variables, given.problem.nogoods, given.roots, given.items)
+
+
+def settle(variables: Sequence[Variable], nogoods: Sequence[Nogood], roots: Sequence[Item], items: Sequence[Item]) -> Outcome:
+    """Find the optimum: fewest roots changed, these in order, then fewest items changed, then all variables in order.
+
+    In two steps, each with one count in front: first of the roots, then, with these settled, of everything.
+
+    Raises:
+        GaveUp: the search limit was reached.
+    """
+    first = solve(variables, nogoods)
     if first.model is None:
-        return ordered, first
-    outcome = _fewest(ordered, given.roots, _count(first.model, given.roots))
+        return first
+    outcome = _fewest(variables, nogoods, roots, _count(first.model, roots))
     if outcome.model is None:
         raise InternalFault("what has a solution has none with its changes counted")
-    settled = {number: outcome.model[number] for number, _ in given.roots}
-    variables = [variable._replace(domain=settled.get(number, variable.domain)) for number, variable in enumerate(ordered.variables)]
-    narrowed = ordered._replace(variables=tuple(variables))
-    return ordered, _fewest(narrowed, given.items, _count(outcome.model, given.items))
+    settled = {number: outcome.model[number] for number, _ in roots}
+    narrowed = [variable._replace(domain=settled.get(number, variable.domain)) for number, variable in enumerate(variables)]
+    return _fewest(narrowed, nogoods, items, _count(outcome.model, items))
 
 
-def _count(model: Sequence[int], items: Sequence[Tuple[int, int]]) -> int:
+def _count(model: Sequence[int], items: Sequence[Item]) -> int:
     return sum(1 for number, mask in items if model[number] & mask)
 
 
-def _fewest(problem: Problem, items: Sequence[Tuple[int, int]], bound: int) -> Outcome:
+def _fewest(variables: Sequence[Variable], nogoods: Sequence[Nogood], items: Sequence[Item], bound: int) -> Outcome:
     """Solve with the number of changed items as the first thing to be settled. ``bound``: a number that is known to suffice."""
-    movable = [(number, mask) for number, mask in items if problem.variables[number].domain & mask]
-    shift = 1
+    movable = [(number, mask) for number, mask in items if variables[number].domain & mask]
+    if not movable:
+        return solve(variables, nogoods)
+    # Bit r of counter i: at most r of the first i items are changed. The last one comes first of all, the others last.
     counters = [Variable((2 << min(place, bound)) - 1, 0) for place in range(1, len(movable) + 1)]
-    nodes = len(problem.variables)
 
     def counter(place: int) -> int:
-        return 0 if place == len(movable) else nodes + place
+        return 0 if place == len(movable) else len(variables) + place
 
-    nogoods = [Nogood(tuple((number + shift, mask) for number, mask in nogood.terms), nogood.why) for nogood in problem.nogoods]
+    shifted = [Nogood(tuple((number + 1, mask) for number, mask in nogood.terms), nogood.why) for nogood in nogoods]
     for place, (number, mask) in enumerate(movable, 1):
         mine = counters[place - 1].domain
         before = counters[place - 2].domain if place > 1 else 1
         for reached in range(min(place - 1, bound) + 1):
-            at_least = before & ~((1 << reached) - 1)
-            low = (counter(place - 1), at_least) if place > 1 else None
-            nogoods.append(_terms(low, (number + shift, mask), (counter(place), mine & ((2 << reached) - 1))))
+            reaching = (counter(place - 1), before & ~((1 << reached) - 1)) if place > 1 else None
+            shifted.append(_terms(reaching, (number + 1, mask), (counter(place), mine & ((2 << reached) - 1))))
             if reached:
-                nogoods.append(_terms(low, None, (counter(place), mine & ((1 << reached) - 1))))
-    if not movable:
-        return solve(problem.variables, problem.nogoods)
-    variables = [counters[-1], *problem.variables, *counters[:-1]]
-    found = solve(variables, nogoods)
-    model = None if found.model is None else found.model[1 : 1 + nodes]
-    return found._replace(model=model)
+                shifted.append(_terms(reaching, None, (counter(place), mine & ((1 << reached) - 1))))
+    found = solve([counters[-1], *variables, *counters[:-1]], shifted)
+    return found._replace(model=None if found.model is None else found.model[1 : 1 + len(variables)])
 
 
-def _terms(*terms: Optional[Tuple[int, int]]) -> Nogood:
+def _terms(*terms: Optional[Item]) -> Nogood:
     return Nogood(tuple(sorted(term for term in terms if term is not None)), Why("count", ("count",)))
 
 
@@ -198,7 +206,7 @@ def _repair_of(found: Attempt, catalog: InstalledCatalog, broken: Tuple[str, ...
         node = problem.nodes[number]
         if bits[node] & mask:
             changes.append(_change(node, bits, problem, catalog))
-    changes.sort(key=lambda change: (not change.top, change.name))
+    changes.sort(key=lambda change: (change.before is None, not change.top, change.name))
     top = sum(change.top for change in changes)
     return Repair(
         tuple(changes), resolution.overrides, resolution.settings, broken, resolution.requires, (len(resolution.overrides), top, len(changes))

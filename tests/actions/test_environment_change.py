@@ -85,7 +85,7 @@ def test_pip_makes_the_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert bench.environment.pip
     apply_plan(GOOD, bench.environment, lambda: (), {}, installer="")
     assert bench.versions() == {"alpha": "2.0", "beta": "2.0", "delta": "1.0"}
-    with pytest.raises(ChangeFailed, match="missing==9.9"):
+    with pytest.raises(ChangeFailed, match=r"missing==9\.9"):
         apply_plan(Plan((_change("delta", "1.0", None, "remove"), BAD.changes[-1]), ()), bench.environment, lambda: (), {}, installer="")
     assert bench.versions() == {"alpha": "2.0", "beta": "2.0", "delta": "1.0"}
 
