@@ -44,7 +44,13 @@ def errors_of(facts: Facts, matrix: Matrix) -> List[Finding]:
 
 
 def plan(
-    facts: Facts, matrix: Matrix, *, python: Optional[str] = None, as_of: Optional[str] = None, allow_index: Sequence[str] = ()
+    facts: Facts,
+    matrix: Matrix,
+    *,
+    python: Optional[str] = None,
+    as_of: Optional[str] = None,
+    allow_index: Sequence[str] = (),
+    alternatives: bool = True,
 ) -> Union[Plan, Explanation]:
     """Find the smallest set of changes after which no error is left that packages can cure, keeping the driver.
 
@@ -54,6 +60,7 @@ def plan(
         python: Python to resolve for; by default the environment's.
         as_of: ISO date after which no release counts.
         allow_index: further indexes whose builds may be taken ("pytorch").
+        alternatives: also look for what another index or driver would save, which takes a search each.
 
     Raises:
         InputError: nothing is known of what is installed.
@@ -107,7 +114,7 @@ def plan(
         broken=best.repair.broken,
         overrides=best.repair.overrides,
         settings=best.repair.settings,
-        alternatives=tuple(_alternatives(best, request, matrix)),
+        alternatives=tuple(_alternatives(best, request, matrix)) if alternatives else (),
     )
 
 

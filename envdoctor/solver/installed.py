@@ -62,8 +62,9 @@ class InstalledCatalog(Catalog):
         known = [name for name in situation.listed if name in self.known]
         self.core: Tuple[str, ...] = tuple(sorted(known))
         self.outside: Tuple[str, ...] = tuple(sorted(self._outside())) if situation.outside else ()
-        self.tops: Tuple[str, ...] = tuple(self._tops())
-        roots = [*self.tops, *(name for name in self.core if name not in self.tops), *self.outside]
+        tops, others = self._ordered()
+        self.tops: Tuple[str, ...] = tuple(tops)
+        roots = [*tops, *others, *self.outside]
         self.request = self.request._replace(roots=tuple(Root(name) for name in roots))
 
     def changed(self, request: Request) -> InstalledCatalog:
@@ -144,7 +145,9 @@ class InstalledCatalog(Catalog):
 
     def _find_asks(self, node: str, bit: int) -> Tuple[Tuple[Tuple[str, int, str], ...], Tuple[str, ...]]:
         asked, unknown = super()._find_asks(node, bit)
-        if "[" in node or self.table(node).at(bit).index_name != INSTALLED:
+        # A package that is not listed may be there already, as unmet as what is listed.
+        presumed = node not in self.situation.listed and not self.situation.complete
+        if not presumed and ("[" in node or self.table(node).at(bit).index_name != INSTALLED):
             return asked, unknown
         kept = []
         for wanted, allowed, specifier in asked:
@@ -161,10 +164,10 @@ class InstalledCatalog(Catalog):
         return tuple(kept), unknown
 
     def _applying(self, name: str, candidate: Candidate, extra: str) -> List[Any]:
-        if candidate.index_name != INSTALLED or self.situation.listed[name].requires is None:
-            return super()._applying(name, candidate, extra)
-        # Its own lines are those of its build.
-        return super()._applying(name, candidate._replace(index_name="pypi"), extra)
+        own = candidate.index_name == INSTALLED and self.situation.listed[name].requires is not None
+        if own or candidate.subject.attributes.get("index") == "pypi":  # the lines are those of its build
+            candidate = candidate._replace(index_name="pypi")
+        return super()._applying(name, candidate, extra)
 
     def refusal(self, candidate: Candidate, glibc: Optional[Version]) -> Optional[Tuple[str, str]]:
         """What is installed can be installed."""
@@ -193,13 +196,14 @@ class InstalledCatalog(Catalog):
         parsed = [self._line(line) for line in lines or ()]
         return {canonicalize_name(line.name) for line in parsed if line is not None and line.always} - {name}
 
-    def _tops(self) -> List[str]:
-        """What nothing that is installed asks for, that on which most of the environment hangs first.
+    def _ordered(self) -> Tuple[List[str], List[str]]:
+        """What nothing else that is known asks for, and the others; that on which most of the environment hangs first.
 
         Of distributions that ask for each other in a circle the first by name stands for all.
         """
-        wants = {name: self.wants(name) for name in self.situation.listed}
-        asked = set().union(*wants.values()) if wants else set()
+        core = frozenset(self.core)
+        wants = {name: self.wants(name) & core for name in self.core}
+        asked = frozenset().union(*wants.values())
 
         def reach(name: str) -> Set[str]:
             seen: Set[str] = set()
@@ -212,15 +216,13 @@ class InstalledCatalog(Catalog):
             return seen
 
         tops = [name for name in self.core if name not in asked]
-        covered = set(tops).union(*(reach(name) for name in tops)) if tops else set()
-        for name in self.situation.listed:
-            if name not in self.known and name not in asked:
-                covered |= reach(name)
+        covered = set(tops).union(*map(reach, tops))
         for name in self.core:
             if name not in covered:
                 tops.append(name)
                 covered |= {name} | reach(name)
-        return sorted(tops, key=lambda name: (-len(reach(name) & set(self.core)), -len(wants[name]), name))
+        order = sorted(self.core, key=lambda name: (-len(reach(name)), -len(self.wants(name)), name))
+        return [name for name in order if name in tops], [name for name in order if name not in tops]
 
 
 def usual_python(facts: Facts, matrix: Matrix) -> str:

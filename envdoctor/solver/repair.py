@@ -1,9 +1,10 @@
 """The smallest set of changes that makes an environment meet what is known.
 
-The objective is a total order: fewest overrides; fewest roots changed (what nothing else asks for); of these the nearest to what is
-installed, the root on which most hangs first; then the fewest changes in all; then by name, the nearest to what is installed, and of what
-is new the newest. Both counts are variables of the problem that stand before those which they bound, so the first model that the engine
-finds is the one: c[i] is the number of changes among the first i items, at least.
+The objective is a total order: fewest roots changed (what nothing else asks for); fewest overrides; the roots nearest to what is installed,
+that on which most hangs first; then the fewest changes in all; then by name, the nearest to what is installed, and of what is new the newest.
+Roots come before overrides, unlike in a lock: here the roots are the request, and an override that a row asks for (cuBLAS 12.3.4.1 under
+torch 2.4.0) is less than another engine. Both counts are variables of the problem that stand before those which they bound, so the
+first model that the engine finds is the one: c[i] is the number of changes among the first i items, at least.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from .engine import Nogood, Outcome, Variable, solve
 from .installed import INSTALLED, InstalledCatalog, Situation, usual_python
 from .objective import Attempt, resolution_of
 
-__all__ = ["Counted", "Repair", "counted", "repair", "request_for", "settle", "solve_counted", "without_driver"]
+__all__ = ["Counted", "Repair", "counted", "repair", "request_for", "settle", "without_driver"]
 
 #: Causes in the order in which they explain a change best, what rests on the machine before all: what is known, what metadata ask, how it was built.
 _RANK = {"host": 0, "row": 1, "override": 2, "metadata": 3, "build": 4}
@@ -80,15 +81,19 @@ def repair(situation: Situation, request: Request, matrix: Matrix) -> Union[Repa
 
 
 def _attempt(catalog: InstalledCatalog) -> Attempt:
-    """Search with as few overrides as it takes (``objective.attempt``, with the changes counted)."""
+    """Search without overrides, then with one more at a time as long as that leaves more roots as they are."""
+    best: Optional[Attempt] = None
+    fewest = 0
     allowed = 0
     while True:
-        problem = build_problem(catalog, (catalog.situation.facts,), overrides_allowed=allowed)
-        problem, outcome = solve_counted(problem, catalog)
-        if outcome.model is not None or allowed >= len(problem.overrides):
-            return Attempt(problem, outcome, allowed)
-        if not any(problem.nogoods[number].why.kind == "override" for number in outcome.core):
-            return Attempt(problem, outcome, allowed)
+        given = counted(build_problem(catalog, (catalog.situation.facts,), overrides_allowed=allowed), catalog)
+        problem = given.problem
+        outcome = settle(problem.variables, problem.nogoods, given.roots, given.items)
+        moved = _count(outcome.model, given.roots) if outcome.model is not None else len(given.roots) + 1
+        if best is None or moved < fewest:
+            best, fewest = Attempt(problem, outcome, allowed), moved
+        if not fewest or allowed >= len(problem.overrides):
+            return best
         allowed += 1
 
 
@@ -134,12 +139,6 @@ def counted(problem: Problem, catalog: InstalledCatalog) -> Counted:
     ordered = problem._replace(nodes=tuple(order), variables=tuple(variables), nogoods=tuple(nogoods))
     roots = tuple((number, mask) for number, mask in items if order[number] in tops)
     return Counted(ordered, roots, tuple(items))
-
-
-def solve_counted(problem: Problem, catalog: InstalledCatalog) -> Tuple[Problem, Outcome]:
-    """Put a problem in the order of the objective and solve it."""
-    given = counted(problem, catalog)
-    return given.problem, settle(given.problem.variables, given.problem.nogoods, given.roots, given.items)
 
 
 def settle(variables: Sequence[Variable], nogoods: Sequence[Nogood], roots: Sequence[Item], items: Sequence[Item]) -> Outcome:

@@ -14,7 +14,7 @@ from envdoctor.repair import changed_facts, errors_of, plan
 from envdoctor.solver.candidates import build_problem
 from envdoctor.solver.engine import Nogood, Variable
 from envdoctor.solver.installed import InstalledCatalog, Situation
-from envdoctor.solver.repair import Item, counted, request_for, solve_counted
+from envdoctor.solver.repair import Item, counted, request_for, settle
 
 from .oracle import values
 from .stacks import DRIVERS, GPUS
@@ -143,7 +143,7 @@ def judge_repair(facts: Facts, matrix: Matrix) -> Tuple[str, str]:
     """Repair one environment; returns (what came of it, what is wrong with that, or nothing)."""
     if not errors_of(facts, matrix):
         return "healthy", ""
-    found = plan(facts, matrix)
+    found = plan(facts, matrix, alternatives=False)
     if isinstance(found, Explanation):
         return "explained", "" if found.causes else "no cause is named"
     after = {finding.key for finding in errors_of(changed_facts(facts, found.changes), matrix)}
@@ -160,7 +160,7 @@ def compare_with_oracle(facts: Facts, matrix: Matrix) -> str:
     catalog = InstalledCatalog(matrix, request_for(facts, matrix), Situation(facts, lambda _requirer, _required: True))
     problem = build_problem(catalog, (facts,))
     given = counted(problem, catalog)
-    _, outcome = solve_counted(problem, catalog)
+    outcome = settle(given.problem.variables, given.problem.nogoods, given.roots, given.items)
     best = CountingOracle(given.problem.variables, given.problem.nogoods).optimum(given.roots, given.items)
     if best == outcome.model:
         return ""
