@@ -155,7 +155,7 @@ class InstalledCatalog(Catalog):
             if base == node:
                 continue
             if base not in self.situation.listed:
-                if not self.situation.complete or self.situation.enforced(node, base):
+                if presumed or self.situation.enforced(node, base):
                     kept.append((wanted, allowed, specifier))
                 continue
             now = self.kept(base)
