@@ -56,8 +56,10 @@ def find_uv() -> str:
 
 
 def offline(wheels: Path) -> Mapping[str, str]:
-    """The variables with which uv and pip look in one folder only."""
-    return {"UV_FIND_LINKS": str(wheels), "UV_NO_INDEX": "1", "UV_OFFLINE": "1", "PIP_FIND_LINKS": str(wheels), "PIP_NO_INDEX": "1"}
+    """The variables with which uv and pip look in one folder only; uv takes no-index from a file alone."""
+    settings = wheels.with_suffix(".uv.toml")
+    settings.write_text(f'no-index = true\noffline = true\nfind-links = ["{wheels}"]\n')
+    return {"UV_CONFIG_FILE": str(settings), "PIP_FIND_LINKS": str(wheels), "PIP_NO_INDEX": "1"}
 
 
 def tree(folder: Path) -> Mapping[str, Tuple[object, ...]]:
