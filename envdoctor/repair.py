@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Callable, Dict, FrozenSet, List, Mapping, Name
 
 from .errors import InputError, InternalFault
 from .matrix.loader import Matrix
-from .model.change import Change, Plan
+from .model.change import Change, Plan, kind_of_change
 from .model.evidence import Evidence, Fact, Known, Unknown
 from .model.facts import Binary, Distribution, Facts, Library
 from .model.finding import Finding
-from .model.lock_file import Lock
+from .model.lock_file import Lock, meets_pin
 from .model.request import Request
 from .model.resolution import Explanation, Reason
-from .model.versions import canonicalize_name, parse_version, try_version
+from .model.versions import canonicalize_name
 
 if TYPE_CHECKING:
     from .solver.installed import Situation
     from .solver.repair import Repair
 
-__all__ = ["changed_facts", "errors_of", "plan", "plan_for_lock", "same_version"]
+__all__ = ["changed_facts", "errors_of", "plan", "plan_for_lock"]
 
 _ROUNDS = 6
 #: Errors about a compiled or contradicting copy, which another release or another build of it may cure.
@@ -147,7 +147,7 @@ def plan_for_lock(facts: Facts, lock: Lock, matrix: Matrix) -> Plan:
     changes = []
     for pin in lock.pins:
         installed = listed.get(pin.name)
-        if installed is not None and same_version(installed.version, pin.version):
+        if installed is not None and meets_pin(installed.version, pin.version):
             continue
         before = (installed.version or installed.constraint or "of an unknown version") if installed is not None else None
         reason = next((reason for reason in pin.reasons if reason.kind != "refused"), Reason("asked", ""))
@@ -157,7 +157,7 @@ def plan_for_lock(facts: Facts, lock: Lock, matrix: Matrix) -> Plan:
                 pin.name,
                 before,
                 pin.version,
-                _kind(before, pin.version),
+                kind_of_change(before, pin.version),
                 reason._replace(text=text),
                 pin.index_name,
                 pin.name in roots,
@@ -176,21 +176,6 @@ def plan_for_lock(facts: Facts, lock: Lock, matrix: Matrix) -> Plan:
         python=lock.requires.python,
         matrix_date=str(matrix.date),
     )
-
-
-def same_version(installed: Optional[str], pinned: str) -> bool:
-    """Tell whether a pin is met: one without a local label by any build of that version, as installers see it."""
-    mine, its = try_version(installed), parse_version(pinned)
-    return mine is not None and (mine == its or (its.local is None and parse_version(mine.public) == its))
-
-
-def _kind(before: Optional[str], after: str) -> str:
-    was, now = try_version(before), parse_version(after)
-    if before is None or was is None:
-        return "install" if before is None else "pin"
-    if parse_version(was.public) == parse_version(now.public):
-        return "build"
-    return "upgrade" if now > was else "downgrade"
 
 
 def _check(facts: Facts) -> None:

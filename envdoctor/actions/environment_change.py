@@ -10,15 +10,17 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..emit.change_plan import Step, steps_of
 from ..errors import EnvdoctorError, InputError
 from ..model.change import Plan
 from . import environment_snapshot as snapshot
+
+if TYPE_CHECKING:
+    import subprocess
 
 __all__ = ["ChangeFailed", "Environment", "apply_plan", "find_installer", "inspect", "roll_back", "unfinished"]
 
@@ -63,6 +65,8 @@ def inspect(python: str) -> Environment:
 
     Raises :class:`InputError` where it does not answer, or is none that may be changed: conda's, the system's, a read-only one.
     """
+    import subprocess
+
     try:
         asked = subprocess.run(
             [python, "-I", "-B", "-c", _ASK], capture_output=True, text=True, timeout=_DEADLINE, check=True, stdin=subprocess.DEVNULL
@@ -146,7 +150,7 @@ def apply_plan(
                     for step in steps:
                         _run(step, tool, environment, lock)
                     cause = "; ".join(list(verify())[:3])
-                except (_Failed, EnvdoctorError, OSError, subprocess.SubprocessError) as error:
+                except (_Failed, EnvdoctorError, OSError) as error:
                     cause = str(error)
             except _Interrupted as error:
                 cause = f"interrupted by {error}"
@@ -195,6 +199,8 @@ def _restored(environment: Environment) -> str:
 
 def _run(step: Step, tool: str, environment: Environment, lock: int) -> None:
     """Run one step in a session of its own: a signal reaches us, and we end it."""
+    import subprocess
+
     command = step.command(tool, environment.python)
     quiet = {**os.environ, "PIP_NO_INPUT": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.__stderr__, env=quiet, start_new_session=True, pass_fds=(lock,))
@@ -209,6 +215,7 @@ def _run(step: Step, tool: str, environment: Environment, lock: int) -> None:
 
 def _end(child: subprocess.Popen[Any]) -> None:
     """End the installer and everything that it started."""
+    import subprocess
     from contextlib import suppress
 
     with _deaf():

@@ -144,7 +144,8 @@ def _agreed(prefix: str, count: int) -> bool:
 
 def _verifier(found: Plan, options: argparse.Namespace, matrix: Matrix) -> Callable[[], Sequence[str]]:
     from ..model.facts import Distribution
-    from ..repair import errors_of, same_version
+    from ..model.lock_file import meets_pin
+    from ..repair import errors_of
 
     def verify() -> Sequence[str]:
         facts = gather(sources_of(options))[0]
@@ -154,7 +155,7 @@ def _verifier(found: Plan, options: argparse.Namespace, matrix: Matrix) -> Calla
             now = listed.get(change.name)
             if change.after is None:
                 faults += [f"{change.name} is still there"] if now is not None else []
-            elif now is None or not same_version(now.version, change.after):
+            elif now is None or not meets_pin(now.version, change.after):
                 faults.append(f"{change.name} {change.after} was to be installed, and {now.version if now is not None else 'nothing'} is there")
         expected = {finding.key for finding in found.remaining}
         return faults + [f"{finding.code} {finding.message}" for finding in errors_of(facts, matrix) if finding.key not in expected]

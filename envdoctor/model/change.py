@@ -6,14 +6,15 @@ from typing import Mapping, NamedTuple, Optional, Tuple
 
 from .finding import Finding
 from .resolution import Override, Reason
+from .versions import parse_version, try_version
 
-__all__ = ["Change", "Plan"]
+__all__ = ["Change", "Plan", "kind_of_change"]
 
 
 class Change(NamedTuple):
     """One distribution that changes. ``before`` is None where it is not installed yet, ``after`` where it has to go.
 
-    kind: build (another build of the same version), upgrade, downgrade, install, remove. top: nothing else that is installed asks for it.
+    kind: build (another build of the same version), upgrade, downgrade, install, remove, pin. top: nothing else that is installed asks for it.
     """
 
     name: str
@@ -24,6 +25,16 @@ class Change(NamedTuple):
     index_name: str = "pypi"
     top: bool = False
     from_source: bool = False
+
+
+def kind_of_change(before: Optional[str], after: str) -> str:
+    """Return the kind of a change; "pin" where what is installed is known by a range only."""
+    was, now = try_version(before), parse_version(after)
+    if was is None:
+        return "install" if before is None else "pin"
+    if parse_version(was.public) == parse_version(now.public):
+        return "build"
+    return "upgrade" if now > was else "downgrade"
 
 
 class Plan(NamedTuple):

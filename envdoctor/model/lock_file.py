@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Mapping, NamedTuple, Optional, Tuple
 
 from .resolution import Override, Pin, Requires
+from .versions import parse_version, try_version
 
-__all__ = ["Lock"]
+__all__ = ["Lock", "meets_pin"]
 
 
 class Lock(NamedTuple):
@@ -26,3 +27,11 @@ class Lock(NamedTuple):
     def pin(self, name: str) -> Optional[Pin]:
         """Return the pin of a package, or None."""
         return next((pin for pin in self.pins if pin.name == name), None)
+
+
+def meets_pin(installed: Optional[str], pinned: str) -> bool:
+    """Tell whether a pin is met: one without a local label by any build of that version, as installers see it."""
+    mine, its = try_version(installed), try_version(pinned)
+    if mine is None or its is None:
+        return installed == pinned
+    return mine == its or (its.local is None and parse_version(mine.public) == its)

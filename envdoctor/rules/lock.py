@@ -7,7 +7,7 @@ from typing import Iterator, List, Mapping, Tuple
 from ..model.evidence import Evidence
 from ..model.finding import Finding, Remedy
 from ..model.pattern import pattern
-from ..model.versions import canonicalize_name, parse_version, try_version
+from ..model.versions import canonicalize_name, try_version
 from .rule import Context, Rule, distribution_evidence
 
 __all__ = ["RULES_HERE"]
@@ -37,6 +37,8 @@ def check_lock_pins(context: Context) -> Iterator[Finding]:
     pins: Mapping[str, str] = context.facts.value("lock.pins", {})
     if not pins:
         return
+    from ..model.lock_file import meets_pin
+
     asked = {canonicalize_name(match.group()) for text in context.facts.value("lock.asked", ()) for match in [_NAME.match(text)] if match}
     complete = bool(context.facts.value("distributions.complete"))
     missing: List[str] = []
@@ -46,7 +48,7 @@ def check_lock_pins(context: Context) -> Iterator[Finding]:
         if installed is None:
             if complete:
                 missing.append(name)
-        elif installed.version is not None and not _meets(installed.version, pins[name]):
+        elif installed.version is not None and not meets_pin(installed.version, pins[name]):
             others.append((name, installed.version))
     for name in missing:
         if name in asked:
@@ -104,13 +106,6 @@ def check_lock_machine(context: Context) -> Iterator[Finding]:
             name = device.attributes.get("model", "A GPU")
             message = f"{name} has compute capability {capability}, and the pins of the lock have code for {', '.join(served)}."
             yield _finding(context, "torch", "arch-missing", "error", message, remedy, code="ED307", fields=("gpus",), subject=capability)
-
-
-def _meets(installed: str, pinned: str) -> bool:
-    mine, its = try_version(installed), try_version(pinned)
-    if mine is None or its is None:
-        return installed == pinned
-    return mine == its or (its.local is None and parse_version(mine.public) == its)
 
 
 def _listed(names: Iterator[str]) -> str:

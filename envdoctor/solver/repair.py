@@ -13,12 +13,11 @@ from typing import List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ..errors import InternalFault
 from ..matrix.loader import Matrix
-from ..model.change import Change
+from ..model.change import Change, kind_of_change
 from ..model.evidence import Unknown
 from ..model.facts import Facts
 from ..model.request import Request
 from ..model.resolution import Explanation, Override, Reason, Requires, Statement
-from ..model.versions import parse_version, try_version
 from .candidates import Problem, Why, build_problem
 from .engine import Nogood, Outcome, Variable, solve
 from .installed import INSTALLED, InstalledCatalog, Situation, usual_python
@@ -222,18 +221,7 @@ def _change(name: str, bits: Mapping[str, int], problem: Problem, catalog: Insta
         return Change(name, before, None, "remove", reason, top=top)
     chosen = table.at(bits[name])
     after = str(chosen.version)
-    return Change(name, before, after, _kind(before, after), reason, chosen.index_name, top, chosen.from_source)
-
-
-def _kind(before: Optional[str], after: str) -> str:
-    if before is None:
-        return "install"
-    was, now = try_version(before), parse_version(after)
-    if was is None:
-        return "pin"
-    if parse_version(was.public) == parse_version(now.public):
-        return "build"
-    return "upgrade" if now > was else "downgrade"
+    return Change(name, before, after, kind_of_change(before, after), reason, chosen.index_name, top, chosen.from_source)
 
 
 def _reason(name: str, bits: Mapping[str, int], problem: Problem, catalog: InstalledCatalog) -> Reason:

@@ -23,8 +23,8 @@ from envdoctor.solver.repair import Item, settle
 from .environments import compare_with_oracle, judge_repair, objective, random_environment
 from .oracle import values
 
-COUNT = 30
-SAT_COUNT = 6
+COUNT = 24
+SAT_COUNT = 4
 
 
 @st.composite
