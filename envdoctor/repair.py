@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Callable, Dict, FrozenSet, List, Mapping, Name
 
 from .errors import InputError, InternalFault
 from .matrix.loader import Matrix
-from .model.change import Change, Plan, kind_of_change
+from .model.change import OF_PACKAGES, Change, Plan, kind_of_change
 from .model.evidence import Evidence, Fact, Known, Unknown
 from .model.facts import Binary, Distribution, Facts, Library
 from .model.finding import Finding
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["changed_facts", "errors_of", "plan", "plan_for_lock"]
 
 _ROUNDS = 6
-#: Errors about a compiled or contradicting copy, which another release or another build of it may cure.
-_OF_COPIES = ("ED20", "ED3", "ED4")
 _OF_PYTHON = ("ED303", "ED305")
 _INDEXES = ("pytorch", "github")
 _WORD = re.compile(r"[A-Za-z0-9][\w.-]*")
@@ -221,7 +219,7 @@ def _copies(remaining: Sequence[Finding], facts: Facts, matrix: Matrix, changes:
     for finding in remaining:
         if finding.code in _OF_PYTHON:  # its component is Python, or the whole release
             named.update(canonicalize_name(word) for word in _WORD.findall(finding.message))
-        if finding.code.startswith(_OF_COPIES):
+        if finding.code.startswith(OF_PACKAGES):
             named.add(finding.component)
     return frozenset(name for name in named if name in listed and name in known) - {change.name for change in changes}
 
@@ -233,7 +231,7 @@ def _worded(change: Change, errors: Mapping[str, Finding]) -> Change:
     about = [
         finding
         for finding in errors.values()
-        if finding.code.startswith(_OF_COPIES) and change.name in {finding.component, *map(canonicalize_name, _WORD.findall(finding.message))}
+        if finding.code.startswith(OF_PACKAGES) and change.name in {finding.component, *map(canonicalize_name, _WORD.findall(finding.message))}
     ]
     if not about:
         return change

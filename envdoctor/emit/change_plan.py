@@ -6,7 +6,7 @@ import json
 from shlex import quote
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from ..model.change import Change, Plan
+from ..model.change import OF_PACKAGES, Change, Plan
 from ..model.finding import Finding
 
 __all__ = ["Step", "plan_json", "plan_text", "script_text", "steps_of"]
@@ -111,16 +111,16 @@ def plan_text(plan: Plan) -> str:
         if count > _SHOWN:
             lines.append(f"  and {count - _SHOWN} more (--output json has all)")
     else:
-        lines.append(f"no change of packages helps ({plan.target})")
+        lines.append(f"no change of packages was found that helps ({plan.target})")
     for override in plan.overrides:
         lines.append(
             f"  contradicts {override.requirer} {override.requirer_version}, which asks for {override.name}{override.specifier} [{override.row}]"
         )
     lines += [f"  breaks: {text}" for text in plan.broken]
     lines += [f"  set {name}={value}" for name, value in sorted(plan.settings.items())]
-    if plan.remaining:
-        lines.append("not cured by packages:")
-        for finding in plan.remaining:
+    for title, findings in _left(plan):
+        lines.append(f"{title}:")
+        for finding in findings:
             lines.append(f"  {finding.code} {_line(finding.message)}")
             lines += [f"      -> {_line(remedy.text)}" for remedy in finding.remedies[:2]]
     if plan.alternatives:
@@ -129,6 +129,14 @@ def plan_text(plan: Plan) -> str:
     if plan.presumed:
         lines.append(f"presumed: {'; '.join(plan.presumed)}")
     return "\n".join(lines) + "\n"
+
+
+def _left(plan: Plan) -> List[Tuple[str, List[Finding]]]:
+    """What stays wrong: that which packages have no part in, and that for which no better set was found."""
+    about = [finding for finding in plan.remaining if finding.code.startswith(OF_PACKAGES)]
+    others = [finding for finding in plan.remaining if finding not in about]
+    titled = (("not cured by packages", others), ("about packages, and no set was found that cures it", about))
+    return [(title, findings) for title, findings in titled if findings]
 
 
 def _change_line(change: Change) -> str:
@@ -224,7 +232,7 @@ def script_text(plan: Plan, version: str, python: Optional[str]) -> str:
         lines.append(f"# {_change_line(change)}")
         lines += [f"#   {line}" for line in _reason_lines(change)]
     lines += [f"# breaks: {_line(text)}" for text in plan.broken]
-    lines += [f"# not cured by packages: {finding.code} {_line(finding.message)}" for finding in plan.remaining]
+    lines += [f"# {title}: {finding.code} {_line(finding.message)}" for title, findings in _left(plan) for finding in findings]
     lines += [f"# set {name}={value}" for name, value in sorted(plan.settings.items())]
     steps = steps_of(plan)
     if not steps:

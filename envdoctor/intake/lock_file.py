@@ -48,7 +48,7 @@ def parse_lock(text: str, where: str) -> Lock:
             platform=reader.optional(requires, "platform", "requires.") or "linux",
             architecture=reader.optional(requires, "architecture", "requires.") or "x86_64",
         ),
-        reader.member(data, "settings", dict) if "settings" in data else {},
+        reader.texts(data, "settings"),
         reader.optional(request, "as_of", "request."),
         reader.strings(request, "allow_index", "request."),
         str(data.get("matrix", "")),
@@ -79,6 +79,11 @@ class _Reader:
             raise InputError(f"{self._where}: {prefix}{key}: expected a list of strings")
         return tuple(found)
 
+    def texts(self, table: Mapping[str, Any], key: str) -> Dict[str, str]:
+        """Return an object of strings that may be left out."""
+        found = self.member(table, key, dict) if key in table else {}
+        return {name: self.member(found, name, str, f"{key}.") for name in found}
+
     def version(self, table: Mapping[str, Any], key: str, place: str) -> str:
         text: str = self.member(table, key, str, f"{place}.")
         if try_version(text) is None:
@@ -87,7 +92,7 @@ class _Reader:
 
     def pin(self, entry: Any, place: str) -> Pin:
         name = canonicalize_name(self.member(entry, "name", str, f"{place}."))
-        reasons = [self.reason(reason, f"{place}.reasons") for reason in entry.get("reasons", ())]
+        reasons = [self.reason(reason, f"{place}.reasons") for reason in self.entries(entry, "reasons", place)]
         return Pin(
             name,
             self.version(entry, "version", place),
@@ -101,10 +106,18 @@ class _Reader:
 
     def reason(self, entry: Any, place: str) -> Reason:
         kind, text = self.member(entry, "kind", str, f"{place}."), self.member(entry, "text", str, f"{place}.")
-        return Reason(kind, text, entry.get("row", ""), self.sources(entry, place))
+        return Reason(kind, text, self.optional(entry, "row", f"{place}.") or "", self.sources(entry, place))
 
     def sources(self, entry: Mapping[str, Any], place: str) -> Tuple[Source, ...]:
-        return tuple(Source(self.member(source, "address", str, f"{place}.sources."), source.get("quote", "")) for source in entry.get("sources", ()))
+        return tuple(
+            Source(self.member(source, "address", str, f"{place}.sources."), self.optional(source, "quote", f"{place}.sources.") or "")
+            for source in self.entries(entry, "sources", place)
+        )
+
+    def entries(self, table: Mapping[str, Any], key: str, place: str) -> List[Any]:
+        """Return a list that may be left out."""
+        found: List[Any] = self.member(table, key, list, f"{place}.") if key in table else []
+        return found
 
     def override(self, entry: Any, place: str) -> Override:
         texts = {key: self.member(entry, key, str, f"{place}.") for key in ("requirer", "requirer_version", "name", "specifier", "row")}

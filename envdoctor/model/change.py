@@ -8,7 +8,10 @@ from .finding import Finding
 from .resolution import Override, Reason
 from .versions import parse_version, try_version
 
-__all__ = ["Change", "Plan", "kind_of_change"]
+__all__ = ["OF_PACKAGES", "Change", "Plan", "kind_of_change"]
+
+#: Beginnings of the codes about a compiled or contradicting copy, which another release or another build of it may cure.
+OF_PACKAGES = ("ED20", "ED3", "ED4")
 
 
 class Change(NamedTuple):

@@ -143,7 +143,8 @@ def counted(problem: Problem, catalog: InstalledCatalog) -> Counted:
 def settle(variables: Sequence[Variable], nogoods: Sequence[Nogood], roots: Sequence[Item], items: Sequence[Item]) -> Outcome:
     """Find the optimum: fewest roots changed, these in order, then fewest items changed, then all variables in order.
 
-    In two steps, each with one count in front: first of the roots, then, with these settled, of everything.
+    The roots have to be the first of the variables. In two steps, each with one count in front: first of the roots, then, with these settled,
+    of everything.
 
     Raises:
         GaveUp: the search limit was reached.

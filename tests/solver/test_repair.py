@@ -7,7 +7,7 @@ import random
 from itertools import product
 from typing import Callable, List, Tuple
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envdoctor.intake.assumptions import parse_assumptions
@@ -39,9 +39,11 @@ def small_problems(draw: st.DrawFn) -> Tuple[List[Variable], List[Nogood], List[
         terms = [(number, draw(st.integers(1, variables[number].domain))) for number in sorted(chosen)]
         nogoods.append(Nogood(tuple(terms)))
     items = [(number, draw(st.integers(0, variable.domain))) for number, variable in enumerate(variables) if draw(st.booleans())]
-    return variables, nogoods, [item for item in items if draw(st.booleans())], items
+    roots = [item for place, item in enumerate(items) if item[0] == place]  # the first variables, as far as they are items
+    return variables, nogoods, roots[: draw(st.integers(0, len(roots)))], items
 
 
+@settings(max_examples=600, deadline=None)
 @given(small_problems())
 def test_optimum_is_that_of_brute_force(problem: Tuple[List[Variable], List[Nogood], List[Item], List[Item]]) -> None:
     variables, nogoods, roots, items = problem

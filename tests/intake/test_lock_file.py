@@ -1,0 +1,62 @@
+"""``envdoctor.lock.json``: what was written is what is read, and damage is named."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from envdoctor.app import lock
+from envdoctor.emit import render
+from envdoctor.errors import InputError
+from envdoctor.intake.assumptions import parse_assumptions
+from envdoctor.intake.lock_file import lock_facts, parse_lock, target_facts
+from envdoctor.model.facts import Facts
+from envdoctor.model.resolution import Resolution
+
+
+@pytest.fixture(scope="module")
+def written():
+    target = Facts(parse_assumptions(["gpu=H20:8", "nvidia-driver=535.129.03", "glibc=2.31"]))
+    found = lock(["vllm==0.6.3"], [target], python="3.10")
+    assert isinstance(found, Resolution)
+    return found, render(found, "1.0")["envdoctor.lock.json"]
+
+
+def test_round_trip(written):
+    found, text = written
+    read = parse_lock(text, "lock")
+    assert read.pins == found.pins
+    assert read.overrides == found.overrides
+    assert read.requires == found.requires
+    assert read.settings == found.settings
+    assert read.roots == tuple(root.text for root in found.request.roots)
+
+
+def test_targets_are_read_from_their_words(written):
+    (facts,) = target_facts(parse_lock(written[1], "lock"))
+    assert facts.value("driver.release") == "535.129.03"
+    assert facts.value("glibc.version") == "2.31"
+    assert [device.name for device in facts.value("gpus")] == ["H20"] * 8
+
+
+def test_facts_name_the_contradictions(written):
+    facts = lock_facts(parse_lock(written[1], "lock"))
+    assert facts["lock.overrides"].value == ("torch -> nvidia-cublas-cu12==12.3.4.1 [cublas-12.1-sigfpe-h20]",)
+
+
+@settings(max_examples=400)
+@given(st.data())
+def test_damage_is_an_input_error(written, data):
+    """Any member replaced by something else is read all the same, or refused with its place."""
+    table = json.loads(written[1])
+    node, key = table, data.draw(st.sampled_from(sorted(table)))
+    while isinstance(node[key], (dict, list)) and node[key] and data.draw(st.integers(0, 3)):
+        node = node[key]
+        key = data.draw(st.sampled_from(sorted(node) if isinstance(node, dict) else range(len(node))))
+    node[key] = data.draw(st.sampled_from([None, 1, "?", [], {}, [1], {"a": 1}, True]))
+    with suppress(InputError):  # any other exception is a fault
+        parse_lock(json.dumps(table), "lock")
