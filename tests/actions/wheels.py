@@ -59,7 +59,8 @@ def offline(wheels: Path) -> Mapping[str, str]:
     """The variables with which uv and pip look in one folder only; uv takes no-index from a file alone."""
     settings = wheels.with_suffix(".uv.toml")
     settings.write_text(f'no-index = true\noffline = true\nfind-links = ["{wheels}"]\n')
-    return {"UV_CONFIG_FILE": str(settings), "PIP_FIND_LINKS": str(wheels), "PIP_NO_INDEX": "1"}
+    cache = str(wheels.with_suffix(".uv-cache"))  # the home folder of a test is none
+    return {"UV_CONFIG_FILE": str(settings), "UV_CACHE_DIR": cache, "UV_LINK_MODE": "copy", "PIP_FIND_LINKS": str(wheels), "PIP_NO_INDEX": "1"}
 
 
 def tree(folder: Path) -> Mapping[str, Tuple[object, ...]]:
