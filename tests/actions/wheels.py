@@ -60,7 +60,7 @@ def offline(wheels: Path) -> Mapping[str, str]:
     settings = wheels.with_suffix(".uv.toml")
     settings.write_text(f'no-index = true\noffline = true\nfind-links = ["{wheels}"]\n')
     cache = str(wheels.with_suffix(".uv-cache"))  # the home folder of a test is none
-    return {"UV_CONFIG_FILE": str(settings), "UV_CACHE_DIR": cache, "UV_LINK_MODE": "copy", "PIP_FIND_LINKS": str(wheels), "PIP_NO_INDEX": "1"}
+    return {"UV_CONFIG_FILE": str(settings), "UV_CACHE_DIR": cache, "PIP_FIND_LINKS": str(wheels), "PIP_NO_INDEX": "1"}
 
 
 def tree(folder: Path) -> Mapping[str, Tuple[object, ...]]:
