@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, Tuple[str, str]] = {
     "lock": ("lock", "choose versions that work together on given hardware, or say why there are none"),
     "explain": ("explain", "explain a code (ED304) or a row of the matrix, with its sources"),
     "matrix": ("matrix", "look at what is known, check it, compare it, update it"),
+    "entrypoint": ("entrypoint", "in a container: check, say one line, then become the command"),
 }
 
 INTERNAL_FAULT = 4
@@ -39,8 +40,32 @@ def main() -> NoReturn:
     # Nothing that is built here is garbage before the end, so looking for it is in vain: 3 ms of 60.
     gc.set_threshold(100_000)
     _occupy_closed_descriptors()
+    if sys.argv[1:2] == ["entrypoint"] and not {"--help", "-h"}.intersection(sys.argv[2:3]):
+        _hand_off(sys.argv[2:])
     code = run(sys.argv[1:])
     os._exit(code)
+
+
+def _hand_off(arguments: List[str]) -> NoReturn:
+    """Check and become another program; a fault of ours, even a broken installation, must not be why that program does not run."""
+    try:
+        from ..entrypoint.handoff import hand_off
+
+        hand_off(arguments)
+    except Exception as error:  # noqa: BLE001 - see above
+        if os.environ.get("ENVDOCTOR_POLICY") != "enforce" or "--strict" not in arguments:
+            words = arguments[arguments.index("--") + 1 :] if "--" in arguments else []
+            _say_plainly(f"envdoctor: no verdict: {type(error).__name__}: {error}")
+            if words:
+                os.execvp(words[0], words)  # noqa: S606 - no shell is wanted
+        os._exit(78)
+
+
+def _say_plainly(message: str) -> None:
+    try:
+        os.write(2, f"{message[:300]}\n".encode("utf-8", "backslashreplace"))
+    except OSError:  # closed or full
+        return
 
 
 def run(arguments: Sequence[str]) -> int:
