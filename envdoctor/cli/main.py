@@ -25,6 +25,7 @@ COMMANDS: Mapping[str, Tuple[str, str]] = {
     "explain": ("explain", "explain a code (ED304) or a row of the matrix, with its sources"),
     "matrix": ("matrix", "look at what is known, check it, compare it, update it"),
     "entrypoint": ("entrypoint", "in a container: check, say one line, then become the command"),
+    "bake": ("bake", "at image build: judge the image for its target, and write what its starts rest on"),
 }
 
 INTERNAL_FAULT = 4
@@ -122,7 +123,7 @@ def _refuse(name: str) -> NoReturn:
 
 def _help() -> str:
     lines = ["usage: envdoctor COMMAND [OPTION ...]", "", "An environment doctor for LLM training and inference stacks.", "", "commands:"]
-    lines += [f"  {name:<9} {summary}" for name, (_, summary) in COMMANDS.items()]
+    lines += [f"  {name:<10} {summary}" for name, (_, summary) in COMMANDS.items()]
     lines += [
         "",
         "options:",

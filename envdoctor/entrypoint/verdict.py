@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 
+from .baseline import SOFTWARE, find_baseline, read_baseline, stale_reason
 from .handoff import Answer
 from .settings import Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Sequence
+    from typing import Any, Callable, Dict, List, Sequence, Tuple
 
     from ..model.evidence import Fact
     from ..model.facts import Facts
@@ -24,11 +25,14 @@ _JUDGING = 0.25  # share of the time that is kept for judging what the probes fo
 
 def check_start(settings: Settings, announce: Callable[[str], None]) -> Answer:
     """Read this machine, judge it and return the answer; writes the report where one is asked for."""
-    announce("reading the machine")
-    facts = _read(settings, announce)
+    announce("reading the baseline")
+    baseline, note = _baseline(settings)
+    facts = _read(settings, announce, baseline)
     announce("judging")
-    report = _judge(facts)
+    report = _judge(facts, settings, baseline)
     answer = _answer(report, settings)
+    if note:
+        answer.details += f"  {note}\n"
     if settings.report is not None:
         announce("writing the report")
         trouble = write_report(settings.report, answer.document)
@@ -37,11 +41,31 @@ def check_start(settings: Settings, announce: Callable[[str], None]) -> Answer:
     return answer
 
 
-def _read(settings: Settings, announce: Callable[[str], None]) -> Facts:
+def _baseline(settings: Settings) -> Tuple[Dict[str, Any], str]:
+    """Return the baseline that holds, or an empty one and why the whole environment is judged."""
+    path = find_baseline(settings.baseline)
+    if path is None:
+        return {}, ""
+    try:
+        found = read_baseline(path)
+        reason = stale_reason(found)
+    except (OSError, ValueError, LookupError, AttributeError) as error:
+        return {}, f"judged whole: the baseline {path} cannot be read ({getattr(error, 'strerror', None) or error})"
+    return ({}, f"judged whole, not as baked: {reason}") if reason else (found, "")
+
+
+def _read(settings: Settings, announce: Callable[[str], None], baseline: Dict[str, Any]) -> Facts:
+    """Read the machine; of a baseline that holds, only the host half is read."""
     from ..probes import PROBES, Machine, run_probes
 
     deadline = settings.timeout - max(_MARGIN, settings.timeout * _JUDGING)
-    return run_probes(Machine(deadline=max(deadline, settings.timeout / 2)), [_announced(probe, announce) for probe in PROBES])
+    machine = Machine(deadline=max(deadline, settings.timeout / 2))
+    probes = [_announced(probe, announce) for probe in PROBES if not baseline or probe.name not in SOFTWARE]
+    if baseline:
+        from ..model.serde import read_facts
+
+        machine.found.update(read_facts(baseline["facts"], "the baseline"))
+    return run_probes(machine, probes)
 
 
 def _announced(probe: Probe, announce: Callable[[str], None]) -> Probe:
@@ -54,11 +78,17 @@ def _announced(probe: Probe, announce: Callable[[str], None]) -> Probe:
     return probe._replace(function=run)
 
 
-def _judge(facts: Facts) -> Report:
+def _judge(facts: Facts, settings: Settings, baseline: Dict[str, Any]) -> Report:
     from ..app import Options, check
     from ..matrix.loader import load_matrix
 
-    return check(facts, load_matrix(), Options(ignores=_ignores()))
+    report = check(facts, load_matrix(), Options(ignores=_ignores()))
+    if settings.lock is None and not baseline.get("locked"):
+        return report
+    from .requirement import find_unmet, read_lock, with_findings
+
+    requires = baseline["locked"] if settings.lock is None else read_lock(settings.lock)["requires"]
+    return with_findings(report, find_unmet(requires, facts, settings.lock or "the lock that was baked"))
 
 
 def _ignores() -> Sequence[Ignore]:

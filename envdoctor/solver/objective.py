@@ -23,7 +23,7 @@ from ..model.versions import Version, VersionSet, parse_version, try_version
 from .candidates import Candidate, Catalog, Problem, Why, bits_of, build_problem
 from .engine import Outcome, solve
 
-__all__ = ["Attempt", "answer", "applied", "attempt", "resolution_of", "resolve", "target_words"]
+__all__ = ["Attempt", "answer", "applied", "attempt", "floor_of", "resolution_of", "resolve", "target_words"]
 
 
 class Attempt(NamedTuple):
@@ -276,7 +276,7 @@ def _requires(catalog: Catalog, problem: Problem, subjects: Dict[str, Subject]) 
             binding = bind(row, machine)
             if binding.outcome != "undetermined" or len(binding.missing) != 1 or binding.missing[0].scope != "host":
                 continue
-            floor = _floor(row, matrix.driver_branches, {str(entry.major): entry.min_driver for entry in matrix.cuda_majors.values()})
+            floor = floor_of(row, matrix.driver_branches, {str(entry.major): entry.min_driver for entry in matrix.cuda_majors.values()})
             if floor is not None:
                 attribute, version = floor
                 floors[attribute] = max(version, floors.get(attribute, version), key=parse_version)
@@ -310,7 +310,7 @@ def _with_packages(target: Target, subjects: Dict[str, Subject]) -> Target:
     return target._replace(environment=lambda name: subjects.get(name, absent), variable=lambda _name: absent)
 
 
-def _floor(row: Row, branches: Mapping[str, DriverBranch], majors: Dict[str, str]) -> Optional[Tuple[str, str]]:
+def floor_of(row: Row, branches: Mapping[str, DriverBranch], majors: Dict[str, str]) -> Optional[Tuple[str, str]]:
     """Return the lowest driver or glibc with which a row that waits for the host does not apply."""
     for term in row.terms:
         if term.scope != "host" or term.operator != "in":
