@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .matrix.loader import Matrix
     from .model.resolution import Explanation, Resolution
 
-__all__ = ["FAIL_ON", "Options", "Sources", "check", "gather", "lock", "probe", "read_text", "suggest"]
+__all__ = ["FAIL_ON", "Options", "Sources", "check", "gather", "lock", "probe", "read_text", "report_of", "suggest"]
 
 FAIL_ON = (*SEVERITIES, "undetermined", "never")
 
@@ -135,7 +135,7 @@ def check(facts: Union[Facts, Sequence[Facts], None] = None, matrix: Optional[Ma
     nodes: Tuple[Facts, ...] = (probe(),) if facts is None else (facts,) if isinstance(facts, Facts) else tuple(facts)
     _check_codes(options, matrix)
     found = judge(nodes[0], matrix) if len(nodes) == 1 else _judge_nodes(nodes, lambda node: judge(node, matrix, nodes=nodes))
-    return _report(found, nodes, str(matrix.date), options)
+    return report_of(found, nodes, str(matrix.date), options)
 
 
 def lock(
@@ -378,7 +378,8 @@ def _selects(pattern: str, code: str) -> bool:
     return band[:2] == "ED" and band[2:].isdigit() and len(band) < 5 and code.startswith(band)
 
 
-def _report(found: Sequence[Finding], nodes: Tuple[Facts, ...], date: str, options: Options) -> Report:
+def report_of(found: Sequence[Finding], nodes: Tuple[Facts, ...], date: str, options: Options) -> Report:
+    """Sort findings into those that count, open questions, and what is accepted; ``date`` is that of the matrix."""
     today = options.today
     if today is None and options.ignores:
         import time

@@ -12,7 +12,7 @@ from ..model.finding import Finding, Remedy
 from ..model.record import NamedTuple
 from ..model.serde import dump_facts
 from ..model.versions import canonicalize_name, try_version
-from .baseline import SCHEMA_VERSION, SOFTWARE, take_stamp
+from .baseline import HOST_PROBES, SCHEMA_VERSION, take_stamp
 from .requirement import find_unmet, nvidia_require, read_lock, required_of, with_findings
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ def bake(facts: Facts, assumed: Dict[str, Fact[Any]], matrix: Matrix, lock: Opti
 
 
 def _fields() -> Tuple[str, ...]:
-    from ..probes import PROBES
+    from ..probes import MODULES, load_probes
 
-    return tuple(field for probe in PROBES if probe.name in SOFTWARE for field in probe.fields)
+    return tuple(field for probe in load_probes([name for name in MODULES if name not in HOST_PROBES]) for field in probe.fields)
 
 
 def _of_probes(facts: Facts) -> Facts:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 
-from .baseline import SOFTWARE, find_baseline, read_baseline, stale_reason
+from .baseline import HOST_PROBES, HOST_RULES, find_baseline, read_baseline, stale_reason
 from .handoff import Answer
 from .settings import Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Sequence, Tuple
+    from typing import Any, Callable, Dict, List, Tuple
 
     from ..model.evidence import Fact
     from ..model.facts import Facts
-    from ..model.report import Ignore, Report
+    from ..model.report import Report
     from ..probes import Machine, Probe
 
 __all__ = ["check_start"]
@@ -56,16 +56,16 @@ def _baseline(settings: Settings) -> Tuple[Dict[str, Any], str]:
 
 def _read(settings: Settings, announce: Callable[[str], None], baseline: Dict[str, Any]) -> Facts:
     """Read the machine; of a baseline that holds, only the host half is read."""
-    from ..probes import PROBES, Machine, run_probes
+    from .. import probes
 
     deadline = settings.timeout - max(_MARGIN, settings.timeout * _JUDGING)
-    machine = Machine(deadline=max(deadline, settings.timeout / 2))
-    probes = [_announced(probe, announce) for probe in PROBES if not baseline or probe.name not in SOFTWARE]
+    machine = probes.Machine(deadline=max(deadline, settings.timeout / 2))
     if baseline:
         from ..model.serde import read_facts
 
         machine.found.update(read_facts(baseline["facts"], "the baseline"))
-    return run_probes(machine, probes)
+    chosen = probes.load_probes(HOST_PROBES) if baseline else probes.PROBES
+    return probes.run_probes(machine, [_announced(probe, announce) for probe in chosen])
 
 
 def _announced(probe: Probe, announce: Callable[[str], None]) -> Probe:
@@ -79,30 +79,31 @@ def _announced(probe: Probe, announce: Callable[[str], None]) -> Probe:
 
 
 def _judge(facts: Facts, settings: Settings, baseline: Dict[str, Any]) -> Report:
-    from ..app import Options, check
+    """Judge by rows and rules; with a baseline that holds, by those rules that speak of the machine."""
     from ..matrix.loader import load_matrix
+    from ..model.report import Report
+    from ..rules import judge
 
-    report = check(facts, load_matrix(), Options(ignores=_ignores()))
-    if settings.lock is None and not baseline.get("locked"):
-        return report
-    from .requirement import find_unmet, read_lock, with_findings
+    matrix = load_matrix()
+    found = judge(facts, matrix, families=HOST_RULES if baseline else None)
+    lock = settings.lock
+    if lock is not None or baseline.get("locked"):
+        from .requirement import find_unmet, read_lock
 
-    requires = baseline["locked"] if settings.lock is None else read_lock(settings.lock)["requires"]
-    return with_findings(report, find_unmet(requires, facts, settings.lock or "the lock that was baked"))
+        requires = baseline["locked"] if lock is None else read_lock(lock)["requires"]
+        found = [*find_unmet(requires, facts, lock or "the lock that was baked"), *found]
+    if os.environ.get("ENVDOCTOR_IGNORE"):
+        from ..app import Options, read_text, report_of
+        from ..intake.ignores import parse_ignores
 
-
-def _ignores() -> Sequence[Ignore]:
-    path = os.environ.get("ENVDOCTOR_IGNORE")
-    if not path:
-        return ()
-    from ..app import read_text
-    from ..intake.ignores import parse_ignores
-
-    return parse_ignores(read_text(path), path)
+        path = os.environ["ENVDOCTOR_IGNORE"]
+        return report_of(found, (facts,), matrix.date, Options(ignores=parse_ignores(read_text(path), path)))
+    violated = tuple([finding for finding in found if finding.verdict == "violated"])
+    undetermined = tuple([finding for finding in found if finding.verdict != "violated"])
+    return Report(violated, undetermined, (), (), (facts,), matrix.date, int(any(finding.severity == "error" for finding in violated)))
 
 
 def _answer(report: Report, settings: Settings) -> Answer:
-    from ..report.json_report import dump_report
     from ..report.summary import summary_line
 
     failed = [finding for finding in report.findings if finding.code == "ED901"]
@@ -114,23 +115,25 @@ def _answer(report: Report, settings: Settings) -> Answer:
     if settings.format == "json" or settings.report is not None:
         import json
 
+        from ..report.json_report import dump_report
+
         document = json.dumps(dump_report(report))
     return Answer(kind, summary_line(report), _details(report), document)
 
 
 def _details(report: Report) -> str:
     """Return errors and warnings, each with its first remedy; nothing where nothing is wrong."""
+    grave = [finding for finding in report.findings if finding.severity != "advice"]
+    if not grave:
+        return ""
     from ..report.text import clean, fold
 
     lines: List[str] = []
-    for finding in report.findings:
-        if finding.severity == "advice":
-            continue
+    for finding in grave:
         lines.append(f"  {finding.code} {finding.severity}: {fold(clean(finding.message))}")
         if finding.remedies:
             lines.append(f"    fix: {fold(clean(finding.remedies[0].text))}")
-    if lines:
-        lines.append("  'envdoctor check' says more")
+    lines.append("  'envdoctor check' says more")
     return "".join(f"{line}\n" for line in lines)
 
 
