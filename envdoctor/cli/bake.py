@@ -31,7 +31,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     from ..app import Sources, gather
-    from ..entrypoint.bake import bake
+    from ..entrypoint.bake import bake, compile_start
     from ..entrypoint.baseline import default_path
     from ..intake.assumptions import parse_assumptions
     from ..matrix.loader import load_matrix
@@ -49,6 +49,7 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
         except OSError as error:
             raise InputError(f"--output {path}: its folder cannot be made: {error.strerror}") from error
         write_file(path, baked.baseline)
+        compile_start()
     text += f"\nBaseline {'not written (--dry-run)' if options.dry_run else 'written to ' + path}.\n"
     if baked.require:
         text += f'For the Dockerfile:\nENV NVIDIA_REQUIRE_CUDA="{baked.require}"\n'

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
+import sys
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Set, Tuple
 
 from .. import __version__
-from ..model.evidence import Evidence, Fact
-from ..model.facts import Facts
+from ..model.evidence import Evidence, Fact, Known
+from ..model.facts import Distribution, Facts
 from ..model.finding import Finding, Remedy
 from ..model.record import NamedTuple
+from ..model.row import Row
 from ..model.serde import dump_facts
 from ..model.versions import canonicalize_name, try_version
 from .baseline import HOST_PROBES, SCHEMA_VERSION, take_stamp
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from ..matrix.loader import Matrix
     from ..model.report import Report
 
-__all__ = ["Baked", "bake"]
+__all__ = ["Baked", "bake", "compile_start"]
 
 # What other probes read of an image.
 _IMAGE_FIELDS = ("os.platform", "os.architecture", "os.name", "glibc.version", "compat.path", "compat.release", "compat.cuda_version")
@@ -32,6 +34,29 @@ class Baked(NamedTuple):
     report: Report
     baseline: str
     require: str
+
+
+def compile_start() -> int:
+    """Write the compiled code that is missing of what this process has loaded; return how many files that were.
+
+    uv leaves it out unless asked, Docker's Python images delete that of the standard library, and without it a start compiles for 200 ms.
+    """
+    import os
+    import py_compile
+
+    from . import handoff, verdict  # noqa: F401 - what a start loads beside what was loaded to judge
+
+    written = 0
+    for module in list(sys.modules.values()):
+        spec = getattr(module, "__spec__", None)
+        source, target = getattr(spec, "origin", None), getattr(spec, "cached", None)
+        if not source or not target or not source.endswith(".py") or os.path.exists(target):
+            continue
+        try:
+            written += py_compile.compile(source, target, doraise=True) is not None
+        except (OSError, py_compile.PyCompileError):  # a read-only standard library, say: its start is slower, not wrong
+            continue
+    return written
 
 
 def bake(facts: Facts, assumed: Dict[str, Fact[Any]], matrix: Matrix, lock: Optional[str], target: Sequence[str]) -> Baked:
@@ -68,7 +93,7 @@ def bake(facts: Facts, assumed: Dict[str, Fact[Any]], matrix: Matrix, lock: Opti
         "libraries": {entry.soname: entry.version for entry in facts.value("libraries", ()) if entry.loaded},
         "known": sorted(finding.key for finding in report.findings),
         "stamp": take_stamp(),
-        "facts": dump_facts(_of_probes(facts)),
+        "facts": dump_facts(_of_probes(facts, matrix)),
     }
     return Baked(report, json.dumps(document, separators=(",", ":")) + "\n", require)
 
@@ -79,9 +104,21 @@ def _fields() -> Tuple[str, ...]:
     return tuple(field for probe in load_probes([name for name in MODULES if name not in HOST_PROBES]) for field in probe.fields)
 
 
-def _of_probes(facts: Facts) -> Facts:
+def _of_probes(facts: Facts, matrix: Matrix) -> Facts:
+    """Return the facts that a start does not read again. What no row speaks of is there by name and version: the rest was judged here."""
     fields = frozenset(_fields())
-    return Facts({name: fact for name, fact in facts if name in fields})
+    table = {name: fact for name, fact in facts if name in fields}
+    listed = table.get("distributions")
+    if isinstance(listed, Known):
+        spoken_of = frozenset(matrix.package_names).union(*(_row_names(row) for row in matrix.rows()))
+        short = {name: entry if name in spoken_of else Distribution(name, entry.version) for name, entry in listed.value.items()}
+        table["distributions"] = Known(short, listed.evidence)
+    return Facts(table)
+
+
+def _row_names(row: Row) -> Set[str]:
+    """Return the distributions that a row speaks of."""
+    return {term.component for term in row.terms if term.scope == "env"}
 
 
 def _image(facts: Facts) -> Facts:

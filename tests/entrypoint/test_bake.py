@@ -171,3 +171,29 @@ def test_report_file(image, tmp_path):
     done = run(image, "entrypoint", "--report", "/proc/no/such", "--", "echo", "ran")
     assert (done.returncode, done.stdout) == (0, "ran\n")
     assert "the report cannot be written to /proc/no/such" in done.stderr
+
+
+DEVICES = "mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && mknod -m 666 /dev/urandom c 1 9 && "
+
+
+def in_pod(image, prepare, *arguments):
+    """Run with a /dev of its own; return the process, and what Kubernetes would show as the reason of the pod's end."""
+    line = f'{DEVICES}{prepare}; "$@"; code=$?; timeout 1 cat /dev/termination-log 2>&1; exit $code'
+    command = ["unshare", "-m", "sh", "-c", line, "sh", str(image[0]), "-m", "envdoctor", "entrypoint", *map(str, arguments)]
+    return subprocess.run(command, env=environment(PYTHONPATH=None), capture_output=True, text=True, timeout=60, check=False, cwd="/")
+
+
+def test_termination_log(image, tmp_path, prerequisite):
+    able = subprocess.run(["unshare", "-m", "sh", "-c", DEVICES + "true"], capture_output=True, check=False).returncode == 0
+    prerequisite(able, "root, mount namespaces and mknod")
+    (tmp_path / "envdoctor.lock.json").write_text(json.dumps({"requires": {"glibc": "9.99"}}))
+    enforce = ["--policy", "enforce", "--lock", tmp_path, "--", "echo", "ran"]
+    refused = in_pod(image, "touch /dev/termination-log", *enforce)
+    assert refused.returncode == 78
+    assert refused.stdout.startswith("envdoctor: 1 error: The lock requires glibc 9.99 or newer")
+    assert "ran" not in refused.stdout
+    assert "policy warn: echo starts all the same" in in_pod(image, "touch /dev/termination-log", *enforce[2:]).stdout
+    assert in_pod(image, "touch /dev/termination-log", "--", "true").stdout == ""  # nothing was wrong
+    assert "No such file" in in_pod(image, "true", *enforce).stdout  # it is never made
+    for odd in ("ln -s /dev/x /dev/termination-log; touch /dev/x", "mkfifo /dev/termination-log", "mkdir /dev/termination-log"):
+        assert in_pod(image, odd, *enforce).returncode == 78
