@@ -54,11 +54,16 @@ def _hand_off(arguments: List[str]) -> NoReturn:
 
         hand_off(arguments)
     except Exception as error:  # noqa: BLE001 - see above
-        if os.environ.get("ENVDOCTOR_POLICY") != "enforce" or "--strict" not in arguments:
-            words = arguments[arguments.index("--") + 1 :] if "--" in arguments else []
-            _say_plainly(f"envdoctor: no verdict: {type(error).__name__}: {error}")
-            if words:
-                os.execvp(words[0], words)  # noqa: S606 - no shell is wanted
+        end = arguments.index("--") if "--" in arguments else len(arguments)
+        own, command = " ".join(arguments[:end]), arguments[end + 1 :]
+        _say_plainly(f"envdoctor: no verdict: {type(error).__name__}: {error}")
+        enforced = "enforce" in own or os.environ.get("ENVDOCTOR_POLICY") == "enforce"
+        if command and not (enforced and "--strict" in own):
+            import signal
+
+            for number in (signal.SIGPIPE, signal.SIGXFSZ):
+                signal.signal(number, signal.SIG_DFL)
+            os.execvp(command[0], command)  # noqa: S606 - no shell is wanted
         os._exit(78)
 
 

@@ -17,7 +17,7 @@ from .settings import Settings, parse_settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, List, NoReturn, Optional, Tuple
+    from typing import Callable, Iterator, List, NoReturn, Optional, Tuple
 
 __all__ = ["CANNOT_RUN", "NOT_FOUND", "REFUSED", "USAGE", "Answer", "execute", "hand_off", "supervise"]
 
@@ -215,32 +215,37 @@ def _await(pid: int, pipe: int, end: float, timeout: float) -> Answer:
     """Read messages until the answer, the child's end or the deadline."""
     received = bytearray()
     step = "starting"
+    status: Tuple[int, ...] = ()
     poll = select.poll()
     poll.register(pipe, select.POLLIN)
     while True:
         left = end - time.monotonic()
-        ready = poll.poll(max(min(left, _SLICE), 0) * 1000)
-        if ready:
+        if poll.poll(max(min(left, _SLICE), 0) * 1000):
             part = os.read(pipe, 1 << 16)
             received += part
-            while len(received) >= 5 and len(received) >= 5 + int.from_bytes(received[1:5], "big"):
-                size = 5 + int.from_bytes(received[1:5], "big")
-                kind, content = received[:1], bytes(received[5:size])
-                del received[:size]
+            for kind, content in _messages(received):
                 if kind == b"A":
-                    _reap(pid, GRACE) or _stop(pid)
+                    _ = status or _reap(pid, GRACE) or _stop(pid)
                     return Answer.unpack(content)
                 step = content.decode("utf-8", "replace")
             if part:
                 continue
-            status = _reap(pid, GRACE)
+            status = status or _reap(pid, GRACE)
             return _fault(f"{_ending(status) if status else 'no answer'} in {step}{'' if status else _stop(pid)}")
-        # An abandoned child of the child may hold the pipe open after its death.
-        status = _reap(pid, 0)
-        if status:
+        if status:  # dead, and nothing more in the pipe: what it left behind may hold the other end
             return _fault(f"{_ending(status)} in {step}")
-        if left <= 0:
+        status = _reap(pid, 0)
+        if left <= 0 and not status:
             return _fault(f"no answer within {timeout:g} s in {step}{_stop(pid)}")
+
+
+def _messages(received: bytearray) -> Iterator[Tuple[bytes, bytes]]:
+    """Take whole messages from the front of what was received."""
+    while len(received) >= 5 and len(received) >= 5 + int.from_bytes(received[1:5], "big"):
+        size = 5 + int.from_bytes(received[1:5], "big")
+        message = bytes(received[:size])
+        del received[:size]
+        yield message[:1], message[5:]
 
 
 def _stop(pid: int) -> str:

@@ -245,3 +245,41 @@ def test_help(start):
     done = start("--help")
     assert done.returncode == 0
     assert b"ENVDOCTOR_DISABLE" in done.stdout
+
+
+# ---------------------------------------------------------------------------------------------------------------- our own faults
+
+
+@pytest.mark.parametrize("module", ["select", "json", "typing", "packaging"])
+def test_broken_installation_never_stops_a_command_unless_strictly_enforced(start, tmp_path, module):
+    """A module that fails at import, in the process itself (select) or in its child (the others)."""
+    (tmp_path / f"{module}.py").write_text("raise ImportError('broken')")
+    broken = environment(PYTHONPATH=f"{tmp_path}{os.pathsep}{environment()['PYTHONPATH']}")
+    command = ["--", "sh", "-c", "grep SigIgn /proc/self/status; exit 7"]
+    for options in ([], ["--policy", "enforce"]):
+        done = start(*options, *command, env=broken)
+        assert done.returncode == 7
+        assert done.stdout.split()[1] == b"0000000000000000"
+    assert b"envdoctor: no verdict: ImportError: broken" in done.stderr
+    assert start("--policy", "enforce", "--strict", *command, env=broken).returncode == 78
+
+
+def test_no_process_can_be_made(prerequisite):
+    """Where the kernel refuses a fork, the command still runs: it needs none."""
+    prerequisite(os.geteuid() == 0 and os.access("/sys/fs/cgroup/pids/cgroup.procs", os.W_OK), "root and a v1 pids cgroup")
+    group = f"/sys/fs/cgroup/pids/envdoctor-test-{os.getpid()}"
+    os.mkdir(group)
+    try:
+        line = f'echo 1 >{group}/pids.max; echo $$ >{group}/cgroup.procs; exec "$@"'
+        words = ["sh", "-c", line, "sh", *COMMAND, "--", "echo", "ran"]
+        done = subprocess.run(words, env=environment(), capture_output=True, check=False, timeout=60)
+    finally:
+        os.rmdir(group)
+    assert (done.returncode, done.stdout) == (0, b"ran\n")
+    assert b"no verdict: no child process" in done.stderr
+
+
+def test_memory_limit_of_a_process_costs_the_verdict_at_most(start):
+    line = 'ulimit -v 40000; exec "$@"'
+    done = subprocess.run(["sh", "-c", line, "sh", *COMMAND, "--", "echo", "ran"], env=environment(), capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (0, b"ran\n"), done.stderr
