@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Tuple
 
+    from ..matrix.loader import Matrix
     from ..model.evidence import Fact
     from ..model.facts import Facts
     from ..model.report import Report
@@ -26,10 +27,13 @@ _JUDGING = 0.25  # share of the time that is kept for judging what the probes fo
 def check_start(settings: Settings, announce: Callable[[str], None]) -> Answer:
     """Read this machine, judge it and return the answer; writes the report where one is asked for."""
     announce("reading the baseline")
-    baseline, note = _baseline(settings)
+    from ..matrix.loader import load_matrix
+
+    matrix = load_matrix()
+    baseline, note = _baseline(settings, matrix.date)
     facts = _read(settings, announce, baseline)
     announce("judging")
-    report = _judge(facts, settings, baseline)
+    report = _judge(facts, matrix, settings, baseline)
     answer = _answer(report, settings)
     if note:
         answer.details += f"  {note}\n"
@@ -41,15 +45,21 @@ def check_start(settings: Settings, announce: Callable[[str], None]) -> Answer:
     return answer
 
 
-def _baseline(settings: Settings) -> Tuple[Dict[str, Any], str]:
+def _baseline(settings: Settings, matrix_date: str) -> Tuple[Dict[str, Any], str]:
     """Return the baseline that holds, or an empty one and why the whole environment is judged."""
     path = find_baseline(settings.baseline)
     if path is None:
         return {}, ""
+    from ..errors import InputError
+    from ..model.serde import read_facts
+
     try:
         found = read_baseline(path)
-        reason = stale_reason(found)
-    except (OSError, ValueError, LookupError, AttributeError) as error:
+        then = found["tool"]["matrix_date"]
+        reason = stale_reason(found) if then == matrix_date else f"the matrix was of {then}, is of {matrix_date}"
+        if not reason:
+            found["facts"] = read_facts(found["facts"], "facts")
+    except (OSError, ValueError, LookupError, AttributeError, TypeError, InputError) as error:
         return {}, f"judged whole: the baseline {path} cannot be read ({getattr(error, 'strerror', None) or error})"
     return ({}, f"judged whole, not as baked: {reason}") if reason else (found, "")
 
@@ -60,10 +70,7 @@ def _read(settings: Settings, announce: Callable[[str], None], baseline: Dict[st
 
     deadline = settings.timeout - max(_MARGIN, settings.timeout * _JUDGING)
     machine = probes.Machine(deadline=max(deadline, settings.timeout / 2))
-    if baseline:
-        from ..model.serde import read_facts
-
-        machine.found.update(read_facts(baseline["facts"], "the baseline"))
+    machine.found.update(baseline.get("facts", ()))
     chosen = probes.load_probes(HOST_PROBES) if baseline else probes.PROBES
     return probes.run_probes(machine, [_announced(probe, announce) for probe in chosen])
 
@@ -78,13 +85,11 @@ def _announced(probe: Probe, announce: Callable[[str], None]) -> Probe:
     return probe._replace(function=run)
 
 
-def _judge(facts: Facts, settings: Settings, baseline: Dict[str, Any]) -> Report:
+def _judge(facts: Facts, matrix: Matrix, settings: Settings, baseline: Dict[str, Any]) -> Report:
     """Judge by rows and rules; with a baseline that holds, by those rules that speak of the machine."""
-    from ..matrix.loader import load_matrix
     from ..model.report import Report
     from ..rules import judge
 
-    matrix = load_matrix()
     found = judge(facts, matrix, families=HOST_RULES if baseline else None)
     lock = settings.lock
     if lock is not None or baseline.get("locked"):

@@ -131,6 +131,15 @@ def test_what_was_installed_since_is_seen(image, how):
     assert "judged whole, not as baked: " in after.stderr
 
 
+def test_another_matrix_is_seen(image):
+    """A newer one knows more of the software half as well."""
+    assert run(image, "bake").returncode == 0
+    document = json.loads(baseline_of(image).read_text())
+    document["tool"]["matrix_date"] = "2020-01-01"
+    baseline_of(image).write_text(json.dumps(document))
+    assert "judged whole, not as baked: the matrix was of 2020-01-01, is of 20" in run(image, "entrypoint", "--", "true").stderr
+
+
 def test_compiled_files_are_no_change(image):
     assert run(image, "bake").returncode == 0
     (image[1] / "__pycache__").mkdir(exist_ok=True)
@@ -139,7 +148,17 @@ def test_compiled_files_are_no_change(image):
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{}", b"\xff\xfe", b"[1]", b'{"schema_version": 1}', b'{"schema_version": 1, "stamp": {}}', b"{" * 100_000]
+    "content",
+    [
+        b"",
+        b"{}",
+        b"\xff\xfe",
+        b"[1]",
+        b'{"schema_version": 1}',
+        b'{"schema_version": 1, "stamp": {}}',
+        b'{"schema_version": 1, "stamp": {}, "tool": 1}',
+        b"{" * 100_000,
+    ],
 )
 def test_baseline_that_cannot_be_read_costs_nothing_but_time(image, content):
     baseline_of(image).parent.mkdir(parents=True)
@@ -147,6 +166,16 @@ def test_baseline_that_cannot_be_read_costs_nothing_but_time(image, content):
     done = run(image, "entrypoint", "--", "echo", "ran")
     assert (done.returncode, done.stdout) == (0, "ran\n")
     assert "judged whole" in done.stderr
+
+
+def test_baseline_with_broken_facts_costs_nothing_but_time(image):
+    assert run(image, "bake").returncode == 0
+    document = json.loads(baseline_of(image).read_text())
+    for facts in (None, {}, {"schema_version": 1, "facts": {"torch.version": {"value": 3}}}):
+        baseline_of(image).write_text(json.dumps({**document, "facts": facts}))
+        done = run(image, "entrypoint", "--", "echo", "ran")
+        assert (done.returncode, done.stdout) == (0, "ran\n")
+        assert "judged whole" in done.stderr
 
 
 def test_verdict_is_the_same_with_and_without_a_baseline_and_that_of_check(image):
