@@ -38,7 +38,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     from .. import __version__
-    from ..emit.requirements import explanation_text, render, summary_text
+    from ..emit import explanation_text, render, summary_text
     from ..matrix.loader import load_matrix
 
     if options.output is not None and os.path.exists(options.output) and not os.path.isdir(options.output):
