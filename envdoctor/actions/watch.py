@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import select
 import signal
-import subprocess
 import time
 from types import FrameType
 from typing import Callable, Dict, List, Optional, Sequence, TextIO, Tuple
@@ -198,6 +197,8 @@ def _watch_command(
     report: Callable[[Outlook], None],
     report_every: float,
 ) -> Recording:
+    import subprocess
+
     seen = _Watch(machine, os.getpid(), container, interval, csv)
     try:
         child = subprocess.Popen(list(command))

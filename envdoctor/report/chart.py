@@ -11,8 +11,8 @@ from .watch_text import duration_text, outlook_line
 
 __all__ = ["chart_svg"]
 
-_WIDTH, _HEIGHT = 900, 420
-_LEFT, _RIGHT, _TOP, _BOTTOM = 80, 20, 40, 60
+_WIDTH, _HEIGHT = 900, 470
+_LEFT, _RIGHT, _TOP, _BOTTOM = 80, 20, 40, 100
 _POINTS = 600
 #: Colours of Okabe and Ito, which colour-blind readers can tell apart (jfly.uni-koeln.de/color).
 _BANDS = (("anonymous", "#56b4e9"), ("shared", "#e69f00"), ("kernel", "#999999"))
@@ -76,7 +76,8 @@ def _legend(recording: Recording) -> List[str]:
         parts.append(f'<rect x="{x}" y="11" width="10" height="10" fill="{colour}"/><text x="{x + 14}" y="20">{name}</text>')
         x += 110
     if recording.outlook is not None:
-        parts.append(f'<text x="{_LEFT}" y="{_HEIGHT - 14}" font-size="11">{_escape(outlook_line(recording.outlook))}</text>')
+        for index, words in enumerate(outlook_line(recording.outlook).split("; ")):
+            parts.append(f'<text x="{_LEFT}" y="{_HEIGHT - 52 + 15 * index}" font-size="11">{_escape(words)}</text>')
     return parts
 
 
