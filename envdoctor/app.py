@@ -15,9 +15,10 @@ from .model.report import Ignore, Ignored, Report
 
 if TYPE_CHECKING:
     from .matrix.loader import Matrix
+    from .memory.recording import Recording
     from .model.resolution import Explanation, Resolution
 
-__all__ = ["FAIL_ON", "Options", "Sources", "check", "gather", "lock", "probe", "read_text", "suggest"]
+__all__ = ["FAIL_ON", "Options", "Sources", "check", "gather", "lock", "probe", "read_text", "suggest", "watch"]
 
 FAIL_ON = (*SEVERITIES, "undetermined", "never")
 
@@ -223,6 +224,13 @@ def _verify(found: Resolution, facts: Sequence[Facts], matrix: Matrix) -> None:
         for finding in judge(applied(found, entry), matrix, today=str(matrix.date)):
             if finding.severity == "error" and finding.verdict == "violated" and finding.key not in own:
                 raise InternalFault(f"check refuses what was resolved: {finding.code} {finding.message}")
+
+
+def watch(**options: Any) -> Recording:
+    """Watch the memory of a run until it ends; see :func:`envdoctor.actions.watch.watch` for the options."""
+    from .actions.watch import watch as record
+
+    return record(**options)
 
 
 def read_text(path: str, lenient: bool = False) -> str:
