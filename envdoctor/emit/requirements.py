@@ -34,6 +34,15 @@ def _header(found: Resolution, version: str, what: str) -> List[str]:
     lines += [f"# target: {words}" for words in found.targets]
     lines.append(f"# requires: {_requires_words(found)}")
     lines += [f"# set: {name}={value}" for name, value in sorted(found.settings.items())]
+    lines += [f"# {line}" for line in _profile_lines(found)]
+    return lines
+
+
+def _profile_lines(found: Resolution) -> List[str]:
+    """Which request of a profile this is, why not a newer one, and what comes from repositories."""
+    lines = [f"profile {found.request.profile}"] if found.request.profile else []
+    lines += [_one_line(reason.text) for reason in found.passed]
+    lines += [f"then: pip install --no-deps '{step.requirement}'" for step in found.sources]
     return lines
 
 
@@ -135,6 +144,7 @@ def lock_json(found: Resolution, version: str) -> Dict[str, Any]:
             "architecture": request.architecture,
             "as_of": request.as_of,
             "allow_index": list(request.allow_index),
+            **({"profile": request.profile} if request.profile else {}),
         },
         "targets": list(found.targets),
         "requires": {name: list(value) if isinstance(value, tuple) else value for name, value in found.requires._asdict().items()},
@@ -165,6 +175,7 @@ def lock_json(found: Resolution, version: str) -> Dict[str, Any]:
             }
             for override in found.overrides
         ],
+        "sources": [step._asdict() for step in found.sources],
         "warnings": [_reason_json(reason) for reason in found.warnings],
     }
 
@@ -205,6 +216,7 @@ def summary_text(found: Resolution) -> str:
         broken = f"{override.requirer} {override.requirer_version}'s {override.name}{override.specifier}"
         lines += [f"overrides {broken}: {_one_line(override.title)} [{override.row}]"]
     lines += [f"set {name}={value}" for name, value in sorted(found.settings.items())]
+    lines += _profile_lines(found)
     lines += [f"built from source when installed: {_line(pin)}" for pin in found.pins if pin.from_source]
     lines += [f"yanked: {_line(pin)}; nothing else meets the request" for pin in found.pins if pin.yanked]
     lines += [f"warning: {_one_line(reason.text)} [{reason.row}]" for reason in found.warnings]

@@ -14,6 +14,7 @@ from ..matrix.bind import Subject, Target, bind, truth
 from ..matrix.derive import build_attributes, derive_target, find_builds
 from ..matrix.loader import Matrix
 from ..matrix.tables import Build, Release
+from ..model.evidence import Evidence, Known
 from ..model.facts import Facts
 from ..model.request import Request, Root
 from ..model.row import Row, Source, Term
@@ -192,6 +193,7 @@ class Catalog:
         self._parsed: Dict[str, Any] = {}
         self._asks: Dict[Tuple[str, int], Tuple[Tuple[Tuple[str, int, str], ...], Tuple[str, ...]]] = {}
         self._refusals: Dict[Tuple[str, Optional[Version]], Dict[Tuple[str, str], int]] = {}
+        self._replaced = {root.name: root.specifier for root in request.overrides}
         python = request.python
         self._environment = {
             "python_version": ".".join(python.split(".")[:2]),
@@ -228,7 +230,9 @@ class Catalog:
         """Return the candidates of a known package."""
         found = self._tables.get(name)
         if found is None:
-            found = self._tables[name] = Table(name, self._candidates(name), self.request.prereleases)
+            # As installers have it: who names a pre-release takes those of that package.
+            named = [root.name for root in self.request.roots if _names_early(root.specifier)]
+            found = self._tables[name] = Table(name, self._candidates(name), (*self.request.prereleases, *named))
         return found
 
     def _candidates(self, name: str) -> List[Candidate]:
@@ -284,7 +288,7 @@ class Catalog:
             if line.name not in self.known:
                 unknown.append(line.name)
                 continue
-            allowed = self.table(line.name).mask(line.specifier)
+            allowed = self.table(line.name).mask(self._replaced.get(line.name, line.specifier))
             if line.name == name:  # an extra that stands for other extras
                 allowed &= bit
             for wanted in (line.name, *(f"{line.name}[{entry}]" for entry in line.extras)):
@@ -296,6 +300,13 @@ class Catalog:
                 else:
                     asked[wanted] = (before[0] & allowed, ",".join(dict.fromkeys(filter(None, (before[1], line.specifier)))))
         return tuple((wanted, *entry) for wanted, entry in asked.items()), tuple(unknown)
+
+    def broken(self, name: str, candidate: Candidate, extras: Sequence[str]) -> Iterator[Tuple[Root, str]]:
+        """Yield the overrides of the request that a requirement of a candidate or its extras excludes, with that requirement."""
+        for line in (line for extra in ("", *extras) for line in self._applying(name, candidate, extra)):
+            for root in self.request.overrides:
+                if root.name == line.name and not self.table(root.name).mask(root.specifier) & self.table(root.name).mask(line.specifier):
+                    yield root, line.specifier
 
     def _applying(self, name: str, candidate: Candidate, extra: str) -> List[Line]:
         """The lines that apply to a candidate, or only those that one of its extras adds."""
@@ -382,6 +393,11 @@ class Catalog:
         if glibc is not None and isinstance(needed, Version) and needed > glibc:
             return "glibc", f"needs glibc {needed}"
         return None
+
+
+def _names_early(specifier: str) -> bool:
+    """Tell whether a specifier names a pre-release."""
+    return any(version.is_prerelease for version in map(try_version, re.split(r"[<>=!~,\s]+", specifier)) if version is not None)
 
 
 def _agreed(builds: Sequence[Build]) -> Dict[str, Any]:
@@ -729,6 +745,8 @@ def _base(node: str) -> str:
 
 def _target(facts: Facts, matrix: Matrix, request: Request) -> Target:
     """A target whose packages are free, on which variables that are not known are not set, with the Python and platform of the request."""
+    if request.settings:
+        facts = facts.updated({"variables": Known({**(facts.value("variables") or {}), **request.settings}, Evidence("request"))})
     target = derive_target(facts, matrix)
     known = target.variable
     asked = parse_version(request.python)
