@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ..errors import InputError
 from ..matrix.curated import Profile
@@ -17,7 +17,7 @@ from .candidates import Catalog
 from .explanation import causes_of, explain
 from .objective import attempt, check_request, resolution_of
 
-__all__ = ["Wanted", "find_wanted", "request_of", "resolve_profile"]
+__all__ = ["ProfileResolver", "Wanted", "find_wanted", "request_of", "resolve_profile"]
 
 _PYTHONS = ("3.14", "3.13", "3.12", "3.11", "3.10", "3.9")
 
@@ -76,7 +76,7 @@ def request_of(profile: Profile, named: NamedRequest, base: Request, python: str
 
 def _joined(roots: Sequence[Root]) -> Tuple[Root, ...]:
     """Roots of one name are one: what the profile and the caller ask of it holds together."""
-    found: dict[str, Root] = {}
+    found: Dict[str, Root] = {}
     for root in roots:
         known = found.get(root.name)
         if known is not None:
@@ -102,33 +102,88 @@ def resolve_profile(
         InputError: a root that the matrix does not know, or a target of another platform.
         GaveUp: the search limit was reached.
     """
-    catalog = Catalog(matrix, base)
+    resolver = ProfileResolver(wanted.profile, base, matrix, python)
     passed: List[Reason] = []
     for named in wanted.requests:
-        found = _fitting(wanted.profile, named, base, facts, catalog, python)
+        found = resolver.fit(named, facts)
         if found is not None:
             return found._replace(passed=tuple(passed))
-        passed.append(
-            Reason("profile", f"{wanted.profile.name}:{named.name} does not fit: {_cause(wanted.profile, named, base, facts, catalog, python)}")
-        )
-    return _explained(wanted, base, facts, catalog, python)
+        passed.append(Reason("profile", f"{wanted.profile.name}:{named.name} does not fit: {resolver.causes(named, facts)[-1].text}"))
+    return resolver.explain(wanted.requests, facts)
 
 
-def _fitting(
-    profile: Profile, named: NamedRequest, base: Request, facts: Sequence[Facts], catalog: Catalog, python: Optional[str]
-) -> Optional[Resolution]:
-    for version in _pythons(named, base, python):
-        own = _catalog(profile, named, base, version, facts, catalog)
-        found = attempt(own, facts)
-        if found.outcome.model is not None:
-            return resolution_of(found, own, facts)
-    return None
+class ProfileResolver:
+    """Resolves requests of one profile. What was read and made for one target serves the next one."""
 
+    def __init__(self, profile: Profile, base: Request, matrix: Matrix, python: Optional[str] = None) -> None:
+        self._profile = profile
+        self._base = base
+        self._python = python
+        self._catalog = Catalog(matrix, base)
+        self._catalogs: Dict[Tuple[str, str], Catalog] = {}
 
-def _catalog(profile: Profile, named: NamedRequest, base: Request, python: str, facts: Sequence[Facts], catalog: Catalog) -> Catalog:
-    request = request_of(profile, named, base, python)
-    check_request(request, facts, catalog.matrix)
-    return catalog.changed(request)
+    def fit(self, named: NamedRequest, facts: Sequence[Facts], *, any_python: bool = False) -> Optional[Resolution]:
+        """Return the resolution of a request on the first Python that serves it, or None."""
+        for own in self._attempts(named, facts, any_python):
+            found = attempt(own, facts)
+            if found.outcome.model is not None:
+                return resolution_of(found, own, facts)
+        return None
+
+    def causes(self, named: NamedRequest, facts: Sequence[Facts]) -> Sequence[Statement]:
+        """Return why a request does not fit; what the hardware says is the last."""
+        own = self._stand_in(named, facts)
+        if own is not None:
+            return causes_of(own, facts)
+        text = f"it is for Python {named.python}, not {self._python or self._base.python}"
+        return (Statement("python", text, sources=(Source(named.source),)),)
+
+    def explain(self, requests: Sequence[NamedRequest], facts: Sequence[Facts]) -> Explanation:
+        """Explain the first of these requests, none of which fits."""
+        named, *others = requests
+        own = self._stand_in(named, facts)
+        if own is not None:
+            found = explain(own, facts)
+        else:
+            found = Explanation(self._base._replace(profile=self._name(named), origin=named.source), tuple(self.causes(named, facts)), ())
+        if others:
+            names = ", ".join(map(self._name, others))
+            text = f"this is {self._name(named)}; {names} {'does' if len(others) == 1 else 'do'} not fit either"
+            found = found._replace(causes=(*found.causes, Statement("profile", text)))
+        return found._replace(ways_out=(*self._other_ways(requests, facts), *found.ways_out))
+
+    def _name(self, named: NamedRequest) -> str:
+        return f"{self._profile.name}:{named.name}"
+
+    def _attempts(self, named: NamedRequest, facts: Sequence[Facts], any_python: bool = False) -> Iterator[Catalog]:
+        for python in _pythons(named, self._base, None if any_python else self._python):
+            key = (named.name, python)
+            own = self._catalogs.get(key)
+            if own is None:
+                request = request_of(self._profile, named, self._base, python)
+                check_request(request, facts, self._catalog.matrix)
+                own = self._catalogs[key] = self._catalog.changed(request)
+            yield own
+
+    def _stand_in(self, named: NamedRequest, facts: Sequence[Facts]) -> Optional[Catalog]:
+        """The request on the first Python on which it fits a machine of which nothing is known, so that what is said is about the targets."""
+        first: Optional[Catalog] = None
+        for own in self._attempts(named, facts):
+            first = first or own
+            if attempt(own, (Facts({}),)).outcome.model is not None:
+                return own
+        return first
+
+    def _other_ways(self, tried: Sequence[NamedRequest], facts: Sequence[Facts]) -> Iterator[str]:
+        """Yield another request of the profile that fits, or another Python with which one does."""
+        for any_python in (False, True) if self._python is not None else (False,):
+            for named in self._profile.requests:
+                found = None if named in tried and not any_python else self.fit(named, facts, any_python=any_python)
+                if found is not None:
+                    minor = found.requires.python
+                    suffix = f" on Python {minor}: --python-version {minor}" if any_python else ""
+                    yield f"ask for --profile {self._name(named)} ({named.title}), which fits{suffix}"
+                    return
 
 
 def _pythons(named: NamedRequest, base: Request, python: Optional[str]) -> Iterator[str]:
@@ -146,60 +201,3 @@ def _pythons(named: NamedRequest, base: Request, python: Optional[str]) -> Itera
         elif version == minor:  # a floor within the minor: ">=3.13.13"
             low: Optional[Version] = both.intervals[0][0]
             yield str(low) if low is not None else version
-
-
-def _stand_in(
-    profile: Profile, named: NamedRequest, base: Request, facts: Sequence[Facts], catalog: Catalog, python: Optional[str]
-) -> Optional[Catalog]:
-    """The request on the first Python on which it fits a machine of which nothing is known, so that what is said is about the targets."""
-    first: Optional[Catalog] = None
-    for version in _pythons(named, base, python):
-        own = _catalog(profile, named, base, version, facts, catalog)
-        first = first or own
-        if attempt(own, (Facts({}),)).outcome.model is not None:
-            return own
-    return first
-
-
-def _cause(profile: Profile, named: NamedRequest, base: Request, facts: Sequence[Facts], catalog: Catalog, python: Optional[str]) -> str:
-    """The last cause in one sentence: what the hardware says, where it says something."""
-    own = _stand_in(profile, named, base, facts, catalog, python)
-    return _python_words(named, python or base.python) if own is None else causes_of(own, facts)[-1].text
-
-
-def _python_words(named: NamedRequest, python: str) -> str:
-    return f"it is for Python {named.python}, not {python}"
-
-
-def _explained(wanted: Wanted, base: Request, facts: Sequence[Facts], catalog: Catalog, python: Optional[str]) -> Explanation:
-    """Explain the first request, and say what became of the others."""
-    profile, named = wanted.profile, wanted.requests[0]
-    own = _stand_in(profile, named, base, facts, catalog, python)
-    if own is None:
-        cause = Statement("python", f"{profile.name}:{named.name}: {_python_words(named, str(python))}", sources=(Source(named.source),))
-        found = Explanation(base._replace(profile=f"{profile.name}:{named.name}", origin=named.source), (cause,), ())
-    else:
-        found = explain(own, facts)
-    others = [f"{profile.name}:{other.name}" for other in wanted.requests[1:]]
-    if others:
-        statement = Statement(
-            "profile", f"this is {profile.name}:{named.name}; {', '.join(others)} {'does' if len(others) == 1 else 'do'} not fit either"
-        )
-        found = found._replace(causes=(*found.causes, statement))
-    return found._replace(ways_out=(*_other_ways(wanted, base, facts, catalog, python), *found.ways_out))
-
-
-def _other_ways(wanted: Wanted, base: Request, facts: Sequence[Facts], catalog: Catalog, python: Optional[str]) -> Iterator[str]:
-    """Yield another request of the profile that fits, and another Python with which one does."""
-    profile = wanted.profile
-    for version in (python, None) if python is not None else (None,):
-        for other in profile.requests:
-            if version is not None and other in wanted.requests:
-                continue  # was tried
-            fitting = _fitting(profile, other, base, facts, catalog, version)
-            if fitting is not None:
-                name, minor = f"{profile.name}:{other.name}", fitting.requires.python
-                yield f"ask for --profile {name} ({other.title}), which fits" + (
-                    f" on Python {minor}: --python-version {minor}" if version is None and python else ""
-                )
-                return

@@ -121,7 +121,7 @@ def test_further_requirements_hold_besides() -> None:
     pins = {pin.name: pin.version for pin in found.pins}
     assert pins["peft"] == "0.15.2"
     assert pins["transformers"].startswith("4.56.")
-    with pytest.raises(InputError, match="comes from .*EasyR1"):
+    with pytest.raises(InputError, match=r"comes from .*EasyR1"):
         lock(["verl"], facts, MATRIX, profile="easyr1")
 
 
