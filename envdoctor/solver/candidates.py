@@ -135,7 +135,7 @@ class Table:
         self._masks: Dict[str, int] = {}
 
     def mask(self, specifier: str) -> int:
-        """Return the candidates that a specifier admits: pre-releases only where it names one exactly, or where they are asked for."""
+        """Return the candidates that a specifier admits: pre-releases only where it names one, or where they are asked for."""
         found = self._masks.get(specifier)
         if found is None:
             try:
@@ -148,7 +148,9 @@ class Table:
                 named = 0
                 for version in wanted:
                     named |= self._members(VersionSet.parse(f"=={version}"))
-                found &= ~self._early | named
+                final = found & ~self._early
+                if final or not _names_early(specifier):  # sglang asks for flash-attn-4>=4.0.0b9, of which there is no final release
+                    found = final | found & named
             self._masks[specifier] = found
         return found
 
@@ -258,7 +260,9 @@ class Catalog:
         architecture = self.request.architecture
         default = find_builds(release, version, architecture)
         attributes = _agreed(default)
-        yield Candidate(version, release, Subject(True, {**attributes, "version": version}), "pypi", release.sdist_only)
+        # Wheels for other systems alone (deepspeed's for Windows) leave the source archive.
+        elsewhere = release.sdist and bool(release.platforms) and all(floor is None for floor in _floors(release, self.request))
+        yield Candidate(version, release, Subject(True, {**attributes, "version": version}), "pypi", release.sdist_only or elsewhere)
         labels: Set[str] = set()
         for build in reversed(release.builds):  # newest CUDA first
             if build.index_name == "pypi" or build.index_name not in indexes or build.architecture != architecture or build.variant is None:
@@ -382,8 +386,8 @@ class Catalog:
                 pass  # a field that installers ignore as well
         if not candidate.from_source and release.pythons and not any(_tag_serves(tag, python) for tag in release.pythons):
             return "python", f"has no wheel for Python {request.python}"
-        if candidate.index_name == "pypi" and release.platforms and not release.sdist_only:
-            floors = [floor for tags in release.platforms for tag in tags.split(".") for floor in [_floor(tag, request)] if floor is not None]
+        if candidate.index_name == "pypi" and release.platforms and not candidate.from_source:
+            floors = [floor for floor in _floors(release, request) if floor is not None]
             if not floors:
                 return "platform", f"has no wheel for {request.platform} on {request.architecture}"
             lowest = min(floors)
@@ -431,6 +435,11 @@ def _tag_serves(tag: str, python: Version) -> bool:
     if abi == "abi3":
         return mine >= wanted
     return mine == wanted
+
+
+def _floors(release: Release, request: Request) -> List[Optional[Version]]:
+    """Return what ``_floor`` says of each platform tag of a release's wheels."""
+    return [_floor(tag, request) for tags in release.platforms for tag in tags.split(".")]
 
 
 def _floor(tag: str, request: Request) -> Optional[Version]:

@@ -148,7 +148,8 @@ def _edge_words(problem: Problem, listed: Sequence[Nogood], reachable: Sequence[
     parts = []
     for place, (specifier, bits) in enumerate(ordered):
         parts.append(f"{'' if place else node + ' '}{_range(table, bits)} needs {'' if place else wanted + ' '}{_plain(specifier)}".rstrip())
-    return "; ".join(parts)
+    gone = not any(nogood.why.edge.allowed for nogood in listed if nogood.why.edge is not None)
+    return "; ".join(parts) + (", which the index does not have" if gone else "")
 
 
 def _plain(specifier: str) -> str:
