@@ -147,6 +147,7 @@ def lock(
     python: Optional[str] = None,
     as_of: Optional[str] = None,
     allow_index: Sequence[str] = (),
+    profile: Optional[str] = None,
 ) -> Union[Resolution, Explanation]:
     """Choose versions that work together on all targets at once, or explain why there are none.
 
@@ -157,6 +158,8 @@ def lock(
         python: Python that the lock is for; by default that of the targets.
         as_of: ISO date after which no release counts.
         allow_index: Further indexes whose builds may be taken ("pytorch").
+        profile: A framework ("verl": the newest of its requests that fits) or one of its requests ("verl:0.7-vllm"); its Python is that of
+            the targets or the newest that it allows.
 
     Raises:
         InputError: a request that means nothing, or targets that cannot share a lock.
@@ -171,18 +174,23 @@ def lock(
 
         matrix = load_matrix()
     roots = tuple(parse_root(text) for text in requirements)
-    if not roots:
-        raise InputError("expected at least one requirement, such as 'vllm>=0.8'")
+    if not roots and profile is None:
+        raise InputError("expected at least one requirement, such as 'vllm>=0.8', or --profile NAME")
     _check_date(as_of)
     request = Request(
         roots,
-        python or _common(facts, "python.version", "give --python-version"),
+        python or _common(facts, "python.version", "give --python-version", "3.12" if profile is not None else None),
         _common(facts, "os.platform", "one lock is for one platform", "linux"),
         _common(facts, "os.architecture", "one lock is for one architecture", "x86_64"),
         as_of,
         tuple(dict.fromkeys(allow_index)),
     )
-    found = resolve(request, facts, matrix)
+    if profile is None:
+        found = resolve(request, facts, matrix)
+    else:
+        from .solver.profiles import find_wanted, resolve_profile
+
+        found = resolve_profile(find_wanted(profile, matrix), request, facts, matrix, python)
     if isinstance(found, Resolution):
         _verify(found, facts, matrix)
     return found

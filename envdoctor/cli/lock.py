@@ -15,7 +15,12 @@ __all__ = ["COMMAND"]
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("requirements", metavar="REQ", nargs="+", help="what is wanted, the most important first: 'vllm>=0.8' 'verl[vllm]'")
+    parser.add_argument("requirements", metavar="REQ", nargs="*", help="what is wanted, the most important first: 'vllm>=0.8' 'verl[vllm]'")
+    parser.add_argument(
+        "--profile",
+        metavar="NAME[:REQUEST]",
+        help="what a framework needs: verl (the newest of its requests that fits), verl:0.7-vllm; 'envdoctor matrix list profiles'",
+    )
     group = parser.add_argument_group("what it is for (default: this machine)")
     group.add_argument(
         "--target", metavar="FILE", nargs="+", action="extend", default=[], help="facts written by 'envdoctor probe --json'; all targets at once"
@@ -51,6 +56,7 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
         python=options.python_version,
         as_of=options.as_of,
         allow_index=options.allow_index,
+        profile=options.profile,
     )
     if isinstance(found, Explanation):
         raise NoResolution(explanation_text(found))

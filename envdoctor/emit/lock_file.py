@@ -33,6 +33,7 @@ def lock_json(found: Resolution, version: str) -> Dict[str, Any]:
             "architecture": request.architecture,
             "as_of": request.as_of,
             "allow_index": list(request.allow_index),
+            **({"profile": request.profile} if request.profile else {}),
         },
         "targets": list(found.targets),
         "requires": {name: list(value) if isinstance(value, tuple) else value for name, value in found.requires._asdict().items()},
@@ -63,6 +64,7 @@ def lock_json(found: Resolution, version: str) -> Dict[str, Any]:
             }
             for override in found.overrides
         ],
+        "sources": [step._asdict() for step in found.sources],
         "warnings": [_reason_json(reason) for reason in found.warnings],
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..model.resolution import Explanation, Resolution
-from .words import one_line, pin_line, requires_words
+from .words import one_line, pin_line, profile_lines, requires_words
 
 __all__ = ["explanation_text", "summary_text"]
 
@@ -18,6 +18,7 @@ def summary_text(found: Resolution) -> str:
         broken = f"{override.requirer} {override.requirer_version}'s {override.name}{override.specifier}"
         lines += [f"overrides {broken}: {one_line(override.title)} [{override.row}]"]
     lines += [f"set {name}={value}" for name, value in sorted(found.settings.items())]
+    lines += profile_lines(found)
     lines += [f"built from source when installed: {pin_line(pin)}" for pin in found.pins if pin.from_source]
     lines += [f"yanked: {pin_line(pin)}; nothing else meets the request" for pin in found.pins if pin.yanked]
     lines += [f"warning: {one_line(reason.text)} [{reason.row}]" for reason in found.warnings]

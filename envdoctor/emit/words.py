@@ -6,7 +6,7 @@ from typing import List
 
 from ..model.resolution import Pin, Reason, Resolution
 
-__all__ = ["header", "one_line", "pin_line", "reason_lines", "requires_words"]
+__all__ = ["header", "one_line", "pin_line", "profile_lines", "reason_lines", "requires_words"]
 
 
 def header(found: Resolution, version: str, what: str) -> List[str]:
@@ -21,6 +21,15 @@ def header(found: Resolution, version: str, what: str) -> List[str]:
     lines += [f"# target: {words}" for words in found.targets]
     lines.append(f"# requires: {requires_words(found)}")
     lines += [f"# set: {name}={value}" for name, value in sorted(found.settings.items())]
+    lines += [f"# {line}" for line in profile_lines(found)]
+    return lines
+
+
+def profile_lines(found: Resolution) -> List[str]:
+    """Return which request of a profile this is, why not a newer one, and what comes from repositories."""
+    lines = [f"profile {found.request.profile}"] if found.request.profile else []
+    lines += [one_line(reason.text) for reason in found.passed]
+    lines += [f"then: pip install --no-deps '{step.requirement}'" for step in found.sources]
     return lines
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Mapping, NamedTuple, Optional, Tuple
 
-from .request import Request
+from .request import Request, SourceStep
 from .row import Source
 
 __all__ = ["Explanation", "Override", "Pin", "Reason", "Requires", "Resolution", "Statement"]
 
 
 class Reason(NamedTuple):
-    """One reason for a pin. ``kind``: asked, required, row (asks for it), refused (a newer release), override, yanked, source-build, index."""
+    """One reason. ``kind``: asked, required, row (asks for it), refused (a newer release), override, yanked, source-build, index, profile."""
 
     kind: str
     text: str
@@ -33,7 +33,10 @@ class Pin(NamedTuple):
 
 
 class Override(NamedTuple):
-    """A metadata edge that an established row breaks: ``requirer`` asks for ``specifier``, and ``version`` is installed all the same."""
+    """A metadata edge that is broken: ``requirer`` asks for ``specifier``, and ``version`` is installed all the same.
+
+    row: id of the established row, or the request of a profile whose maintainers do so ("profile nemo-rl:0.7.0").
+    """
 
     requirer: str
     requirer_version: str
@@ -58,7 +61,11 @@ class Requires(NamedTuple):
 
 
 class Resolution(NamedTuple):
-    """A resolution. ``settings`` are environment variables without which a row would apply; ``warnings`` name rows that do not block."""
+    """A resolution.
+
+    settings: environment variables without which a row would apply, or that a profile wants. warnings: rows that do not block. passed: newer
+    requests of the same profile, and why they do not fit the targets.
+    """
 
     request: Request
     pins: Tuple[Pin, ...]
@@ -68,6 +75,12 @@ class Resolution(NamedTuple):
     warnings: Tuple[Reason, ...]
     matrix_date: str
     targets: Tuple[str, ...] = ()
+    passed: Tuple[Reason, ...] = ()
+
+    @property
+    def sources(self) -> Tuple[SourceStep, ...]:
+        """What is installed from repositories after the pins, in order."""
+        return self.request.sources
 
     def pin(self, name: str) -> Optional[Pin]:
         """Return the pin of a package, or None."""
