@@ -32,7 +32,8 @@ class Request(NamedTuple):
 
     python: minor ("3.11") or full version. as_of: ISO date; nothing that was uploaded later is taken. allow_index: other indexes than the
     default one ("pytorch", "github"). prereleases: names of which pre-releases may be chosen. prefer: version by name that stands first (what
-    is installed).
+    is installed). others: roots that the matrix does not know: nothing judges them. of_the_time: as_of is not the user's own word but follows
+    from a pinned root, and does not bind packages that have no release of that day or before.
     """
 
     roots: Tuple[Root, ...]
@@ -43,6 +44,8 @@ class Request(NamedTuple):
     allow_index: Tuple[str, ...] = ()
     prereleases: Tuple[str, ...] = ()
     prefer: Mapping[str, str] = {}
+    others: Tuple[Root, ...] = ()
+    of_the_time: bool = False
 
 
 def parse_root(text: str) -> Root:
