@@ -217,7 +217,8 @@ def close(
 ) -> Resolution:
     """Let uv add what a resolution needs besides its pins; how far that came says ``closure`` of the result.
 
-    What uv adds is judged as well. Where it adds packages that the matrix knows and ``check`` refuses one, they are chosen with the others.
+    What uv adds is judged as well. Packages that the matrix does not know may ask for others than were chosen, which only uv can tell; then
+    the core is chosen again with what they ask for.
 
     Args:
         found: The core pins.
@@ -231,30 +232,50 @@ def close(
         InputError: a request that neither the matrix nor an index knows.
     """
     from .actions.closure import close as close_with_uv
-    from .model.request import Root
+    from .model.request import Root, parse_root
     from .model.resolution import Closure, Resolution
     from .solver import resolve
 
     glibc = [str(entry.value("glibc.version")) for entry in facts if entry.value("glibc.version")]
     lowest = min(glibc, key=lambda text: [int(part) for part in text.split(".") if part.isdigit()]) if glibc else None
-    core, problems = found, [""]
-    for _ in range(2):
+    core, brought = found, ()  # type: Resolution, Tuple[Root, ...]
+    for _ in range(_CLOSING_ROUNDS):
         closure = close_with_uv(core, sources, glibc=lowest, later=_later(core, matrix), allow_build=allow_build, progress=progress)
         closed = core._replace(closure=closure)
-        if not closure.is_closed:
-            return found._replace(closure=closure)
-        problems = _problems(closed, facts, matrix)
-        if not problems:
+        problems = _problems(closed, facts, matrix) if closure.is_closed else []
+        if problems:
+            unjudged = [line for line in closure.lines if any(name not in matrix.package_names for name in line.via)]
+            learned = [Root(line.name) for line in unjudged if line.name in matrix.package_names and core.pin(line.name) is None]
+            closed = found._replace(closure=Closure("refused", "check refuses what uv added to the pins", "\n".join(problems), tool=closure.tool))
+        elif closure.state == "refused":
+            learned = [parse_root(text) for text in closure.conflicts]
+        else:
             return closed
-        brought = [Root(line.name) for line in closure.lines if line.name in matrix.package_names and core.pin(line.name) is None]
-        again = resolve(core.request._replace(roots=(*core.request.roots, *brought)), facts, matrix)
-        if not brought or not isinstance(again, Resolution):
-            break
-        progress(f"choosing {', '.join(root.name for root in brought)} with the rest: what uv added does not fit")
-        core = again._replace(request=found.request, notes=found.notes)
-    return found._replace(closure=Closure("refused", "check refuses what uv added to the pins", "\n".join(problems), tool=closure.tool))
+        learned = [root for root in learned if root not in brought]
+        brought = (*brought, *learned)
+        again = resolve(core.request._replace(roots=(*found.request.roots, *brought)), facts, matrix) if learned else None
+        if not isinstance(again, Resolution):
+            return closed
+        progress(f"choosing again: what is not in the matrix needs {', '.join(root.text for root in learned)}")
+        core = _as_asked(again, found, brought)
+        _verify(core, facts, matrix)
+    return closed
 
 
+def _as_asked(again: Resolution, found: Resolution, brought: Sequence[Root]) -> Resolution:
+    """A resolution with what closing taught as reasons, and the request as the user made it."""
+    from .model.resolution import Reason
+
+    taught = {f"asked for: {root.text}": f"what is not in the matrix requires {root.specifier or 'it'}" for root in brought}
+    pins = tuple(
+        pin._replace(reasons=tuple(Reason("required", taught[reason.text]) if reason.text in taught else reason for reason in pin.reasons))
+        for pin in again.pins
+    )
+    return again._replace(pins=pins, request=found.request, notes=found.notes)
+
+
+#: How often the core is chosen again with what uv says about packages that the matrix does not know.
+_CLOSING_ROUNDS = 6
 #: Days after a release within which its dependencies may have been released to count as of its time: it was tested before it came out,
 #: and what it needed fixed came soon after (research: vllm 0.8.5 with transformers of its month, 4.51.3, and of today, 5.23.0).
 _GRACE = 30

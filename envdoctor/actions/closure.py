@@ -17,7 +17,7 @@ from typing import Any, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Op
 
 from ..errors import InputError
 from ..model.resolution import ClosedLine, Closure, Pin, Resolution
-from ..model.versions import parse_version
+from ..model.versions import InvalidSpecifier, VersionSet, parse_version
 from .index_sources import IndexSources, without_credentials
 from .sdist_metadata import SdistMetadata, Unreadable, fetch_sdist, read_sdist
 from .uv import Line, Outcome, Uv, find_uv, python_platform, read_lines
@@ -30,6 +30,7 @@ _ROUNDS = 12  # what one run tells is given to the next; each round settles at l
 _NEEDS_WHEEL = re.compile(r"Wheels are required for `([^`]+)`")
 _FILTERED = re.compile(r"`([^`]+)` was filtered by `exclude-newer`")
 _UNKNOWN = re.compile(r"(?:^|\s)([A-Za-z0-9][\w.-]*) was not found in the (?:package registry|provided package locations)")
+_DEPENDS = re.compile(r"depends on ([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?(?:\{[^}]*\})?((?:[<>=!~]=?[\w.+*]+,?)+)(?<!,)")
 _FAR = "2100-01-01T00:00:00Z"
 
 
@@ -189,7 +190,7 @@ class _Closing:
         overrides += [f"{name} ; python_version < '0'" for name in sorted(given.without)]
         self._write("requests.in", lines)
         self._write("overrides.txt", overrides)
-        found = ["requests.in", "--overrides", "overrides.txt", "--only-binary", ":all:"]
+        found = ["requests.in", *(["--overrides", "overrides.txt"] if overrides else []), "--only-binary", ":all:"]
         found += self._configure([_metadata_table(name, version, metadata) for (name, version), metadata in sorted(given.sdists.items())])
         for name in sorted({name for name, _ in given.sdists} | self._allow_build):
             found += ["--no-binary", name]
@@ -283,13 +284,24 @@ class _Closing:
         return Closure("core", reason, tool=self._tool, platform=self._platform)
 
     def _refused(self, message: str) -> Closure:
-        return Closure(
-            "refused",
-            f"{self._tool} finds nothing that fits these pins",
-            _with_advice(message, self._found),
-            tool=self._tool,
-            platform=self._platform,
-        )
+        reason = f"{self._tool} finds nothing that fits these pins"
+        conflicts = _conflicts(message, self._found.pins)
+        return Closure("refused", reason, _with_advice(message, self._found), conflicts, tool=self._tool, platform=self._platform)
+
+
+def _conflicts(message: str, pins: Sequence[Pin]) -> Tuple[str, ...]:
+    """Return the requirements in uv's words that a pin does not meet: "packaging<26.0,>=25.0"."""
+    chosen = {pin.name: parse_version(pin.version) for pin in pins}
+    found: Dict[str, None] = {}
+    for name, specifier in _DEPENDS.findall(" ".join(message.split())):
+        name = _canonical(name)
+        try:
+            met = name not in chosen or chosen[name] in VersionSet.parse(specifier)
+        except InvalidSpecifier:
+            continue
+        if not met:
+            found[f"{name}{specifier}"] = None
+    return tuple(found)
 
 
 def _requirement(pin: Pin, exact: bool) -> str:

@@ -75,13 +75,15 @@ class Closure(NamedTuple):
     """What closing the tail gave: everything that the pins need besides.
 
     state: closed (all lines hashed), partial (some have no hash), core (not closed), refused (nothing fits the pins). reason: why it is not
-    closed. message: the words of the tool that refused, with what to loosen. platform: the wheels that the lines stand for
+    closed. message: the words of the tool that refused, with what to loosen. conflicts: requirements that the pins do not meet, of packages
+    that the matrix may not know. platform: the wheels that the lines stand for
     ("x86_64-manylinux_2_28"). sources: options that name further indexes, without credentials. pylock: the text of ``pylock.toml``.
     """
 
     state: str = "core"
     reason: str = ""
     message: str = ""
+    conflicts: Tuple[str, ...] = ()
     lines: Tuple[ClosedLine, ...] = ()
     tool: str = ""
     platform: str = ""
