@@ -192,7 +192,7 @@ def lock(
         of_the_time=bool(pinned),
     )
     found = resolve(request, facts, matrix)
-    notes = [f"the packages are of {day} or before, as {pinned} was tested with them; --as-of latest takes the newest"] if pinned else []
+    notes = [f"the packages are of {day} or before, the time of {pinned}; --as-of latest takes the newest"] if pinned else []
     if pinned and not isinstance(found, Resolution):
         found = resolve(request._replace(as_of=None, of_the_time=False), facts, matrix)
         notes = [f"nothing of the time of {pinned} ({day}) meets the request: the packages are newer, and were never tested with it"]
