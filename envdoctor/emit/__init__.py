@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import Callable, Dict, Mapping, Optional
 
 from ..model.resolution import Resolution
-from . import constraints, lock_file, overrides, requirements
+from . import constraints, lock_file, overrides, pylock, requirements
 from .summary import explanation_text, summary_text
+from .words import state_words
 
-__all__ = ["FILES", "explanation_text", "render", "summary_text"]
+__all__ = ["FILES", "explanation_text", "render", "state_words", "summary_text"]
 
 #: File name -> what writes it. It returns None where a resolution has no such file (no closure, no ``pylock.toml``).
 FILES: Mapping[str, Callable[[Resolution, str], Optional[str]]] = {
     "requirements.txt": requirements.render,
     "constraints.txt": constraints.render,
     "overrides.txt": overrides.render,
+    "pylock.toml": pylock.render,
     "envdoctor.lock.json": lock_file.render,
 }
 

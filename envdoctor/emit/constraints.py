@@ -11,10 +11,9 @@ __all__ = ["render"]
 def render(found: Resolution, version: str) -> str:
     """Return the text of ``constraints.txt``."""
     overridden = {override.name for override in found.overrides}
+    exact = {line.name for line in found.closure.lines if line.exact}
     lines = header(found, version, "constraints.txt: the same pins as bounds, for pip install -c")
-    for pin in found.pins:
-        if pin.name in overridden:
-            lines.append(f"# {pin.name}=={pin.version} contradicts metadata: see overrides.txt")
-        else:
-            lines.append(f"{pin.name}=={pin.version}")
+    for line in found.closure.lines if found.closure.is_closed else found.pins:
+        pinned = f"{line.name}{'===' if line.name in exact else '=='}{line.version}"
+        lines.append(f"# {pinned} contradicts metadata: see overrides.txt" if line.name in overridden else pinned)
     return "\n".join(lines) + "\n"

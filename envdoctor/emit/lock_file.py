@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Dict
 
-from ..model.resolution import Reason, Resolution
+from ..model.resolution import Closure, Reason, Resolution
 from ..model.row import Source
 
 __all__ = ["lock_json", "render"]
@@ -25,9 +25,10 @@ def lock_json(found: Resolution, version: str) -> Dict[str, Any]:
         "schema_version": SCHEMA_VERSION,
         "envdoctor": version,
         "matrix": found.matrix_date,
-        "closed": False,
+        "closed": {"closed": True, "partial": "partial"}.get(found.closure.state, False),
         "request": {
             "roots": [root.text for root in request.roots],
+            "not_judged": [root.text for root in request.others],
             "python": request.python,
             "platform": request.platform,
             "architecture": request.architecture,
@@ -66,6 +67,24 @@ def lock_json(found: Resolution, version: str) -> Dict[str, Any]:
         ],
         "sources": [step._asdict() for step in found.sources],
         "warnings": [_reason_json(reason) for reason in found.warnings],
+        "notes": list(found.notes),
+        "closure": _closure_json(found.closure),
+    }
+
+
+def _closure_json(closure: Closure) -> Dict[str, Any]:
+    """What closing gave; ``lines`` has every package, the core pins too, and is empty where the lock is not closed."""
+    return {
+        "state": closure.state,
+        "reason": closure.reason,
+        "message": closure.message,
+        "tool": closure.tool,
+        "platform": closure.platform,
+        "sources": list(closure.sources),
+        "lines": [
+            {"name": line.name, "version": line.version, "hashes": list(line.hashes), "via": list(line.via), "index": line.source}
+            for line in closure.lines
+        ],
     }
 
 

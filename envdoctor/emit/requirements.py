@@ -1,32 +1,100 @@
-"""``requirements.txt``: every pin with its reasons, and the command that installs it."""
+"""``requirements.txt``: every line with its reasons, and the command that installs it."""
 
 from __future__ import annotations
 
-from typing import List
+from typing import List, Tuple
 
-from ..model.resolution import Pin, Reason, Resolution
+from ..model.resolution import ClosedLine, Pin, Reason, Resolution
 from .words import header, pin_line, reason_lines
 
-__all__ = ["render"]
+__all__ = ["install_commands", "render"]
+
+#: Lines that cannot be installed with the others are marked with the step in which they are; lines stand in paragraphs, so awk can part them.
+_SOURCE = "step 2"
+_SEPARATE = "step 3"
+_SELECT = "awk -v RS= -v ORS='\\n\\n'"
 
 
 def render(found: Resolution, version: str) -> str:
     """Return the text of ``requirements.txt``."""
     lines = header(found, version, "requirements.txt")
-    overridden = {override.name for override in found.overrides}
-    if overridden:
-        lines += [
-            "# install with uv: uv pip install -r requirements.txt --override overrides.txt",
-            "# install with pip: grep -v '# override' requirements.txt | pip install -r /dev/stdin && pip install --no-deps -r overrides.txt",
-        ]
-    else:
-        lines.append("# install: uv pip install -r requirements.txt (or pip install -r requirements.txt)")
+    lines += [f"# install with {tool}: {command}" for tool, command in install_commands(found)]
+    if _built_on_torch(found):
+        lines.append("# step 2 compiles: it takes nvcc of torch's CUDA, ninja, setuptools and wheel in the environment, and up to hours")
     others = sorted({pin.index_name for pin in found.pins} - {"pypi"})
     lines += [f"# lines with a local label (+...) come from the index {name}: add it with --extra-index-url" for name in others]
+    if found.closure.is_closed:
+        for line in found.closure.lines:
+            lines += ["", *_closed_line(line, found)]
+        return "\n".join(lines) + "\n"
+    overridden = {override.name for override in found.overrides}
     for pin in found.pins:
-        lines += ["", *(f"# {text}" for reason in _core_reasons(pin) for text in reason_lines(reason))]
-        lines.append(pin_line(pin) + ("  # override" if pin.name in overridden else ""))
+        lines += ["", *_comments(pin, found), pin_line(pin) + ("  # override" if pin.name in overridden else "")]
+    for root in found.request.others:
+        lines += ["", f"# asked for: {root.text}; not judged by envdoctor, and not pinned", root.text]
     return "\n".join(lines) + "\n"
+
+
+def install_commands(found: Resolution) -> List[Tuple[str, str]]:
+    """Return (tool, command) that install ``requirements.txt``, run in its folder.
+
+    A closed file has everything, so nothing is resolved again: an override would be refused otherwise. pip wants a hash at every line or at
+    none, and a build on torch wants torch first, so these are steps of their own.
+    """
+    return [("uv", " && ".join(_steps(found, "uv pip"))), ("pip", " && ".join(_steps(found, "pip")))]
+
+
+def _steps(found: Resolution, tool: str) -> List[str]:
+    """The commands of one tool, in order. pip reads a pipe as /dev/stdin, uv as -."""
+    closure = found.closure
+    pipe = "-" if tool == "uv pip" else "/dev/stdin"
+    sources = "".join(f" {option}" for option in closure.sources)
+    if closure.is_closed:
+        checked = f"{tool} install --no-deps --require-hashes{sources}"
+        unhashed = f"{tool} install --no-deps{sources}" if closure.unhashed else ""
+        built = f"{checked} --no-build-isolation"
+    else:
+        checked = f"{tool} install" + (" --override overrides.txt" if found.overrides and tool == "uv pip" else "")
+        unhashed = "pip install --no-deps -r overrides.txt" if found.overrides and tool == "pip" else ""
+        built = f"{tool} install --no-build-isolation"
+    source = _built_on_torch(found)
+    apart = [step for step, there in ((_SOURCE, source), (_SEPARATE, unhashed)) if there]
+    if not apart:
+        return [f"{checked} -r requirements.txt"]
+    steps = [f"{_SELECT} '!/# ({'|'.join(apart)})/' requirements.txt | {checked} -r {pipe}"]
+    steps += [f"{_SELECT} '/# {_SOURCE}/' requirements.txt | {built} -r {pipe}"] if source else []
+    if unhashed:
+        steps.append(f"{_SELECT} '/# {_SEPARATE}/' requirements.txt | {unhashed} -r {pipe}" if closure.is_closed else unhashed)
+    return steps
+
+
+def _built_on_torch(found: Resolution) -> List[str]:
+    """The pins whose build imports torch, so that it has to be there before, and not in a folder of the build's own."""
+    return [pin.name for pin in found.pins if pin.from_source and "torch" in pin.requires]
+
+
+def _closed_line(line: ClosedLine, found: Resolution) -> List[str]:
+    """One line with its comments; hashes go on lines of their own, as pip and uv write them."""
+    pin = found.pin(line.name)
+    via = [name for name in line.via if name != line.name]
+    if pin is not None:
+        comments = _comments(pin, found)
+    else:
+        comments = ["# asked for; not judged by envdoctor"] if any(root.name == line.name for root in found.request.others) else []
+        comments += [f"# via {', '.join(via)}"] if via else []
+    pinned = f"{line.name}{'===' if line.exact else '=='}{line.version}"
+    if not line.hashes:
+        return [*comments, f"# {_SEPARATE}: no hash is to be had", pinned]
+    return [*comments, " \\\n".join([pinned, *(f"    --hash={digest}" for digest in line.hashes)])]
+
+
+def _comments(pin: Pin, found: Resolution) -> List[str]:
+    comments = [f"# {text}" for reason in _core_reasons(pin) for text in reason_lines(reason)]
+    if pin.name in _built_on_torch(found):
+        comments.append(f"# {_SOURCE}: built from source, after torch")
+    if not found.closure.is_closed and any(override.name == pin.name for override in found.overrides):
+        comments.append(f"# {_SEPARATE} with pip: the override of a requirement")
+    return comments
 
 
 def _core_reasons(pin: Pin) -> List[Reason]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..model.resolution import Explanation, Resolution
-from .words import one_line, pin_line, profile_lines, requires_words
+from .words import one_line, pin_line, profile_lines, requires_words, state_words
 
 __all__ = ["explanation_text", "summary_text"]
 
@@ -22,6 +22,11 @@ def summary_text(found: Resolution) -> str:
     lines += [f"built from source when installed: {pin_line(pin)}" for pin in found.pins if pin.from_source]
     lines += [f"yanked: {pin_line(pin)}; nothing else meets the request" for pin in found.pins if pin.yanked]
     lines += [f"warning: {one_line(reason.text)} [{reason.row}]" for reason in found.warnings]
+    lines += [f"note: {one_line(note)}" for note in found.notes]
+    if found.closure.is_closed:
+        lines.append(f"{len(found.closure.lines)} packages in all: {state_words(found)}")
+    else:
+        lines.append(state_words(found))
     return "\n".join(lines) + "\n"
 
 

@@ -6,22 +6,23 @@ from typing import List
 
 from ..model.resolution import Pin, Reason, Resolution
 
-__all__ = ["header", "one_line", "pin_line", "profile_lines", "reason_lines", "requires_words"]
+__all__ = ["header", "one_line", "pin_line", "profile_lines", "reason_lines", "requires_words", "state_words"]
 
 
 def header(found: Resolution, version: str, what: str) -> List[str]:
     """Return the comment lines that stand first in a file; ``what`` says which file it is."""
     request, requires = found.request, found.requires
     lines = [
-        f"# core pins, not a full lock: what these packages need besides is not pinned ({what})",
+        f"# {state_words(found)} ({what})",
         f"# written by envdoctor {version} with the matrix of {found.matrix_date}",
-        f"# asked for: {', '.join(root.text for root in request.roots)}" + (f", as of {request.as_of}" if request.as_of else ""),
+        f"# asked for: {', '.join(root.text for root in (*request.roots, *request.others))}" + (f", as of {request.as_of}" if request.as_of else ""),
         f"# for: Python {requires.python}, {request.platform} {request.architecture}",
     ]
     lines += [f"# target: {words}" for words in found.targets]
     lines.append(f"# requires: {requires_words(found)}")
     lines += [f"# set: {name}={value}" for name, value in sorted(found.settings.items())]
     lines += [f"# {line}" for line in profile_lines(found)]
+    lines += [f"# note: {one_line(note)}" for note in found.notes]
     return lines
 
 
@@ -31,6 +32,17 @@ def profile_lines(found: Resolution) -> List[str]:
     lines += [one_line(reason.text) for reason in found.passed]
     lines += [f"then: pip install --no-deps '{step.requirement}'" for step in found.sources]
     return lines
+
+
+def state_words(found: Resolution) -> str:
+    """Return how complete a lock is, and why it is not more."""
+    closure = found.closure
+    if closure.state == "closed":
+        return f"a full lock: every line is pinned and hashed, closed by {closure.tool} for {closure.platform}"
+    if closure.state == "partial":
+        return f"partially closed by {closure.tool} for {closure.platform}: every line is pinned, but {one_line(closure.reason)}"
+    words = "core pins, not a full lock: what these packages need besides is not pinned"
+    return f"{words}; {one_line(closure.reason)}" if closure.reason else words
 
 
 def requires_words(found: Resolution) -> str:
