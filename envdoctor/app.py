@@ -283,7 +283,7 @@ def _as_asked(again: Resolution, found: Resolution, brought: Sequence[Root]) -> 
         pin._replace(reasons=tuple(Reason("required", taught[reason.text]) if reason.text in taught else reason for reason in pin.reasons))
         for pin in again.pins
     )
-    return again._replace(pins=pins, request=found.request, notes=found.notes)
+    return again._replace(pins=pins, request=found.request, notes=found.notes, passed=found.passed)
 
 
 #: How often the core is chosen again with what uv says about packages that the matrix does not know.

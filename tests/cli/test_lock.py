@@ -46,12 +46,12 @@ def test_a_refusal_names_driver_cuda_and_the_ways_out(envdoctor, tmp_path):
 
 
 def test_a_profile_says_which_request_it_is_and_what_comes_from_git(envdoctor, tmp_path):
-    done = envdoctor("lock", "--profile", "verl", *H100, "-o", tmp_path / "verl")
+    done = envdoctor("lock", "--no-close", "--profile", "verl", *H100, "-o", tmp_path / "verl")
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "verl" / "requirements.txt").read_text()
     assert "# profile verl:0.7-vllm" in text
     assert "# verl:latest does not fit: " in text
-    done = envdoctor("lock", "--profile", "tinyzero", *H20)
+    done = envdoctor("lock", "--no-close", "--profile", "tinyzero", *H20)
     assert b"# then: pip install --no-deps 'verl @ git+https://github.com/Jiayi-Pan/TinyZero@main'" in done.stdout
     assert b"# set: VLLM_ATTENTION_BACKEND=XFORMERS" in done.stdout
     assert envdoctor("lock", *H100).returncode == 2
