@@ -231,6 +231,7 @@ def close(
     Raises:
         InputError: a request that neither the matrix nor an index knows.
     """
+    from .actions.closure import UnknownName
     from .actions.closure import close as close_with_uv
     from .model.request import Root, parse_root
     from .model.resolution import Closure, Resolution
@@ -240,8 +241,12 @@ def close(
     lowest = min(glibc, key=lambda text: [int(part) for part in text.split(".") if part.isdigit()]) if glibc else None
     core, brought = found, ()  # type: Resolution, Tuple[Root, ...]
     for _ in range(_CLOSING_ROUNDS):
-        closure = close_with_uv(core, sources, glibc=lowest, later=_later(core, matrix), allow_build=allow_build, progress=progress)
-        closed = core._replace(closure=closure)
+        try:
+            closure = close_with_uv(core, sources, glibc=lowest, later=_later(core, matrix), allow_build=allow_build, progress=progress)
+        except UnknownName as error:
+            raise InputError(f"{error}{suggest(error.name, matrix.package_names)}") from error
+        notes = (f"the date does not bind {', '.join(closure.late)}",) if closure.late else ()
+        closed = core._replace(closure=closure, notes=(*found.notes, *notes))
         problems = _problems(closed, facts, matrix) if closure.is_closed else []
         if problems:
             unjudged = [line for line in closure.lines if any(name not in matrix.package_names for name in line.via)]

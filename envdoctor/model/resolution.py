@@ -77,7 +77,8 @@ class Closure(NamedTuple):
     state: closed (all lines hashed), partial (some have no hash), core (not closed), refused (nothing fits the pins). reason: why it is not
     closed. message: the words of the tool that refused, with what to loosen. conflicts: requirements that the pins do not meet, of packages
     that the matrix may not know. platform: the wheels that the lines stand for
-    ("x86_64-manylinux_2_28"). sources: options that name further indexes, without credentials. pylock: the text of ``pylock.toml``.
+    ("x86_64-manylinux_2_28"). sources: options that name further indexes, without credentials. pylock: the text of ``pylock.toml``. late: what the
+    as-of date does not bind.
     """
 
     state: str = "core"
@@ -89,6 +90,7 @@ class Closure(NamedTuple):
     platform: str = ""
     sources: Tuple[str, ...] = ()
     pylock: str = ""
+    late: Tuple[str, ...] = ()
 
     @property
     def is_closed(self) -> bool:
