@@ -31,7 +31,7 @@ _ROUNDS = 12  # what one run tells is given to the next; each round settles at l
 _NEEDS_WHEEL = re.compile(r"Wheels are required for `([^`]+)`")
 _FILTERED = re.compile(r"`([^`]+)` was filtered by `exclude-newer`")
 _UNKNOWN = re.compile(r"(?:^|\s)([A-Za-z0-9][\w.-]*) was not found in the (?:package registry|provided package locations)")
-_DEPENDS = re.compile(r"depends on ([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?(?:\{[^}]*\})?((?:[<>=!~]=?[\w.+*]+,?)+)(?<!,)")
+_DEPENDS = re.compile(r"depends? on ([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?(?:\{[^}]*\})?((?:[<>=!~]=?[\w.+*]+,?)+)(?<!,)")
 _UNDATED = "is missing an upload date"
 
 
