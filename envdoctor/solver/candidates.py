@@ -329,6 +329,10 @@ class Catalog:
                 refusal = self.refusal(candidate, glibc)
                 if refusal is not None:
                     found[refusal] = found.get(refusal, 0) | 1 << number
+            if self.request.of_the_time:
+                late = next((key for key in found if key[0] == "date"), None)
+                if late is not None and all(self._is_late(candidate) for candidate in self.table(name).candidates):
+                    del found[late]
         return found
 
     def extras_of(self, candidate: Candidate) -> FrozenSet[str]:
@@ -372,10 +376,14 @@ class Catalog:
 
     # ------------------------------------------------------------------------------------------------------------ limits
 
+    def _is_late(self, candidate: Candidate) -> bool:
+        as_of = self.request.as_of
+        return as_of is not None and candidate.release.released > as_of
+
     def refusal(self, candidate: Candidate, glibc: Optional[Version]) -> Optional[Tuple[str, str]]:
         """Return (limit, words) where a candidate cannot be installed on any of the targets at all, whatever else is."""
         request, release = self.request, candidate.release
-        if request.as_of is not None and release.released > request.as_of:
+        if self._is_late(candidate):
             return "date", f"was uploaded after {request.as_of}"
         python = parse_version(request.python)
         if release.requires_python:

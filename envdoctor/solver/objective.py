@@ -395,7 +395,8 @@ def target_words(facts: Facts) -> str:
 def applied(found: Resolution, facts: Facts) -> Facts:
     """Return a target as it will be with the pins installed and the settings made: what ``check`` has to accept."""
     here = Evidence("resolution")
-    installed = {pin.name: Distribution(pin.name, pin.version) for pin in found.pins}
+    installed = {line.name: Distribution(line.name, line.version) for line in found.closure.lines}
+    installed.update({pin.name: Distribution(pin.name, pin.version) for pin in found.pins})
     python = facts.value("python.version") or found.request.python
     return Facts(
         {

@@ -12,7 +12,7 @@ H100 = ("--assume", "gpu=H100", "--assume", "nvidia-driver=550.54.15", "--python
 
 
 def test_an_override_stands_in_every_file_with_its_row_and_source(envdoctor, tmp_path):
-    done = envdoctor("lock", "vllm==0.6.3", *H20, "-o", tmp_path / "lock")
+    done = envdoctor("lock", "--no-close", "vllm==0.6.3", *H20, "-o", tmp_path / "lock")
     assert done.returncode == 0, done.stderr
     files = {entry.name: entry.read_text() for entry in (tmp_path / "lock").iterdir()}
     assert sorted(files) == ["constraints.txt", "envdoctor.lock.json", "overrides.txt", "requirements.txt"]
@@ -35,7 +35,7 @@ def test_an_override_stands_in_every_file_with_its_row_and_source(envdoctor, tmp
 
 
 def test_a_refusal_names_driver_cuda_and_the_ways_out(envdoctor, tmp_path):
-    done = envdoctor("lock", "vllm>=0.20", *H100, "-o", tmp_path / "lock")
+    done = envdoctor("lock", "--no-close", "vllm>=0.20", *H100, "-o", tmp_path / "lock")
     text = done.stderr.decode()
     assert done.returncode == 3
     assert done.stdout == b""
@@ -49,8 +49,8 @@ def test_a_profile_says_which_request_it_is_and_what_comes_from_git(envdoctor, t
     done = envdoctor("lock", "--profile", "verl", *H100, "-o", tmp_path / "verl")
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "verl" / "requirements.txt").read_text()
-    assert "# profile verl:0.7-vllm" in text
-    assert "# verl:latest does not fit: " in text
+    assert "# profile: verl:0.7-vllm" in text
+    assert "# note: verl:latest does not fit: " in text
     done = envdoctor("lock", "--profile", "tinyzero", *H20)
     assert b"# then: pip install --no-deps 'verl @ git+https://github.com/Jiayi-Pan/TinyZero@main'" in done.stdout
     assert b"# set: VLLM_ATTENTION_BACKEND=XFORMERS" in done.stdout
@@ -58,14 +58,14 @@ def test_a_profile_says_which_request_it_is_and_what_comes_from_git(envdoctor, t
 
 
 def test_a_dry_run_writes_nothing(envdoctor, tmp_path):
-    done = envdoctor("lock", "torch==2.6.0", *H100, "-o", tmp_path / "lock", "--dry-run")
+    done = envdoctor("lock", "--no-close", "torch==2.6.0", *H100, "-o", tmp_path / "lock", "--dry-run")
     assert done.returncode == 0
     assert b"torch==2.6.0" in done.stdout
     assert not (tmp_path / "lock").exists()
 
 
 def test_without_a_directory_the_requirements_go_to_standard_output(envdoctor):
-    done = envdoctor("lock", "torch==2.6.0", *H100)
+    done = envdoctor("lock", "--no-close", "torch==2.6.0", *H100)
     assert done.returncode == 0
     assert "torch==2.6.0" in done.stdout.decode().splitlines()
 
@@ -79,7 +79,7 @@ def test_a_mixed_cluster_gets_one_lock(envdoctor, tmp_path):
             "driver.release": {"value": driver, **evidence},
         }
         (tmp_path / f"{name}.json").write_text(json.dumps({"schema_version": 1, "facts": facts}))
-    done = envdoctor("lock", "vllm==0.6.3", "--target", tmp_path / "a.json", tmp_path / "b.json", "--python-version", "3.10")
+    done = envdoctor("lock", "--no-close", "vllm==0.6.3", "--target", tmp_path / "a.json", tmp_path / "b.json", "--python-version", "3.10")
     assert done.returncode == 0, done.stderr
     assert b"# target: A100, driver 535.129.03" in done.stdout
     assert b"# target: H20, driver 550.54.15" in done.stdout
@@ -99,7 +99,7 @@ def test_a_mixed_cluster_gets_one_lock(envdoctor, tmp_path):
     ],
 )
 def test_a_bad_request_is_one_clear_message(envdoctor, arguments, words):
-    done = envdoctor("lock", *arguments, "--python-version", "3.11")
+    done = envdoctor("lock", "--no-close", *arguments, "--python-version", "3.11")
     assert done.returncode == 2
     assert words in done.stderr.decode()
     assert len(done.stderr.decode().splitlines()) <= 2
@@ -109,9 +109,9 @@ def test_an_unwritable_directory_leaves_files_as_they_are(envdoctor, tmp_path):
     folder = tmp_path / "lock"
     (folder / "overrides.txt").mkdir(parents=True)  # what cannot be replaced, for root too
     (folder / "requirements.txt").write_text("mine\n")
-    done = envdoctor("lock", "torch==2.6.0", *H100, "-o", folder)
+    done = envdoctor("lock", "--no-close", "torch==2.6.0", *H100, "-o", folder)
     assert done.returncode == 2
     assert (folder / "requirements.txt").read_text() == "mine\n"
     assert sorted(os.listdir(folder)) == ["overrides.txt", "requirements.txt"]
-    done = envdoctor("lock", "torch==2.6.0", *H100, "-o", folder / "requirements.txt")
+    done = envdoctor("lock", "--no-close", "torch==2.6.0", *H100, "-o", folder / "requirements.txt")
     assert done.returncode == 2

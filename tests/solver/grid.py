@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
+from envdoctor.app import of_its_time
 from envdoctor.intake.assumptions import parse_assumptions
 from envdoctor.matrix.curated import Profile, TestedSet, make_profile
 from envdoctor.matrix.derive import derive_gpus
@@ -74,7 +75,8 @@ def judge_cells(cells: Iterable[Cell], profile: Profile, matrix: Matrix) -> List
     for cell in cells:
         for indexes in ((), FURTHER):
             if (cell.python, indexes) not in resolvers:
-                resolvers[cell.python, indexes] = ProfileResolver(profile, Request((), cell.python, allow_index=indexes), matrix, cell.python)
+                base = Request((), cell.python, allow_index=indexes)
+                resolvers[cell.python, indexes] = ProfileResolver(profile, base, matrix, cell.python, of_its_time("release", matrix))
         found.append(_judge_cell(cell, profile, resolvers, matrix))
     return found
 
@@ -82,6 +84,11 @@ def judge_cells(cells: Iterable[Cell], profile: Profile, matrix: Matrix) -> List
 def _judge_cell(cell: Cell, profile: Profile, resolvers: Dict[Tuple[str, Tuple[str, ...]], ProfileResolver], matrix: Matrix) -> Outcome:
     start = time.perf_counter()
     facts = (machine(cell.driver, cell.gpu),)
+    broken = next(
+        (finding for finding in judge(facts[0], matrix, today=matrix.date) if finding.severity == "error" and finding.code == "ED109"), None
+    )
+    if broken is not None:  # no machine is like that, and no set of packages helps
+        return Outcome(cell, "", "", f"no such machine: {broken.message}", "", time.perf_counter() - start)
     for indexes in ((), FURTHER):
         for named in profile.requests:
             resolution = resolvers[cell.python, indexes].fit(named, facts)
