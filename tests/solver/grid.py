@@ -19,12 +19,13 @@ from envdoctor.solver import resolve
 from envdoctor.solver.objective import applied
 from envdoctor.solver.profiles import ProfileResolver
 
-__all__ = ["DRIVERS", "GPUS", "PYTHONS", "Cell", "Outcome", "cells_of", "judge_cells", "judge_set", "machine", "profiles_of", "runs"]
+__all__ = ["DRIVERS", "GLIBC", "GPUS", "PYTHONS", "Cell", "Outcome", "cells_of", "judge_cells", "judge_set", "machine", "profiles_of", "runs"]
 
 #: One release of each branch, the newest of the driver table last.
 DRIVERS = ("470.82.01", "525.147.05", "535.129.03", "550.54.15", "570.86.15", "580.95.05", "615.71.09")
 GPUS = ("V100", "T4", "A100", "RTX 4090", "H100", "H20", "B200", "RTX 5090")
 PYTHONS = ("3.10", "3.11", "3.12")
+GLIBC = "2.35"
 #: Indexes of the second try, where the default one has nothing.
 FURTHER = ("pytorch",)
 
@@ -58,7 +59,7 @@ def profiles_of(matrix: Matrix) -> Dict[str, Profile]:
     return {name: make_profile(name, document) for name, document in sorted(matrix.profiles.items())}
 
 
-def machine(driver: str, gpu: str, glibc: str = "2.35") -> Facts:
+def machine(driver: str, gpu: str, glibc: str = GLIBC) -> Facts:
     """Return a machine with eight of these devices."""
     return Facts(parse_assumptions([f"nvidia-driver={driver}", f"gpu={gpu}:8", f"glibc={glibc}", "os.platform=linux", "os.architecture=x86_64"]))
 
