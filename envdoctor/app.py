@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from .actions.index_sources import IndexSources
     from .matrix.loader import Matrix
     from .memory.recording import Recording
-    from .model.request import Root
+    from .model.request import Request, Root
     from .model.resolution import Explanation, Resolution
 
-__all__ = ["FAIL_ON", "Options", "Sources", "check", "close", "gather", "lock", "probe", "read_text", "suggest", "watch"]
+__all__ = ["FAIL_ON", "Options", "Sources", "check", "close", "gather", "lock", "of_its_time", "probe", "read_text", "suggest", "watch"]
 
 FAIL_ON = (*SEVERITIES, "undetermined", "never")
 
@@ -195,27 +195,46 @@ def lock(
         others=unknown,
         of_the_time=bool(pinned),
     )
-
-    def search(wanted: Request) -> Union[Resolution, Explanation]:
-        if profile is None:
-            return resolve(wanted, facts, matrix)
-        from .solver.profiles import find_wanted, resolve_profile
-
-        return resolve_profile(find_wanted(profile, matrix), wanted, facts, matrix, python)
-
-    found = search(request)
-    notes = [f"the packages are of {day} or before, the time of {pinned}; --as-of latest takes the newest"] if pinned else []
-    if pinned and not isinstance(found, Resolution):
-        found = search(request._replace(as_of=None, of_the_time=False))
+    notes: List[str] = []
+    if profile is not None:
+        found = _of_profile(profile, request, facts, matrix, python, as_of)
+    else:
+        found = resolve(request, facts, matrix)
+    if pinned and not isinstance(found, Resolution) and profile is None:
+        found = resolve(request._replace(as_of=None, of_the_time=False), facts, matrix)
         notes = [f"nothing of the time of {pinned} ({day}) meets the request: the packages are newer, and were never tested with it"]
     if not isinstance(found, Resolution):
         return found
-    if found.request.as_of is None and not pinned:
-        notes += _much_newer(found, matrix)
+    if found.request.of_the_time:
+        told = found.request.profile or pinned
+        notes = [f"the packages are of {found.request.as_of} or before, as {told} was tested with them; --as-of latest takes the newest"]
+    elif found.request.as_of is None and not notes:
+        notes = _much_newer(found, matrix)
+    notes += [reason.text for reason in found.passed]
     notes += [f"{root.text} is not judged by envdoctor: the matrix does not know it{suggest(root.name, known)}" for root in unknown]
     found = found._replace(notes=tuple(notes))
     _verify(found, facts, matrix)
     return found
+
+
+def _of_profile(
+    profile: str, base: Request, facts: Sequence[Facts], matrix: Matrix, python: Optional[str], as_of: Optional[str]
+) -> Union[Resolution, Explanation]:
+    from .solver.profiles import find_wanted, resolve_profile
+
+    return resolve_profile(find_wanted(profile, matrix), base, facts, matrix, python, of_its_time(as_of, matrix))
+
+
+def of_its_time(as_of: Optional[str], matrix: Matrix) -> Callable[[Request], Request]:
+    """Return what gives a request its as-of date; see :func:`lock`. What its maintainers tested counts like what it pins."""
+    from .model.request import Root
+
+    def dated(request: Request) -> Request:
+        tested = (Root(name, (), f"=={version}") for name, version in request.prefer.items())
+        day, pinned = _day(as_of, (*request.roots, *tested), matrix)
+        return request._replace(as_of=day, of_the_time=bool(pinned))
+
+    return dated
 
 
 def close(
@@ -243,6 +262,7 @@ def close(
     Raises:
         InputError: a request that neither the matrix nor an index knows.
     """
+    from .actions.closure import UnknownName
     from .actions.closure import close as close_with_uv
     from .model.request import Root, parse_root
     from .model.resolution import Closure, Resolution
@@ -252,8 +272,12 @@ def close(
     lowest = min(glibc, key=lambda text: [int(part) for part in text.split(".") if part.isdigit()]) if glibc else None
     core, brought = found, ()  # type: Resolution, Tuple[Root, ...]
     for _ in range(_CLOSING_ROUNDS):
-        closure = close_with_uv(core, sources, glibc=lowest, later=_later(core, matrix), allow_build=allow_build, progress=progress)
-        closed = core._replace(closure=closure)
+        try:
+            closure = close_with_uv(core, sources, glibc=lowest, later=_later(core, matrix), allow_build=allow_build, progress=progress)
+        except UnknownName as error:
+            raise InputError(f"{error}{suggest(error.name, matrix.package_names)}") from error
+        notes = (f"the date does not bind {', '.join(closure.late)}",) if closure.late else ()
+        closed = core._replace(closure=closure, notes=(*found.notes, *notes))
         problems = _problems(closed, facts, matrix) if closure.is_closed else []
         if problems:
             unjudged = [line for line in closure.lines if any(name not in matrix.package_names for name in line.via)]

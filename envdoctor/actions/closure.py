@@ -16,13 +16,14 @@ from importlib import import_module
 from typing import Any, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..errors import InputError
+from ..model.request import Root
 from ..model.resolution import ClosedLine, Closure, Pin, Resolution
 from ..model.versions import InvalidSpecifier, VersionSet, parse_version
 from .index_sources import IndexSources, without_credentials
 from .sdist_metadata import SdistMetadata, Unreadable, fetch_sdist, read_sdist
 from .uv import Line, Outcome, Uv, find_uv, python_platform, read_lines
 
-__all__ = ["DEADLINE", "close"]
+__all__ = ["DEADLINE", "UnknownName", "close"]
 
 #: Seconds that closing may take in all. The largest stacks take 15.
 DEADLINE = 600.0
@@ -30,8 +31,16 @@ _ROUNDS = 12  # what one run tells is given to the next; each round settles at l
 _NEEDS_WHEEL = re.compile(r"Wheels are required for `([^`]+)`")
 _FILTERED = re.compile(r"`([^`]+)` was filtered by `exclude-newer`")
 _UNKNOWN = re.compile(r"(?:^|\s)([A-Za-z0-9][\w.-]*) was not found in the (?:package registry|provided package locations)")
-_DEPENDS = re.compile(r"depends on ([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?(?:\{[^}]*\})?((?:[<>=!~]=?[\w.+*]+,?)+)(?<!,)")
-_FAR = "2100-01-01T00:00:00Z"
+_DEPENDS = re.compile(r"depends? on ([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?(?:\{[^}]*\})?((?:[<>=!~]=?[\w.+*]+,?)+)(?<!,)")
+_UNDATED = "is missing an upload date"
+
+
+class UnknownName(InputError):
+    """A request that neither the matrix nor an index knows."""
+
+    def __init__(self, root: Root) -> None:
+        self.name = root.name
+        super().__init__(f"{root.text}: neither the matrix nor an index that uv was given knows {root.name}")
 
 
 class _Inputs(NamedTuple):
@@ -67,7 +76,7 @@ def close(
         deadline: seconds for everything.
 
     Raises:
-        InputError: a request that neither the matrix nor an index knows.
+        UnknownName: a request that neither the matrix nor an index knows.
     """
     platform = python_platform(found.requires.platform, found.requires.architecture, _glibc(found, glibc))
     path = find_uv(sources.environment)
@@ -123,6 +132,7 @@ class _Closing:
         self._assumed: Set[str] = set()  # sdist-only packages whose version, and so whose requirements, are not known yet
         self._without: Set[str] = set()  # pins that no index at hand has: written, but not seen by uv
         self._added: List[str] = []
+        self._dated = True
         self._tool = "uv"
 
     def close(self) -> Closure:
@@ -196,10 +206,10 @@ class _Closing:
             found += ["--no-binary", name]
         request = self._found.request
         found += ["--python-version", request.python, "--python-platform", self._platform]
-        if request.as_of is not None:
+        if request.as_of is not None and self._dated:
             found += ["--exclude-newer", f"{request.as_of}T23:59:59Z"]
             for name in sorted(given.exempt):
-                found += ["--exclude-newer-package", f"{name}={_FAR}"]
+                found += ["--exclude-newer-package", f"{name}=false"]
         return found
 
     def _configure(self, tables: Sequence[str]) -> List[str]:
@@ -223,10 +233,14 @@ class _Closing:
         for name in _UNKNOWN.findall(message):
             for root in self._found.request.others:
                 if root.name == name.lower():
-                    raise InputError(f"{root.text}: neither the matrix nor an index that uv was given knows {root.name}")
+                    raise UnknownName(root)
+        of_the_time = self._found.request.of_the_time
+        if of_the_time and self._dated and _UNDATED in message:
+            self._dated = False
+            return True
         known = self._assumed | {name for name, _ in self._sdists} | self._allow_build
         sources_only = {_canonical(name) for name in _NEEDS_WHEEL.findall(message)} - known
-        late = {_canonical(name) for name in _FILTERED.findall(message)} - self._exempt if self._found.request.of_the_time else set()
+        late = {_canonical(name) for name in _FILTERED.findall(message)} - self._exempt if of_the_time else set()
         self._assumed |= sources_only
         self._exempt |= late
         return bool(sources_only or late)
@@ -272,7 +286,8 @@ class _Closing:
         ]
         closed.sort(key=lambda line: line.name)
         unhashed = [line.name for line in closed if not line.hashes]
-        common = {"lines": tuple(closed), "tool": self._tool, "platform": self._platform, "sources": self._sources.options}
+        late = tuple(sorted(self._exempt)) if self._dated else ("everything beside the core pins, as the index does not say when it was uploaded",)
+        common = {"lines": tuple(closed), "late": late, "tool": self._tool, "platform": self._platform, "sources": self._sources.options}
         if unhashed:
             return Closure("partial", f"no hash is to be had for {', '.join(unhashed)}", **common)  # type: ignore[arg-type]
         outcome = self._compile(pylock=True)

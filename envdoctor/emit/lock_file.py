@@ -35,6 +35,7 @@ def lock_json(found: Resolution, version: str) -> Dict[str, Any]:
             "as_of": request.as_of,
             "allow_index": list(request.allow_index),
             **({"profile": request.profile} if request.profile else {}),
+            "sources": [step.requirement for step in request.sources],
         },
         "targets": list(found.targets),
         "requires": {name: list(value) if isinstance(value, tuple) else value for name, value in found.requires._asdict().items()},

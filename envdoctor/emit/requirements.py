@@ -12,6 +12,8 @@ __all__ = ["install_commands", "render"]
 #: Lines that cannot be installed with the others are marked with the step in which they are; lines stand in paragraphs, so awk can part them.
 _SOURCE = "step 2"
 _SEPARATE = "step 3"
+_ELSEWHERE = "come from the index {}: add its address with --extra-index-url"
+_WHERE = {"github": "are files of their project's release page on {}: fetch them, and add --find-links FOLDER"}
 _SELECT = "awk -v RS= -v ORS='\\n\\n'"
 
 
@@ -22,7 +24,7 @@ def render(found: Resolution, version: str) -> str:
     if _built_on_torch(found):
         lines.append("# step 2 compiles: it takes nvcc of torch's CUDA, ninja, setuptools and wheel in the environment, and up to hours")
     others = sorted({pin.index_name for pin in found.pins} - {"pypi"})
-    lines += [f"# lines with a local label (+...) come from the index {name}: add it with --extra-index-url" for name in others]
+    lines += [f"# lines with a local label (+...) {_WHERE.get(name, _ELSEWHERE).format(name)}" for name in others]
     if found.closure.is_closed:
         for line in found.closure.lines:
             lines += ["", *_closed_line(line, found)]

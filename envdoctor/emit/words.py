@@ -27,11 +27,9 @@ def header(found: Resolution, version: str, what: str) -> List[str]:
 
 
 def profile_lines(found: Resolution) -> List[str]:
-    """Return which request of a profile this is, why not a newer one, and what comes from repositories."""
-    lines = [f"profile {found.request.profile}"] if found.request.profile else []
-    lines += [one_line(reason.text) for reason in found.passed]
-    lines += [f"then: pip install --no-deps '{step.requirement}'" for step in found.sources]
-    return lines
+    """Return which request of a profile a lock is for, and what comes from repositories after the pins."""
+    lines = [f"profile: {found.request.profile}"] if found.request.profile else []
+    return lines + [f"then: pip install --no-deps '{step.requirement}'" for step in found.sources]
 
 
 def state_words(found: Resolution) -> str:

@@ -49,9 +49,8 @@ class Request(NamedTuple):
     default one ("pytorch", "github"). prereleases: names of which pre-releases may be chosen. prefer: version by name that stands first (what
     is installed, what maintainers tested). profile: name of the profile's request that it comes from ("verl:0.7-vllm"), origin: where that
     stands. overrides: exact versions that replace whatever metadata asks of these packages. settings: environment variables that will be set.
-    sources: what is installed from repositories. others: roots that the matrix does not know: nothing judges them.
-    of_the_time: as_of is not the user's own word but follows from a pinned root, and does not bind packages that have no release of that day or
-    before.
+    sources: what is installed from repositories. others: roots that the matrix does not know: nothing judges them. of_the_time: as_of is not the
+    user's own word but follows from a pinned root, and does not bind packages that have no release of that day or before.
     """
 
     roots: Tuple[Root, ...]
@@ -62,13 +61,13 @@ class Request(NamedTuple):
     allow_index: Tuple[str, ...] = ()
     prereleases: Tuple[str, ...] = ()
     prefer: Mapping[str, str] = {}
+    others: Tuple[Root, ...] = ()
+    of_the_time: bool = False
     profile: str = ""
     origin: str = ""
     overrides: Tuple[Root, ...] = ()
     settings: Mapping[str, str] = {}
     sources: Tuple[SourceStep, ...] = ()
-    others: Tuple[Root, ...] = ()
-    of_the_time: bool = False
 
 
 def parse_root(text: str) -> Root:

@@ -80,7 +80,8 @@ class Closure(NamedTuple):
     state: closed (all lines hashed), partial (some have no hash), core (not closed), refused (nothing fits the pins). reason: why it is not
     closed. message: the words of the tool that refused, with what to loosen. conflicts: requirements that the pins do not meet, of packages
     that the matrix may not know. platform: the wheels that the lines stand for
-    ("x86_64-manylinux_2_28"). sources: options that name further indexes, without credentials. pylock: the text of ``pylock.toml``.
+    ("x86_64-manylinux_2_28"). sources: options that name further indexes, without credentials. pylock: the text of ``pylock.toml``. late: what the
+    as-of date does not bind.
     """
 
     state: str = "core"
@@ -92,6 +93,7 @@ class Closure(NamedTuple):
     platform: str = ""
     sources: Tuple[str, ...] = ()
     pylock: str = ""
+    late: Tuple[str, ...] = ()
 
     @property
     def is_closed(self) -> bool:
@@ -108,8 +110,8 @@ class Resolution(NamedTuple):
     """A resolution.
 
     settings: environment variables without which a row would apply, or that a profile wants. warnings: rows that do not block. passed: newer
-    requests of the same profile, and why they do not fit the targets. notes: sentences that
-    whoever asked has to know: what was not judged, of which day the pins are.
+    requests of the same profile, and why they do not fit the targets. notes: sentences that whoever asked has to know: what was not judged, of
+    which day the pins are.
     """
 
     request: Request
@@ -120,9 +122,9 @@ class Resolution(NamedTuple):
     warnings: Tuple[Reason, ...]
     matrix_date: str
     targets: Tuple[str, ...] = ()
-    passed: Tuple[Reason, ...] = ()
     notes: Tuple[str, ...] = ()
     closure: Closure = Closure()
+    passed: Tuple[Reason, ...] = ()
 
     @property
     def sources(self) -> Tuple[SourceStep, ...]:

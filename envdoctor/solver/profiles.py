@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ..errors import InputError
 from ..matrix.curated import Profile
@@ -87,7 +87,12 @@ def _joined(roots: Sequence[Root]) -> Tuple[Root, ...]:
 
 
 def resolve_profile(
-    wanted: Wanted, base: Request, facts: Sequence[Facts], matrix: Matrix, python: Optional[str] = None
+    wanted: Wanted,
+    base: Request,
+    facts: Sequence[Facts],
+    matrix: Matrix,
+    python: Optional[str] = None,
+    dated: Callable[[Request], Request] = lambda request: request,
 ) -> Union[Resolution, Explanation]:
     """Resolve the first request that fits all targets, on the first Python that serves it, or explain why the first one does not.
 
@@ -97,12 +102,13 @@ def resolve_profile(
         facts: the targets.
         matrix: what is known of versions and hardware.
         python: the only Python that counts; by default the one of ``base``, then the newest that the request allows.
+        dated: gives a request its as-of date. One that only follows from what is pinned is dropped where nothing of its time fits.
 
     Raises:
         InputError: a root that the matrix does not know, or a target of another platform.
         GaveUp: the search limit was reached.
     """
-    resolver = ProfileResolver(wanted.profile, base, matrix, python)
+    resolver = ProfileResolver(wanted.profile, base, matrix, python, dated)
     passed: List[Reason] = []
     for named in wanted.requests:
         found = resolver.fit(named, facts)
@@ -115,12 +121,20 @@ def resolve_profile(
 class ProfileResolver:
     """Resolves requests of one profile. What was read and made for one target serves the next one."""
 
-    def __init__(self, profile: Profile, base: Request, matrix: Matrix, python: Optional[str] = None) -> None:
+    def __init__(
+        self,
+        profile: Profile,
+        base: Request,
+        matrix: Matrix,
+        python: Optional[str] = None,
+        dated: Callable[[Request], Request] = lambda request: request,
+    ) -> None:
         self._profile = profile
         self._base = base
         self._python = python
+        self._dated = dated
         self._catalog = Catalog(matrix, base)
-        self._catalogs: Dict[Tuple[str, str], Catalog] = {}
+        self._catalogs: Dict[Tuple[str, str, bool], Catalog] = {}
 
     def fit(self, named: NamedRequest, facts: Sequence[Facts], *, any_python: bool = False) -> Optional[Resolution]:
         """Return the resolution of a request on the first Python that serves it, or None."""
@@ -156,14 +170,19 @@ class ProfileResolver:
         return f"{self._profile.name}:{named.name}"
 
     def _attempts(self, named: NamedRequest, facts: Sequence[Facts], any_python: bool = False) -> Iterator[Catalog]:
-        for python in _pythons(named, self._base, None if any_python else self._python):
-            key = (named.name, python)
-            own = self._catalogs.get(key)
-            if own is None:
-                request = request_of(self._profile, named, self._base, python)
-                check_request(request, facts, self._catalog.matrix)
-                own = self._catalogs[key] = self._catalog.changed(request)
-            yield own
+        for of_the_time in (True, False):
+            for python in _pythons(named, self._base, None if any_python else self._python):
+                request = self._dated(request_of(self._profile, named, self._base, python))
+                if not of_the_time:
+                    if not request.of_the_time:
+                        return  # was tried
+                    request = request._replace(as_of=None, of_the_time=False)
+                key = (named.name, python, of_the_time)
+                own = self._catalogs.get(key)
+                if own is None:
+                    check_request(request, facts, self._catalog.matrix)
+                    own = self._catalogs[key] = self._catalog.changed(request)
+                yield own
 
     def _stand_in(self, named: NamedRequest, facts: Sequence[Facts]) -> Optional[Catalog]:
         """The request on the first Python on which it fits a machine of which nothing is known, so that what is said is about the targets."""

@@ -49,8 +49,8 @@ def test_a_profile_says_which_request_it_is_and_what_comes_from_git(envdoctor, t
     done = envdoctor("lock", "--no-close", "--profile", "verl", *H100, "-o", tmp_path / "verl")
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "verl" / "requirements.txt").read_text()
-    assert "# profile verl:0.7-vllm" in text
-    assert "# verl:latest does not fit: " in text
+    assert "# profile: verl:0.7-vllm" in text
+    assert "# note: verl:latest does not fit: " in text
     done = envdoctor("lock", "--no-close", "--profile", "tinyzero", *H20)
     assert b"# then: pip install --no-deps 'verl @ git+https://github.com/Jiayi-Pan/TinyZero@main'" in done.stdout
     assert b"# set: VLLM_ATTENTION_BACKEND=XFORMERS" in done.stdout

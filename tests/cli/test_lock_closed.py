@@ -51,7 +51,8 @@ def index(torch_pins):
     """Serve wheels of the same shape: torch pins its nvidia packages exactly, and needs two packages that the matrix does not know."""
     found = Index()
     pinned = {pin["name"]: pin["version"] for pin in torch_pins}
-    exact = [f"{name}=={'12.1.3.1' if name == 'nvidia-cublas-cu12' else version}" for name, version in pinned.items() if name != "torch"]
+    wanted = {**pinned, "nvidia-cublas-cu12": "12.1.3.1"}
+    exact = [f"{name}=={wanted[name]}" if name.startswith("nvidia-") else name for name in pinned if name != "torch"]
     for name, version in pinned.items():
         found.add(name, version, [*exact, "filelock>=3", "jinja2"] if name == "torch" else [])
     found.add("nvidia-cublas-cu12", "12.1.3.1").add("filelock", "3.20.0").add("filelock", "2.0").add("jinja2", "3.1.6", ["markupsafe>=2"]).add(
@@ -339,3 +340,4 @@ def test_an_index_that_does_not_say_when_is_no_reason_for_nothing(lock, index, t
     done = lock("torch==2.4.0", *H20, "--index-url", index.address, "-o", tmp_path / "lock")
     assert done.returncode == 0, done.stderr
     assert json.loads((tmp_path / "lock" / "envdoctor.lock.json").read_text())["closed"] is True
+    assert "does not say when" in (tmp_path / "lock" / "requirements.txt").read_text()

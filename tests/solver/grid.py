@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
+from envdoctor.app import of_its_time
 from envdoctor.intake.assumptions import parse_assumptions
 from envdoctor.matrix.curated import Profile, TestedSet, make_profile
 from envdoctor.matrix.derive import derive_gpus
@@ -18,12 +19,13 @@ from envdoctor.solver import resolve
 from envdoctor.solver.objective import applied
 from envdoctor.solver.profiles import ProfileResolver
 
-__all__ = ["DRIVERS", "GPUS", "PYTHONS", "Cell", "Outcome", "cells_of", "judge_cells", "judge_set", "machine", "profiles_of", "runs"]
+__all__ = ["DRIVERS", "GLIBC", "GPUS", "PYTHONS", "Cell", "Outcome", "cells_of", "judge_cells", "judge_set", "machine", "profiles_of", "runs"]
 
 #: One release of each branch, the newest of the driver table last.
 DRIVERS = ("470.82.01", "525.147.05", "535.129.03", "550.54.15", "570.86.15", "580.95.05", "615.71.09")
 GPUS = ("V100", "T4", "A100", "RTX 4090", "H100", "H20", "B200", "RTX 5090")
 PYTHONS = ("3.10", "3.11", "3.12")
+GLIBC = "2.35"
 #: Indexes of the second try, where the default one has nothing.
 FURTHER = ("pytorch",)
 
@@ -57,7 +59,7 @@ def profiles_of(matrix: Matrix) -> Dict[str, Profile]:
     return {name: make_profile(name, document) for name, document in sorted(matrix.profiles.items())}
 
 
-def machine(driver: str, gpu: str, glibc: str = "2.35") -> Facts:
+def machine(driver: str, gpu: str, glibc: str = GLIBC) -> Facts:
     """Return a machine with eight of these devices."""
     return Facts(parse_assumptions([f"nvidia-driver={driver}", f"gpu={gpu}:8", f"glibc={glibc}", "os.platform=linux", "os.architecture=x86_64"]))
 
@@ -74,7 +76,8 @@ def judge_cells(cells: Iterable[Cell], profile: Profile, matrix: Matrix) -> List
     for cell in cells:
         for indexes in ((), FURTHER):
             if (cell.python, indexes) not in resolvers:
-                resolvers[cell.python, indexes] = ProfileResolver(profile, Request((), cell.python, allow_index=indexes), matrix, cell.python)
+                base = Request((), cell.python, allow_index=indexes)
+                resolvers[cell.python, indexes] = ProfileResolver(profile, base, matrix, cell.python, of_its_time("release", matrix))
         found.append(_judge_cell(cell, profile, resolvers, matrix))
     return found
 
@@ -82,6 +85,11 @@ def judge_cells(cells: Iterable[Cell], profile: Profile, matrix: Matrix) -> List
 def _judge_cell(cell: Cell, profile: Profile, resolvers: Dict[Tuple[str, Tuple[str, ...]], ProfileResolver], matrix: Matrix) -> Outcome:
     start = time.perf_counter()
     facts = (machine(cell.driver, cell.gpu),)
+    broken = next(
+        (finding for finding in judge(facts[0], matrix, today=matrix.date) if finding.severity == "error" and finding.code == "ED109"), None
+    )
+    if broken is not None:  # no machine is like that, and no set of packages helps
+        return Outcome(cell, "", "", f"no such machine: {broken.message}", "", time.perf_counter() - start)
     for indexes in ((), FURTHER):
         for named in profile.requests:
             resolution = resolvers[cell.python, indexes].fit(named, facts)

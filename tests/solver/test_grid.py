@@ -45,7 +45,7 @@ def test_a_part_of_the_grid(profile: str, python: str, drivers: tuple[str, ...],
     for outcome in outcomes:
         assert bool(outcome.reason) is not bool(outcome.request)
         if outcome.cell.driver.startswith("470") and outcome.reason:
-            assert "driver is too old" in outcome.reason
+            assert "driver" in outcome.reason
     if python == "3.12" and profile == "tinyzero":
         assert "Python" in outcomes[0].reason
 

@@ -30,7 +30,7 @@ def machine(*assumed: str) -> Tuple[Facts, ...]:
 
 
 def resolved(profile: str, facts: Sequence[Facts], *requirements: str, python: Optional[str] = None) -> Resolution:
-    found = lock(requirements, facts, MATRIX, python=python, profile=profile)
+    found = lock(requirements, facts, MATRIX, python=python, profile=profile, as_of="release")
     assert isinstance(found, Resolution), [cause.text for cause in found.causes]
     return found
 
@@ -110,9 +110,9 @@ def test_the_python_is_the_newest_that_the_profile_allows(python: Optional[str],
 
 
 def test_a_python_outside_is_refused_with_the_one_that_fits() -> None:
-    found = refused("nemo-rl", machine("gpu=H100", "nvidia-driver=550.54.15"), python="3.10")
-    assert "not 3.10" in found.causes[0].text
-    assert "--python-version 3.1" in found.ways_out[0]
+    found = refused("simplerl-reason", machine("gpu=H100", "nvidia-driver=550.54.15"), python="3.12")
+    assert "not 3.12" in found.causes[0].text
+    assert "--python-version 3.10" in found.ways_out[0]
 
 
 def test_further_requirements_hold_besides() -> None:
