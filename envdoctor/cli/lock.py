@@ -62,14 +62,14 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     from .. import __version__
-    from ..emit import FILES, explanation_text, render, state_words, summary_text
+    from ..emit import NAMES, explanation_text, render, state_words, summary_text
     from ..matrix.loader import load_matrix
 
     folder = None if options.output == "-" else options.output
     if folder is not None and os.path.exists(folder) and not os.path.isdir(folder):
         raise InputError(f"--output {folder}: expected a directory, found a file")
-    if options.shown is not None and options.shown not in FILES:
-        raise InputError(f"--print: expected one of {', '.join(FILES)}, found {options.shown!r}")
+    if options.shown is not None and options.shown not in NAMES:
+        raise InputError(f"--print: expected one of {', '.join(NAMES)}, found {options.shown!r}")
     facts = gather(Sources(facts=options.target, report=options.report, assume=options.assume, python_version=options.python_version))
     matrix = load_matrix(options.matrix)
     closing = options.close and not options.dry_run
@@ -100,14 +100,14 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
         raise InputError(_nothing_known(found, matrix.date))
     if options.dry_run:
         return summary_text(found), 0
-    files = render(found, __version__)
+    files = render(found, __version__, matrix)
     code = 1 if found.closure.state == "refused" else 0
     shown = options.shown or ("requirements.txt" if folder is None else None)
     if shown is not None and shown not in files:
         raise InputError(f"--print {shown}: {state_words(found)}")
     if folder is not None:
         _keep_closed(folder, found, options.close)
-        _write_all(folder, files, set(FILES))
+        _write_all(folder, files, set(NAMES))
     if code:
         write_error(f"envdoctor: {found.closure.reason}; core pins only\n{found.closure.message}")
     elif closing and not found.closure.is_closed:

@@ -7,7 +7,7 @@ from typing import List, Tuple
 from ..model.resolution import ClosedLine, Pin, Reason, Resolution
 from .words import header, pin_line, reason_lines
 
-__all__ = ["install_commands", "render"]
+__all__ = ["install_commands", "install_steps", "render"]
 
 #: Lines that cannot be installed with the others are marked with the step in which they are; lines stand in paragraphs, so awk can part them.
 _SOURCE = "step 2"
@@ -43,22 +43,22 @@ def install_commands(found: Resolution) -> List[Tuple[str, str]]:
     A closed file has everything, so nothing is resolved again: an override would be refused otherwise. pip wants a hash at every line or at
     none, and a build on torch wants torch first, so these are steps of their own.
     """
-    return [("uv", " && ".join(_steps(found, "uv pip"))), ("pip", " && ".join(_steps(found, "pip")))]
+    return [(tool, " && ".join(install_steps(found, tool, command))) for tool, command in (("uv", "uv pip install"), ("pip", "pip install"))]
 
 
-def _steps(found: Resolution, tool: str) -> List[str]:
-    """The commands of one tool, in order. pip reads a pipe as /dev/stdin, uv as -."""
+def install_steps(found: Resolution, tool: str, command: str) -> List[str]:
+    """Return what one tool ("uv" or "pip") does, in order; ``command`` is how it is called. pip reads a pipe as /dev/stdin, uv as -."""
     closure = found.closure
-    pipe = "-" if tool == "uv pip" else "/dev/stdin"
+    pipe = "-" if tool == "uv" else "/dev/stdin"
     sources = "".join(f" {option}" for option in closure.sources)
     if closure.is_closed:
-        checked = f"{tool} install --no-deps --require-hashes{sources}"
-        unhashed = f"{tool} install --no-deps{sources}" if closure.unhashed else ""
+        checked = f"{command} --no-deps --require-hashes{sources}"
+        unhashed = f"{command} --no-deps{sources}" if closure.unhashed else ""
         built = f"{checked} --no-build-isolation"
     else:
-        checked = f"{tool} install" + (" --override overrides.txt" if found.overrides and tool == "uv pip" else "")
-        unhashed = "pip install --no-deps -r overrides.txt" if found.overrides and tool == "pip" else ""
-        built = f"{tool} install --no-build-isolation"
+        checked = command + (" --override overrides.txt" if found.overrides and tool == "uv" else "")
+        unhashed = f"{command} --no-deps -r overrides.txt" if found.overrides and tool == "pip" else ""
+        built = f"{command} --no-build-isolation"
     source = _built_on_torch(found)
     apart = [step for step, there in ((_SOURCE, source), (_SEPARATE, unhashed)) if there]
     if not apart:

@@ -28,7 +28,7 @@ def main() -> None:
         if isinstance(found, Explanation):
             sys.stdout.write(explanation_text(found) + "\n")
         else:
-            sys.stdout.write("".join(render(found, "0").values()))
+            sys.stdout.write("".join(render(found, "0", matrix).values()))
 
 
 if __name__ == "__main__":
