@@ -267,6 +267,7 @@ def close(
     from .model.request import Root, parse_root
     from .model.resolution import Closure, Resolution
     from .solver import resolve
+    from .solver.engine import GaveUp
 
     glibc = [str(entry.value("glibc.version")) for entry in facts if entry.value("glibc.version")]
     lowest = min(glibc, key=lambda text: [int(part) for part in text.split(".") if part.isdigit()]) if glibc else None
@@ -289,7 +290,12 @@ def close(
             return closed
         learned = [root for root in learned if root not in brought]
         brought = (*brought, *learned)
-        again = resolve(core.request._replace(roots=(*found.request.roots, *brought)), facts, matrix) if learned else None
+        if not learned:
+            return closed
+        try:
+            again = resolve(core.request._replace(roots=(*found.request.roots, *brought)), facts, matrix)
+        except GaveUp:  # what was found before stands, with uv's refusal
+            return closed
         if not isinstance(again, Resolution):
             return closed
         progress(f"choosing again: what is not in the matrix needs {', '.join(root.text for root in learned)}")

@@ -32,6 +32,7 @@ _NEEDS_WHEEL = re.compile(r"Wheels are required for `([^`]+)`")
 _FILTERED = re.compile(r"`([^`]+)` was filtered by `exclude-newer`")
 _UNKNOWN = re.compile(r"(?:^|\s)([A-Za-z0-9][\w.-]*) was not found in the (?:package registry|provided package locations)")
 _DEPENDS = re.compile(r"depends? on ([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?(?:\{[^}]*\})?((?:[<>=!~]=?[\w.+*]+,?)+)(?<!,)")
+_FAR = "2100-01-01T00:00:00Z"  # "false" says the same to newer uv alone
 _UNDATED = "is missing an upload date"
 
 
@@ -209,7 +210,7 @@ class _Closing:
         if request.as_of is not None and self._dated:
             found += ["--exclude-newer", f"{request.as_of}T23:59:59Z"]
             for name in sorted(given.exempt):
-                found += ["--exclude-newer-package", f"{name}=false"]
+                found += ["--exclude-newer-package", f"{name}={_FAR}"]
         return found
 
     def _configure(self, tables: Sequence[str]) -> List[str]:

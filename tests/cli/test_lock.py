@@ -117,3 +117,44 @@ def test_an_unwritable_directory_leaves_files_as_they_are(envdoctor, tmp_path):
     assert sorted(os.listdir(folder)) == ["overrides.txt", "requirements.txt"]
     done = envdoctor("lock", "--no-close", "torch==2.6.0", *H100, "-o", folder / "requirements.txt")
     assert done.returncode == 2
+
+
+def test_the_packages_are_of_the_time_of_what_is_pinned(envdoctor):
+    done = envdoctor("lock", "--no-close", "vllm==0.8.5", *H100, "--print", "envdoctor.lock.json")
+    lock = json.loads(done.stdout)
+    assert lock["request"]["as_of"] == "2025-05-28"  # released on 2025-04-28
+    transformers = next(pin["version"] for pin in lock["pins"] if pin["name"] == "transformers")
+    assert transformers.startswith("4.5")
+    assert "time of vllm==0.8.5" in lock["notes"][0]
+    # A range asks for nothing of a certain time.
+    done = envdoctor("lock", "--no-close", "torch>=2.6", *H100, "--print", "envdoctor.lock.json")
+    assert json.loads(done.stdout)["request"]["as_of"] is None
+
+
+def test_much_newer_packages_are_named_where_no_date_binds(envdoctor):
+    done = envdoctor("lock", "--no-close", "vllm==0.8.5", "--as-of", "latest", *H100, "--dry-run")
+    assert "came more than a year later" in done.stdout.decode()
+    assert "--as-of 2025-05-28" in done.stdout.decode()
+    done = envdoctor("lock", "--no-close", "vllm==0.8.5", "--as-of", "2025-05-15", *H100, "--print", "envdoctor.lock.json")
+    assert json.loads(done.stdout)["request"]["as_of"] == "2025-05-15"
+    assert json.loads(done.stdout)["notes"] == []
+
+
+def test_where_nothing_of_the_time_fits_the_lock_is_newer_and_says_so(envdoctor):
+    done = envdoctor("lock", "--no-close", "torch==2.6.0", "numpy>=2.3.2", *H100, "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert "nothing of the time of torch==2.6.0" in done.stdout.decode()
+    strict = envdoctor("lock", "--no-close", "torch==2.6.0", "numpy>=2.3.2", "--as-of", "2025-02-28", *H100, "--dry-run")
+    assert strict.returncode == 3
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema_version": 1, "facts": {"gpus": 7}}', '{"schema_version": 99}'])
+def test_malformed_facts_are_one_message_and_change_nothing(envdoctor, tmp_path, text):
+    (tmp_path / "node.json").write_text(text)
+    (tmp_path / "lock").mkdir()
+    (tmp_path / "lock" / "requirements.txt").write_text("mine\n")
+    done = envdoctor("lock", "torch", "--target", tmp_path / "node.json", "--python-version", "3.11", "-o", tmp_path / "lock")
+    assert done.returncode == 2
+    assert str(tmp_path / "node.json") in done.stderr.decode()
+    assert len(done.stderr.decode().splitlines()) == 1
+    assert [entry.read_text() for entry in (tmp_path / "lock").iterdir()] == ["mine\n"]

@@ -341,3 +341,64 @@ def test_an_index_that_does_not_say_when_is_no_reason_for_nothing(lock, index, t
     assert done.returncode == 0, done.stderr
     assert json.loads((tmp_path / "lock" / "envdoctor.lock.json").read_text())["closed"] is True
     assert "does not say when" in (tmp_path / "lock" / "requirements.txt").read_text()
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_an_index_of_uvs_own_configuration_is_used(lock, index, tmp_path, named):
+    configuration = tmp_path / "config" / "uv" / "uv.toml"
+    configuration.parent.mkdir(parents=True)
+    configuration.write_text(f'[[index]]\nurl = "{index.address}"\ndefault = true\n')
+    env = {"UV_CONFIG_FILE": str(configuration)} if named else {"XDG_CONFIG_HOME": str(tmp_path / "config")}
+    # A source archive makes us write a configuration of our own, which must not hide theirs.
+    index.files = {name: entry for name, entry in index.files.items() if entry[0] != "jinja2"}
+    index.add_sdist("jinja2", "3.1.6", {"PKG-INFO": "Metadata-Version: 2.2\nName: jinja2\nVersion: 3.1.6\n"})
+    done = lock("torch==2.4.0", *H20, "-o", tmp_path / "lock", env=env)
+    assert done.returncode == 0, done.stderr
+    document = json.loads((tmp_path / "lock" / "envdoctor.lock.json").read_text())
+    assert document["closed"] is True
+    assert {line["index"].rstrip("/") for line in document["closure"]["lines"]} == {index.address.rstrip("/")}
+
+
+def test_what_only_a_release_page_has_is_named_and_the_rest_is_closed(lock, index, tmp_path):
+    metadata = "Metadata-Version: 2.2\nName: flash-attn\nVersion: 2.6.3\nRequires-Dist: torch\nRequires-Dist: einops\nRequires-Dist: markupsafe\n"
+    index.add_sdist("flash-attn", "2.6.3", {"PKG-INFO": metadata})
+    for pin in pins_of("torch==2.4.0", "flash-attn==2.6.3", "--allow-index", "github"):
+        index.add(pin["name"], pin["version"]) if pin["name"] in ("einops", "packaging", "ninja") else None
+    index.uploaded["flash-attn"] = "2024-07-25T00:00:00Z"
+    done = lock("torch==2.4.0", "flash-attn==2.6.3", "--allow-index", "github", *H20, "--index-url", index.address, "-o", tmp_path / "lock")
+    assert done.returncode == 0, done.stderr
+    files = written(tmp_path / "lock")
+    assert sorted(files) == [name for name in NAMES if name != "pylock.toml"]
+    assert files["requirements.txt"].startswith("# partially closed")
+    assert "no hash is to be had for flash-attn" in files["requirements.txt"].splitlines()[0]
+    document = json.loads(files["envdoctor.lock.json"])
+    assert document["closed"] == "partial"
+    lines = {line["name"]: line for line in document["closure"]["lines"]}
+    assert lines["flash-attn"]["version"].startswith("2.6.3+cu123torch2.4")
+    assert not lines["flash-attn"]["hashes"]
+    assert all(line["hashes"] for name, line in lines.items() if name != "flash-attn")
+    assert "einops" in lines
+
+
+def pins_of(*arguments):
+    command = [*COMMAND, "lock", "--no-close", *arguments, *H20, "--print", "envdoctor.lock.json"]
+    return json.loads(subprocess.run(command, env=environment(), check=True, capture_output=True).stdout)["pins"]
+
+
+def test_an_index_of_other_builds_has_to_be_named(lock, index, tmp_path):
+    request = ("torch==2.4.0", "--allow-index", "pytorch", "--assume", "gpu=V100", "nvidia-driver=470.57.02", "--python-version", PYTHON)
+    done = lock(*request, "-o", tmp_path / "lock")
+    assert done.returncode == 0, done.stderr
+    assert b"+cu118" in done.stdout
+    assert b"give its address with --extra-index-url" in done.stderr
+    pins = json.loads((tmp_path / "lock" / "envdoctor.lock.json").read_text())["pins"]
+    other = Index()
+    for pin in pins:
+        other.add(pin["name"], pin["version"])
+    with served(other):
+        done = lock(*request, "--index-url", index.address, "--extra-index-url", other.address, "-o", tmp_path / "closed")
+    assert done.returncode == 0, done.stderr
+    files = written(tmp_path / "closed")
+    assert json.loads(files["envdoctor.lock.json"])["closed"] is True
+    assert any(line.startswith("torch==2.4.0+cu118") for line in files["requirements.txt"].splitlines())
+    assert f"--extra-index-url {other.address}" in files["requirements.txt"]
