@@ -12,6 +12,7 @@ from typing import Callable, List, Optional
 
 import packaging
 import pytest
+import tomli
 
 ROOT = Path(__file__).parents[2]
 OTHERS = ("3.9", "3.13")
@@ -19,9 +20,10 @@ OTHERS = ("3.9", "3.13")
 
 @pytest.fixture(scope="module")
 def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the one dependency that solving has, which is pure Python: another interpreter need not have it installed."""
+    """A folder with what solving depends on, which is pure Python: another interpreter need not have it installed."""
     folder = tmp_path_factory.mktemp("modules")
-    (folder / "packaging").symlink_to(Path(packaging.__file__).parent)
+    for module in (packaging, tomli):
+        (folder / module.__name__).symlink_to(Path(module.__file__).parent)
     return folder
 
 
