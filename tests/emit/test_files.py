@@ -10,7 +10,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from envdoctor.app import lock
-from envdoctor.emit import FILES, render, state_words
+from envdoctor.emit import NAMES, render, state_words
 from envdoctor.emit.requirements import install_commands
 from envdoctor.intake.assumptions import parse_assumptions
 from envdoctor.matrix.loader import load_matrix
@@ -48,7 +48,7 @@ def states(core):
 @pytest.mark.parametrize("state", ["core", "closed", "partial", "refused"])
 def test_the_lock_file_meets_its_published_schema(core, state):
     schema = json.loads(resources.files("envdoctor").joinpath("schemas/lock.schema.json").read_text())
-    document = json.loads(render(states(core)[state], "1.0")["envdoctor.lock.json"])
+    document = json.loads(render(states(core)[state], "1.0", load_matrix())["envdoctor.lock.json"])
     jsonschema.Draft202012Validator(schema).validate(document)
     assert document["closed"] == {"closed": True, "partial": "partial"}.get(state, False)
     document["closed"] = "perhaps"
@@ -62,26 +62,26 @@ def requirements(text):
 
 @pytest.mark.parametrize("state", ["closed", "partial"])
 def test_every_line_of_a_closed_lock_is_pinned(core, state):
-    found = [Requirement(line) for line in requirements(render(states(core)[state], "1.0")["requirements.txt"])]
+    found = [Requirement(line) for line in requirements(render(states(core)[state], "1.0", load_matrix())["requirements.txt"])]
     assert {entry.name for entry in found} == {*(pin.name for pin in core.pins), "filelock", "unheard-of"}
     assert all(str(entry.specifier).startswith("==") for entry in found)
 
 
 def test_without_closing_what_is_not_judged_is_there_and_not_pinned(core):
-    lines = requirements(render(core, "1.0")["requirements.txt"])
+    lines = requirements(render(core, "1.0", load_matrix())["requirements.txt"])
     assert "unheard-of>=1" in lines
     assert "torch==2.4.0" in lines
 
 
 def test_constraints_have_everything_but_what_contradicts_metadata(core):
-    lines = requirements(render(closed(core), "1.0")["constraints.txt"])
+    lines = requirements(render(closed(core), "1.0", load_matrix())["constraints.txt"])
     assert "filelock==3.20.0" in lines
     assert "nvidia-cublas-cu12==12.3.4.1" not in lines
-    assert requirements(render(closed(core), "1.0")["overrides.txt"]) == ["nvidia-cublas-cu12==12.3.4.1"]
+    assert requirements(render(closed(core), "1.0", load_matrix())["overrides.txt"]) == ["nvidia-cublas-cu12==12.3.4.1"]
 
 
 def test_the_first_line_says_how_complete_it_is(core):
-    first = {state: render(found, "1.0")["requirements.txt"].splitlines()[0] for state, found in states(core).items()}
+    first = {state: render(found, "1.0", load_matrix())["requirements.txt"].splitlines()[0] for state, found in states(core).items()}
     assert first["closed"].startswith("# a full lock")
     assert first["partial"].startswith("# partially closed")
     assert first["core"].startswith("# core pins, not a full lock")
@@ -91,8 +91,8 @@ def test_the_first_line_says_how_complete_it_is(core):
 
 
 def test_only_a_closed_lock_has_a_pylock(core):
-    assert "pylock.toml" in render(closed(core), "1.0")
-    assert set(FILES) - set(render(core, "1.0")) == {"pylock.toml"}
+    assert "pylock.toml" in render(closed(core), "1.0", load_matrix())
+    assert set(NAMES) - set(render(core, "1.0", load_matrix())) == {"pylock.toml"}
 
 
 def test_steps_part_the_lines_and_leave_none_out(core):
@@ -100,7 +100,7 @@ def test_steps_part_the_lines_and_leave_none_out(core):
     import subprocess
 
     found = closed(core, "partial", "triton")
-    text = render(found, "1.0")["requirements.txt"]
+    text = render(found, "1.0", load_matrix())["requirements.txt"]
     for tool, command in install_commands(found):
         parts = [step.split(" | ") for step in command.split(" && ")]
         assert all(f"{tool if tool == 'pip' else 'uv pip'} install" in installing for _, installing in parts)
