@@ -207,7 +207,7 @@ def lock(
         return found
     if found.request.of_the_time:
         told = found.request.profile or pinned
-        notes = [f"the packages are of {found.request.as_of} or before, as {told} was tested with them; --as-of latest takes the newest"]
+        notes = [f"the packages are of {found.request.as_of} or before, the time of {told}; --as-of latest takes the newest"]
     elif found.request.as_of is None and not notes:
         notes = _much_newer(found, matrix)
     notes += [reason.text for reason in found.passed]

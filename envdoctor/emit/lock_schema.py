@@ -37,6 +37,7 @@ def lock_schema() -> Dict[str, Any]:
         "title": _TEXT,
         "sources": sources,
     }
+    step = {"name": _TEXT, "extras": _list(_TEXT), "url": _TEXT, "reference": _TEXT, "requirement": _TEXT, "note": _TEXT}
     line = {
         "name": _TEXT,
         "version": _TEXT,
@@ -67,6 +68,7 @@ def lock_schema() -> Dict[str, Any]:
                 "architecture": _TEXT,
                 "as_of": _MAYBE,
                 "allow_index": _list(_TEXT),
+                "profile": {**_TEXT, "description": "Request of a profile (verl:0.7-vllm), or empty."},
             }
         ),
         "targets": _list(_TEXT),
@@ -76,6 +78,7 @@ def lock_schema() -> Dict[str, Any]:
         "settings": {"type": "object", "additionalProperties": _TEXT, "description": "Variables without which a row would apply."},
         "pins": _list(_object(pin)),
         "overrides": _list(_object(override)),
+        "sources": _list(_object(step), "What is installed from repositories after the pins, without its dependencies."),
         "warnings": _list(reason),
         "notes": _list(_TEXT),
         "closure": _object(closure),
