@@ -22,6 +22,7 @@ COMMANDS: Mapping[str, Tuple[str, str]] = {
     "check": ("check", "say what is wrong with an environment, why, and what to do"),
     "probe": ("probe", "show what can be read of this machine, or write it as JSON"),
     "lock": ("lock", "choose versions that work together on given hardware, or say why there are none"),
+    "watch": ("watch", "watch the memory of a run, and say when it will meet its limit"),
     "explain": ("explain", "explain a code (ED304) or a row of the matrix, with its sources"),
     "matrix": ("matrix", "look at what is known, check it, compare it, update it"),
     "entrypoint": ("entrypoint", "in a container: check, say one line, then become the command"),
