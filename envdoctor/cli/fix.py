@@ -85,7 +85,7 @@ def _plan(options: argparse.Namespace, facts: Facts, matrix: Matrix) -> Union[Pl
 
 
 def _explained(found: Explanation) -> str:
-    from ..emit.requirements import explanation_text
+    from ..emit import explanation_text
 
     return explanation_text(found)
 
