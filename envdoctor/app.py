@@ -406,9 +406,12 @@ def _much_newer(found: Resolution, matrix: Matrix) -> List[str]:
     return [f"{old[1].name} {old[1].version} is of {old[0]}, but {shown} came more than a year later; {advice}"]
 
 
-def check_date(text: str) -> None:
-    """Raise :class:`InputError` for what is no ISO date."""
+def check_date(text: Optional[str]) -> None:
+    """Raise :class:`InputError` for what is no ISO date; None is fine."""
     import time
+
+    if text is None:
+        return
 
     try:
         time.strptime(text, "%Y-%m-%d")

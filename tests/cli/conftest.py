@@ -34,7 +34,7 @@ BROKEN = {
 
 def environment(**changes):
     """A small environment: what a variable changes, changes nothing else. None removes."""
-    base = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": "/nonexistent", "LC_ALL": "C.UTF-8"}
+    base = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": "/dev/null/home", "LC_ALL": "C.UTF-8"}
     base.update(changes)
     return {name: value for name, value in base.items() if value is not None}
 

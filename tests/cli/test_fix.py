@@ -138,7 +138,19 @@ def test_an_unfinished_change_is_told_and_rolled_back(envdoctor, broken_environm
 @pytest.fixture
 def lock(envdoctor, tmp_path):
     done = envdoctor(
-        "lock", "vllm==0.6.3", "--assume", "gpu=H20", "--assume", "nvidia-driver=535.129.03", "--python-version", "3.10", "-o", tmp_path / "lock"
+        "lock",
+        "--no-close",
+        "--as-of",
+        "latest",
+        "vllm==0.6.3",
+        "--assume",
+        "gpu=H20",
+        "--assume",
+        "nvidia-driver=535.129.03",
+        "--python-version",
+        "3.10",
+        "-o",
+        tmp_path / "lock",
     )
     assert done.returncode == 0, done.stderr
     return tmp_path / "lock"

@@ -13,7 +13,7 @@ COMMAND = [sys.executable, "-m", "envdoctor", "entrypoint"]
 
 def environment(**changes):
     """A small environment; None removes."""
-    base = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": "/nonexistent", "LC_ALL": "C.UTF-8", **changes}
+    base = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": "/dev/null/home", "LC_ALL": "C.UTF-8", **changes}
     return {name: value for name, value in base.items() if value is not None}
 
 
