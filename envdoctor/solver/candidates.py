@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..matrix.bind import Subject, Target, bind, truth
 from ..matrix.derive import build_attributes, derive_target, find_builds
+from ..matrix.kernel_torch import pinned_torch
 from ..matrix.loader import Matrix
 from ..matrix.tables import Build, Release
 from ..model.evidence import Evidence, Known
@@ -240,10 +241,12 @@ class Catalog:
     def _candidates(self, name: str) -> List[Candidate]:
         """All builds of all releases, the preferred ones first: not yanked, newest, wheels before sources, the default index."""
         found: List[Tuple[Any, Candidate]] = []
+        torch_of = pinned_torch(self.matrix.package, name)
         indexes = {index: rank for rank, index in enumerate(("pypi", *self.request.allow_index))}
         preferred = try_version(self.request.prefer.get(name))
         for place, (version, release) in enumerate(self._released(name)):
             for rank, candidate in enumerate(self._builds(version, release, indexes)):
+                candidate = candidate if name in _BUILT_BY_HAND or "torch" in candidate.subject.attributes else _with_torch(candidate, torch_of)
                 key = (candidate.version != preferred, release.yanked, -place, candidate.from_source, indexes[candidate.index_name], rank)
                 found.append((key, candidate))
         found.sort(key=lambda entry: entry[0])
@@ -410,6 +413,16 @@ class Catalog:
 def _names_early(specifier: str) -> bool:
     """Tell whether a specifier names a pre-release."""
     return any(version.is_prerelease for version in map(try_version, re.split(r"[<>=!~,\s]+", specifier)) if version is not None)
+
+
+def _with_torch(candidate: Candidate, torch_of: Callable[[Version], Optional[str]]) -> Candidate:
+    """A candidate whose builds do not tell their torch: all builds of one release have one, or its engine pins it."""
+    minors = {build.torch for build in candidate.release.builds if build.torch}
+    minor = minors.pop() if len(minors) == 1 else torch_of(candidate.version)
+    if minor is None:
+        return candidate
+    subject = candidate.subject
+    return candidate._replace(subject=subject._replace(attributes={**subject.attributes, "torch": parse_version(minor)}))
 
 
 def _agreed(builds: Sequence[Build]) -> Dict[str, Any]:
