@@ -46,8 +46,8 @@ def pinned_torch(package_of: Callable[[str], Optional[Package]], name: str) -> C
             minors.setdefault(pins[name], set()).add(minor_of(pins["torch"]))
 
     def find(version: Version) -> Optional[str]:
-        public = try_version(version.public)
-        if public is None or not minors:
+        public = try_version(version.public) if minors else None
+        if public is None:
             return None
         if public in minors:
             found = minors[public]

@@ -134,6 +134,7 @@ class Table:
         # A package that publishes nothing but pre-releases (opentelemetry's exporters) is taken as it is, as installers do.
         self._free = name in frozenset(named) or self._early == self.all
         self._masks: Dict[str, int] = {}
+        self._terms: Dict[Term, int] = {}
 
     def mask(self, specifier: str) -> int:
         """Return the candidates that a specifier admits: pre-releases only where it names one, or where they are asked for."""
@@ -166,12 +167,19 @@ class Table:
 
     def holding(self, terms: Sequence[Term]) -> int:
         """Return the values, "absent" among them, of which all these terms are true."""
-        found = 0
-        for number, candidate in enumerate(self.candidates):
-            if all(truth(term, candidate.subject) for term in terms):
-                found |= 1 << number
-        if all(truth(term, _ABSENT) for term in terms):
-            found |= self.absent
+        found = self.all | self.absent
+        for term in terms:
+            found &= self._holding(term)
+        return found
+
+    def _holding(self, term: Term) -> int:
+        found = self._terms.get(term)
+        if found is None:
+            found = self.absent if truth(term, _ABSENT) else 0
+            for number, candidate in enumerate(self.candidates):
+                if truth(term, candidate.subject):
+                    found |= 1 << number
+            self._terms[term] = found
         return found
 
     def at(self, bit: int) -> Candidate:
@@ -196,8 +204,13 @@ class Catalog:
         self._parsed: Dict[str, Any] = {}
         self._asks: Dict[Tuple[str, int], Tuple[Tuple[Tuple[str, int, str], ...], Tuple[str, ...]]] = {}
         self._refusals: Dict[Tuple[str, Optional[Version]], Dict[Tuple[str, str], int]] = {}
+        self._glibc_of: Dict[Tuple[str, ...], Tuple[Version, ...]] = {}
+        self._admitted: Dict[str, bool] = {}
+        self._served: Dict[Tuple[str, ...], bool] = {}
+        self._kept: Dict[Tuple[Tuple[str, ...], str], List[Line]] = {}
         self._replaced = {root.name: root.specifier for root in request.overrides}
         python = request.python
+        self._python = parse_version(python)
         self._environment = {
             "python_version": ".".join(python.split(".")[:2]),
             "python_full_version": python if python.count(".") > 1 else f"{python}.0",
@@ -225,7 +238,8 @@ class Catalog:
         other._releases = self._releases
         mine = self.request
         if (request.python, request.platform, request.architecture) == (mine.python, mine.platform, mine.architecture):
-            other._lines, other._markers = self._lines, self._markers
+            other._lines, other._markers, other._kept = self._lines, self._markers, self._kept
+            other._glibc_of = self._glibc_of
         other._parsed = self._parsed
         return other
 
@@ -264,7 +278,7 @@ class Catalog:
         default = find_builds(release, version, architecture)
         attributes = _agreed(default)
         # Wheels for other systems alone (deepspeed's for Windows) leave the source archive.
-        elsewhere = release.sdist and bool(release.platforms) and all(floor is None for floor in _floors(release, self.request))
+        elsewhere = release.sdist and bool(release.platforms) and not self._floors(release)
         yield Candidate(version, release, Subject(True, {**attributes, "version": version}), "pypi", release.sdist_only or elsewhere)
         labels: Set[str] = set()
         for build in reversed(release.builds):  # newest CUDA first
@@ -317,8 +331,12 @@ class Catalog:
 
     def _applying(self, name: str, candidate: Candidate, extra: str) -> List[Line]:
         """The lines that apply to a candidate, or only those that one of its extras adds."""
-        lines = [self._line(line) for line in candidate.release.requires or ()]
-        kept = [line for line in lines if line is not None and (extra in line.for_extras and not line.always if extra else line.always)]
+        key = (candidate.release.requires or (), extra)
+        kept = self._kept.get(key)
+        if kept is None:
+            lines = [self._line(line) for line in key[0]]
+            kept = [line for line in lines if line is not None and (extra in line.for_extras and not line.always if extra else line.always)]
+            self._kept[key] = kept
         if candidate.index_name != "pypi" and name == "torch":
             kept = [line for line in kept if not line.name.startswith(_OF_DEFAULT_BUILD)]
         return kept
@@ -379,6 +397,31 @@ class Catalog:
 
     # ------------------------------------------------------------------------------------------------------------ limits
 
+    def _admits(self, specifier: str) -> bool:
+        """Tell whether the Python of the request meets a Requires-Python."""
+        found = self._admitted.get(specifier)
+        if found is None:
+            try:
+                found = self._python in VersionSet.parse(specifier.replace(" ", "").rstrip(","))
+            except InvalidSpecifier:
+                found = True  # a field that installers ignore as well
+            self._admitted[specifier] = found
+        return found
+
+    def _has_wheel(self, tags: Tuple[str, ...]) -> bool:
+        found = self._served.get(tags)
+        if found is None:
+            found = self._served[tags] = any(_tag_serves(tag, self._python) for tag in tags)
+        return found
+
+    def _floors(self, release: Release) -> Tuple[Version, ...]:
+        """The glibc that each wheel for this platform asks for; releases of one package mostly have the same tags."""
+        found = self._glibc_of.get(release.platforms)
+        if found is None:
+            every = [_floor(tag, self.request) for tags in release.platforms for tag in tags.split(".")]
+            found = self._glibc_of[release.platforms] = tuple(floor for floor in every if floor is not None)
+        return found
+
     def _is_late(self, candidate: Candidate) -> bool:
         as_of = self.request.as_of
         return as_of is not None and candidate.release.released > as_of
@@ -388,17 +431,12 @@ class Catalog:
         request, release = self.request, candidate.release
         if self._is_late(candidate):
             return "date", f"was uploaded after {request.as_of}"
-        python = parse_version(request.python)
-        if release.requires_python:
-            try:
-                if python not in VersionSet.parse(release.requires_python.replace(" ", "").rstrip(",")):
-                    return "python", f"needs Python {release.requires_python.replace(' ', '')}"
-            except InvalidSpecifier:
-                pass  # a field that installers ignore as well
-        if not candidate.from_source and release.pythons and not any(_tag_serves(tag, python) for tag in release.pythons):
+        if release.requires_python and not self._admits(release.requires_python):
+            return "python", f"needs Python {release.requires_python.replace(' ', '')}"
+        if not candidate.from_source and release.pythons and not self._has_wheel(release.pythons):
             return "python", f"has no wheel for Python {request.python}"
         if candidate.index_name == "pypi" and release.platforms and not candidate.from_source:
-            floors = [floor for floor in _floors(release, request) if floor is not None]
+            floors = self._floors(release)
             if not floors:
                 return "platform", f"has no wheel for {request.platform} on {request.architecture}"
             lowest = min(floors)
@@ -456,11 +494,6 @@ def _tag_serves(tag: str, python: Version) -> bool:
     if abi == "abi3":
         return mine >= wanted
     return mine == wanted
-
-
-def _floors(release: Release, request: Request) -> List[Optional[Version]]:
-    """Return what ``_floor`` says of each platform tag of a release's wheels."""
-    return [_floor(tag, request) for tags in release.platforms for tag in tags.split(".")]
 
 
 def _floor(tag: str, request: Request) -> Optional[Version]:
