@@ -33,6 +33,8 @@ _LEGACY = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"
 _OF_DEFAULT_BUILD = ("nvidia-", "triton", "cuda-")
 #: Users build these against their torch, so a release without a fitting wheel may still be right.
 _BUILT_BY_HAND = frozenset(["flash-attn", "flash-attn-3", "causal-conv1d", "mamba-ssm", "transformer-engine-torch", "apex", "grouped-gemm"])
+#: Effects of rows that do not bind, the gravest first.
+_WEIGHT = ("wrong-results", "blocks", "degrades")
 #: What a host attribute of a row rests on, as people name it.
 LIMIT_OF = {"driver": "driver", "cuda": "driver", "ptx": "driver", "platform": "platform", "architecture": "platform"}
 
@@ -70,8 +72,8 @@ class Edge(NamedTuple):
 class Why(NamedTuple):
     """Why a nogood holds.
 
-    kind: request, extra, metadata, build, row, host. key: what belongs together in an explanation. limits: the properties of targets that
-    it rests on (driver, gpu, glibc, python, platform, date). targets: numbers of the targets that it holds for; empty: all.
+    kind: request, extra, metadata, build, row, host, override, cost. key: what belongs together in an explanation. limits: the properties of
+    targets that it rests on (driver, gpu, glibc, python, platform, date). targets: numbers of the targets that it holds for; empty: all.
     """
 
     kind: str
@@ -514,7 +516,7 @@ def _floor(tag: str, request: Request) -> Optional[Version]:
 # ---------------------------------------------------------------------------------------------------------------- the problem
 
 
-def build_problem(catalog: Catalog, facts: Sequence[Facts], *, complete: bool = False, overrides_allowed: int = 0) -> Problem:
+def build_problem(catalog: Catalog, facts: Sequence[Facts], *, complete: bool = False, overrides_allowed: int = 0, costs: bool = False) -> Problem:
     """Build the problem of a request on targets.
 
     Args:
@@ -522,8 +524,9 @@ def build_problem(catalog: Catalog, facts: Sequence[Facts], *, complete: bool = 
         facts: the targets; all their limits hold at once.
         complete: keep what Python, platform, date or glibc exclude, with nogoods that say so: for explanations, which ask what lies behind.
         overrides_allowed: how many metadata edges may be broken.
+        costs: let rows that do not block weigh, after the roots and before everything else.
     """
-    return _Builder(catalog, facts, complete).build(overrides_allowed)
+    return _Builder(catalog, facts, complete).build(overrides_allowed, costs)
 
 
 class _Builder:
@@ -544,7 +547,7 @@ class _Builder:
         self._settings: Dict[str, Tuple[Row, Dict[str, int]]] = {}
         self._overrides: List[OverrideOption] = []
 
-    def build(self, overrides_allowed: int) -> Problem:
+    def build(self, overrides_allowed: int, costs: bool) -> Problem:
         roots = [(root, self._root_mask(root)) for root in self._request.roots]
         for root, mask in roots:
             self._ask(root.name, mask)
@@ -559,7 +562,7 @@ class _Builder:
             done = names
             self._bind_rows(sorted(names))
             self._find_overrides()
-        return self._finish(roots, overrides_allowed)
+        return self._finish(roots, overrides_allowed, self._find_costs(sorted(done)) if costs else [])
 
     # ------------------------------------------------------------------------------------------------------------ reach
 
@@ -671,6 +674,19 @@ class _Builder:
         self._overrides.sort(key=lambda option: option.node)
         self._expand()
 
+    def _find_costs(self, names: Sequence[str]) -> List[Tuple[str, Row, List[Dict[str, int]]]]:
+        """Rows that do not block, the gravest first, each with what violates it: a node of its own says whether it is."""
+        found = []
+        for row in self._catalog.matrix.rows_about(names):
+            if row.effect == "note" or (row.effect == "blocks" and row.trust == "established") or row.mitigations:
+                continue
+            bound = [bind(row, target) for target in self._targets]
+            masks = [self._masks(binding.residual) for binding in bound if binding.outcome == "residual"]
+            violating = [entry for place, entry in enumerate(masks) if entry is not None and entry not in masks[:place]]
+            if violating:
+                found.append((f"cost:{row.id}", row, violating))
+        return sorted(found, key=lambda entry: (_WEIGHT.index(entry[1].effect), entry[0]))
+
     def _lowest_fix(self, row: Row, name: str, bad: int) -> int:
         """The oldest release that a row's pins name and that can be installed on the targets."""
         table = self._catalog.table(name)
@@ -689,13 +705,16 @@ class _Builder:
 
     # ------------------------------------------------------------------------------------------------------------ nogoods
 
-    def _finish(self, roots: Sequence[Tuple[Root, int]], overrides_allowed: int) -> Problem:
+    def _finish(self, roots: Sequence[Tuple[Root, int]], overrides_allowed: int, costs: Sequence[Tuple[str, Row, List[Dict[str, int]]]]) -> Problem:
         order = self._order([root for root, _ in roots])
-        nodes = (*order, *(option.node for option in self._overrides))
+        asked = dict.fromkeys(node for root, _ in roots for node in (root.name, *(f"{root.name}[{extra}]" for extra in root.extras)))
+        # The roots stand first; then what a choice of the others costs; then the others.
+        nodes = (*order[: len(asked)], *(node for node, _, _ in costs), *order[len(asked) :], *(option.node for option in self._overrides))
         number_of = {node: number for number, node in enumerate(nodes)}
         tables = {node: self._catalog.table(_base(node)) for node in order}
-        variables = [Variable(self._domains[node] | tables[node].absent, tables[node].absent) for node in order]
-        variables += [Variable(0b11, 0b10) for _ in self._overrides]
+        variables = [
+            Variable(self._domains[node] | tables[node].absent, tables[node].absent) if node in tables else Variable(0b11, 0b10) for node in nodes
+        ]
         nogoods: List[Nogood] = []
 
         def add(masks: Mapping[str, int], why: Why) -> Optional[Nogood]:
@@ -729,6 +748,9 @@ class _Builder:
         for row, masks, limits, targets in self._rows.values():
             kind = "build" if row.origin == "build" else "row"
             add(masks, Why(kind, (kind, row.id), row=row, limits=limits, targets=tuple(targets) if limits else ()))
+        for node, row, violating in costs:
+            for masks in violating:
+                add({**masks, node: 0b10}, Why("cost", ("cost", row.id), row=row))
         if self._complete:
             for name in sorted(self._refused):
                 for (limit, text), bits in sorted(self._refused[name].items()):

@@ -1,8 +1,9 @@
 """The objective, and the answer in words of packages.
 
 A total order, so that there is one right answer: fewest overrides; then the roots in the order asked, each the best of its table (not
-yanked, newest, the default index, a wheel); then everything else, requirers before what they require and by name, each likewise. What is
-not needed is absent. Where something is installed and ``prefer`` names it, that version stands first in its table.
+yanked, newest, the default index, a wheel); then no row that does not bind is violated, wrong results first, then what is only reported to
+fail, then what degrades, by id; then everything else, requirers before what they require and by name, each likewise. What is not needed is
+absent. Where something is installed and ``prefer`` names it, that version stands first in its table.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def attempt(catalog: Catalog, facts: Sequence[Facts], *, complete: bool = False)
     """Search with as few overrides as it takes; the last attempt where none suffices."""
     allowed = 0
     while True:
-        problem = build_problem(catalog, facts, complete=complete, overrides_allowed=allowed)
+        problem = build_problem(catalog, facts, complete=complete, overrides_allowed=allowed, costs=not complete)
         outcome = solve(problem.variables, problem.nogoods)
         if outcome.model is not None or allowed >= len(problem.overrides):
             return Attempt(problem, outcome, allowed)
@@ -267,7 +268,7 @@ def _refused(name: str, problem: Problem, bits: Dict[str, int], admitted: int, c
         # What the targets refuse comes before what only follows from another choice.
         for nogood in sorted(problem.nogoods, key=lambda nogood: not nogood.why.limits):
             why: Why = nogood.why
-            if why.kind not in ("row", "build") or why.row is None:
+            if why.kind not in ("row", "build", "cost") or why.row is None:
                 continue
             masks = dict(nogood.terms)
             if number in masks and masks[number] & bit and all(bits[problem.nodes[other]] & mask for other, mask in masks.items() if other != number):
