@@ -21,8 +21,9 @@ from ..model.request import Request, Root
 from ..model.resolution import Explanation, Override, Pin, Reason, Requires, Resolution
 from ..model.row import Row, Source
 from ..model.versions import Version, VersionSet, parse_version, try_version
-from .candidates import Candidate, Catalog, Problem, Why, bits_of, build_problem
+from .candidates import Candidate, Catalog, bits_of
 from .engine import Outcome, solve
+from .problem import Problem, Why, build_problem
 
 __all__ = ["Attempt", "answer", "applied", "attempt", "check_request", "resolution_of", "resolve", "target_words"]
 
@@ -235,7 +236,9 @@ def _reasons(name: str, problem: Problem, bits: Dict[str, int], catalog: Catalog
         for root in catalog.request.roots:
             if root.name == name:
                 admitted &= problem.tables[name].mask(root.specifier)
-        reasons += _refused(name, problem, bits, admitted, catalog)
+        refused = _refused(name, problem, bits, admitted, catalog)
+        rows = [reason.row for reason in refused]
+        reasons += refused + [reason for reason in _avoided(name, problem, bits, admitted, catalog) if reason.row not in rows]
     candidate = problem.tables[name].at(bits[name])
     if candidate.release.yanked:
         reasons.append(Reason("yanked", "this release was yanked; nothing else meets the request"))
@@ -268,7 +271,7 @@ def _refused(name: str, problem: Problem, bits: Dict[str, int], admitted: int, c
         # What the targets refuse comes before what only follows from another choice.
         for nogood in sorted(problem.nogoods, key=lambda nogood: not nogood.why.limits):
             why: Why = nogood.why
-            if why.kind not in ("row", "build", "cost") or why.row is None:
+            if why.kind not in ("row", "build") or why.row is None:
                 continue
             masks = dict(nogood.terms)
             if number in masks and masks[number] & bit and all(bits[problem.nodes[other]] & mask for other, mask in masks.items() if other != number):
@@ -276,6 +279,25 @@ def _refused(name: str, problem: Problem, bits: Dict[str, int], admitted: int, c
                 return [Reason("refused", f"not {problem.tables[name].at(bit).version}: {row.title}", row.id, row.sources)]
         break
     return []
+
+
+def _avoided(name: str, problem: Problem, bits: Mapping[str, int], admitted: int, catalog: Catalog) -> List[Reason]:
+    """Return the row that does not bind and for whose sake a better release was not taken."""
+    number = problem.nodes.index(name)
+    better = admitted & problem.variables[number].domain & (bits[name] - 1)
+    hit: List[Tuple[int, Row]] = []
+    for nogood in problem.nogoods:
+        masks = dict(nogood.terms)
+        row = nogood.why.row
+        if nogood.why.kind != "cost" or row is None or not masks.get(number, 0) & better:
+            continue
+        if all(bits[problem.nodes[other]] & mask for other, mask in masks.items() if other != number):
+            hit.append(((masks[number] & better).bit_length(), row))
+    if not hit:
+        return []
+    worst, row = max(hit, key=lambda entry: (entry[0], entry[1].id))  # the one that reaches down to what was taken
+    complete = catalog.matrix.complete(row)
+    return [Reason("refused", f"not {problem.tables[name].at(1 << worst - 1).version}: {complete.title}", row.id, complete.sources)]
 
 
 # ---------------------------------------------------------------------------------------------------------------- what it requires
