@@ -68,7 +68,7 @@ def attempt(catalog: Catalog, facts: Sequence[Facts], *, complete: bool = False)
     """Search with as few overrides as it takes; the last attempt where none suffices."""
     allowed = 0
     while True:
-        problem = build_problem(catalog, facts, complete=complete, overrides_allowed=allowed, costs=not complete)
+        problem = build_problem(catalog, facts, complete=complete, overrides_allowed=allowed, costs=True)
         outcome = solve(problem.variables, problem.nogoods)
         if outcome.model is not None or allowed >= len(problem.overrides):
             return Attempt(problem, outcome, allowed)
