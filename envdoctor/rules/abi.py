@@ -8,8 +8,9 @@ there, a label or a table no longer makes an error.
 from __future__ import annotations
 
 import re
-from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
+from ..matrix.kernel_torch import exact_pins, minor_of, pinned_torch
 from ..model.evidence import Absent, Evidence
 from ..model.facts import Binary, Distribution
 from ..model.finding import Finding, Remedy
@@ -103,11 +104,7 @@ def _torch(context: Context) -> Optional[_Torch]:
         abi = attributes["cxx11abi"] == "true"
     if cuda is None and attributes.get("cuda") is not None:
         cuda = str(attributes["cuda"])
-    return _Torch(text, version, _minor(version), cuda, abi)
-
-
-def _minor(version: Version) -> str:
-    return ".".join(map(str, version.release[:2]))
+    return _Torch(text, version, minor_of(version), cuda, abi)
 
 
 def _binaries(context: Context) -> Mapping[str, List[Binary]]:
@@ -357,10 +354,10 @@ def _built_for(context: Context, name: str, installed: Optional[Distribution]) -
         return minor, True
     told = _attributes(context, name).get("torch")
     if isinstance(told, Version):
-        return _minor(told), False
-    own = _pins(installed.requires or ()).get("torch") if name in _LINKED and name not in _BUILT_BY_HAND else None
+        return minor_of(told), False
+    own = exact_pins(installed.requires or ()).get("torch") if name in _LINKED and name not in _BUILT_BY_HAND else None
     if own is not None:
-        return _minor(own), False
+        return minor_of(own), False
     if installed.direct_url or installed.installer == "conda" or installed.editable:
         return None, False
     version, package = try_version(installed.version), context.matrix.package(name)
@@ -369,50 +366,7 @@ def _built_for(context: Context, name: str, installed: Optional[Distribution]) -
     minors = {build.torch for build in release.builds if build.torch} if release is not None else set()
     if len(minors) == 1 and name not in _BUILT_BY_HAND:
         return minors.pop(), False
-    return _pinned_torch(context, name, installed), False
-
-
-def _pinned_torch(context: Context, name: str, installed: Distribution) -> Optional[str]:
-    """The one torch minor with which a kernel package is pinned by the releases of its engine, where it names none itself.
-
-    sgl-kernel's wheels ask for no torch at all; every sglang release pins one of them, and one torch. A kernel release between two that
-    are pinned with the same torch has that torch too.
-    """
-    engine = _ENGINE_OF.get(name)
-    version = try_version(installed.version)
-    package = context.matrix.package(engine) if engine is not None else None
-    if package is None or version is None:
-        return None
-    version = try_version(version.public)
-    minors: Dict[Version, Set[str]] = {}
-    for candidate in package.versions:
-        release = package.release(candidate)
-        pins = _pins(release.requires or ()) if release is not None else {}
-        if name in pins and "torch" in pins:
-            minors.setdefault(pins[name], set()).add(_minor(pins["torch"]))
-    if version is None or not minors:
-        return None
-    if version in minors:
-        found = minors[version]
-    else:
-        below = [other for other in minors if other < version]
-        above = [other for other in minors if other > version]
-        found = minors[max(below)] | minors[min(above)] if below and above else set()
-    return next(iter(found)) if len(found) == 1 else None
-
-
-_ENGINE_OF = {"sgl-kernel": "sglang", "sglang-kernel": "sglang"}
-_PIN = pattern(r"([A-Za-z0-9][\w.-]*)\s*==\s*([0-9][\w.]*)(?![\w.*])")
-
-
-def _pins(requires: Sequence[str]) -> Dict[str, Version]:
-    found: Dict[str, Version] = {}
-    for line in requires:
-        match = _PIN.match(line)
-        version = try_version(match.group(2)) if match is not None else None
-        if match is not None and version is not None and len(version.release) > 1:
-            found.setdefault(match.group(1).lower().replace("_", "-"), version)
-    return found
+    return pinned_torch(context.matrix.package, name)(version) if version is not None else None, False
 
 
 def _from_symbols(title: str, torch: _Torch, built_for: Optional[str], files: Sequence[Binary]) -> Optional[_Mismatch]:

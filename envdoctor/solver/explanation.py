@@ -19,8 +19,9 @@ from ..model.resolution import Explanation, Resolution, Statement
 from ..model.row import Row, Source
 from ..model.versions import Version
 from . import objective
-from .candidates import Catalog, Problem, Table, Why, bits_of
+from .candidates import Catalog, Table, bits_of
 from .engine import Nogood, solve
+from .problem import Problem, Why
 
 __all__ = ["causes_of", "explain", "minimal_groups"]
 

@@ -1,8 +1,9 @@
 """The objective, and the answer in words of packages.
 
 A total order, so that there is one right answer: fewest overrides; then the roots in the order asked, each the best of its table (not
-yanked, newest, the default index, a wheel); then everything else, requirers before what they require and by name, each likewise. What is
-not needed is absent. Where something is installed and ``prefer`` names it, that version stands first in its table.
+yanked, newest, the default index, a wheel); then no row that does not bind is violated, wrong results first, then what is only reported to
+fail, then what degrades, by id; then everything else, requirers before what they require and by name, each likewise. What is not needed is
+absent. Where something is installed and ``prefer`` names it, that version stands first in its table.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from ..model.request import Request, Root
 from ..model.resolution import Explanation, Override, Pin, Reason, Requires, Resolution
 from ..model.row import Row, Source
 from ..model.versions import Version, VersionSet, parse_version, try_version
-from .candidates import Candidate, Catalog, Problem, Why, bits_of, build_problem
+from .candidates import Candidate, Catalog, bits_of
 from .engine import Outcome, solve
+from .problem import Problem, Why, build_problem
 
 __all__ = ["Attempt", "answer", "applied", "attempt", "check_request", "floor_of", "resolution_of", "resolve", "target_words"]
 
@@ -66,7 +68,7 @@ def attempt(catalog: Catalog, facts: Sequence[Facts], *, complete: bool = False)
     """Search with as few overrides as it takes; the last attempt where none suffices."""
     allowed = 0
     while True:
-        problem = build_problem(catalog, facts, complete=complete, overrides_allowed=allowed)
+        problem = build_problem(catalog, facts, complete=complete, overrides_allowed=allowed, costs=True)
         outcome = solve(problem.variables, problem.nogoods)
         if outcome.model is not None or allowed >= len(problem.overrides):
             return Attempt(problem, outcome, allowed)
@@ -234,7 +236,9 @@ def _reasons(name: str, problem: Problem, bits: Dict[str, int], catalog: Catalog
         for root in catalog.request.roots:
             if root.name == name:
                 admitted &= problem.tables[name].mask(root.specifier)
-        reasons += _refused(name, problem, bits, admitted, catalog)
+        refused = _refused(name, problem, bits, admitted, catalog)
+        rows = [reason.row for reason in refused]
+        reasons += refused + [reason for reason in _avoided(name, problem, bits, admitted, catalog) if reason.row not in rows]
     candidate = problem.tables[name].at(bits[name])
     if candidate.release.yanked:
         reasons.append(Reason("yanked", "this release was yanked; nothing else meets the request"))
@@ -275,6 +279,25 @@ def _refused(name: str, problem: Problem, bits: Dict[str, int], admitted: int, c
                 return [Reason("refused", f"not {problem.tables[name].at(bit).version}: {row.title}", row.id, row.sources)]
         break
     return []
+
+
+def _avoided(name: str, problem: Problem, bits: Mapping[str, int], admitted: int, catalog: Catalog) -> List[Reason]:
+    """Return the row that does not bind and for whose sake a better release was not taken."""
+    number = problem.nodes.index(name)
+    better = admitted & problem.variables[number].domain & (bits[name] - 1)
+    hit: List[Tuple[int, Row]] = []
+    for nogood in problem.nogoods:
+        masks = dict(nogood.terms)
+        row = nogood.why.row
+        if nogood.why.kind != "cost" or row is None or not masks.get(number, 0) & better:
+            continue
+        if all(bits[problem.nodes[other]] & mask for other, mask in masks.items() if other != number):
+            hit.append(((masks[number] & better).bit_length(), row))
+    if not hit:
+        return []
+    worst, row = max(hit, key=lambda entry: (entry[0], entry[1].id))  # the one that reaches down to what was taken
+    complete = catalog.matrix.complete(row)
+    return [Reason("refused", f"not {problem.tables[name].at(1 << worst - 1).version}: {complete.title}", row.id, complete.sources)]
 
 
 # ---------------------------------------------------------------------------------------------------------------- what it requires

@@ -108,3 +108,21 @@ def test_two_targets_that_cannot_share_a_lock_are_told_apart(matrix: Matrix) -> 
     found = resolve(Request((parse_root("torch"),), "3.11"), targets, matrix)
     assert isinstance(found, Explanation)
     assert any("one lock for each kind of machine" in way for way in found.ways_out), found.ways_out
+
+
+def test_a_row_that_does_not_block_costs_a_dependency_but_no_root(matrix: Matrix) -> None:
+    row = "vllm-lm-format-enforcer-transformers-4.49"
+    assert matrix.row(row) is not None
+    found = resolve(Request((parse_root("vllm==0.6.3"),), "3.10"), (Facts({}),), matrix)
+    assert isinstance(found, Resolution)
+    pin = found.pin("transformers")
+    assert pin is not None
+    assert pin.version == "4.48.3"
+    assert [reason.row for reason in pin.reasons if reason.kind == "refused"] == ["vllm-transformers-5", row]
+    assert row not in [reason.row for reason in found.warnings]
+    asked = resolve(Request(tuple(map(parse_root, ("vllm==0.6.3", "transformers"))), "3.10"), (Facts({}),), matrix)
+    assert isinstance(asked, Resolution)
+    root = asked.pin("transformers")
+    assert root is not None
+    assert root.version.startswith("4.57.")
+    assert row in [reason.row for reason in asked.warnings]

@@ -1,0 +1,60 @@
+"""The torch that a compiled package was built for, where its own metadata names none."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Set
+
+from ..model.pattern import pattern
+from ..model.versions import Version, try_version
+from .tables import Package
+
+__all__ = ["exact_pins", "minor_of", "pinned_torch"]
+
+_ENGINE_OF = {"sgl-kernel": "sglang", "sglang-kernel": "sglang"}
+_PIN = pattern(r"([A-Za-z0-9][\w.-]*)\s*==\s*([0-9][\w.]*)(?![\w.*])")
+
+
+def exact_pins(requires: Sequence[str]) -> Dict[str, Version]:
+    """Return what requirement lines pin with ``==``, by distribution."""
+    found: Dict[str, Version] = {}
+    for line in requires:
+        match = _PIN.match(line)
+        version = try_version(match.group(2)) if match is not None else None
+        if match is not None and version is not None and len(version.release) > 1:
+            found.setdefault(match.group(1).lower().replace("_", "-"), version)
+    return found
+
+
+def minor_of(version: Version) -> str:
+    """Return ``2.8`` of ``2.8.0``."""
+    return ".".join(map(str, version.release[:2]))
+
+
+def pinned_torch(package_of: Callable[[str], Optional[Package]], name: str) -> Callable[[Version], Optional[str]]:
+    """Return what tells the one torch minor with which a kernel package is pinned by the releases of its engine.
+
+    sgl-kernel's wheels ask for no torch at all; every sglang release pins one of them, and one torch. A kernel release between two that
+    are pinned with the same torch has that torch too.
+    """
+    engine = _ENGINE_OF.get(name)
+    package: Any = package_of(engine) if engine is not None else None
+    minors: Dict[Version, Set[str]] = {}
+    for candidate in package.versions if package is not None else ():
+        release = package.release(candidate)
+        pins: Mapping[str, Version] = exact_pins(release.requires or ()) if release is not None else {}
+        if name in pins and "torch" in pins:
+            minors.setdefault(pins[name], set()).add(minor_of(pins["torch"]))
+
+    def find(version: Version) -> Optional[str]:
+        public = try_version(version.public) if minors else None
+        if public is None:
+            return None
+        if public in minors:
+            found = minors[public]
+        else:
+            below = [other for other in minors if other < public]
+            above = [other for other in minors if other > public]
+            found = minors[max(below)] | minors[min(above)] if below and above else set()
+        return next(iter(found)) if len(found) == 1 else None
+
+    return find

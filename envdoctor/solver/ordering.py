@@ -1,0 +1,71 @@
+"""Which node comes before which: requirers before what they require."""
+
+from __future__ import annotations
+
+from typing import Dict, List, Mapping, Set
+
+__all__ = ["topological"]
+
+
+def topological(requires: Mapping[str, Set[str]]) -> List[str]:
+    """Order nodes so that each comes before what it requires; members of a cycle stand together, by name."""
+    from heapq import heapify, heappop, heappush
+
+    component = _components(requires)
+    members: Dict[str, List[str]] = {}
+    for node, head in component.items():
+        members.setdefault(head, []).append(node)
+    lead = {head: min(listed) for head, listed in members.items()}
+    waiting: Dict[str, int] = dict.fromkeys(members, 0)
+    after: Dict[str, Set[str]] = {head: set() for head in members}
+    for node, wanted in requires.items():
+        for other in wanted:
+            if component[node] != component[other] and component[other] not in after[component[node]]:
+                after[component[node]].add(component[other])
+                waiting[component[other]] += 1
+    ready = [(lead[head], head) for head, count in waiting.items() if not count]
+    heapify(ready)
+    order: List[str] = []
+    while ready:
+        _, head = heappop(ready)
+        order += sorted(members[head])
+        for other in after[head]:
+            waiting[other] -= 1
+            if not waiting[other]:
+                heappush(ready, (lead[other], other))
+    return order
+
+
+def _components(requires: Mapping[str, Set[str]]) -> Dict[str, str]:
+    """Return for each node the head of its strongly connected component (Tarjan, without recursion)."""
+    place: Dict[str, int] = {}
+    low: Dict[str, int] = {}
+    stack: List[str] = []
+    found: Dict[str, str] = {}
+    for start in sorted(requires):
+        if start in place:
+            continue
+        place[start] = low[start] = len(place)
+        stack.append(start)
+        work = [(start, iter(sorted(requires[start])))]
+        while work:
+            node, others = work[-1]
+            for other in others:
+                if other not in place:
+                    place[other] = low[other] = len(place)
+                    stack.append(other)
+                    work.append((other, iter(sorted(requires.get(other, ())))))
+                    break
+                if other not in found:
+                    low[node] = min(low[node], place[other])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == place[node]:
+                    while True:
+                        member = stack.pop()
+                        found[member] = node
+                        if member == node:
+                            break
+    return found
