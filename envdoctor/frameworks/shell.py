@@ -156,6 +156,8 @@ class _Runner:
         fields = [element for word in words for element in self._fields(word)]
         if not fields:
             return True
+        if fields[0].text == "read" and self._read_document(node, fields):
+            return None
         builtin = getattr(self, f"_builtin_{_BUILTINS.get(fields[0].text, '')}", None)
         if builtin is not None:
             result: Optional[bool] = builtin(fields)
@@ -164,6 +166,14 @@ class _Runner:
             return self._call(self.functions[fields[0].text], fields[1:])
         self._started(node, fields, assignments)
         return None
+
+    def _read_document(self, node: Simple, fields: List[Element]) -> bool:
+        """``read -r -d '' NAME <<EOF``: the variable holds the document."""
+        documents = self._documents(node.redirects, node.line)
+        if not documents or "-d" not in [field.text for field in fields] or not _IDENTIFIER.match(fields[-1].text):
+            return False
+        self.variables[fields[-1].text] = Variable((Element(documents[0][1].strip(), node.line + 1),))
+        return True
 
     def _fields(self, word: RawWord) -> List[Element]:
         if word.elements is not None:
@@ -315,14 +325,16 @@ class _Runner:
 
     def _builtin_eval(self, fields: List[Element]) -> Optional[bool]:
         self.expander.loose = "an eval may set it"
-        text = " ".join(field.text for field in fields[1:])
-        if is_clear(text) and self._calls < _MAX_CALLS:
-            self._calls += 1
-            try:
-                return self.run_all(parse(text))
-            finally:
-                self._calls -= 1
-        return None
+        text = "\n" * (fields[0].line - 1) + " ".join(field.text for field in fields[1:])
+        if self._calls >= _MAX_CALLS or len(text) > MAX_SCRIPT_BYTES:
+            return None
+        self._calls += 1
+        try:
+            return self.run_all(parse(text))
+        except SyntaxProblem:
+            return None  # with what is unclear in it, it may be no command
+        finally:
+            self._calls -= 1
 
     def _builtin_read(self, fields: List[Element]) -> Optional[bool]:
         for field in fields[1:]:
