@@ -140,7 +140,9 @@ class VerlFamily:
         own = (bool(config) and config.partition(".")[0] not in ("ppo_trainer", "ppo_megatron_trainer")) or not _PLAIN.fullmatch(run.entry)
         table, megatron = self._table(config, [*run.files, *settings])
         versions, version = self._versions(table, run, settings)
-        configuration = Configuration(table, versions, settings, run.files, run.environ)
+        # What a configuration of its own sets is not known, so no default can be relied on; DAPO's changes none of those read here.
+        absent = "" if not own or run.entry == "recipe.dapo.main_dapo" else f"the configuration of {run.entry}{f' ({config})' if config else ''}"
+        configuration = Configuration(table, versions, settings, run.files, run.environ, absent=absent)
         fields: Dict[str, Fact[Any]] = {"framework": Known(self.name, Evidence(run.name, run.entry))}
         keys: Dict[str, str] = {}
         for field, (names, convert) in _FIELDS.items():

@@ -302,6 +302,15 @@ def test_variables_of_every_way_to_start_are_kept(tmp_path: Path) -> None:
     assert workload.value("rollout.v1") is False
 
 
+def test_no_default_is_claimed_under_a_configuration_of_its_own() -> None:
+    for words in (["-m", "recipe.spin.main_spin"], ["-m", "verl.trainer.main_ppo", "--config-name=ours"]):
+        workload = read_workload(["python", *words, "actor_rollout_ref.rollout.n=4"], framework="verl==0.6.1")
+        assert workload.value("rollout.n") == 4
+        eager = workload.get("rollout.enforce_eager")
+        assert isinstance(eager, Unknown)
+        assert "not at hand" in eager.reason
+
+
 def test_a_command_line_is_read() -> None:
     words = ["torchrun", "--nproc_per_node=8", "-m", "verl.trainer.main_ppo", "actor_rollout_ref.rollout.n=4", "data.train_files=[a, b]"]
     workload = read_workload(words, framework="verl==0.6.0")
