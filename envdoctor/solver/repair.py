@@ -18,10 +18,10 @@ from ..model.evidence import Unknown
 from ..model.facts import Facts
 from ..model.request import Request
 from ..model.resolution import Explanation, Override, Reason, Requires, Statement
-from .candidates import Problem, Why, build_problem
 from .engine import Nogood, Outcome, Variable, solve
 from .installed import INSTALLED, InstalledCatalog, Situation, usual_python
 from .objective import Attempt, resolution_of
+from .problem import Problem, Why, build_problem
 
 __all__ = ["Counted", "Repair", "counted", "repair", "request_for", "settle", "without_driver"]
 
