@@ -216,7 +216,7 @@ def lock(
         found = resolve(request, facts, matrix)
     if pinned and not isinstance(found, Resolution) and profile is None:
         found = resolve(request._replace(as_of=None, of_the_time=False), facts, matrix)
-        notes = [f"nothing of the time of {pinned} ({day}) meets the request: the packages are newer, and were never tested with it"]
+        notes = [f"nothing of the time of {pinned} ({day}) meets the request: some packages are newer than it was ever tested with"]
     if not isinstance(found, Resolution):
         return found
     if found.request.of_the_time:
