@@ -32,7 +32,13 @@ def lock(envdoctor, tmp_path, uv):
     """Return a function that locks against an index, with a cache and a pip configuration of its own."""
 
     def run(*arguments, env=None, **options):
-        variables = {"UV_CACHE_DIR": str(tmp_path / "cache"), "UV_HTTP_RETRIES": "0", "PIP_CONFIG_FILE": os.devnull, **(env or {})}
+        variables = {
+            "HOME": str(tmp_path),
+            "UV_CACHE_DIR": str(tmp_path / "cache"),
+            "UV_HTTP_RETRIES": "0",
+            "PIP_CONFIG_FILE": os.devnull,
+            **(env or {}),
+        }
         return envdoctor("lock", *arguments, env=environment(**variables), **options)
 
     return run
@@ -99,7 +105,9 @@ def test_the_pylock_is_one_to_packaging_and_to_uv(lock, index, uv, tmp_path):
     subprocess.run([uv, "venv", "-q", "--python", sys.executable, tmp_path / "venv"], check=True)
     for name in ("pylock.toml", "requirements.txt"):
         command = [uv, "pip", "sync", "--dry-run", "--python", tmp_path / "venv", "--index-url", index.address, tmp_path / "lock" / name]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment(UV_CACHE_DIR=str(tmp_path / "cache")))
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, env=environment(HOME=str(tmp_path), UV_CACHE_DIR=str(tmp_path / "cache"))
+        )
         assert done.returncode == 0, done.stderr
         assert f"Would install {len(found.packages)} packages" in done.stderr
 
@@ -115,6 +123,7 @@ def install(index, uv, tmp_path):
         (command,) = [line.partition(": ")[2] for line in header if line.startswith(f"# install with {tool}: ")]
         variables = environment(
             PATH=f"{venv / 'bin'}:{Path(uv).parent}:{os.environ['PATH']}",
+            HOME=str(tmp_path),  # uv keeps files there
             VIRTUAL_ENV=str(venv),
             UV_CACHE_DIR=str(tmp_path / "cache"),
             UV_DEFAULT_INDEX=index.address,
@@ -244,7 +253,7 @@ def test_an_interruption_leaves_the_files_as_they_were_and_no_child(index, uv, t
     (folder / "requirements.txt").write_text("mine\n")
     index.hangs = True
     command = [*COMMAND, "lock", "torch==2.4.0", *H20, "--index-url", index.address, "-o", str(folder)]
-    variables = environment(UV_CACHE_DIR=str(tmp_path / "cache"), TMPDIR=str(tmp_path), PIP_CONFIG_FILE=os.devnull)
+    variables = environment(HOME=str(tmp_path), UV_CACHE_DIR=str(tmp_path / "cache"), TMPDIR=str(tmp_path), PIP_CONFIG_FILE=os.devnull)
     child = subprocess.Popen(command, env=variables, stderr=subprocess.PIPE)
     end = time.monotonic() + 30
     while not index.requests and time.monotonic() < end:
