@@ -227,7 +227,7 @@ def lock(
         found = resolve(request, facts, matrix)
     if pinned and not isinstance(found, Resolution) and profile is None:
         found = resolve(request._replace(as_of=None, of_the_time=False), facts, matrix)
-        notes = [f"nothing of the time of {pinned} ({day}) meets the request: the packages are newer, and were never tested with it"]
+        notes = [f"nothing of the time of {pinned} ({day}) meets the request: some packages are newer than it was ever tested with"]
     if not isinstance(found, Resolution):
         return found
     if found.request.of_the_time:
@@ -236,7 +236,7 @@ def lock(
     elif found.request.as_of is None and not notes:
         notes = _much_newer(found, matrix)
     notes += [reason.text for reason in found.passed]
-    notes += [f"{root.text} is not judged by envdoctor: the matrix does not know it{suggest(root.name, known)}" for root in unknown]
+    notes += [f"{root.text} is not judged by envdoctor: the matrix does not know it{suggest(root.name, known, 0.8)}" for root in unknown]
     found = found._replace(notes=tuple(notes))
     _verify(found, facts, matrix)
     return found
@@ -301,7 +301,7 @@ def close(
         try:
             closure = close_with_uv(core, sources, glibc=lowest, later=_later(core, matrix), allow_build=allow_build, progress=progress)
         except UnknownName as error:
-            raise InputError(f"{error}{suggest(error.name, matrix.package_names)}") from error
+            raise InputError(f"{error}{suggest(error.name, matrix.package_names, 0.8)}") from error
         notes = (f"the date does not bind {', '.join(closure.late)}",) if closure.late else ()
         closed = core._replace(closure=closure, notes=(*found.notes, *notes))
         problems = _problems(closed, facts, matrix) if closure.is_closed else []
@@ -494,12 +494,12 @@ def read_text(path: str, lenient: bool = False) -> str:
         raise InputError(f"{where}: expected UTF-8 text, found the byte 0x{data[error.start]:02x} at offset {error.start}") from error
 
 
-def suggest(word: str, known: Iterable[str]) -> str:
-    """Return " (did you mean …?)" with the nearest of ``known``, or nothing."""
+def suggest(word: str, known: Iterable[str], least: float = 0.6) -> str:
+    """Return " (did you mean …?)" with the nearest of ``known``, or nothing; ``least`` is how alike they have to be, 0..1."""
     from difflib import get_close_matches
 
     spelled = {entry.lower(): entry for entry in known}
-    near = [spelled[entry] for entry in get_close_matches(word.lower(), sorted(spelled), 3, 0.6)]
+    near = [spelled[entry] for entry in get_close_matches(word.lower(), sorted(spelled), 3, least)]
     return f" (did you mean {' or '.join(near)}?)" if near else ""
 
 

@@ -288,13 +288,22 @@ class _Closing:
         closed.sort(key=lambda line: line.name)
         unhashed = [line.name for line in closed if not line.hashes]
         late = tuple(sorted(self._exempt)) if self._dated else ("everything beside the core pins, as the index does not say when it was uploaded",)
-        common = {"lines": tuple(closed), "late": late, "tool": self._tool, "platform": self._platform, "sources": self._sources.options}
+        common: Dict[str, Any] = {
+            "lines": tuple(closed),
+            "late": late,
+            "tool": self._tool,
+            "platform": self._platform,
+            "sources": self._sources.options,
+        }
+        if not unhashed:  # each file of a pylock.toml needs an address and a hash
+            outcome = self._compile(pylock=True)
+            if outcome.kind != "done":
+                return self._core(_first_words(outcome.message, self._sources.offline))
+            common["pylock"] = without_credentials(outcome.output)
+        unhashed += [step.requirement for step in self._found.sources]
         if unhashed:
-            return Closure("partial", f"no hash is to be had for {', '.join(unhashed)}", **common)  # type: ignore[arg-type]
-        outcome = self._compile(pylock=True)
-        if outcome.kind != "done":
-            return self._core(_first_words(outcome.message, self._sources.offline))
-        return Closure("closed", pylock=without_credentials(outcome.output), **common)  # type: ignore[arg-type]
+            return Closure("partial", f"no hash is to be had for {', '.join(unhashed)}", **common)
+        return Closure("closed", **common)
 
     def _core(self, reason: str) -> Closure:
         return Closure("core", reason, tool=self._tool, platform=self._platform)

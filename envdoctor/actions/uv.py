@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sys
 import time
 from typing import Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
@@ -83,6 +82,8 @@ class Uv:
 
     def run(self, arguments: Sequence[str]) -> Outcome:
         """Run uv. A child that is interrupted with us is ended before the interruption goes on."""
+        import subprocess
+
         started = time.monotonic()
         try:
             child = subprocess.Popen(

@@ -139,7 +139,7 @@ def _help() -> str:
         "",
         "exit codes:",
         "  0    nothing found at or above --fail-on (default: error)",
-        "  1    findings",
+        "  1    findings; a lock that uv refuses to close",
         "  2    wrong usage, or input that cannot be read",
         "  3    no resolution: nothing meets the request",
         "  4    a fault of envdoctor itself, or a search that was given up",

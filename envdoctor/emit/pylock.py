@@ -1,4 +1,4 @@
-"""``pylock.toml`` (PEP 751): what uv wrote, under our header. Only a closed lock has one: each wheel needs an address and a hash."""
+"""``pylock.toml`` (PEP 751): what uv wrote, under our header. Only where every line has a hash: each file needs one, and an address."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["render"]
 
 
 def render(found: Resolution, version: str) -> Optional[str]:
-    """Return the text of ``pylock.toml``, or None where the lock is not closed."""
+    """Return the text of ``pylock.toml``, or None where uv wrote none."""
     if not found.closure.pylock:
         return None
     lines = header(found, version, "pylock.toml")

@@ -55,6 +55,14 @@ def test_the_lock_file_meets_its_published_schema(core, state):
     assert list(jsonschema.Draft202012Validator(schema).iter_errors(document))
 
 
+def test_the_lock_of_a_profile_with_a_repository_meets_it_too():
+    schema = json.loads(resources.files("envdoctor").joinpath("schemas/lock.schema.json").read_text())
+    facts = Facts(parse_assumptions(["gpu=H20", "nvidia-driver=535.129.03", "glibc=2.31"]))
+    document = json.loads(render(lock([], [facts], load_matrix(), python="3.10", profile="tinyzero"), "1.0", load_matrix())["envdoctor.lock.json"])
+    jsonschema.Draft202012Validator(schema).validate(document)
+    assert [step["name"] for step in document["sources"]] == ["verl"]
+
+
 def requirements(text):
     joined = text.replace("\\\n", "")
     return [line.split(" --hash")[0].split(" #")[0].strip() for line in joined.splitlines() if line and not line.startswith("#")]
