@@ -1,0 +1,390 @@
+"""Logs of any size → the lines that patterns name, in one pass with bounded memory. Nothing is judged, nothing is executed.
+
+A log is read in chunks of bytes. Few short literals, chosen so that each anchor contains one, are searched with ``bytes.find``; only a
+line with such a literal is decoded, cleaned, cut, and matched. So the cost of ordinary lines does not depend on the number of patterns by
+regular expressions, and a line of any length costs no more than its surroundings: a window of a few KiB around the hit.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Sequence, Tuple
+
+from ..errors import InputError
+from ..model.log import Clock, Event, LogLine, Pattern, Reading
+
+__all__ = ["read_logs"]
+
+_CHUNK = 1 << 20
+_BEFORE = 1024  # of a line, what is looked at before and after a hit, bytes
+_AFTER = 3072
+_OVERLAP = 8192
+_SHOWN = 600  # characters of a line that are kept
+_PER_PATTERN = 24  # different events of one pattern
+_TRIGGER = range(4, 17)  # lengths of the literals that are searched
+_DEMOTE = 150  # hits per MiB and anchor from which searching the anchors themselves is cheaper
+
+_ANSI = re.compile(r"\x1b(?:\[[0-9;?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)?|[@-Z\\^_])")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
+_RAY = re.compile(r"^\s*\((?P<who>[\w.:<>* -]{1,80}?)\s*(?P<id>pid=\d{1,10}(?:, ip=[\da-fA-F.:]{2,45})?|, ip=[\da-fA-F.:]{2,45})\)\s?")
+_RANK = re.compile(r"^\s*(?:\[?(?P<rank>rank\s?\d{1,6})\]?:|(?P<task>\d{1,5}):(?=\s))\s?")
+_REPEATED = re.compile(r"\[repeated (\d{1,9})x across cluster\]")
+_SPACE = re.compile(r"\s+")
+
+_MONTHS = {name: number for number, name in enumerate(["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"], 1)}
+_TIME = re.compile(
+    r"(?P<ymd>(?:19|20)\d\d[-/](?P<m1>\d\d)[-/](?P<d1>\d\d)[T _](?P<t1>\d\d:\d\d:\d\d(?:[.,]\d{1,9})?))"
+    r"|\b(?:[IWEFD]|INFO|WARNING|ERROR|DEBUG|CRITICAL)(?: (?=\d\d-))?(?P<m2>\d\d)-?(?P<d2>\d\d) (?P<t2>\d\d:\d\d:\d\d(?:\.\d{1,9})?)"
+    r"|\b(?P<m3>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) {1,2}(?P<d3>\d{1,2}) (?P<t3>\d\d:\d\d:\d\d(?:\.\d{1,9})?)"
+    r"|(?:^|kernel: )\[ {0,8}(?P<boot>\d{1,9}\.\d{6})\]"
+)
+_DAYS = (0, 31, 60, 91, 121, 152, 182, 213, 244, 274, 305, 335)  # before each month of a leap year: order is all that counts
+
+#: What begins a description of an environment, and how much of it is kept.
+_REPORT_MARKS = (
+    b"Collecting environment information",
+    b"PyTorch version:",
+    b"| NVIDIA-SMI ",
+    b"Driver Version:",
+    b"CUDA used to build PyTorch",
+    b"Versions of relevant libraries",
+    b"Package                  ",
+    b"DeepSpeed general environment info",
+    b"`transformers` version:",
+    b"Nvidia driver version:",
+)
+_REPORT_PIECE = 64 << 10
+_REPORT_SIZE = 512 << 10
+
+
+def read_logs(paths: Sequence[str], patterns: Sequence[Pattern]) -> Reading:
+    """Read logs (``-`` is standard input; gzip, bzip2 and xz are unpacked) and return the lines that ``patterns`` name.
+
+    Raises:
+        InputError: a file that cannot be read, or is packed in a way that Python cannot unpack.
+    """
+    search = _Search(patterns)
+    for path in paths:
+        name = "standard input" if path == "-" else path
+        stream = _open(path, name)
+        try:
+            for data, cut in _windows(stream):
+                search.look(name, data, cut)
+        except (OSError, EOFError, ValueError) as error:
+            raise InputError(f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        except _unpacking_errors() as error:
+            raise InputError(f"{name}: is damaged: {error}") from error
+        finally:
+            if path != "-":
+                stream.close()
+        search.end()
+    return search.reading(tuple("standard input" if path == "-" else path for path in paths))
+
+
+def _unpacking_errors() -> Tuple[Any, ...]:
+    import lzma
+    import zlib
+
+    return (lzma.LZMAError, zlib.error)
+
+
+def _open(path: str, name: str) -> Any:
+    """Open a log by what its first bytes say it is."""
+    try:
+        if path == "-":
+            if sys.stdin is None:
+                raise InputError("standard input is closed, so '-' cannot be read")
+            return sys.stdin.buffer
+        file = open(path, "rb", buffering=0)  # noqa: SIM115 - closed by the caller
+    except (OSError, ValueError) as error:
+        raise InputError(f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    try:
+        magic = file.read(6) if file.seekable() else b""
+        if magic:
+            file.seek(0)
+    except OSError as error:
+        file.close()
+        raise InputError(f"{name}: cannot be read: {error.strerror or error}") from error
+    if magic[:2] == b"\x1f\x8b":
+        import gzip
+
+        return gzip.open(file)
+    if magic == b"\xfd7zXZ\x00":
+        import lzma
+
+        return lzma.open(file)
+    if magic[:3] == b"BZh":
+        import bz2
+
+        return bz2.open(file)
+    if magic[:4] == b"\x28\xb5\x2f\xfd":
+        file.close()
+        raise InputError(f"{name}: is packed with zstd, which Python cannot unpack: zstd -dc {name} | envdoctor diagnose -")
+    return file
+
+
+def _windows(stream: BinaryIO) -> Iterator[Tuple[bytes, int]]:
+    """Yield (data, cut): hits that begin before ``cut`` are to be taken, what lies behind is there again in the next window.
+
+    A cut is at the end of a line, or inside a line that is longer than a chunk.
+    """
+    rest = b""
+    decode: Any = None
+    started = False
+    while True:
+        piece = stream.read(_CHUNK)
+        if not piece:
+            break
+        if not started:
+            started = True
+            decode = _decoder(piece)
+        if decode is not None:
+            piece = decode(piece)
+        data = rest + piece
+        cut = data.rfind(b"\n") + 1
+        if not cut:
+            if len(data) < _CHUNK:
+                rest = data
+                continue
+            cut = len(data) - _OVERLAP
+        elif len(data) - cut > _CHUNK:
+            cut = len(data) - _OVERLAP
+        yield data, cut
+        rest = data[cut:]
+    if rest:
+        yield rest, len(rest)
+
+
+def _decoder(first: bytes) -> Any:
+    """Return a function to UTF-8 for UTF-16 with a byte order mark (what PowerShell's ``>`` writes), else None."""
+    if first[:2] not in (b"\xff\xfe", b"\xfe\xff"):
+        return None
+    import codecs
+
+    decoder = codecs.getincrementaldecoder("utf-16")("replace")
+    return lambda piece: decoder.decode(piece).encode("utf-8", "replace")
+
+
+class _Known:
+    """A pattern under search."""
+
+    __slots__ = ("anchors", "id", "match", "number")
+
+    def __init__(self, number: int, pattern: Pattern) -> None:
+        self.number = number
+        self.id = pattern.id
+        self.anchors = tuple(anchor.encode() for anchor in pattern.anchors)
+        self.match: Any = re.compile(pattern.expression).search if pattern.expression else None
+
+
+class _Found:
+    """An event under collection."""
+
+    __slots__ = ("count", "first", "groups", "last", "order")
+
+    def __init__(self, groups: Dict[str, str], line: LogLine, order: int) -> None:
+        self.groups = groups
+        self.first = self.last = line
+        self.count = 0
+        self.order = order
+
+
+class _Search:
+    """The state of one pass."""
+
+    def __init__(self, patterns: Sequence[Pattern]) -> None:
+        self._known = [_Known(number, pattern) for number, pattern in enumerate(patterns)]
+        by_anchor: Dict[bytes, List[_Known]] = {}
+        for known in self._known:
+            for anchor in known.anchors:
+                by_anchor.setdefault(anchor, []).append(known)
+        self._by_anchor = by_anchor
+        self._triggers: List[Tuple[bytes, Tuple[bytes, ...]]] = choose_triggers(by_anchor)
+        self._events: Dict[str, Dict[Tuple[Tuple[str, str], ...], _Found]] = {}
+        self._order = 0
+        self._before = 0  # lines in the windows before this one
+        self._lines = 0
+        self._size = 0
+        self._dropped = 0
+        self._report: List[str] = []
+        self._report_size = 0
+        self._open_line = False
+
+    def look(self, name: str, data: bytes, cut: int) -> None:
+        """Take the hits of one window."""
+        hits: Dict[int, int] = {}  # start of the line -> position of a hit in it
+        for number, (trigger, anchors) in enumerate(self._triggers):
+            count = self._find(data, cut, trigger, anchors, hits)
+            if len(anchors) > 1 and count > _DEMOTE * len(anchors) * max(1, cut >> 20):
+                # Too common here to tell anything: from the next window on its anchors are searched themselves.
+                self._triggers[number] = (trigger, ())
+                self._triggers += [(anchor, (anchor,)) for anchor in anchors]
+        position = self._before
+        counted = 0
+        for start in sorted(hits):
+            position += data.count(b"\n", counted, start)
+            counted = start
+            self._line(name, position + 1, data, start, hits[start])
+        self._before = position + data.count(b"\n", counted, cut)
+        self._open_line = cut > 0 and data[cut - 1 : cut] != b"\n"
+        self._size += cut
+        if self._report_size < _REPORT_SIZE:
+            self._keep_report(data, cut)
+
+    @staticmethod
+    def _find(data: bytes, cut: int, trigger: bytes, anchors: Tuple[bytes, ...], hits: Dict[int, int]) -> int:
+        """Note the lines with an anchor of this trigger; return how often the trigger was found."""
+        if not anchors:
+            return 0
+        find, rfind = data.find, data.rfind
+        count = 0
+        position = find(trigger, 0, cut)
+        while position >= 0:
+            count += 1
+            start = max(rfind(b"\n", max(0, position - _BEFORE), position), rfind(b"\r", max(0, position - _BEFORE), position)) + 1
+            if not start:
+                start = max(0, position - _BEFORE)
+            end = find(b"\n", position, position + _AFTER)
+            if end < 0:
+                end = min(len(data), position + _AFTER)
+            if start not in hits and (anchors == (trigger,) or any(find(anchor, start, end) >= 0 for anchor in anchors)):
+                hits[start] = position
+            position = find(trigger, end, cut)
+        return count
+
+    def _line(self, name: str, number: int, data: bytes, start: int, position: int) -> None:
+        end = data.find(b"\n", position, position + _AFTER)
+        raw = data[start : end if end >= 0 else position + _AFTER]
+        text = _cleaned(raw)
+        line: Optional[LogLine] = None
+        repeated = 1
+        for anchor, group in self._by_anchor.items():
+            if anchor not in raw:
+                continue
+            for known in group:
+                groups: Dict[str, str] = {}
+                if known.match is not None:
+                    match = known.match(text)
+                    if match is None:
+                        continue
+                    groups = {key: value for key, value in match.groupdict().items() if value is not None}
+                if line is None:
+                    line = _log_line(name, number, text, data[max(0, start - 2048) : start])
+                    more = _REPEATED.search(text)
+                    repeated = 1 + int(more.group(1)) if more else 1
+                self._note(known, groups, line, repeated)
+
+    def _note(self, known: _Known, groups: Dict[str, str], line: LogLine, repeated: int) -> None:
+        events = self._events.setdefault(known.id, {})
+        key = tuple(sorted(groups.items()))
+        found = events.get(key)
+        if found is None:
+            if len(events) >= _PER_PATTERN:
+                self._dropped += repeated
+                found = next(reversed(events.values()))  # the last kind stands for all further ones
+            else:
+                self._order += 1
+                found = events[key] = _Found(groups, line, self._order)
+        if found.last.number == line.number and found.count and found.last.source == line.source:
+            return  # two anchors of one pattern in one line
+        found.count += repeated
+        found.last = line
+
+    def _keep_report(self, data: bytes, cut: int) -> None:
+        for mark in _REPORT_MARKS:
+            position = data.find(mark, 0, cut)
+            if position < 0:
+                continue
+            start = max(0, data.rfind(b"\n", 0, position) + 1)
+            piece = data[start : start + _REPORT_PIECE].decode("utf-8", "replace")
+            self._report.append(piece)
+            self._report_size += len(piece)
+            return
+
+    def end(self) -> None:
+        """End of one log: line numbers begin anew."""
+        self._lines += self._before + self._open_line
+        self._before = 0
+        self._open_line = False
+
+    def reading(self, sources: Tuple[str, ...]) -> Reading:
+        events = [
+            Event(name, found.groups, found.first, found.last, found.count, found.order)
+            for name, group in self._events.items()
+            for found in group.values()
+        ]
+        events.sort(key=lambda event: event.order)
+        return Reading(sources, self._lines, self._size, tuple(events), "\n".join(self._report), self._dropped)
+
+
+def choose_triggers(anchors: Any) -> List[Tuple[bytes, Tuple[bytes, ...]]]:
+    """Return few literals with the anchors that contain each: every anchor is under one. Greedy cover, longer ones first among equals."""
+    grams: Dict[bytes, set[bytes]] = {}
+    for anchor in anchors:
+        lengths = [length for length in _TRIGGER if length <= len(anchor)] or [len(anchor)]
+        for length in lengths:
+            for start in range(len(anchor) - length + 1):
+                grams.setdefault(anchor[start : start + length], set()).add(anchor)
+    left = set(anchors)
+    chosen: List[Tuple[bytes, Tuple[bytes, ...]]] = []
+    while left:
+        best = max(grams, key=lambda gram: (len(grams[gram] & left), len(gram), gram))
+        taken = grams[best] & left
+        if len(taken) == 1:  # nothing is shared any more: each for itself
+            chosen += [(anchor, (anchor,)) for anchor in sorted(left)]
+            break
+        chosen.append((best, tuple(sorted(taken))))
+        left -= taken
+        for gram in [gram for gram, members in grams.items() if not members & left]:
+            del grams[gram]
+    return chosen
+
+
+def _cleaned(raw: bytes) -> str:
+    text = raw.decode("utf-8", "replace")
+    if "\x1b" in text:
+        text = _ANSI.sub("", text)
+    text = text.rpartition("\r")[2] if "\r" in text.rstrip("\r\n") else text
+    return _CONTROL.sub("", text).rstrip()
+
+
+def _log_line(name: str, number: int, text: str, before: bytes) -> LogLine:
+    process = ""
+    shown = text
+    found = _RAY.match(shown)
+    if found:
+        process = f"{found.group('who').strip()} {found.group('id').lstrip(', ')}".strip()
+        shown = shown[found.end() :]
+    rank = _RANK.match(shown)
+    if rank:
+        process = f"{process} {rank.group('rank') or 'task ' + rank.group('task')}".strip()
+    clock = _clock(text[:300])
+    if clock is None and before:
+        clock = _clock(before.decode("utf-8", "replace"), last=True)
+    shown = _SPACE.sub(" ", shown).strip()
+    return LogLine(name, number, shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "…", clock, process)
+
+
+def _clock(text: str, last: bool = False) -> Optional[Clock]:
+    all_found = _TIME.finditer(text)
+    found = next(all_found, None)
+    if last:
+        for later in all_found:
+            found = later
+    if found is None:
+        return None
+    if found.group("boot"):
+        return Clock("boot", float(found.group("boot")))
+    for month, day, time in (("m1", "d1", "t1"), ("m2", "d2", "t2"), ("m3", "d3", "t3")):
+        if found.group(time):
+            return _calendar(found.group(month), found.group(day), found.group(time))
+    return None
+
+
+def _calendar(month: str, day: str, time: str) -> Optional[Clock]:
+    number = _MONTHS.get(month) or int(month)
+    if not 1 <= number <= 12:
+        return None
+    hours, minutes, seconds = time.replace(",", ".").split(":")
+    return Clock("calendar", ((_DAYS[number - 1] + int(day)) * 24 + int(hours)) * 3600 + int(minutes) * 60 + float(seconds))
