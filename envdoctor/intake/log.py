@@ -30,6 +30,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2
 _RAY = re.compile(r"^\s*\((?P<who>[\w.:<>* -]{1,80}?)\s*(?P<id>pid=\d{1,10}(?:, ip=[\da-fA-F.:]{2,45})?|, ip=[\da-fA-F.:]{2,45})\)\s?")
 _RANK = re.compile(r"^\s*(?:\[?(?P<rank>rank\s?\d{1,6})\]?:|(?P<task>\d{1,5}):(?=\s))\s?")
 _REPEATED = re.compile(r"\[repeated (\d{1,9})x across cluster\]")
+_FRAME = re.compile(r"(?:site|dist)-packages/(?P<file>\w{1,60})[/.]|^\W{0,40}(?:from|import) (?P<module>[A-Za-z_]\w{0,60})", re.MULTILINE)
 _SPACE = re.compile(r"\s+")
 
 _MONTHS = {name: number for number, name in enumerate(["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"], 1)}
@@ -169,11 +170,12 @@ def _decoder(first: bytes) -> Any:
 class _Known:
     """A pattern under search."""
 
-    __slots__ = ("anchors", "id", "match", "number")
+    __slots__ = ("anchors", "frame", "id", "match", "number")
 
     def __init__(self, number: int, pattern: Pattern) -> None:
         self.number = number
         self.id = pattern.id
+        self.frame = pattern.frame
         self.anchors = tuple(anchor.encode() for anchor in pattern.anchors)
         self.match: Any = re.compile(pattern.expression).search if pattern.expression else None
 
@@ -269,6 +271,9 @@ class _Search:
                     if match is None:
                         continue
                     groups = {key: value for key, value in match.groupdict().items() if value is not None}
+                if known.frame:
+                    frame = _frame(data[max(0, start - 2048) : start])
+                    groups.update({"frame": frame} if frame else {})
                 if line is None:
                     line = _log_line(name, number, text, data[max(0, start - 2048) : start])
                     more = _REPEATED.search(text)
@@ -347,6 +352,14 @@ def _cleaned(raw: bytes) -> str:
         text = _ANSI.sub("", text)
     text = text.rpartition("\r")[2] if "\r" in text.rstrip("\r\n") else text
     return _CONTROL.sub("", text).rstrip()
+
+
+def _frame(before: bytes) -> str:
+    """Return the package that a traceback above a line names last."""
+    found = ""
+    for match in _FRAME.finditer(before.decode("utf-8", "replace")):
+        found = match.group("file") or match.group("module")
+    return found
 
 
 def _log_line(name: str, number: int, text: str, before: bytes) -> LogLine:

@@ -31,7 +31,7 @@ __all__ = ["make_signature", "parse_signatures", "patterns_of", "symptom_pattern
 _ID = re.compile(r"[a-z0-9]+(?:[-.][a-z0-9]+)*")
 _CODE = re.compile(r"ED\d{1,3}")
 _CONDITION = re.compile(r"([a-z_.]+) (<=|>=|==|!=|<|>) (true|false|-?\d+(?:\.\d+)?|[A-Za-z][\w.-]*)")
-_BRACES = re.compile(r"\{(\w+)\}")
+_BRACES = re.compile(r"[{|](\w+)(?=[|}])")
 _SHORTEST = 6  # of an anchor
 
 
@@ -109,9 +109,9 @@ def _signature(entry: Entry) -> Dict[str, Any]:
 
 def _groups(entry: Entry, expression: Optional[str]) -> List[str]:
     if not expression:
-        return []
+        return ["frame"]
     try:
-        return list(re.compile(expression).groupindex)
+        return ["frame", *(name for name in re.compile(expression).groupindex)]
     except re.error as error:
         entry.fault("expression", f"is no regular expression: {error}")
         return []
@@ -143,7 +143,7 @@ def _cause(entry: Entry, groups: List[str]) -> Dict[str, Any]:
         parse_term(item, f"{entry.where}: when[{position}]", entry.faults)
     for text in found["facts"]:
         match = _CONDITION.fullmatch(text)
-        if match is None or match.group(1) not in FIELDS:
+        if match is None or (match.group(1) not in FIELDS and not match.group(1).startswith("request.")):
             entry.fault("facts", f"expected a field, an operator and a value such as 'memory.oom_kills > 0', found {text!r}")
     for key in ("text", "component", "fix"):
         for group in _BRACES.findall(found[key] or ""):
@@ -207,7 +207,7 @@ def _condition(text: str) -> Condition:
 
 def patterns_of(signatures: Iterable[Signature]) -> List[Pattern]:
     """Return what a reader of logs has to look for."""
-    return [Pattern(signature.id, signature.anchors, signature.expression) for signature in signatures]
+    return [Pattern(entry.id, entry.anchors, entry.expression, "{frame" in f"{entry.component} {entry.title}") for entry in signatures]
 
 
 # ---------------------------------------------------------------------------------------------------------------- symptoms of rows

@@ -13,12 +13,14 @@ class Pattern(NamedTuple):
     """One text that a log may hold.
 
     anchors: literal texts, one of which is in every line that matches. expression: a regular expression with named groups that the
-    line has to match as well; without it the anchor alone decides.
+    line has to match as well; without it the anchor alone decides. frame: the package whose code the traceback above names last is
+    wanted as a group of that name.
     """
 
     id: str
     anchors: Tuple[str, ...]
     expression: str = ""
+    frame: bool = False
 
 
 class Clock(NamedTuple):

@@ -9,6 +9,7 @@ others are listed with what would decide.
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ..matrix.bind import bind
@@ -31,8 +32,8 @@ _SEVERITY = {"established": ("error", "violated"), "likely": ("warning", "violat
 _SHOWN_LINES = 3
 _SLACK = 90.0  # seconds by which the clocks of two writers may differ
 _SEGMENT = pattern(r"\[([^\[\]]*)\]")
-_GROUP = pattern(r"\{(\w+)\}")
-_MODULE_GROUPS = ("library", "module", "name")
+_GROUP = pattern(r"\{([\w|@]+)\}")
+_MODULE_GROUPS = ("frame", "library", "module", "name")
 #: Findings of a check that explain any binary that does not fit, whichever it is about.
 _ABOUT_ALL = ("ED304", "ED203", "ED201", "ED202", "ED204", "ED205")
 _MEMORY_KINDS = ("host-oom", "gpu-oom", "kv-cache-too-small", "swap-space-too-large")
@@ -127,18 +128,22 @@ def _groups(event: Event, modules: Mapping[str, str]) -> Dict[str, str]:
 
 
 def fill(text: str, groups: Mapping[str, str]) -> str:
-    """Fill {group}s in; a [part] is left out where one of its groups is not there."""
+    """Fill {group}s in, {one|other} with the first that is there; a [part] is left out where one of its groups is not there."""
+
+    def value(names: str) -> Optional[str]:
+        return next((groups[name] for name in names.split("|") if name in groups), None)
 
     def part(match: re.Match[str]) -> str:
-        return match.group(1) if all(name in groups for name in _GROUP.findall(match.group(1))) else ""
+        return match.group(1) if all(value(names) is not None for names in _GROUP.findall(match.group(1))) else ""
 
-    return _GROUP.sub(lambda match: groups.get(match.group(1), "?"), _SEGMENT.sub(part, text))
+    return _GROUP.sub(lambda match: value(match.group(1)) or "?", _SEGMENT.sub(part, text))
 
 
 def _finding(signature: Signature, component: str, groups: Mapping[str, str], certainty: str) -> Finding:
-    for name in _MODULE_GROUPS:  # the component of a signature that says "{library}" is what installs it
-        if signature.component == f"{{{name}}}":
-            component = groups.get(f"@{name}", component)
+    # The component of a signature that says "{library}" is what installs it.
+    component = fill(
+        _GROUP.sub(lambda match: "{" + "|".join(f"@{name}|{name}" for name in match.group(1).split("|")) + "}", signature.component), groups
+    )
     severity, verdict = _SEVERITY[certainty]
     kind = signature.kind or "not-judged"
     return Finding(
@@ -178,7 +183,8 @@ def _join_rows(drafts: List[_Draft], events: Sequence[Event], knowledge: Knowled
         if not rows:
             continue
         states = [(row, bind(row, context.target).outcome) for row in rows]
-        beside = [draft for draft in drafts if draft.role == "cause" and any(_same_line(event, other) for other in draft.events)]
+        here = [draft for draft in drafts if any(_same_line(event, other) for other in draft.events)]
+        beside = [draft for draft in here if draft.role == "cause"]
         violated = [finding for finding in findings if finding.verdict == "violated" and any(_speaks_for(finding, row) for row in rows)]
         if violated:
             for draft in (_confirm(drafts, finding, [event]) for finding in violated):
@@ -188,10 +194,11 @@ def _join_rows(drafts: List[_Draft], events: Sequence[Event], knowledge: Knowled
         if not open_rows:
             continue
         same = len({(row.component, row.kind) for row in open_rows}) == 1 and open_rows[0].trust == "established"
-        if same and len(event.pattern) - len("symptom:") >= _SPECIFIC and open_rows[0].effect in ("blocks", "degrades"):
+        # An effect on this line has its own suspects: then the symptom is too common to tell.
+        if same and beside == here and len(event.pattern) - len("symptom:") >= _SPECIFIC and open_rows[0].effect in ("blocks", "degrades"):
             _put_under(beside, _of_row(drafts, open_rows, event))
         else:
-            for draft in beside or [_of_row(drafts, open_rows, event, "candidate")]:
+            for draft in here or [_of_row(drafts, open_rows, event, "candidate")]:
                 draft.suspects += [_suspect_of_row(row) for row in open_rows[:4]]
 
 
@@ -302,11 +309,15 @@ def _weigh_causes(drafts: List[_Draft], context: Context, findings: Sequence[Fin
         if signature is None or draft.parent is not None:
             continue
         groups = {name: value for event in draft.events for name, value in event.groups.items()}
+        refuted: List[Hypothesis] = []
+        left: List[Hypothesis] = []
         for hypothesis in sorted(signature.causes, key=lambda entry: CONFIDENCES.index(entry.confidence)):
             state, by, missing = _state(hypothesis, context, findings)
             if state is False:
+                refuted.append(hypothesis)
                 continue
             if state is None:
+                left.append(hypothesis)
                 draft.suspects.append(
                     Suspect(
                         fill(hypothesis.text, groups),
@@ -326,11 +337,19 @@ def _weigh_causes(drafts: List[_Draft], context: Context, findings: Sequence[Fin
                 root.certainty = "likely"  # it explains why the line came about, and need not be all of it
             if draft.parent is None and not root.under(draft):
                 draft.parent = root
+        if draft.parent is None and draft.role == "effect" and refuted and len(left) == 1 and left[0].confidence != "low":
+            # The facts leave one of the known causes: likely, since a cause that nobody wrote down cannot be excluded.
+            draft.suspects = []
+            draft.parent = _of_hypothesis(drafts, draft, left[0], groups, context)
 
 
 def _of_hypothesis(drafts: List[_Draft], draft: _Draft, hypothesis: Hypothesis, groups: Mapping[str, str], context: Context) -> _Draft:
     component = fill(hypothesis.component, groups)
-    evidence = tuple(entry for condition in hypothesis.facts for entry in context.evidence(condition.field))
+    evidence = tuple(
+        entry
+        for condition in hypothesis.facts
+        for entry in context.evidence(condition.field.split(".")[0] if condition.field.startswith("request.") else condition.field)
+    )
     held = ", ".join(str(condition) for condition in hypothesis.facts)
     finding = Finding(
         _code(component, hypothesis.kind),
@@ -354,9 +373,10 @@ def _state(hypothesis: Hypothesis, context: Context, findings: Sequence[Finding]
     for finding in findings:
         if finding.verdict != "violated" or finding.severity == "advice":
             continue
-        if _has_code(finding, hypothesis.codes) or any(name == finding.row or name in finding.rows for name in hypothesis.rows):
+        named = any(fnmatchcase(row, name) for name in hypothesis.rows for row in (finding.row, *finding.rows) if row)
+        if named or (_has_code(finding, hypothesis.codes) and _same_family(finding.component, hypothesis.component)):
             return True, finding, ()
-    rows = [row for row in (context.matrix.row(name) for name in hypothesis.rows) if row is not None]
+    rows = _rows(hypothesis.rows, context)
     bindings = [bind(row, context.target) for row in rows]
     if rows and all(binding.outcome == "satisfied" for binding in bindings):
         return False, None, ()
@@ -367,18 +387,40 @@ def _state(hypothesis: Hypothesis, context: Context, findings: Sequence[Finding]
     if False in held:
         # What a counter does not show may have happened elsewhere: only conditions on versions and devices refute.
         return (False if hypothesis.when and held[-1] is False else None), None, ()
-    if held and None not in held and not rows:
+    if hypothesis.facts and None not in held and not rows:
         return True, None, ()
     return None, None, tuple(dict.fromkeys(str(term) for binding in bindings for term in binding.missing if term.scope in ("gpu", "host")))[:0]
 
 
+def _rows(names: Sequence[str], context: Context) -> List[Row]:
+    """Return rows by id; ``code-for-*:vllm`` stands for those of every compute capability."""
+    found: List[Row] = []
+    for name in names:
+        if "*" in name:
+            found += [row for row in context.matrix.rows_about([name.rpartition(":")[2]]) if fnmatchcase(row.id, name)]
+        else:
+            row = context.matrix.row(name)
+            found += [row] if row is not None else []
+    return found
+
+
+def _same_family(first: str, second: str) -> bool:
+    """Tell whether a finding's component may be what a hypothesis speaks of: always, unless both are packages of their own."""
+    packages = ("torch", "vllm", "flash-attn", "sgl-kernel", "xformers")
+    return first == second or second not in packages or first not in packages or second == "torch"
+
+
 def _holds(condition: Condition, context: Context) -> Optional[bool]:
+    wanted = condition.value
+    if condition.field.startswith("request."):
+        asked = context.facts.value("request", {}).get(condition.field[len("request.") :])
+        return None if asked is None else (str(asked).lower() == str(wanted).lower()) is (condition.operator == "==")
     fact = context.facts.get(condition.field)
     if isinstance(fact, Absent):
         return False
     if not isinstance(fact, Known):
         return None
-    value, wanted = fact.value, condition.value
+    value = fact.value
     if isinstance(value, bool) or isinstance(wanted, (bool, str)):
         return (value == wanted) is (condition.operator == "==")
     if not isinstance(value, (int, float)) or not isinstance(wanted, float):
