@@ -1,8 +1,8 @@
 """Logs of any size → the lines that patterns name, in one pass with bounded memory. Nothing is judged, nothing is executed.
 
-A log is read in chunks of bytes. Few short literals, chosen so that each anchor contains one, are searched with ``bytes.find``; only a
-line with such a literal is decoded, cleaned, cut, and matched. So the cost of ordinary lines does not depend on the number of patterns by
-regular expressions, and a line of any length costs no more than its surroundings: a window of a few KiB around the hit.
+A log is read in chunks of bytes. Of each chunk the set of its words is made, in C; only anchors (literal texts, one for each pattern) whose
+rarest word is among them are searched, and only a line with an anchor is decoded, cleaned, cut and matched. So the cost of ordinary lines
+does not grow with the number of patterns, and a line of any length costs no more than a window of a few KiB around the hit.
 """
 
 from __future__ import annotations
@@ -22,8 +22,14 @@ _AFTER = 3072
 _OVERLAP = 8192
 _SHOWN = 600  # characters of a line that are kept
 _PER_PATTERN = 24  # different events of one pattern
-_TRIGGER = range(4, 17)  # lengths of the literals that are searched
-_DEMOTE = 150  # hits per MiB and anchor from which searching the anchors themselves is cheaper
+
+#: Letters stay, all else becomes a space.
+_LETTERS = bytes(code if chr(code).isalpha() and code < 128 else 32 for code in range(256))
+#: Words of ordinary lines: an anchor is sieved by another of its words where it has one.
+_COMMON = frozenset(
+    b"error errors failed memory available version model process worker device found total with from that this have been name "
+    b"which line user warning python torch cuda file size code the and for not the one rank node task is are was".split()
+)
 
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)?|[@-Z\\^_])")
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
@@ -202,7 +208,9 @@ class _Search:
             for anchor in known.anchors:
                 by_anchor.setdefault(anchor, []).append(known)
         self._by_anchor = by_anchor
-        self._triggers: List[Tuple[bytes, Tuple[bytes, ...]]] = choose_triggers(by_anchor)
+        self._by_word: Dict[bytes, List[bytes]] = {}
+        for anchor in by_anchor:
+            self._by_word.setdefault(key_word(anchor), []).append(anchor)
         self._events: Dict[str, Dict[Tuple[Tuple[str, str], ...], _Found]] = {}
         self._order = 0
         self._before = 0  # lines in the windows before this one
@@ -216,12 +224,9 @@ class _Search:
     def look(self, name: str, data: bytes, cut: int) -> None:
         """Take the hits of one window."""
         hits: Dict[int, int] = {}  # start of the line -> position of a hit in it
-        for number, (trigger, anchors) in enumerate(self._triggers):
-            count = self._find(data, cut, trigger, anchors, hits)
-            if len(anchors) > 1 and count > _DEMOTE * len(anchors) * max(1, cut >> 20):
-                # Too common here to tell anything: from the next window on its anchors are searched themselves.
-                self._triggers[number] = (trigger, ())
-                self._triggers += [(anchor, (anchor,)) for anchor in anchors]
+        for word in self._by_word.keys() & set(data.translate(_LETTERS).split()):
+            for anchor in self._by_word[word]:
+                self._find(data, cut, anchor, hits)
         position = self._before
         counted = 0
         for start in sorted(hits):
@@ -235,25 +240,16 @@ class _Search:
             self._keep_report(data, cut)
 
     @staticmethod
-    def _find(data: bytes, cut: int, trigger: bytes, anchors: Tuple[bytes, ...], hits: Dict[int, int]) -> int:
-        """Note the lines with an anchor of this trigger; return how often the trigger was found."""
-        if not anchors:
-            return 0
+    def _find(data: bytes, cut: int, anchor: bytes, hits: Dict[int, int]) -> None:
+        """Note the lines with an anchor."""
         find, rfind = data.find, data.rfind
-        count = 0
-        position = find(trigger, 0, cut)
+        position = find(anchor, 0, cut)
         while position >= 0:
-            count += 1
-            start = max(rfind(b"\n", max(0, position - _BEFORE), position), rfind(b"\r", max(0, position - _BEFORE), position)) + 1
-            if not start:
-                start = max(0, position - _BEFORE)
+            low = max(0, position - _BEFORE)
+            start = max(rfind(b"\n", low, position), rfind(b"\r", low, position)) + 1 or low
             end = find(b"\n", position, position + _AFTER)
-            if end < 0:
-                end = min(len(data), position + _AFTER)
-            if start not in hits and (anchors == (trigger,) or any(find(anchor, start, end) >= 0 for anchor in anchors)):
-                hits[start] = position
-            position = find(trigger, end, cut)
-        return count
+            hits.setdefault(start, position)
+            position = find(anchor, end if end >= 0 else position + _AFTER, cut)
 
     def _line(self, name: str, number: int, data: bytes, start: int, position: int) -> None:
         end = data.find(b"\n", position, position + _AFTER)
@@ -323,27 +319,13 @@ class _Search:
         return Reading(sources, self._lines, self._size, tuple(events), "\n".join(self._report), self._dropped)
 
 
-def choose_triggers(anchors: Any) -> List[Tuple[bytes, Tuple[bytes, ...]]]:
-    """Return few literals with the anchors that contain each: every anchor is under one. Greedy cover, longer ones first among equals."""
-    grams: Dict[bytes, set[bytes]] = {}
-    for anchor in anchors:
-        lengths = [length for length in _TRIGGER if length <= len(anchor)] or [len(anchor)]
-        for length in lengths:
-            for start in range(len(anchor) - length + 1):
-                grams.setdefault(anchor[start : start + length], set()).add(anchor)
-    left = set(anchors)
-    chosen: List[Tuple[bytes, Tuple[bytes, ...]]] = []
-    while left:
-        best = max(grams, key=lambda gram: (len(grams[gram] & left), len(gram), gram))
-        taken = grams[best] & left
-        if len(taken) == 1:  # nothing is shared any more: each for itself
-            chosen += [(anchor, (anchor,)) for anchor in sorted(left)]
-            break
-        chosen.append((best, tuple(sorted(taken))))
-        left -= taken
-        for gram in [gram for gram, members in grams.items() if not members & left]:
-            del grams[gram]
-    return chosen
+def key_word(anchor: bytes) -> bytes:
+    """Return the word of an anchor by which windows are sieved: whole inside it, no common one, and long."""
+    words = anchor.translate(_LETTERS).split()
+    inner = words[:]
+    if len(words) > 1 and words[0][:1].islower() and anchor[:1].isalpha():
+        inner = inner[1:]  # the anchor may begin within a word
+    return max(inner, key=lambda word: (word.lower() not in _COMMON, len(word), word))
 
 
 def _cleaned(raw: bytes) -> str:
