@@ -17,8 +17,8 @@ from ..model.log import Clock, Event, LogLine, Pattern, Reading
 __all__ = ["read_logs"]
 
 _CHUNK = 1 << 20
-_BEFORE = 1024  # of a line, what is looked at before and after a hit, bytes
-_AFTER = 3072
+_BEFORE = 512  # of a line, what is looked at before and after a hit, bytes
+_AFTER = 1536
 _OVERLAP = 8192
 _SHOWN = 600  # characters of a line that are kept
 _PER_PATTERN = 24  # different events of one pattern
@@ -354,6 +354,7 @@ def _log_line(name: str, number: int, text: str, before: bytes) -> LogLine:
     rank = _RANK.match(shown)
     if rank:
         process = f"{process} {rank.group('rank') or 'task ' + rank.group('task')}".strip()
+        shown = shown[rank.end() :]
     clock = _clock(text[:300])
     if clock is None and before:
         clock = _clock(before.decode("utf-8", "replace"), last=True)
