@@ -32,6 +32,7 @@ _COMMON = frozenset(
 )
 
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)?|[@-Z\\^_])")
+_COLOUR = re.compile(rb"\x1b\[[0-9;]{0,20}[A-Za-z]")
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
 _RAY = re.compile(r"^\s*\((?P<who>[\w.:<>* -]{1,80}?)\s*(?P<id>pid=\d{1,10}(?:, ip=[\da-fA-F.:]{2,45})?|, ip=[\da-fA-F.:]{2,45})\)\s?")
 _RANK = re.compile(r"^\s*(?:\[?(?P<rank>rank\s?\d{1,6})\]?:|(?P<task>\d{1,5}):(?=\s))\s?")
@@ -224,7 +225,9 @@ class _Search:
     def look(self, name: str, data: bytes, cut: int) -> None:
         """Take the hits of one window."""
         hits: Dict[int, int] = {}  # start of the line -> position of a hit in it
-        for word in self._by_word.keys() & set(data.translate(_LETTERS).split()):
+        # The last letter of a colour's escape would stick to the word behind it.
+        plain = _COLOUR.sub(b" ", data) if b"\x1b[" in data else data
+        for word in self._by_word.keys() & set(plain.translate(_LETTERS).split()):
             for anchor in self._by_word[word]:
                 self._find(data, cut, anchor, hits)
         position = self._before
@@ -322,10 +325,15 @@ class _Search:
 def key_word(anchor: bytes) -> bytes:
     """Return the word of an anchor by which windows are sieved: whole inside it, no common one, and long."""
     words = anchor.translate(_LETTERS).split()
-    inner = words[:]
-    if len(words) > 1 and words[0][:1].islower() and anchor[:1].isalpha():
-        inner = inner[1:]  # the anchor may begin within a word
-    return max(inner, key=lambda word: (word.lower() not in _COMMON, len(word), word))
+
+    def rarity(word: bytes) -> Tuple[bool, int, bytes]:
+        return (word.lower() not in _COMMON and len(word) > 2, len(word), word)
+
+    best = max(words, key=rarity)
+    if best == words[0] and best[:1].islower() and anchor[:1].isalpha() and len(words) > 1:
+        other = max(words[1:], key=rarity)  # the anchor may begin within a word
+        best = other if len(other) > 2 else best
+    return best
 
 
 def _cleaned(raw: bytes) -> str:
