@@ -4,7 +4,7 @@
 table                  keys (``?`` may be left out)
 =====================  =======================================================================================
 ``[[signature]]``      id, layer, role (cause | effect), title, anchors, expression?, meaning?, component?, kind?, certainty?,
-                       codes?, after?, fix?, commands?, collect?, assume? (group = field), causes?, source, date, trust
+                       codes?, after?, fix?, commands?, collect?, causes?, source, date, trust
   ``causes``           a list of { text, component, kind, confidence, rows?, codes?, when? (terms of rows), facts? ("field > number"),
                        fix?, commands?, collect? }
 ``[[module]]``         name, distribution: what installs a module of another name
@@ -84,17 +84,6 @@ def _signature(entry: Entry) -> Dict[str, Any]:
     found["codes"] = _codes(entry)
     for key in ("after", "commands", "collect"):
         found[key] = list(entry.strings(key))
-    assume = entry.values.get("assume", {})
-    entry.asked.append("assume")
-    if not isinstance(assume, dict) or not all(isinstance(field, str) for field in assume.values()):
-        entry.fault("assume", f"expected a table of fields by group, found {assume!r}")
-        assume = {}
-    for group, field in assume.items():
-        if group not in groups:
-            entry.fault("assume", f"the expression has no group {group!r}")
-        if field not in FIELDS and not field.startswith("distribution:"):
-            entry.fault("assume", f"there is no field {field!r}")
-    found["assume"] = dict(assume)
     found["causes"] = [
         _cause(Entry(item, f"{entry.where}: causes[{position}]", entry.faults), groups) for position, item in enumerate(entry.tables("causes"), 1)
     ]
@@ -175,7 +164,6 @@ def make_signature(entry: Mapping[str, Any]) -> Signature:
         fix=entry.get("fix", ""),
         commands=tuple(entry.get("commands", ())),
         collect=tuple(entry.get("collect", ())),
-        assume=dict(entry.get("assume", {})),
         origin=entry.get("origin", ""),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Mapping, Tuple
+from typing import Tuple
 
 from .record import NamedTuple
 from .row import Source, Term
@@ -73,5 +73,4 @@ class Signature(NamedTuple):
     fix: str = ""
     commands: Tuple[str, ...] = ()
     collect: Tuple[str, ...] = ()
-    assume: Mapping[str, str] = {}  # group -> field of the facts that it tells
     origin: str = ""

@@ -51,7 +51,6 @@ def test_a_good_one_has_no_fault():
         ({"role": "effect", "component": None, "kind": None, "certainty": None}, "says what may stand behind it"),
         ({"codes": ["E1"]}, "expected a code"),
         ({"after": ["nothing-of-that-name"]}, "there is no signature"),
-        ({"assume": {"who": "no.such.field"}}, "there is no field"),
         (
             {"causes": [{"text": "x", "component": "ray", "kind": "missing", "confidence": "low", "facts": ["memory.oom_kills many"]}]},
             "expected a field",
