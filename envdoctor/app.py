@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from .actions.index_sources import IndexSources
     from .matrix.loader import Matrix
     from .memory.recording import Recording
+    from .model.diagnosis import Diagnosis
     from .model.lock_file import Lock
+    from .model.log import Reading
     from .model.request import Request, Root
     from .model.resolution import Explanation, Resolution
 
@@ -28,6 +30,7 @@ __all__ = [
     "check",
     "check_date",
     "close",
+    "diagnose",
     "gather",
     "lock",
     "of_its_time",
@@ -164,6 +167,72 @@ def check(facts: Union[Facts, Sequence[Facts], None] = None, matrix: Optional[Ma
     _check_codes(options, matrix)
     found = judge(nodes[0], matrix) if len(nodes) == 1 else _judge_nodes(nodes, lambda node: judge(node, matrix, nodes=nodes))
     return report_of(found, nodes, str(matrix.date), options)
+
+
+def diagnose(
+    logs: Sequence[str],
+    facts: Optional[Facts] = None,
+    matrix: Optional[Matrix] = None,
+    *,
+    plan: Sequence[Finding] = (),
+    facts_from: str = "what was given",
+) -> Diagnosis:
+    """Read logs in one pass and say what failed, what followed from it, how sure that is, and what would decide.
+
+    Args:
+        logs: Files, or ``-`` for standard input; gzip, bzip2 and xz are unpacked.
+        facts: What is known of the machine and environment that wrote them; by default what the logs themselves tell.
+        matrix: What is known of versions, hardware and lines of logs; by default the one that envdoctor carries.
+        plan: What the memory model finds of the run's configuration; it is joined as findings of a check are.
+        facts_from: Where the facts come from, for the report.
+
+    Raises:
+        InputError: a log that cannot be read.
+    """
+    from .intake.log import read_logs
+    from .matrix.derive import derive_target
+    from .matrix.signatures import patterns_of, symptom_patterns
+    from .model.diagnosis import Diagnosis
+    from .rules import Context, judge
+    from .rules.signatures import Knowledge, explain
+
+    if matrix is None:
+        from .matrix.loader import load_matrix
+
+        matrix = load_matrix()
+    signatures = matrix.signatures
+    symptoms, rows_of = symptom_patterns(matrix.complete(row) for row in matrix.rows())
+    patterns = [*patterns_of(signatures), *symptoms]
+    reading = read_logs(logs, patterns)
+    if facts is None:
+        facts = _facts_of_log(reading)
+        facts_from = "the log" if any(True for _ in facts) else ""
+    found = [*judge(facts, matrix), *plan]
+    context = Context(facts, matrix, derive_target(facts, matrix), (), str(matrix.date), {})
+    knowledge = Knowledge({signature.id: signature for signature in signatures}, rows_of, matrix.modules)
+    traces, rest = explain(reading.events, knowledge, context, found)
+    return Diagnosis(
+        tuple(traces),
+        tuple(finding for finding in rest if finding.verdict == "violated" and finding.severity != "advice"),
+        reading.sources,
+        reading.lines,
+        reading.size,
+        len(patterns),
+        (facts,),
+        facts_from,
+        str(matrix.date),
+        1 if traces else 0,
+    )
+
+
+def _facts_of_log(reading: Reading) -> Facts:
+    """Return what a report inside the log tells (a pasted collect_env), or no facts."""
+    from .intake import parse_report
+
+    try:
+        return parse_report(reading.report) if reading.report else Facts()
+    except InputError:  # nothing about an environment in it
+        return Facts()
 
 
 def lock(

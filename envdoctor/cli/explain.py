@@ -15,6 +15,7 @@ from .output import view
 if TYPE_CHECKING:
     from ..matrix.loader import Matrix
     from ..model.row import Row, Source
+    from ..model.signature import Signature
     from ..rules import Rule
 
 __all__ = ["COMMAND"]
@@ -36,7 +37,9 @@ _TRUSTS = {
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", metavar="CODE|ROW-ID|PIN", help="a code (ED304), a rule's name, the id of a row, or with --lock a pin (torch==2.6.0)")
+    parser.add_argument(
+        "what", metavar="CODE|ID|PIN", help="a code (ED304), a rule's name, the id of a row or signature, or with --lock a pin (torch==2.6.0)"
+    )
     parser.add_argument("--lock", metavar="DIR", help="tell why the lock that 'envdoctor lock -o DIR' wrote pins this package")
     parser.add_argument("--matrix", metavar="DIR", action="append", default=[], help="add a site's own rows (also $ENVDOCTOR_MATRIX)")
     parser.add_argument("--no-color", action="store_true", help="no colour (also $NO_COLOR)")
@@ -54,16 +57,28 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     rules = [rule for rule in RULES if wanted.upper() == rule.code or wanted.lower() == rule.name]
     row = matrix.row(wanted) or matrix.row(wanted.lower())
     coded = [entry for entry in matrix.rows() if entry.code == wanted.upper()]
+    # A row's question comes first: signatures are read only where nothing else goes by that name.
+    signatures = [] if row is not None or rules or coded else [entry for entry in matrix.signatures if entry.id == wanted.lower()]
     if row is not None:
         blocks = _row(row)
     elif rules:
         blocks = [block for rule in rules for block in _rule(rule)] + _listed(coded)
+    elif signatures:
+        blocks = [block for signature in signatures for block in _signature(signature)]
     elif coded:
         blocks = [heading(f"{coded[0].code}: known combinations"), Block(""), *_listed(coded)]
     else:
         known = [*(name for rule in RULES for name in (rule.code, rule.name)), *_codes_and_ids(matrix)]
         raise InputError(f"{wanted}: no such code, rule or row{suggest(wanted, known)}")
     return draw(blocks, view(False, options.no_color)), 0
+
+
+def _signature(signature: Signature) -> List[Block]:
+    blocks = [heading(f"{signature.id}: {signature.title}"), Block(""), paragraph(", ".join(signature.anchors), 0, "text in a log")]
+    told = [("meaning", signature.meaning), ("fix", signature.fix), ("collect", "; ".join(signature.collect)), ("source", signature.source.address)]
+    blocks += [paragraph(text, 0, label) for label, text in told if text]
+    blocks += [paragraph(f"{cause.text} ({cause.confidence} confidence)", 2, "may stand behind it") for cause in signature.causes]
+    return [*blocks, Block("")]
 
 
 def _codes_and_ids(matrix: Matrix) -> List[str]:

@@ -20,6 +20,7 @@ __all__ = ["COMMANDS", "main", "run"]
 #: Name -> (module, line for --help).
 COMMANDS: Mapping[str, Tuple[str, str]] = {
     "check": ("check", "say what is wrong with an environment, why, and what to do"),
+    "diagnose": ("diagnose", "say from a log why a run died, and what would decide where the log does not tell"),
     "probe": ("probe", "show what can be read of this machine, or write it as JSON"),
     "lock": ("lock", "choose versions that work together on given hardware, or say why there are none"),
     "fix": ("fix", "find the smallest set of changes that cures an environment, and make them when told to"),

@@ -5,7 +5,8 @@ Three parts, so that a check reads little:
 * ``core.json``: tables, GPU index, and of each row what ``bind`` needs, with an index from distribution name to rows;
 * ``texts.json``: titles, symptoms, fixes and sources by row id, read when a finding needs them;
 * ``packages/<name>.jsonl``: one header line, then ``key TAB release`` lines, of which only the wanted one is parsed;
-* ``profiles.json``, ``models.json``, ``conda.json`` and ``index.json`` (the listing of the package index), read only by those who ask for them.
+* ``profiles.json``, ``models.json``, ``conda.json``, ``signatures.json`` and ``index.json`` (the listing of the package index), read only by
+  those who ask for them.
 
 ``fingerprint`` in the core names the source files with size, mtime and hash. A form without mtimes (in a wheel) is always fresh where no
 source lies beside it.
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, TypeVar
 
 from ..errors import MatrixError
 from ..model.record import NamedTuple
@@ -25,6 +26,8 @@ from .tables import Package, release_key
 
 if TYPE_CHECKING:
     from .schema import Faults
+
+T = TypeVar("T")
 
 # A check reads the compiled form alone: schema, TOML and hashlib are imported by the functions that need the source.
 
@@ -42,6 +45,7 @@ __all__ = [
     "read_listing",
     "read_models",
     "read_profiles",
+    "read_signatures",
     "read_toml",
     "unpack_row",
     "write_compiled",
@@ -202,25 +206,32 @@ def read_models(folder: str) -> List[Dict[str, Any]]:
     """Return the models of ``models.toml``; raises :class:`MatrixError`."""
     from .curated import parse_models
 
-    return _read_table(folder, "models.toml", parse_models)
+    return _read_table(folder, "models.toml", parse_models) or []
 
 
 def read_conda(folder: str) -> List[Dict[str, Any]]:
     """Return the conda names of ``conda.toml``; raises :class:`MatrixError`."""
     from .curated import parse_conda
 
-    return _read_table(folder, "conda.toml", parse_conda)
+    return _read_table(folder, "conda.toml", parse_conda) or []
 
 
-def _read_table(folder: str, name: str, parse: Any) -> List[Dict[str, Any]]:
+def read_signatures(folder: str) -> Dict[str, Any]:
+    """Return what ``signatures.toml`` says of lines of logs; raises :class:`MatrixError`."""
+    from .signatures import parse_signatures
+
+    return _read_table(folder, "signatures.toml", parse_signatures) or {}
+
+
+def _read_table(folder: str, name: str, parse: Callable[[Any, str, Any], T]) -> Optional[T]:
     from .schema import Faults
 
     path = os.path.join(folder, name)
     if not os.path.exists(path):
-        return []
+        return None
     faults = Faults()
     document = read_toml(path, name, faults)
-    found: List[Dict[str, Any]] = [] if document is None else parse(document, name, faults)
+    found = None if document is None else parse(document, name, faults)
     if faults.found:
         raise MatrixError(faults.found)
     return found
@@ -477,6 +488,7 @@ def write_compiled(source: str, destination: str, times: bool) -> None:
         "profiles.json": read_profiles(source),
         "models.json": read_models(source),
         "conda.json": read_conda(source),
+        "signatures.json": read_signatures(source),
         "index.json": read_listing(source),
     }
     for name, extra in extras.items():

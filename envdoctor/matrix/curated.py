@@ -46,6 +46,7 @@ __all__ = [
     "parse_conda",
     "parse_models",
     "parse_profile",
+    "read_tables",
 ]
 
 
@@ -360,7 +361,7 @@ def parse_models(document: Mapping[str, Any], origin: str, faults: Faults) -> Li
             entry.fault("kv_lora", "needs nope_dim, rope_dim and v_dim")
         return found
 
-    models = _tables(document, "model", origin, faults, read)
+    models = read_tables(document, "model", origin, faults, read)
     known: Dict[str, str] = {}
     for model in models:
         for key in {_model_key(text) for text in (model["name"], model["repository"], *model.get("aliases", ()))}:
@@ -385,7 +386,7 @@ def parse_conda(document: Mapping[str, Any], origin: str, faults: Faults) -> Lis
             entry.fault("channel", "package and channel come together")
         return found
 
-    return _tables(document, "conda", origin, faults, read, key="distribution")
+    return read_tables(document, "conda", origin, faults, read, key="distribution")
 
 
 def parse_profile(document: Mapping[str, Any], origin: str, faults: Faults) -> Dict[str, Any]:
@@ -410,7 +411,7 @@ def parse_profile(document: Mapping[str, Any], origin: str, faults: Faults) -> D
     else:
         faults.add(origin, "layout", "expected a table")
     for name, read in (("request", _request), ("tested", _tested), ("bad", _bad)):
-        profile[name] = _tables({"defaults": inherited, name: document.get(name, [])}, name, origin, faults, read, key="name")
+        profile[name] = read_tables({"defaults": inherited, name: document.get(name, [])}, name, origin, faults, read, key="name")
         for entry in profile[name]:
             del entry["origin"]
     sets = {entry["name"] for entry in profile["tested"]}
@@ -485,7 +486,7 @@ def _bad(entry: Entry) -> Dict[str, Any]:
     return {"text": entry.text("text"), "rows": list(entry.strings("rows"))}
 
 
-def _tables(document: Mapping[str, Any], name: str, origin: str, faults: Faults, read: Any, key: str = "name") -> List[Dict[str, Any]]:
+def read_tables(document: Mapping[str, Any], name: str, origin: str, faults: Faults, read: Any, key: str = "name") -> List[Dict[str, Any]]:
     """Read the ``[[name]]`` entries of a file, each with its provenance; empty values are left out."""
     from .schema import Entry
 

@@ -64,6 +64,7 @@ def lint(matrix: Matrix, today: str, chosen: Optional[Callable[[Row], bool]] = N
     if chosen is None:
         found += _tables(bench)
         found += _packages(bench)
+        found += _signatures(bench)
     return sorted(found, key=lambda finding: finding.level != "fault")
 
 
@@ -450,6 +451,21 @@ def _provenance(subject: str, source: str, date: str, origin: str, bench: _Bench
             yield Finding(check, "fault", subject, fault, origin)
 
 
+def _signatures(bench: _Bench) -> Found:
+    """Sources, dates and rows that signatures name."""
+    for entry in bench.matrix.signatures:
+        subject = f"signature {entry.id}"
+        source = source_fault(entry.source.address)
+        if source is not None:
+            yield Finding("source-form", "fault", subject, source, entry.origin)
+        date = _date_fault(entry.date, bench.today)
+        if date is not None:
+            yield Finding("date", "fault", subject, date, entry.origin)
+        for name in [name for cause in entry.causes for name in cause.rows if "*" not in name]:
+            if bench.matrix.row(name) is None:
+                yield Finding("signature-row", "fault", subject, f"there is no row {name}", entry.origin)
+
+
 def _packages(bench: _Bench) -> Found:
     for name in bench.matrix.package_names:
         package = bench.matrix.package(name)
@@ -479,6 +495,7 @@ CHECKS: Mapping[str, str] = {
     "pin-elsewhere": "pins about packages that the row does not speak of",
     "source-form": "a source that nobody can look up",
     "date": "a date that has not come yet, or is none",
+    "signature-row": "a signature that names a row that is not there",
     "unknown-label": "a GPU model, architecture or capability that no table knows",
     "mitigation": "a mitigation without variable or value, or a setting in the fix that no mitigation carries",
     "override": "an override of an edge that no metadata has",

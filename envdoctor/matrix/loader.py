@@ -18,6 +18,7 @@ from . import compiled, derived_rows, place
 from .tables import Capability, CodeDemand, CudaMajor, DriverBranch, ForwardCompat, GpuModel, Package, ToolkitRelease
 
 if TYPE_CHECKING:
+    from ..model.signature import Signature
     from .curated import CondaPackage, Model, Profile
 
 __all__ = ["Matrix", "builtin_folder", "load_builtin", "load_folder", "load_generation", "load_matrix"]
@@ -160,6 +161,10 @@ class _CompiledFiles:
         """Return the conda names in their checked form."""
         return compiled.read_conda(self._source) if self._source is not None else self._extra("conda.json") or []
 
+    def signatures(self) -> Mapping[str, Any]:
+        """Return the signatures of logs and the modules' distributions in their checked form."""
+        return compiled.read_signatures(self._source) if self._source is not None else self._extra("signatures.json") or {}
+
     def index_listing(self) -> Optional[Mapping[str, Any]]:
         """Return the listing of the package index that the matrix was made from."""
         return compiled.read_listing(self._source) if self._source is not None else self._extra("index.json")
@@ -202,6 +207,10 @@ class _SourceFiles:
         """Return the conda names in their checked form."""
         return compiled.read_conda(self._sources.folder)
 
+    def signatures(self) -> Mapping[str, Any]:
+        """Return the signatures of logs and the modules' distributions in their checked form."""
+        return compiled.read_signatures(self._sources.folder)
+
     def index_listing(self) -> Optional[Mapping[str, Any]]:
         """Return the listing of the package index that the folder was made from."""
         return compiled.read_listing(self._sources.folder)
@@ -229,6 +238,13 @@ class _StackedFiles:
 
     def conda(self) -> Sequence[Mapping[str, Any]]:
         return [*self._first.conda(), *self._second.conda()]
+
+    def signatures(self) -> Mapping[str, Any]:
+        first, second = self._first.signatures(), self._second.signatures()
+        return {
+            "signatures": [*first.get("signatures", ()), *second.get("signatures", ())],
+            "modules": {**second.get("modules", {}), **first.get("modules", {})},
+        }
 
     def index_listing(self) -> Optional[Mapping[str, Any]]:
         found: Optional[Mapping[str, Any]] = self._second.index_listing()
@@ -431,6 +447,19 @@ class Matrix:
         found: Dict[str, CondaPackage] = {}
         for entry in self._once("conda", self._files.conda):
             found.setdefault(entry["distribution"], make_conda(entry))
+        return found
+
+    @property
+    def signatures(self) -> Tuple[Signature, ...]:
+        """What lines of logs mean."""
+        from .signatures import make_signature
+
+        return tuple(make_signature(entry) for entry in self._once("signatures", self._files.signatures).get("signatures", ()))
+
+    @property
+    def modules(self) -> Mapping[str, str]:
+        """The distribution that installs a module of another name."""
+        found: Mapping[str, str] = self._once("signatures", self._files.signatures).get("modules", {})
         return found
 
     def _once(self, name: str, read: Any) -> Any:

@@ -31,6 +31,7 @@ TOPICS: Mapping[str, str] = {
     "gpus": "models with compute capability and PCI ids",
     "drivers": "driver branches",
     "toolkits": "CUDA toolkit releases",
+    "signatures": "lines of logs and what they mean",
     "profiles": "frameworks and the sets that their maintainers tested",
     "models": "language models with their size",
     "conda": "what conda calls a distribution",
@@ -631,12 +632,20 @@ def _list_conda(matrix: Matrix) -> List[Dict[str, Any]]:
     return [{key: getattr(entry, key) for key in keys} for entry in matrix.conda.values()]
 
 
+def _list_signatures(matrix: Matrix) -> List[Dict[str, Any]]:
+    return [
+        {"id": entry.id, "layer": entry.layer, "role": entry.role, "title": entry.title, "trust": entry.trust, "date": entry.date}
+        for entry in matrix.signatures
+    ]
+
+
 _LISTS: Mapping[str, Callable[[Matrix], List[Dict[str, Any]]]] = {
     "packages": _list_packages,
     "rows": _list_rows,
     "gpus": _list_gpus,
     "drivers": _list_drivers,
     "toolkits": _list_toolkits,
+    "signatures": _list_signatures,
     "profiles": _list_profiles,
     "models": _list_models,
     "conda": _list_conda,

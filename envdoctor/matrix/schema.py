@@ -39,7 +39,7 @@ from ..model.row import EFFECTS, TRUSTS, Argument, Mitigation, Row, Source, Term
 from ..model.versions import InvalidSpecifier, VersionSet, canonicalize_name, try_version
 from .tables import Build, Difference, Release
 
-__all__ = ["ATTRIBUTES", "TABLES", "Faults", "Table", "default_code", "parse_document", "parse_package", "parse_row"]
+__all__ = ["ATTRIBUTES", "TABLES", "Faults", "Table", "default_code", "parse_document", "parse_package", "parse_row", "parse_term"]
 
 SCHEMA_VERSION = 1
 
@@ -214,7 +214,7 @@ def parse_row(values: Mapping[str, Any], origin: str, number: int, faults: Fault
     kind = entry.text("kind", words=tuple(KINDS))
     terms = []
     for position, term_values in enumerate(entry.tables("when", required=True), 1):
-        term = _term(term_values, f"{entry.where}: when[{position}]", faults)
+        term = parse_term(term_values, f"{entry.where}: when[{position}]", faults)
         if term is not None:
             terms.append(term)
     mitigations = []
@@ -264,7 +264,8 @@ def parse_row(values: Mapping[str, Any], origin: str, number: int, faults: Fault
     return row if len(faults.found) == before else None
 
 
-def _term(values: Mapping[str, Any], where: str, faults: Faults) -> Optional[Term]:
+def parse_term(values: Mapping[str, Any], where: str, faults: Faults) -> Optional[Term]:
+    """Make one term of a row, or None where it has a fault."""
     scopes = [scope for scope in ATTRIBUTES if scope in values]
     operators = [operator for operator in _OPERATORS if operator in values]
     if len(scopes) != 1:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Tuple
 
 from ..errors import MatrixError
-from .compiled import compile_core, find_sources, read_conda, read_listing, read_models, read_profiles, read_toml
-from .schema import Faults
+from .compiled import compile_core, find_sources, read_conda, read_listing, read_models, read_profiles, read_signatures
 
 __all__ = ["validate"]
 
+#: What the core does not hold, and how it is read whole.
+_OTHERS: Mapping[str, Callable[[str], Any]] = {
+    "profiles": read_profiles,
+    "models": read_models,
+    "conda names": read_conda,
+    "signatures": lambda folder: read_signatures(folder).get("signatures"),
+    "index listing": read_listing,
+}
 _FOLDERS = ("errata", "packages", "profiles")
 
 
@@ -25,16 +32,11 @@ def validate(folder: str) -> Dict[str, Any]:
         counts.update({"gpu": len(core["gpus"]["models"]), "packages": len(core["packages"])})
     except MatrixError as error:
         faults += error.faults
-    for name, read in (("profiles", read_profiles), ("models", read_models), ("conda names", read_conda), ("index listing", read_listing)):
+    for name, read in _OTHERS.items():
         found, wrong = _tried(read, folder)
         faults += wrong
         if found:
             counts[name] = len(found)
-    others = Faults()
-    path = os.path.join(folder, "signatures.toml")
-    if os.path.exists(path):
-        read_toml(path, "signatures.toml", others)
-    faults += others.found
     if not faults and not any(counts.values()):
         faults.append(f"{folder}: expected *.toml, errata/*.toml or packages/*.json, found none of them")
     return {"kind": "validate", "folder": folder, "faults": faults, "counts": {} if faults else counts, "not_read": _strangers(folder)}

@@ -337,6 +337,7 @@ _LINES: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
         f"CUDA {entry['cuda']}, {entry['type']}, {entry['status']} {entry['end_of_life'] or ''}".rstrip(),
     ),
     "toolkits": lambda entry: (entry["version"], f"R{entry['branch']}, driver {entry['driver'] or 'not named'}, at least {entry['min_driver']}"),
+    "signatures": lambda entry: (entry["id"], f"{entry['title']} ({entry['layer']}, {entry['role']}, {entry['trust']})"),
     "profiles": lambda entry: (entry["name"], entry["title"]),
     "models": lambda entry: (
         entry["name"],

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 CASES = ROOT / "tests" / "data" / "cases" / "public.jsonl"
 
@@ -28,6 +30,16 @@ def test_nine_of_ten_causes_are_named_and_health_raises_no_alarm() -> None:
     inner = re.match(r"classes 1-8: (\d+)/(\d+) named", lines[-2])
     assert inner is not None
     assert int(inner.group(1)) >= 0.9 * int(inner.group(2))
+
+
+@pytest.mark.parametrize(("name", "least"), [("public", 0.9), ("logs", 0.9)])
+def test_with_their_logs_nine_of_ten_are_named_and_health_raises_no_alarm(name: str, least: float) -> None:
+    lines = run("scripts/score_cases", str(CASES.parent / f"{name}.jsonl"), "--with-log").splitlines()
+    found = re.fullmatch(r"cases: (\d+)/(\d+) named, (\d+) false alarms on (\d+) healthy, (\d+) unrelated errors", lines[-1])
+    assert found is not None, lines[-1]
+    named, counted, alarms, _, unrelated = map(int, found.groups())
+    assert named >= least * counted
+    assert (alarms, unrelated) == (0, 0)
 
 
 def test_a_mutation_flips_the_verdict_only_across_a_boundary() -> None:

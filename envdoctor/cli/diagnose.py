@@ -1,0 +1,52 @@
+"""``envdoctor diagnose``."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Tuple
+
+from ..app import Sources, diagnose, gather
+from ..errors import InputError
+from .command import Command
+from .output import choose_format, view
+
+__all__ = ["COMMAND"]
+
+
+def _configure(parser: argparse.ArgumentParser) -> None:
+    from ..report.diagnosis import DIAGNOSIS_FORMATS
+
+    parser.add_argument("logs", metavar="LOG", nargs="+", help="logs of any size, gzip, bzip2 and xz too; '-' is standard input")
+    group = parser.add_argument_group("where they were written (default: what the logs themselves tell; this machine is not looked at)")
+    group.add_argument("--facts", metavar="FILE", help="facts written by 'envdoctor probe --json' there")
+    group.add_argument("--report", metavar="FILE", help="a pasted report: collect_env, pip list, nvidia-smi ...")
+    group.add_argument("--assume", metavar="KEY=VALUE", nargs="+", action="extend", default=[], help="set one fact: gpu=H20:8, torch==2.4.0")
+    group = parser.add_argument_group("what is reported")
+    group.add_argument("--format", choices=DIAGNOSIS_FORMATS, help="text with colour, text, JSON")
+    group.add_argument("--matrix", metavar="DIR", action="append", default=[], help="add a site's own rows and signatures (also $ENVDOCTOR_MATRIX)")
+    group.add_argument("--verbose", "-v", action="store_true", help="all lines, sources, and every suspect")
+    group.add_argument("--no-color", action="store_true", help="no colour (also $NO_COLOR)")
+
+
+def _execute(options: argparse.Namespace) -> Tuple[str, int]:
+    from ..matrix.loader import load_matrix
+    from ..report.diagnosis import render_diagnosis
+
+    if options.logs.count("-") + (options.report == "-") + (options.facts == "-") > 1:
+        raise InputError("standard input ('-') can be read once only")
+    facts = None
+    if options.facts or options.report or options.assume:
+        if options.facts or options.report:
+            sources = Sources(facts=[options.facts] if options.facts else (), report=options.report, assume=options.assume)
+            facts = gather(sources)[0]
+        else:
+            from ..intake.assumptions import parse_assumptions, with_assumptions
+            from ..model.facts import Facts
+
+            facts = with_assumptions(Facts(), dict(parse_assumptions(options.assume)))
+    given = options.facts or options.report or ("--assume" if options.assume else "")
+    found = diagnose(options.logs, facts, load_matrix(options.matrix), facts_from=given)
+    return render_diagnosis(found, choose_format(options.format), view(options.verbose, options.no_color)), found.exit_code
+
+
+COMMAND = Command(_configure, _execute)

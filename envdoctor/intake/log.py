@@ -1,0 +1,394 @@
+"""Logs of any size → the lines that patterns name, in one pass with bounded memory. Nothing is judged, nothing is executed.
+
+A log is read in chunks of bytes. Of each chunk the set of its words is made, in C; only anchors (literal texts, one for each pattern) whose
+rarest word is among them are searched, and only a line with an anchor is decoded, cleaned, cut and matched. So the cost of ordinary lines
+does not grow with the number of patterns, and a line of any length costs no more than a window of a few KiB around the hit.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Sequence, Tuple
+
+from ..errors import InputError
+from ..model.log import Clock, Event, LogLine, Pattern, Reading
+
+__all__ = ["read_logs"]
+
+_CHUNK = 1 << 20
+_BEFORE = 512  # of a line, what is looked at before and after a hit, bytes
+_AFTER = 1536
+_OVERLAP = 8192
+_SHOWN = 600  # characters of a line that are kept
+_PER_PATTERN = 24  # different events of one pattern
+
+#: Letters stay, all else becomes a space.
+_LETTERS = bytes(code if chr(code).isalpha() and code < 128 else 32 for code in range(256))
+#: Words of ordinary lines: an anchor is sieved by another of its words where it has one.
+_COMMON = frozenset(
+    b"error errors failed memory available version model process worker device found total with from that this have been name "
+    b"which line user warning python torch cuda file size code the and for not the one rank node task is are was".split()
+)
+
+_ANSI = re.compile(r"\x1b(?:\[[0-9;?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)?|[@-Z\\^_])")
+_COLOUR = re.compile(rb"\x1b\[[0-9;]{0,20}[A-Za-z]")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
+_RAY = re.compile(r"^\s*\((?P<who>[\w.:<>* -]{1,80}?)\s*(?P<id>pid=\d{1,10}(?:, ip=[\da-fA-F.:]{2,45})?|, ip=[\da-fA-F.:]{2,45})\)\s?")
+_RANK = re.compile(r"^\s*(?:\[?(?P<rank>rank\s?\d{1,6})\]?:|(?P<task>\d{1,5}):(?=\s))\s?")
+_REPEATED = re.compile(r"\[repeated (\d{1,9})x across cluster\]")
+_FRAME = re.compile(r"(?:site|dist)-packages/(?P<file>\w{1,60})[/.]|^\W{0,40}(?:from|import) (?P<module>[A-Za-z_]\w{0,60})", re.MULTILINE)
+_SPACE = re.compile(r"\s+")
+
+_MONTHS = {name: number for number, name in enumerate(["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"], 1)}
+_TIME = re.compile(
+    r"(?P<ymd>(?:19|20)\d\d[-/](?P<m1>\d\d)[-/](?P<d1>\d\d)[T _](?P<t1>\d\d:\d\d:\d\d(?:[.,]\d{1,9})?))"
+    r"|\b(?:[IWEFD]|INFO|WARNING|ERROR|DEBUG|CRITICAL)(?: (?=\d\d-))?(?P<m2>\d\d)-?(?P<d2>\d\d) (?P<t2>\d\d:\d\d:\d\d(?:\.\d{1,9})?)"
+    r"|\b(?P<m3>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) {1,2}(?P<d3>\d{1,2}) (?P<t3>\d\d:\d\d:\d\d(?:\.\d{1,9})?)"
+    r"|(?:^|kernel: )\[ {0,8}(?P<boot>\d{1,9}\.\d{6})\]"
+)
+_DAYS = (0, 31, 60, 91, 121, 152, 182, 213, 244, 274, 305, 335)  # before each month of a leap year: order is all that counts
+
+#: What begins a description of an environment, and how much of it is kept.
+_REPORT_MARKS = (
+    b"Collecting environment information",
+    b"PyTorch version:",
+    b"| NVIDIA-SMI ",
+    b"Driver Version:",
+    b"CUDA used to build PyTorch",
+    b"Versions of relevant libraries",
+    b"Package                  ",
+    b"DeepSpeed general environment info",
+    b"`transformers` version:",
+    b"Nvidia driver version:",
+)
+_REPORT_PIECE = 64 << 10
+_REPORT_SIZE = 512 << 10
+
+
+def read_logs(paths: Sequence[str], patterns: Sequence[Pattern]) -> Reading:
+    """Read logs (``-`` is standard input; gzip, bzip2 and xz are unpacked) and return the lines that ``patterns`` name.
+
+    Raises:
+        InputError: a file that cannot be read, or is packed in a way that Python cannot unpack.
+    """
+    search = _Search(patterns)
+    for path in paths:
+        name = "standard input" if path == "-" else path
+        stream = _open(path, name)
+        try:
+            for data, cut in _windows(stream):
+                search.look(name, data, cut)
+        except (OSError, EOFError, ValueError) as error:
+            raise InputError(f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        except _unpacking_errors() as error:
+            raise InputError(f"{name}: is damaged: {error}") from error
+        finally:
+            if path != "-":
+                stream.close()
+        search.end()
+    return search.reading(tuple("standard input" if path == "-" else path for path in paths))
+
+
+def _unpacking_errors() -> Tuple[Any, ...]:
+    import lzma
+    import zlib
+
+    return (lzma.LZMAError, zlib.error)
+
+
+def _open(path: str, name: str) -> Any:
+    """Open a log by what its first bytes say it is."""
+    try:
+        if path == "-":
+            if sys.stdin is None:
+                raise InputError("standard input is closed, so '-' cannot be read")
+            return sys.stdin.buffer
+        file = open(path, "rb", buffering=0)  # noqa: SIM115 - closed by the caller
+    except (OSError, ValueError) as error:
+        raise InputError(f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    try:
+        magic = file.read(6) if file.seekable() else b""
+        if magic:
+            file.seek(0)
+    except OSError as error:
+        file.close()
+        raise InputError(f"{name}: cannot be read: {error.strerror or error}") from error
+    if magic[:2] == b"\x1f\x8b":
+        import gzip
+
+        return gzip.open(file)
+    if magic == b"\xfd7zXZ\x00":
+        import lzma
+
+        return lzma.open(file)
+    if magic[:3] == b"BZh":
+        import bz2
+
+        return bz2.open(file)
+    if magic[:4] == b"\x28\xb5\x2f\xfd":
+        file.close()
+        raise InputError(f"{name}: is packed with zstd, which Python cannot unpack: zstd -dc {name} | envdoctor diagnose -")
+    return file
+
+
+def _windows(stream: BinaryIO) -> Iterator[Tuple[bytes, int]]:
+    """Yield (data, cut): hits that begin before ``cut`` are to be taken, what lies behind is there again in the next window.
+
+    A cut is at the end of a line, or inside a line that is longer than a chunk.
+    """
+    rest = b""
+    decode: Any = None
+    started = False
+    while True:
+        piece = stream.read(_CHUNK)
+        if not piece:
+            break
+        if not started:
+            started = True
+            decode = _decoder(piece)
+        if decode is not None:
+            piece = decode(piece)
+        data = rest + piece
+        cut = data.rfind(b"\n") + 1
+        if not cut:
+            if len(data) < _CHUNK:
+                rest = data
+                continue
+            cut = len(data) - _OVERLAP
+        elif len(data) - cut > _CHUNK:
+            cut = len(data) - _OVERLAP
+        yield data, cut
+        rest = data[cut:]
+    if rest:
+        yield rest, len(rest)
+
+
+def _decoder(first: bytes) -> Any:
+    """Return a function to UTF-8 for UTF-16 with a byte order mark (what PowerShell's ``>`` writes), else None."""
+    if first[:2] not in (b"\xff\xfe", b"\xfe\xff"):
+        return None
+    import codecs
+
+    decoder = codecs.getincrementaldecoder("utf-16")("replace")
+    return lambda piece: decoder.decode(piece).encode("utf-8", "replace")
+
+
+class _Known:
+    """A pattern under search."""
+
+    __slots__ = ("anchors", "frame", "id", "match", "number")
+
+    def __init__(self, number: int, pattern: Pattern) -> None:
+        self.number = number
+        self.id = pattern.id
+        self.frame = pattern.frame
+        self.anchors = tuple(anchor.encode() for anchor in pattern.anchors)
+        self.match: Any = re.compile(pattern.expression).search if pattern.expression else None
+
+
+class _Found:
+    """An event under collection."""
+
+    __slots__ = ("count", "first", "groups", "last", "order")
+
+    def __init__(self, groups: Dict[str, str], line: LogLine, order: int) -> None:
+        self.groups = groups
+        self.first = self.last = line
+        self.count = 0
+        self.order = order
+
+
+class _Search:
+    """The state of one pass."""
+
+    def __init__(self, patterns: Sequence[Pattern]) -> None:
+        self._known = [_Known(number, pattern) for number, pattern in enumerate(patterns)]
+        by_anchor: Dict[bytes, List[_Known]] = {}
+        for known in self._known:
+            for anchor in known.anchors:
+                by_anchor.setdefault(anchor, []).append(known)
+        self._by_anchor = by_anchor
+        self._by_word: Dict[bytes, List[bytes]] = {}
+        for anchor in by_anchor:
+            self._by_word.setdefault(key_word(anchor), []).append(anchor)
+        self._events: Dict[str, Dict[Tuple[Tuple[str, str], ...], _Found]] = {}
+        self._order = 0
+        self._before = 0  # lines in the windows before this one
+        self._lines = 0
+        self._size = 0
+        self._dropped = 0
+        self._report: List[str] = []
+        self._report_size = 0
+        self._open_line = False
+
+    def look(self, name: str, data: bytes, cut: int) -> None:
+        """Take the hits of one window."""
+        hits: Dict[int, int] = {}  # start of the line -> position of a hit in it
+        # The last letter of a colour's escape would stick to the word behind it.
+        plain = _COLOUR.sub(b" ", data) if b"\x1b[" in data else data
+        for word in self._by_word.keys() & set(plain.translate(_LETTERS).split()):
+            for anchor in self._by_word[word]:
+                self._find(data, cut, anchor, hits)
+        position = self._before
+        counted = 0
+        for start in sorted(hits):
+            position += data.count(b"\n", counted, start)
+            counted = start
+            self._line(name, position + 1, data, start, hits[start])
+        self._before = position + data.count(b"\n", counted, cut)
+        self._open_line = cut > 0 and data[cut - 1 : cut] != b"\n"
+        self._size += cut
+        if self._report_size < _REPORT_SIZE:
+            self._keep_report(data, cut)
+
+    @staticmethod
+    def _find(data: bytes, cut: int, anchor: bytes, hits: Dict[int, int]) -> None:
+        """Note the lines with an anchor."""
+        find, rfind = data.find, data.rfind
+        position = find(anchor, 0, cut)
+        while position >= 0:
+            low = max(0, position - _BEFORE)
+            start = max(rfind(b"\n", low, position), rfind(b"\r", low, position)) + 1 or low
+            end = find(b"\n", position, position + _AFTER)
+            hits.setdefault(start, position)
+            position = find(anchor, end if end >= 0 else position + _AFTER, cut)
+
+    def _line(self, name: str, number: int, data: bytes, start: int, position: int) -> None:
+        end = data.find(b"\n", position, position + _AFTER)
+        raw = data[start : end if end >= 0 else position + _AFTER]
+        text = _cleaned(raw)
+        line: Optional[LogLine] = None
+        repeated = 1
+        for anchor, group in self._by_anchor.items():
+            if anchor not in raw:
+                continue
+            for known in group:
+                groups: Dict[str, str] = {}
+                if known.match is not None:
+                    match = known.match(text)
+                    if match is None:
+                        continue
+                    groups = {key: value for key, value in match.groupdict().items() if value is not None}
+                if known.frame:
+                    frame = _frame(data[max(0, start - 2048) : start])
+                    groups.update({"frame": frame} if frame else {})
+                if line is None:
+                    line = _log_line(name, number, text, data[max(0, start - 2048) : start])
+                    more = _REPEATED.search(text)
+                    repeated = 1 + int(more.group(1)) if more else 1
+                self._note(known, groups, line, repeated)
+
+    def _note(self, known: _Known, groups: Dict[str, str], line: LogLine, repeated: int) -> None:
+        events = self._events.setdefault(known.id, {})
+        key = tuple(sorted(groups.items()))
+        found = events.get(key)
+        if found is None:
+            if len(events) >= _PER_PATTERN:
+                self._dropped += repeated
+                found = next(reversed(events.values()))  # the last kind stands for all further ones
+            else:
+                self._order += 1
+                found = events[key] = _Found(groups, line, self._order)
+        if found.last.number == line.number and found.count and found.last.source == line.source:
+            return  # two anchors of one pattern in one line
+        found.count += repeated
+        found.last = line
+
+    def _keep_report(self, data: bytes, cut: int) -> None:
+        for mark in _REPORT_MARKS:
+            position = data.find(mark, 0, cut)
+            if position < 0:
+                continue
+            start = max(0, data.rfind(b"\n", 0, position) + 1)
+            piece = data[start : start + _REPORT_PIECE].decode("utf-8", "replace")
+            self._report.append(piece)
+            self._report_size += len(piece)
+            return
+
+    def end(self) -> None:
+        """End of one log: line numbers begin anew."""
+        self._lines += self._before + self._open_line
+        self._before = 0
+        self._open_line = False
+
+    def reading(self, sources: Tuple[str, ...]) -> Reading:
+        events = [
+            Event(name, found.groups, found.first, found.last, found.count, found.order)
+            for name, group in self._events.items()
+            for found in group.values()
+        ]
+        events.sort(key=lambda event: event.order)
+        return Reading(sources, self._lines, self._size, tuple(events), "\n".join(self._report), self._dropped)
+
+
+def key_word(anchor: bytes) -> bytes:
+    """Return the word of an anchor by which windows are sieved: whole inside it, no common one, and long."""
+    words = anchor.translate(_LETTERS).split()
+
+    def rarity(word: bytes) -> Tuple[bool, int, bytes]:
+        return (word.lower() not in _COMMON and len(word) > 2, len(word), word)
+
+    best = max(words, key=rarity)
+    if best == words[0] and best[:1].islower() and anchor[:1].isalpha() and len(words) > 1:
+        other = max(words[1:], key=rarity)  # the anchor may begin within a word
+        best = other if len(other) > 2 else best
+    return best
+
+
+def _cleaned(raw: bytes) -> str:
+    text = raw.decode("utf-8", "replace")
+    if "\x1b" in text:
+        text = _ANSI.sub("", text)
+    text = text.rpartition("\r")[2] if "\r" in text.rstrip("\r\n") else text
+    return _CONTROL.sub("", text).rstrip()
+
+
+def _frame(before: bytes) -> str:
+    """Return the package that a traceback above a line names last."""
+    found = ""
+    for match in _FRAME.finditer(before.decode("utf-8", "replace")):
+        found = match.group("file") or match.group("module")
+    return found
+
+
+def _log_line(name: str, number: int, text: str, before: bytes) -> LogLine:
+    process = ""
+    shown = text
+    found = _RAY.match(shown)
+    if found:
+        process = f"{found.group('who').strip()} {found.group('id').lstrip(', ')}".strip()
+        shown = shown[found.end() :]
+    rank = _RANK.match(shown)
+    if rank:
+        process = f"{process} {rank.group('rank') or 'task ' + rank.group('task')}".strip()
+        shown = shown[rank.end() :]
+    clock = _clock(text[:300])
+    if clock is None and before:
+        clock = _clock(before.decode("utf-8", "replace"), last=True)
+    shown = _SPACE.sub(" ", shown).strip()
+    return LogLine(name, number, shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "…", clock, process)
+
+
+def _clock(text: str, last: bool = False) -> Optional[Clock]:
+    all_found = _TIME.finditer(text)
+    found = next(all_found, None)
+    if last:
+        for later in all_found:
+            found = later
+    if found is None:
+        return None
+    if found.group("boot"):
+        return Clock("boot", float(found.group("boot")))
+    for month, day, time in (("m1", "d1", "t1"), ("m2", "d2", "t2"), ("m3", "d3", "t3")):
+        if found.group(time):
+            return _calendar(found.group(month), found.group(day), found.group(time))
+    return None
+
+
+def _calendar(month: str, day: str, time: str) -> Optional[Clock]:
+    number = _MONTHS.get(month) or int(month)
+    if not 1 <= number <= 12:
+        return None
+    hours, minutes, seconds = time.replace(",", ".").split(":")
+    return Clock("calendar", ((_DAYS[number - 1] + int(day)) * 24 + int(hours)) * 3600 + int(minutes) * 60 + float(seconds))

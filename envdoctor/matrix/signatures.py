@@ -1,0 +1,253 @@
+"""``signatures.toml``: what lines of logs mean; and the symptoms of rows, as signatures of their own. Read by ``diagnose`` alone.
+
+=====================  =======================================================================================
+table                  keys (``?`` may be left out)
+=====================  =======================================================================================
+``[[signature]]``      id, layer, role (cause | effect), title, anchors, expression?, meaning?, component?, kind?, certainty?,
+                       codes?, after?, fix?, commands?, collect?, causes?, source, date, trust
+  ``causes``           a list of { text, component, kind, confidence, rows?, codes?, when? (terms of rows), facts? ("field > number"),
+                       fix?, commands?, collect? }
+``[[module]]``         name, distribution: what installs a module of another name
+=====================  =======================================================================================
+
+A cause has component, kind and certainty; an effect has none, and says by its ``causes`` what may stand behind it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+
+from ..model.facts import FIELDS
+from ..model.finding import KINDS
+from ..model.log import Pattern
+from ..model.row import Row, Source
+from ..model.signature import CERTAINTIES, CONFIDENCES, LAYERS, ROLES, Condition, Hypothesis, Signature
+from ..model.versions import canonicalize_name
+from .schema import Entry, Faults, parse_term
+
+__all__ = ["make_signature", "parse_signatures", "patterns_of", "symptom_patterns"]
+
+_ID = re.compile(r"[a-z0-9]+(?:[-.][a-z0-9]+)*")
+_CODE = re.compile(r"ED\d{1,3}")
+_CONDITION = re.compile(r"([a-z_.]+) (<=|>=|==|!=|<|>) (true|false|-?\d+(?:\.\d+)?|[A-Za-z][\w.-]*)")
+_BRACES = re.compile(r"[{|](\w+)(?=[|}])")
+_SHORTEST = 6  # of an anchor
+
+
+def parse_signatures(document: Mapping[str, Any], origin: str, faults: Faults) -> Dict[str, Any]:
+    """Check ``signatures.toml`` and return {"signatures": [...], "modules": {...}}; what is left out stays left out."""
+    from .curated import read_tables
+
+    known = {name: document.get(name, []) for name in ("signature", "module")}
+    defaults = {"defaults": document["defaults"]} if "defaults" in document else {}
+    for name in document:
+        if name not in ("defaults", *known):
+            faults.add(origin, name, f"no such table (known: defaults, {', '.join(known)})")
+    signatures = read_tables({**defaults, "signature": known["signature"]}, "signature", origin, faults, _signature, key="id")
+    modules = read_tables({**defaults, "module": known["module"]}, "module", origin, faults, _module)
+    layers = {f"{layer}:*" for layer in LAYERS}
+    ids = {entry["id"] for entry in signatures}
+    for entry in signatures:
+        for name in entry.get("after", ()):
+            if name not in ids and name not in layers:
+                faults.add(f"{origin}: signature {entry['id']!r}", "after", f"there is no signature {name!r}")
+    return {"signatures": signatures, "modules": {entry["name"]: entry["distribution"] for entry in modules}}
+
+
+def _module(entry: Entry) -> Dict[str, Any]:
+    return {"name": entry.text("name"), "distribution": entry.text("distribution")}
+
+
+def _signature(entry: Entry) -> Dict[str, Any]:
+    found: Dict[str, Any] = {"id": entry.text("id", pattern=_ID)}
+    found["layer"] = entry.text("layer", words=LAYERS)
+    found["role"] = entry.text("role", words=ROLES)
+    found["title"] = entry.text("title")
+    found["anchors"] = list(entry.strings("anchors"))
+    if not found["anchors"]:
+        entry.fault("anchors", "is missing or empty")
+    for anchor in found["anchors"]:
+        if len(anchor) < _SHORTEST:
+            entry.fault("anchors", f"{anchor!r} is shorter than {_SHORTEST} characters, so it is in lines that mean nothing")
+    found["expression"] = entry.maybe("expression")
+    groups = _groups(entry, found["expression"])
+    for key in ("meaning", "component", "fix"):
+        found[key] = entry.maybe(key)
+    for key in ("kind", "certainty"):
+        found[key] = entry.text(key, required=False, words=tuple(KINDS) if key == "kind" else CERTAINTIES) or None
+    told = [key for key in ("component", "kind", "certainty") if found[key]]
+    if found["role"] == "cause" and len(told) != 3:
+        entry.fault("component", "a cause has component, kind and certainty")
+    if found["role"] == "effect" and told:
+        entry.fault(told[0], "an effect has none: its causes do")
+    found["codes"] = _codes(entry)
+    for key in ("after", "commands", "collect"):
+        found[key] = list(entry.strings(key))
+    found["causes"] = [
+        _cause(Entry(item, f"{entry.where}: causes[{position}]", entry.faults), groups) for position, item in enumerate(entry.tables("causes"), 1)
+    ]
+    for key in ("title", "meaning", "component", "fix"):
+        for group in _BRACES.findall(found[key] or ""):
+            if group not in groups:
+                entry.fault(key, f"the expression has no group {group!r}")
+    if found["role"] == "effect" and not (found["causes"] or found["after"]):
+        entry.fault("causes", "an effect says what may stand behind it, by causes or after")
+    return found
+
+
+def _groups(entry: Entry, expression: Optional[str]) -> List[str]:
+    if not expression:
+        return ["frame"]
+    try:
+        return ["frame", *(name for name in re.compile(expression).groupindex)]
+    except re.error as error:
+        entry.fault("expression", f"is no regular expression: {error}")
+        return []
+
+
+def _codes(entry: Entry) -> List[str]:
+    codes = list(entry.strings("codes"))
+    for code in codes:
+        if not _CODE.fullmatch(code.partition(":")[0]):
+            entry.fault("codes", f"expected a code or the beginning of a finding's key such as 'ED203:torch', found {code!r}")
+    return codes
+
+
+def _cause(entry: Entry, groups: List[str]) -> Dict[str, Any]:
+    found: Dict[str, Any] = {
+        "text": entry.text("text"),
+        "component": entry.text("component"),
+        "kind": entry.text("kind", words=tuple(KINDS)),
+        "confidence": entry.text("confidence", words=CONFIDENCES),
+        "rows": list(entry.strings("rows")),
+        "codes": _codes(entry),
+        "when": list(entry.tables("when")),
+        "facts": list(entry.strings("facts")),
+        "fix": entry.maybe("fix"),
+        "commands": list(entry.strings("commands")),
+        "collect": list(entry.strings("collect")),
+    }
+    for position, item in enumerate(found["when"], 1):
+        parse_term(item, f"{entry.where}: when[{position}]", entry.faults)
+    for text in found["facts"]:
+        match = _CONDITION.fullmatch(text)
+        if match is None or (match.group(1) not in FIELDS and not match.group(1).startswith("request.")):
+            entry.fault("facts", f"expected a field, an operator and a value such as 'memory.oom_kills > 0', found {text!r}")
+    for key in ("text", "component", "fix"):
+        for group in _BRACES.findall(found[key] or ""):
+            if group not in groups:
+                entry.fault(key, f"the expression has no group {group!r}")
+    entry.finish()
+    return {key: value for key, value in found.items() if value not in (None, [])}
+
+
+def make_signature(entry: Mapping[str, Any]) -> Signature:
+    """Make a signature of its checked form."""
+    return Signature(
+        id=entry["id"],
+        layer=entry["layer"],
+        role=entry["role"],
+        title=entry["title"],
+        anchors=tuple(entry["anchors"]),
+        source=Source(entry["source"]),
+        date=entry["date"],
+        trust=entry["trust"],
+        expression=entry.get("expression", ""),
+        meaning=entry.get("meaning", ""),
+        component=entry.get("component", ""),
+        kind=entry.get("kind", ""),
+        certainty=entry.get("certainty", ""),
+        codes=tuple(entry.get("codes", ())),
+        after=tuple(entry.get("after", ())),
+        causes=tuple(_hypothesis(item) for item in entry.get("causes", ())),
+        fix=entry.get("fix", ""),
+        commands=tuple(entry.get("commands", ())),
+        collect=tuple(entry.get("collect", ())),
+        origin=entry.get("origin", ""),
+    )
+
+
+def _hypothesis(item: Mapping[str, Any]) -> Hypothesis:
+    faults = Faults()
+    terms = [parse_term(values, "when", faults) for values in item.get("when", ())]
+    return Hypothesis(
+        text=item["text"],
+        component=item["component"],
+        kind=item["kind"],
+        confidence=item["confidence"],
+        rows=tuple(item.get("rows", ())),
+        codes=tuple(item.get("codes", ())),
+        when=tuple(term for term in terms if term is not None),
+        facts=tuple(_condition(text) for text in item.get("facts", ())),
+        fix=item.get("fix", ""),
+        commands=tuple(item.get("commands", ())),
+        collect=tuple(item.get("collect", ())),
+    )
+
+
+def _condition(text: str) -> Condition:
+    field, operator, value = text.split(" ", 2)
+    if value in ("true", "false"):
+        return Condition(field, operator, value == "true")
+    return Condition(field, operator, value if value[0].isalpha() else float(value))
+
+
+def patterns_of(signatures: Iterable[Signature]) -> List[Pattern]:
+    """Return what a reader of logs has to look for."""
+    return [Pattern(entry.id, entry.anchors, entry.expression, "{frame" in f"{entry.component} {entry.title}") for entry in signatures]
+
+
+# ---------------------------------------------------------------------------------------------------------------- symptoms of rows
+
+#: A symptom is a line of a log where it reads like one; "a collective hangs" is prose and matches nothing.
+_LITERAL = re.compile(
+    r"\b\w*(?:Error|Exception|Warning|Fault)\b:? |undefined symbol: \w|cannot open shared object|No module named|cannot import name"
+    r"|has no attribute|_STATUS_[A-Z]|not found\b.{0,3}$|Could not load|Failed to start the|is not (?:defined|supported|available)"
+    r"|Skipping import|can't load"
+    r"|must be specified|not compatible|Compatibility Issue Detected|incompatible torch version|Sentinel"
+)
+_EXCEPTION = re.compile(r"^[\w.]*(?:Error|Exception|Warning): +")
+_ASIDE = re.compile(r"\s*\((?:also|or|from|required by|ray start)[^()]*\)|\s+(?:from|at import) [\w/. ]+$")
+_SHORTEST_SYMPTOM = 14
+
+
+def symptom_patterns(rows: Iterable[Row]) -> Tuple[List[Pattern], Dict[str, Tuple[str, ...]]]:
+    """Return the patterns of rows' symptoms that are texts of a log, and by pattern the ids of the rows that have it.
+
+    A symptom holds alternatives between semicolons; an ellipsis stands for anything. An exception's name before the colon is left
+    out, since reports differ in it.
+    """
+    owners: Dict[str, List[str]] = {}
+    for row in rows:
+        for text in row.symptom.split("; "):
+            text = _ASIDE.sub("", text).strip().rstrip(".")
+            if not _LITERAL.search(text + " "):
+                continue
+            text = _EXCEPTION.sub("", text)
+            if max((len(part.strip()) for part in text.split("…")), default=0) >= _SHORTEST_SYMPTOM:
+                owners.setdefault(text, []).append(row.id)
+    patterns = []
+    by_pattern = {}
+    for text, ids in owners.items():
+        fragments = [part.strip() for part in text.split("…") if part.strip()]
+        expression = ".{0,300}?".join(re.escape(part) for part in fragments)
+        end = r"(?![\w])" if fragments[-1][-1].isalnum() else ""
+        name = f"symptom:{text}"
+        patterns.append(Pattern(name, (max(fragments, key=len),), expression + end))
+        by_pattern[name] = tuple(dict.fromkeys(ids))
+    return patterns, by_pattern
+
+
+def distribution_of(module: str, modules: Mapping[str, str]) -> str:
+    """Return what installs a module or a compiled file: ``/…/site-packages/flash_attn_2_cuda.cpython-310….so`` gives ``flash-attn``."""
+    name = module.replace("\\", "/")
+    for mark in ("site-packages/", "dist-packages/"):
+        if mark in name:
+            name = name.rpartition(mark)[2]
+    name = name.lstrip("/")
+    top = name.split("/", 1)[0].split(".", 1)[0]
+    for candidate in (name.rpartition("/")[2].split(".", 1)[0], top):
+        if candidate in modules:
+            return modules[candidate]
+    return canonicalize_name(top) if top else module

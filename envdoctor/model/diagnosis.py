@@ -1,0 +1,60 @@
+"""What a log tells when it is joined with facts: causes and their consequences, how sure they are, and what would decide."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from .facts import Facts
+from .finding import Finding, Remedy
+from .log import LogLine
+from .record import NamedTuple
+
+__all__ = ["Diagnosis", "Suspect", "Trace"]
+
+
+class Suspect(NamedTuple):
+    """A cause that may stand behind a trace, and what would decide."""
+
+    text: str
+    component: str
+    kind: str
+    confidence: str  # high, medium, low
+    remedies: Tuple[Remedy, ...] = ()
+    collect: Tuple[str, ...] = ()
+    row: str = ""
+
+
+class Trace(NamedTuple):
+    """One thing that a log says, or the cause behind it.
+
+    certainty: ``established`` (an error), ``likely`` (a warning), ``candidate`` (undetermined: the suspects are all there is).
+    ``finding.caused_by`` is the key of the trace that it is a consequence of.
+    """
+
+    finding: Finding
+    certainty: str
+    role: str  # cause or effect
+    lines: Tuple[LogLine, ...] = ()
+    times: int = 0
+    meaning: str = ""
+    suspects: Tuple[Suspect, ...] = ()
+    collect: Tuple[str, ...] = ()
+
+
+class Diagnosis(NamedTuple):
+    """The outcome.
+
+    ``traces``: roots in their order, each followed by its consequences. ``findings``: what a check of the same environment finds
+    besides, of which no line speaks. exit_code: 1 where a log says that something failed, else 0.
+    """
+
+    traces: Tuple[Trace, ...]
+    findings: Tuple[Finding, ...]
+    sources: Tuple[str, ...]
+    lines: int
+    size: int
+    looked_for: int  # signatures and symptoms
+    nodes: Tuple[Facts, ...]
+    facts_from: str  # "", "the log", or what was given
+    matrix_date: str
+    exit_code: int

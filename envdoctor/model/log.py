@@ -1,0 +1,62 @@
+"""What a log says: patterns that were looked for, and the lines that match them. Nothing here judges."""
+
+from __future__ import annotations
+
+from typing import Mapping, Optional, Tuple
+
+from .record import NamedTuple
+
+__all__ = ["Clock", "Event", "LogLine", "Pattern", "Reading"]
+
+
+class Pattern(NamedTuple):
+    """One text that a log may hold.
+
+    anchors: literal texts, one of which is in every line that matches. expression: a regular expression with named groups that the
+    line has to match as well; without it the anchor alone decides. frame: the package whose code the traceback above names last is
+    wanted as a group of that name.
+    """
+
+    id: str
+    anchors: Tuple[str, ...]
+    expression: str = ""
+    frame: bool = False
+
+
+class Clock(NamedTuple):
+    """When a line was written. ``kind``: ``calendar`` (seconds since the year began) or ``boot`` (seconds since the kernel started)."""
+
+    kind: str
+    seconds: float
+
+
+class LogLine(NamedTuple):
+    """One line: where it stands, what it says without control characters, and who wrote it as far as a prefix tells."""
+
+    source: str
+    number: int
+    text: str
+    clock: Optional[Clock] = None
+    process: str = ""  # "pid=1234, ip=10.0.0.1", as Ray prefixes a worker's lines; "rank0"
+
+
+class Event(NamedTuple):
+    """All lines that match one pattern with the same named groups. ``order`` tells which event came first over all logs as they were read."""
+
+    pattern: str
+    groups: Mapping[str, str]
+    first: LogLine
+    last: LogLine
+    times: int
+    order: int
+
+
+class Reading(NamedTuple):
+    """What one pass over the logs found. ``report`` holds the lines that describe an environment (a pasted collect_env), bounded."""
+
+    sources: Tuple[str, ...]
+    lines: int
+    size: int  # bytes, decompressed
+    events: Tuple[Event, ...]
+    report: str = ""
+    dropped: int = 0  # matches beyond the number of different events that are kept

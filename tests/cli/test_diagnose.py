@@ -1,0 +1,70 @@
+"""``envdoctor diagnose`` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+
+LINE = "[Fri Nov 21 10:05:00 2025] Memory cgroup out of memory: Killed process 9187 (python) total-vm:2kB, anon-rss:16736460kB\n"
+
+
+def test_a_cause_is_exit_code_1_and_stands_in_the_first_line(envdoctor, tmp_path):
+    log = tmp_path / "run.log"
+    log.write_text("fine\n" + LINE + "exit code 137\n")
+    done = envdoctor("diagnose", str(log))
+    text = done.stdout.decode()
+    assert done.returncode == 1, done.stderr
+    assert text.startswith("envdoctor: The kernel killed python (pid 9187)")
+    assert "established" in text
+    assert "run.log:2" in text
+    assert "consequence: A process was ended by SIGKILL" in text
+    assert max(map(len, text.splitlines())) <= 110
+
+
+def test_nothing_is_exit_code_0_and_says_what_was_looked_for(envdoctor, tmp_path):
+    log = tmp_path / "run.log"
+    log.write_text("fine\n")
+    done = envdoctor("diagnose", str(log))
+    assert done.returncode == 0
+    assert b"Looked for" in done.stdout
+
+
+def test_json(envdoctor, tmp_path):
+    log = tmp_path / "run.log"
+    log.write_text(LINE)
+    answer = json.loads(envdoctor("diagnose", str(log), "--format", "json").stdout)
+    (trace,) = answer["traces"]
+    assert (trace["component"], trace["kind"], trace["certainty"], trace["lines"][0]["number"]) == ("host-memory", "host-oom", "established", 1)
+    assert answer["summary"]["exit_code"] == 1
+
+
+def test_a_report_decides_what_the_log_leaves_open(envdoctor, tmp_path):
+    log, report = tmp_path / "run.log", tmp_path / "report.txt"
+    log.write_text("Floating point exception (core dumped)\n")
+    report.write_text("GPU 0: NVIDIA H20\n[pip3] nvidia-cublas-cu12==12.1.3.1\n[pip3] torch==2.4.0\n")
+    text = envdoctor("diagnose", str(log), "--report", str(report)).stdout.decode()
+    assert "cuBLAS before 12.3.4.1" in text.splitlines()[0]
+
+
+def test_a_report_inside_the_log_is_used(envdoctor, tmp_path):
+    log = tmp_path / "run.log"
+    log.write_text(
+        "Collecting environment information...\nPyTorch version: 2.4.0+cu121\nGPU 0: NVIDIA H20\n"
+        "[pip3] nvidia-cublas-cu12==12.1.3.1\n[pip3] torch==2.4.0\n\nFloating point exception (core dumped)\n"
+    )
+    text = envdoctor("diagnose", str(log)).stdout.decode()
+    assert "Joined with the log" in text
+    assert "cuBLAS before 12.3.4.1" in text.splitlines()[0]
+
+
+def test_hostile_text_is_never_echoed(envdoctor, tmp_path):
+    log = tmp_path / "run.log"
+    log.write_bytes(b"\x1b]0;owned\x07\x1b[2JModuleNotFoundError: No module named 'evil\x1b[31m' \x9b5n \xe2\x80\xae\n" + LINE.encode())
+    done = envdoctor("diagnose", str(log), "--verbose")
+    assert not any(sign < 32 and sign != 10 for sign in done.stdout)
+
+
+def test_what_cannot_be_read_is_exit_code_2(envdoctor, tmp_path):
+    done = envdoctor("diagnose", str(tmp_path / "missing.log"))
+    assert (done.returncode, b"cannot be read" in done.stderr) == (2, True)
+    done = envdoctor("diagnose", "-", "--report", "-")
+    assert (done.returncode, b"once only" in done.stderr) == (2, True)

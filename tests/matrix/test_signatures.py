@@ -1,0 +1,108 @@
+"""``signatures.toml``: what it may hold, that it means something, and that no line makes its expressions slow."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+
+from envdoctor.matrix.loader import load_matrix
+from envdoctor.matrix.schema import Faults
+from envdoctor.matrix.signatures import distribution_of, parse_signatures, symptom_patterns
+
+GOOD = {
+    "id": "made",
+    "layer": "ray",
+    "role": "cause",
+    "title": "{who} is broken",
+    "anchors": ["broken thing"],
+    "expression": "(?P<who>\\w+) broken thing",
+    "component": "ray",
+    "kind": "missing",
+    "certainty": "likely",
+    "source": "https://example.org/x",
+    "date": "2026-11-21",
+    "trust": "established",
+}
+
+
+def faults_of(**changes):
+    faults = Faults()
+    entry = {key: value for key, value in {**GOOD, **changes}.items() if value is not None}
+    parse_signatures({"signature": [entry]}, "signatures.toml", faults)
+    return faults.found
+
+
+def test_a_good_one_has_no_fault():
+    assert faults_of() == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"layer": "moon"}, "expected one of kernel"),
+        ({"anchors": []}, "is missing or empty"),
+        ({"anchors": ["Xid"]}, "shorter than"),
+        ({"expression": "("}, "is no regular expression"),
+        ({"title": "{other} is broken"}, "no group 'other'"),
+        ({"certainty": None}, "a cause has component, kind and certainty"),
+        ({"role": "effect"}, "an effect has none"),
+        ({"role": "effect", "component": None, "kind": None, "certainty": None}, "says what may stand behind it"),
+        ({"codes": ["E1"]}, "expected a code"),
+        ({"after": ["nothing-of-that-name"]}, "there is no signature"),
+        (
+            {"causes": [{"text": "x", "component": "ray", "kind": "missing", "confidence": "low", "facts": ["memory.oom_kills many"]}]},
+            "expected a field",
+        ),
+        ({"causes": [{"text": "x", "component": "ray", "kind": "missing", "confidence": "sure"}]}, "expected one of high"),
+        ({"surprise": 1}, "no such key"),
+        ({"source": None}, "is missing"),
+    ],
+)
+def test_what_is_wrong_is_said(changes, words):
+    assert any(words in fault for fault in faults_of(**changes)), faults_of(**changes)
+
+
+def test_every_expression_can_match_a_line_with_one_of_its_anchors():
+    """An anchor that is no part of what the expression asks for would never find anything."""
+    for signature in load_matrix().signatures:
+        if signature.expression:
+            literal = re.sub(r"[^a-z]", "", signature.expression.lower())
+            words = {word for anchor in signature.anchors for word in re.findall(r"[a-z]{4,}", anchor.lower())}
+            assert any(word in literal for word in words) or not words, signature.id
+
+
+@pytest.mark.parametrize(
+    "hostile", ["A" * 2000, "a b " * 500, "/x/y.so" * 280, "_ZN" * 660, "0" * 2000, "undefined symbol: " + "_" * 1900, "(" * 2000]
+)
+def test_no_line_makes_an_expression_slow(hostile):
+    for signature in load_matrix().signatures:
+        if signature.expression:
+            search = re.compile(signature.expression).search
+            for text in (hostile, signature.anchors[0] + hostile):
+                started = time.process_time()
+                search(text[:2000])
+                assert time.process_time() - started < 0.25, signature.id
+
+
+def test_prose_is_no_symptom():
+    matrix = load_matrix()
+    patterns, rows = symptom_patterns(matrix.complete(row) for row in matrix.rows())
+    texts = {pattern.id[len("symptom:") :] for pattern in patterns}
+    assert "a collective hangs" not in texts
+    assert "cannot import name 'ForkingPickler' from 'torch.multiprocessing.reductions'" in texts
+    assert all(matrix.row(name) is not None for names in rows.values() for name in names)
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("/venv/lib/python3.10/site-packages/flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so", "flash-attn"),
+        ("/venv/lib/python3.10/site-packages/vllm/_C.abi3.so", "vllm"),
+        ("transformers.models.auto", "transformers"),
+        ("cv2", "opencv-python"),
+    ],
+)
+def test_what_installs_a_module(module, name):
+    assert distribution_of(module, load_matrix().modules) == name

@@ -1,0 +1,235 @@
+"""Causes from logs: real messages of the loader, the shell, pip, uv and Python, and what follows from what."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+from envdoctor.app import diagnose
+from envdoctor.intake.assumptions import parse_assumptions, with_assumptions
+from envdoctor.matrix.loader import load_matrix
+from envdoctor.model.facts import Facts
+
+CGROUP = "[Fri Nov 21 10:05:00 2025] Memory cgroup out of memory: Killed process 9187 (ray::WorkerDict) total-vm:2kB, anon-rss:16736460kB\n"
+DIED = "2025-11-21 10:05:03,000 ERROR ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n"
+GUESS = (
+    "Worker unexpectedly exits with a connection error code 2. End of file. There are some potential root causes. "
+    "(1) The process is killed by SIGKILL by OOM killer due to high memory usage. (2) ray stop --force is called.\n"
+)
+TIMEOUT = (
+    "[rank3]:[E1121 10:15:21.426415540 ProcessGroupNCCL.cpp:629] [Rank 3] Watchdog caught collective operation timeout: "
+    "WorkNCCL(SeqNum=1, OpType=BROADCAST, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600081 milliseconds before timing out.\n"
+)
+
+
+@pytest.fixture(scope="module")
+def matrix():
+    return load_matrix()
+
+
+@pytest.fixture
+def said(tmp_path, matrix):
+    """Diagnose texts as logs of their own, with assumed facts."""
+
+    def run(*texts, assume=()):
+        paths = []
+        for number, text in enumerate(texts):
+            path = tmp_path / f"{number}.log"
+            path.write_text(text, encoding="utf-8")
+            paths.append(str(path))
+        return diagnose(paths, with_assumptions(Facts(), dict(parse_assumptions(assume))) if assume else None, matrix)
+
+    return run
+
+
+def roots(found):
+    return [(trace.finding.component, trace.finding.kind, trace.certainty) for trace in found.traces if trace.finding.caused_by is None]
+
+
+# ---------------------------------------------------------------------------------------------------------------- what followed from what
+
+
+def test_the_first_cause_is_the_root_and_the_rest_hangs_under_it(said):
+    found = said(CGROUP + DIED + GUESS + TIMEOUT)
+    assert roots(found) == [("host-memory", "host-oom", "established")]
+    assert len(found.traces) == 4
+    assert found.exit_code == 1
+
+
+def test_the_kernel_log_may_be_a_file_of_its_own_in_any_order(said):
+    assert roots(said(DIED + GUESS, CGROUP)) == roots(said(CGROUP, DIED + GUESS)) == [("host-memory", "host-oom", "established")]
+
+
+def test_rays_guesses_are_no_evidence(said):
+    found = said(DIED + GUESS)
+    assert {certainty for _, _, certainty in roots(found)} == {"candidate"}
+    assert all(trace.finding.verdict == "undetermined" for trace in found.traces if trace.finding.caused_by is None)
+    assert any(suspect.kind == "host-oom" and suspect.collect for trace in found.traces for suspect in trace.suspects)
+
+
+def test_a_warning_at_the_start_does_not_take_the_blame(said):
+    found = said("ImportError: libfoo.so.3: cannot open shared object file: No such file or directory\n" + CGROUP + DIED)
+    assert roots(found)[0] == ("host-memory", "host-oom", "established")
+
+
+def test_nothing_found_says_so(said):
+    found = said("INFO all is well\n" * 10)
+    assert (found.traces, found.exit_code) == ((), 0)
+    assert found.looked_for > 200
+
+
+# ---------------------------------------------------------------------------------------------------------------- joined with facts
+
+
+def test_a_floating_point_exception_on_an_h20_with_old_cublas(said):
+    text = "Floating point exception (core dumped)\n"
+    assert roots(said(text))[0][2] == "candidate"
+    found = said(text, assume=["gpu=H20:8", "nvidia-cublas-cu12==12.1.3.1"])
+    assert roots(found)[0] == ("nvidia-cublas-cu12", "too-old", "established")
+
+
+def test_a_floating_point_exception_elsewhere_is_not_blamed_on_cublas(said):
+    found = said("Floating point exception (core dumped)\n", assume=["gpu=A100:8", "nvidia-cublas-cu12==12.1.3.1"])
+    assert not [suspect for trace in found.traces for suspect in trace.suspects if "cublas" in suspect.component]
+    assert "nvidia-cublas-cu12" not in [component for component, _, _ in roots(found)]
+
+
+def test_a_bus_error_with_a_small_shm(said):
+    assert roots(said("Bus error (core dumped)\n", assume=["shm=64MiB"]))[0][:2] == ("/dev/shm", "shm-too-small")
+    assert roots(said("Bus error (core dumped)\n"))[0][2] == "candidate"
+
+
+def test_a_symptom_of_a_row_that_the_facts_refute_is_not_claimed(said):
+    text = "ImportError: cannot import name 'ForkingPickler' from 'torch.multiprocessing.reductions'\n"
+    rows = {name for trace in said(text).traces for name in (trace.finding.row, *trace.finding.rows, *(suspect.row for suspect in trace.suspects))}
+    assert any("tensordict" in name for name in rows)
+
+
+# ---------------------------------------------------------------------------------------------------------------- real messages
+
+
+def ended(*command, **options):
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, **options)
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("number", "signature"),
+    [
+        (signal.SIGKILL, "killed-by-signal"),
+        (signal.SIGSEGV, "segmentation-fault"),
+        (signal.SIGFPE, "floating-point-exception"),
+        (signal.SIGBUS, "bus-error"),
+    ],
+)
+def test_exit_codes_of_a_real_shell(said, number, signature):
+    script = f"bash -c 'kill -{number.value} $$'; echo \"process ended: exit code $?\""
+    found = said(ended("bash", "-c", script, env={**os.environ, "LC_ALL": "C"}))
+    assert signature in {trace.finding.subject for trace in found.traces}
+
+
+@pytest.fixture
+def library(tmp_path, prerequisite):
+    prerequisite(shutil.which("gcc") is not None, "gcc is not installed")
+    (tmp_path / "have.c").write_text("int have(void) { return 1; }\n")
+    (tmp_path / "want.c").write_text("int _ZN3c105ErrorC2Ev(void); int have(void); int want(void) { return _ZN3c105ErrorC2Ev() + have(); }\n")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", tmp_path / "libcudart.so.12", tmp_path / "have.c", "-Wl,-soname,libcudart.so.12"], check=True)
+    made = tmp_path / "flash_attn_2_cuda.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", made, tmp_path / "want.c", tmp_path / "libcudart.so.12"], check=True)
+    return made
+
+
+def load(path, **variables):
+    return ended(sys.executable, "-c", f"import ctypes, os; ctypes.CDLL({str(path)!r}, os.RTLD_NOW)", env={**os.environ, **variables})
+
+
+def test_the_loaders_undefined_symbol(said, library):
+    found = said(load(library, LD_LIBRARY_PATH=str(library.parent)))
+    assert roots(found) == [("flash-attn", "abi-mismatch", "established")]
+
+
+def test_the_loaders_missing_library(said, library):
+    found = said(load(library))
+    assert roots(found)[0][1:] == ("cuda-major-mismatch", "likely")
+
+
+def test_the_loaders_missing_version(said, tmp_path, prerequisite):
+    prerequisite(shutil.which("gcc") is not None, "gcc is not installed")
+    (tmp_path / "map").write_text("GLIBC_2.99 { global: newer; };\n")
+    (tmp_path / "new.c").write_text("int newer(void) { return 1; }\n")
+    (tmp_path / "use.c").write_text("int newer(void); int use(void) { return newer(); }\n")
+    build = ["gcc", "-shared", "-fPIC"]
+    subprocess.run([*build, "-o", tmp_path / "libx.so", tmp_path / "new.c", f"-Wl,--version-script={tmp_path / 'map'},-soname,libx.so"], check=True)
+    subprocess.run([*build, "-o", tmp_path / "use.so", tmp_path / "use.c", tmp_path / "libx.so"], check=True)
+    subprocess.run([*build, "-o", tmp_path / "libx.so", tmp_path / "new.c", "-Wl,-soname,libx.so"], check=True)
+    (tmp_path / "old").write_text("GLIBC_2.1 { global: newer; };\n")
+    subprocess.run([*build, "-o", tmp_path / "libx.so", tmp_path / "new.c", f"-Wl,--version-script={tmp_path / 'old'},-soname,libx.so"], check=True)
+    text = load(tmp_path / "use.so", LD_LIBRARY_PATH=str(tmp_path))
+    assert "GLIBC_2.99' not found" in text
+    assert roots(said(text)) == [("glibc", "too-old", "established")]
+
+
+def test_pythons_import_errors(said):
+    text = ended(sys.executable, "-c", "from json import no_such_name")
+    assert roots(said(text)) == [("json", "version-mismatch", "likely")]
+    assert roots(said(ended(sys.executable, "-c", "import flash_attn_not_there"))) == [("flash-attn-not-there", "missing", "likely")]
+
+
+@pytest.fixture
+def index(tmp_path):
+    """Wheels that exclude each other: a needs c 1, b needs c 2."""
+    folder = tmp_path / "index"
+    folder.mkdir()
+    for name, version, needs in (("made-a", "1", "made-c==1"), ("made-b", "1", "made-c==2"), ("made-c", "1", ""), ("made-c", "2", "")):
+        stem = f"{name.replace('-', '_')}-{version}"
+        with zipfile.ZipFile(folder / f"{stem}-py3-none-any.whl", "w") as wheel:
+            requires = f"Requires-Dist: {needs}\n" if needs else ""
+            wheel.writestr(f"{stem}.dist-info/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{requires}")
+            wheel.writestr(f"{stem}.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: made\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+            wheel.writestr(f"{stem}.dist-info/RECORD", "")
+    return str(folder)
+
+
+def test_pips_resolution_impossible(said, index, tmp_path):
+    target = str(tmp_path / "target")
+    text = ended(sys.executable, "-m", "pip", "install", "--no-index", "--find-links", index, "--target", target, "made-a", "made-b")
+    assert "ResolutionImpossible" in text
+    assert roots(said(text)) == [("requirements", "conflict", "established")]
+
+
+def test_uvs_no_solution(said, index, tmp_path, prerequisite):
+    uv = shutil.which("uv") or os.path.join(os.path.dirname(sys.executable), "uv")
+    prerequisite(os.path.exists(uv), "uv is not installed")
+    command = (uv, "pip", "install", "--no-index", "--find-links", index, "--target", str(tmp_path / "target"), "made-a", "made-b")
+    text = ended(*command, env={**os.environ, "NO_COLOR": "1"})
+    assert roots(said(text)) == [("requirements", "conflict", "established")]
+
+
+def test_the_shells_export_of_a_dotted_key(said):
+    text = ended("bash", "-c", "export a.b.c=0.6", env={**os.environ, "LC_ALL": "C"})
+    assert roots(said(text)) == [("configuration", "unsupported", "established")]
+
+
+def test_files_that_cannot_be_opened_any_more(said):
+    text = ended("bash", "-c", f"ulimit -n 20; exec {sys.executable} -c 'import os; [os.dup(0) for _ in range(40)]'")
+    assert roots(said(text)) == [("rlimit-nofile", "too-small", "established")]
+
+
+def test_a_full_tmpfs_is_a_bus_error(said, tmp_path, prerequisite):
+    """The kernel itself: memory that a full /dev/shm cannot back raises SIGBUS."""
+    mounted = subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0
+    prerequisite(mounted, "no mount namespace can be made here")
+    script = (
+        f"mount -t tmpfs -o size=64k none {tmp_path} && {sys.executable} -c 'import mmap, os; "
+        f'f = os.open("{tmp_path}/x", os.O_RDWR | os.O_CREAT); os.ftruncate(f, 1 << 20); '
+        "mmap.mmap(f, 1 << 20).write(bytes(1 << 20))'; echo exit code $?"
+    )
+    text = ended("unshare", "-m", "bash", "-c", script, env={**os.environ, "LC_ALL": "C"})
+    assert "135" in text, text
+    assert "bus-error" in {trace.finding.subject for trace in said(text).traces}
