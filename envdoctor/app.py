@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .matrix.loader import Matrix
     from .model.resolution import Explanation, Resolution
 
-__all__ = ["FAIL_ON", "Options", "Sources", "check", "gather", "lock", "probe", "read_text", "suggest"]
+__all__ = ["FAIL_ON", "Options", "Sources", "check", "gather", "judge", "lock", "probe", "read_text", "suggest"]
 
 FAIL_ON = (*SEVERITIES, "undetermined", "never")
 
@@ -125,8 +125,6 @@ def check(facts: Union[Facts, Sequence[Facts], None] = None, matrix: Optional[Ma
         matrix: What is known of versions and hardware; by default the one that envdoctor carries.
         options: What to report, and when it counts as failed.
     """
-    from .rules import judge
-
     if matrix is None:
         from .matrix.loader import load_matrix
 
@@ -136,6 +134,19 @@ def check(facts: Union[Facts, Sequence[Facts], None] = None, matrix: Optional[Ma
     _check_codes(options, matrix)
     found = judge(nodes[0], matrix) if len(nodes) == 1 else _judge_nodes(nodes, lambda node: judge(node, matrix, nodes=nodes))
     return _report(found, nodes, str(matrix.date), options)
+
+
+def judge(facts: Facts, matrix: Matrix, *, nodes: Sequence[Facts] = ()) -> List[Finding]:
+    """Return what is wrong with one target: rows and rules, and what the launch settings of a report ask of its memory."""
+    from .memory import SETTINGS
+    from .rules import judge as judge_facts
+
+    asked = facts.value("request")
+    if not asked or SETTINGS.isdisjoint(asked):
+        return judge_facts(facts, matrix, nodes=nodes)
+    from .memory.request import findings_of_request
+
+    return judge_facts(facts, matrix, nodes=nodes, also=findings_of_request(facts, matrix))
 
 
 def lock(
@@ -356,9 +367,10 @@ def _check_codes(options: Options, matrix: Matrix) -> None:
         raise InputError(f"fail_on: expected one of {', '.join(FAIL_ON)}, found {options.fail_on!r}")
     if not (options.only or options.skip or options.ignores):
         return
+    from .memory.registry import RULES as PLAN_RULES
     from .rules import RULES
 
-    known = {rule.code for rule in RULES}
+    known = {rule.code for rule in RULES} | {rule.code for rule in PLAN_RULES}
     for row in matrix.rows():
         known.update((row.code, row.id))
     for option, patterns in (("--only", options.only), ("--skip", options.skip)):

@@ -1,12 +1,12 @@
 """What a training or serving run will take of host memory, GPU memory and /dev/shm, before it starts. Opens nothing.
 
-``make_plan`` gives low..high for each pool by phase, each term with its formula and source; :mod:`.findings` says what is wrong with that,
-:mod:`.levers` what would help.
+:mod:`.estimate` gives low..high for each pool by phase, each term with its formula and source; :mod:`.findings` says what is wrong with
+that, :mod:`.levers` what would help. Nothing is imported here: most checks ask for no plan.
 """
 
 from __future__ import annotations
 
-from .estimate import make_plan, sizes_of
-from .plan import CacheCheck, MemoryPlan, Pool, Term
+__all__ = ["SETTINGS"]
 
-__all__ = ["CacheCheck", "MemoryPlan", "Pool", "Term", "make_plan", "sizes_of"]
+#: Launch settings of a report that are worth a look at memory; without one of them none is taken.
+SETTINGS = frozenset(["zero_stage", "gpu_memory_utilization", "max_model_len", "swap_space", "kv_tokens"])

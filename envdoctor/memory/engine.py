@@ -181,13 +181,13 @@ def cache_check(inputs: Inputs, size: Optional[ModelSize], total: Optional[int])
     # CUDA graphs and what is not PyTorch's (NCCL, the context); vllm counts the latter in its share.
     graphs = 0 if inputs.get("rollout.enforce_eager") is True else GIB
     per_token = cache_per_token(inputs, size)
-    parts = (
+    words = (
         taken[2],
         f"weights {weights[0] / GIB:.1f}",
         f"activations {low / GIB:.2g}..{high / GIB:.2g}",
         f"graphs and context 0..{(graphs + GIB) / GIB:g} GiB",
     )
-    formula = " - ".join(parts)
+    formula = " - ".join(words)
     used = inputs.used("rollout.gpu_memory_utilization", stated, "rollout.tensor_parallel", "rollout.max_num_batched_tokens", "actor.model")
     missing = () if not size.rough else ("the model's config.json",)
     return CacheCheck(

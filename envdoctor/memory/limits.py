@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, List, Optional, Tuple
 
 from ..model.evidence import Evidence, Known
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["gpu_limit", "host_limit", "shm_limit"]
 
+_NAMED = re.compile(r"(?<![\d.])(\d{1,3})\s?GB?\b")
 _RAY_THRESHOLD = 0.95  # RAY_memory_usage_threshold, src/ray/common/memory_monitor.cc@01e0cc8d
 
 
@@ -70,11 +72,12 @@ def gpu_limit(inputs: Inputs, matrix: Optional[Matrix] = None) -> Optional[Limit
         if device.memory_total:
             found.append((device.memory_total, f"memory of {device.name or 'the GPU'}"))
         elif matrix is not None and device.name:
+            stated = _NAMED.search(device.name)
             model = matrix.gpu(device.name, device.pci_id)
-            if model is None or not model.memory:
+            size = int(stated.group(1)) * GIB if stated else model.memory if model is not None else None
+            if not size:
                 return None
-            size = model.memory if model.memory > 10**6 else model.memory * GIB
-            found.append((size, f"nominal memory of {model.name}"))
+            found.append((size, f"nominal memory of {device.name}"))
         else:
             return None
     if not found:

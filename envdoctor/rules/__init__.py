@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["RULES", "Context", "Rule", "judge"]
 
 
-def judge(facts: Facts, matrix: Matrix, *, nodes: Sequence[Facts] = (), today: Optional[str] = None, propagate: bool = False) -> List[Finding]:
+def judge(
+    facts: Facts, matrix: Matrix, *, nodes: Sequence[Facts] = (), today: Optional[str] = None, propagate: bool = False, also: Iterable[Finding] = ()
+) -> List[Finding]:
     """Return what is wrong with one target, roots first, errors before warnings before advice.
 
     Args:
@@ -27,6 +29,7 @@ def judge(facts: Facts, matrix: Matrix, *, nodes: Sequence[Facts] = (), today: O
         nodes: All targets where several were given, for what has to be equal on all of them.
         today: ISO date against which the age of the matrix is taken; the clock's where left out.
         propagate: Let an exception of a rule through; by default it becomes one ED901 finding and the others still run.
+        also: Findings from elsewhere (the memory plan), to be ordered with the others.
     """
     if today is None:
         import time
@@ -37,6 +40,7 @@ def judge(facts: Facts, matrix: Matrix, *, nodes: Sequence[Facts] = (), today: O
     steps = [("matrix-rows", findings_of_rows), *((rule.name, rule.function) for rule in RULES)]
     for name, step in steps:
         found.extend(step(context) if propagate else _guarded(name, step, context))
+    found.extend(also)
     return arrange(found)
 
 

@@ -1,0 +1,90 @@
+"""Changing one setting of a workload, in the framework's own words or in ours, and what becomes of the plan."""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from typing import Any, Dict, Mapping, Optional, Tuple
+
+from ..errors import InputError
+from ..model.evidence import Evidence, Known
+from ..model.workload import WORKLOAD_FIELDS, Workload
+from .plan import GIB
+
+__all__ = ["change_workload", "key_of", "spelled"]
+
+#: Byte fields that the frameworks themselves count in GiB.
+_IN_GIB = frozenset(["rollout.swap_space", "rollout.mm_cache"])
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
+_TRUE = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+
+
+def key_of(workload: Workload, field: str) -> str:
+    """Return the framework's own key of a field, or the field's name where the framework has none or is not known."""
+    return workload.keys.get(field, field)
+
+
+def spelled(field: str, value: Any) -> str:
+    """Return a value as the framework's key takes it."""
+    if field in _IN_GIB and isinstance(value, int):
+        return f"{value / GIB:g}"
+    return str(value)
+
+
+def change_workload(workload: Workload, text: str) -> Tuple[Workload, str]:
+    """Apply ``key=value`` and return the new workload and the field that it sets.
+
+    The key is the framework's own or one of ``WORKLOAD_FIELDS``. Raises :class:`InputError` where it is neither, or the value is none.
+    """
+    key, equals, value = text.strip().partition("=")
+    key, value = key.strip(), value.strip().strip("\"'")
+    if key.startswith("export "):
+        raise InputError(f"--what-if {text}: the shell refuses this ('{key[7:]}' is not a valid identifier); give '{key[7:]}={value}' as an argument")
+    if not equals or not key:
+        raise InputError(f"--what-if {text}: expected KEY=VALUE, such as rollout.swap_space=4")
+    key = key.lstrip("+~-").replace(" ", "")
+    own: Dict[str, str] = {}
+    for field, name in workload.keys.items():
+        own.setdefault(_plain(name), field)
+    fields = [field for field, name in workload.keys.items() if _plain(name) == _plain(key)] or [field for field in WORKLOAD_FIELDS if field == key]
+    if not fields:
+        near = get_close_matches(_plain(key), [*own, *WORKLOAD_FIELDS], 2, 0.5)
+        hint = f" (did you mean {' or '.join(workload.keys.get(own.get(name, ''), name) for name in near)}?)" if near else ""
+        framework = workload.value("framework", "this framework")
+        raise InputError(f"--what-if {text}: {framework} has no key '{key}' that memory depends on{hint}")
+    evidence = Evidence("--what-if", f"{key}={value}")
+    stated = key not in WORKLOAD_FIELDS or key in workload.keys.values()
+    return workload.updated({field: Known(_parsed(field, value, text, stated), evidence) for field in fields}), fields[0]
+
+
+def _plain(name: str) -> str:
+    return name.lstrip("+~-").replace("-", "_").lower()
+
+
+def _parsed(field: str, value: str, text: str, own_key: bool) -> Any:
+    kind = WORKLOAD_FIELDS[field].type
+    if kind == "bool":
+        if value.lower() not in _TRUE:
+            raise InputError(f"--what-if {text}: expected true or false, found {value!r}")
+        return _TRUE[value.lower()]
+    if kind == "float":
+        try:
+            number = float(value)
+        except ValueError:
+            raise InputError(f"--what-if {text}: expected a number, found {value!r}") from None
+        if "utilization" in field and not 0 < number <= 1:
+            raise InputError(f"--what-if {text}: expected a share above 0 and up to 1, found {value!r}")
+        return number
+    if kind == "int":
+        found = _SIZE.fullmatch(value)
+        if found is None:
+            raise InputError(f"--what-if {text}: expected a number, found {value!r}")
+        unit: Optional[int] = {"k": 1 << 10, "m": 1 << 20, "g": GIB, "t": 1 << 40}.get(found.group(2).lower())
+        bare = GIB if field in _IN_GIB and (own_key or float(found.group(1)) < 1 << 20) else 1
+        return int(float(found.group(1)) * (unit or bare))
+    return value
+
+
+def with_values(workload: Workload, values: Mapping[str, Any], source: str) -> Workload:
+    """Return the workload with these fields set."""
+    return workload.updated({field: Known(value, Evidence(source)) for field, value in values.items()})
