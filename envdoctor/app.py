@@ -12,12 +12,14 @@ from .model.facts import Facts
 from .model.finding import SEVERITIES, Finding, severity_rank
 from .model.record import NamedTuple
 from .model.report import Ignore, Ignored, Report
+from .model.workload import ROLES, Workload
 
 if TYPE_CHECKING:
     from .matrix.loader import Matrix
+    from .memory.result import PlanResult
     from .model.resolution import Explanation, Resolution
 
-__all__ = ["FAIL_ON", "Options", "Sources", "check", "gather", "judge", "lock", "probe", "read_text", "suggest"]
+__all__ = ["FAIL_ON", "Options", "Sources", "check", "gather", "judge", "lock", "plan", "probe", "read_text", "suggest"]
 
 FAIL_ON = (*SEVERITIES, "undetermined", "never")
 
@@ -147,6 +149,58 @@ def judge(facts: Facts, matrix: Matrix, *, nodes: Sequence[Facts] = ()) -> List[
     from .memory.request import findings_of_request
 
     return judge_facts(facts, matrix, nodes=nodes, also=findings_of_request(facts, matrix))
+
+
+def plan(
+    run: Sequence[str], facts: Facts, matrix: Optional[Matrix] = None, *, framework: Optional[str] = None, changes: Sequence[str] = ()
+) -> Tuple[PlanResult, int]:
+    """Say what a training run takes of the memory of a target, and whether that fits; returns the exit code too.
+
+    Args:
+        run: A launch script, configuration files, or the words of a command.
+        facts: The target.
+        matrix: What is known of models and GPUs; by default the one that envdoctor carries.
+        framework: "verl" or "verl==0.4.1", where the run does not tell it.
+        changes: "key=value", in the framework's words or in those of the workload.
+
+    Raises:
+        InputError: a run that cannot be read, or a change that means nothing.
+    """
+    from .frameworks import read_workload
+    from .memory.asked import with_workload
+    from .memory.result import plan_run
+    from .rules import judge as judge_facts
+
+    if matrix is None:
+        from .matrix.loader import load_matrix
+
+        matrix = load_matrix()
+    workload = read_workload(run, framework=framework, facts=facts, environ=os.environ)
+    result = plan_run(workload, facts, matrix, changes, _model_files(workload))
+    # What no arithmetic covers (leaks of one version) is a row of the matrix, and asks for settings that the run has.
+    rows = [finding for finding in judge_facts(with_workload(facts, result.workload), matrix) if finding.row and finding.verdict == "violated"]
+    result = result._replace(findings=(*result.findings, *(finding for finding in rows if finding.severity != "advice")))
+    return result, 1 if any(finding.severity == "error" for finding in result.findings) else 0
+
+
+def _model_files(workload: Workload) -> Dict[str, Dict[str, Any]]:
+    """Read config.json and the safetensors index of models that lie in a folder of this machine."""
+    import json
+
+    found: Dict[str, Dict[str, Any]] = {}
+    for name in {str(workload.value(f"{role}.model")) for role in ROLES if workload.value(f"{role}.model")}:
+        folder = os.path.expanduser(name)
+        for key, file_name in ((name, "config.json"), (f"{name}#index", "model.safetensors.index.json")):
+            path = os.path.join(folder, file_name)
+            if not os.path.isfile(path):
+                continue
+            try:
+                content = json.loads(read_text(path))
+            except ValueError as error:
+                raise InputError(f"{path}: is no JSON: {error}") from error
+            if isinstance(content, dict):
+                found[key] = content
+    return found
 
 
 def lock(

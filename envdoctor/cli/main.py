@@ -21,6 +21,7 @@ __all__ = ["COMMANDS", "main", "run"]
 COMMANDS: Mapping[str, Tuple[str, str]] = {
     "check": ("check", "say what is wrong with an environment, why, and what to do"),
     "probe": ("probe", "show what can be read of this machine, or write it as JSON"),
+    "plan": ("plan", "say whether a training run fits memory, before it starts, and what would help"),
     "lock": ("lock", "choose versions that work together on given hardware, or say why there are none"),
     "explain": ("explain", "explain a code (ED304) or a row of the matrix, with its sources"),
     "matrix": ("matrix", "look at what is known, check it, compare it, update it"),

@@ -11,17 +11,28 @@ from ..model.evidence import Evidence, Known
 from ..model.workload import WORKLOAD_FIELDS, Workload
 from .plan import GIB
 
-__all__ = ["change_workload", "key_of", "spelled"]
+__all__ = ["can_set", "change_workload", "key_of", "spelled", "with_values"]
 
 #: Byte fields that the frameworks themselves count in GiB.
 _IN_GIB = frozenset(["rollout.swap_space", "rollout.mm_cache"])
+#: What is set elsewhere than in a framework's configuration.
+_ELSEWHERE = {
+    "ray.object_store": "ray start --object-store-memory",
+    "container.shm": "docker run --shm-size",
+    "container.memory": "docker run --memory",
+}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
 _TRUE = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 
 
 def key_of(workload: Workload, field: str) -> str:
     """Return the framework's own key of a field, or the field's name where the framework has none or is not known."""
-    return workload.keys.get(field, field)
+    return workload.keys.get(field) or _ELSEWHERE.get(field) or field
+
+
+def can_set(workload: Workload, field: str) -> bool:
+    """Tell whether the framework has a key for a field; of a framework whose keys are not known, every field counts."""
+    return not workload.keys or bool(workload.keys.get(field)) or field in _ELSEWHERE
 
 
 def spelled(field: str, value: Any) -> str:
@@ -45,8 +56,11 @@ def change_workload(workload: Workload, text: str) -> Tuple[Workload, str]:
     key = key.lstrip("+~-").replace(" ", "")
     own: Dict[str, str] = {}
     for field, name in workload.keys.items():
-        own.setdefault(_plain(name), field)
-    fields = [field for field, name in workload.keys.items() if _plain(name) == _plain(key)] or [field for field in WORKLOAD_FIELDS if field == key]
+        if name:
+            own.setdefault(_plain(name), field)
+    fields = [field for field, name in workload.keys.items() if name and _plain(name) == _plain(key)] or [
+        field for field in WORKLOAD_FIELDS if field == key
+    ]
     if not fields:
         near = get_close_matches(_plain(key), [*own, *WORKLOAD_FIELDS], 2, 0.5)
         hint = f" (did you mean {' or '.join(workload.keys.get(own.get(name, ''), name) for name in near)}?)" if near else ""

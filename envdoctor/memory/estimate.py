@@ -221,7 +221,7 @@ def _notes(inputs: Inputs, roles: Sequence[Role]) -> Tuple[str, ...]:
         if role.name == "actor":
             size = role.size
             notes.append(f"{size.name}: {size.parameters / 1e9:.2f} billion parameters, {size.source}{' (rough)' if size.rough else ''}.")
-    if inputs.get("rollout.free_cache_engine") is True and inputs.get("rollout.swap_space") and inputs.get("rollout.v1") is not True:
+    if inputs.get("rollout.free_cache_engine") is True and (inputs.get("rollout.swap_space") or 0) > 8 * GIB and inputs.get("rollout.v1") is not True:
         notes.append(
             "Growth from one generation to the next that users see with free_cache_engine is not explained by these terms: by its code, the engine "
             "that is made anew takes the pinned blocks of the old one. The plan says what a step takes, not what leaks."

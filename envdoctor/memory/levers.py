@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, 
 from ..model.facts import Facts
 from ..model.record import NamedTuple
 from ..model.workload import Workload
-from .change import key_of, spelled, with_values
+from .change import can_set, key_of, spelled, with_values
 from .estimate import make_plan
 from .inputs import Inputs
 from .plan import GIB, VERDICTS, MemoryPlan, Pool
@@ -175,7 +175,7 @@ def find_levers(
     workload: Workload, sizes: Mapping[str, ModelSize], plan: MemoryPlan, facts: Optional[Facts] = None, matrix: Optional[Matrix] = None
 ) -> Tuple[Lever, ...]:
     """Return what would help the pools that do not surely fit: what solves it first, then what costs least, then what gains most."""
-    wanted = {(pool.name, pool.subject): pool for pool in plan.pools if pool.verdict in ("tight", "does not fit") and pool.limit is not None}
+    wanted = {(pool.name, pool.subject): pool for pool in plan.pools if pool.limit is not None and pool.high > pool.limit.usable}
     if plan.cache is not None and plan.cache.verdict in ("tight", "does not fit"):
         wanted["cache", ""] = Pool("cache", ())
     if not wanted:
@@ -186,7 +186,7 @@ def find_levers(
         targets = [key for key in wanted if key[0] in candidate.pools]
         values = candidate.values(inputs) if targets else {}
         # A framework whose keys are known has no other ones.
-        if not values or (workload.keys and not all(field in workload.keys for field in values)):
+        if not values or not all(can_set(workload, field) for field in values):
             continue
         after = make_plan(with_values(workload, values, "lever"), sizes, facts, matrix)
         settings = tuple(dict.fromkeys(f"{key_of(workload, field)}={spelled(field, value)}" for field, value in values.items()))

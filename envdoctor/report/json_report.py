@@ -11,7 +11,7 @@ from .summary import is_root, open_questions, summary_line, target_line, target_
 from .text import clean
 from .view import View
 
-__all__ = ["REPORT_SCHEMA_VERSION", "dump_report", "render"]
+__all__ = ["REPORT_SCHEMA_VERSION", "dump_finding", "dump_report", "render"]
 
 REPORT_SCHEMA_VERSION = 1
 
@@ -41,8 +41,8 @@ def dump_report(report: Report) -> Dict[str, Any]:
             {"name": clean(node.value("node.name", "")), "line": target_line(node), "facts": dict(target_parts(node)), "failed_probes": _failed(node)}
             for node in report.nodes
         ],
-        "findings": [{**_finding(finding), "root": is_root(finding, report.findings)} for finding in report.findings],
-        "undetermined": [_finding(finding) for finding in report.undetermined],
+        "findings": [{**dump_finding(finding), "root": is_root(finding, report.findings)} for finding in report.findings],
+        "undetermined": [dump_finding(finding) for finding in report.undetermined],
         "open_questions": [
             {"missing": question.missing, "waiting": list(question.codes), "count": question.findings, "supply": question.supply}
             for question in open_questions(report)
@@ -58,7 +58,8 @@ def _failed(node: Any) -> Dict[str, str]:
     return {name: clean(fact.reason) for name, fact in node if isinstance(fact, Unknown) and fact.reason.startswith("probe ")}
 
 
-def _finding(finding: Finding) -> Dict[str, Any]:
+def dump_finding(finding: Finding) -> Dict[str, Any]:
+    """Return one finding as a JSON object."""
     return {
         "code": finding.code,
         "key": clean(finding.key),
@@ -86,7 +87,7 @@ def _finding(finding: Finding) -> Dict[str, Any]:
 def _ignored(found: Ignored) -> Dict[str, Any]:
     entry = found.entry
     return {
-        "finding": _finding(found.finding),
+        "finding": dump_finding(found.finding),
         "pattern": clean(entry.pattern),
         "until": clean(entry.until),
         "reason": clean(entry.reason),
