@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
 
 from .errors import InputError, InternalFault
@@ -119,13 +120,22 @@ def gather(sources: Sources) -> Tuple[Facts, ...]:
     return _named(targets) if len(targets) > 1 else (targets[0][1],)
 
 
-def check(facts: Union[Facts, Sequence[Facts], None] = None, matrix: Optional[Matrix] = None, options: Optional[Options] = None) -> Report:
+def check(
+    facts: Union[Facts, Sequence[Facts], None] = None,
+    matrix: Optional[Matrix] = None,
+    options: Optional[Options] = None,
+    *,
+    run: Sequence[str] = (),
+    framework: Optional[str] = None,
+) -> Report:
     """Judge one target, or several as the nodes of one cluster.
 
     Args:
         facts: What is known; by default this machine is read.
         matrix: What is known of versions and hardware; by default the one that envdoctor carries.
         options: What to report, and when it counts as failed.
+        run: A launch script, configuration files or a command: what it takes of memory is judged too.
+        framework: "verl" or "verl==0.4.1", where the run does not tell it.
     """
     if matrix is None:
         from .matrix.loader import load_matrix
@@ -134,8 +144,27 @@ def check(facts: Union[Facts, Sequence[Facts], None] = None, matrix: Optional[Ma
     options = options or Options()
     nodes: Tuple[Facts, ...] = (probe(),) if facts is None else (facts,) if isinstance(facts, Facts) else tuple(facts)
     _check_codes(options, matrix)
-    found = judge(nodes[0], matrix) if len(nodes) == 1 else _judge_nodes(nodes, lambda node: judge(node, matrix, nodes=nodes))
+    if run:
+        judge_node = _judge_of_run(run, framework, matrix, nodes)
+    else:
+        judge_node = partial(judge, matrix=matrix, nodes=nodes if len(nodes) > 1 else ())
+    found = judge_node(nodes[0]) if len(nodes) == 1 else _judge_nodes(nodes, judge_node)
     return _report(found, nodes, str(matrix.date), options)
+
+
+def _judge_of_run(run: Sequence[str], framework: Optional[str], matrix: Matrix, nodes: Sequence[Facts]) -> Callable[[Facts], List[Finding]]:
+    """Return what judges a node together with the memory plan of a run."""
+    from .frameworks import read_workload
+    from .memory.asked import with_workload
+    from .memory.result import plan_run
+    from .rules import judge as judge_facts
+
+    def judge_node(facts: Facts) -> List[Finding]:
+        workload = read_workload(run, framework=framework, facts=facts, environ=os.environ)
+        planned = plan_run(workload, facts, matrix, (), _model_files(workload))
+        return judge_facts(with_workload(facts, workload), matrix, nodes=nodes if len(nodes) > 1 else (), also=planned.findings)
+
+    return judge_node
 
 
 def judge(facts: Facts, matrix: Matrix, *, nodes: Sequence[Facts] = ()) -> List[Finding]:

@@ -39,6 +39,8 @@ def is_v0(inputs: Inputs) -> Optional[bool]:
         return not v1
     if inputs.get("rollout.engine", "vllm") != "vllm":
         return False
+    if inputs.get("rollout.cpu_weights") is True or inputs.get("rollout.utilization_of") == "free":
+        return True  # the third-party vllm that the forks carry is 0.6.3 or older
     version = try_version(engine_version(inputs))
     if version is None:
         return None
@@ -108,7 +110,7 @@ def _swap_terms(inputs: Inputs, size: ModelSize, gpus: int) -> List[Term]:
     taken = gpus * (size.layers * block if block else swap)
     most = taken if block else 2 * taken
     note = ""
-    if inputs.get("rollout.free_cache_engine") is True and v0:
+    if inputs.get("rollout.free_cache_engine") is True:
         # vllm_v_0_6_3/worker.py:213,235: the cache engine is made anew for each generation.
         most *= 2
         note = "free_cache_engine makes it anew for each generation; twice the size while the old one is still referenced"

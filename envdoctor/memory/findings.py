@@ -138,7 +138,8 @@ def _pool_finding(
     sources: Tuple[Source, ...],
     root: Optional[str],
 ) -> Finding:
-    held = [term for term in pool.terms if pool.peak in term.phases]
+    phase = pool.floor if severity == "error" else pool.peak
+    held = [term for term in pool.terms if phase in term.phases]
     largest = sorted(held, key=lambda term: -(term.high + term.low))[:_FEW_TERMS]
     parts = ", ".join(f"{term.role + ' ' if term.role else ''}{term.name} {_bounds(term.low, term.high)}" for term in largest)
     verb = "takes" if severity == "error" else "may take"
@@ -149,7 +150,7 @@ def _pool_finding(
         component,
         kind,
         severity,
-        f"The run {verb} {amount} of {what} (worst: {pool.peak}), and {size} may be used ({limit.reason}). Largest: {parts}.",
+        f"The run {verb} {amount} of {what} (worst: {phase}), and {size} may be used ({limit.reason}). Largest: {parts}.",
         subject=pool.subject,
         evidence=(*limit.evidence, *(evidence for term in largest for evidence in _evidence(term))),
         sources=sources,

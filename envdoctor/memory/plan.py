@@ -86,6 +86,11 @@ class Pool(NamedTuple):
         return max(PHASES, key=lambda phase: (self.bounds(phase)[1], self.bounds(phase)[0]))
 
     @property
+    def floor(self) -> str:
+        """The phase that surely needs most."""
+        return max(PHASES, key=lambda phase: self.bounds(phase))
+
+    @property
     def verdict(self) -> str:
         """One of ``VERDICTS``.
 

@@ -148,18 +148,14 @@ class _Builder:
                     load=False,
                 )
             self._gathered()
-        if always_away:
-            self._add(
-                self.host,
-                "state on the host",
-                (param[0], 2 * param[1] + moments[1]),
-                role.share,
-                "parameters (and state) of CPUOffload",
-                _FSDP,
-                _ALWAYS,
-                "cpu_offload",
-            )
         ratio = rounded_shards(role.size, role.ranks or 1, param[1]) / (param[1] * role.size.high)
+        if always_away:
+            trained = self._trained(moments)
+            high = (ratio + 1) * param[1] + trained[1]
+            formula = "CPUOffload: parameters (pinned), gradients and moments live on the host, which takes the optimizer's step"
+            self._add(
+                self.host, "state on the host", (param[0] + trained[0], high), role.share, formula, f"{_FSDP}; {PINNED}", _ALWAYS, "cpu_offload"
+            )
         exact = rounding = low = 0.0
         for away, per in ((params_away, param), (moments_away, self._trained(moments))):
             if away is False or always_away:
