@@ -9,7 +9,7 @@ from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from .settings import Setting, flatten, scalar
 from .tables import Table
 
-__all__ = ["Configuration", "boolean", "decimal", "integer", "text_of"]
+__all__ = ["Configuration", "boolean", "decimal", "integer", "named_types", "text_of"]
 
 _INTERPOLATION = re.compile(r"\$\{([^${}]*)\}")
 _MAX_DEPTH = 20
@@ -20,11 +20,11 @@ Converter = Callable[[Any], Any]
 class Configuration:
     """Looks keys up. ``versions`` are those of the table that the framework may be of."""
 
-    def __init__(self, table: Table, versions: Sequence[str], given: Sequence[Setting], files: Sequence[Setting] = (), environ: Optional[Mapping[str, str]] = None, *, complete: bool = False) -> None:  # fmt: skip
+    def __init__(self, table: Table, versions: Sequence[str], given: Sequence[Setting], files: Sequence[Setting] = (), environ: Optional[Mapping[str, str]] = None, *, absent: str = "") -> None:  # fmt: skip
         self.table = table
         self.versions = tuple(versions)
         self.environ = environ
-        self.complete = complete  # the files are the whole configuration: the table adds nothing
+        self.absent = absent  # a file of settings that is not at hand: what it may set is not known
         self.given: Dict[str, Setting] = {}
         for setting in [*files, *given]:
             for leaf in flatten(setting):
@@ -42,20 +42,24 @@ class Configuration:
             return f"{self.table.framework} {self.versions[0]}"
         return f"{self.table.framework} {self.versions[0]} to {self.versions[-1]}" if self.versions else self.table.framework
 
-    def get(self, *keys: str, convert: Optional[Converter] = None, missing: Any = _NOTHING) -> Fact[Any]:
+    def get(self, *keys: str, convert: Optional[Converter] = None, missing: Any = _NOTHING, unset: Any = _NOTHING) -> Fact[Any]:
         """Return the fact of the first of several spellings that is set, else of the first that each version knows by default.
 
-        ``missing``: what the code does in versions that have no such key.
+        ``missing``: what the code does in versions that have no such key; ``unset``: what it does where the key is null.
         """
         for key in keys:
             if key in self.given:
-                return self._converted(self._given(key, 0), convert)
+                given = self._converted(self._given(key, 0), convert)
+                return Known(unset, given.evidence) if isinstance(given, Absent) and unset is not _NOTHING else given
         found: List[Tuple[str, Fact[Any]]] = []  # by version
-        for version in () if self.complete else self.versions:
+        if self.absent:
+            return Unknown(f"{self.absent} may set {keys[0]}, and it is not at hand")
+        for version in self.versions:
             key = next((key for key in keys if version in self.table.versions_of(key)), "")
             if key:
                 value = self.table.values(key, (version,))[0][0]
                 evidence = Evidence(f"default of {self.span}", key)
+                value = unset if value is None and unset is not _NOTHING else value
                 found.append((version, self._converted(_at(self._resolved(value, key, 0), evidence), convert)))
             elif missing is not _NOTHING:
                 found.append((version, Known(missing, Evidence(f"code of {self.span}", f"it has no {keys[0]}"))))
@@ -204,6 +208,16 @@ def boolean(value: Any) -> Optional[bool]:
 def text_of(value: Any) -> Optional[str]:
     """A text."""
     return str(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else None
+
+
+_TYPES = {"bfloat16": "bf16", "bf16": "bf16", "float16": "fp16", "fp16": "fp16", "half": "fp16", "float32": "fp32", "fp32": "fp32", "float": "fp32"}
+
+
+def named_types(fact: Fact[Any]) -> Fact[Any]:
+    """Return a fact about a type of numbers with its short name."""
+    if not isinstance(fact, Known):
+        return fact
+    return Known(_TYPES[str(fact.value)], fact.evidence) if str(fact.value) in _TYPES else Unknown(f"{fact.evidence}: {fact.value!r} is not a type")
 
 
 Fields = Mapping[str, Tuple[Tuple[str, ...], Converter]]

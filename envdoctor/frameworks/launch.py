@@ -39,7 +39,24 @@ _SWITCHES: Mapping[str, frozenset[str]] = {
     "mpirun": frozenset(["--allow-run-as-root", "--oversubscribe"]),
     "torchrun": frozenset(["--standalone", "-m", "--module", "--no-python", "--no_python", "--run-path", "--run_path"]),
     "accelerate": frozenset(
-        ["--multi_gpu", "--multi-gpu", "--use_deepspeed", "--use_fsdp", "--use-deepspeed", "--use-fsdp", "--cpu", "--tpu", "--mps", "-m", "--module", "--no_python", "--debug", "-q", "--quiet", "--same_network"]
+        [
+            "--multi_gpu",
+            "--multi-gpu",
+            "--use_deepspeed",
+            "--use_fsdp",
+            "--use-deepspeed",
+            "--use-fsdp",
+            "--cpu",
+            "--tpu",
+            "--mps",
+            "-m",
+            "--module",
+            "--no_python",
+            "--debug",
+            "-q",
+            "--quiet",
+            "--same_network",
+        ]
     ),
     "deepspeed": frozenset(["--no_local_rank", "--no_python", "--no_ssh", "--force_multi", "--elastic_training", "--module", "-m"]),
     "ray job submit": frozenset(["--no-wait", "--verbose", "-v"]),

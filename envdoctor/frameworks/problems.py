@@ -13,6 +13,7 @@ from .tables import Table
 
 __all__ = ["key_problems", "narrowed", "nearest_key", "remark_problem", "unknown_keys", "value_problems"]
 
+_MUST_EXIST = ("", "~", "--")
 _HYDRA = ("hydra.", "hydra/")
 
 
@@ -42,14 +43,14 @@ def key_problems(configuration: Configuration, settings: Sequence[Setting], *, e
 
 def unknown_keys(table: Table, settings: Sequence[Setting]) -> int:
     """Count the keys that must exist and that the best of the versions does not know."""
-    wanted = [_versions_of(table, setting.key) for setting in settings if not setting.operator and not setting.key.startswith(_HYDRA)]
+    wanted = [_versions_of(table, setting.key) for setting in settings if setting.operator in _MUST_EXIST and not setting.key.startswith(_HYDRA)]
     known = max((sum(version in where for where in wanted) for version in table.versions), default=0)
     return len(wanted) - known
 
 
 def narrowed(table: Table, settings: Sequence[Setting]) -> Tuple[Tuple[str, ...], Fact[Any]]:
     """Return the versions that know the most of the keys that must exist, and what that tells of the version."""
-    wanted = [_versions_of(table, setting.key) for setting in settings if not setting.operator]
+    wanted = [_versions_of(table, setting.key) for setting in settings if setting.operator in _MUST_EXIST]
     score = {version: sum(version in where for where in wanted) for version in table.versions}
     best = max(score.values(), default=0)
     versions = tuple(version for version in table.versions if score[version] == best)

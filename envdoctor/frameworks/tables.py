@@ -14,7 +14,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 from ..errors import InternalFault
 from ..model.versions import Version, try_version
 
-__all__ = ["Table", "load_table"]
+__all__ = ["Table", "load_table", "overlaid"]
 
 _FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "defaults")
 
@@ -95,3 +95,20 @@ def load_table(framework: str, config: Optional[str] = None) -> Table:
     """Return the table of one of a framework's configurations (the first where none is named)."""
     content = _content(framework)
     return Table(content, config if config is not None and config in content["configs"] else next(iter(content["configs"])))
+
+
+@lru_cache(maxsize=16)
+def overlaid(framework: str, below: Optional[str], above: str) -> Table:
+    """Return one configuration laid over another of the same framework, version by version."""
+    content = _content(framework)
+    lower, upper = load_table(framework, below), load_table(framework, above)
+    rows: Dict[str, List[List[Any]]] = {}
+    for number, version in enumerate(lower.versions):
+        for table in (lower, upper):
+            for key in table.rows:
+                for value, _ in table.values(key, (version,)):
+                    runs = rows.setdefault(key, [])
+                    if runs and runs[-1][0] == number:
+                        runs.pop()
+                    runs.append([number, number, value])
+    return Table({**content, "configs": {"": rows}}, "")

@@ -9,7 +9,7 @@ from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..model.versions import try_version
 from ..model.workload import ConfigurationProblem
 from .adapter import CERTAIN, Layout, Reading, Run
-from .configuration import Configuration, Fields, boolean, decimal, integer, text_of
+from .configuration import Configuration, Fields, boolean, decimal, integer, named_types, text_of
 from .problems import key_problems, narrowed, unknown_keys, value_problems
 from .settings import Setting, override
 from .tables import Table, load_table
@@ -105,7 +105,6 @@ _MISSING: Mapping[str, Any] = {
     "reward.present": False,
     "data.dataloader_workers": 8,
 }
-_DTYPES = {"bfloat16": "bf16", "bf16": "bf16", "float16": "fp16", "fp16": "fp16", "half": "fp16", "float32": "fp32", "fp32": "fp32", "float": "fp32"}
 _ENTRY = re.compile(
     r"verl\.trainer\.(?:main_ppo\w*|main_generation\w*|main_eval)|(?:verl\.)?recipe\.[\w.]+|verl\.experimental\.[\w.]+|(?:.*/)?(?:verl/trainer|recipe/\w+)/main_\w+\.py"
 )
@@ -179,7 +178,7 @@ class VerlFamily:
             ("critic", ("critic.fsdp", "critic.model.fsdp_config")),
         ):
             self._derive_state(configuration, fields, keys, role, prefixes, megatron)
-        fields["rollout.dtype"] = _renamed(configuration.get(f"{_ROLLOUT}.dtype", convert=text_of), _DTYPES)
+        fields["rollout.dtype"] = named_types(configuration.get(f"{_ROLLOUT}.dtype", convert=text_of))
         keys["rollout.dtype"] = f"{_ROLLOUT}.dtype"
         for field, names in (("rollout.max_model_len", _under(_ROLLOUT, "max_model_len")),):
             fact = configuration.get(*names, convert=integer)
@@ -215,9 +214,8 @@ class VerlFamily:
         keys[f"{role}.strategy"] = strategy_key
         names = [f"{prefix}.model_dtype" for prefix in prefixes]
         unset = "bf16" if role == "ref" else "fp32"  # fsdp_workers.py, where model_dtype is not given
-        dtype = _renamed(configuration.get(*names, convert=text_of, missing=unset), _DTYPES)
+        fields[f"{role}.param_dtype"] = named_types(configuration.get(*names, convert=text_of, missing=unset, unset=unset))
         keys[f"{role}.param_dtype"] = configuration.key(*names)
-        fields[f"{role}.param_dtype"] = Known(unset, dtype.evidence) if isinstance(dtype, Absent) else dtype
         size_names = [f"{prefix}.fsdp_size" for prefix in prefixes]
         size = configuration.get(*size_names, convert=integer)
         keys[f"{role}.shard_ranks"] = configuration.key(*size_names)
@@ -312,12 +310,6 @@ def _option(run: Run, *names: str) -> str:
 def _at_least(version: str, floor: str) -> bool:
     number, wanted = try_version(version), try_version(floor)
     return number is not None and wanted is not None and number >= wanted
-
-
-def _renamed(fact: Fact[Any], names: Mapping[str, str]) -> Fact[Any]:
-    if not isinstance(fact, Known):
-        return fact
-    return Known(names[str(fact.value)], fact.evidence) if str(fact.value) in names else Unknown(f"{fact.evidence}: {fact.value!r} is not a type")
 
 
 def _sum(fields: Mapping[str, Fact[Any]], *names: str) -> Fact[Any]:
