@@ -31,8 +31,15 @@ def key_of(workload: Workload, field: str) -> str:
 
 
 def can_set(workload: Workload, field: str) -> bool:
-    """Tell whether the framework has a key for a field; of a framework whose keys are not known, every field counts."""
-    return not workload.keys or bool(workload.keys.get(field)) or field in _ELSEWHERE
+    """Tell whether the framework has a key for a field; of a framework whose keys are not known, every field counts.
+
+    A key that stands for fields of several types (verl's free_cache_engine, which is vllm's sleep level too) sets only the flag.
+    """
+    key = workload.keys.get(field)
+    if not key:
+        return not workload.keys or field in _ELSEWHERE
+    types = {WORKLOAD_FIELDS[other].type for other, name in workload.keys.items() if name == key}
+    return len(types) == 1 or WORKLOAD_FIELDS[field].type == "bool"
 
 
 def spelled(field: str, value: Any) -> str:
@@ -68,7 +75,14 @@ def change_workload(workload: Workload, text: str) -> Tuple[Workload, str]:
         raise InputError(f"--what-if {text}: {framework} has no key '{key}' that memory depends on{hint}")
     evidence = Evidence("--what-if", f"{key}={value}")
     stated = key not in WORKLOAD_FIELDS or key in workload.keys.values()
-    return workload.updated({field: Known(_parsed(field, value, text, stated), evidence) for field in fields}), fields[0]
+    values: Dict[str, Any] = {}
+    for field in fields:
+        if field == "rollout.sleep_level" and len(fields) > 1 and value.lower() in _TRUE:
+            asleep = 1 if workload.value("rollout.cpu_weights") is not True else 0
+            values[field] = asleep if _TRUE[value.lower()] else 0
+        else:
+            values[field] = _parsed(field, value, text, stated)
+    return with_values(workload, values, evidence), fields[0]
 
 
 def _plain(name: str) -> str:
@@ -99,6 +113,6 @@ def _parsed(field: str, value: str, text: str, own_key: bool) -> Any:
     return value
 
 
-def with_values(workload: Workload, values: Mapping[str, Any], source: str) -> Workload:
+def with_values(workload: Workload, values: Mapping[str, Any], place: Evidence) -> Workload:
     """Return the workload with these fields set."""
-    return workload.updated({field: Known(value, Evidence(source)) for field, value in values.items()})
+    return workload.updated({field: Known(value, place) for field, value in values.items()})

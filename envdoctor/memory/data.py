@@ -155,7 +155,9 @@ def load_terms(inputs: Inputs, role: Role) -> List[Term]:
 def checkpoint_terms(inputs: Inputs, role: Role) -> List[Term]:
     """Return the copies that a checkpoint makes on the host."""
     frequency = inputs.get("checkpoint.save_freq")
-    if not role.trainable or frequency == 0:
+    # OpenRLHF writes the actor at the end of every run.
+    closing = inputs.framework == "openrlhf" and role.name == "actor"
+    if not role.trainable or (frequency == 0 and not closing):
         return []
     size, name, how = role.size, role.name, inputs.get("checkpoint.gather")
     width = inputs.width(f"{name}.param_dtype", (4, 4))[1]
@@ -170,8 +172,7 @@ def checkpoint_terms(inputs: Inputs, role: Role) -> List[Term]:
     if how is None and not role.strategy.startswith("fsdp"):
         how = "full_bf16" if inputs.framework == "openrlhf" else None
     per, text, share = ways.get(str(how), sharded)
-    # OpenRLHF writes the actor at the end of every run.
-    certain = bool(frequency) or inputs.framework == "openrlhf"
+    certain = bool(frequency) or closing
     low = per * size.low * share if how in ways and name == "actor" and certain else 0
     source = {
         "full_bf16": "OpenRLHF@3efc5f82 save_pretrained",

@@ -85,7 +85,7 @@ def make_plan(workload: Workload, sizes: Mapping[str, ModelSize], facts: Optiona
     host_terms += _shared_host_terms(inputs, actor)
     pools = [Pool("host", tuple(host_terms), host_limit(inputs), "", tuple(dict.fromkeys(missing)), _doubts(inputs, roles))]
     subjects = list(gpu_terms) or [""]
-    if inputs.separate and inputs.get("rollout.engine") and "rollout" not in subjects:
+    if inputs.separate and inputs.get("rollout.engine") not in (None, "hf") and "rollout" not in subjects:
         subjects.append("rollout")
     for subject in subjects:
         terms = _one_at_a_time(gpu_terms.get(subject, []))

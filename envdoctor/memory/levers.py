@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Tuple
 
+from ..model.evidence import Evidence
 from ..model.facts import Facts
 from ..model.record import NamedTuple
 from ..model.workload import Workload
 from .change import can_set, key_of, spelled, with_values
 from .estimate import make_plan
 from .inputs import Inputs
-from .plan import GIB, VERDICTS, MemoryPlan, Pool
+from .plan import GIB, VERDICTS, MemoryPlan, Pool, gib_text
 from .sizes import ModelSize
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def _smaller_store(inputs: Inputs) -> Mapping[str, Any]:
     return {"ray.object_store": fitting // GIB * GIB or fitting}
 
 
-#: Each is tried; what does not lower the pool or makes another one worse is not offered.
+#: Each is tried; what does not lower the pool, or takes another one over its limit, is not offered.
 _CANDIDATES: Tuple[_Candidate, ...] = (
     _Candidate(("host",), 1, "preempted sequences are computed again", _swap),
     _Candidate(("host",), 1, "no image is kept preprocessed", _if("rollout.mm_cache", 0)),
@@ -188,7 +189,7 @@ def find_levers(
         # A framework whose keys are known has no other ones.
         if not values or not all(can_set(workload, field) for field in values):
             continue
-        after = make_plan(with_values(workload, values, "lever"), sizes, facts, matrix)
+        after = make_plan(with_values(workload, values, Evidence("lever")), sizes, facts, matrix)
         settings = tuple(dict.fromkeys(f"{key_of(workload, field)}={spelled(field, value)}" for field, value in values.items()))
         for key in targets:
             lever = _measured(key, plan, after, settings, candidate, tuple(values))
@@ -204,8 +205,12 @@ def find_levers(
 def _measured(
     key: Tuple[str, str], plan: MemoryPlan, after: MemoryPlan, settings: Tuple[str, ...], candidate: _Candidate, fields: Tuple[str, ...]
 ) -> Optional[Lever]:
-    if any(_worse(pool, after) for pool in plan.pools if (pool.name, pool.subject) != key):
+    others = [(pool, _after(pool, after)) for pool in plan.pools if (pool.name, pool.subject) != key]
+    worse = [now for pool, now in others if now is not None and VERDICTS.index(now.verdict) > VERDICTS.index(pool.verdict)]
+    if any(now.verdict == "does not fit" for now in worse):
         return None
+    price = "; ".join((candidate.price, *(f"then {now.name} memory {now.verdict}: {gib_text(now.low)} .. {gib_text(now.high)} GiB" for now in worse)))
+    cost = candidate.cost + 2 * bool(worse)
     if key[0] == "cache":
         if plan.cache is None or after.cache is None:
             return None
@@ -213,17 +218,13 @@ def _measured(
         if room <= before_room:
             return None
         bounds = (plan.cache.low, plan.cache.high), (after.cache.low, after.cache.high)
-        return Lever("cache", "", settings, bounds[0], bounds[1], after.cache.verdict, candidate.cost, candidate.price, fields)
+        return Lever("cache", "", settings, bounds[0], bounds[1], after.cache.verdict, cost, price, fields)
     before, now = plan.pool(*key), after.pool(*key)
     gain = (before.high - now.high) + (before.low - now.low)
     if gain < _WORTH * (before.high + before.low) or now.high > before.high:
         return None
-    return Lever(key[0], key[1], settings, (before.low, before.high), (now.low, now.high), now.verdict, candidate.cost, candidate.price, fields)
+    return Lever(key[0], key[1], settings, (before.low, before.high), (now.low, now.high), now.verdict, cost, price, fields)
 
 
-def _worse(pool: Pool, after: MemoryPlan) -> bool:
-    try:
-        now = after.pool(pool.name, pool.subject)
-    except KeyError:
-        return False
-    return VERDICTS.index(now.verdict) > VERDICTS.index(pool.verdict)
+def _after(pool: Pool, after: MemoryPlan) -> Optional[Pool]:
+    return next(iter(after.matching([(pool.name, pool.subject)])), None)

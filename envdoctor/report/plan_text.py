@@ -45,11 +45,16 @@ def lay_out(result: PlanResult, view: View) -> List[Block]:
 
 
 def _headline(plan: MemoryPlan) -> str:
-    words = {"fits": "fits", "tight": "may not fit", "does not fit": "does not fit", "cannot tell": "cannot be told"}
+    words = {
+        "fits": "this run fits",
+        "tight": "this run may not fit",
+        "does not fit": "this run does not fit",
+        "cannot tell": "whether this run fits cannot be told",
+    }
     worst = [title(pool) for pool in plan.pools if pool.verdict == plan.verdict]
     if plan.cache is not None and plan.cache.verdict == plan.verdict:
         worst.append("KV cache")
-    return f"this run {words[plan.verdict]}" + (f" ({', '.join(worst)})" if plan.verdict != "fits" else "")
+    return words[plan.verdict] + (f" ({', '.join(worst)})" if plan.verdict != "fits" else "")
 
 
 def title(pool: Pool) -> str:
@@ -130,11 +135,10 @@ def _levers(levers: Sequence[Lever]) -> Iterator[Block]:
 
 
 def _changes(result: PlanResult) -> Iterator[Block]:
-    assert_before = result.before
-    if assert_before is None:
+    if result.before is None:
         return
     yield heading(f"With {' '.join(result.changes)}:")
-    for name, before, after in compared(assert_before, result.plan):
+    for name, before, after in compared(result.before, result.plan):
         if before == after:
             yield paragraph(f"{name}: no change, {after}", 2)
         else:
