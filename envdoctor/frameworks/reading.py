@@ -21,7 +21,7 @@ from .shell import MAX_SCRIPT_BYTES, Script, read_script
 __all__ = ["ADAPTERS", "read_workload"]
 
 #: Every framework, in the order in which ties are named. One more is one more module with an ``ADAPTER``.
-ADAPTERS = ("verl", "easyr1", "tinyzero", "simplerl", "openrlhf")
+ADAPTERS = ("verl", "easyr1", "tinyzero", "simplerl", "openrlhf", "trl")
 _CONFIGS = (".yaml", ".yml", ".json")
 
 
