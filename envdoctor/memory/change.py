@@ -10,6 +10,7 @@ from ..errors import InputError
 from ..model.evidence import Evidence, Known
 from ..model.workload import WORKLOAD_FIELDS, Workload
 from .plan import GIB
+from .state import STRATEGIES
 
 __all__ = ["can_set", "change_workload", "key_of", "spelled", "with_values"]
 
@@ -46,6 +47,8 @@ def spelled(field: str, value: Any) -> str:
     """Return a value as the framework's key takes it."""
     if field in _IN_GIB and isinstance(value, int):
         return f"{value / GIB:g}"
+    if field.endswith(".strategy") and str(value).startswith("zero"):
+        return str(value)[4:]  # --zero_stage 3
     return str(value)
 
 
@@ -110,6 +113,10 @@ def _parsed(field: str, value: str, text: str, own_key: bool) -> Any:
         unit: Optional[int] = {"k": 1 << 10, "m": 1 << 20, "g": GIB, "t": 1 << 40}.get(found.group(2).lower())
         bare = GIB if field in _IN_GIB and (own_key or float(found.group(1)) < 1 << 20) else 1
         return int(float(found.group(1)) * (unit or bare))
+    if field.endswith(".strategy"):
+        value = f"zero{value}" if value.isdecimal() else value.lower()
+        if value not in STRATEGIES:
+            raise InputError(f"--what-if {text}: expected one of {', '.join(STRATEGIES)}, found {value!r}")
     return value
 
 

@@ -110,8 +110,8 @@ def _swap_terms(inputs: Inputs, size: ModelSize, gpus: int) -> List[Term]:
     taken = gpus * (size.layers * block if block else swap)
     most = taken if block else 2 * taken
     note = ""
-    if inputs.get("rollout.free_cache_engine") is True:
-        # vllm_v_0_6_3/worker.py:213,235: the cache engine is made anew for each generation.
+    if inputs.get("rollout.free_cache_engine") is True and not inputs.get("rollout.sleep_level"):
+        # Without vllm's own sleep. vllm_v_0_6_3/worker.py:213,235: the cache engine is made anew for each generation.
         most *= 2
         note = "free_cache_engine makes it anew for each generation; twice the size while the old one is still referenced"
     shape = (

@@ -12,7 +12,7 @@ from .inputs import Inputs, Role
 from .limits import gpu_limit, host_limit, shm_limit
 from .plan import GIB, PHASES, Limit, MemoryPlan, Pool, Term
 from .sizes import ModelSize, size_of
-from .state import state_terms
+from .state import STRATEGIES, state_terms
 
 if TYPE_CHECKING:
     from ..matrix.loader import Matrix
@@ -71,7 +71,7 @@ def make_plan(workload: Workload, sizes: Mapping[str, ModelSize], facts: Optiona
         if role.trainable:
             passing, wanted = activation_terms(inputs, role)
             on_gpu += passing
-            if not role.strategy:
+            if role.strategy not in STRATEGIES:
                 missing.append(f"{role.name}.strategy")
             if role.ranks is None:
                 wanted.append("gpus_per_node")
@@ -113,15 +113,22 @@ def _shared_host_terms(inputs: Inputs, actor: Optional[ModelSize]) -> List[Term]
         terms.append(Term("driver and raylet", GIB // 2 if ray else 0, 8 * GIB, "0.5..8 GiB", source, PHASES))
     batches = batch_terms(inputs)
     terms += batches
-    store = inputs.get("ray.object_store")
-    if store:
-        left = max(int(store) - sum(term.high for term in batches), 0)
-        source = "ray python/ray/_private/services.py@00432a91: what is put there stays until it is out of scope"
-        if left:
-            terms.append(
-                Term("object store", 0, left, "up to what was asked for", source, ("rollout", "update", "save"), "", inputs.used("ray.object_store"))
-            )
+    terms += _object_store(inputs, sum(term.high for term in batches))
     return terms
+
+
+def _object_store(inputs: Inputs, batches: int) -> List[Term]:
+    """Return what Ray's object store may hold beyond the batches: all that was asked for, or with images all that Ray takes by itself."""
+    asked, limit = inputs.get("ray.object_store"), host_limit(inputs)
+    store, text = int(asked or 0), "up to what was asked for"
+    if not store and inputs.get("data.multimodal") is True and limit is not None and uses_ray(inputs):
+        # What images make of a batch is not known beforehand; Ray's own default is what there can be at the most.
+        shm = shm_limit(inputs)
+        store = min(int(0.3 * limit.size), 200 * 10**9, max(10**10, int(0.95 * shm.size)) if shm is not None else 200 * 10**9)
+        text = "up to Ray's default: 30 % of memory, 200 GB, 95 % of /dev/shm"
+    source = "ray python/ray/_private/services.py@00432a91: what is put there stays until it is out of scope"
+    left = store - batches
+    return [Term("object store", 0, left, text, source, ("rollout", "update", "save"), "", inputs.used("ray.object_store"))] if left > 0 else []
 
 
 def _one_at_a_time(terms: Sequence[Term]) -> List[Term]:

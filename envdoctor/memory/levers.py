@@ -197,7 +197,7 @@ def find_levers(
                 found.setdefault(key, []).append(lever)
     ordered: List[Lever] = []
     for key in wanted:
-        listed = sorted(found.get(key, ()), key=lambda lever: (VERDICTS.index(lever.verdict), lever.cost, lever.after[1] - lever.before[1]))
+        listed = sorted(found.get(key, ()), key=lambda lever: (lever.verdict != "fits", lever.cost, lever.after[1] - lever.before[1]))
         ordered += listed[:_MOST]
     return tuple(ordered)
 

@@ -19,7 +19,7 @@ from .pinned import SOURCE as PINNED
 from .pinned import rounded, rounded_shards
 from .plan import PHASES, Term
 
-__all__ = ["state_terms"]
+__all__ = ["STRATEGIES", "state_terms"]
 
 _ZERO = "arXiv:1910.02054 section 3"
 _DEEPSPEED = "DeepSpeed deepspeed/runtime/zero/stage_1_and_2.py@edaa72212:3081"
@@ -27,6 +27,8 @@ _STAGE3 = "DeepSpeed deepspeed/runtime/zero/stage3.py@edaa72212:3744"
 _FSDP = "verl/workers/fsdp_workers.py (EasyR1@v0.3.2, verl@8d9e350ea)"
 _OFFLOAD = "verl/utils/fsdp_utils.py (EasyR1@v0.3.2; verl@1dda039:187,249)"
 _MEGATRON = "Megatron-LM docs/source/api-guide/dist_optimizer.md: 6 + 12/d bytes for each parameter"
+#: What the terms below know.
+STRATEGIES = ("ddp", "fsdp", "fsdp2", "zero1", "zero2", "zero3", "megatron", "none")
 _ALWAYS = PHASES
 _TRAINING = ("update", "save")
 

@@ -39,6 +39,8 @@ def lay_out(result: PlanResult, view: View) -> List[Block]:
     blocks += _cache(plan)
     for finding in result.findings:
         blocks += [Block(""), *finding_blocks(finding, view.verbose)]
+    if any(finding.row for finding in result.findings):
+        blocks += [Block(""), paragraph("The figures are of a run without what the rows of the matrix above say: a leak grows on top of them.")]
     if result.levers:
         blocks += [Block(""), *_levers(result.levers)]
     return blocks
