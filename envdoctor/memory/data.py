@@ -1,7 +1,8 @@
 """What the data cost: activations and logits on the GPU, batches on the host, processes, loading and saving.
 
 * Activations with full recomputation: one bf16 input for each layer and token, and one layer live (arXiv:2205.05198, section 4).
-* Logits: bf16 from the head, fp32 for the loss, fp32 for the gradient: tokens x vocabulary x (2 + 4 + 4).
+* Logits: bf16 from the head, and up to five copies in fp32: upcast (transformers before 4.45), log-softmax, softmax and its product for the
+  entropy (verl/utils/torch_functional.py entropy_from_logits), and the gradient: tokens x vocabulary x 2 to 22 bytes.
 * A batch between workers: five int64 fields and about seven fp32 ones for each token (verl/workers/rollout/vllm_rollout/vllm_rollout.py:217
   @fb532783a).
 """
@@ -13,7 +14,7 @@ from typing import List, Optional, Tuple
 from .inputs import Inputs, Role
 from .plan import GIB, PHASES, Term
 
-__all__ = ["activation_terms", "batch_terms", "checkpoint_terms", "load_terms", "process_terms", "uses_ray"]
+__all__ = ["activation_terms", "batch_terms", "checkpoint_terms", "generation_terms", "load_terms", "process_terms", "uses_ray"]
 
 _RECOMPUTE = "arXiv:2205.05198 section 4"
 _BATCH = "verl/workers/rollout/vllm_rollout/vllm_rollout.py:217@fb532783a"
@@ -43,11 +44,12 @@ def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[Term], List[str]]
         return [], [f"the dimensions of {size.name} (its config.json)"]
     budget, micro, length = inputs.get(f"{name}.max_tokens_per_gpu"), inputs.get(f"{name}.micro_batch"), _length(inputs)
     ways = int(inputs.get(f"{name}.sequence_parallel") or 1)
+    pairs = 2 if inputs.get("algorithm") in ("dpo", "rm") else 1  # the chosen and the rejected text go through together
     if budget:
         high, text = int(budget), f"{budget} tokens"
         low = 0
     elif micro and length:
-        high, text = int(micro) * length // ways, f"{micro} x {length} tokens" + (f" / {ways}" if ways > 1 else "")
+        high, text = pairs * int(micro) * length // ways, f"{pairs * int(micro)} x {length} tokens" + (f" / {ways}" if ways > 1 else "")
         # Without padding a batch is as long as its texts are, which nobody knows.
         low = high if inputs.get(f"{name}.padding_free") is False else 0
     else:
@@ -68,22 +70,37 @@ def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[Term], List[str]]
     per = "stored inputs of each layer and one live layer" if again is True else "every layer live"
     # Each bound takes its own count of tokens; a critic's head has one output.
     sure = 0 if role.present is None else low
-    terms = [Term("activations", sure * fewest, high * most, f"{text} x {most} B ({per})", _RECOMPUTE, ("update",), name, used)]
+    terms = [Term("activations", sure * fewest, high * most, f"{text} x {most} B ({per})", _RECOMPUTE, ("update",), name, used, passing=True)]
     if name == "actor" and size.vocabulary:
-        source = "logits in bf16, in fp32 for the loss, and their gradient (verl/utils/torch_functional.py)"
+        source = "logits in bf16, upcast, softmax, entropy and gradient in fp32 (verl/utils/torch_functional.py)"
         terms.append(
             Term(
                 "logits",
                 sure * size.vocabulary * 2,
-                high * size.vocabulary * 10,
-                f"{text} x {size.vocabulary} words x 2..10 B",
+                high * size.vocabulary * 22,
+                f"{text} x {size.vocabulary} words x 2..22 B",
                 source,
                 ("update",),
                 name,
                 used,
+                passing=True,
             )
         )
     return terms, []
+
+
+def generation_terms(inputs: Inputs, role: Role) -> Tuple[List[Term], List[str]]:
+    """Return the KV cache of a trainer that generates by itself (transformers' generate), without an engine."""
+    if role.name != "actor" or inputs.get("rollout.engine") != "hf" or inputs.get("algorithm") in ("sft", "dpo", "rm"):
+        return [], []
+    micro, length, values = inputs.get("rollout.micro_batch"), _length(inputs), role.size.cache_values
+    if not (micro and length and values):
+        return [], ["the batch that is generated at once (rollout.micro_batch), its lengths and the model's dimensions"]
+    used = inputs.used("rollout.micro_batch", "data.max_prompt_length", "data.max_response_length", "rollout.engine")
+    # generate() holds what was produced so far, copies it while it grows, and the logits of one step.
+    most = int(micro) * (2 * length * 2 * values + role.size.vocabulary * 8)
+    text = f"{micro} sequences x {length} tokens x {2 * values} B, twice while it grows"
+    return [Term("KV cache", 0, most, text, "transformers DynamicCache: torch.cat of each layer at each step", ("rollout",), role.name, used)], []
 
 
 def batch_terms(inputs: Inputs) -> List[Term]:

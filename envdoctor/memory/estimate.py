@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, 
 
 from ..model.facts import Facts
 from ..model.workload import ROLES, Workload
-from .data import activation_terms, batch_terms, checkpoint_terms, load_terms, process_terms, uses_ray
+from .data import activation_terms, batch_terms, checkpoint_terms, generation_terms, load_terms, process_terms, uses_ray
 from .engine import cache_check, engine_host_terms, engine_share
 from .inputs import Inputs, Role
 from .limits import gpu_limit, host_limit, shm_limit
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["make_plan", "sizes_of"]
 
-#: What only one model at a time has on the GPU: models are updated one after the other.
-_PASSING = ("activations", "logits", "gathered layer")
 _GPU_SLACK = 0.1
 
 
@@ -64,13 +62,19 @@ def make_plan(workload: Workload, sizes: Mapping[str, ModelSize], facts: Optiona
     if actor is None:
         name = workload.value("actor.model")
         missing.append(f"the size of {name} (its config.json)" if name else "actor.model")
+    for name in ROLES[1:]:
+        named = workload.value(f"{name}.model")
+        if named and name not in sizes and workload.value(f"{name}.present") is not False and not inputs.serves:
+            missing.append(f"the size of {named} (its config.json)")
     for role in roles:
         key = role.name if inputs.separate else ""
         on_gpu, on_host = state_terms(inputs, role)
         wanted: List[str] = []
         if role.trainable:
             passing, wanted = activation_terms(inputs, role)
-            on_gpu += passing
+            generated, unknown = generation_terms(inputs, role)
+            on_gpu += passing + generated
+            wanted = wanted + unknown
             if role.strategy not in STRATEGIES:
                 missing.append(f"{role.name}.strategy")
             if role.ranks is None:
@@ -83,7 +87,7 @@ def make_plan(workload: Workload, sizes: Mapping[str, ModelSize], facts: Optiona
     if inputs.gpus is None and not inputs.separate:
         missing.append("gpus_per_node")
     host_terms += _shared_host_terms(inputs, actor)
-    pools = [Pool("host", tuple(host_terms), host_limit(inputs), "", tuple(dict.fromkeys(missing)), _doubts(inputs, roles))]
+    pools = [Pool("host", tuple(_apart(inputs, roles, host_terms)), host_limit(inputs), "", tuple(dict.fromkeys(missing)), _doubts(inputs, roles))]
     subjects = list(gpu_terms) or [""]
     if inputs.separate and inputs.get("rollout.engine") not in (None, "hf") and "rollout" not in subjects:
         subjects.append("rollout")
@@ -135,10 +139,23 @@ def _one_at_a_time(terms: Sequence[Term]) -> List[Term]:
     """Keep what passes only of the model that needs most of it."""
     need: Dict[str, int] = {}
     for term in terms:
-        if term.name in _PASSING:
+        if term.passing:
             need[term.role] = need.get(term.role, 0) + term.high
     largest = max(need, key=lambda role: need[role]) if need else ""
-    return [term for term in terms if term.name not in _PASSING or term.role == largest]
+    return [term for term in terms if not term.passing or term.role == largest]
+
+
+def _apart(inputs: Inputs, roles: Sequence[Role], terms: List[Term]) -> List[Term]:
+    """Where roles have GPUs of their own and more of them than a node has, only one role is sure to be on a node."""
+    devices = inputs.facts.value("gpus")
+    own = sum(role.gpus or 0 for role in roles) + (inputs.engine_gpus or 0 if inputs.get("rollout.engines") else 0)
+    if not inputs.separate or own <= (len(devices) if devices else 8):
+        return terms
+    need: Dict[str, int] = {}
+    for term in terms:
+        need[term.role] = need.get(term.role, 0) + term.low
+    largest = max(need, key=lambda role: need[role]) if need else ""
+    return [term if term.role in ("", largest) else term._replace(low=0) for term in terms]
 
 
 def _gpu_pool(inputs: Inputs, subject: str, terms: List[Term], missing: Sequence[str], limit: Optional[Limit], actor: Optional[ModelSize]) -> Pool:

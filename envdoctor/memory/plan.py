@@ -30,7 +30,10 @@ class Input(NamedTuple):
 
 
 class Term(NamedTuple):
-    """One part of what a pool has to hold, in bytes: not less than ``low``, not more than ``high``."""
+    """One part of what a pool has to hold, in bytes: not less than ``low``, not more than ``high``.
+
+    passing: only one model at a time has it there, because models are updated one after the other.
+    """
 
     name: str
     low: int
@@ -41,6 +44,7 @@ class Term(NamedTuple):
     role: str = ""
     inputs: Tuple[Input, ...] = ()
     note: str = ""
+    passing: bool = False
 
 
 class Limit(NamedTuple):

@@ -60,13 +60,36 @@ class _Builder:
         found = self.inputs.get(f"{self.role.name}.{field}")
         return None if found is None else bool(found)
 
-    def _add(self, place: List[Term], name: str, per: Bounds, share: float, formula: str, source: str, phases: Tuple[str, ...], *fields: str) -> None:
+    def _add(
+        self,
+        place: List[Term],
+        name: str,
+        per: Bounds,
+        share: float,
+        formula: str,
+        source: str,
+        phases: Tuple[str, ...],
+        *fields: str,
+        passing: bool = False,
+    ) -> None:
         """Add ``per`` bytes for each parameter; of a model that may not be there only the upper bound."""
         size, role = self.role.size, self.role
         low = 0 if role.present is None else int(per[0] * size.low * share)
         known = tuple(f"{role.name}.{field}" for field in ("model", "strategy", *fields))
         if per[1] > 0:
-            place.append(Term(name, low, int(per[1] * size.high * share), formula, source, phases, role.name, self.inputs.used(*known)))
+            place.append(
+                Term(
+                    name,
+                    low,
+                    int(per[1] * size.high * share),
+                    formula,
+                    source,
+                    phases,
+                    role.name,
+                    self.inputs.used(*known),
+                    passing=passing or name == "gradients",
+                )
+            )
 
     def _trained(self, per: Bounds) -> Bounds:
         """Return bytes of what exists for trained parameters only: adapters have little of it, and where LoRA is not known it may be either."""
@@ -85,7 +108,7 @@ class _Builder:
         self, name: str, per: Bounds, share: float, formula: str, source: str, offloaded: Optional[bool], *fields: str, load: bool = True
     ) -> None:
         """Add what is on the GPU in training, and between phases where it is not offloaded."""
-        self._add(self.gpu, name, per, share, formula, source, _TRAINING, *fields)
+        self._add(self.gpu, name, per, share, formula, source, _TRAINING, *fields, passing=offloaded is not False)
         between = ("load", "rollout") if load else ("rollout",)
         if offloaded is not True:
             self._add(self.gpu, name, (per[0] if offloaded is False else 0, per[1]), share, formula, source, between, *fields)
@@ -187,6 +210,7 @@ class _Builder:
                 ("update",),
                 role.name,
                 self.inputs.used(f"{role.name}.model"),
+                passing=True,
             )
         )
 
