@@ -15,7 +15,9 @@ from .tables import Table, load_table
 
 __all__ = ["ADAPTER"]
 
-_ENTRY = re.compile(r"openrlhf\.cli\.(\w+)|(?:.*/)?(?:openrlhf/cli|examples)/(train_\w+)\.py|(train_ppo_ray|train_ppo)\.py")
+_ENTRY = re.compile(r"openrlhf\.cli\.(train_\w+)|(?:.*/)?openrlhf/cli/(train_\w+)\.py|(?:.*/)?(train_(?:ppo_ray|ppo|sft|dpo|rm|kto|prm|kd))\.py")
+#: A file named train_sft.py is anybody's; with these options it is OpenRLHF's.
+_OWN = frozenset(["zero_stage", "micro_train_batch_size", "ds.zero_stage", "train.micro_batch_size"])
 
 _FIELDS: Fields = {
     "algorithm": (("algo.advantage.estimator", "advantage_estimator"), text_of),
@@ -62,6 +64,8 @@ class _OpenRlhf:
         if found is None:
             return 0
         settings, _ = self._settings(run)
+        if found.group(3) and not any(setting.key in _OWN for setting in settings):
+            return 0
         return max(CERTAIN - unknown_keys(self._table(run), settings), 1)
 
     def read(self, run: Run) -> Reading:

@@ -24,6 +24,7 @@ MAX_SCRIPT_BYTES = 1 << 20
 _MAX_COMMANDS = 5000
 _MAX_CALLS = 20
 _MAX_STEPS = 50_000
+_MAX_ROUNDS = 300
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\[[^\]]*\])?(\+?)=")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*\Z")
@@ -95,6 +96,7 @@ class _Runner:
         self._conditional = 0
         self._calls = 0
         self._steps = 0
+        self._locals: List[Dict[str, Optional[Variable]]] = []  # what each call's local names were before
 
     def run_all(self, nodes: Sequence[Node]) -> Optional[bool]:
         """Follow commands in order; the result is the last one's status, None where it cannot be told."""
@@ -154,6 +156,8 @@ class _Runner:
         fields = [element for word in words for element in self._fields(word)]
         if not fields:
             return True
+        if fields[0].text == "read" and self._read_document(node, fields):
+            return None
         builtin = getattr(self, f"_builtin_{_BUILTINS.get(fields[0].text, '')}", None)
         if builtin is not None:
             result: Optional[bool] = builtin(fields)
@@ -162,6 +166,14 @@ class _Runner:
             return self._call(self.functions[fields[0].text], fields[1:])
         self._started(node, fields, assignments)
         return None
+
+    def _read_document(self, node: Simple, fields: List[Element]) -> bool:
+        """``read -r -d '' NAME <<EOF``: the variable holds the document."""
+        documents = self._documents(node.redirects, node.line)
+        if not documents or "-d" not in [field.text for field in fields] or not _IDENTIFIER.match(fields[-1].text):
+            return False
+        self.variables[fields[-1].text] = Variable((Element(documents[0][1].strip(), node.line + 1),))
+        return True
 
     def _fields(self, word: RawWord) -> List[Element]:
         if word.elements is not None:
@@ -188,6 +200,7 @@ class _Runner:
             raise SyntaxProblem(0, f"functions call each other more than {_MAX_CALLS} deep")
         saved, self.expander.arguments = self.expander.arguments, arguments
         self._calls += 1
+        self._locals.append({})
         try:
             return self.run_all(function.body)
         except _Exit as leaving:
@@ -197,6 +210,11 @@ class _Runner:
         finally:
             self._calls -= 1
             self.expander.arguments = saved
+            for name, before in self._locals.pop().items():
+                if before is None:
+                    self.variables.pop(name, None)
+                else:
+                    self.variables[name] = before
 
     # Assignments.
 
@@ -241,7 +259,11 @@ class _Runner:
         self.variables[name] = Variable(tuple(elements), True, old.exported)
 
     def _declare(self, command: str, word: RawWord) -> None:
-        if word.elements is not None or _ASSIGNMENT.match(word.raw):
+        assignment = _ASSIGNMENT.match(word.raw)
+        if command in ("local", "declare", "typeset") and self._locals:
+            name = assignment.group(1) if assignment else word.raw
+            self._locals[-1].setdefault(name, self.variables.get(name))
+        if assignment:
             self._assign(word, exported=command == "export")
             return
         for element in self._fields(word):
@@ -303,14 +325,16 @@ class _Runner:
 
     def _builtin_eval(self, fields: List[Element]) -> Optional[bool]:
         self.expander.loose = "an eval may set it"
-        text = " ".join(field.text for field in fields[1:])
-        if is_clear(text) and self._calls < _MAX_CALLS:
-            self._calls += 1
-            try:
-                return self.run_all(parse(text))
-            finally:
-                self._calls -= 1
-        return None
+        text = "\n" * (fields[0].line - 1) + " ".join(field.text for field in fields[1:])
+        if self._calls >= _MAX_CALLS or len(text) > MAX_SCRIPT_BYTES:
+            return None
+        self._calls += 1
+        try:
+            return self.run_all(parse(text))
+        except SyntaxProblem:
+            return None  # with what is unclear in it, it may be no command
+        finally:
+            self._calls -= 1
 
     def _builtin_read(self, fields: List[Element]) -> Optional[bool]:
         for field in fields[1:]:
@@ -447,8 +471,13 @@ class _Runner:
             choices = ", ".join(self.unclear.readable(value.text) for value in values[:6])
             self.variables[node.name or "_"] = Variable((Element(self.unclear.mark(f"${node.name} goes through {choices}"), node.line),))
         else:
-            status = self._condition(node.condition)
-            if status is not None and status is (node.kind == "until"):
+            ends = node.kind == "until"
+            for _ in range(_MAX_ROUNDS):  # exactly, as long as the condition can be told
+                status = self._condition(node.condition)
+                if status is None or status is ends:
+                    break
+                self.run_all(node.body)
+            if status is ends:
                 return True
         for name in _assigned(node.body):
             old = self.variables.get(name, Variable(()))

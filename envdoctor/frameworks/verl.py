@@ -105,9 +105,9 @@ _MISSING: Mapping[str, Any] = {
     "reward.present": False,
     "data.dataloader_workers": 8,
 }
-_ENTRY = re.compile(
-    r"verl\.trainer\.(?:main_ppo\w*|main_generation\w*|main_eval)|(?:verl\.)?recipe\.[\w.]+|verl\.experimental\.[\w.]+|(?:.*/)?(?:verl/trainer|recipe/\w+)/main_\w+\.py"
-)
+_ENTRY = re.compile(r"(?:verl\.trainer|(?:verl\.)?recipe\.\w+|verl\.experimental\.\w+)\.main_\w+|(?:.*/)?(?:verl/trainer|recipe/\w+)/main_\w+\.py|(?:\./)?main_ppo\w*\.py")
+_PLAIN = re.compile(r"|verl\.trainer\.main_ppo|(?:.*/)?verl/trainer/main_ppo\.py|(?:\./)?main_ppo\.py")
+_OTHER = re.compile(r".*main_(?:generation|eval)\w*(?:\.py)?")  # they sample and score, with a configuration of their own
 
 
 class VerlFamily:
@@ -121,6 +121,8 @@ class VerlFamily:
     def claims(self, run: Run) -> int:
         """By the entry, or by ``actor_rollout_ref`` in the settings; the fewer keys are foreign, the more."""
         settings = [*self._settings(run), *run.files]
+        if _OTHER.fullmatch(run.entry):
+            return 0
         if not _ENTRY.fullmatch(run.entry) and not any(setting.key.startswith("actor_rollout_ref.") for setting in settings):
             return 0
         if self.forked and not re.fullmatch(r"verl\.trainer\.main_ppo|(?:.*/)?main_ppo\.py|", run.entry):
@@ -131,7 +133,8 @@ class VerlFamily:
         """Read the run against the table of the framework's versions."""
         settings = self._settings(run)
         config = _option(run, "config-name", "config_name") or ""
-        own = bool(config) and config.partition(".")[0] not in ("ppo_trainer", "ppo_megatron_trainer")
+        # Recipes and named configurations bring keys of their own.
+        own = (bool(config) and config.partition(".")[0] not in ("ppo_trainer", "ppo_megatron_trainer")) or not _PLAIN.fullmatch(run.entry)
         megatron = "megatron" in config or any(
             (setting.key == f"{_ACTOR}.strategy" or setting.key == "model_engine" or setting.key.startswith("actor@"))
             and "megatron" in str(setting.value)
@@ -147,7 +150,7 @@ class VerlFamily:
             keys[field] = configuration.key(*names)
         self._derive(configuration, fields, keys, megatron)
         problems = key_problems(configuration, settings, exact=len(versions) == 1 and not own, free=own)
-        problems += value_problems(fields, keys)
+        problems += [problem._replace(certain=problem.certain and not own) for problem in value_problems(fields, keys)]
         problems += self._assertions(fields, keys)
         return Reading(fields, keys, problems, version)
 
