@@ -195,7 +195,7 @@ def _gpu_pool(inputs: Inputs, subject: str, terms: List[Term], missing: Sequence
                 )
             )
             wanted.append("rollout.gpu_memory_utilization" if limit is not None else "the memory of the GPU")
-    if inputs.serves:  # vllm counts context and activations in its share
+    if inputs.serves or subject == "rollout":  # vllm counts context and activations in its share
         context = context._replace(low=0, high=GIB)
     return Pool("gpu", (*terms, context), limit, subject, tuple(dict.fromkeys(wanted)), _doubts(inputs, inputs.roles()))
 

@@ -14,6 +14,7 @@ from .view import View
 __all__ = ["render"]
 
 _NAMES = {"host": "host memory", "gpu": "GPU memory", "shm": "/dev/shm"}
+_SUPPLY = {"host": "--assume memory=500GiB", "gpu": "--assume 'gpu=A100 80GB:8'", "shm": "--assume shm=64GiB"}
 _BAR_WIDEST = 56
 _FEW_TERMS = 6
 _STYLE = {"fits": "command", "tight": "warning", "does not fit": "error", "cannot tell": "advice"}
@@ -80,6 +81,8 @@ def _pool(pool: Pool, view: View) -> Iterator[Block]:
     if limit is not None:
         yield Block(bar(pool, min(view.width - 4, _BAR_WIDEST)), indent=2, verbatim=True)
         yield paragraph(f"limit: {limit.reason}", 2)
+    else:
+        yield paragraph(f"to supply the limit: --target FACTS of that machine, or {_SUPPLY[pool.name]}", 2)
     shown = sorted((term for term in pool.terms if pool.peak in term.phases and term.high), key=lambda term: -(term.low + term.high))
     few = shown if view.verbose else shown[:_FEW_TERMS]
     width = max((len(_label(term)) for term in few), default=0)

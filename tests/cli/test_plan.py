@@ -115,3 +115,17 @@ def test_codes_are_explained(code):
     found = run("explain", code)
     assert found.returncode == 0
     assert "How to fix" in found.stdout
+
+
+def test_check_without_a_plan_loads_nothing_of_it(broken):
+    done = subprocess.run(
+        [COMMAND[0], "-X", "importtime", *COMMAND[1:], "check", "--facts", str(broken)],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    assert "envdoctor.rules" in loaded
+    assert not [name for name in loaded if name.startswith(("envdoctor.frameworks", "envdoctor.memory."))]
