@@ -191,7 +191,7 @@ def cache_check(inputs: Inputs, size: Optional[ModelSize], total: Optional[int])
     )
     formula = " - ".join(words)
     used = inputs.used("rollout.gpu_memory_utilization", stated, "rollout.tensor_parallel", "rollout.max_num_batched_tokens", "actor.model")
-    missing = () if not size.rough else ("the model's config.json",)
+    missing = (*(("the model's config.json",) if size.rough else ()), *(("how many layers look at a window only",) if size.windowed else ()))
     return CacheCheck(
         per_token * int(length),
         max(taken[0] - weights[1] - high - graphs - GIB, 0),

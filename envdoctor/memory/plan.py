@@ -130,12 +130,12 @@ class CacheCheck(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """One of ``VERDICTS``."""
-        if self.high < self.need:
-            return "does not fit"
+        """One of ``VERDICTS``; ``need`` is no lower bound where something is missing."""
+        if self.low >= self.need:
+            return "fits"
         if self.missing:
             return "cannot tell"
-        return "fits" if self.low >= self.need else "tight"
+        return "does not fit" if self.high < self.need else "tight"
 
 
 class MemoryPlan(NamedTuple):

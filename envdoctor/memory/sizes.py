@@ -19,7 +19,8 @@ _DTYPE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1}
 class ModelSize(NamedTuple):
     """Parameters (low..high, equal where they are known) and dimensions (0: not known).
 
-    cache_values: values in the KV cache for one token, over all layers. rough: from the name alone. source: which of the ways it was.
+    cache_values: values in the KV cache for one token, over all layers; windowed: that is an upper bound, for some layers look at a window
+    only. rough: from the name alone. source: which of the ways it was.
     """
 
     name: str
@@ -34,6 +35,7 @@ class ModelSize(NamedTuple):
     kv_heads: int = 0
     cache_values: int = 0
     tied: Optional[bool] = None
+    windowed: bool = False
 
     @property
     def parameters(self) -> int:
@@ -76,6 +78,7 @@ def size_of(
             model.kv_heads,
             model.cache_values,
             model.tied,
+            "sliding window" in model.note,
         )
     stated = _NAMED.findall(name.rpartition("/")[2])
     if not stated:
@@ -105,10 +108,11 @@ def _from_config(name: str, config: Mapping[str, Any], index: Optional[Mapping[s
     if isinstance(total, int) and itemsize:
         low = high = total // itemsize
         source = "its safetensors index"
+    windowed = bool(_integer(text, "sliding_window")) and text.get("use_sliding_window") is not False
     latent = _integer(text, "kv_lora_rank")
     cached = layers * (latent + _integer(text, "qk_rope_head_dim") if latent else 2 * kv_heads * head_dim)
     active = width * max(_integer(text, "num_experts_per_tok"), 1) if experts else width
-    return ModelSize(name, low, high, source, False, layers, hidden, active, vocabulary, kv_heads, cached, tied)
+    return ModelSize(name, low, high, source, False, layers, hidden, active, vocabulary, kv_heads, cached, tied, windowed)
 
 
 def _integer(table: Any, key: str) -> int:

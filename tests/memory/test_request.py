@@ -62,6 +62,7 @@ def test_adam_without_offload_on_one_gpu(matrix):
         ("Qwen/Qwen2.5-32B-Instruct", "131072", "1", True),  # 61 GiB of weights, 32 GiB of cache
         ("Qwen/Qwen2.5-32B-Instruct-AWQ", "131072", "1", False),  # packed weights: not counted
         ("our-own", "131072", "1", False),
+        ("google/gemma-3-27b-it", "131072", "1", False),  # most layers look at a window only
     ],
 )
 def test_cache_of_a_server(matrix, model, length, split, found):
