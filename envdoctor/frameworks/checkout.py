@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Optional, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple
 
 from ..model.evidence import Evidence, Known
 from ..model.facts import Facts
+from ..model.workload import ConfigurationProblem
 from .adapter import Adapter, Checkout, read_small
 
-__all__ = ["find_checkout", "installed"]
+__all__ = ["find_checkout", "installed", "old_checkout"]
 
 _MAX_LEVELS = 8
 _VERSION_FILES = ("verl/version/version", "version.txt", "VERSION", "trl/__init__.py", "setup.py", "pyproject.toml")
@@ -22,6 +23,32 @@ _REPOSITORIES = {
     "tinyzero": ("jiayi-pan/tinyzero",),
     "simplerl": ("hkust-nlp/simplerl-reason",),
 }
+
+#: Text that a file has since a fix of memory faults; a checkout without it is older. (framework, file, text, what the fix was)
+_FIXES = (
+    (
+        "tinyzero",
+        "scripts/train_tiny_zero.sh",
+        "use_dynamic_bsz",
+        "this checkout is older than 96b4d57 of 2025-03-10, which keeps TinyZero's own script from running out of host memory",
+    ),
+    (
+        "easyr1",
+        "verl/utils/dataset.py",
+        "def process_image(",
+        "this checkout is older than 436efa2 (#318) of 2025-06-06, from which on workers pass images instead of what the processor made of them",
+    ),
+)
+
+
+def old_checkout(framework: str, checkout: Checkout) -> List[ConfigurationProblem]:
+    """Report the fixes that a checkout does not have."""
+    problems = []
+    for name, path, text, message in _FIXES:
+        found = read_small(os.path.join(checkout.folder, path)) if name == framework else None
+        if found is not None and text not in found:
+            problems.append(ConfigurationProblem("old-checkout", Evidence(path, f"no {text!r} in it"), "", message, certain=False))
+    return problems
 
 
 def find_checkout(folder: str, adapters: Sequence[Adapter]) -> Optional[Tuple[str, Checkout]]:

@@ -20,7 +20,16 @@ Converter = Callable[[Any], Any]
 class Configuration:
     """Looks keys up. ``versions`` are those of the table that the framework may be of."""
 
-    def __init__(self, table: Table, versions: Sequence[str], given: Sequence[Setting], files: Sequence[Setting] = (), environ: Optional[Mapping[str, str]] = None, *, absent: str = "") -> None:  # fmt: skip
+    def __init__(
+        self,
+        table: Table,
+        versions: Sequence[str],
+        given: Sequence[Setting],
+        files: Sequence[Setting] = (),
+        environ: Optional[Mapping[str, str]] = None,
+        *,
+        absent: str = "",
+    ) -> None:
         self.table = table
         self.versions = tuple(versions)
         self.environ = environ
@@ -134,7 +143,7 @@ class Configuration:
         if resolver in ("oc.env", "env"):
             if self.environ is not None and name in self.environ:
                 return Known(self.environ[name], nowhere)
-            return Known(scalar(fallback), nowhere) if comma else Unknown(f"${name} is not set")
+            return Known(None if fallback == "null" else fallback, nowhere) if comma else Unknown(f"${name} is not set")
         return Unknown(f"${{{text}}} is not resolved")
 
     @staticmethod

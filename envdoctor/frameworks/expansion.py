@@ -262,7 +262,7 @@ class Expander:
             clear = text is not None and is_clear(text)
             fields.expanded(str(len(text or "")) if clear or text is None else self.unclear.mark(self.unclear.reason(text)), quotes)
             return
-        self._scalar(body, name, text, line, rest, fields, quotes)
+        self._scalar(name, text, line, rest, fields, quotes)
 
     def _listed(self, name: str, index: Optional[str]) -> Optional[List[Element]]:
         if name in ("@", "*"):
@@ -320,7 +320,7 @@ class Expander:
                     fields.cut()
                 fields.expanded(element.text, quotes, element)
 
-    def _scalar(self, body: str, name: str, text: Optional[str], line: int, rest: str, fields: _Fields, quotes: bool) -> None:
+    def _scalar(self, name: str, text: Optional[str], line: int, rest: str, fields: _Fields, quotes: bool) -> None:
         operator = re.match(r":?[-=+?]", rest)
         if operator:
             colon, kind = operator.group()[:-1], operator.group()[-1]
@@ -525,7 +525,7 @@ def _regex(glob: str) -> Optional[str]:
             result.append("[" + ("^" + inner[1:] if inner[0] in "!^" else inner) + "]")
             at = close + 1
         elif char in "(|)" or (char in "@+!" and glob[at : at + 1] == "("):
-            return None if char != ")" and glob[at : at + 1] == "(" else None
+            return None  # an extended pattern, or one of several
         else:
             result.append(re.escape(char))
     return "".join(result)

@@ -1,4 +1,4 @@
-"""OpenRLHF: options of argparse, flat (``--zero_stage``) up to 0.10.0 and dotted (``--ds.zero_stage``) from 0.10.1 on."""
+"""OpenRLHF: options of argparse, flat (``--zero_stage``) up to 0.10.1.post2 and dotted (``--ds.zero_stage``) from 0.10.2 on."""
 
 from __future__ import annotations
 
@@ -51,7 +51,20 @@ _FIELDS: Fields = {
     "checkpoint.save_freq": (("ckpt.save_steps", "save_steps"), integer),
     "checkpoint.limit": (("ckpt.max_num", "max_ckpt_num"), integer),
 }
-_MISSING: Mapping[str, Any] = {"rollout.n": 1, "actor.sequence_parallel": 1, "actor.tensor_parallel": 1, "actor.lora_rank": 0, "actor.padding_free": False, "colocated": False, "rollout.enforce_eager": False, "ref.offload_params": False, "reward.offload_params": False, "actor.offload_optimizer": False, "rollout.engines": 0, "checkpoint.limit": 0}  # fmt: skip
+_MISSING: Mapping[str, Any] = {
+    "rollout.n": 1,
+    "actor.sequence_parallel": 1,
+    "actor.tensor_parallel": 1,
+    "actor.lora_rank": 0,
+    "actor.padding_free": False,
+    "colocated": False,
+    "rollout.enforce_eager": False,
+    "ref.offload_params": False,
+    "reward.offload_params": False,
+    "actor.offload_optimizer": False,
+    "rollout.engines": 0,
+    "checkpoint.limit": 0,
+}
 
 
 class _OpenRlhf:
@@ -229,10 +242,20 @@ class _OpenRlhf:
             )
 
 
-#: Options whose dotted name is not found by their last part (0.10.1, ed62d0e2).
-_RENAMED = {"zero_stage": "ds.zero_stage", "grad_accum_dtype": "ds.grad_accum_dtype", "vllm_enable_sleep": "vllm.enable_sleep", "bf16": "ds.param_dtype",
-            "train_batch_size": "train.batch_size", "save_path": "ckpt.output_dir", "deepspeed_enable_sleep": "ds.enable_sleep", "prompt_data": "data.prompt_dataset",
-            "zpg": "ds.zpg", "max_len": "data.max_len", "init_kl_coef": "algo.kl.init_coef"}  # fmt: skip
+#: Options whose dotted name is not found by their last part (0.10.2, ed62d0e2).
+_RENAMED = {
+    "zero_stage": "ds.zero_stage",
+    "grad_accum_dtype": "ds.grad_accum_dtype",
+    "vllm_enable_sleep": "vllm.enable_sleep",
+    "bf16": "ds.param_dtype",
+    "train_batch_size": "train.batch_size",
+    "save_path": "ckpt.output_dir",
+    "deepspeed_enable_sleep": "ds.enable_sleep",
+    "prompt_data": "data.prompt_dataset",
+    "zpg": "ds.zpg",
+    "max_len": "data.max_len",
+    "init_kl_coef": "algo.kl.init_coef",
+}
 _RENAMED.update({value: key for key, value in list(_RENAMED.items())})
 
 ADAPTER = _OpenRlhf()

@@ -11,7 +11,7 @@ from ..model.evidence import Evidence, Fact, Known, Unknown
 from ..model.facts import Facts
 from ..model.workload import WORKLOAD_FIELDS, ConfigurationProblem, Workload
 from .adapter import Adapter, Checkout, Reading, Run
-from .checkout import find_checkout, installed
+from .checkout import find_checkout, installed, old_checkout
 from .expansion import Unclear
 from .launch import Launch, kept_variables, launches, surroundings
 from .problems import remark_problem
@@ -51,6 +51,8 @@ def read_workload(
     checkout = find_checkout(run.base, _adapters())
     readers = _tell(run, name, checkout, facts)
     readings = [(adapter.name, adapter.read(_versioned(run, adapter, stated, checkout, facts))) for adapter in readers]
+    if checkout is not None and len(readers) == 1 and checkout[0] == readers[0].name:
+        source.problems += old_checkout(*checkout)
     return _workload(run, readings, source.problems)
 
 
@@ -114,18 +116,13 @@ class _Source:
         around = surroundings(script, text)
         for launch in found:
             around.update({field: fact for field, fact in launch.context.items() if field not in around})
-        ranked = sorted(
-            (
-                (max((adapter.claims(run) for adapter in _adapters()), default=0), run)
-                for run in (self._of_launch(script, launch, around, base, documents) for launch in found)
-            ),
-            key=lambda pair: -pair[0],
-        )
+        runs = [self._of_launch(script, launch, around, base, documents) for launch in found]
+        scored = [(max((adapter.claims(run) for adapter in _adapters()), default=0), run) for run in runs]
+        ranked = sorted(scored, key=lambda pair: -pair[0])
         if not ranked or not ranked[0][0]:
             programs = ", ".join(dict.fromkeys(launch.entry[:60] for launch in found)) or "none"
-            raise InputError(
-                f"{script.name}: expected a command that starts training with {', '.join(ADAPTERS)}; the commands found are: {self.unclear.readable(programs)[:300]}"
-            )
+            listed = self.unclear.readable(programs)[:300]
+            raise InputError(f"{script.name}: expected a command that starts training with {', '.join(ADAPTERS)}; the commands found are: {listed}")
         best = [run for score, run in ranked if score == ranked[0][0]]
         if len(best) > 1 and not all(run.entry == best[0].entry and run.arguments == best[0].arguments for run in best):
             message = f"the script starts training {len(best)} times; what follows is of the first one"
@@ -240,8 +237,12 @@ def _agreed(field: str, facts: Sequence[Tuple[str, Fact[object]]], count: int) -
         return known[0]
     if not known:
         return facts[0][1]
-    said = "; ".join(f"{name} {fact.value!r}" if isinstance(fact, Known) else f"{name} unknown" for name, fact in facts)
+    said = "; ".join(f"{name} {fact.value!r}" if isinstance(fact, Known) else f"{name}: {_why(fact)}" for name, fact in facts)
     return Unknown(f"it depends on the framework ({names}): {said}")
+
+
+def _why(fact: Fact[object]) -> str:
+    return fact.reason if isinstance(fact, Unknown) else "nothing"
 
 
 def _shared(readings: Sequence[Tuple[str, Reading]]) -> List[ConfigurationProblem]:

@@ -10,6 +10,7 @@ becomes unclear; what a loop assigns is unclear after it. The result of a comman
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..errors import InputError
@@ -94,6 +95,7 @@ class _Runner:
         self.commands: List[Command] = []
         self.remarks: List[Remark] = []
         self._conditional = 0
+        self._allexport = False
         self._calls = 0
         self._steps = 0
         self._locals: List[Dict[str, Optional[Variable]]] = []  # what each call's local names were before
@@ -224,7 +226,7 @@ class _Runner:
             return
         name, index, plus = found.groups()
         old = self.variables.get(name)
-        exported = exported or (old is not None and old.exported) or self._all_exported
+        exported = exported or (old is not None and old.exported) or self._allexport
         if word.elements is not None:
             elements = [element for one in word.elements for element in self.expander.words(one.raw, one.line)]
             if any(re.match(r"\[[^\]]+\]=", one.raw) for one in word.elements):  # an associative array, or with holes
@@ -283,12 +285,6 @@ class _Runner:
                 self.remarks.append(Remark("not-an-identifier", element.line, f"{command} {text}"))
 
     # Builtins.
-
-    @property
-    def _all_exported(self) -> bool:
-        return self._allexport
-
-    _allexport = False
 
     def _builtin_nothing(self, fields: List[Element]) -> Optional[bool]:  # noqa: ARG002 - one signature for all
         return True
@@ -390,10 +386,8 @@ class _Runner:
             return None if status is None else status != node.negated
         saved = dict(self.variables)
         for command in node.commands:
-            try:
+            with suppress(_Exit):
                 self.run(command)
-            except _Exit:
-                pass
             self._restore(saved)
         return None
 
@@ -536,7 +530,7 @@ class _Runner:
 
 
 _BUILTINS = {
-    **dict.fromkeys([":", "true", "cd", "pushd", "popd", "echo", "printf", "mkdir", "ulimit", "wait", "trap", "shopt", "alias", "break", "continue"], "nothing"),
+    **dict.fromkeys(": true cd pushd popd echo printf mkdir ulimit wait trap shopt alias break continue".split(), "nothing"),
     **dict.fromkeys(["read", "mapfile", "readarray", "getopts"], "read"),
     **dict.fromkeys(["[", "test"], "test"),
     **dict.fromkeys([".", "source"], "source"),

@@ -107,7 +107,9 @@ _NOT_SAID = Unknown("the configuration does not say")
 class ConfigurationProblem(NamedTuple):
     """Something in a configuration that the framework would refuse or pass over in silence."""
 
-    kind: str  # unknown-key, other-version, not-an-identifier, impossible-value, unreadable
+    # unknown-key, other-version, not-an-identifier, impossible-value, lost-line (stands as a command of its own),
+    # several-runs (the first one is read), old-checkout (a fix of the framework is missing in it)
+    kind: str
     place: Evidence  # "train.sh:14" and the text that stands there
     key: str
     message: str  # one sentence

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,9 @@ MARK = "__run__"
 def said_by_bash(script: str, *arguments: str) -> list[list[str]]:
     """Every call of the marked command, as bash expands it; the environment is empty, so nothing of the machine counts."""
     body = f"{MARK}() {{ printf 'C%s\\0' \"$#\"; [ $# -eq 0 ] || printf '%s\\0' \"$@\"; }}\n{script}\n"
-    done = subprocess.run([BASH, "--norc", "-c", body, "script", *arguments], capture_output=True, env={"PATH": "/usr/bin:/bin"}, timeout=20, check=False)
+    done = subprocess.run(
+        [BASH, "--norc", "-c", body, "script", *arguments], capture_output=True, env={"PATH": "/usr/bin:/bin"}, timeout=20, check=False
+    )
     parts = done.stdout.decode().split("\0")[:-1]
     calls: list[list[str]] = []
     while parts:
@@ -43,30 +46,31 @@ def agree(script: str, *arguments: str) -> None:
 
 WRITTEN = [
     r"A=1; B=$A; __run__ a.b=$B 'x y' \"$A\" \"${A}2\" $A$B",
-    "ARGS=(one 'two words' \"three $HOME\" # comment\n four)\nARGS+=(five); __run__ \"${ARGS[@]}\" ${#ARGS[@]} ${ARGS[1]} \"${ARGS[*]}\" ${ARGS[@]}",
+    'ARGS=(one \'two words\' "three $HOME" # comment\n four)\nARGS+=(five); __run__ "${ARGS[@]}" ${#ARGS[@]} ${ARGS[1]} "${ARGS[*]}" ${ARGS[@]}',
     'unset X; __run__ ${X:-default} "${X:-a b}" ${X-c} ${X:+set} "${X:+set}" ${X:=now} $X',
-    'P=/models/Qwen2.5-7B.tar.gz; __run__ ${P##*/} ${P#*/} ${P%.*} ${P%%.*} ${P/Qwen/X} ${P//e/E} ${P/#\\/m/M} ${P/%gz/bz} ${P:1:6} ${P: -3} ${P^^} ${P,,} ${#P}',
+    "P=/models/Qwen2.5-7B.tar.gz; __run__ ${P##*/} ${P#*/} ${P%.*} ${P%%.*} ${P/Qwen/X} ${P//e/E} ${P/#\\/m/M} ${P/%gz/bz} ${#P}",
+    "P=/models/Qwen2.5-7B.tar.gz; __run__ ${P:1:6} ${P: -3} ${P^^} ${P,,} ${P^} ${P:2}",
     "N=8; __run__ $((N*2+1)) $(( N / 3 )) $((-7/2)) $((-7%3)) $((2**10)) $((N>4?1:0)) $((1<<4|1)) $((0x1f)) $((010)) $(( (N+1)*2 ))",
     "__run__ a{b,c}d {1..3} x{,y} '{a,b}' \"{a,b}\" {a} {} ${N}{1,2} {03..05} {a,b}{c,d}",
     "__run__ a\\ b 'c'\"d\"e $'tab\\tnew\\nq\\'q' \"a\\\"b\\$c\\\\d\\e\"",
     "__run__ one \\\n  two \\\n\\\n three # four\n__run__ five",
     "__run__ one \\\n # comment \\\n two=2\n__run__ after",
-    "if [ \"$MODE\" = x ]; then A=1; elif [[ -z $MODE ]]; then A=2; else A=3; fi; __run__ $A",
+    'if [ "$MODE" = x ]; then A=1; elif [[ -z $MODE ]]; then A=2; else A=3; fi; __run__ $A',
     "N=3; case $N in 1|2) A=low;; [3-5]*) A=mid;; *) A=high;; esac; __run__ $A",
-    "set -- a 'b c' d; __run__ $# \"$@\" $1 \"$*\"; shift; __run__ $@ \"${@:2}\" ${1:-none}",
+    'set -- a \'b c\' d; __run__ $# "$@" $1 "$*"; shift; __run__ $@ "${@:2}" ${1:-none}',
     "f() { local X=$1; __run__ in $X $#; }; f 1 2; X=o; f 3; __run__ $X",
     "A=1 B=2; A=3 __run__ $A; { A=5; }; ( A=6; __run__ $A ); __run__ $A",
     "cat <<EOF > /dev/null\n$A `x` ) ( ' \"\nEOF\n__run__ after; cat <<'E' | cat >/dev/null\nquote ' \nE\n__run__ 2",
     "[ 3 -gt 2 ] && A=yes; [ 3 -lt 2 ] && A=no; [ a = b ] || B=or; __run__ $A $B",
     "export A=1 B='x y'; readonly C=3; declare D=4; __run__ $A \"$B\" $B $C $D",
     "A='x  y'; B=$A; __run__ $B \"$B\" pre$B.post; E=; __run__ $E \"$E\" ''",
-    "__run__ a 2>&1 | cat; __run__ b > /dev/null 2>&1; __run__ c &>/dev/null; __run__ d 2>/dev/null <<< \"in\"",
+    '__run__ a 2>&1 | cat; __run__ b > /dev/null 2>&1; __run__ c &>/dev/null; __run__ d 2>/dev/null <<< "in"',
     "while [ $# -gt 0 ]; do shift; done; __run__ $#",
-    "A=(a b); B=(\"${A[@]}\" c); A[1]=z; A[2]=q; __run__ \"${A[@]}\" \"${B[@]:1}\" \"${A[@]/z/y}\" ${A}",
+    'A=(a b); B=("${A[@]}" c); A[1]=z; A[2]=q; __run__ "${A[@]}" "${B[@]:1}" "${A[@]/z/y}" ${A}',
     "for x in only; do __run__ $x; done; for x in; do __run__ never; done; until true; do __run__ never; done",
-    "N=8\nM=$(expr $N + 2)\n__run__ $M \"$(( M * 2 ))\" ${M}k",
-    "X=a; Y=X; __run__ ${!Y} ${X}_b $X_b \"$X\"_b",
-    "__run__ 'a'~ key=[a,b] key='[\"a\",\"b\"]' k=\"{a:1}\" ++k=null ~gone",
+    'N=8\nM=$(expr $N + 2)\n__run__ $M "$(( M * 2 ))" ${M}k',
+    'X=a; Y=X; __run__ ${!Y} ${X}_b $X_b "$X"_b',
+    '__run__ \'a\'~ key=[a,b] key=\'["a","b"]\' k="{a:1}" ++k=null ~gone',
     "A=1; A+=2; A+=' 3'; __run__ \"$A\" $A; B=(x); B+=(y 'z w'); __run__ \"${B[@]}\"",
     "true && { A=1; } || A=2; ! false && B=3; __run__ $A $B",
     "I=1; while [ $I -le 3 ]; do I=$((I+1)); done; __run__ $I",
@@ -94,8 +98,12 @@ PIECE = st.one_of(
     st.text(alphabet="abcxyz019._/=,:+-", min_size=1, max_size=6),
     TEXT.map(lambda text: f"'{text}'"),
     TEXT.map(lambda text: f'"{text}"'),
-    st.sampled_from(["$A", "${B}", '"$A"', '"${B}c"', "${A:-z}", "${NOPE:-d}", '"${NOPE:-d e}"', "${A:+s}", "${#A}", "$NUM", "$((NUM+1))", '"${LIST[@]}"']),
-    st.sampled_from(["${LIST[0]}", "${LIST[*]}", '"${LIST[*]}"', "${A%c*}", "${B##*/}", "${A/a/b}", "\\ ", "\\$", "{x,y}", "$NUM.5", "${#LIST[@]}", "\\\n"]),
+    st.sampled_from(
+        ["$A", "${B}", '"$A"', '"${B}c"', "${A:-z}", "${NOPE:-d}", '"${NOPE:-d e}"', "${A:+s}", "${#A}", "$NUM", "$((NUM+1))", '"${LIST[@]}"']
+    ),
+    st.sampled_from(
+        ["${LIST[0]}", "${LIST[*]}", '"${LIST[*]}"', "${A%c*}", "${B##*/}", "${A/a/b}", "\\ ", "\\$", "{x,y}", "$NUM.5", "${#LIST[@]}", "\\\n"]
+    ),
 )
 WORD = st.lists(PIECE, min_size=1, max_size=4).map("".join)
 VALUE = WORD.filter(lambda word: '"${LIST' not in word and "{x,y}" not in word and "${LIST[*]}" not in word)
@@ -105,7 +113,9 @@ STATEMENT = st.one_of(
     st.lists(WORD, max_size=3).map(lambda words: f"LIST=({' '.join(words)})"),
     st.lists(WORD, max_size=2).map(lambda words: "LIST+=(\n  " + "\n  ".join(words) + "  # c\n)"),
     st.tuples(st.sampled_from(["A", "B"]), VALUE).map(lambda parts: f"export {parts[0]}={parts[1]}"),
-    st.tuples(VALUE, VALUE).map(lambda parts: f'if [ "{parts[0][:3].strip(chr(39) + chr(34) + chr(92) + "$`")}" = a ]; then A=t; else A={parts[1]}; fi'),
+    st.tuples(VALUE, VALUE).map(
+        lambda parts: f'if [ "{parts[0][:3].strip(chr(39) + chr(34) + chr(92) + "$`")}" = a ]; then A=t; else A={parts[1]}; fi'
+    ),
     st.lists(WORD, min_size=1, max_size=4).map(lambda words: f"{MARK} " + " \\\n  ".join(words)),
 )
 
@@ -120,7 +130,8 @@ def test_generated_scripts_are_read_as_bash_runs_them(statements: list[str]) -> 
 
 
 def test_what_cannot_be_told_is_unclear_and_says_why() -> None:
-    script = 'A=$(nproc)\nif [ -f x ]; then B=1; else B=2; fi\nfor i in 1 2; do C=$i; done\nif grep -q y z; then D=4; else D=4; fi\n__run__ $A $B $C $D $E k=$F'
+    script = "A=$(nproc)\nif [ -f x ]; then B=1; else B=2; fi\nfor i in 1 2; do C=$i; done\n"
+    script += "if grep -q y z; then D=4; else D=4; fi\n__run__ $A $B $C $D $E k=$F"
     read = read_script(script, "s.sh")
     words = read.commands[-1].words[1:]
     reasons = [read.unclear.reason(word.text) for word in words]
@@ -134,7 +145,7 @@ def test_what_cannot_be_told_is_unclear_and_says_why() -> None:
 
 
 def test_elements_of_an_array_keep_their_own_lines() -> None:
-    read = read_script("ARGS=(\n  a=1\n\n  b=2 # two\n)\nrun \\\n  \"${ARGS[@]}\" \\\n  c=3\n", "s.sh")
+    read = read_script('ARGS=(\n  a=1\n\n  b=2 # two\n)\nrun \\\n  "${ARGS[@]}" \\\n  c=3\n', "s.sh")
     assert [(word.text, word.line) for word in read.commands[0].words] == [("run", 6), ("a=1", 2), ("b=2", 4), ("c=3", 8)]
 
 
@@ -166,23 +177,19 @@ def test_names_with_dots_and_lost_lines_are_told() -> None:
 )
 def test_hostile_scripts_are_refused_in_a_second(script: str, text: str) -> None:
     started = time.perf_counter()
-    try:
-        read_script(script, "h.sh")
-    except InputError as error:
-        assert text in str(error)
-        assert str(error).startswith("h.sh")
+    if text:
+        with pytest.raises(InputError, match=rf"h\.sh.*{text}"):
+            read_script(script, "h.sh")
     else:
-        assert text == ""
+        read_script(script, "h.sh")
     assert time.perf_counter() - started < 2
 
 
 @given(st.text(alphabet="ab$ {}()[]'\"\\`;|&<>\n=#!*?~-", max_size=60))
 @settings(max_examples=400, deadline=None)
 def test_any_text_is_read_or_refused(script: str) -> None:
-    try:
-        read_script(script, "any.sh")
-    except InputError as error:
-        assert str(error).startswith("any.sh")
+    with suppress(InputError):
+        assert read_script(script, "any.sh").name == "any.sh"
 
 
 def test_nothing_is_run(tmp_path: Path) -> None:
@@ -192,7 +199,11 @@ def test_nothing_is_run(tmp_path: Path) -> None:
 
 
 def test_a_long_script_costs_little() -> None:
-    script = "\n".join(f"export V{number}=$((V{number - 1}+1))" for number in range(1, 400)) + "\npython x " + " \\\n".join(f"a.b{n}=$V{n}" for n in range(1, 200))
+    script = (
+        "\n".join(f"export V{number}=$((V{number - 1}+1))" for number in range(1, 400))
+        + "\npython x "
+        + " \\\n".join(f"a.b{n}=$V{n}" for n in range(1, 200))
+    )
     read_script(script, "warm.sh")
     started = time.process_time()
     read_script(script, "s.sh")
