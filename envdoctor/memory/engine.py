@@ -135,7 +135,7 @@ def engine_share(inputs: Inputs, total: Optional[int], resident: int) -> Optiona
         resident: What lies on it already, at the most.
     """
     share = inputs.get("rollout.gpu_memory_utilization")
-    if share is None or total is None:
+    if share is None or total is None or not 0 < share <= 1:  # what is no share is a problem of the configuration
         return None
     of = inputs.get("rollout.utilization_of")
     if of is None:

@@ -74,13 +74,13 @@ class Inputs:
     @property
     def nodes(self) -> int:
         """Nodes of the run; one where it is not said."""
-        return int(self.get("nodes") or 1)
+        return max(1, int(self.get("nodes") or 1))
 
     @property
     def gpus(self) -> Optional[int]:
         """GPUs of a node that the run takes: as configured, else those that the machine has."""
         asked = self.get("gpus_per_node")
-        if asked:
+        if asked and asked > 0:
             return int(asked)
         devices = self.facts.value("gpus")
         return sum(1 for device in devices if device.visible is not False) or None if devices else None
@@ -93,7 +93,7 @@ class Inputs:
     @property
     def tensor_parallel(self) -> int:
         """GPUs of one engine; one where it is not said, which is the default of the engines."""
-        return int(self.get("rollout.tensor_parallel") or 1)
+        return max(1, int(self.get("rollout.tensor_parallel") or 1))
 
     @property
     def engine_gpus(self) -> Optional[int]:

@@ -8,7 +8,7 @@ import pytest
 
 from .conftest import COMMAND, environment
 
-RUNS = Path(__file__).parent.parent / "data" / "memory" / "runs"
+RUNS = Path(__file__).parent.parent / "data" / "workloads"
 MACHINE = ["--assume", "memory=1TB", "--assume", "gpu=A100-SXM4-80GB:8", "--assume", "shm=400GiB"]
 SMALL = ["--assume", "memory=200GiB", "--assume", "gpu=A100-SXM4-80GB:8", "--assume", "shm=400GiB"]
 
@@ -21,8 +21,8 @@ def run(*arguments, columns=None):
 
 
 def test_verdict_and_exit_code():
-    assert run("plan", RUNS / "simplerl-84.sh", *MACHINE).returncode == 0
-    small = run("plan", RUNS / "simplerl-84.sh", *SMALL)
+    assert run("plan", RUNS / "simplerl_84.sh", *MACHINE).returncode == 0
+    small = run("plan", RUNS / "simplerl_84.sh", *SMALL)
     assert small.returncode == 1
     assert small.stdout.startswith("simplerl")
     assert "does not fit (host memory)" in small.stdout
@@ -30,20 +30,20 @@ def test_verdict_and_exit_code():
 
 
 def test_what_if_is_judged_as_changed():
-    changed = run("plan", RUNS / "simplerl-84.sh", *SMALL, "--what-if", "actor_rollout_ref.rollout.swap_space=0")
+    changed = run("plan", RUNS / "simplerl_84.sh", *SMALL, "--what-if", "actor_rollout_ref.rollout.swap_space=0")
     assert changed.returncode == 0
     assert "With actor_rollout_ref.rollout.swap_space=0:" in changed.stdout
 
 
 def test_sixty_columns_of_ascii():
-    text = run("plan", RUNS / "simplerl-84.sh", *SMALL, columns=60).stdout
+    text = run("plan", RUNS / "simplerl_84.sh", *SMALL, columns=60).stdout
     assert text.isascii()
     allowed = ("actor_rollout_ref", "https://", "docker run", "pip install")  # what is copied is not broken
     assert [line for line in text.splitlines() if len(line) > 60 and not any(word in line for word in allowed)] == []
 
 
 def test_json_has_every_term_with_formula_source_and_place():
-    found = json.loads(run("plan", RUNS / "simplerl-84.sh", *MACHINE, "--format", "json").stdout)
+    found = json.loads(run("plan", RUNS / "simplerl_84.sh", *MACHINE, "--format", "json").stdout)
     host = next(pool for pool in found["pools"] if pool["name"] == "host")
     assert host["verdict"] == "tight" == found["verdict"]
     assert all(term["formula"] and term["source"] and term["low"] <= term["high"] for term in host["terms"])
@@ -72,9 +72,9 @@ def test_command_after_two_dashes():
     [
         (["plan"], "required"),
         (["plan", "missing.sh"], "missing.sh"),
-        (["plan", RUNS / "simplerl-84.sh", "--what-if", "nothing=1"], "has no key 'nothing'"),
-        (["plan", RUNS / "simplerl-84.sh", "--framework", "nobody"], "expected one of"),
-        (["plan", RUNS / "simplerl-84.sh", "--target", "a", "--report", "b"], "give one of them"),
+        (["plan", RUNS / "simplerl_84.sh", "--what-if", "nothing=1"], "has no key 'nothing'"),
+        (["plan", RUNS / "simplerl_84.sh", "--framework", "nobody"], "expected one of"),
+        (["plan", RUNS / "simplerl_84.sh", "--target", "a", "--report", "b"], "give one of them"),
     ],
 )
 def test_wrong_usage(arguments, says):
@@ -102,7 +102,7 @@ def test_config_json_beside_the_model_is_read(tmp_path):
 def test_check_joins_the_plan_with_the_environment(broken):
     plain = run("check", "--facts", broken, "--format", "json")
     joined = run(
-        "check", "--facts", broken, "--assume", "memory=200GiB", "gpu=A100-SXM4-80GB:8", "--format", "json", "--plan", RUNS / "simplerl-84.sh"
+        "check", "--facts", broken, "--assume", "memory=200GiB", "gpu=A100-SXM4-80GB:8", "--format", "json", "--plan", RUNS / "simplerl_84.sh"
     )
     codes = {finding["code"] for finding in json.loads(joined.stdout)["findings"]}
     assert {"ED601", "ED604"} <= codes

@@ -10,7 +10,7 @@ from envdoctor.model.evidence import Evidence, Known
 from envdoctor.model.facts import Facts
 from envdoctor.model.workload import Workload
 
-RUNS = Path(__file__).parent.parent / "data" / "memory" / "runs"
+RUNS = Path(__file__).parent.parent / "data" / "workloads"
 PLACE = Evidence("test")
 
 

