@@ -109,7 +109,7 @@ class _EasyR1:
             fields[field] = configuration.get(*names, convert=convert, **({"missing": _MISSING[field]} if field in _MISSING else {}))
             keys[field] = configuration.key(*names)
         self._derive(configuration, fields, keys)
-        problems = key_problems(configuration, [*files, *settings], exact=len(versions) == 1)
+        problems = key_problems(configuration, [*files, *settings], exact=isinstance(version, Known))
         problems += value_problems(fields, keys)
         problems += self._refusals(fields, keys)
         return Reading(fields, keys, problems, version)

@@ -98,7 +98,7 @@ class _OpenRlhf:
             )
             keys[field] = self._option(configuration.key(*names))
         self._derive(configuration, fields, keys, ppo=self._tool(run).startswith("train_ppo"))
-        problems = [self._spelled(problem) for problem in key_problems(configuration, settings, exact=True)]
+        problems = [self._spelled(problem) for problem in key_problems(configuration, settings, exact=isinstance(version, Known))]
         problems += value_problems(fields, keys)
         return Reading(fields, keys, problems, version)
 

@@ -14,10 +14,13 @@ from contextlib import suppress
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..errors import InputError
+from ..intake.words import words
 from ..model.record import NamedTuple
+from .conditions import decide
 from .expansion import Element, Expander, Unclear, Variable, is_clear
-from .syntax import Arithmetic, Case, Chain, Function, If, Loop, Node, Pipeline, Redirect, Simple, SyntaxProblem, parse
-from .syntax import Word as RawWord
+from .nodes import Arithmetic, Case, Chain, Function, If, Loop, Node, Pipeline, Redirect, Simple, SyntaxProblem
+from .nodes import Word as RawWord
+from .syntax import parse
 
 __all__ = ["MAX_SCRIPT_BYTES", "Command", "Remark", "Script", "read_script"]
 
@@ -357,7 +360,7 @@ class _Runner:
         words = [field.text for field in fields[1:]]
         if fields[0].text == "[" and words[-1:] == ["]"]:
             words.pop()
-        return _decide(words)
+        return decide(words)
 
     def _test(self, node: Simple) -> Optional[bool]:
         words: List[str] = []
@@ -366,7 +369,7 @@ class _Runner:
             if words[-1:] in (["=="], ["="], ["!="]) and re.search(r"[*?\[]", text) and not re.search(r"['\"\\]", word.raw):
                 text = self.unclear.mark("a pattern")
             words.append(text)
-        return _decide(words)
+        return decide(words)
 
     def _arithmetic(self, node: Arithmetic) -> Optional[bool]:
         assigned = re.findall(r"([A-Za-z_]\w*)\s*(?:=(?!=)|\+=|-=|\*=|\+\+|--)|(?:\+\+|--)([A-Za-z_]\w*)", node.text)
@@ -529,8 +532,9 @@ class _Runner:
         self.variables.update(saved)
 
 
+_HARMLESS = words(": true cd pushd popd echo printf mkdir ulimit wait trap shopt alias break continue")
 _BUILTINS = {
-    **dict.fromkeys(": true cd pushd popd echo printf mkdir ulimit wait trap shopt alias break continue".split(), "nothing"),
+    **dict.fromkeys(_HARMLESS, "nothing"),
     **dict.fromkeys(["read", "mapfile", "readarray", "getopts"], "read"),
     **dict.fromkeys(["[", "test"], "test"),
     **dict.fromkeys([".", "source"], "source"),
@@ -558,39 +562,3 @@ def _assigned(nodes: Sequence[Node]) -> List[str]:
         elif isinstance(node, tuple):
             pending.extend(item for item in node if isinstance(item, tuple))
     return names
-
-
-def _decide(words: Sequence[str]) -> Optional[bool]:
-    """The answer of ``test``, where its words are known; None where it is about files or unclear."""
-    for operator, absorbing in (("||", True), ("-o", True), ("&&", False), ("-a", False)):
-        if operator in words:
-            at = list(words).index(operator)
-            answers = (_decide(words[:at]), _decide(words[at + 1 :]))
-            return absorbing if absorbing in answers else (None if None in answers else not absorbing)
-    if words[:1] == ["!"]:
-        answer = _decide(words[1:])
-        return None if answer is None else not answer
-    if len(words) > 2 and words[0] == "(" and words[-1] == ")":
-        return _decide(words[1:-1])
-    if not all(is_clear(word) for word in words):
-        return None
-    if not words:
-        return False
-    if len(words) == 1:
-        return words[0] != ""
-    if len(words) == 2:
-        return {"-n": words[1] != "", "-z": words[1] == ""}.get(words[0])
-    if len(words) != 3:
-        return None
-    left, operator, right = words
-    if operator in ("=", "=="):
-        return left == right
-    if operator == "!=":
-        return left != right
-    numbers = {"-eq": "==", "-ne": "!=", "-lt": "<", "-le": "<=", "-gt": ">", "-ge": ">="}
-    if operator in numbers and re.fullmatch(r"-?\d{1,18}", left) and re.fullmatch(r"-?\d{1,18}", right):
-        first, second = int(left), int(right)
-        return {"==": first == second, "!=": first != second, "<": first < second, "<=": first <= second, ">": first > second, ">=": first >= second}[
-            numbers[operator]
-        ]
-    return None

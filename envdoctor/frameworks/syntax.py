@@ -9,28 +9,11 @@ from __future__ import annotations
 import re
 from typing import Callable, List, Optional, Tuple, Union
 
-from ..model.record import NamedTuple
+from .nodes import Arithmetic, Case, Chain, Function, Group, If, Loop, Node, Pipeline, Redirect, Simple, SyntaxProblem, Word
+from .quoting import MAX_DEPTH, after, after_ansi, closing, quoted
 
-__all__ = [
-    "Arithmetic",
-    "Case",
-    "Chain",
-    "Function",
-    "Group",
-    "If",
-    "Loop",
-    "Node",
-    "Pipeline",
-    "Redirect",
-    "Simple",
-    "SyntaxProblem",
-    "Word",
-    "closing",
-    "parse",
-    "quoted",
-]
+__all__ = ["parse"]
 
-_MAX_DEPTH = 60
 _BLANK = " \t"
 _META = frozenset("|&;()<> \t\n")
 _OPERATOR = re.compile(r"\|\||&&|;;&|;&|;;|\|&|&>>|&>|<<<|<<-|<<|<&|>&|>>|>\||<>|[|&;()<>\n]")
@@ -43,105 +26,6 @@ _RESERVED = frozenset(
 _PLAIN = re.compile(r"[^|&;()<> \t\n'\"\\$`#{]+")
 
 
-class SyntaxProblem(ValueError):
-    """A script that bash would not take; ``line`` counts from 1."""
-
-    def __init__(self, line: int, message: str) -> None:
-        super().__init__(message)
-        self.line = line
-
-
-class Word(NamedTuple):
-    """One word as it stands in the script; ``elements`` where it is ``NAME=( … )``."""
-
-    raw: str
-    line: int
-    elements: Optional[Tuple[Word, ...]] = None
-
-
-class Redirect(NamedTuple):
-    """``> file``, and here-documents with their text; ``literal`` where the delimiter is quoted."""
-
-    operator: str
-    target: Word
-    body: str = ""
-    literal: bool = False
-
-
-class Simple(NamedTuple):
-    """Words and redirections up to the end of the command; ``test`` where it is ``[[ … ]]``."""
-
-    words: Tuple[Word, ...]
-    redirects: Tuple[Redirect, ...]
-    line: int
-    test: bool = False
-
-
-class Arithmetic(NamedTuple):
-    """``(( … ))``."""
-
-    text: str
-    line: int
-
-
-class Pipeline(NamedTuple):
-    """Commands joined by ``|``; ``background`` where an ``&`` follows."""
-
-    commands: Tuple[Node, ...]
-    negated: bool = False
-    background: bool = False
-
-
-class Chain(NamedTuple):
-    """Pipelines joined by ``&&`` and ``||``; the operator is the one before, "" for the first."""
-
-    items: Tuple[Tuple[str, Pipeline], ...]
-
-
-class If(NamedTuple):
-    """Conditions with their bodies, and what ``else`` holds."""
-
-    clauses: Tuple[Tuple[Tuple[Node, ...], Tuple[Node, ...]], ...]
-    orelse: Optional[Tuple[Node, ...]]
-    line: int
-
-
-class Loop(NamedTuple):
-    """``for`` (with name and words; words None is ``"$@"``), ``while`` and ``until`` (with a condition)."""
-
-    kind: str
-    name: str
-    words: Optional[Tuple[Word, ...]]
-    condition: Tuple[Node, ...]
-    body: Tuple[Node, ...]
-    line: int
-
-
-class Case(NamedTuple):
-    """A word and its branches."""
-
-    word: Word
-    branches: Tuple[Tuple[Tuple[Word, ...], Tuple[Node, ...]], ...]
-    line: int
-
-
-class Group(NamedTuple):
-    """``{ … }`` or ``( … )``."""
-
-    body: Tuple[Node, ...]
-    subshell: bool
-
-
-class Function(NamedTuple):
-    """A definition."""
-
-    name: str
-    body: Tuple[Node, ...]
-
-
-Node = Union[Simple, Arithmetic, Pipeline, Chain, If, Loop, Case, Group, Function]
-
-
 def parse(text: str) -> Tuple[Node, ...]:
     """Return the commands of a script; raises :class:`SyntaxProblem`."""
     parser = _Parser(text.replace("\r\n", "\n"))
@@ -149,78 +33,6 @@ def parse(text: str) -> Tuple[Node, ...]:
     if not parser.at_end():
         raise SyntaxProblem(parser.line, f"unexpected {parser.peek()!r}")
     return nodes
-
-
-def closing(text: str, start: int, opening: str, line: int = 0, *, inside_quotes: bool = False) -> int:
-    """Return the index after the bracket that closes the one before ``start``; quotes and nested expansions count.
-
-    ``inside_quotes``: the expansion stands between double quotes, where a single quote in ``${…}`` is a plain character.
-    """
-    wanted = [")" if opening == "(" else "}"]
-    at, end = start, len(text)
-    while at < end:
-        char = text[at]
-        if char == "\\":
-            at += 2
-            continue
-        if char == "'" and not (inside_quotes and wanted[-1] == "}"):
-            at = _after(text, "'", at + 1, line)
-            continue
-        if char == '"':
-            at = quoted(text, at + 1, line)
-            continue
-        if char == "`":
-            at = _after(text, "`", at + 1, line)
-            continue
-        if char == "#" and wanted[-1] == ")" and (text[at - 1] in " \t\n;") and "\n" in text[at:]:
-            at = text.index("\n", at)
-            continue
-        if char == "$" and text[at + 1 : at + 2] in ("{", "("):
-            wanted.append("}" if text[at + 1] == "{" else ")")
-            at += 2
-        elif char == wanted[-1]:
-            wanted.pop()
-            at += 1
-            if not wanted:
-                return at
-        elif char == "(" and wanted[-1] == ")":
-            wanted.append(")")
-            at += 1
-        else:
-            at += 1
-        if len(wanted) > _MAX_DEPTH:
-            raise SyntaxProblem(line, f"more than {_MAX_DEPTH} brackets inside each other")
-    raise SyntaxProblem(line, f"no {wanted[-1]!r} closes {opening!r}")
-
-
-def quoted(text: str, start: int, line: int) -> int:
-    """Return the index after the double quote that ends at or after ``start``."""
-    at = start
-    while at < len(text):
-        char = text[at]
-        if char == "\\":
-            at += 2
-        elif char == '"':
-            return at + 1
-        elif char == "`":
-            at = _after(text, "`", at + 1, line)
-        elif char == "$" and text[at + 1 : at + 2] in ("{", "("):
-            at = closing(text, at + 2, text[at + 1], line, inside_quotes=True)
-        else:
-            at += 1
-    raise SyntaxProblem(line, "a double quote is not closed")
-
-
-def _after(text: str, char: str, start: int, line: int) -> int:
-    at = start
-    while True:
-        at = text.find(char, at)
-        if at < 0:
-            raise SyntaxProblem(line, f"{char} is not closed")
-        if char == "`" and text[at - 1] == "\\":
-            at += 1
-            continue
-        return at + 1
 
 
 class _Parser:
@@ -290,17 +102,17 @@ class _Parser:
             if char == "\\":
                 at += 2
             elif char == "'":
-                at = _after(text, "'", at + 1, self._line_at(at))
+                at = after(text, "'", at + 1, self._line_at(at))
             elif char == '"':
                 at = quoted(text, at + 1, self._line_at(at))
             elif char == "`":
-                at = _after(text, "`", at + 1, self._line_at(at))
+                at = after(text, "`", at + 1, self._line_at(at))
             elif char == "$":
                 following = text[at + 1 : at + 2]
                 if following in ("{", "("):
                     at = closing(text, at + 2, following, self._line_at(at))
                 elif following == "'":
-                    at = _ansi_end(text, at + 2, self._line_at(at))
+                    at = after_ansi(text, at + 2, self._line_at(at))
                 else:
                     at += 1
             elif char in "<>" and text.startswith("(", at + 1) and at == start:
@@ -351,8 +163,8 @@ class _Parser:
 
     def commands(self, until: frozenset[str], depth: int) -> Tuple[Node, ...]:
         """Read a list of commands up to a reserved word or operator in ``until`` (left in place)."""
-        if depth > _MAX_DEPTH:
-            raise SyntaxProblem(self.line, f"more than {_MAX_DEPTH} commands inside each other")
+        if depth > MAX_DEPTH:
+            raise SyntaxProblem(self.line, f"more than {MAX_DEPTH} commands inside each other")
         nodes: List[Node] = []
         while True:
             token = self.peek()
@@ -635,18 +447,6 @@ class _Parser:
                 words.append(token)
             elif token != "\n":
                 words.append(Word(token, self.line))
-
-
-def _ansi_end(text: str, start: int, line: int) -> int:
-    at = start
-    while at < len(text):
-        if text[at] == "\\":
-            at += 2
-        elif text[at] == "'":
-            return at + 1
-        else:
-            at += 1
-    raise SyntaxProblem(line, "$' is not closed")
 
 
 def _spelling(token: Union[str, Word, None]) -> str:

@@ -69,7 +69,7 @@ class _Trl:
             fields[field], keys[field] = configuration.get(*names, convert=convert), configuration.key(*names)
         self._derive(run, configuration, fields, keys, method)
         own = run.entry.endswith(".py")  # a script may add options
-        problems = key_problems(configuration, [*files, *settings], exact=len(versions) == 1, free=own)
+        problems = key_problems(configuration, [*files, *settings], exact=isinstance(version, Known), free=own)
         problems += value_problems(fields, keys)
         return Reading(fields, keys, problems, version)
 

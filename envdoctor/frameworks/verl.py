@@ -151,7 +151,7 @@ class VerlFamily:
             fields[field] = configuration.get(*names, convert=convert, **({"missing": _MISSING[field]} if field in _MISSING else {}))
             keys[field] = configuration.key(*names)
         self._derive(configuration, fields, keys, megatron)
-        problems = key_problems(configuration, settings, exact=len(versions) == 1 and not own, free=own)
+        problems = key_problems(configuration, settings, exact=isinstance(version, Known) or self.forked, free=own)
         problems += [problem._replace(certain=problem.certain and not own) for problem in value_problems(fields, keys)]
         problems += self._assertions(fields, keys)
         return Reading(fields, keys, problems, version)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
+from envdoctor.errors import InputError
 from envdoctor.frameworks.configuration import Configuration
 from envdoctor.frameworks.expansion import Element, Unclear
 from envdoctor.frameworks.settings import flags, override, read_config
@@ -126,3 +128,9 @@ def test_options_are_read_as_argparse_takes_them() -> None:
     settings_, rest = flags(words, "s.sh", Unclear(), ("switch",))
     assert {setting.key: setting.value for setting in settings_} == {"a": 1, "b": 2, "switch": True, "c_d": ["x", "y"], "e": [-1.5, "rest"]}
     assert rest == []
+
+
+def test_without_pyyaml_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    with pytest.raises(InputError, match=r"envdoctor\[plan\]"):
+        read_config("a: 1", "c.yaml")
