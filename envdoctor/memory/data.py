@@ -117,7 +117,7 @@ def batch_terms(inputs: Inputs) -> List[Term]:
     used = inputs.used("data.train_batch_size", "data.rollout_batch_size", "rollout.n", "data.max_prompt_length", "data.max_response_length")
     text = f"{prompts} x {repeat} sequences x {before} + {after} tokens, one to three copies"
     terms = [Term("batch", size, 3 * size, text, _BATCH, ("rollout", "update"), "", used)]
-    if inputs.get("data.multimodal") is True:
+    if inputs.multimodal:
         pixels, images = inputs.get("data.max_pixels"), inputs.get("data.images_per_prompt") or 1
         if pixels:
             most = sequences * int(pixels) * int(images) * 12
@@ -177,10 +177,10 @@ def checkpoint_terms(inputs: Inputs, role: Role) -> List[Term]:
     if not role.trainable or (frequency == 0 and not closing):
         return []
     size, name, how = role.size, role.name, inputs.get("checkpoint.gather")
-    width = inputs.width(f"{name}.param_dtype", (4, 4))[1]
-    alone = inputs.get("checkpoint.model_only") is True
+    least, width = inputs.width(f"{name}.param_dtype", (2, 4))
+    alone = inputs.get("checkpoint.model_only")
     used = inputs.used("checkpoint.gather", "checkpoint.save_freq", "checkpoint.model_only")
-    sharded = (width if alone or inputs.lora(name) else 3 * width, "sharded state dict copied to the host", role.share)
+    sharded = (width if alone is True or inputs.lora(name) else 3 * width, "sharded state dict copied to the host", role.share)
     ways = {
         "sharded": sharded,
         "full": (width, "rank 0 gathers the parameters in their type", 1.0),
@@ -190,7 +190,8 @@ def checkpoint_terms(inputs: Inputs, role: Role) -> List[Term]:
         how = "full_bf16" if inputs.framework == "openrlhf" else None
     per, text, share = ways.get(str(how), sharded)
     certain = bool(frequency) or closing
-    low = per * size.low * share if how in ways and name == "actor" and certain else 0
+    sure = min(per, (1 if alone is not False else 3) * least)
+    low = sure * size.low * share if how in ways and name == "actor" and certain else 0
     source = {
         "full_bf16": "OpenRLHF@3efc5f82 save_pretrained",
         "full": "verl before 0.3, TinyZero: FullStateDictConfig(offload_to_cpu, rank0_only)",

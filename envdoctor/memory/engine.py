@@ -77,7 +77,7 @@ def engine_host_terms(inputs: Inputs, size: ModelSize) -> List[Term]:
         terms.append(Term("engine's weights, asleep", gpus * low if level else 0, gpus * kept, text, source, ("update", "save"), "rollout", used))
         terms.append(Term("engine's weights, asleep", 0, gpus * kept, f"{text}; kept by the allocator", source, ("rollout",), "rollout", used))
     terms += _swap_terms(inputs, size, gpus)
-    if inputs.get("data.multimodal") is True:
+    if inputs.multimodal:
         cache = inputs.get("rollout.mm_cache")
         # The default of VLLM_MM_INPUT_CACHE_GIB and mm_processor_cache_gb, once in the engine and once in its front end.
         most = gpus * (int(cache) if cache is not None else 2 * 4 * GIB)

@@ -84,6 +84,8 @@ def make_plan(workload: Workload, sizes: Mapping[str, ModelSize], facts: Optiona
         host_terms += on_host + load_terms(inputs, role) + checkpoint_terms(inputs, role)
         if inputs.separate and role.gpus:
             host_terms += process_terms(role.name, role.gpus)
+    if inputs.generates and not inputs.serves and inputs.get("rollout.engine") is None:
+        missing.append("rollout.engine")
     if inputs.gpus is None and not inputs.separate:
         missing.append("gpus_per_node")
     host_terms += _shared_host_terms(inputs, actor)
@@ -125,7 +127,7 @@ def _object_store(inputs: Inputs, batches: int) -> List[Term]:
     """Return what Ray's object store may hold beyond the batches: all that was asked for, or with images all that Ray takes by itself."""
     asked, limit = inputs.get("ray.object_store"), host_limit(inputs)
     store, text = int(asked or 0), "up to what was asked for"
-    if not store and inputs.get("data.multimodal") is True and limit is not None and uses_ray(inputs):
+    if not store and inputs.multimodal and limit is not None and uses_ray(inputs):
         # What images make of a batch is not known beforehand; Ray's own default is what there can be at the most.
         shm = shm_limit(inputs)
         store = min(int(0.3 * limit.size), 200 * 10**9, max(10**10, int(0.95 * shm.size)) if shm is not None else 200 * 10**9)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Mapping, Optional, Tuple
 
 from ..model.evidence import Evidence, Known
@@ -15,6 +16,7 @@ __all__ = ["Inputs", "Role"]
 
 #: Frameworks in which LoRA is off unless it is asked for (their default configurations; research in matrices/profiles).
 _FULL_BY_DEFAULT = frozenset(["verl", "easyr1", "tinyzero", "simplerl", "openrlhf", "deepspeed"])
+_SEES = re.compile(r"(?<![a-z])(?:vl|vision|llava|omni|internvl|pixtral)(?![a-z])", re.IGNORECASE)
 _BYTES = {"fp32": 4, "float32": 4, "bf16": 2, "bfloat16": 2, "fp16": 2, "float16": 2, "half": 2}
 
 
@@ -44,8 +46,9 @@ class Inputs:
         self.facts = facts if facts is not None else Facts()
 
     def get(self, field: str, default: Any = None) -> Any:
-        """Return a field's value, or ``default`` where it is not known."""
-        return self.workload.value(field, default)
+        """Return a field's value, or ``default`` where it is not known. No count is negative: frameworks write -1 for "not set"."""
+        value = self.workload.value(field, default)
+        return default if isinstance(value, (int, float)) and value < 0 else value
 
     def used(self, *fields: str) -> Tuple[Input, ...]:
         """Return what these fields are and where that was set, for those that are known."""
@@ -70,6 +73,17 @@ class Inputs:
     def serves(self) -> bool:
         """An engine alone."""
         return bool(self.get("algorithm") == "serve")
+
+    @property
+    def multimodal(self) -> bool:
+        """The data carry images, or may: nothing says so, and the model is one that sees."""
+        found = self.get("data.multimodal")
+        return bool(_SEES.search(str(self.get("actor.model", "")))) if found is None else bool(found)
+
+    @property
+    def generates(self) -> bool:
+        """The run produces texts, with an engine or by itself."""
+        return self.get("algorithm") not in ("sft", "dpo", "rm")
 
     @property
     def nodes(self) -> int:

@@ -219,7 +219,10 @@ def _measured(
             return None
         bounds = (plan.cache.low, plan.cache.high), (after.cache.low, after.cache.high)
         return Lever("cache", "", settings, bounds[0], bounds[1], after.cache.verdict, cost, price, fields)
-    before, now = plan.pool(*key), after.pool(*key)
+    before = plan.pool(*key)
+    now = _after(before, after)
+    if now is None:
+        return None
     gain = (before.high - now.high) + (before.low - now.low)
     if gain < _WORTH * (before.high + before.low) or now.high > before.high:
         return None

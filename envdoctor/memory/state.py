@@ -219,14 +219,14 @@ class _Builder:
         role, name = self.role, self.role.name
         n = role.ranks
         stage = int(role.strategy[4:]) if role.strategy[4:].isdigit() and role.strategy != "ddp" else 0
-        width = self.inputs.width(f"{name}.param_dtype", (2, 2))
+        width = self.inputs.width(f"{name}.param_dtype", (2, 4))
         away = self._get("offload_optimizer") if stage else False
         params_away = self._get("offload_params") if stage == 3 else False
         if n is not None:
             over = f"P / {n} GPUs" if n > 1 else "P"
             whole = "P" if stage < 3 else over
             if params_away is not True:
-                self._add(self.gpu, "weights", width, 1 / n if stage == 3 else 1, f"{width[1]} B x {whole}", _ZERO, _ALWAYS, "param_dtype")
+                self._add(self.gpu, "weights", width, 1 / n if stage == 3 else 1, f"{_width(width)} B x {whole}", _ZERO, _ALWAYS, "param_dtype")
             if away is True:
                 buffers = 2 / n if stage < 3 else 0
                 self._add(
@@ -272,7 +272,7 @@ class _Builder:
 
     def _deepspeed_host(self, stage: int, away: Optional[bool], params_away: Optional[bool]) -> None:
         role, name = self.role, self.role.name
-        grads = self.inputs.width(f"{name}.grad_dtype", (4, 4))
+        grads = self.inputs.width(f"{name}.grad_dtype", (2, 4))
         per = self._trained((12.0 + grads[0], 12.0 + grads[1]))
         low, high = (per[0] if away else 0.0), per[1]
         formula = f"{12 + grads[1]} B x P (master weights 4, moments 8, gradients {grads[1]})"
