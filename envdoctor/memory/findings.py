@@ -246,7 +246,7 @@ def check_shm(workload: Workload, pool: Pool, levers: Sequence[Lever]) -> Iterat
             *_remedies(levers),
             Remedy(
                 "Or give the container a larger /dev/shm; it counts against the memory limit.",
-                (f"docker run --shm-size={wanted}g …",),
+                (f"docker run --shm-size={wanted}g ...",),
                 "changes-host",
             ),
         ),
