@@ -77,10 +77,9 @@ def nearest_key(key: str, table: Table, versions: Sequence[str]) -> str:
     known = [name for name in table.rows if any(version in versions for version in table.versions_of(name))]
     last = key.rpartition(".")[2]
     same = [name for name in known if name.rpartition(".")[2] == last]
-    close = get_close_matches(key, same or known, 1, 0.3 if same else 0.75)
-    if close:
-        return close[0]
-    tails = get_close_matches(last, [name.rpartition(".")[2] for name in known], 1, 0.8)
+    if same:
+        return get_close_matches(key, same, 1, 0.0)[0]
+    tails = get_close_matches(last, {name.rpartition(".")[2] for name in known}, 1, 0.8)
     among = [name for name in known if tails and name.rpartition(".")[2] == tails[0]]
     return (get_close_matches(key, among, 1, 0.0) or [""])[0]
 

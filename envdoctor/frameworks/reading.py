@@ -36,7 +36,8 @@ def read_workload(
 
     ``sources``: a launch script, configuration files, or the words of a command (``["python", "-m", "verl.trainer.main_ppo", …]``,
     ``["bash", "train.sh", "--model", "7B"]``). ``framework``: ``verl`` or ``verl==0.4.1``. ``facts``: the installed versions count
-    where nothing else tells them. ``environ``: the environment that the run starts in; None means that nothing is known of it.
+    where nothing else tells them. ``environ``: the environment that the run starts in; None means that nothing is known of it: ``$X`` is then
+    unknown, and ``${X:-8}`` is 8, as it is where nobody sets X.
 
     Raises:
         InputError: a file that cannot be read, no training command in it, or a framework that nobody knows.

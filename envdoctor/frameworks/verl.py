@@ -129,7 +129,8 @@ class VerlFamily:
             return 0
         if self.forked and not re.fullmatch(r"verl\.trainer\.main_ppo|(?:.*/)?main_ppo\.py|", run.entry):
             return 0
-        return max(CERTAIN - unknown_keys(load_table(self.name), settings), 1)
+        table, _ = self._table(_option(run, "config-name", "config_name"), settings)
+        return max(CERTAIN - unknown_keys(table, settings), 1)
 
     def read(self, run: Run) -> Reading:
         """Read the run against the table of the framework's versions."""
@@ -137,14 +138,11 @@ class VerlFamily:
         config = _option(run, "config-name", "config_name") or ""
         # Recipes and named configurations bring keys of their own.
         own = (bool(config) and config.partition(".")[0] not in ("ppo_trainer", "ppo_megatron_trainer")) or not _PLAIN.fullmatch(run.entry)
-        megatron = "megatron" in config or any(
-            (setting.key == f"{_ACTOR}.strategy" or setting.key == "model_engine" or setting.key.startswith("actor@"))
-            and "megatron" in str(setting.value)
-            for setting in [*run.files, *settings]
-        )
-        table = load_table(self.name, "ppo_megatron_trainer" if megatron else None)
+        table, megatron = self._table(config, [*run.files, *settings])
         versions, version = self._versions(table, run, settings)
-        configuration = Configuration(table, versions, settings, run.files, run.environ)
+        # What a configuration of its own sets is not known, so no default can be relied on; DAPO's changes none of those read here.
+        absent = "" if not own or run.entry == "recipe.dapo.main_dapo" else f"the configuration of {run.entry}{f' ({config})' if config else ''}"
+        configuration = Configuration(table, versions, settings, run.files, run.environ, absent=absent)
         fields: Dict[str, Fact[Any]] = {"framework": Known(self.name, Evidence(run.name, run.entry))}
         keys: Dict[str, str] = {}
         for field, (names, convert) in _FIELDS.items():
@@ -155,6 +153,14 @@ class VerlFamily:
         problems += [problem._replace(certain=problem.certain and not own) for problem in value_problems(fields, keys)]
         problems += self._assertions(fields, keys)
         return Reading(fields, keys, problems, version)
+
+    def _table(self, config: str, settings: Sequence[Setting]) -> Tuple[Table, bool]:
+        """The table of the configuration that a run names, and whether that is Megatron's."""
+        megatron = "megatron" in config or any(
+            (setting.key in (f"{_ACTOR}.strategy", "model_engine") or setting.key.startswith("actor@")) and "megatron" in str(setting.value)
+            for setting in settings
+        )
+        return load_table(self.name, "ppo_megatron_trainer" if megatron else None), megatron
 
     def _settings(self, run: Run) -> List[Setting]:
         return [

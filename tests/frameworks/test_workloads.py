@@ -276,6 +276,41 @@ def test_a_checkout_tells_framework_and_version(tmp_path: Path) -> None:
     assert workload.value("framework.version").startswith("95df88f2d")
 
 
+def test_a_checkout_without_a_known_fix_is_told(tmp_path: Path) -> None:
+    for path in ("verl/trainer/main_ppo.py", "verl/utils/reward_score/countdown.py", "scripts/train_tiny_zero.sh"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text((DATA / "tinyzero_61.sh").read_text() if path.endswith(".sh") else "")
+    script = tmp_path / "scripts" / "train_tiny_zero.sh"
+    assert [(problem.kind, problem.place.source) for problem in read_workload([str(script)]).problems] == [
+        ("old-checkout", "scripts/train_tiny_zero.sh")
+    ]
+    script.write_text(script.read_text() + "# actor_rollout_ref.actor.use_dynamic_bsz\n")
+    assert read_workload([str(script)]).problems == ()
+
+
+def test_variables_of_every_way_to_start_are_kept(tmp_path: Path) -> None:
+    script = tmp_path / "s.sh"
+    script.write_text(
+        "export NCCL_DEBUG=INFO\nRAY_memory_usage_threshold=0.9 srun -N 1 --overlap env VLLM_USE_V1=0 "
+        'ray job submit --runtime-env-json=\'{"env_vars": {"NCCL_CUMEM_ENABLE": "0"}}\' -- '
+        "nohup python3 -u -m verl.trainer.main_ppo actor_rollout_ref.rollout.n=4\n"
+    )
+    workload = read_workload([str(script)], framework="verl==0.4.1")
+    assert workload.value("variables") == {
+        "NCCL_DEBUG": "INFO", "RAY_memory_usage_threshold": "0.9", "VLLM_USE_V1": "0", "NCCL_CUMEM_ENABLE": "0"
+    }  # fmt: skip
+    assert workload.value("rollout.v1") is False
+
+
+def test_no_default_is_claimed_under_a_configuration_of_its_own() -> None:
+    for words in (["-m", "recipe.spin.main_spin"], ["-m", "verl.trainer.main_ppo", "--config-name=ours"]):
+        workload = read_workload(["python", *words, "actor_rollout_ref.rollout.n=4"], framework="verl==0.6.1")
+        assert workload.value("rollout.n") == 4
+        eager = workload.get("rollout.enforce_eager")
+        assert isinstance(eager, Unknown)
+        assert "not at hand" in eager.reason
+
+
 def test_a_command_line_is_read() -> None:
     words = ["torchrun", "--nproc_per_node=8", "-m", "verl.trainer.main_ppo", "actor_rollout_ref.rollout.n=4", "data.train_files=[a, b]"]
     workload = read_workload(words, framework="verl==0.6.0")
