@@ -6,7 +6,7 @@ import argparse
 import os
 from typing import Optional, Tuple
 
-from ..app import FAIL_ON, Options, check, gather
+from ..app import FAIL_ON, Options, check, gather, read_text
 from ..model.report import Ignore
 from .command import Command, add_sources, sources_of, split_codes
 from .output import choose_format, view
@@ -48,9 +48,9 @@ def _ignores(path: Optional[str]) -> Tuple[Ignore, ...]:
     chosen = path or os.environ.get("ENVDOCTOR_IGNORE")
     if not chosen:
         return ()
-    from .ignores import load_ignores
+    from ..intake.ignores import parse_ignores
 
-    return load_ignores(chosen)
+    return parse_ignores(read_text(chosen), chosen)
 
 
 COMMAND = Command(_configure, _execute)

@@ -17,10 +17,14 @@ if TYPE_CHECKING:
 
 
 class Command(NamedTuple):
-    """One command: what it adds to its parser, and what it does. ``execute`` returns the text and the exit code."""
+    """One command: what it adds to its parser, and what it does. ``execute`` returns the text and the exit code.
+
+    With ``takes_command``, what follows a ``--`` is somebody else's command line: it is left alone, as ``options.command_line``.
+    """
 
     configure: Callable[[argparse.ArgumentParser], None]
     execute: Callable[[argparse.Namespace], Tuple[str, int]]
+    takes_command: bool = False
 
 
 class HelpWanted(Exception):
@@ -72,7 +76,12 @@ def parse(name: str, summary: str, command: Command, arguments: Sequence[str]) -
     """Parse the options of one command; raises :class:`InputError` or :class:`HelpWanted`."""
     parser = _Parser(prog=f"envdoctor {name}", description=f"{summary[0].upper()}{summary[1:]}.", formatter_class=_Formatter, allow_abbrev=False)
     command.configure(parser)
-    return parser.parse_args(list(arguments))
+    own = list(arguments)
+    command_line: List[str] = []
+    if command.takes_command and "--" in own:
+        command_line = own[own.index("--") + 1 :]
+        own = own[: own.index("--")]
+    return parser.parse_args(own, argparse.Namespace(command_line=command_line))
 
 
 def add_sources(parser: argparse.ArgumentParser) -> None:

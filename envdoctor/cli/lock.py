@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
-from typing import Dict, Tuple
+from typing import Dict, Mapping, Set, Tuple
 
-from ..app import Sources, gather, lock
+from ..app import Sources, close, gather, lock
 from ..errors import InputError, NoResolution
-from ..model.resolution import Explanation
+from ..model.resolution import Explanation, Resolution
 from .command import Command
+from .output import write_error
 
 __all__ = ["COMMAND"]
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("requirements", metavar="REQ", nargs="+", help="what is wanted, the most important first: 'vllm>=0.8' 'verl[vllm]'")
+    parser.add_argument("requirements", metavar="REQ", nargs="*", help="what is wanted, the most important first: 'vllm>=0.8' 'verl[vllm]'")
+    parser.add_argument(
+        "--profile",
+        metavar="NAME[:REQUEST]",
+        help="what a framework needs: verl (the newest of its requests that fits), verl:0.7-vllm; 'envdoctor matrix list profiles'",
+    )
     group = parser.add_argument_group("what it is for (default: this machine)")
     group.add_argument(
         "--target", metavar="FILE", nargs="+", action="extend", default=[], help="facts written by 'envdoctor probe --json'; all targets at once"
@@ -26,48 +33,124 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--python-version", metavar="X.Y", help="the Python of the lock")
     group = parser.add_argument_group("what may be chosen")
-    group.add_argument("--as-of", metavar="DATE", help="only releases of this day or before")
+    group.add_argument(
+        "--as-of",
+        metavar="DATE",
+        default="release",
+        help="only releases of this day or before; 'latest': of any day (default: a month after the newest REQ that is pinned with ==)",
+    )
     group.add_argument(
         "--allow-index", metavar="NAME", action="append", default=[], help="also builds of this index: pytorch (+cu126), github (flash-attn's wheels)"
     )
     group.add_argument("--matrix", metavar="DIR", action="append", default=[], help="add a site's own rows (also $ENVDOCTOR_MATRIX)")
+    group = parser.add_argument_group(
+        "closing: what the pins need besides, with hashes (default: where uv and an index are there; what pip and uv are configured with holds)"
+    )
+    group.add_argument("--no-close", dest="close", action="store_false", help="only the core pins: no uv, no index, less than a second")
+    group.add_argument("--index-url", metavar="URL", help="the index, instead of the default one")
+    group.add_argument("--extra-index-url", metavar="URL", action="append", default=[], help="a further index; the best release of all is taken")
+    group.add_argument("--find-links", metavar="PLACE", action="append", default=[], help="a folder or page with wheels")
+    group.add_argument("--offline", action="store_true", help="only what uv has in its cache and what --find-links names")
+    group.add_argument(
+        "--allow-build", metavar="NAME", action="append", default=[], help="uv may run the setup code of this package to learn what it requires"
+    )
     group = parser.add_argument_group("what is written")
-    group.add_argument("--output", "-o", metavar="DIR", help="write all files there (default: requirements.txt to standard output)")
-    group.add_argument("--dry-run", action="store_true", help="only say what would be chosen")
+    group.add_argument("--output", "-o", metavar="DIR", help="write all files there (default, and '-': requirements.txt to standard output)")
+    group.add_argument("--print", dest="shown", metavar="FILE", help="write this file, such as pylock.toml, to standard output")
+    group.add_argument("--dry-run", action="store_true", help="only say which core pins would be chosen")
 
 
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     from .. import __version__
-    from ..emit.requirements import explanation_text, render, summary_text
+    from ..emit import NAMES, explanation_text, render, state_words, summary_text
     from ..matrix.loader import load_matrix
 
-    if options.output is not None and os.path.exists(options.output) and not os.path.isdir(options.output):
-        raise InputError(f"--output {options.output}: expected a directory, found a file")
+    folder = None if options.output == "-" else options.output
+    if folder is not None and os.path.exists(folder) and not os.path.isdir(folder):
+        raise InputError(f"--output {folder}: expected a directory, found a file")
+    if options.shown is not None and options.shown not in NAMES:
+        raise InputError(f"--print: expected one of {', '.join(NAMES)}, found {options.shown!r}")
     facts = gather(Sources(facts=options.target, report=options.report, assume=options.assume, python_version=options.python_version))
+    matrix = load_matrix(options.matrix)
+    closing = options.close and not options.dry_run
     found = lock(
         options.requirements,
         facts,
-        load_matrix(options.matrix),
+        matrix,
         python=options.python_version,
         as_of=options.as_of,
         allow_index=options.allow_index,
+        profile=options.profile,
+        others=True,
     )
     if isinstance(found, Explanation):
         raise NoResolution(explanation_text(found))
+    if closing:
+        from ..actions.index_sources import read_sources
+
+        sources = read_sources(
+            os.environ,
+            index_url=options.index_url,
+            extra_index_url=options.extra_index_url,
+            find_links=options.find_links,
+            offline=options.offline,
+        )
+        found = close(found, facts, matrix, sources, allow_build=options.allow_build, progress=lambda words: write_error(f"envdoctor: {words}"))
+    if not found.pins and not found.closure.is_closed and found.closure.state != "refused":
+        raise InputError(_nothing_known(found, matrix.date))
     if options.dry_run:
         return summary_text(found), 0
-    files = render(found, __version__)
-    if options.output is None:
-        return files["requirements.txt"], 0
-    _write_all(options.output, files)
-    return summary_text(found) + f"written to {options.output}: {', '.join(files)}\n", 0
+    files = render(found, __version__, matrix)
+    code = 1 if found.closure.state == "refused" else 0
+    shown = options.shown or ("requirements.txt" if folder is None else None)
+    if shown is not None and shown not in files:
+        raise InputError(f"--print {shown}: {state_words(found)}")
+    if folder is not None:
+        _keep_closed(folder, found, options.close)
+        _write_all(folder, files, set(NAMES))
+    if code:
+        write_error(f"envdoctor: {found.closure.reason}; core pins only\n{found.closure.message}")
+    elif closing and not found.closure.is_closed:
+        write_error(f"envdoctor: not closed: {found.closure.reason}")
+    if shown is not None:
+        return files[shown], code
+    return summary_text(found) + f"written to {folder}: {', '.join(files)}\n", code
 
 
-def _write_all(folder: str, files: Dict[str, str]) -> None:
-    """Write all files whole, or leave those that are there as they are."""
+def _nothing_known(found: Resolution, date: str) -> str:
+    """Say of a request of which the matrix knows nothing that only closing could help, and did not."""
+    notes = [note.partition("the matrix does not know it")[2] for note in found.notes]
+    shown = ", ".join(f"{root.text}{note}" for root, note in zip(found.request.others, notes))
+    why = f"; not closed: {found.closure.reason}" if found.closure.reason else ""
+    names = ", ".join(root.name for root in found.request.others)
+    return f"{shown}: the matrix of {date} has no releases of {names}, so there is nothing to choose from{why}"
+
+
+def _keep_closed(folder: str, found: Resolution, wanted: bool) -> None:
+    """Refuse to replace a closed lock by core pins only because there is no index today; raises :class:`InputError`."""
+    if not wanted or found.closure.state != "core":
+        return
+    try:
+        with open(os.path.join(folder, "envdoctor.lock.json"), encoding="utf-8") as file:
+            before = json.load(file)
+    except (OSError, ValueError):  # none, or not one of ours
+        return
+    if isinstance(before, dict) and before.get("closed"):
+        raise InputError(
+            f"{folder} holds a closed lock, and this one cannot be closed: {found.closure.reason}. "
+            "Its files are left as they are; --no-close replaces them by core pins"
+        )
+
+
+def _write_all(folder: str, files: Mapping[str, str], ours: Set[str]) -> None:
+    """Write all files whole, or leave those that are there as they are. Files of an earlier lock that this one does not have go."""
+    import signal
+
     written: Dict[str, str] = {}
     try:
         os.makedirs(folder, exist_ok=True)
+        stale = [name for name in sorted(ours - set(files)) if os.path.isfile(os.path.join(folder, name))]
+        stale = stale if os.path.isfile(os.path.join(folder, "envdoctor.lock.json")) else []
         for name, text in files.items():
             path = os.path.join(folder, f".{name}.{os.getpid()}.tmp")
             written[path] = os.path.join(folder, name)
@@ -76,8 +159,15 @@ def _write_all(folder: str, files: Dict[str, str]) -> None:
         for target in written.values():
             if os.path.isdir(target):
                 raise InputError(f"{target}: expected a file, found a directory")
-        for path, target in written.items():
-            os.replace(path, target)
+        # Between the first file and the last, an interruption would leave two locks mixed.
+        held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+        try:
+            for path, target in written.items():
+                os.replace(path, target)
+            for name in stale:
+                os.unlink(os.path.join(folder, name))
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, held)
     except (OSError, ValueError) as error:
         raise InputError(f"{folder}: cannot be written: {getattr(error, 'strerror', None) or error}") from error
     finally:

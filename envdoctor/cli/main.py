@@ -23,8 +23,11 @@ COMMANDS: Mapping[str, Tuple[str, str]] = {
     "probe": ("probe", "show what can be read of this machine, or write it as JSON"),
     "plan": ("plan", "say whether a training run fits memory, before it starts, and what would help"),
     "lock": ("lock", "choose versions that work together on given hardware, or say why there are none"),
+    "watch": ("watch", "watch the memory of a run, and say when it will meet its limit"),
     "explain": ("explain", "explain a code (ED304) or a row of the matrix, with its sources"),
     "matrix": ("matrix", "look at what is known, check it, compare it, update it"),
+    "entrypoint": ("entrypoint", "in a container: check, say one line, then become the command"),
+    "bake": ("bake", "at image build: judge the image for its target, and write what its starts rest on"),
 }
 
 INTERNAL_FAULT = 4
@@ -40,8 +43,37 @@ def main() -> NoReturn:
     # Nothing that is built here is garbage before the end, so looking for it is in vain: 3 ms of 60.
     gc.set_threshold(100_000)
     _occupy_closed_descriptors()
+    if sys.argv[1:2] == ["entrypoint"] and not {"--help", "-h"}.intersection(sys.argv[2:3]):
+        _hand_off(sys.argv[2:])
     code = run(sys.argv[1:])
     os._exit(code)
+
+
+def _hand_off(arguments: List[str]) -> NoReturn:
+    """Check and become another program; a fault of ours, even a broken installation, must not be why that program does not run."""
+    try:
+        from ..entrypoint.handoff import hand_off
+
+        hand_off(arguments)
+    except Exception as error:  # noqa: BLE001 - see above
+        end = arguments.index("--") if "--" in arguments else len(arguments)
+        own, command = " ".join(arguments[:end]), arguments[end + 1 :]
+        _say_plainly(f"envdoctor: no verdict: {type(error).__name__}: {error}")
+        enforced = "enforce" in own or os.environ.get("ENVDOCTOR_POLICY") == "enforce"
+        if command and not (enforced and "--strict" in own):
+            import signal
+
+            for number in (signal.SIGPIPE, signal.SIGXFSZ):
+                signal.signal(number, signal.SIG_DFL)
+            os.execvp(command[0], command)  # noqa: S606 - no shell is wanted
+        os._exit(78)
+
+
+def _say_plainly(message: str) -> None:
+    try:
+        os.write(2, f"{message[:300]}\n".encode("utf-8", "backslashreplace"))
+    except OSError:  # closed or full
+        return
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -98,7 +130,7 @@ def _refuse(name: str) -> NoReturn:
 
 def _help() -> str:
     lines = ["usage: envdoctor COMMAND [OPTION ...]", "", "An environment doctor for LLM training and inference stacks.", "", "commands:"]
-    lines += [f"  {name:<9} {summary}" for name, (_, summary) in COMMANDS.items()]
+    lines += [f"  {name:<10} {summary}" for name, (_, summary) in COMMANDS.items()]
     lines += [
         "",
         "options:",

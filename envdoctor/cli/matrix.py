@@ -265,7 +265,7 @@ def _totals(changes: List[Mapping[str, Any]], mine: Callable[[str], bool]) -> st
 
 _ACTIONS: Mapping[str, _Action] = {
     "show": _Action("say all that is known of a release, a package, a GPU, a driver, a CUDA version or a row", _configure_show, _show),
-    "list": _Action("list packages, rows, GPUs, drivers, toolkits or profiles", _configure_list, _list),
+    "list": _Action("list packages, rows, GPUs, drivers, toolkits, profiles, models or conda names", _configure_list, _list),
     "coverage": _Action(
         "compare the matrix with the listing of the package index; exit 1 where something is missing", _configure_coverage, _coverage
     ),

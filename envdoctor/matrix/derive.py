@@ -12,7 +12,7 @@ Pure. NVIDIA knows three kinds of compatibility, and each has its own attribute 
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Mapping, Optional, Protocol, Tuple
+from typing import Any, Dict, FrozenSet, Mapping, Optional, Protocol, Tuple
 
 from ..model.evidence import Absent, Known
 from ..model.facts import Distribution, Facts, Gpu
@@ -318,6 +318,7 @@ def build_attributes(build: Build) -> Dict[str, Any]:
 
     ``code`` is the set of what runs or compiles ("sass:9.0", "ptx:9.0"); it is left out where machine code was not read.
     ``jit`` says of single fat binaries what they leave to the driver's compiler ("some:9.0@12.8"), or that they were not read ("unread").
+    ``ptxas`` is the set of devices ("9.0a") that the assembler in a wheel of triton knows.
     """
     attributes: Dict[str, Any] = {"index": build.index_name, "jit": entry_demands(build.entries) if build.entries else UNREAD}
     if build.variant is not None:
@@ -334,7 +335,25 @@ def build_attributes(build: Build) -> Dict[str, Any]:
         attributes["cxx11abi"] = "true" if build.cxx11abi else "false"
     if build.needed:
         attributes["sonames"] = frozenset(build.needed)
+    if build.tools:
+        attributes["ptxas"] = _assembled(build.tools)
     return attributes
+
+
+def _assembled(tools: Tuple[str, ...]) -> FrozenSet[str]:
+    """The devices ("9.0", "9.0a") that a wheel of triton makes machine code for, from ``ptxas=12.8.93;sm=9.0,9.0a``.
+
+    From 10.0 on triton takes ``ptxas-blackwell`` where it brings one (``get_ptxas`` in its backends/nvidia/compiler.py).
+    """
+    parts = [tool.partition(";sm=") for tool in tools]
+    by_name = {tool.partition("=")[0]: frozenset(listed.split(",")) for tool, _, listed in parts}
+    usual = by_name.get("ptxas", frozenset())
+    newer = by_name.get("ptxas-blackwell", usual)
+    return frozenset([sm for sm in usual if not _from_blackwell(sm)] + [sm for sm in newer if _from_blackwell(sm)])
+
+
+def _from_blackwell(sm: str) -> bool:
+    return int(sm.partition(".")[0]) >= 10
 
 
 def _measured(facts: Facts, installed: Distribution, version: Version) -> Dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What differs between two matrices: rows, entries of the curated tables, packages, releases, profiles."""
+"""What differs between two matrices: rows, entries of the curated tables, profiles, models, conda names, packages, releases."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ def compare(old: Matrix, new: Matrix, old_name: str, new_name: str) -> Dict[str,
         changes += _table(table, _entries(old, table), _entries(new, table), _untitled)
     changes += _table("gpu", _gpus(old), _gpus(new), lambda entry: f"{entry['compute_capability']}, {entry['architecture']}")
     changes += _table("profiles", _mappings(old.profiles), _mappings(new.profiles), _untitled)
+    changes += _table("models", _models(old), _models(new), lambda entry: str(entry["repository"]))
+    changes += _table("conda", _conda(old), _conda(new), lambda entry: str(entry["package"] or "no package"))
     changes += _table("packages", _packages(old), _packages(new), lambda entry: f"{entry['releases']} releases")
     for name in sorted(set(old.package_names) & set(new.package_names)):
         changes += _table(f"releases of {name}", _releases(old, name), _releases(new, name), lambda entry: str(entry.get("released", "")))
@@ -55,6 +57,14 @@ def _gpus(matrix: Matrix) -> Dict[str, Any]:
 
 def _mappings(values: Mapping[str, Any]) -> Dict[str, Any]:
     return {name: value if isinstance(value, dict) else {"value": value} for name, value in values.items()}
+
+
+def _models(matrix: Matrix) -> Dict[str, Any]:
+    return {model.name: model._asdict() for model in matrix.models}
+
+
+def _conda(matrix: Matrix) -> Dict[str, Any]:
+    return {name: entry._asdict() for name, entry in matrix.conda.items()}
 
 
 def _packages(matrix: Matrix) -> Dict[str, Any]:

@@ -436,14 +436,18 @@ def _tables(bench: _Bench) -> Found:
     for table, key in KEYS.items():
         entries = bench.matrix.gpu_entries() if table == "gpu" else bench.matrix.table_entries(table)
         for entry in entries:
-            subject = f"{table} {entry[key]}"
-            origin = str(entry.get("origin", "gpus.toml"))
-            source = source_fault(str(entry["source"]))
-            if source is not None:
-                yield Finding("source-form", "fault", subject, source, origin)
-            date = _date_fault(str(entry["date"]), bench.today)
-            if date is not None:
-                yield Finding("date", "fault", subject, date, origin)
+            yield from _provenance(f"{table} {entry[key]}", entry["source"], entry["date"], str(entry.get("origin", "gpus.toml")), bench)
+    for model in bench.matrix.models:
+        yield from _provenance(f"model {model.name}", model.source, model.date, "models.toml", bench)
+    for package in bench.matrix.conda.values():
+        yield from _provenance(f"conda name of {package.distribution}", package.source, package.date, "conda.toml", bench)
+
+
+def _provenance(subject: str, source: str, date: str, origin: str, bench: _Bench) -> Found:
+    """What is wrong with the source and the date of one entry."""
+    for check, fault in (("source-form", source_fault(str(source))), ("date", _date_fault(str(date), bench.today))):
+        if fault is not None:
+            yield Finding(check, "fault", subject, fault, origin)
 
 
 def _packages(bench: _Bench) -> Found:

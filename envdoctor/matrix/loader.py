@@ -76,8 +76,7 @@ def _load_own() -> Matrix:
 def _date_of_compiled() -> Optional[str]:
     """The date of the built-in compiled form, from the beginning of its core: where an update serves, the rest need not be read."""
     try:
-        with open(os.path.join(_COMPILED, "core.json"), encoding="utf-8") as file:
-            head = file.read(64)
+        head = _read(os.path.join(_COMPILED, "core.json"), 64)
     except (OSError, ValueError):
         return None
     date = head.partition('"date":"')[2][:10]
@@ -98,10 +97,23 @@ def load_builtin() -> Matrix:
     return Matrix(core, _SourceFiles(sources, texts))
 
 
+def _read(path: str, most: int = -1) -> str:
+    """Return the text of a compiled file, at most so many bytes; inside a zipapp the importer of this module reads it."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read(most)
+    except NotADirectoryError:
+        loader: Any = globals()["__loader__"]
+        try:
+            content = loader.get_data(path)[: most if most >= 0 else None]
+        except (AttributeError, OSError) as error:
+            raise FileNotFoundError(path) from error
+    return content.decode("utf-8")
+
+
 def _read_core(folder: str) -> Optional[Dict[str, Any]]:
     try:
-        with open(os.path.join(folder, "core.json"), encoding="utf-8") as file:
-            core: Dict[str, Any] = json.load(file)
+        core: Dict[str, Any] = json.loads(_read(os.path.join(folder, "core.json")))
     except (OSError, ValueError):
         return None
     return core if core.get("format") == compiled.FORMAT else None
@@ -127,16 +139,14 @@ class _CompiledFiles:
     def texts(self) -> Mapping[str, Any]:
         """Return the texts of all rows by id."""
         if self._texts is None:
-            with open(os.path.join(self._folder, "texts.json"), encoding="utf-8") as file:
-                self._texts = json.load(file)
+            self._texts = json.loads(_read(os.path.join(self._folder, "texts.json")))
         return self._texts or {}
 
     def package(self, name: str) -> Optional[Package]:
         """Return one package, or None where the matrix has none of that name."""
         if name not in self._packages:
             return None
-        with open(os.path.join(self._folder, "packages", f"{name}.jsonl"), encoding="utf-8", newline="\n") as file:
-            return compiled.load_package(file.read())
+        return compiled.load_package(_read(os.path.join(self._folder, "packages", f"{name}.jsonl")))
 
     def profiles(self) -> Mapping[str, Any]:
         """Return the framework profiles by name."""
@@ -156,8 +166,7 @@ class _CompiledFiles:
 
     def _extra(self, name: str) -> Any:
         try:
-            with open(os.path.join(self._folder, name), encoding="utf-8") as file:
-                return json.load(file)
+            return json.loads(_read(os.path.join(self._folder, name)))
         except FileNotFoundError:
             return None
 

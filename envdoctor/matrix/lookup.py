@@ -32,6 +32,8 @@ TOPICS: Mapping[str, str] = {
     "drivers": "driver branches",
     "toolkits": "CUDA toolkit releases",
     "profiles": "frameworks and the sets that their maintainers tested",
+    "models": "language models with their size",
+    "conda": "what conda calls a distribution",
 }
 
 
@@ -619,6 +621,16 @@ def _list_profiles(matrix: Matrix) -> List[Dict[str, Any]]:
     return [{"name": name, "title": str(value.get("title", ""))} for name, value in sorted(matrix.profiles.items())]
 
 
+def _list_models(matrix: Matrix) -> List[Dict[str, Any]]:
+    keys = ("name", "repository", "parameters", "active", "layers", "kv_heads", "head_dim", "date", "trust")
+    return [{key: getattr(model, key) for key in keys} for model in matrix.models]
+
+
+def _list_conda(matrix: Matrix) -> List[Dict[str, Any]]:
+    keys = ("distribution", "package", "channel", "date", "trust")
+    return [{key: getattr(entry, key) for key in keys} for entry in matrix.conda.values()]
+
+
 _LISTS: Mapping[str, Callable[[Matrix], List[Dict[str, Any]]]] = {
     "packages": _list_packages,
     "rows": _list_rows,
@@ -626,4 +638,6 @@ _LISTS: Mapping[str, Callable[[Matrix], List[Dict[str, Any]]]] = {
     "drivers": _list_drivers,
     "toolkits": _list_toolkits,
     "profiles": _list_profiles,
+    "models": _list_models,
+    "conda": _list_conda,
 }

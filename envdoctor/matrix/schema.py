@@ -52,6 +52,7 @@ ATTRIBUTES: Mapping[str, Mapping[str, str]] = {
         "code": "labels",
         "ptx_cuda": "version",
         "jit": "labels",
+        "ptxas": "labels",
         "cxx11abi": "label",
         "torch": "version",
         "glibc": "version",

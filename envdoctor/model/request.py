@@ -8,9 +8,10 @@ from typing import Mapping, NamedTuple, Optional, Tuple
 from ..errors import InputError
 from .versions import InvalidSpecifier, VersionSet, canonicalize_name
 
-__all__ = ["Request", "Root", "parse_root"]
+__all__ = ["Request", "Root", "SourceStep", "parse_root", "parse_source"]
 
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+_GIT = re.compile(rf"\s*({_NAME})\s*(?:\[([^\]]*)\])?\s*@\s*git\+(https://[^@\s#]+)@([^\s#]+)\s*")
 _ROOT = re.compile(rf"\s*({_NAME})\s*(?:\[\s*([^\]]*?)\s*\])?\s*\(?\s*([^();@#]*?)\s*\)?\s*")
 
 
@@ -27,12 +28,29 @@ class Root(NamedTuple):
         return self.name + (f"[{','.join(self.extras)}]" if self.extras else "") + self.specifier
 
 
+class SourceStep(NamedTuple):
+    """What no index has: a repository that is installed at a tag or commit, after the pins and without its dependencies.
+
+    requirement: as pip and uv take it (``verl @ git+https://…@v0.3.2``). reference: tag, branch or commit. note: why it is not on the index.
+    """
+
+    name: str
+    extras: Tuple[str, ...]
+    url: str
+    reference: str
+    requirement: str
+    note: str = ""
+
+
 class Request(NamedTuple):
     """A request: roots in order of preference, and for what they are resolved.
 
     python: minor ("3.11") or full version. as_of: ISO date; nothing that was uploaded later is taken. allow_index: other indexes than the
     default one ("pytorch", "github"). prereleases: names of which pre-releases may be chosen. prefer: version by name that stands first (what
-    is installed).
+    is installed, what maintainers tested). profile: name of the profile's request that it comes from ("verl:0.7-vllm"), origin: where that
+    stands. overrides: exact versions that replace whatever metadata asks of these packages. settings: environment variables that will be set.
+    sources: what is installed from repositories. others: roots that the matrix does not know: nothing judges them. of_the_time: as_of is not the
+    user's own word but follows from a pinned root, and does not bind packages that have no release of that day or before.
     """
 
     roots: Tuple[Root, ...]
@@ -43,6 +61,13 @@ class Request(NamedTuple):
     allow_index: Tuple[str, ...] = ()
     prereleases: Tuple[str, ...] = ()
     prefer: Mapping[str, str] = {}
+    others: Tuple[Root, ...] = ()
+    of_the_time: bool = False
+    profile: str = ""
+    origin: str = ""
+    overrides: Tuple[Root, ...] = ()
+    settings: Mapping[str, str] = {}
+    sources: Tuple[SourceStep, ...] = ()
 
 
 def parse_root(text: str) -> Root:
@@ -60,3 +85,13 @@ def parse_root(text: str) -> Root:
         raise InputError(f"{text}: no version can meet this, its bounds exclude each other")
     listed = sorted({canonicalize_name(extra.strip()) for extra in (extras or "").split(",") if extra.strip()})
     return Root(canonicalize_name(name), tuple(listed), specifier)
+
+
+def parse_source(text: str, note: str = "") -> SourceStep:
+    """Read what comes from git (``verl @ git+https://github.com/hiyouga/EasyR1@v0.3.2``); raises :class:`InputError`."""
+    match = _GIT.fullmatch(text)
+    if match is None:
+        raise InputError(f"expected 'NAME @ git+https://…@TAG', found {text!r}")
+    name, extras, url, reference = match.groups()
+    listed = sorted({canonicalize_name(extra.strip()) for extra in (extras or "").split(",") if extra.strip()})
+    return SourceStep(canonicalize_name(name), tuple(listed), url, reference, text.strip(), note)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Mapping, NamedTuple, Optional, Tuple
 
-from .request import Request
+from .request import Request, SourceStep
 from .row import Source
 
-__all__ = ["Explanation", "Override", "Pin", "Reason", "Requires", "Resolution", "Statement"]
+__all__ = ["ClosedLine", "Closure", "Explanation", "Override", "Pin", "Reason", "Requires", "Resolution", "Statement"]
 
 
 class Reason(NamedTuple):
-    """One reason for a pin. ``kind``: asked, required, row (asks for it), refused (a newer release), override, yanked, source-build, index."""
+    """One reason. ``kind``: asked, required, row (asks for it), refused (a newer release), override, yanked, source-build, index, profile."""
 
     kind: str
     text: str
@@ -33,7 +33,10 @@ class Pin(NamedTuple):
 
 
 class Override(NamedTuple):
-    """A metadata edge that an established row breaks: ``requirer`` asks for ``specifier``, and ``version`` is installed all the same."""
+    """A metadata edge that is broken: ``requirer`` asks for ``specifier``, and ``version`` is installed all the same.
+
+    row: id of the established row, or the request of a profile whose maintainers do so ("profile nemo-rl:0.7.0").
+    """
 
     requirer: str
     requirer_version: str
@@ -57,8 +60,59 @@ class Requires(NamedTuple):
     architecture: str = "x86_64"
 
 
+class ClosedLine(NamedTuple):
+    """One line of a closed lock. ``via`` are the names that require it; ``exact``: only ``===`` names this build, not one with a local label.
+
+    ``hashes`` are "sha256:…" of every file of the release, and none where none is to be had; ``source`` is its index, without credentials.
+    """
+
+    name: str
+    version: str
+    hashes: Tuple[str, ...] = ()
+    via: Tuple[str, ...] = ()
+    source: str = ""
+    exact: bool = False
+
+
+class Closure(NamedTuple):
+    """What closing the tail gave: everything that the pins need besides.
+
+    state: closed (all lines hashed), partial (some have no hash), core (not closed), refused (nothing fits the pins). reason: why it is not
+    closed. message: the words of the tool that refused, with what to loosen. conflicts: requirements that the pins do not meet, of packages
+    that the matrix may not know. platform: the wheels that the lines stand for
+    ("x86_64-manylinux_2_28"). sources: options that name further indexes, without credentials. pylock: the text of ``pylock.toml``. late: what the
+    as-of date does not bind.
+    """
+
+    state: str = "core"
+    reason: str = ""
+    message: str = ""
+    conflicts: Tuple[str, ...] = ()
+    lines: Tuple[ClosedLine, ...] = ()
+    tool: str = ""
+    platform: str = ""
+    sources: Tuple[str, ...] = ()
+    pylock: str = ""
+    late: Tuple[str, ...] = ()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether there are lines for everything that is needed, hashed or not."""
+        return self.state in ("closed", "partial")
+
+    @property
+    def unhashed(self) -> Tuple[str, ...]:
+        """Names of the lines that no hash is to be had for."""
+        return tuple(line.name for line in self.lines if not line.hashes)
+
+
 class Resolution(NamedTuple):
-    """A resolution. ``settings`` are environment variables without which a row would apply; ``warnings`` name rows that do not block."""
+    """A resolution.
+
+    settings: environment variables without which a row would apply, or that a profile wants. warnings: rows that do not block. passed: newer
+    requests of the same profile, and why they do not fit the targets. notes: sentences that whoever asked has to know: what was not judged, of
+    which day the pins are.
+    """
 
     request: Request
     pins: Tuple[Pin, ...]
@@ -68,6 +122,14 @@ class Resolution(NamedTuple):
     warnings: Tuple[Reason, ...]
     matrix_date: str
     targets: Tuple[str, ...] = ()
+    notes: Tuple[str, ...] = ()
+    closure: Closure = Closure()
+    passed: Tuple[Reason, ...] = ()
+
+    @property
+    def sources(self) -> Tuple[SourceStep, ...]:
+        """What is installed from repositories after the pins, in order."""
+        return self.request.sources
 
     def pin(self, name: str) -> Optional[Pin]:
         """Return the pin of a package, or None."""

@@ -9,7 +9,7 @@ from ..errors import InputError
 from .evidence import Absent, Evidence, Fact, Known, Unknown
 from .facts import FIELDS, SCHEMA_VERSION, Binary, Distribution, Facts, Gpu, Library, Oddity, Toolkit
 
-__all__ = ["dump_facts", "facts_schema", "load_facts"]
+__all__ = ["dump_facts", "facts_schema", "load_facts", "read_facts"]
 
 _RECORDS: Dict[str, Type[Any]] = {
     "gpus": Gpu,
@@ -63,6 +63,11 @@ def load_facts(text: str, where: str) -> Facts:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: expected a JSON file written by 'envdoctor probe --json', found text that is no JSON ({error})") from error
+    return read_facts(data, where)
+
+
+def read_facts(data: Any, where: str) -> Facts:
+    """Read facts from parsed JSON; raises :class:`InputError` that names ``where`` and the key."""
     if not isinstance(data, dict) or "schema_version" not in data or not isinstance(data.get("facts"), dict):
         raise InputError(f"{where}: expected an object with 'schema_version' and 'facts', as 'envdoctor probe --json' writes it")
     if data["schema_version"] != SCHEMA_VERSION:

@@ -8,29 +8,16 @@ its probes in ``PROBES_HERE``; :data:`PROBES` is their order, and a later probe 
 from __future__ import annotations
 
 import time
-from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence, Tuple
 
 from ..errors import EnvdoctorError
 from ..model.evidence import Absent, Fact, Known, Unknown
 from ..model.facts import Facts
-from . import (
-    container,
-    distributions,
-    interpreter,
-    limits,
-    modules,
-    native,
-    nvidia,
-    schedulers,
-    system,
-    toolkits,
-    torch_build,
-    variables,
-)
 from .alarm import Alarm, TooLong
 from .machine import Machine, Probe
 
-__all__ = ["DEADLINE", "PROBES", "Machine", "Probe", "probe_machine", "run_probes"]
+__all__ = ["DEADLINE", "PROBES", "Machine", "Probe", "load_probes", "probe_machine", "run_probes"]
 
 DEADLINE = 5.0
 """Seconds that all probes may take together: the usual limit of node health checks."""
@@ -40,21 +27,37 @@ DEEP_DEADLINE = 60.0
 
 _GRACE = 0.3
 
-PROBES: Tuple[Probe, ...] = (
-    *system.PROBES_HERE,
-    *variables.PROBES_HERE,
-    *interpreter.PROBES_HERE,
-    *distributions.PROBES_HERE,
-    *torch_build.PROBES_HERE,
-    *nvidia.PROBES_HERE,
-    *toolkits.PROBES_HERE,
-    *native.PROBES_HERE,
-    *modules.PROBES_HERE,
-    *container.PROBES_HERE,
-    *limits.PROBES_HERE,
-    *schedulers.PROBES_HERE,
+MODULES = (
+    "system",
+    "variables",
+    "interpreter",
+    "distributions",
+    "torch_build",
+    "nvidia",
+    "toolkits",
+    "native",
+    "modules",
+    "container",
+    "limits",
+    "schedulers",
 )
-"""All probes, in order: each may use what those before it found."""
+"""The modules with probes, in the order of their probes: each may use what those before it found."""
+
+if TYPE_CHECKING:
+    PROBES: Tuple[Probe, ...]
+
+
+def __getattr__(name: str) -> Tuple[Probe, ...]:
+    """``PROBES``: all probes in order, loaded when asked for; the start of a baked image runs half of them."""
+    if name != "PROBES":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found = load_probes(MODULES)
+    return found
+
+
+def load_probes(modules: Sequence[str]) -> Tuple[Probe, ...]:
+    """Return the probes of these modules."""
+    return tuple([probe for module in modules for probe in import_module(f"{__name__}.{module}").PROBES_HERE])
 
 
 def probe_machine(
@@ -76,7 +79,7 @@ def probe_machine(
     """
     if deadline is None:
         deadline = DEEP_DEADLINE if deep else DEADLINE
-    return run_probes(Machine(root or "", environment, python, deep, deadline), PROBES)
+    return run_probes(Machine(root or "", environment, python, deep, deadline), globals().get("PROBES") or __getattr__("PROBES"))
 
 
 def run_probes(machine: Machine, probes: Sequence[Probe]) -> Facts:

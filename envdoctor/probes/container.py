@@ -31,6 +31,7 @@ __all__ = [
     "find_memory_limit",
     "parse_cgroup",
     "parse_mountinfo",
+    "parse_table",
 ]
 
 #: v1 counts in pages and shows "no limit" as the greatest multiple of the page size below 2^63, which differs
@@ -235,7 +236,7 @@ def _number(text: Optional[str]) -> Optional[int]:
     return int(words[0])
 
 
-def _table(text: Optional[str]) -> Dict[str, int]:
+def parse_table(text: Optional[str]) -> Dict[str, int]:
     """Return a file of ``name number`` lines."""
     table = {}
     for line in (text or "").split("\n"):
@@ -258,7 +259,7 @@ def find_memory_limit(files: Files, hierarchy: Hierarchy) -> MemoryLimit:
     smallest = min(own, key=lambda pair: pair[0], default=None)
     if hierarchy.version == 1:
         leaf = f"{hierarchy.directories[0]}/memory.stat"
-        effective = _table(files.read_text(leaf, 1 << 16)).get("hierarchical_memory_limit")
+        effective = parse_table(files.read_text(leaf, 1 << 16)).get("hierarchical_memory_limit")
         if effective is not None:
             # The kernel's own answer, ancestors included, also those above a namespace. Without use_hierarchy
             # (before Linux 5.11) ancestors do not count at all, and the walk would be wrong.
@@ -387,7 +388,7 @@ def _usage_facts(files: Files, hierarchy: Hierarchy, found: MemoryLimit) -> Iter
             yield "memory.usage", Unknown(f"{directory}/{name} is not readable")
         else:
             yield "memory.usage", Known(usage, Evidence(f"{directory}/{name}"))
-        stat = _table(files.read_text(f"{directory}/memory.stat", 1 << 16))
+        stat = parse_table(files.read_text(f"{directory}/memory.stat", 1 << 16))
         inactive, active = stat.get(f"{prefix}inactive_file"), stat.get(f"{prefix}active_file")
         if inactive is None or active is None:
             yield "memory.reclaimable", Unknown(f"{directory}/memory.stat is not readable")
@@ -410,7 +411,7 @@ def _oom_fact(files: Files, hierarchy: Hierarchy, found: MemoryLimit) -> Fact[in
     else:
         directories = directories[:1]
     name = "memory.events" if hierarchy.version == 2 else "memory.oom_control"
-    counts = [_table(files.read_text(f"{directory}/{name}", 4096)).get("oom_kill") for directory in directories]
+    counts = [parse_table(files.read_text(f"{directory}/{name}", 4096)).get("oom_kill") for directory in directories]
     numbers = [count for count in counts if count is not None]
     if not numbers:
         return Unknown(f"{directories[0]}/{name} does not tell OOM kills")
@@ -421,7 +422,7 @@ def _swap_fact(files: Files, hierarchy: Hierarchy) -> Fact[int]:
     leaf = hierarchy.directories[0]
     if hierarchy.version == 2:
         return _or_absent(_smallest(files, hierarchy, "memory.swap.max"), hierarchy, f"{leaf}/memory.swap.max")
-    stat = _table(files.read_text(f"{leaf}/memory.stat", 1 << 16))
+    stat = parse_table(files.read_text(f"{leaf}/memory.stat", 1 << 16))
     memory, both = stat.get("hierarchical_memory_limit"), stat.get("hierarchical_memsw_limit")
     if memory is None or both is None:
         return Unknown(f"{leaf}/memory.stat does not tell the limit of memory and swap together")

@@ -32,8 +32,11 @@ def draw(blocks: Iterable[Block], view: View) -> str:
         return plain.draw(blocks, view.width)
     from io import StringIO
 
-    from rich.console import Console
-    from rich.text import Text
+    try:
+        from rich.console import Console
+        from rich.text import Text
+    except ImportError:  # the zipapp carries no rich
+        return plain.draw(blocks, view.width)
 
     target = StringIO()
     console = Console(file=target, force_terminal=True, width=view.width, legacy_windows=False, markup=False, highlight=False, emoji=False)

@@ -338,7 +338,21 @@ _LINES: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     ),
     "toolkits": lambda entry: (entry["version"], f"R{entry['branch']}, driver {entry['driver'] or 'not named'}, at least {entry['min_driver']}"),
     "profiles": lambda entry: (entry["name"], entry["title"]),
+    "models": lambda entry: (
+        entry["name"],
+        f"{entry['repository']}, {_billions(entry['parameters'])} parameters"
+        + (f" ({_billions(entry['active'])} active)" if entry["active"] else "")
+        + f", {entry['layers']} layers, {_trust(entry)}",
+    ),
+    "conda": lambda entry: (
+        entry["distribution"],
+        (f"{entry['package']} ({entry['channel'] or 'channel not known'})" if entry["package"] else "no conda package") + f", {_trust(entry)}",
+    ),
 }
+
+
+def _billions(count: int) -> str:
+    return f"{count / 1e9:.2f} billion"
 
 
 def _list(answer: Mapping[str, Any]) -> Iterator[Block]:

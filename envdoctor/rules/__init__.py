@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Callable, Iterable, List, Optional, Sequence
+from typing import TYPE_CHECKING, Callable, Iterable, List, Optional, Sequence, Tuple
 
 from ..matrix.derive import derive_target
 from ..model.facts import Facts
 from ..model.finding import Finding
 from .causes import arrange
 from .matrix_rows import findings_of_rows
-from .registry import RULES, Context, Rule
+from .registry import Context, Rule, load_rules
 from .tool import fault_finding
 
 if TYPE_CHECKING:
     from ..matrix.loader import Matrix
 
+    RULES: Tuple[Rule, ...]
+
 __all__ = ["RULES", "Context", "Rule", "judge"]
 
 
+def __getattr__(name: str) -> Tuple[Rule, ...]:
+    """``RULES``: all rules, loaded when asked for."""
+    if name != "RULES":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import registry
+
+    return registry.RULES
+
+
 def judge(
-    facts: Facts, matrix: Matrix, *, nodes: Sequence[Facts] = (), today: Optional[str] = None, propagate: bool = False, also: Iterable[Finding] = ()
+    facts: Facts,
+    matrix: Matrix,
+    *,
+    nodes: Sequence[Facts] = (),
+    today: Optional[str] = None,
+    propagate: bool = False,
+    families: Optional[Sequence[str]] = None,
+    also: Iterable[Finding] = (),
 ) -> List[Finding]:
     """Return what is wrong with one target, roots first, errors before warnings before advice.
 
@@ -28,6 +46,7 @@ def judge(
         matrix: What is known of versions and hardware.
         nodes: All targets where several were given, for what has to be equal on all of them.
         today: ISO date against which the age of the matrix is taken; the clock's where left out.
+        families: Only the rules of these families (``registry.FAMILIES``), beside the rows of the matrix.
         propagate: Let an exception of a rule through; by default it becomes one ED901 finding and the others still run.
         also: Findings from elsewhere (the memory plan), to be ordered with the others.
     """
@@ -37,7 +56,8 @@ def judge(
         today = time.strftime("%Y-%m-%d")
     context = Context(facts, matrix, derive_target(facts, matrix), tuple(nodes), today, {})
     found: List[Finding] = []
-    steps = [("matrix-rows", findings_of_rows), *((rule.name, rule.function) for rule in RULES)]
+    rules = load_rules(families) if families is not None else globals().get("RULES") or __getattr__("RULES")
+    steps = [("matrix-rows", findings_of_rows), *((rule.name, rule.function) for rule in rules)]
     for name, step in steps:
         found.extend(step(context) if propagate else _guarded(name, step, context))
     found.extend(also)

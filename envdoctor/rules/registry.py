@@ -1,22 +1,28 @@
-"""All rules, in the order in which they run. A new family is one import and one line in ``RULES``."""
+"""All rules, in the order in which they run. A new family is one name in ``FAMILIES``."""
 
 from __future__ import annotations
 
-from typing import Tuple
+from importlib import import_module
+from typing import TYPE_CHECKING, Sequence, Tuple
 
-from . import abi, cuda_libraries, devices, driver, environment, limits, nodes, packages, tool
 from .rule import Context, Rule
 
-__all__ = ["RULES", "Context", "Rule"]
+__all__ = ["FAMILIES", "RULES", "Context", "Rule", "load_rules"]
 
-RULES: Tuple[Rule, ...] = (
-    *driver.RULES_HERE,
-    *devices.RULES_HERE,
-    *cuda_libraries.RULES_HERE,
-    *packages.RULES_HERE,
-    *abi.RULES_HERE,
-    *limits.RULES_HERE,
-    *nodes.RULES_HERE,
-    *environment.RULES_HERE,
-    *tool.RULES_HERE,
-)
+FAMILIES = ("driver", "devices", "cuda_libraries", "packages", "abi", "limits", "nodes", "environment", "tool")
+
+if TYPE_CHECKING:
+    RULES: Tuple[Rule, ...]
+
+
+def __getattr__(name: str) -> Tuple[Rule, ...]:
+    """``RULES``: those of all families, loaded when asked for; the start of a baked image needs some of them."""
+    if name != "RULES":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found = load_rules(FAMILIES)
+    return found
+
+
+def load_rules(families: Sequence[str]) -> Tuple[Rule, ...]:
+    """Return the rules of these families."""
+    return tuple([rule for family in families for rule in import_module(f".{family}", __package__).RULES_HERE])

@@ -14,6 +14,7 @@ from ..matrix.bind import Subject, Target, bind, truth
 from ..matrix.derive import build_attributes, derive_target, find_builds
 from ..matrix.loader import Matrix
 from ..matrix.tables import Build, Release
+from ..model.evidence import Evidence, Known
 from ..model.facts import Facts
 from ..model.request import Request, Root
 from ..model.row import Row, Source, Term
@@ -134,7 +135,7 @@ class Table:
         self._masks: Dict[str, int] = {}
 
     def mask(self, specifier: str) -> int:
-        """Return the candidates that a specifier admits: pre-releases only where it names one exactly, or where they are asked for."""
+        """Return the candidates that a specifier admits: pre-releases only where it names one, or where they are asked for."""
         found = self._masks.get(specifier)
         if found is None:
             try:
@@ -147,7 +148,9 @@ class Table:
                 named = 0
                 for version in wanted:
                     named |= self._members(VersionSet.parse(f"=={version}"))
-                found &= ~self._early | named
+                final = found & ~self._early
+                if final or not _names_early(specifier):  # sglang asks for flash-attn-4>=4.0.0b9, of which there is no final release
+                    found = final | found & named
             self._masks[specifier] = found
         return found
 
@@ -192,6 +195,7 @@ class Catalog:
         self._parsed: Dict[str, Any] = {}
         self._asks: Dict[Tuple[str, int], Tuple[Tuple[Tuple[str, int, str], ...], Tuple[str, ...]]] = {}
         self._refusals: Dict[Tuple[str, Optional[Version]], Dict[Tuple[str, str], int]] = {}
+        self._replaced = {root.name: root.specifier for root in request.overrides}
         python = request.python
         self._environment = {
             "python_version": ".".join(python.split(".")[:2]),
@@ -228,7 +232,9 @@ class Catalog:
         """Return the candidates of a known package."""
         found = self._tables.get(name)
         if found is None:
-            found = self._tables[name] = Table(name, self._candidates(name), self.request.prereleases)
+            # As installers have it: who names a pre-release takes those of that package.
+            named = [root.name for root in self.request.roots if _names_early(root.specifier)]
+            found = self._tables[name] = Table(name, self._candidates(name), (*self.request.prereleases, *named))
         return found
 
     def _candidates(self, name: str) -> List[Candidate]:
@@ -254,7 +260,9 @@ class Catalog:
         architecture = self.request.architecture
         default = find_builds(release, version, architecture)
         attributes = _agreed(default)
-        yield Candidate(version, release, Subject(True, {**attributes, "version": version}), "pypi", release.sdist_only)
+        # Wheels for other systems alone (deepspeed's for Windows) leave the source archive.
+        elsewhere = release.sdist and bool(release.platforms) and all(floor is None for floor in _floors(release, self.request))
+        yield Candidate(version, release, Subject(True, {**attributes, "version": version}), "pypi", release.sdist_only or elsewhere)
         labels: Set[str] = set()
         for build in reversed(release.builds):  # newest CUDA first
             if build.index_name == "pypi" or build.index_name not in indexes or build.architecture != architecture or build.variant is None:
@@ -284,7 +292,7 @@ class Catalog:
             if line.name not in self.known:
                 unknown.append(line.name)
                 continue
-            allowed = self.table(line.name).mask(line.specifier)
+            allowed = self.table(line.name).mask(self._replaced.get(line.name, line.specifier))
             if line.name == name:  # an extra that stands for other extras
                 allowed &= bit
             for wanted in (line.name, *(f"{line.name}[{entry}]" for entry in line.extras)):
@@ -296,6 +304,13 @@ class Catalog:
                 else:
                     asked[wanted] = (before[0] & allowed, ",".join(dict.fromkeys(filter(None, (before[1], line.specifier)))))
         return tuple((wanted, *entry) for wanted, entry in asked.items()), tuple(unknown)
+
+    def broken(self, name: str, candidate: Candidate, extras: Sequence[str]) -> Iterator[Tuple[Root, str]]:
+        """Yield the overrides of the request that a requirement of a candidate or its extras excludes, with that requirement."""
+        for line in (line for extra in ("", *extras) for line in self._applying(name, candidate, extra)):
+            for root in self.request.overrides:
+                if root.name == line.name and not self.table(root.name).mask(root.specifier) & self.table(root.name).mask(line.specifier):
+                    yield root, line.specifier
 
     def _applying(self, name: str, candidate: Candidate, extra: str) -> List[Line]:
         """The lines that apply to a candidate, or only those that one of its extras adds."""
@@ -314,6 +329,10 @@ class Catalog:
                 refusal = self.refusal(candidate, glibc)
                 if refusal is not None:
                     found[refusal] = found.get(refusal, 0) | 1 << number
+            if self.request.of_the_time:
+                late = next((key for key in found if key[0] == "date"), None)
+                if late is not None and all(self._is_late(candidate) for candidate in self.table(name).candidates):
+                    del found[late]
         return found
 
     def extras_of(self, candidate: Candidate) -> FrozenSet[str]:
@@ -357,10 +376,14 @@ class Catalog:
 
     # ------------------------------------------------------------------------------------------------------------ limits
 
+    def _is_late(self, candidate: Candidate) -> bool:
+        as_of = self.request.as_of
+        return as_of is not None and candidate.release.released > as_of
+
     def refusal(self, candidate: Candidate, glibc: Optional[Version]) -> Optional[Tuple[str, str]]:
         """Return (limit, words) where a candidate cannot be installed on any of the targets at all, whatever else is."""
         request, release = self.request, candidate.release
-        if request.as_of is not None and release.released > request.as_of:
+        if self._is_late(candidate):
             return "date", f"was uploaded after {request.as_of}"
         python = parse_version(request.python)
         if release.requires_python:
@@ -371,8 +394,8 @@ class Catalog:
                 pass  # a field that installers ignore as well
         if not candidate.from_source and release.pythons and not any(_tag_serves(tag, python) for tag in release.pythons):
             return "python", f"has no wheel for Python {request.python}"
-        if candidate.index_name == "pypi" and release.platforms and not release.sdist_only:
-            floors = [floor for tags in release.platforms for tag in tags.split(".") for floor in [_floor(tag, request)] if floor is not None]
+        if candidate.index_name == "pypi" and release.platforms and not candidate.from_source:
+            floors = [floor for floor in _floors(release, request) if floor is not None]
             if not floors:
                 return "platform", f"has no wheel for {request.platform} on {request.architecture}"
             lowest = min(floors)
@@ -382,6 +405,11 @@ class Catalog:
         if glibc is not None and isinstance(needed, Version) and needed > glibc:
             return "glibc", f"needs glibc {needed}"
         return None
+
+
+def _names_early(specifier: str) -> bool:
+    """Tell whether a specifier names a pre-release."""
+    return any(version.is_prerelease for version in map(try_version, re.split(r"[<>=!~,\s]+", specifier)) if version is not None)
 
 
 def _agreed(builds: Sequence[Build]) -> Dict[str, Any]:
@@ -415,6 +443,11 @@ def _tag_serves(tag: str, python: Version) -> bool:
     if abi == "abi3":
         return mine >= wanted
     return mine == wanted
+
+
+def _floors(release: Release, request: Request) -> List[Optional[Version]]:
+    """Return what ``_floor`` says of each platform tag of a release's wheels."""
+    return [_floor(tag, request) for tags in release.platforms for tag in tags.split(".")]
 
 
 def _floor(tag: str, request: Request) -> Optional[Version]:
@@ -729,6 +762,8 @@ def _base(node: str) -> str:
 
 def _target(facts: Facts, matrix: Matrix, request: Request) -> Target:
     """A target whose packages are free, on which variables that are not known are not set, with the Python and platform of the request."""
+    if request.settings:
+        facts = facts.updated({"variables": Known({**(facts.value("variables") or {}), **request.settings}, Evidence("request"))})
     target = derive_target(facts, matrix)
     known = target.variable
     asked = parse_version(request.python)

@@ -22,7 +22,7 @@ from . import objective
 from .candidates import Catalog, Problem, Table, Why, bits_of
 from .engine import Nogood, solve
 
-__all__ = ["explain", "minimal_groups"]
+__all__ = ["causes_of", "explain", "minimal_groups"]
 
 _PYTHONS = ("3.12", "3.11", "3.10", "3.13", "3.14", "3.9")
 #: Facts that are taken back when a limit is relaxed.
@@ -56,6 +56,12 @@ def explain(catalog: Catalog, facts: Sequence[Facts]) -> Explanation:
         tuple(_ways_out(catalog, facts, groups, limits)),
         tuple(objective.target_words(entry) for entry in facts),
     )
+
+
+def causes_of(catalog: Catalog, facts: Sequence[Facts]) -> List[Statement]:
+    """Return a minimal set of causes for which a request has no resolution, what the hardware says first; nothing is tried."""
+    problem, outcome, _ = objective.attempt(catalog, facts, complete=True)
+    return _statements(problem, minimal_groups(problem, outcome.core), catalog)
 
 
 def _why(problem: Problem, number: int) -> Why:
@@ -142,7 +148,8 @@ def _edge_words(problem: Problem, listed: Sequence[Nogood], reachable: Sequence[
     parts = []
     for place, (specifier, bits) in enumerate(ordered):
         parts.append(f"{'' if place else node + ' '}{_range(table, bits)} needs {'' if place else wanted + ' '}{_plain(specifier)}".rstrip())
-    return "; ".join(parts)
+    gone = not any(nogood.why.edge.allowed for nogood in listed if nogood.why.edge is not None)
+    return "; ".join(parts) + (", which the index does not have" if gone else "")
 
 
 def _plain(specifier: str) -> str:

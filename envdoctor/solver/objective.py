@@ -18,12 +18,12 @@ from ..model.evidence import Evidence, Known
 from ..model.facts import Distribution, Facts
 from ..model.request import Request, Root
 from ..model.resolution import Explanation, Override, Pin, Reason, Requires, Resolution
-from ..model.row import Row
+from ..model.row import Row, Source
 from ..model.versions import Version, VersionSet, parse_version, try_version
 from .candidates import Candidate, Catalog, Problem, Why, bits_of, build_problem
 from .engine import Outcome, solve
 
-__all__ = ["Attempt", "answer", "applied", "attempt", "resolution_of", "resolve", "target_words"]
+__all__ = ["Attempt", "answer", "applied", "attempt", "check_request", "floor_of", "resolution_of", "resolve", "target_words"]
 
 
 class Attempt(NamedTuple):
@@ -46,7 +46,7 @@ def resolve(request: Request, facts: Sequence[Facts], matrix: Matrix) -> Union[R
         InputError: a root that the matrix does not know, or a target of another platform.
         GaveUp: the search limit was reached.
     """
-    _check(request, facts, matrix)
+    check_request(request, facts, matrix)
     catalog = Catalog(matrix, request)
     found = attempt(catalog, facts)
     if found.outcome.model is not None:
@@ -81,7 +81,8 @@ def _why(problem: Problem, number: int) -> Why:
     return why
 
 
-def _check(request: Request, facts: Sequence[Facts], matrix: Matrix) -> None:
+def check_request(request: Request, facts: Sequence[Facts], matrix: Matrix) -> None:
+    """Raise :class:`InputError` for a root that the matrix does not know, or a target of another platform."""
     known = frozenset(matrix.package_names)
     for root in request.roots:
         if root.name not in known:
@@ -126,7 +127,7 @@ def resolution_of(found: Attempt, catalog: Catalog, facts: Sequence[Facts]) -> R
         else:
             chosen[name] = _Chosen(table.at(bit), bit)
     bits = dict(zip(problem.nodes, model))
-    overrides = _overrides(problem, bits, chosen)
+    overrides = (*_overrides(problem, bits, chosen), *_replaced(catalog, chosen, extras))
     pins = []
     for name in sorted(chosen):
         candidate = chosen[name].candidate
@@ -152,7 +153,7 @@ def resolution_of(found: Attempt, catalog: Catalog, facts: Sequence[Facts]) -> R
             )
         )
     subjects = {name: entry.candidate.subject for name, entry in chosen.items()}
-    settings = {}
+    settings = dict(catalog.request.settings)
     for nogood, row in problem.settings:
         if all(model[variable] & mask for variable, mask in nogood.terms):
             settings[row.mitigations[0].component] = row.mitigations[0].value
@@ -184,6 +185,27 @@ def _overrides(problem: Problem, bits: Dict[str, int], chosen: Dict[str, _Chosen
                 row = option.row
                 found.append(Override(option.requirer, version, option.name, edge.specifier, fixed, row.id, row.title, row.sources))
     return tuple(found)
+
+
+def _replaced(catalog: Catalog, chosen: Mapping[str, _Chosen], extras: Mapping[str, Sequence[str]]) -> Tuple[Override, ...]:
+    """The metadata edges that the request itself breaks."""
+    request = catalog.request
+    title = f"the maintainers install {request.profile} so"
+    return tuple(
+        Override(
+            name,
+            str(chosen[name].candidate.version),
+            root.name,
+            specifier,
+            str(chosen[root.name].candidate.version),
+            f"profile {request.profile}",
+            title,
+            (Source(request.origin),),
+        )
+        for name in sorted(chosen)
+        for root, specifier in catalog.broken(name, chosen[name].candidate, extras.get(name, ()))
+        if root.name in chosen
+    )
 
 
 def _reasons(name: str, problem: Problem, bits: Dict[str, int], catalog: Catalog, overrides: Sequence[Override]) -> List[Reason]:
@@ -276,7 +298,7 @@ def _requires(catalog: Catalog, problem: Problem, subjects: Dict[str, Subject]) 
             binding = bind(row, machine)
             if binding.outcome != "undetermined" or len(binding.missing) != 1 or binding.missing[0].scope != "host":
                 continue
-            floor = _floor(row, matrix.driver_branches, {str(entry.major): entry.min_driver for entry in matrix.cuda_majors.values()})
+            floor = floor_of(row, matrix.driver_branches, {str(entry.major): entry.min_driver for entry in matrix.cuda_majors.values()})
             if floor is not None:
                 attribute, version = floor
                 floors[attribute] = max(version, floors.get(attribute, version), key=parse_version)
@@ -310,7 +332,7 @@ def _with_packages(target: Target, subjects: Dict[str, Subject]) -> Target:
     return target._replace(environment=lambda name: subjects.get(name, absent), variable=lambda _name: absent)
 
 
-def _floor(row: Row, branches: Mapping[str, DriverBranch], majors: Dict[str, str]) -> Optional[Tuple[str, str]]:
+def floor_of(row: Row, branches: Mapping[str, DriverBranch], majors: Dict[str, str]) -> Optional[Tuple[str, str]]:
     """Return the lowest driver or glibc with which a row that waits for the host does not apply."""
     for term in row.terms:
         if term.scope != "host" or term.operator != "in":
@@ -373,7 +395,8 @@ def target_words(facts: Facts) -> str:
 def applied(found: Resolution, facts: Facts) -> Facts:
     """Return a target as it will be with the pins installed and the settings made: what ``check`` has to accept."""
     here = Evidence("resolution")
-    installed = {pin.name: Distribution(pin.name, pin.version) for pin in found.pins}
+    installed = {line.name: Distribution(line.name, line.version) for line in found.closure.lines}
+    installed.update({pin.name: Distribution(pin.name, pin.version) for pin in found.pins})
     python = facts.value("python.version") or found.request.python
     return Facts(
         {

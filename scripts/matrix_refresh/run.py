@@ -201,7 +201,7 @@ class Refresh:
         read: Mapping[str, Metadata],
         existing: Mapping[str, Optional[Mapping[str, Any]]],
     ) -> Dict[str, Set[Version]]:
-        lines: Set[str] = set()
+        lines: Set[str] = set(self._selection.pinned)
         for name, project in projects.items():
             for version in chosen[name]:
                 for file in project.releases[version].to_read:

@@ -23,7 +23,8 @@ class Selection(NamedTuple):
     """The list.
 
     names: what is read, in order. kept: names of dependencies that touch the stack. elsewhere: may be missing on the index.
-    prereleases: taken like final releases. patterns: of families. unreadable: files that are known to have no metadata of their own.
+    prereleases: taken like final releases. pinned: requirement lines whose pre-releases are taken. patterns: of families.
+    unreadable: files that are known to have no metadata of their own.
     """
 
     names: Tuple[str, ...]
@@ -32,6 +33,7 @@ class Selection(NamedTuple):
     prereleases: FrozenSet[str]
     patterns: Tuple[str, ...]
     unreadable: FrozenSet[str]
+    pinned: Tuple[str, ...] = ()
 
     def prune(self, requires: Iterable[str]) -> Tuple[str, ...]:
         """Return the requirement lines that touch the stack, tidied, in their order, each once; without those that no installer understands."""
@@ -70,4 +72,12 @@ def load_selection(path: str = DEFAULT_LIST) -> Selection:
         raise UsageFault(f"{path}: stands twice: {', '.join(twice)}")
     patterns = tuple(family["pattern"] for family in families if "pattern" in family)
     kept = frozenset([*names, *also])
-    return Selection(tuple(sorted(names)), kept, frozenset(elsewhere), frozenset(early), patterns, frozenset(document.get("unreadable", [])))
+    return Selection(
+        tuple(sorted(names)),
+        kept,
+        frozenset(elsewhere),
+        frozenset(early),
+        patterns,
+        frozenset(document.get("unreadable", [])),
+        tuple(document.get("pinned", [])),
+    )

@@ -49,7 +49,7 @@ SHOWN = [
     "driver-for-cuda-13:torch",
     "package torch",
 ]
-LISTS = [[], ["packages"], ["rows"], ["gpus"], ["drivers"], ["toolkits"], ["profiles"]]
+LISTS = [[], ["packages"], ["rows"], ["gpus"], ["drivers"], ["toolkits"], ["profiles"], ["models"], ["conda"]]
 
 
 def answer(done, code=0):

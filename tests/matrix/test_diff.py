@@ -68,3 +68,42 @@ def test_tables_and_gpus(pair):
     assert ("gpu", "removed", "H20") in found
     assert ("gpu", "added", "H21") in found
     assert [key for key in found if key[0] == "branch"] == [("branch", "changed", "570")]
+
+
+MODEL = """
+[[model]]
+name = "Small-1B"
+repository = "small/Small-1B"
+parameters = 1_000_000_000
+layers = {layers}
+hidden = 1024
+heads = 16
+kv_heads = 4
+head_dim = 64
+vocabulary = 32000
+intermediate = 4096
+source = "config.json of small/Small-1B"
+date = "2026-11-01"
+trust = "established"
+"""
+CONDA = """
+[[conda]]
+distribution = "{name}"
+package = "{package}"
+channel = "conda-forge"
+source = "conda-forge/pytorch-cpu-feedstock, which makes the package"
+date = "2026-11-01"
+trust = "reported"
+"""
+
+
+def test_models_and_conda_names(pair):
+    old, new = pair
+    (old / "models.toml").write_text(MODEL.format(layers=16))
+    (new / "models.toml").write_text(MODEL.format(layers=18))
+    (old / "conda.toml").write_text(CONDA.format(name="torch", package="pytorch"))
+    (new / "conda.toml").write_text(CONDA.format(name="torch", package="pytorch-gpu") + CONDA.format(name="vllm", package="vllm"))
+    found = changes(old, new)
+    assert set(found) == {("models", "changed", "Small-1B"), ("conda", "changed", "torch"), ("conda", "added", "vllm")}
+    assert found["models", "changed", "Small-1B"] == [{"name": "layers", "old": 16, "new": 18}]
+    assert found["conda", "changed", "torch"] == [{"name": "package", "old": "pytorch", "new": "pytorch-gpu"}]

@@ -1,11 +1,13 @@
 """Lint: every check fires on what it is for, stays silent on its neighbour, and finds no fault in our own matrix."""
 
+import re
+
 import pytest
 
 from envdoctor.matrix.lint import CHECKS, lint, source_fault
 from envdoctor.matrix.loader import load_builtin, load_folder, load_matrix
 
-from .folders import row_text, small_matrix
+from .folders import SOURCE, row_text, small_matrix
 
 TODAY = "2026-11-21"
 OLD = '{ env = "torch", in = "<2.6" }'
@@ -101,6 +103,22 @@ def test_dates_of_packages_and_tables(tmp_path):
     found = {finding.subject for finding in lint(load_folder(str(folder)), TODAY) if finding.check == "date"}
     assert "torch 2.5.0" in found
     assert "branch 570" in found
+
+
+def test_models_and_conda_names(tmp_path):
+    folder = small_matrix(tmp_path / "matrices")
+    assert lint(load_folder(str(folder)), TODAY) == []
+    for name in ("models.toml", "conda.toml"):
+        text = (SOURCE / name).read_text()
+        head, first, *_ = text.split("\n[[")
+        body = re.sub(r"(?m)^source = .*$", 'source = "http://nowhere"', first)
+        (folder / name).write_text(f"{head.replace('2026-11-21', '2099-01-01')}\n[[{body}\n")
+    found = {(finding.check, finding.subject, finding.origin) for finding in lint(load_folder(str(folder)), TODAY)}
+    assert found == {
+        (check, subject, origin)
+        for check in ("date", "source-form")
+        for subject, origin in (("model Qwen2-0.5B", "models.toml"), ("conda name of torch", "conda.toml"))
+    }
 
 
 def test_the_rows_of_a_site_are_judged_by_our_tables(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from envdoctor.emit.requirements import explanation_text, render
+from envdoctor.emit import explanation_text, render
 from envdoctor.intake.assumptions import parse_assumptions
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.facts import Facts
@@ -28,7 +28,7 @@ def main() -> None:
         if isinstance(found, Explanation):
             sys.stdout.write(explanation_text(found) + "\n")
         else:
-            sys.stdout.write("".join(render(found, "0").values()))
+            sys.stdout.write("".join(render(found, "0", matrix).values()))
 
 
 if __name__ == "__main__":

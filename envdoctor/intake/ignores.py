@@ -16,20 +16,14 @@ from __future__ import annotations
 import re
 from typing import List, Tuple
 
-from ..app import read_text
 from ..errors import InputError
 from ..model.report import Ignore
 
-__all__ = ["load_ignores", "parse_ignores"]
+__all__ = ["parse_ignores"]
 
 _MEMBER = re.compile(r'\s+([A-Za-z-]+)=("[^"]*"|[^\s"]+)')
 _EXAMPLE = 'ED304:torch until=2026-12-31 reason="..."'
 _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-
-
-def load_ignores(path: str) -> Tuple[Ignore, ...]:
-    """Read an ignore file; raises :class:`InputError` with every faulty line."""
-    return parse_ignores(read_text(path), path)
 
 
 def parse_ignores(text: str, where: str) -> Tuple[Ignore, ...]:

@@ -1,0 +1,59 @@
+"""``envdoctor bake``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Tuple
+
+from ..errors import InputError
+from .command import Command
+from .output import view, write_file
+
+__all__ = ["COMMAND"]
+
+
+def _configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--assume",
+        metavar="KEY=VALUE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="what is known of its machines: nvidia-driver=550.54.14 gpu=H100:8",
+    )
+    parser.add_argument("--lock", metavar="DIR", help="the lock that the image was made from; its pins are compared, its requirements kept")
+    parser.add_argument("--output", "-o", metavar="FILE", help="the baseline (default: share/envdoctor/baseline.json of the environment)")
+    parser.add_argument("--matrix", metavar="DIR", action="append", default=[], help="add a site's own rows (also $ENVDOCTOR_MATRIX)")
+    parser.add_argument("--dry-run", action="store_true", help="only judge, and say what would be written")
+    parser.add_argument("--verbose", "-v", action="store_true", help="all evidence, sources and open questions")
+
+
+def _execute(options: argparse.Namespace) -> Tuple[str, int]:
+    from ..app import Sources, gather
+    from ..entrypoint.bake import bake, compile_start
+    from ..entrypoint.baseline import default_path
+    from ..intake.assumptions import parse_assumptions
+    from ..matrix.loader import load_matrix
+    from ..report import render
+
+    facts = gather(Sources())[0]
+    baked = bake(facts, parse_assumptions(options.assume), load_matrix(options.matrix), options.lock, options.assume)
+    text = render(baked.report, "plain", view(options.verbose, False))
+    if baked.report.exit_code:
+        return f"{text}\nNo baseline was written: the image would fail on its target.\n", baked.report.exit_code
+    path = options.output or default_path()
+    if not options.dry_run:
+        try:
+            os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+        except OSError as error:
+            raise InputError(f"--output {path}: its folder cannot be made: {error.strerror}") from error
+        write_file(path, baked.baseline)
+        compile_start()
+    text += f"\nBaseline {'not written (--dry-run)' if options.dry_run else 'written to ' + path}.\n"
+    if baked.require:
+        text += f'For the Dockerfile:\nENV NVIDIA_REQUIRE_CUDA="{baked.require}"\n'
+    return text, 0
+
+
+COMMAND = Command(_configure, _execute)

@@ -1,0 +1,38 @@
+"""``envdoctor entrypoint --help``; the command itself is started by ``main`` without a parser."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import NoReturn
+
+from ..entrypoint.settings import OPTIONS
+from .command import Command
+
+__all__ = ["COMMAND"]
+
+
+def _configure(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "envdoctor entrypoint [OPTION ...] -- CMD [ARGUMENT ...]"
+    parser.epilog = (
+        "ENVDOCTOR_DISABLE=1 runs CMD unchecked, whatever the options say. Exit codes, where CMD does not start: 64 wrong usage, "
+        "78 refused, 126 CMD cannot be run, 127 CMD is not there. Else this process becomes CMD."
+    )
+    for name, (metavar, summary) in OPTIONS.items():
+        if metavar:
+            parser.add_argument(name, metavar=metavar, help=summary)
+        else:
+            parser.add_argument(name, action="store_true", help=summary)
+
+
+def _execute(options: argparse.Namespace) -> NoReturn:  # noqa: ARG001 - the signature of a command
+    """Not reached from the console script, which hands off before anything is parsed."""
+    import sys
+
+    from ..entrypoint.handoff import hand_off
+
+    hand_off(sys.argv[2:] if len(sys.argv) > 2 else [])
+    os._exit(70)
+
+
+COMMAND = Command(_configure, _execute)

@@ -1,0 +1,94 @@
+"""``envdoctor watch``."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import suppress
+from typing import Optional, Tuple
+
+from ..errors import InputError
+from .command import Command
+from .output import write_error, write_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TextIO
+
+    from ..memory.recording import Outlook
+
+__all__ = ["COMMAND"]
+
+_HEADER = "elapsed_s,kind,pid,name,bytes\n"
+
+
+def _configure(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "envdoctor watch [OPTION ...] [PID | --container] [-- CMD ...]"
+    parser.add_argument("pid", metavar="PID", nargs="?", type=int, help="a process that runs already, with all that descend from it")
+    parser.add_argument("--container", action="store_true", help="every process of the control group that limits this one")
+    parser.add_argument("--interval", metavar="S", type=float, default=1.0, help="seconds between samples (default: 1)")
+    parser.add_argument("--every", metavar="S", type=float, default=60.0, help="seconds between lines on standard error (default: 60)")
+    parser.add_argument("--duration", metavar="S", type=float, help="stop watching after so many seconds; a command goes on")
+    parser.add_argument("--csv", metavar="FILE", help="write every sample there as it is taken")
+    parser.add_argument("--svg", metavar="FILE", help="draw the run there when it has ended")
+
+
+def _execute(options: argparse.Namespace) -> Tuple[str, int]:
+    from ..app import watch
+    from ..report.watch_text import summary_lines
+
+    _check(options)
+    csv = _open(options.csv)
+    try:
+        recording = watch(
+            command=options.command_line,
+            pid=options.pid,
+            container=options.container,
+            interval=options.interval,
+            duration=options.duration,
+            csv=csv,
+            report=_say,
+            report_every=options.every,
+        )
+    finally:
+        if csv is not None:
+            with suppress(OSError):  # a full disk, which the summary tells
+                csv.close()
+    # The run's own output has standard output; what is said of it goes beside it.
+    for line in summary_lines(recording):
+        write_error(f"envdoctor watch: {line}")
+    if options.svg:
+        from ..report.chart import chart_svg
+
+        write_file(options.svg, chart_svg(recording))
+    return "", recording.exit_code or 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    if options.pid is None and not options.container and not options.command_line:
+        raise InputError("expected a process number, --container, or a command after '--'")
+    if options.pid is not None and (options.container or options.command_line):
+        raise InputError("a process number, and --container or a command: give one of them")
+    if not 0.05 <= options.interval <= 3600:
+        raise InputError(f"--interval: expected 0.05 to 3600 seconds, found {options.interval:g}")
+    if not options.every > 0 or (options.duration is not None and not options.duration > 0):
+        raise InputError("--every and --duration: expected more than 0 seconds")
+
+
+def _open(path: Optional[str]) -> Optional[TextIO]:
+    if path is None:
+        return None
+    try:
+        file = open(path, "w", encoding="utf-8", newline="\n")  # noqa: SIM115 - closed by the caller
+        file.write(_HEADER)
+    except OSError as error:
+        raise InputError(f"--csv {path}: cannot be written: {error.strerror}") from error
+    return file
+
+
+def _say(outlook: Outlook) -> None:
+    from ..report.watch_text import outlook_line
+
+    write_error(f"envdoctor watch: {outlook_line(outlook)}")
+
+
+COMMAND = Command(_configure, _execute, takes_command=True)

@@ -1,0 +1,141 @@
+"""The baseline that ``envdoctor bake`` writes into an image, and the stamp by which a start sees that nothing was installed since.
+
+Read at every start, so nothing is imported here; JSON is read by the scanner behind :mod:`json`, whose import costs 5 ms more.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional, Sequence
+
+__all__ = ["HOST_PROBES", "HOST_RULES", "SCHEMA_VERSION", "default_path", "find_baseline", "read_baseline", "stale_reason", "take_stamp"]
+
+SCHEMA_VERSION = 1
+
+#: The modules of probes, and the families of rules, that speak of the machine; the others speak of what is in the image, and so does bake.
+HOST_PROBES = ("system", "variables", "nvidia", "container", "limits", "schedulers")
+HOST_RULES = ("driver", "devices", "limits", "tool")
+
+_LARGEST = 64 << 20
+_VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "PYTHONHOME", "PYTHONNOUSERSITE", "CUDA_HOME", "CUDA_PATH")
+
+
+def default_path() -> str:
+    """Return where a baseline lies: inside the environment, so that it goes where the environment goes."""
+    return os.path.join(sys.prefix, "share", "envdoctor", "baseline.json")
+
+
+def read_baseline(path: str) -> Dict[str, Any]:
+    """Return a baseline; raises OSError, or ValueError where it is none that this version reads."""
+    with open(path, "rb") as file:
+        text = file.read(_LARGEST).decode("utf-8")
+    found = _parse(text)
+    if not isinstance(found, dict) or found.get("schema_version") != SCHEMA_VERSION or not isinstance(found.get("stamp"), dict):
+        raise ValueError(f"it is no baseline of schema version {SCHEMA_VERSION}")
+    return found
+
+
+def _parse(text: str) -> Any:
+    try:
+        from _json import make_scanner
+    except ImportError:  # not CPython
+        import json
+
+        return json.loads(text)
+
+    class Context:
+        strict, memo = True, {}  # type: ignore[var-annotated]
+        object_hook = object_pairs_hook = None
+        parse_float, parse_int, parse_constant = float, int, float
+
+    try:
+        value, end = make_scanner(Context)(text, 0)  # type: ignore[arg-type]
+    except (StopIteration, RecursionError, SystemError) as error:  # some releases have no exception of their own for some faults
+        raise ValueError("it is no JSON") from error
+    if text[end:].strip():
+        raise ValueError("text behind the JSON")
+    return value
+
+
+def take_stamp() -> Dict[str, Any]:
+    """Return what changes when something is installed, at the price of one listing and one stat a distribution.
+
+    Names and times in seconds: inodes and parts of seconds do not survive the layers of an image. ``__pycache__`` and compiled files come
+    and go with the first run, and the time of a folder with them.
+    """
+    return {
+        "python": sys.version.split()[0],
+        "prefix": sys.prefix,
+        "variables": {name: os.environ[name] for name in _VARIABLES if os.environ.get(name)},
+        "folders": {folder: _entries(folder) for folder in _folders()},
+    }
+
+
+def _folders() -> List[str]:
+    """Return the folders in which distributions are found; the first entry of sys.path is where the program lies."""
+    return [folder for folder in sys.path[1:] if folder.endswith(("site-packages", "dist-packages")) or _has_metadata(folder)]
+
+
+def _has_metadata(folder: str) -> bool:
+    try:
+        return os.path.isdir(folder) and any(name.endswith((".dist-info", ".egg-info")) for name in os.listdir(folder or "."))
+    except OSError:
+        return False
+
+
+def _entries(folder: str) -> Dict[str, int]:
+    """Return the names in a folder, each distribution's with the time of its metadata."""
+    found: Dict[str, int] = {}
+    try:
+        with os.scandir(folder) as listed:
+            for entry in listed:
+                name = entry.name
+                if name != "__pycache__" and not name.endswith(".pyc"):
+                    found[name] = int(entry.stat().st_mtime) if name.endswith(".dist-info") else 0
+    except OSError:  # a folder that is not there is one more state to compare
+        return found
+    return found
+
+
+def stale_reason(baseline: Dict[str, Any]) -> str:
+    """Return what differs from when the baseline was written, or "" for nothing."""
+    then, now = baseline["stamp"], take_stamp()
+    for name in ("python", "prefix"):
+        if then.get(name) != now[name]:
+            return f"{name} was {then.get(name)}, is {now[name]}"
+    before = then.get("variables", {})
+    for name in _VARIABLES:
+        if before.get(name) != now["variables"].get(name):
+            return f"{name} was {before.get(name) or 'not set'}, is {now['variables'].get(name) or 'not set'}"
+    listed = then.get("folders", {})
+    if list(listed) != list(now["folders"]):
+        return f"distributions are looked for in {', '.join(now['folders'])}, not in {', '.join(listed)}"
+    for folder, entries in now["folders"].items():
+        if entries != listed[folder]:
+            return _difference(folder, listed[folder], entries)
+    return ""
+
+
+def _difference(folder: str, before: Dict[str, int], now: Dict[str, int]) -> str:
+    words = (("added", _not_in(now, before)), ("removed", _not_in(before, now)), ("changed", [name for name in now if before.get(name) != now[name]]))
+    for word, names in words:
+        if names:
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            return f"{names[0]}{more} {word} in {folder}"
+    return ""
+
+
+def _not_in(names: Dict[str, int], others: Dict[str, int]) -> Sequence[str]:
+    return sorted(name for name in names if name not in others)
+
+
+def find_baseline(path: Optional[str]) -> Optional[str]:
+    """Return the baseline that serves: the one that was named, else that of the environment where there is one."""
+    if path is not None:
+        return path
+    found = default_path()
+    return found if os.path.exists(found) else None

@@ -1,0 +1,425 @@
+"""Check in a child, say what it found, become the command.
+
+This process reads no file of the machine and loads nothing that can hang: it forks, waits on a pipe with a deadline, writes to standard
+error without ever waiting for a reader, and executes. Whatever the check does, crash, hang, or be unkillable in a driver call, the
+command gets what this process was given: arguments, environment, folder, descriptors, umask, signal mask and dispositions.
+"""
+
+from __future__ import annotations
+
+# Importing signal makes enums, 2 ms; this is the module behind it.
+import _signal as signal  # type: ignore[import-not-found,unused-ignore]
+import os
+import select
+import time
+
+from .settings import Settings, parse_settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Iterator, List, NoReturn, Optional, Tuple
+
+__all__ = ["CANNOT_RUN", "NOT_FOUND", "REFUSED", "USAGE", "Answer", "execute", "hand_off", "supervise"]
+
+USAGE = 64  # EX_USAGE
+REFUSED = 78  # EX_CONFIG: free of the codes of shells, docker and signals
+CANNOT_RUN = 126
+NOT_FOUND = 127
+
+GRACE = 0.2
+"""Seconds that a killed child has to die before it is left behind."""
+
+_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
+_TERMINATION_LOG = "/dev/termination-log"
+_TERMINATION_LIMIT = 2048  # the kubelet cuts at 4096, and at 2048 where it falls back to logs
+_PIPE_BUF = 4096
+_SLICE = 0.1
+
+
+class Answer:
+    """What the check says.
+
+    kind: "ok", "errors", "undetermined" (nothing found, but not all could be decided), or "fault" (envdoctor itself failed).
+    line: the verdict, at most 80 characters. details: further lines. document: the same as JSON.
+    """
+
+    __slots__ = ("details", "document", "kind", "line")
+
+    def __init__(self, kind: str, line: str, details: str = "", document: str = "") -> None:
+        self.kind = kind
+        self.line = line
+        self.details = details
+        self.document = document
+
+    def pack(self) -> bytes:
+        """Return the answer as bytes for a pipe."""
+        return f"{self.kind}\0{self.line}\0{self.details}\0{self.document}".encode("utf-8", "replace")
+
+    @classmethod
+    def unpack(cls, content: bytes) -> Answer:
+        """Return the answer that ``pack`` wrote; raises ValueError."""
+        kind, line, details, document = content.decode("utf-8", "replace").split("\0", 3)
+        return cls(kind, line, details, document)
+
+
+class _Stopped(BaseException):
+    """A signal that ends programs arrived."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        super().__init__(number)
+
+
+def hand_off(arguments: List[str]) -> NoReturn:
+    """Do ``envdoctor entrypoint``: check, then become the command, or end with 64, 78, 126 or 127."""
+    settings = parse_settings(arguments, os.environ)
+    if not settings.command:
+        why = "; ".join(settings.troubles) or "no command"
+        say(f"envdoctor: error: {why}: expected 'envdoctor entrypoint [OPTION ...] -- CMD ...'")
+        os._exit(USAGE)
+    if settings.disabled or (settings.policy == "off" and not settings.troubles):
+        execute(settings.command)
+    if settings.troubles and settings.policy == "enforce":
+        say(f"envdoctor: error: {'; '.join(settings.troubles)}; 'envdoctor entrypoint --help' says more")
+        os._exit(USAGE)
+    _decide(settings, _checked(settings) if settings.policy != "off" else Answer("fault", "envdoctor: not checked"))
+    execute(settings.command)
+
+
+def _checked(settings: Settings) -> Answer:
+    """Return the answer of a child; a signal that ends this process ends the child first."""
+
+    def check(announce: Callable[[str], None]) -> Answer:
+        from .verdict import check_start
+
+        return check_start(settings, announce)
+
+    kept = _catch()
+    try:
+        answer = supervise(check, settings.timeout)
+        _release(kept)
+    except _Stopped as stopped:
+        _release(kept, raising=False)
+        _die(stopped.number)
+    return answer
+
+
+def _decide(settings: Settings, answer: Answer) -> None:
+    """Say what was found, and end the process where the policy refuses."""
+    refused = settings.policy == "enforce" and (answer.kind == "errors" or (settings.strict and answer.kind != "ok"))
+    if settings.troubles:
+        answer.details = "".join(f"  ignored: {trouble}\n" for trouble in settings.troubles) + answer.details
+        if answer.line == "envdoctor: not checked":
+            answer.line = "envdoctor: an option means nothing and was ignored; policy off, nothing was checked"
+    text = answer.line + "\n"
+    if refused:
+        text += (
+            f"  refused: {settings.command[0]} does not start under policy enforce{' --strict' if settings.strict else ''} (exit code {REFUSED})\n"
+        )
+    elif answer.kind == "errors":
+        text += f"  policy warn: {settings.command[0]} starts all the same\n"
+    text += answer.details
+    if settings.format == "text":
+        say(text)
+    elif settings.format == "line":
+        say(answer.line)
+    elif settings.format == "json":
+        say(answer.document or answer.line)
+    if refused or answer.kind == "errors":
+        _leave_message(text)
+    if refused:
+        os._exit(REFUSED)
+
+
+# ---------------------------------------------------------------------------------------------------------------- the child
+
+
+def supervise(function: Callable[[Callable[[str], None]], Answer], timeout: float) -> Answer:
+    """Run a check in a child and return its answer after at most ``timeout`` seconds (plus twice ``GRACE`` for its death).
+
+    The check gets a function to which it tells what it does next, so that what hangs or crashes has a name.
+    """
+    end = time.monotonic() + timeout
+    try:
+        reader, writer = os.pipe()
+    except OSError as error:
+        return _fault(f"no pipe: {error.strerror}")
+    try:
+        pid = os.fork()
+    except OSError as error:
+        os.close(reader)
+        os.close(writer)
+        return _fault(f"no child process: {error.strerror}")
+    if pid == 0:
+        try:
+            os.close(reader)
+            _run_child(function, writer)
+        finally:
+            os._exit(70)
+    os.close(writer)
+    try:
+        return _await(pid, reader, end, timeout)
+    except BaseException:
+        _stop(pid)
+        raise
+    finally:
+        os.close(reader)
+
+
+def _run_child(function: Callable[[Callable[[str], None]], Answer], pipe: int) -> None:
+    """Do the check. Nothing of the parent's stays open here: an unkillable child must not hold the job's files, locks or terminal."""
+    os.setpgid(0, 0)
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, _leave)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
+    for descriptor in _open_descriptors():
+        if descriptor > 2 and descriptor != pipe:
+            try:
+                os.close(descriptor)
+            except OSError:  # the one that listed them
+                continue
+
+    def announce(step: str) -> None:
+        _send(pipe, b"S", step.encode("utf-8", "replace"))
+
+    try:
+        answer = function(announce)
+    except Exception as error:  # noqa: BLE001 - whatever fails here, the policy decides, not a traceback
+        answer = _fault(f"{type(error).__name__}: {error}")
+    _send(pipe, b"A", answer.pack())
+    os._exit(0)
+
+
+def _leave(*_: object) -> NoReturn:
+    raise SystemExit(70)  # unwinds through the probe that waits for a child of its own, and kills that
+
+
+def _open_descriptors() -> List[int]:
+    try:
+        return [int(name) for name in os.listdir("/proc/self/fd")]
+    except OSError:  # no /proc
+        return list(range(3, 256))
+
+
+def _send(pipe: int, kind: bytes, content: bytes) -> None:
+    content = kind + len(content).to_bytes(4, "big") + content
+    while content:
+        content = content[os.write(pipe, content) :]
+
+
+def _await(pid: int, pipe: int, end: float, timeout: float) -> Answer:
+    """Read messages until the answer, the child's end or the deadline."""
+    received = bytearray()
+    step = "starting"
+    status: Tuple[int, ...] = ()
+    poll = select.poll()
+    poll.register(pipe, select.POLLIN)
+    while True:
+        left = end - time.monotonic()
+        if poll.poll(max(min(left, _SLICE), 0) * 1000):
+            part = os.read(pipe, 1 << 16)
+            received += part
+            for kind, content in _messages(received):
+                if kind == b"A":
+                    _ = status or _reap(pid, GRACE) or _stop(pid)
+                    return Answer.unpack(content)
+                step = content.decode("utf-8", "replace")
+            if part:
+                continue
+            status = status or _reap(pid, GRACE)
+            return _fault(f"{_ending(status) if status else 'no answer'} in {step}{'' if status else _stop(pid)}")
+        if status:  # dead, and nothing more in the pipe: what it left behind may hold the other end
+            return _fault(f"{_ending(status)} in {step}")
+        status = _reap(pid, 0)
+        if left <= 0 and not status:
+            return _fault(f"no answer within {timeout:g} s in {step}{_stop(pid)}")
+
+
+def _messages(received: bytearray) -> Iterator[Tuple[bytes, bytes]]:
+    """Take whole messages from the front of what was received."""
+    while len(received) >= 5 and len(received) >= 5 + int.from_bytes(received[1:5], "big"):
+        size = 5 + int.from_bytes(received[1:5], "big")
+        message = bytes(received[:size])
+        del received[:size]
+        yield message[:1], message[5:]
+
+
+def _stop(pid: int) -> str:
+    """End the child: asked first, so that it kills what it started; return what must be known of its death ("" for a clean one)."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.kill(pid, number)
+        except OSError:
+            return ""
+        if _reap(pid, GRACE):
+            return ""
+    return f"; process {pid} is unkillable, left behind"
+
+
+def _reap(pid: int, seconds: float) -> Tuple[int, ...]:
+    """Return the wait status of the child as a tuple of one, or () where it does not end in time."""
+    end = time.monotonic() + seconds
+    pause = 0.0002
+    while True:
+        try:
+            found, status = os.waitpid(pid, os.WNOHANG)
+        except ChildProcessError:  # SIGCHLD is ignored: the kernel reaped it
+            return (0,)
+        if found:
+            return (status,)
+        left = end - time.monotonic()
+        if left <= 0:
+            return ()
+        time.sleep(min(pause, left))
+        pause = min(pause * 2, 0.01)
+
+
+def _ending(status: Tuple[int, ...]) -> str:
+    value = status[0]
+    return f"ended by signal {os.WTERMSIG(value)}" if os.WIFSIGNALED(value) else f"ended with exit code {os.WEXITSTATUS(value)}"
+
+
+def _fault(reason: str) -> Answer:
+    """The answer where there is none: the reason on one line."""
+    reason = " ".join(reason.split())
+    line = f"envdoctor: no verdict: {reason}"
+    return Answer("fault", line if len(line) <= 80 else line[:77] + "...", f"  envdoctor itself failed, so nothing was judged: {reason[:400]}\n")
+
+
+# ---------------------------------------------------------------------------------------------------------------- signals
+
+
+def _catch() -> List[Tuple[int, object]]:
+    """Take the signals that end programs, where they are not ignored; return what was there."""
+
+    def stop(number: int, _: object) -> None:
+        raise _Stopped(number)
+
+    return [(number, signal.signal(number, stop)) for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
+
+
+def _release(kept: List[Tuple[int, object]], raising: bool = True) -> None:
+    """Put the dispositions back that an exec leaves, and lose no signal in between: blocked ones wait for the old disposition."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    try:
+        for number, _ in kept:
+            signal.signal(number, signal.SIG_DFL)
+    except _Stopped:
+        if raising:
+            raise
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def _die(number: int) -> NoReturn:
+    """End as a program without a handler would. PID 1 cannot be ended by its own signal: it tells by its exit code."""
+    signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (number,))
+    os.kill(os.getpid(), number)
+    os._exit(128 + number)
+
+
+# ---------------------------------------------------------------------------------------------------------------- output
+
+
+def say(text: str) -> None:
+    """Write to standard error, and never wait for it: a full pipe whose reader sleeps must not hold the job."""
+    content = (text if text.endswith("\n") else text + "\n").encode("utf-8", "backslashreplace")
+    end = time.monotonic() + 1.0
+    try:
+        poll = select.poll()
+        poll.register(2, select.POLLOUT)
+        while content:
+            ready = poll.poll(max(end - time.monotonic(), 0) * 1000)
+            if not ready or not ready[0][1] & select.POLLOUT:
+                return
+            # After POLLOUT a pipe takes this many bytes without waiting.
+            content = content[os.write(2, content[:_PIPE_BUF]) :]
+    except OSError:  # closed, full, or its reader left: the exit code has to speak
+        return
+
+
+def _leave_message(text: str) -> None:
+    """Write to the file that Kubernetes shows as the reason of a pod's end, where there is one."""
+    try:
+        descriptor = os.open(_TERMINATION_LOG, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError:
+        return
+    try:
+        os.write(descriptor, text.encode("utf-8", "backslashreplace")[:_TERMINATION_LIMIT])
+    except OSError:
+        return
+    finally:
+        os.close(descriptor)
+
+
+# ---------------------------------------------------------------------------------------------------------------- exec
+
+
+def execute(command: List[str]) -> NoReturn:
+    """Become the command; where that is impossible, end with 127 (not found) or 126, as shells and docker do."""
+    _restore_locale()
+    # Python ignores these two, and an ignored signal stays ignored over an exec.
+    for number in (signal.SIGPIPE, getattr(signal, "SIGXFSZ", None)):
+        if number is not None:
+            signal.signal(number, signal.SIG_DFL)
+    words = [os.fsencode(word) for word in command]
+    error: Optional[OSError] = None
+    for path in _candidates(words[0]):
+        try:
+            os.execv(path, words)  # noqa: S606 - no shell is wanted
+        except OSError as failed:  # noqa: PERF203 - each candidate has its own error
+            # What a shell would do (and tini, env): no "#!" and no ELF header is a script of the shell.
+            if failed.errno == 8:  # ENOEXEC
+                failed = _execute_script(path, words)
+            # Another folder may have one that runs; what may not be run says more than what is not there.
+            if error is None or isinstance(error, (FileNotFoundError, NotADirectoryError)):
+                error = failed
+            if not isinstance(failed, (FileNotFoundError, NotADirectoryError, PermissionError)):
+                break
+        except ValueError:  # an empty word, or a null byte: no such file
+            continue
+    missing = error is None or isinstance(error, (FileNotFoundError, NotADirectoryError))
+    why = "not found" if missing else str(error.strerror) if error is not None else ""
+    if missing and b"/" in words[0] and os.path.exists(words[0]):
+        why = "found, but the interpreter that it names is missing"
+    say(f"envdoctor: {command[0][:200]!r} cannot be run: {why}")
+    os._exit(NOT_FOUND if missing else CANNOT_RUN)
+
+
+def _execute_script(path: bytes, words: List[bytes]) -> OSError:
+    try:
+        os.execv(b"/bin/sh", [b"sh", path, *words[1:]])  # noqa: S606 - what execvp(3) does
+    except OSError as error:
+        return error
+    raise AssertionError("exec returned")
+
+
+def _candidates(name: bytes) -> List[bytes]:
+    """Return where a command may lie, as execvp(3) looks for it: an empty entry of PATH is the current folder."""
+    if b"/" in name or not name:
+        return [name]
+    folders = os.environb.get(b"PATH", b"/bin:/usr/bin").split(b":")
+    return [folder + b"/" + name if folder else b"./" + name for folder in folders]
+
+
+def _restore_locale() -> None:
+    """Undo what Python did to LC_CTYPE: in the C locale it sets C.UTF-8 for itself (PEP 538), and a child would inherit that.
+
+    execv passes the environment of the C library on, with every entry that os.environ cannot hold, so only this one is put back.
+    """
+    if not os.environb.get(b"LC_CTYPE"):
+        return
+    try:
+        with open("/proc/self/environ", "rb") as file:
+            first = [entry for entry in file.read().split(b"\0") if entry.startswith(b"LC_CTYPE=")]
+    except OSError:
+        return
+    if not first:
+        os.unsetenv(b"LC_CTYPE")
+    else:
+        os.putenv(b"LC_CTYPE", first[0][9:])

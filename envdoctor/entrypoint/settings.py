@@ -1,0 +1,146 @@
+"""What was asked for: options before the command, and the environment variables behind them.
+
+Parsed by hand: argparse costs 6 ms, and here a wrong option must not end the start of a job.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+
+__all__ = ["FORMATS", "OPTIONS", "POLICIES", "Settings", "parse_settings"]
+
+POLICIES = ("off", "warn", "enforce")
+FORMATS = ("text", "line", "json", "none")
+
+#: Option -> (metavar, help). An option without metavar is a switch.
+OPTIONS: Mapping[str, Tuple[str, str]] = {
+    "--policy": (
+        "off|warn|enforce",
+        "what an error does: nothing is checked, CMD runs all the same (default), CMD is refused with 78; $ENVDOCTOR_POLICY",
+    ),
+    "--strict": ("", "with enforce: also refuse what is undetermined, and where envdoctor itself failed"),
+    "--lock": ("DIR", "also hold the machine against what this lock requires (written by 'envdoctor lock --output DIR')"),
+    "--baseline": ("FILE", "what 'envdoctor bake' wrote (default: share/envdoctor/baseline.json of the environment, where it is there)"),
+    "--timeout": ("S", "seconds that the check may take (default: 5); $ENVDOCTOR_TIMEOUT"),
+    "--report": ("FILE", "write the report there as JSON, whole or not at all"),
+    "--format": ("text|line|json|none", "what goes to standard error: verdict and details (default), the verdict, all as JSON; $ENVDOCTOR_FORMAT"),
+}
+
+_TIMEOUT = 5.0
+_LONGEST = 600.0
+_NO = ("", "0", "no", "off", "false")
+
+
+class Settings:
+    """What was asked for. ``troubles`` are the options and variables that mean nothing; their defaults stand."""
+
+    __slots__ = ("baseline", "command", "disabled", "format", "lock", "policy", "report", "strict", "timeout", "troubles")
+
+    def __init__(self) -> None:
+        self.policy = "warn"
+        self.strict = False
+        self.lock: Optional[str] = None
+        self.baseline: Optional[str] = None
+        self.timeout = _TIMEOUT
+        self.report: Optional[str] = None
+        self.format = "text"
+        self.disabled = False
+        self.command: List[str] = []
+        self.troubles: List[str] = []
+
+
+def parse_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> Settings:
+    """Return what was asked for; an option stands over its variable, ENVDOCTOR_DISABLE over everything. Never raises.
+
+    The command is what follows the first ``--``, or begins with the first word that is no option. Where an option is unknown and
+    there is no ``--``, nothing tells where the command begins, and there is none.
+    """
+    settings = Settings()
+    settings.disabled = environment.get("ENVDOCTOR_DISABLE", "").lower() not in _NO
+    own, settings.command, sure = _split(arguments)
+    given: Dict[str, Tuple[str, str]] = {}
+    for name, key in (("ENVDOCTOR_POLICY", "--policy"), ("ENVDOCTOR_TIMEOUT", "--timeout"), ("ENVDOCTOR_FORMAT", "--format")):
+        if environment.get(name):
+            _apply(settings, key, environment[name], name)
+    position = 0
+    while position < len(own):
+        name, equals, value = own[position].partition("=")
+        position += 1
+        if name not in OPTIONS:
+            settings.troubles.append(f"no such option: {name}")
+            if not sure:
+                settings.command = []
+            continue
+        if not OPTIONS[name][0]:
+            if equals:
+                settings.troubles.append(f"{name}: expected no value, found {value!r}")
+            given[name] = ("", name)
+            continue
+        if not equals:
+            if position >= len(own):
+                settings.troubles.append(f"{name}: expected {OPTIONS[name][0]}, found nothing")
+                continue
+            value = own[position]
+            position += 1
+        given[name] = (value, name)
+    for key, (value, where) in given.items():
+        _apply(settings, key, value, where)
+    return settings
+
+
+def _split(arguments: Sequence[str]) -> Tuple[List[str], List[str], bool]:
+    """Return our options, the command, and whether a ``--`` parts them."""
+    position = 0
+    while position < len(arguments):
+        word = arguments[position]
+        if word == "--":
+            return list(arguments[:position]), list(arguments[position + 1 :]), True
+        if not word.startswith("-") or word == "-":
+            if "--" in arguments[position:] and _unknown(arguments[:position]):
+                end = position + list(arguments[position:]).index("--")
+                return list(arguments[:end]), list(arguments[end + 1 :]), True
+            return list(arguments[:position]), list(arguments[position:]), False
+        position += 1 if "=" in word or not OPTIONS.get(word, ("",))[0] else 2
+    return list(arguments), [], False
+
+
+def _unknown(words: Sequence[str]) -> bool:
+    """Tell whether an unknown option is among these words: the word behind it may be its value."""
+    return any(word.startswith("-") and word.partition("=")[0] not in OPTIONS for word in words)
+
+
+def _apply(settings: Settings, key: str, value: str, where: str) -> None:
+    if key == "--strict":
+        settings.strict = True
+    elif key == "--policy":
+        if value in POLICIES:
+            settings.policy = value
+        else:
+            settings.troubles.append(f"{where}: expected one of {', '.join(POLICIES)}, found {value!r}")
+    elif key == "--format":
+        if value in FORMATS:
+            settings.format = value
+        else:
+            settings.troubles.append(f"{where}: expected one of {', '.join(FORMATS)}, found {value!r}")
+    elif key == "--timeout":
+        seconds = _seconds(value)
+        if seconds is None:
+            settings.troubles.append(f"{where}: expected seconds between 0.05 and {_LONGEST:g}, found {value!r}")
+        else:
+            settings.timeout = seconds
+    elif key == "--lock":
+        settings.lock = value
+    elif key == "--baseline":
+        settings.baseline = value
+    else:
+        settings.report = value
+
+
+def _seconds(text: str) -> Optional[float]:
+    try:
+        seconds = float(text)
+    except ValueError:
+        return None
+    return seconds if 0.05 <= seconds <= _LONGEST else None

@@ -1,0 +1,156 @@
+"""What the child of the entrypoint does: read the machine, judge it, word the verdict."""
+
+from __future__ import annotations
+
+import os
+
+from .baseline import HOST_PROBES, HOST_RULES, find_baseline, read_baseline, stale_reason
+from .handoff import Answer
+from .settings import Settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, List, Tuple
+
+    from ..matrix.loader import Matrix
+    from ..model.evidence import Fact
+    from ..model.facts import Facts
+    from ..model.report import Report
+    from ..probes import Machine, Probe
+
+__all__ = ["check_start"]
+
+_MARGIN = 0.15
+_JUDGING = 0.25  # share of the time that is kept for judging what the probes found
+
+
+def check_start(settings: Settings, announce: Callable[[str], None]) -> Answer:
+    """Read this machine, judge it and return the answer; writes the report where one is asked for."""
+    announce("reading the baseline")
+    from ..matrix.loader import load_matrix
+
+    matrix = load_matrix()
+    baseline, note = _baseline(settings, matrix.date)
+    facts = _read(settings, announce, baseline)
+    announce("judging")
+    report = _judge(facts, matrix, settings, baseline)
+    answer = _answer(report, settings)
+    if note:
+        answer.details += f"  {note}\n"
+    if settings.report is not None:
+        announce("writing the report")
+        trouble = write_report(settings.report, answer.document)
+        if trouble:
+            answer.details += f"  {trouble}\n"
+    return answer
+
+
+def _baseline(settings: Settings, matrix_date: str) -> Tuple[Dict[str, Any], str]:
+    """Return the baseline that holds, or an empty one and why the whole environment is judged."""
+    path = find_baseline(settings.baseline)
+    if path is None:
+        return {}, ""
+    from ..errors import InputError
+    from ..model.serde import read_facts
+
+    try:
+        found = read_baseline(path)
+        then = found["tool"]["matrix_date"]
+        reason = stale_reason(found) if then == matrix_date else f"the matrix was of {then}, is of {matrix_date}"
+        if not reason:
+            found["facts"] = read_facts(found["facts"], "facts")
+    except (OSError, ValueError, LookupError, AttributeError, TypeError, InputError) as error:
+        return {}, f"judged whole: the baseline {path} cannot be read ({getattr(error, 'strerror', None) or error})"
+    return ({}, f"judged whole, not as baked: {reason}") if reason else (found, "")
+
+
+def _read(settings: Settings, announce: Callable[[str], None], baseline: Dict[str, Any]) -> Facts:
+    """Read the machine; of a baseline that holds, only the host half is read."""
+    from .. import probes
+
+    deadline = settings.timeout - max(_MARGIN, settings.timeout * _JUDGING)
+    machine = probes.Machine(deadline=max(deadline, settings.timeout / 2))
+    machine.found.update(baseline.get("facts", ()))
+    chosen = probes.load_probes(HOST_PROBES) if baseline else probes.PROBES
+    return probes.run_probes(machine, [_announced(probe, announce) for probe in chosen])
+
+
+def _announced(probe: Probe, announce: Callable[[str], None]) -> Probe:
+    """Return a probe that says its name before it runs, so that one that hangs for ever has a name."""
+
+    def run(machine: Machine) -> Dict[str, Fact[Any]]:
+        announce(f"probe {probe.name}")
+        return probe.function(machine)
+
+    return probe._replace(function=run)
+
+
+def _judge(facts: Facts, matrix: Matrix, settings: Settings, baseline: Dict[str, Any]) -> Report:
+    """Judge by rows and rules; with a baseline that holds, by those rules that speak of the machine."""
+    from ..model.report import Report
+    from ..rules import judge
+
+    found = judge(facts, matrix, families=HOST_RULES if baseline else None)
+    lock = settings.lock
+    if lock is not None or baseline.get("locked"):
+        from .requirement import find_unmet, read_lock
+
+        requires = baseline["locked"] if lock is None else read_lock(lock)["requires"]
+        found = [*find_unmet(requires, facts, lock or "the lock that was baked"), *found]
+    if os.environ.get("ENVDOCTOR_IGNORE"):
+        from ..app import Options, read_text, report_of
+        from ..intake.ignores import parse_ignores
+
+        path = os.environ["ENVDOCTOR_IGNORE"]
+        return report_of(found, (facts,), matrix.date, Options(ignores=parse_ignores(read_text(path), path)))
+    violated = tuple([finding for finding in found if finding.verdict == "violated"])
+    undetermined = tuple([finding for finding in found if finding.verdict != "violated"])
+    return Report(violated, undetermined, (), (), (facts,), matrix.date, int(any(finding.severity == "error" for finding in violated)))
+
+
+def _answer(report: Report, settings: Settings) -> Answer:
+    from ..report.summary import summary_line
+
+    failed = [finding for finding in report.findings if finding.code == "ED901"]
+    if report.count_of("error"):
+        kind = "errors"
+    else:
+        kind = "undetermined" if failed or report.undetermined else "ok"
+    document = ""
+    if settings.format == "json" or settings.report is not None:
+        import json
+
+        from ..report.json_report import dump_report
+
+        document = json.dumps(dump_report(report))
+    return Answer(kind, summary_line(report), _details(report), document)
+
+
+def _details(report: Report) -> str:
+    """Return errors and warnings, each with its first remedy; nothing where nothing is wrong."""
+    grave = [finding for finding in report.findings if finding.severity != "advice"]
+    if not grave:
+        return ""
+    from ..report.text import clean, fold
+
+    lines: List[str] = []
+    for finding in grave:
+        lines.append(f"  {finding.code} {finding.severity}: {fold(clean(finding.message))}")
+        if finding.remedies:
+            lines.append(f"    fix: {fold(clean(finding.remedies[0].text))}")
+    lines.append("  'envdoctor check' says more")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def write_report(path: str, document: str) -> str:
+    """Write the report whole or not at all; return what went wrong, or ""."""
+    target = f"{path}.{os.getpid()}.tmp"
+    try:
+        with open(target, "w", encoding="utf-8") as file:
+            file.write(document + "\n")
+        os.replace(target, path)
+    except (OSError, ValueError) as error:
+        if os.path.exists(target):
+            os.unlink(target)
+        return f"the report cannot be written to {path}: {getattr(error, 'strerror', None) or error}"
+    return ""

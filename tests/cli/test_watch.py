@@ -1,0 +1,122 @@
+"""``envdoctor watch``: the run keeps its streams, its signals and its exit code."""
+
+from __future__ import annotations
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+
+
+def start(*arguments, **options):
+    command = [sys.executable, "-m", "envdoctor", "watch", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, **options)
+
+
+def run(*arguments, **options):
+    process = start(*arguments, **options)
+    output, errors = process.communicate(timeout=60)
+    return process.returncode, output, errors
+
+
+@pytest.mark.parametrize(("program", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -SEGV $$", 128 + signal.SIGSEGV), ("kill -KILL $$", 137)])
+def test_ends_as_the_run_ends(program, code):
+    returned, _, errors = run("--", "sh", "-c", program)
+    assert returned == code
+    assert "of CPU time" in errors
+
+
+def test_the_run_keeps_its_streams():
+    with open(__file__) as file:
+        code, output, errors = run("--", "sh", "-c", "cat; echo said >&2", stdin=file)
+    assert code == 0
+    assert output == Path(__file__).read_text()
+    assert "said\n" in errors
+
+
+ANSWERS_SIGNALS = """
+import signal, sys, time
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
+    signal.signal(number, lambda got, _: sys.exit(got + 100))
+print("up", flush=True)
+time.sleep(30)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
+def test_signals_reach_the_run(number):
+    process = start("--", sys.executable, "-c", ANSWERS_SIGNALS, stdin=subprocess.DEVNULL)
+    assert process.stdout.readline() == "up\n"
+    process.send_signal(number)
+    assert process.wait(20) == number + 100
+    process.communicate()
+
+
+def test_samples_and_drawing(tmp_path):
+    table, drawing = tmp_path / "run.csv", tmp_path / "run.svg"
+    program = "import time\nheld = bytearray(b'x') * (64 << 20)\ntime.sleep(1.2)"
+    code, _, errors = run("--interval", "0.1", "--csv", str(table), "--svg", str(drawing), "--", sys.executable, "-c", program)
+    assert code == 0, errors
+    rows = list(csv.DictReader(table.open()))
+    assert {row["name"] for row in rows if row["kind"] == "pool"} == {"used", "anonymous", "shared", "file", "kernel", "limit"}
+    highest = max(int(row["bytes"]) for row in rows if row["kind"] == "process")
+    assert 64 << 20 <= highest <= 100 << 20
+    root = ElementTree.fromstring(drawing.read_text())
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert any(element.tag.endswith("polygon") for element in root.iter())
+
+
+def test_watches_what_runs_already():
+    sleeper = subprocess.Popen(["sleep", "1"])
+    code, output, errors = run(str(sleeper.pid), "--interval", "0.1")
+    sleeper.wait()
+    assert (code, output) == (0, "")
+    assert "watched for" in errors
+
+
+def test_can_be_asked_to_stop_watching():
+    sleeper = subprocess.Popen(["sleep", "30"])
+    try:
+        process = start(str(sleeper.pid), "--interval", "0.1")
+        time.sleep(1.5)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+        assert process.returncode == 0
+        assert "watched for" in errors
+        assert sleeper.poll() is None
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "expected a process number"),
+        (("1", "--container"), "give one of them"),
+        (("4194305",), "expected a running process, found none"),
+        (("--interval", "0", "--", "true"), "--interval: expected"),
+        (("--csv", "/nonexistent/x.csv", "--", "true"), "/nonexistent/x.csv: cannot be written"),
+        (("--", "no-such-command"), "no-such-command: cannot be started: No such file"),
+    ],
+)
+def test_wrong_arguments(arguments, words):
+    code, output, errors = run(*arguments)
+    assert (code, output) == (2, "")
+    assert words in errors
+    assert "Traceback" not in errors
+
+
+def test_a_full_disk_does_not_end_the_run():
+    code, _, errors = run("--interval", "0.1", "--csv", "/dev/full", "--", "sh", "-c", "sleep 0.5; exit 3")
+    assert code == 3
+    assert "are not in the file: No space left on device" in errors

@@ -1,0 +1,228 @@
+"""The baseline: written at build, trusted as long as nothing was installed, and of no effect on the verdict."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from envdoctor.entrypoint.baseline import read_baseline
+from envdoctor.report.schema import report_schema
+
+from .conftest import ROOT, environment
+
+STACK = {
+    "torch": "2.6.0+cu124",
+    "nvidia-cublas-cu12": "12.4.5.8",
+    "numpy": "1.26.4",
+}
+
+
+def install(site, name, version, *requires):
+    """A distribution as far as metadata goes, and what stands for its module."""
+    folder = site / f"{name.replace('-', '_')}-{version}.dist-info"
+    folder.mkdir(parents=True)
+    lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}", *(f"Requires-Dist: {line}" for line in requires)]
+    (folder / "METADATA").write_text("\n".join(lines) + "\n")
+    (folder / "INSTALLER").write_text("pip\n")
+    return folder
+
+
+@pytest.fixture
+def image(tmp_path):
+    """Return (python, site-packages) of an environment that stands for an image: envdoctor by a .pth file, and a stack by its metadata."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "env")], check=True)
+    site = next((tmp_path / "env" / "lib").glob("python*/site-packages"))
+    # envdoctor and what it needs, without the rest of the environment that the tests run in.
+    for name in ("packaging", "rich"):
+        origin = Path(__import__(name).__file__).parent
+        (site / name).symlink_to(origin)
+    (site / "envdoctor").symlink_to(ROOT / "envdoctor")
+    for name, version in STACK.items():
+        install(site, name, version)
+    (site / "torch").mkdir()
+    (site / "torch" / "version.py").write_text("__version__ = '2.6.0+cu124'\ncuda: str = '12.4'\nhip = None\n")
+    return tmp_path / "env" / "bin" / "python", site
+
+
+def run(image, *arguments, **variables):
+    command = [str(image[0]), "-m", "envdoctor", *map(str, arguments)]
+    return subprocess.run(command, env=environment(PYTHONPATH=None, **variables), capture_output=True, text=True, timeout=60, check=False, cwd="/")
+
+
+def baseline_of(image):
+    return image[0].parent.parent / "share" / "envdoctor" / "baseline.json"
+
+
+def test_bake_writes_what_a_start_needs(image):
+    done = run(image, "bake", "--assume", "nvidia-driver=550.54.14", "gpu=H100:8", "glibc=2.35")
+    assert done.returncode == 0, done.stdout + done.stderr
+    document = json.loads(baseline_of(image).read_text())
+    assert document["packages"]["torch"] == "2.6.0+cu124"
+    assert document["target"] == ["nvidia-driver=550.54.14", "gpu=H100:8", "glibc=2.35"]
+    # NVIDIA's release notes: CUDA 12.x by minor-version compatibility from 525.60.13 on.
+    assert document["requires"]["driver"] == "525.60.13"
+    assert 'ENV NVIDIA_REQUIRE_CUDA="driver>=525.60.13"' in done.stdout
+    assert read_baseline(str(baseline_of(image))) == document  # the scanner without json reads the same
+
+
+def test_image_that_cannot_work_on_its_target_is_not_baked(image):
+    done = run(image, "bake", "--assume", "nvidia-driver=450.80.02", "gpu=V100")
+    assert done.returncode == 1
+    assert "ED101" in done.stdout or "ED102" in done.stdout
+    assert not baseline_of(image).exists()
+
+
+def test_lock_is_compared_and_its_requirements_are_kept(image, tmp_path):
+    lock = tmp_path / "lock"
+    lock.mkdir()
+    document = {
+        "schema_version": 1,
+        "requires": {"python": ".".join(map(str, sys.version_info[:2])), "driver": "535.104.05", "glibc": "2.17", "sm": ["9.0"]},
+        "pins": [{"name": "torch", "version": "2.6.0+cu124"}, {"name": "numpy", "version": "2.1.0"}],
+    }
+    (lock / "envdoctor.lock.json").write_text(json.dumps(document))
+    refused = run(image, "bake", "--lock", lock)
+    assert refused.returncode == 1
+    assert "pins numpy 2.1.0, numpy 1.26.4 is installed" in refused.stdout
+    document["pins"].pop()
+    (lock / "envdoctor.lock.json").write_text(json.dumps(document))
+    assert "does not fit" not in run(image, "bake", "--lock", lock).stdout
+    assert json.loads(baseline_of(image).read_text())["locked"]["driver"] == "535.104.05"
+    # At the start the same lock without a baseline asks the same of the host: here no driver is known or there.
+    for options in ([], ["--baseline", "/nonexistent", "--lock", lock]):
+        done = run(image, "entrypoint", "--policy", "enforce", "--strict", *options, "--", "true")
+        assert done.returncode == 78, done.stderr
+
+
+def test_lock_for_another_machine_is_refused(image, tmp_path):
+    (tmp_path / "envdoctor.lock.json").write_text(json.dumps({"requires": {"python": "3.7", "glibc": "9.99"}}))
+    done = run(image, "entrypoint", "--policy", "enforce", "--lock", tmp_path, "--", "echo", "ran")
+    assert (done.returncode, done.stdout) == (78, "")
+    assert "The lock is for Python 3.7" in done.stderr
+    assert "The lock requires glibc 9.99 or newer" in done.stderr
+    assert run(image, "entrypoint", "--lock", tmp_path, "--", "echo", "ran").stdout == "ran\n"
+
+
+def change(image, how):
+    site = image[1]
+    if how == "installed":
+        install(site, "xformers", "0.0.1")
+    elif how == "removed":
+        (site / "torch" / "version.py").unlink()
+        (site / "torch").rmdir()
+    elif how == "replaced":
+        os.utime(site / "torch-2.6.0+cu124.dist-info", (1, 1))
+    elif how == "module":
+        (site / "sitecustomize.py").write_text("")
+
+
+@pytest.mark.parametrize("how", ["installed", "removed", "replaced", "module"])
+def test_what_was_installed_since_is_seen(image, how):
+    assert run(image, "bake").returncode == 0
+    before = run(image, "entrypoint", "--", "true")
+    assert "judged whole" not in before.stderr
+    change(image, how)
+    after = run(image, "entrypoint", "--", "true")
+    assert after.returncode == 0
+    assert "judged whole, not as baked: " in after.stderr
+
+
+def test_another_matrix_is_seen(image):
+    """A newer one knows more of the software half as well."""
+    assert run(image, "bake").returncode == 0
+    document = json.loads(baseline_of(image).read_text())
+    document["tool"]["matrix_date"] = "2020-01-01"
+    baseline_of(image).write_text(json.dumps(document))
+    assert "judged whole, not as baked: the matrix was of 2020-01-01, is of 20" in run(image, "entrypoint", "--", "true").stderr
+
+
+def test_compiled_files_are_no_change(image):
+    assert run(image, "bake").returncode == 0
+    (image[1] / "__pycache__").mkdir(exist_ok=True)
+    (image[1] / "__pycache__" / "six.cpython-311.pyc").write_bytes(b"")
+    assert "judged whole" not in run(image, "entrypoint", "--", "true").stderr
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{}",
+        b"\xff\xfe",
+        b"[1]",
+        b'{"schema_version": 1}',
+        b'{"schema_version": 1, "stamp": {}}',
+        b'{"schema_version": 1, "stamp": {}, "tool": 1}',
+        b"{" * 100_000,
+    ],
+)
+def test_baseline_that_cannot_be_read_costs_nothing_but_time(image, content):
+    baseline_of(image).parent.mkdir(parents=True)
+    baseline_of(image).write_bytes(content)
+    done = run(image, "entrypoint", "--", "echo", "ran")
+    assert (done.returncode, done.stdout) == (0, "ran\n")
+    assert "judged whole" in done.stderr
+
+
+def test_baseline_with_broken_facts_costs_nothing_but_time(image):
+    assert run(image, "bake").returncode == 0
+    document = json.loads(baseline_of(image).read_text())
+    for facts in (None, {}, {"schema_version": 1, "facts": {"torch.version": {"value": 3}}}):
+        baseline_of(image).write_text(json.dumps({**document, "facts": facts}))
+        done = run(image, "entrypoint", "--", "echo", "ran")
+        assert (done.returncode, done.stdout) == (0, "ran\n")
+        assert "judged whole" in done.stderr
+
+
+def test_verdict_is_the_same_with_and_without_a_baseline_and_that_of_check(image):
+    assert run(image, "bake").returncode == 0
+    documents = []
+    for options in ([], ["--baseline", "/nonexistent"]):
+        done = run(image, "entrypoint", *options, "--", "true", ENVDOCTOR_FORMAT="json")
+        documents.append(json.loads(done.stderr))
+    documents.append(json.loads(run(image, "check", "--format", "json").stdout))
+    for document in documents:
+        jsonschema.validate(document, report_schema())
+    found = [[(entry["key"], entry["severity"], entry["message"]) for entry in document["findings"]] for document in documents]
+    assert found[0] == found[1] == found[2]
+
+
+def test_report_file(image, tmp_path):
+    path = tmp_path / "report.json"
+    path.write_text("old")
+    assert run(image, "entrypoint", "--report", path, "--", "true").returncode == 0
+    jsonschema.validate(json.loads(path.read_text()), report_schema())
+    assert [entry.name for entry in tmp_path.iterdir() if entry.name.startswith("report")] == ["report.json"]
+    done = run(image, "entrypoint", "--report", "/proc/no/such", "--", "echo", "ran")
+    assert (done.returncode, done.stdout) == (0, "ran\n")
+    assert "the report cannot be written to /proc/no/such" in done.stderr
+
+
+DEVICES = "mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && mknod -m 666 /dev/urandom c 1 9 && "
+
+
+def in_pod(image, prepare, *arguments):
+    """Run with a /dev of its own; return the process, and what Kubernetes would show as the reason of the pod's end."""
+    line = f'{DEVICES}{prepare}; "$@"; code=$?; timeout 1 cat /dev/termination-log 2>&1; exit $code'
+    command = ["unshare", "-m", "sh", "-c", line, "sh", str(image[0]), "-m", "envdoctor", "entrypoint", *map(str, arguments)]
+    return subprocess.run(command, env=environment(PYTHONPATH=None), capture_output=True, text=True, timeout=60, check=False, cwd="/")
+
+
+def test_termination_log(image, tmp_path, prerequisite):
+    able = subprocess.run(["unshare", "-m", "sh", "-c", DEVICES + "true"], capture_output=True, check=False).returncode == 0
+    prerequisite(able, "root, mount namespaces and mknod")
+    (tmp_path / "envdoctor.lock.json").write_text(json.dumps({"requires": {"glibc": "9.99"}}))
+    enforce = ["--policy", "enforce", "--lock", tmp_path, "--", "echo", "ran"]
+    refused = in_pod(image, "touch /dev/termination-log", *enforce)
+    assert refused.returncode == 78
+    assert refused.stdout.startswith("envdoctor: 1 error: The lock requires glibc 9.99 or newer")
+    assert "ran" not in refused.stdout
+    assert "policy warn: echo starts all the same" in in_pod(image, "touch /dev/termination-log", *enforce[2:]).stdout
+    assert in_pod(image, "touch /dev/termination-log", "--", "true").stdout == ""  # nothing was wrong
+    assert "No such file" in in_pod(image, "true", *enforce).stdout  # it is never made
+    for odd in ("ln -s /dev/x /dev/termination-log; touch /dev/x", "mkfifo /dev/termination-log", "mkdir /dev/termination-log"):
+        assert in_pod(image, odd, *enforce).returncode == 78

@@ -1,0 +1,97 @@
+"""What a start may load: a list that is exact where a time is not. scripts/bench_entrypoint has the times."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .conftest import environment
+from .test_bake import image, run  # noqa: F401 - a fixture
+
+# The process that becomes the command. ``re`` and what it needs come with pip's script, not with "-m".
+PARENT = {
+    "__future__",
+    "_json",
+    "envdoctor",
+    "envdoctor.cli",
+    "envdoctor.cli.main",
+    "envdoctor.entrypoint",
+    "envdoctor.entrypoint.handoff",
+    "envdoctor.entrypoint.settings",
+    "gc",
+    "select",
+}
+# Besides, of our own, what the child of a baked start loads where no driver is there and nothing is wrong.
+CHILD = {
+    "envdoctor": "errors matrix model probes report rules",
+    "envdoctor.entrypoint": "baseline handoff settings verdict",
+    "envdoctor.matrix": "bind compiled derive derived_rows loader lookup place tables",
+    "envdoctor.model": "evidence facts finding pattern record report row serde versions",
+    "envdoctor.probes": "alarm container interpreter limits machine nvidia nvidia_text schedulers system variables",
+    "envdoctor.report": "text summary view",
+    "envdoctor.rules": "causes devices driver images limits matrix_rows presumption registry requirements rule tool",
+}
+ALLOWED = {f"{package}.{name}" for package, names in CHILD.items() for name in names.split()}
+NEVER = {"argparse", "asyncio", "ctypes", "dataclasses", "difflib", "email", "importlib.metadata", "inspect", "pathlib", "pynvml", "requests"}
+NEVER |= {"packaging.markers", "packaging.requirements", "packaging.specifiers", "rich", "shutil", "subprocess", "tempfile", "tomli", "tomllib"}
+
+
+def imported(python, arguments, **variables):
+    """Return what a run imports beyond a bare interpreter, and beyond what "-m" itself imports; -X importtime is the oracle."""
+
+    def trace(words):
+        done = subprocess.run(
+            [str(python), "-X", "importtime", *words], env=environment(**variables), capture_output=True, text=True, check=False, cwd="/"
+        )
+        lines = done.stderr.splitlines()
+        return {line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")}, done.stderr
+
+    bare, _ = trace(["-m", "this.no.module"])
+    modules, text = trace(["-m", "envdoctor", *arguments])
+    return modules - bare, text
+
+
+@pytest.mark.parametrize("arguments", [["--policy", "off", "--", "true"], ["--", "true"]])
+def test_the_process_that_becomes_the_command_loads_next_to_nothing(image, arguments):  # noqa: F811
+    """With ENVDOCTOR_DISABLE or policy off there is no child; what is loaded besides is loaded in the child, whose trace is its own."""
+    modules, _ = imported(image[0], ["entrypoint", *arguments], PYTHONPATH=None)
+    assert sorted(modules - PARENT - {"envdoctor.__main__"}) == []
+
+
+def test_the_child_of_a_baked_start_loads_the_host_half(image, tmp_path):  # noqa: F811
+    assert run(image, "bake").returncode == 0
+    listing = tmp_path / "modules"
+    spy = f"""
+import sys
+from envdoctor.entrypoint import handoff
+from envdoctor.entrypoint.settings import parse_settings
+before = set(sys.modules)
+from envdoctor.entrypoint.verdict import check_start
+check_start(parse_settings(["--", "true"], {{}}), lambda step: None)
+open({str(listing)!r}, "w").write("\\n".join(set(sys.modules) - before))
+"""
+    subprocess.run([str(image[0]), "-c", spy], env=environment(PYTHONPATH=None), check=True, cwd="/", timeout=60)
+    modules = set(listing.read_text().split("\n"))
+    driver = Path("/proc/driver/nvidia").exists()
+    assert sorted(name for name in modules if name.startswith("envdoctor.") and name not in ALLOWED and not driver) == []
+    assert sorted(modules & NEVER - ({"ctypes"} if driver else set())) == []
+
+
+def test_bake_compiles_what_a_start_loads(image, tmp_path):  # noqa: F811
+    """After it, a start compiles nothing: what is read of the cache is all that is loaded from source files."""
+    cache = {"PYTHONPYCACHEPREFIX": str(tmp_path / "cache")}
+    assert run(image, "bake", PYTHONDONTWRITEBYTECODE="1", **cache).returncode == 0
+    done = subprocess.run(
+        [str(image[0]), "-v", "-m", "envdoctor", "entrypoint", "--", "true"],
+        env=environment(PYTHONPATH=None, PYTHONDONTWRITEBYTECODE="1", **cache),
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd="/",
+        timeout=60,
+    )
+    assert done.returncode == 0
+    lines = done.stderr.splitlines()
+    assert [line for line in lines if line.startswith("# code object from") and ".py'" in line and "runpy" not in line] == []
+    assert sys.version_info >= (3, 9)

@@ -1,0 +1,52 @@
+"""What candidates get from their wheels: which devices the ptxas of triton assembles for, and what the rows make of it."""
+
+import pytest
+
+from envdoctor.matrix.bind import bind
+from envdoctor.matrix.derive import build_attributes, derive_target
+from envdoctor.matrix.loader import load_builtin
+from envdoctor.matrix.tables import Build
+from envdoctor.model.facts import Gpu
+
+from ..rules.conftest import facts_of
+
+MATRIX = load_builtin()
+ROWS = [row for row in map(MATRIX.complete, MATRIX.rows()) if row.code == "ED122" and row.kind == "arch-missing"]
+
+
+def outcomes(triton, sm, architecture=None, **variables):
+    facts = facts_of(
+        [f"triton {triton}"],
+        gpus=[Gpu(name="", compute_capability=sm)],
+        variables=variables,
+        os_architecture=architecture or "x86_64",
+    )
+    target = derive_target(facts, MATRIX)
+    return {bind(row, target).outcome for row in ROWS} - {"satisfied"}
+
+
+#: What others measured by assembling (triton-lang/triton issue 10331 for 12.1, pytorch/pytorch issue 170117 for 11.0).
+@pytest.mark.parametrize("architecture", ["x86_64", "aarch64"])
+@pytest.mark.parametrize(
+    ("triton", "sm", "assembles"),
+    [("3.5.0", "12.1", False), ("3.6.0", "12.1", True), ("3.7.0", "12.1", True), ("3.6.0", "11.0", False), ("3.5.0", "9.0", True)],
+)
+def test_triton_and_devices(triton, sm, assembles, architecture):
+    assert outcomes(triton, sm, architecture) == (set() if assembles else {"violated"})
+
+
+def test_a_named_ptxas_is_taken_instead():
+    assert outcomes("3.5.0", "12.1", TRITON_PTXAS_PATH="/usr/local/cuda/bin/ptxas") == set()
+    assert outcomes("3.6.0", "11.0", TRITON_PTXAS_BLACKWELL_PATH="/usr/local/cuda/bin/ptxas") == set()
+
+
+@pytest.mark.parametrize("triton", ["3.5.0+git7416ffcb", "99.0"])
+def test_a_wheel_that_nobody_read_gives_no_verdict(triton):
+    assert outcomes(triton, "12.1") == {"undetermined"}
+
+
+def test_blackwell_devices_go_to_the_second_assembler():
+    usual, newer = "ptxas=12.8.93;sm=9.0,9.0a,10.0,12.0", "ptxas-blackwell=13.1.80;sm=9.0,10.0,12.1,12.1a"
+    assert build_attributes(Build(tools=(usual,)))["ptxas"] == {"9.0", "9.0a", "10.0", "12.0"}
+    assert build_attributes(Build(tools=(usual, newer)))["ptxas"] == {"9.0", "9.0a", "10.0", "12.1", "12.1a"}
+    assert "ptxas" not in build_attributes(Build())
