@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
 
 from .errors import InputError, InternalFault
@@ -12,11 +13,13 @@ from .model.facts import Facts
 from .model.finding import SEVERITIES, Finding, severity_rank
 from .model.record import NamedTuple
 from .model.report import Ignore, Ignored, Report
+from .model.workload import ROLES, Workload
 
 if TYPE_CHECKING:
     from .actions.index_sources import IndexSources
     from .matrix.loader import Matrix
     from .memory.recording import Recording
+    from .memory.result import PlanResult
     from .model.diagnosis import Diagnosis
     from .model.lock_file import Lock
     from .model.log import Reading
@@ -32,8 +35,10 @@ __all__ = [
     "close",
     "diagnose",
     "gather",
+    "judge",
     "lock",
     "of_its_time",
+    "plan",
     "probe",
     "read_lock",
     "read_text",
@@ -148,16 +153,23 @@ def gather(sources: Sources) -> Tuple[Facts, ...]:
     return _named(targets) if len(targets) > 1 else (targets[0][1],)
 
 
-def check(facts: Union[Facts, Sequence[Facts], None] = None, matrix: Optional[Matrix] = None, options: Optional[Options] = None) -> Report:
+def check(
+    facts: Union[Facts, Sequence[Facts], None] = None,
+    matrix: Optional[Matrix] = None,
+    options: Optional[Options] = None,
+    *,
+    run: Sequence[str] = (),
+    framework: Optional[str] = None,
+) -> Report:
     """Judge one target, or several as the nodes of one cluster.
 
     Args:
         facts: What is known; by default this machine is read.
         matrix: What is known of versions and hardware; by default the one that envdoctor carries.
         options: What to report, and when it counts as failed.
+        run: A launch script, configuration files or a command: what it takes of memory is judged too.
+        framework: "verl" or "verl==0.4.1", where the run does not tell it.
     """
-    from .rules import judge
-
     if matrix is None:
         from .matrix.loader import load_matrix
 
@@ -165,8 +177,92 @@ def check(facts: Union[Facts, Sequence[Facts], None] = None, matrix: Optional[Ma
     options = options or Options()
     nodes: Tuple[Facts, ...] = (probe(),) if facts is None else (facts,) if isinstance(facts, Facts) else tuple(facts)
     _check_codes(options, matrix)
-    found = judge(nodes[0], matrix) if len(nodes) == 1 else _judge_nodes(nodes, lambda node: judge(node, matrix, nodes=nodes))
+    if run:
+        judge_node = _judge_of_run(run, framework, matrix, nodes)
+    else:
+        judge_node = partial(judge, matrix=matrix, nodes=nodes if len(nodes) > 1 else ())
+    found = judge_node(nodes[0]) if len(nodes) == 1 else _judge_nodes(nodes, judge_node)
     return report_of(found, nodes, str(matrix.date), options)
+
+
+def _judge_of_run(run: Sequence[str], framework: Optional[str], matrix: Matrix, nodes: Sequence[Facts]) -> Callable[[Facts], List[Finding]]:
+    """Return what judges a node together with the memory plan of a run."""
+    from .frameworks import read_workload
+    from .memory.asked import with_workload
+    from .memory.result import plan_run
+    from .rules import judge as judge_facts
+
+    def judge_node(facts: Facts) -> List[Finding]:
+        workload = read_workload(run, framework=framework, facts=facts, environ=os.environ)
+        planned = plan_run(workload, facts, matrix, (), _model_files(workload))
+        return judge_facts(with_workload(facts, workload), matrix, nodes=nodes if len(nodes) > 1 else (), also=planned.findings)
+
+    return judge_node
+
+
+def judge(facts: Facts, matrix: Matrix, *, nodes: Sequence[Facts] = ()) -> List[Finding]:
+    """Return what is wrong with one target: rows and rules, and what the launch settings of a report ask of its memory."""
+    from .memory import SETTINGS
+    from .rules import judge as judge_facts
+
+    asked = facts.value("request")
+    if not asked or SETTINGS.isdisjoint(asked):
+        return judge_facts(facts, matrix, nodes=nodes)
+    from .memory.request import findings_of_request
+
+    return judge_facts(facts, matrix, nodes=nodes, also=findings_of_request(facts, matrix))
+
+
+def plan(
+    run: Sequence[str], facts: Facts, matrix: Optional[Matrix] = None, *, framework: Optional[str] = None, changes: Sequence[str] = ()
+) -> Tuple[PlanResult, int]:
+    """Say what a training run takes of the memory of a target, and whether that fits; returns the exit code too.
+
+    Args:
+        run: A launch script, configuration files, or the words of a command.
+        facts: The target.
+        matrix: What is known of models and GPUs; by default the one that envdoctor carries.
+        framework: "verl" or "verl==0.4.1", where the run does not tell it.
+        changes: "key=value", in the framework's words or in those of the workload.
+
+    Raises:
+        InputError: a run that cannot be read, or a change that means nothing.
+    """
+    from .frameworks import read_workload
+    from .memory.asked import with_workload
+    from .memory.result import plan_run
+    from .rules import judge as judge_facts
+
+    if matrix is None:
+        from .matrix.loader import load_matrix
+
+        matrix = load_matrix()
+    workload = read_workload(run, framework=framework, facts=facts, environ=os.environ)
+    result = plan_run(workload, facts, matrix, changes, _model_files(workload))
+    # What no arithmetic covers (leaks of one version) is a row of the matrix, and asks for settings that the run has.
+    rows = [finding for finding in judge_facts(with_workload(facts, result.workload), matrix) if finding.row and finding.verdict == "violated"]
+    result = result._replace(findings=(*result.findings, *(finding for finding in rows if finding.severity != "advice")))
+    return result, 1 if any(finding.severity == "error" for finding in result.findings) else 0
+
+
+def _model_files(workload: Workload) -> Dict[str, Dict[str, Any]]:
+    """Read config.json and the safetensors index of models that lie in a folder of this machine."""
+    import json
+
+    found: Dict[str, Dict[str, Any]] = {}
+    for name in {str(workload.value(f"{role}.model")) for role in ROLES if workload.value(f"{role}.model")}:
+        folder = os.path.expanduser(name)
+        for key, file_name in ((name, "config.json"), (f"{name}#index", "model.safetensors.index.json")):
+            path = os.path.join(folder, file_name)
+            if not os.path.isfile(path):
+                continue
+            try:
+                content = json.loads(read_text(path))
+            except ValueError as error:
+                raise InputError(f"{path}: is no JSON: {error}") from error
+            if isinstance(content, dict):
+                found[key] = content
+    return found
 
 
 def diagnose(
@@ -174,7 +270,8 @@ def diagnose(
     facts: Optional[Facts] = None,
     matrix: Optional[Matrix] = None,
     *,
-    plan: Sequence[Finding] = (),
+    run: Sequence[str] = (),
+    framework: Optional[str] = None,
     facts_from: str = "what was given",
 ) -> Diagnosis:
     """Read logs in one pass and say what failed, what followed from it, how sure that is, and what would decide.
@@ -183,7 +280,8 @@ def diagnose(
         logs: Files, or ``-`` for standard input; gzip, bzip2 and xz are unpacked.
         facts: What is known of the machine and environment that wrote them; by default what the logs themselves tell.
         matrix: What is known of versions, hardware and lines of logs; by default the one that envdoctor carries.
-        plan: What the memory model finds of the run's configuration; it is joined as findings of a check are.
+        run: The launch script or configuration of the run that wrote them; what the memory model finds of it is joined.
+        framework: The framework of ``run``, where it does not tell.
         facts_from: Where the facts come from, for the report.
 
     Raises:
@@ -193,7 +291,7 @@ def diagnose(
     from .matrix.derive import derive_target
     from .matrix.signatures import patterns_of, symptom_patterns
     from .model.diagnosis import Diagnosis
-    from .rules import Context, judge
+    from .rules import Context
     from .rules.signatures import Knowledge, explain
 
     if matrix is None:
@@ -207,7 +305,7 @@ def diagnose(
     if facts is None:
         facts = _facts_of_log(reading)
         facts_from = "the log" if any(True for _ in facts) else ""
-    found = [*judge(facts, matrix), *plan]
+    found = (_judge_of_run(run, framework, matrix, (facts,)) if run else lambda node: judge(node, matrix))(facts)
     context = Context(facts, matrix, derive_target(facts, matrix), (), str(matrix.date), {})
     knowledge = Knowledge({signature.id: signature for signature in signatures}, rows_of, matrix.modules)
     traces, rest = explain(reading.events, knowledge, context, found)
@@ -669,9 +767,10 @@ def _check_codes(options: Options, matrix: Matrix) -> None:
         raise InputError(f"fail_on: expected one of {', '.join(FAIL_ON)}, found {options.fail_on!r}")
     if not (options.only or options.skip or options.ignores):
         return
+    from .memory.registry import RULES as PLAN_RULES
     from .rules import RULES
 
-    known = {rule.code for rule in RULES}
+    known = {rule.code for rule in RULES} | {rule.code for rule in PLAN_RULES}
     for row in matrix.rows():
         known.update((row.code, row.id))
     for option, patterns in (("--only", options.only), ("--skip", options.skip)):

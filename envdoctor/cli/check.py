@@ -25,6 +25,8 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--skip", metavar="CODE", nargs="+", action="extend", help="report all but these")
     group.add_argument("--ignore-file", metavar="FILE", help="accepted findings, each with reason and expiry (default: $ENVDOCTOR_IGNORE)")
     group.add_argument("--fail-on", choices=FAIL_ON, default="error", help="exit with 1 from this level on (default: error)")
+    group.add_argument("--plan", metavar="CONFIG", nargs="+", help="also judge what this run takes of memory: a launch script or configuration files")
+    group.add_argument("--framework", metavar="NAME[==V]", help="the framework of --plan, where it does not tell: verl==0.4.1")
     group.add_argument("--matrix", metavar="DIR", action="append", default=[], help="add a site's own rows (also $ENVDOCTOR_MATRIX)")
     group.add_argument("--verbose", "-v", action="store_true", help="all evidence, sources, open questions and what was ignored")
     group.add_argument("--no-color", action="store_true", help="no colour (also $NO_COLOR)")
@@ -38,7 +40,7 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     facts = gather(sources_of(options))
     matrix = load_matrix(options.matrix)
     wanted = Options(split_codes(options.only), split_codes(options.skip), ignores, options.fail_on)
-    report = check(facts, matrix, wanted)
+    report = check(facts, matrix, wanted, run=options.plan or (), framework=options.framework)
     return render(report, choose_format(options.format), view(options.verbose, options.no_color)), report.exit_code
 
 

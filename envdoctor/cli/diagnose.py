@@ -21,6 +21,10 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--facts", metavar="FILE", help="facts written by 'envdoctor probe --json' there")
     group.add_argument("--report", metavar="FILE", help="a pasted report: collect_env, pip list, nvidia-smi ...")
     group.add_argument("--assume", metavar="KEY=VALUE", nargs="+", action="extend", default=[], help="set one fact: gpu=H20:8, torch==2.4.0")
+    group.add_argument(
+        "--plan", metavar="CONFIG", nargs="+", help="the launch script or configuration files of the run: what it takes of memory counts"
+    )
+    group.add_argument("--framework", metavar="NAME[==V]", help="the framework of --plan, where it does not tell: verl==0.4.1")
     group = parser.add_argument_group("what is reported")
     group.add_argument("--format", choices=DIAGNOSIS_FORMATS, help="text with colour, text, JSON")
     group.add_argument("--matrix", metavar="DIR", action="append", default=[], help="add a site's own rows and signatures (also $ENVDOCTOR_MATRIX)")
@@ -45,7 +49,7 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
 
             facts = with_assumptions(Facts(), dict(parse_assumptions(options.assume)))
     given = options.facts or options.report or ("--assume" if options.assume else "")
-    found = diagnose(options.logs, facts, load_matrix(options.matrix), facts_from=given)
+    found = diagnose(options.logs, facts, load_matrix(options.matrix), run=options.plan or (), framework=options.framework, facts_from=given)
     return render_diagnosis(found, choose_format(options.format), view(options.verbose, options.no_color)), found.exit_code
 
 

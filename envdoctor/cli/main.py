@@ -22,6 +22,7 @@ COMMANDS: Mapping[str, Tuple[str, str]] = {
     "check": ("check", "say what is wrong with an environment, why, and what to do"),
     "diagnose": ("diagnose", "say from a log why a run died, and what would decide where the log does not tell"),
     "probe": ("probe", "show what can be read of this machine, or write it as JSON"),
+    "plan": ("plan", "say whether a training run fits memory, before it starts, and what would help"),
     "lock": ("lock", "choose versions that work together on given hardware, or say why there are none"),
     "fix": ("fix", "find the smallest set of changes that cures an environment, and make them when told to"),
     "watch": ("watch", "watch the memory of a run, and say when it will meet its limit"),

@@ -144,7 +144,8 @@ class Draft:
     def request(self, name: str, value: str, line: Line) -> None:
         """Keep one launch setting; the first one holds."""
         key = name.strip().lstrip("-").replace("-", "_")
-        if key and not is_secret_name(key) and len(self._request) < 1000:
+        # A count of tokens (max_num_batched_tokens) is no credential.
+        if key and ((key.endswith("tokens") and value.isdecimal()) or not is_secret_name(key)) and len(self._request) < 1000:
             self._request.setdefault(key, (redact(value)[:500], line.number))
 
     def device(self, index: int, device: Gpu, line: Line, rank: int) -> None:

@@ -38,6 +38,7 @@ KINDS = {
     "forward-compat-unsupported": "cuda-compat cannot work on this GPU or driver",
     "p2p-blocked": "peer traffic is redirected by ACS or the IOMMU",
     "unsupported": "not supported by this version or platform",
+    "misconfigured": "a setting that the program refuses or passes over",
     "damaged": "files of a distribution are missing, altered or duplicated",
     "conflict": "metadata of installed distributions contradict each other",
     "limit-misread": "a program will believe another limit than the kernel enforces",

@@ -31,6 +31,7 @@ _ROLE_FIELDS: Mapping[str, Field] = {
     "offload_params": Field("bool", "Parameters go to host memory between phases."),
     "offload_optimizer": Field("bool", "Optimizer state goes to host memory (between phases; with zero*: for good)."),
     "offload_gradients": Field("bool", "Gradients go to host memory between phases."),
+    "pin_offload": Field("bool", "What zero* offloads lies in pinned memory (DeepSpeed's pin_memory)."),
     "cpu_offload": Field("bool", "FSDP CPUOffload: parameters live on the host and visit the GPU block by block."),
     "gradient_checkpointing": Field("bool", "Activations are recomputed."),
     "lora_rank": Field("int", "Rank of LoRA; 0 is a full update."),
@@ -46,9 +47,9 @@ _ROLE_FIELDS: Mapping[str, Field] = {
 }
 
 WORKLOAD_FIELDS: Mapping[str, Field] = {
-    "framework": Field("str", "verl, easyr1, tinyzero, simplerl, openrlhf, trl."),
+    "framework": Field("str", "verl, easyr1, tinyzero, simplerl, openrlhf, trl; deepspeed where only that is known."),
     "framework.version": Field("str", "Version, tag or commit of the framework."),
-    "algorithm": Field("str", "ppo, grpo, dapo, rloo, reinforce, dpo, sft …"),
+    "algorithm": Field("str", "ppo, grpo, dapo, rloo, reinforce, dpo, sft …; serve: an engine without a trainer."),
     "nodes": Field("int", "Nodes of the run."),
     "gpus_per_node": Field("int", "GPUs of each node that the run takes."),
     "colocated": Field("bool", "Trainer and rollout share their GPUs."),

@@ -10,7 +10,7 @@ from ..model.report import Report
 from .summary import grouped, is_root, open_questions, summary_line, target_line
 from .text import clean, fold, wrap
 
-__all__ = ["Block", "heading", "lay_out", "lines_of", "paragraph"]
+__all__ = ["Block", "finding_blocks", "heading", "lay_out", "lines_of", "paragraph"]
 
 _LABEL_WIDTH = 8
 _FEW_QUESTIONS = 5
@@ -72,13 +72,14 @@ def _targets(report: Report) -> List[Block]:
 
 def _tree(finding: Finding, shown: Sequence[Finding], indent: int, verbose: bool, done: Set[int]) -> Iterator[Block]:
     done.add(id(finding))
-    yield from _finding(finding, indent, verbose)
+    yield from finding_blocks(finding, verbose, indent)
     for other in shown:
         if id(other) not in done and other.caused_by == finding.key and other.key != finding.key:
             yield from _tree(other, shown, indent + 2, verbose, done)
 
 
-def _finding(finding: Finding, indent: int, verbose: bool) -> Iterator[Block]:
+def finding_blocks(finding: Finding, verbose: bool = False, indent: int = 0) -> Iterator[Block]:
+    """Yield one finding: its message, where it was seen, what to do, and why that is known."""
     word = finding.severity if finding.trust == "established" else f"{finding.severity} (reported)"
     yield Block(fold(clean(finding.message)), f"{finding.code} {word}:", finding.severity, indent, 2)
     inner = indent + 2

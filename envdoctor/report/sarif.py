@@ -39,9 +39,11 @@ def render(report: Report, view: View) -> str:
 
 
 def _rules(findings: Sequence[Finding]) -> List[Dict[str, Any]]:
+    from ..memory.registry import RULES as PLAN_RULES
     from ..rules import RULES
 
     summaries = {rule.code: (rule.name, rule.summary) for rule in reversed(RULES)}
+    summaries.update({rule.code: (rule.name, rule.summary) for rule in PLAN_RULES})
     first = {finding.code: finding for finding in reversed(findings)}
     rules = []
     for code in sorted(first):

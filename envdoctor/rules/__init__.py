@@ -37,6 +37,7 @@ def judge(
     today: Optional[str] = None,
     propagate: bool = False,
     families: Optional[Sequence[str]] = None,
+    also: Iterable[Finding] = (),
 ) -> List[Finding]:
     """Return what is wrong with one target, roots first, errors before warnings before advice.
 
@@ -47,6 +48,7 @@ def judge(
         today: ISO date against which the age of the matrix is taken; the clock's where left out.
         families: Only the rules of these families (``registry.FAMILIES``), beside the rows of the matrix.
         propagate: Let an exception of a rule through; by default it becomes one ED901 finding and the others still run.
+        also: Findings from elsewhere (the memory plan), to be ordered with the others.
     """
     if today is None:
         import time
@@ -58,6 +60,7 @@ def judge(
     steps = [("matrix-rows", findings_of_rows), *((rule.name, rule.function) for rule in rules)]
     for name, step in steps:
         found.extend(step(context) if propagate else _guarded(name, step, context))
+    found.extend(also)
     return arrange(found)
 
 

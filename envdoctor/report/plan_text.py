@@ -1,0 +1,163 @@
+"""A memory plan as text: a bar and a line for each pool, what the worst phase holds, findings, levers, what a change does."""
+
+from __future__ import annotations
+
+from typing import Iterator, List, Sequence, Tuple
+
+from ..memory.levers import Lever
+from ..memory.plan import MemoryPlan, Pool, Term, gib_text
+from ..memory.result import PlanResult
+from .layout import Block, finding_blocks, heading, paragraph
+from .text import clean, fold
+from .view import View
+
+__all__ = ["render"]
+
+_NAMES = {"host": "host memory", "gpu": "GPU memory", "shm": "/dev/shm"}
+_SUPPLY = {"host": "--assume memory=500GiB", "gpu": "--assume 'gpu=A100 80GB:8'", "shm": "--assume shm=64GiB"}
+_BAR_WIDEST = 56
+_FEW_TERMS = 6
+_STYLE = {"fits": "command", "tight": "warning", "does not fit": "error", "cannot tell": "advice"}
+
+
+def render(result: PlanResult, view: View) -> str:
+    """Return the plan as text."""
+    from .console import draw
+
+    return draw(lay_out(result, view), view)
+
+
+def lay_out(result: PlanResult, view: View) -> List[Block]:
+    """Return the plan as blocks: the verdict first."""
+    plan = result.plan
+    framework = " ".join(str(part) for part in (result.workload.value("framework"), result.workload.value("framework.version")) if part)
+    blocks = [heading(f"{framework + ': ' if framework else ''}{_headline(plan)}")]
+    blocks += [paragraph(note) for note in plan.notes]
+    if result.before is not None:
+        blocks += [Block(""), *_changes(result)]
+    for pool in plan.pools:
+        blocks += [Block(""), *_pool(pool, view)]
+    blocks += _cache(plan)
+    for finding in result.findings:
+        blocks += [Block(""), *finding_blocks(finding, view.verbose)]
+    if any(finding.row for finding in result.findings):
+        blocks += [Block(""), paragraph("The figures are of a run without what the rows of the matrix above say: a leak grows on top of them.")]
+    if result.levers:
+        blocks += [Block(""), *_levers(result.levers)]
+    return blocks
+
+
+def _headline(plan: MemoryPlan) -> str:
+    words = {
+        "fits": "this run fits",
+        "tight": "this run may not fit",
+        "does not fit": "this run does not fit",
+        "cannot tell": "whether this run fits cannot be told",
+    }
+    worst = [title(pool) for pool in plan.pools if pool.verdict == plan.verdict]
+    if plan.cache is not None and plan.cache.verdict == plan.verdict:
+        worst.append("KV cache")
+    return words[plan.verdict] + (f" ({', '.join(worst)})" if plan.verdict != "fits" else "")
+
+
+def title(pool: Pool) -> str:
+    """Return what a pool is called: "GPU memory (critic)"."""
+    return _NAMES[pool.name] + (f" ({pool.subject})" if pool.subject else "")
+
+
+def _range(low: int, high: int) -> str:
+    return gib_text(low) if gib_text(low) == gib_text(high) else f"{gib_text(low)} .. {gib_text(high)}"
+
+
+def _pool(pool: Pool, view: View) -> Iterator[Block]:
+    limit = pool.limit
+    if limit is None:
+        of = "no limit is known"
+    elif limit.usable == limit.size:
+        of = f"of {gib_text(limit.size)}"
+    else:
+        of = f"of {gib_text(limit.usable)} ({limit.usable / limit.size:.0%} of {gib_text(limit.size)})"
+    yield Block(f"{_range(pool.low, pool.high)} GiB {of}, worst in {pool.peak}: {pool.verdict}", f"{title(pool)}:", _STYLE[pool.verdict], 0, 2)
+    if limit is not None:
+        yield Block(bar(pool, min(view.width - 4, _BAR_WIDEST)), indent=2, verbatim=True)
+        yield paragraph(f"limit: {limit.reason}", 2)
+    else:
+        yield paragraph(f"to supply the limit: --target FACTS of that machine, or {_SUPPLY[pool.name]}", 2)
+    shown = sorted((term for term in pool.terms if pool.peak in term.phases and term.high), key=lambda term: -(term.low + term.high))
+    few = shown if view.verbose else shown[:_FEW_TERMS]
+    width = max((len(_label(term)) for term in few), default=0)
+    for term in few:
+        yield Block(f"  {_label(term).ljust(width)}  {_range(term.low, term.high)}", verbatim=True)
+        if view.verbose:
+            yield paragraph(f"{term.formula} [{', '.join(term.phases)}]", 6)
+            for entry in term.inputs:
+                yield paragraph(f"{entry.field} = {entry.value}, {entry.place}", 8)
+            yield paragraph(f"source: {term.source}", 6)
+        if term.note:
+            yield paragraph(term.note, 6)
+    if len(few) < len(shown):
+        rest = shown[len(few) :]
+        yield Block(f"  and {len(rest)} more: {_range(sum(term.low for term in rest), sum(term.high for term in rest))}", verbatim=True)
+    if pool.missing:
+        yield paragraph(f"not known, so this is no upper bound: {', '.join(pool.missing)}", 2)
+    if pool.doubts and pool.verdict in ("tight", "cannot tell"):
+        yield paragraph(f"would narrow it: {', '.join(pool.doubts[:4])}", 2)
+
+
+def _label(term: Term) -> str:
+    name = fold(clean(term.name))
+    return f"{term.role}: {name}" if term.role and term.role != "rollout" else name
+
+
+def bar(pool: Pool, width: int) -> str:
+    """Draw a pool: "#" what it takes at least, "=" what it may take, "|" the limit; what is beyond the right end has ">"."""
+    if pool.limit is None:
+        return ""
+    inner = max(width - 2, 10)
+    scale = max(pool.limit.size * 1.15, min(pool.high, pool.limit.size * 2))
+    marks = ["#" if (at + 0.5) * scale / inner <= pool.low else "=" if (at + 0.5) * scale / inner <= pool.high else "." for at in range(inner)]
+    marks[min(inner - 1, int(pool.limit.usable / scale * inner))] = "|"
+    return f"[{''.join(marks)}{'>' if pool.high > scale else ']'}"
+
+
+def _cache(plan: MemoryPlan) -> Iterator[Block]:
+    check = plan.cache
+    if check is None:
+        return
+    yield Block("")
+    text = f"{gib_text(check.need)} GiB for one sequence of {check.length} tokens, {_range(check.low, check.high)} GiB are left: {check.verdict}"
+    yield Block(text, "KV cache:", _STYLE[check.verdict], 0, 2)
+    yield paragraph(check.formula, 2)
+
+
+def _levers(levers: Sequence[Lever]) -> Iterator[Block]:
+    yield heading("What would help (predicted by the same plan; what solves it first, then what costs least):")
+    for lever in levers:
+        where = "KV cache" if lever.pool == "cache" else _NAMES[lever.pool] + (f" ({lever.subject})" if lever.subject else "")
+        effect = f"{where} {_range(*lever.before)} -> {_range(*lever.after)} GiB, {lever.verdict}; price: {lever.price}"
+        yield Block(clean(lever.text), style="command", indent=2, verbatim=True)
+        yield paragraph(effect, 6)
+
+
+def _changes(result: PlanResult) -> Iterator[Block]:
+    if result.before is None:
+        return
+    yield heading(f"With {' '.join(result.changes)}:")
+    for name, before, after in compared(result.before, result.plan):
+        if before == after:
+            yield paragraph(f"{name}: no change, {after}", 2)
+        else:
+            yield paragraph(f"{name}: {before} -> {after}", 2)
+
+
+def compared(before: MemoryPlan, after: MemoryPlan) -> List[Tuple[str, str, str]]:
+    """Return what each pool was and is: (name, before, after)."""
+    found = []
+    for pool in after.pools:
+        old = [entry for entry in before.pools if (entry.name, entry.subject) == (pool.name, pool.subject)]
+        words = [f"{_range(entry.low, entry.high)} GiB, {entry.verdict}" for entry in (*old, pool)]
+        found.append((title(pool), words[0] if old else "nothing", words[-1]))
+    if before.cache is not None and after.cache is not None:
+        words = [f"{_range(entry.low, entry.high)} GiB for {gib_text(entry.need)}, {entry.verdict}" for entry in (before.cache, after.cache)]
+        found.append(("KV cache", words[0], words[1]))
+    return found

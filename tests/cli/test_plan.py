@@ -1,0 +1,131 @@
+"""``envdoctor plan`` and ``check --plan`` as a user runs them."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .conftest import COMMAND, environment
+
+RUNS = Path(__file__).parent.parent / "data" / "workloads"
+MACHINE = ["--assume", "memory=1TB", "--assume", "gpu=A100-SXM4-80GB:8", "--assume", "shm=400GiB"]
+SMALL = ["--assume", "memory=200GiB", "--assume", "gpu=A100-SXM4-80GB:8", "--assume", "shm=400GiB"]
+
+
+def run(*arguments, columns=None):
+    settings = environment()
+    if columns:
+        settings["COLUMNS"] = str(columns)
+    return subprocess.run([*COMMAND, *map(str, arguments)], env=settings, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_verdict_and_exit_code():
+    assert run("plan", RUNS / "simplerl_84.sh", *MACHINE).returncode == 0
+    small = run("plan", RUNS / "simplerl_84.sh", *SMALL)
+    assert small.returncode == 1
+    assert small.stdout.startswith("simplerl")
+    assert "does not fit (host memory)" in small.stdout
+    assert "actor_rollout_ref.rollout.swap_space=4" in small.stdout
+
+
+def test_what_if_is_judged_as_changed():
+    changed = run("plan", RUNS / "simplerl_84.sh", *SMALL, "--what-if", "actor_rollout_ref.rollout.swap_space=0")
+    assert changed.returncode == 0
+    assert "With actor_rollout_ref.rollout.swap_space=0:" in changed.stdout
+
+
+def test_sixty_columns_of_ascii():
+    text = run("plan", RUNS / "simplerl_84.sh", *SMALL, columns=60).stdout
+    assert text.isascii()
+    allowed = ("actor_rollout_ref", "https://", "docker run", "pip install")  # what is copied is not broken
+    assert [line for line in text.splitlines() if len(line) > 60 and not any(word in line for word in allowed)] == []
+
+
+def test_json_has_every_term_with_formula_source_and_place():
+    found = json.loads(run("plan", RUNS / "simplerl_84.sh", *MACHINE, "--format", "json").stdout)
+    host = next(pool for pool in found["pools"] if pool["name"] == "host")
+    assert host["verdict"] == "tight" == found["verdict"]
+    assert all(term["formula"] and term["source"] and term["low"] <= term["high"] for term in host["terms"])
+    swap = next(term for term in host["terms"] if term["name"] == "swap space")
+    assert swap["low"] == 448 << 30
+    assert any("default of simplerl" in entry["place"] for entry in swap["inputs"])
+    assert found["levers"][0]["settings"] == ["actor_rollout_ref.rollout.swap_space=4"]
+
+
+def test_command_after_two_dashes():
+    words = [
+        "python3",
+        "-m",
+        "verl.trainer.main_ppo",
+        "data.train_batch_size=256",
+        "actor_rollout_ref.model.path=Qwen/Qwen2.5-7B",
+        "trainer.n_gpus_per_node=8",
+    ]
+    found = run("plan", *MACHINE, "--framework", "verl==0.4.1", "--", *words)
+    assert found.returncode in (0, 1)
+    assert "Qwen2.5-7B: 7.62 billion parameters" in found.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["plan"], "required"),
+        (["plan", "missing.sh"], "missing.sh"),
+        (["plan", RUNS / "simplerl_84.sh", "--what-if", "nothing=1"], "has no key 'nothing'"),
+        (["plan", RUNS / "simplerl_84.sh", "--framework", "nobody"], "expected one of"),
+        (["plan", RUNS / "simplerl_84.sh", "--target", "a", "--report", "b"], "give one of them"),
+    ],
+)
+def test_wrong_usage(arguments, says):
+    found = run(*arguments)
+    assert found.returncode == 2
+    assert says in found.stderr
+    assert found.stdout == ""
+
+
+def test_config_json_beside_the_model_is_read(tmp_path):
+    config = {"num_hidden_layers": 28, "hidden_size": 3584, "vocab_size": 152064, "num_attention_heads": 28, "num_key_value_heads": 4}
+    (tmp_path / "config.json").write_text(json.dumps({**config, "intermediate_size": 18944}))
+    text = run(
+        "plan", *MACHINE, "--framework", "verl==0.4.1", "--", "python3", "-m", "verl.trainer.main_ppo", f"actor_rollout_ref.model.path={tmp_path}"
+    ).stdout
+    assert "its config.json" in text
+    (tmp_path / "config.json").write_text("{")
+    broken = run(
+        "plan", *MACHINE, "--framework", "verl==0.4.1", "--", "python3", "-m", "verl.trainer.main_ppo", f"actor_rollout_ref.model.path={tmp_path}"
+    )
+    assert broken.returncode == 2
+    assert "is no JSON" in broken.stderr
+
+
+def test_check_joins_the_plan_with_the_environment(broken):
+    plain = run("check", "--facts", broken, "--format", "json")
+    joined = run(
+        "check", "--facts", broken, "--assume", "memory=200GiB", "gpu=A100-SXM4-80GB:8", "--format", "json", "--plan", RUNS / "simplerl_84.sh"
+    )
+    codes = {finding["code"] for finding in json.loads(joined.stdout)["findings"]}
+    assert {"ED601", "ED604"} <= codes
+    assert {finding["code"] for finding in json.loads(plain.stdout)["findings"]} & codes
+    assert joined.returncode == 1
+
+
+@pytest.mark.parametrize("code", ["ED601", "ED602", "ED603", "ED604", "ED605", "ED606", "ED607"])
+def test_codes_are_explained(code):
+    found = run("explain", code)
+    assert found.returncode == 0
+    assert "How to fix" in found.stdout
+
+
+def test_check_without_a_plan_loads_nothing_of_it(broken):
+    done = subprocess.run(
+        [COMMAND[0], "-X", "importtime", *COMMAND[1:], "check", "--facts", str(broken)],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    assert "envdoctor.rules" in loaded
+    assert not [name for name in loaded if name.startswith(("envdoctor.frameworks", "envdoctor.memory."))]
