@@ -70,7 +70,7 @@ def test_command_after_two_dashes():
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["plan"], "required"),
+        (["plan"], "expected a launch script"),
         (["plan", "missing.sh"], "missing.sh"),
         (["plan", RUNS / "simplerl_84.sh", "--what-if", "nothing=1"], "has no key 'nothing'"),
         (["plan", RUNS / "simplerl_84.sh", "--framework", "nobody"], "expected one of"),
