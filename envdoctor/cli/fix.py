@@ -75,7 +75,7 @@ def _check_local(options: argparse.Namespace) -> None:
 
 
 def _plan(options: argparse.Namespace, facts: Facts, matrix: Matrix) -> Union[Plan, Explanation]:
-    from ..app import check_date
+    from ..locking import check_date
     from ..repair import plan, plan_for_lock
 
     check_date(options.as_of)

@@ -8,8 +8,9 @@ import json
 import os
 from typing import Dict, Mapping, Set, Tuple
 
-from ..app import Sources, close, gather, lock
+from ..app import Sources, gather
 from ..errors import InputError, NoResolution
+from ..locking import close, lock
 from ..model.resolution import Explanation, Resolution
 from .command import Command
 from .output import write_error

@@ -9,10 +9,10 @@ import jsonschema
 import pytest
 from packaging.requirements import Requirement
 
-from envdoctor.app import lock
 from envdoctor.emit import NAMES, render, state_words
 from envdoctor.emit.requirements import install_commands
 from envdoctor.intake.assumptions import parse_assumptions
+from envdoctor.locking import lock
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.facts import Facts
 from envdoctor.model.resolution import ClosedLine, Closure

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envdoctor.app import lock
 from envdoctor.emit import render
 from envdoctor.errors import InputError
 from envdoctor.intake.assumptions import parse_assumptions
 from envdoctor.intake.lock_file import lock_facts, parse_lock, target_facts
+from envdoctor.locking import lock
 from envdoctor.model.facts import Facts
 from envdoctor.model.resolution import Resolution
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
-from envdoctor.app import of_its_time
 from envdoctor.intake.assumptions import parse_assumptions
+from envdoctor.locking import of_its_time
 from envdoctor.matrix.curated import Profile, TestedSet, make_profile
 from envdoctor.matrix.derive import derive_gpus
 from envdoctor.matrix.loader import Matrix

@@ -8,9 +8,9 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from envdoctor.app import lock
 from envdoctor.errors import InputError
 from envdoctor.intake.assumptions import parse_assumptions
+from envdoctor.locking import lock
 from envdoctor.matrix import curated
 from envdoctor.matrix.curated import Profile, make_profile
 from envdoctor.matrix.curated import Request as NamedRequest
