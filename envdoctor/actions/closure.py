@@ -82,7 +82,7 @@ def close(
     platform = python_platform(found.requires.platform, found.requires.architecture, _glibc(found, glibc))
     path = find_uv(sources.environment)
     if path is None:
-        return Closure(reason="uv is not there; pip install 'envdoctor[lock]' brings it")
+        return Closure(reason="uv is not there; 'pip install uv' brings it")
     if platform is None:
         return Closure(reason=f"uv has no name for {found.requires.platform} on {found.requires.architecture} with glibc {_glibc(found, glibc)}")
     foreign = [pin for pin in found.pins if pin.index_name != "pypi"]

@@ -105,7 +105,7 @@ def find_installer(environment: Environment) -> str:
         except FileNotFoundError:
             found = which("uv")
     if found is None and not environment.pip:
-        raise InputError(f"{environment.prefix}: neither uv nor the environment's pip is there; pip install 'envdoctor[lock]' brings uv")
+        raise InputError(f"{environment.prefix}: neither uv nor the environment's pip is there; 'pip install uv' brings it")
     return found or ""
 
 

@@ -216,7 +216,7 @@ def _read_yaml(text: str, name: str) -> List[Setting]:
     try:
         import yaml
     except ImportError:
-        raise InputError(f"{name}: YAML is read with PyYAML, which is not installed; pip install 'envdoctor[plan]'") from None
+        raise InputError(f"{name}: YAML is read with PyYAML, which is not installed; pip install PyYAML") from None
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         return _Leaves(yaml, name).read(yaml.parse(text, Loader=loader))

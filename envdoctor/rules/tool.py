@@ -103,7 +103,7 @@ def check_matrix_age(context: Context) -> Iterator[Finding]:
         kind="stale-matrix",
         severity="advice",
         message=f"The matrix is of {date}, {age} days old: newer releases and faults are not in it.",
-        remedies=(Remedy("Update envdoctor, or the matrix alone (envdoctor matrix update).", ("pip install --upgrade envdoctor",), "safe"),),
+        remedies=(Remedy("Update envdoctor, or the matrix alone (envdoctor matrix update --from URL).", (), "safe"),),
     )
 
 
