@@ -208,7 +208,7 @@ def test_without_uv_there_are_core_pins_that_say_so(envdoctor, tmp_path):
     variables = environment(PATH="/usr/bin:/bin", PYTHONPATH=f"{tmp_path}:{environment()['PYTHONPATH']}")
     done = envdoctor("lock", "torch==2.4.0", *H20, "-o", tmp_path / "lock", env=variables)
     assert done.returncode == 0
-    assert "uv" in (tmp_path / "lock" / "requirements.txt").read_text().splitlines()[0]
+    assert "pip install uv" in (tmp_path / "lock" / "requirements.txt").read_text().splitlines()[0]
 
 
 @pytest.mark.parametrize("fault", ["down", "half-way", "hangs", "offline"])
