@@ -58,7 +58,11 @@ def test_one_such_target_among_several_is_named(matrix: Matrix) -> None:
 
 
 def test_what_packages_can_cure_on_such_a_machine_is_cured(matrix: Matrix) -> None:
-    installed = {"vllm": Distribution("vllm", "0.8.5"), "torch": Distribution("torch", "2.7.1"), "transformers": Distribution("transformers", "4.51.3")}
+    installed = {
+        "vllm": Distribution("vllm", "0.8.5"),
+        "torch": Distribution("torch", "2.7.1"),
+        "transformers": Distribution("transformers", "4.51.3"),
+    }
     here = Evidence("test")
     facts = machine("615.71.09", "V100").updated({"distributions": Known(installed, here), "python.version": Known("3.11.9", here)})
     assert errors(facts, matrix) >= {"ED109", "ED304"}
