@@ -5,7 +5,7 @@ The solver chooses, uv closes, ``check`` has the last word on both.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from .app import suggest
 from .errors import InputError, InternalFault
@@ -158,20 +158,22 @@ def close(
     glibc = [str(entry.value("glibc.version")) for entry in facts if entry.value("glibc.version")]
     lowest = min(glibc, key=lambda text: [int(part) for part in text.split(".") if part.isdigit()]) if glibc else None
     core, brought = found, ()  # type: Resolution, Tuple[Root, ...]
+    lacking: Dict[str, str] = {}  # what the index at hand lacks, by the requirement that follows from it
     for _ in range(_CLOSING_ROUNDS):
         try:
             closure = close_with_uv(core, sources, glibc=lowest, later=_later(core, matrix), allow_build=allow_build, progress=progress)
         except UnknownName as error:
             raise InputError(f"{error}{suggest(error.name, matrix.package_names, 0.8)}") from error
         notes = (f"the date does not bind {', '.join(closure.late)}",) if closure.late else ()
-        closed = core._replace(closure=closure, notes=(*found.notes, *notes))
+        closed = core._replace(closure=closure, notes=(*found.notes, *lacking.values(), *notes))
         problems = _problems(closed, facts, matrix) if closure.is_closed else []
         if problems:
             unjudged = [line for line in closure.lines if any(name not in matrix.package_names for name in line.via)]
             learned = [Root(line.name) for line in unjudged if line.name in matrix.package_names and core.pin(line.name) is None]
             closed = found._replace(closure=Closure("refused", "check refuses what uv added to the pins", "\n".join(problems), tool=closure.tool))
         elif closure.state == "refused":
-            learned = [parse_root(text) for text in closure.conflicts]
+            lacking.update({f"{hole.name}!={hole.version}": hole.text for hole in closure.holes})
+            learned = [parse_root(text) for text in (*closure.conflicts, *lacking)]
         else:
             return closed
         learned = [root for root in learned if root not in brought]
@@ -184,21 +186,21 @@ def close(
             return closed
         if not isinstance(again, Resolution):
             return closed
-        progress(f"choosing again: what is not in the matrix needs {', '.join(root.text for root in learned)}")
-        core = _as_asked(again, found, brought)
+        needed = [root.text for root in learned if root.text not in lacking]
+        why = [f"what is not in the matrix needs {', '.join(needed)}"] if needed else []
+        progress(f"choosing again: {'; '.join([*why, *(lacking[root.text] for root in learned if root.text in lacking)])}")
+        core = _as_asked(again, found, brought, lacking)
         _verify(core, facts, matrix)
     return closed
 
 
-def _as_asked(again: Resolution, found: Resolution, brought: Sequence[Root]) -> Resolution:
+def _as_asked(again: Resolution, found: Resolution, brought: Sequence[Root], lacking: Mapping[str, str]) -> Resolution:
     """A resolution with what closing taught as reasons, and the request as the user made it."""
     from .model.resolution import Reason
 
-    taught = {f"asked for: {root.text}": f"what is not in the matrix requires {root.specifier or 'it'}" for root in brought}
-    pins = tuple(
-        pin._replace(reasons=tuple(Reason("required", taught[reason.text]) if reason.text in taught else reason for reason in pin.reasons))
-        for pin in again.pins
-    )
+    taught = {f"asked for: {root.text}": Reason("required", f"what is not in the matrix requires {root.specifier or 'it'}") for root in brought}
+    taught.update({f"asked for: {text}": Reason("refused", f"not {text.partition('!=')[2]}: {words}") for text, words in lacking.items()})
+    pins = tuple(pin._replace(reasons=tuple(taught.get(reason.text, reason) for reason in pin.reasons)) for pin in again.pins)
     return again._replace(pins=pins, request=found.request, notes=found.notes, passed=found.passed)
 
 

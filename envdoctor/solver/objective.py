@@ -257,7 +257,7 @@ def _asked_by_rows(name: str, problem: Problem, bits: Mapping[str, int], catalog
         why: Why = nogood.why
         masks = dict(nogood.terms)
         others = all(bits[problem.nodes[other]] & mask for other, mask in masks.items() if other != number)
-        if why.kind == "row" and why.row is not None and masks.get(number, 0) & absent and others:
+        if why.kind in ("row", "cost") and why.row is not None and masks.get(number, 0) & absent and others:
             row = catalog.matrix.complete(why.row)
             found.append(Reason("row", row.title, row.id, row.sources))
     return found[:2]

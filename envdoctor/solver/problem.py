@@ -138,6 +138,8 @@ class _Builder:
             done = names
             self._bind_rows(sorted(names))
             self._find_overrides()
+            if costs:
+                self._bring_cures(sorted(names))
         return self._finish(roots, overrides_allowed, self._find_costs(sorted(done)) if costs else [])
 
     # ------------------------------------------------------------------------------------------------------------ reach
@@ -259,12 +261,26 @@ class _Builder:
         self._overrides.sort(key=lambda option: option.node)
         self._expand()
 
+    def _bring_cures(self, names: Sequence[str]) -> None:
+        """Let a package take part that a row of cost misses and pins itself: triton imports setuptools, and no metadata asks for it."""
+        for row in self._costing(names):
+            for term in row.terms:
+                if term.scope != "env" or term.operator != "present" or term.argument is not False or term.component not in self._catalog.known:
+                    continue
+                for pin in self._catalog.matrix.complete(row).pins:
+                    match = LINE.match(pin)
+                    if match is not None and canonicalize_name(match.group(1)) == term.component:
+                        self._ask(term.component, self._catalog.table(term.component).mask(match.group(3).replace(" ", "")))
+
+    def _costing(self, names: Sequence[str]) -> Iterator[Row]:
+        for row in self._catalog.matrix.rows_about(names):
+            if row.effect != "note" and not (row.effect == "blocks" and row.trust == "established") and not row.mitigations:
+                yield row
+
     def _find_costs(self, names: Sequence[str]) -> List[Tuple[str, Row, List[Dict[str, int]]]]:
         """Rows that do not block, the gravest first, each with what violates it: a node of its own says whether it is."""
         found = []
-        for row in self._catalog.matrix.rows_about(names):
-            if row.effect == "note" or (row.effect == "blocks" and row.trust == "established") or row.mitigations:
-                continue
+        for row in self._costing(names):
             bound = [bind(row, target) for target in self.targets]
             masks = [self._masks(binding.residual) for binding in bound if binding.outcome == "residual"]
             violating = [entry for place, entry in enumerate(masks) if entry is not None and entry not in masks[:place]]
