@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Mapping, NamedTuple, Optional, Tuple
 
+from .facts import Facts
 from .request import Request, SourceStep
 from .row import Source
 
@@ -128,7 +129,7 @@ class Resolution(NamedTuple):
 
     settings: environment variables without which a row would apply, or that a profile wants. warnings: rows that do not block. passed: newer
     requests of the same profile, and why they do not fit the targets. notes: sentences that whoever asked has to know: what was not judged, of
-    which day the pins are.
+    which day the pins are. targets: in words, and machines: as facts, what it is for.
     """
 
     request: Request
@@ -142,6 +143,7 @@ class Resolution(NamedTuple):
     notes: Tuple[str, ...] = ()
     closure: Closure = Closure()
     passed: Tuple[Reason, ...] = ()
+    machines: Tuple[Facts, ...] = ()
 
     @property
     def sources(self) -> Tuple[SourceStep, ...]:

@@ -17,6 +17,7 @@ from ..matrix.loader import Matrix
 from ..matrix.tables import DriverBranch
 from ..model.evidence import Evidence, Known
 from ..model.facts import Distribution, Facts
+from ..model.lock_file import machine_of
 from ..model.request import Request, Root
 from ..model.resolution import Explanation, Override, Pin, Reason, Requires, Resolution
 from ..model.row import Row, Source
@@ -168,6 +169,7 @@ def resolution_of(found: Attempt, catalog: Catalog, facts: Sequence[Facts]) -> R
         warnings=tuple(_warnings(catalog, problem, subjects)),
         matrix_date=catalog.matrix.date,
         targets=tuple(target_words(entry) for entry in facts),
+        machines=tuple(machine_of(entry) for entry in facts),
     )
 
 
