@@ -5,15 +5,18 @@ The solver chooses, uv closes, ``check`` has the last word on both.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+import re
+from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from .app import suggest
 from .errors import InputError, InternalFault
 from .model.facts import Facts
+from .model.versions import parse_version
 
 if TYPE_CHECKING:
     from .actions.index_sources import IndexSources
     from .matrix.loader import Matrix
+    from .matrix.tables import Release
     from .model.request import Request, Root
     from .model.resolution import Explanation, Resolution
 
@@ -25,6 +28,8 @@ _CLOSING_ROUNDS = 6
 #: and what it needed fixed came soon after (research: vllm 0.8.5 with transformers of its month, 4.51.3, and of today, 5.23.0).
 _GRACE = 30
 _MUCH_NEWER = 365  # days
+_TORCH = re.compile(r"torch(?![\w.-])")
+_EXTRA = re.compile(r"extra\s*==\s*['\"]([^'\"]+)['\"]")
 
 
 def lock(
@@ -97,6 +102,7 @@ def lock(
     elif found.request.as_of is None and not notes:
         notes = _much_newer(found, matrix)
     notes += [reason.text for reason in found.passed]
+    notes += _without_torch(found, matrix)
     notes += [f"{root.text} is not judged by envdoctor: the matrix does not know it{suggest(root.name, known, 0.8)}" for root in unknown]
     found = found._replace(notes=tuple(notes))
     _verify(found, facts, matrix)
@@ -259,6 +265,30 @@ def _much_newer(found: Resolution, matrix: Matrix) -> List[str]:
     shown = ", ".join(f"{pin.name} {pin.version}" for pin in newer[:3]) + (" ..." if len(newer) > 3 else "")
     advice = f"--as-of {_plus_days(old[0], _GRACE)} takes what there was then"
     return [f"{old[1].name} {old[1].version} is of {old[0]}, but {shown} came more than a year later; {advice}"]
+
+
+def _without_torch(found: Resolution, matrix: Matrix) -> List[str]:
+    """Say where what is asked for comes without torch, though its newest release asks for it: such a release serves for little."""
+    if found.pin("torch") is not None:
+        return []
+    notes = []
+    for pin in found.pins:
+        package = matrix.package(pin.name) if any(root.name == pin.name for root in found.request.roots) else None
+        version = parse_version(pin.version)
+        final = [release for number, release in package.releases() if not number.is_prerelease and number >= version] if package is not None else []
+        if len(final) > 1 and _of_torch(final[-1]) == {""}:
+            extras = sorted(_of_torch(final[0]) - {""})
+            advice = f"; its {'extra' if len(extras) == 1 else 'extras'} {', '.join(extras)} would bring it" if extras else ""
+            notes.append(f"{pin.name} {pin.version} asks for no torch, as {final[-1].version} does{advice}")
+    return notes
+
+
+def _of_torch(release: Release) -> Set[str]:
+    """The extras with which a release asks for torch; "" where it always does."""
+    lines = [line for line in release.requires or () if _TORCH.match(line)]
+    if any("extra" not in line for line in lines):
+        return {""}
+    return {extra for line in lines for extra in _EXTRA.findall(line)}
 
 
 def check_date(text: Optional[str]) -> None:
