@@ -138,6 +138,7 @@ class Catalog:
         self.request = request
         self.known = frozenset(matrix.package_names)
         self._releases: Dict[str, List[Tuple[Version, Release]]] = {}
+        self._torch_of: Dict[str, Callable[[Version], Optional[str]]] = {}
         self._tables: Dict[str, Table] = {}
         self._lines: Dict[str, Optional[Line]] = {}
         self._markers: Dict[Tuple[str, str], bool] = {}
@@ -175,7 +176,7 @@ class Catalog:
     def changed(self, request: Request) -> Catalog:
         """Return a catalog for another request that shares the releases, and for the same Python the requirement lines, that were read so far."""
         other = Catalog(self.matrix, request)
-        other._releases = self._releases
+        other._releases, other._torch_of = self._releases, self._torch_of
         mine = self.request
         if (request.python, request.platform, request.architecture) == (mine.python, mine.platform, mine.architecture):
             other._lines, other._markers, other._kept = self._lines, self._markers, self._kept
@@ -195,7 +196,7 @@ class Catalog:
     def _candidates(self, name: str) -> List[Candidate]:
         """All builds of all releases, the preferred ones first: not yanked, newest, wheels before sources, the default index."""
         found: List[Tuple[Any, Candidate]] = []
-        torch_of = pinned_torch(self.matrix.package, name)
+        torch_of = self._torch_of.get(name) or self._torch_of.setdefault(name, pinned_torch(self.matrix.package, name))
         indexes = {index: rank for rank, index in enumerate(("pypi", *self.request.allow_index))}
         preferred = try_version(self.request.prefer.get(name))
         for place, (version, release) in enumerate(self._released(name)):
