@@ -5,15 +5,18 @@ The solver chooses, uv closes, ``check`` has the last word on both.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Callable, Dict, List, Optional, Sequence, Tuple, Union
+import re
+from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from .app import suggest
 from .errors import InputError, InternalFault
 from .model.facts import Facts
+from .model.versions import parse_version
 
 if TYPE_CHECKING:
     from .actions.index_sources import IndexSources
     from .matrix.loader import Matrix
+    from .matrix.tables import Release
     from .model.request import Request, Root
     from .model.resolution import Explanation, Resolution
 
@@ -25,6 +28,8 @@ _CLOSING_ROUNDS = 6
 #: and what it needed fixed came soon after (research: vllm 0.8.5 with transformers of its month, 4.51.3, and of today, 5.23.0).
 _GRACE = 30
 _MUCH_NEWER = 365  # days
+_TORCH = re.compile(r"torch(?![\w.-])")
+_EXTRA = re.compile(r"extra\s*==\s*['\"]([^'\"]+)['\"]")
 
 
 def lock(
@@ -97,6 +102,7 @@ def lock(
     elif found.request.as_of is None and not notes:
         notes = _much_newer(found, matrix)
     notes += [reason.text for reason in found.passed]
+    notes += _without_torch(found, matrix)
     notes += [f"{root.text} is not judged by envdoctor: the matrix does not know it{suggest(root.name, known, 0.8)}" for root in unknown]
     found = found._replace(notes=tuple(notes))
     _verify(found, facts, matrix)
@@ -158,20 +164,22 @@ def close(
     glibc = [str(entry.value("glibc.version")) for entry in facts if entry.value("glibc.version")]
     lowest = min(glibc, key=lambda text: [int(part) for part in text.split(".") if part.isdigit()]) if glibc else None
     core, brought = found, ()  # type: Resolution, Tuple[Root, ...]
+    lacking: Dict[str, str] = {}  # what the index at hand lacks, by the requirement that follows from it
     for _ in range(_CLOSING_ROUNDS):
         try:
             closure = close_with_uv(core, sources, glibc=lowest, later=_later(core, matrix), allow_build=allow_build, progress=progress)
         except UnknownName as error:
             raise InputError(f"{error}{suggest(error.name, matrix.package_names, 0.8)}") from error
         notes = (f"the date does not bind {', '.join(closure.late)}",) if closure.late else ()
-        closed = core._replace(closure=closure, notes=(*found.notes, *notes))
+        closed = core._replace(closure=closure, notes=(*found.notes, *lacking.values(), *notes))
         problems = _problems(closed, facts, matrix) if closure.is_closed else []
         if problems:
             unjudged = [line for line in closure.lines if any(name not in matrix.package_names for name in line.via)]
             learned = [Root(line.name) for line in unjudged if line.name in matrix.package_names and core.pin(line.name) is None]
             closed = found._replace(closure=Closure("refused", "check refuses what uv added to the pins", "\n".join(problems), tool=closure.tool))
         elif closure.state == "refused":
-            learned = [parse_root(text) for text in closure.conflicts]
+            lacking.update({f"{hole.name}!={hole.version}": hole.text for hole in closure.holes})
+            learned = [parse_root(text) for text in (*closure.conflicts, *lacking)]
         else:
             return closed
         learned = [root for root in learned if root not in brought]
@@ -184,21 +192,21 @@ def close(
             return closed
         if not isinstance(again, Resolution):
             return closed
-        progress(f"choosing again: what is not in the matrix needs {', '.join(root.text for root in learned)}")
-        core = _as_asked(again, found, brought)
+        needed = [root.text for root in learned if root.text not in lacking]
+        why = [f"what is not in the matrix needs {', '.join(needed)}"] if needed else []
+        progress(f"choosing again: {'; '.join([*why, *(lacking[root.text] for root in learned if root.text in lacking)])}")
+        core = _as_asked(again, found, brought, lacking)
         _verify(core, facts, matrix)
     return closed
 
 
-def _as_asked(again: Resolution, found: Resolution, brought: Sequence[Root]) -> Resolution:
+def _as_asked(again: Resolution, found: Resolution, brought: Sequence[Root], lacking: Mapping[str, str]) -> Resolution:
     """A resolution with what closing taught as reasons, and the request as the user made it."""
     from .model.resolution import Reason
 
-    taught = {f"asked for: {root.text}": f"what is not in the matrix requires {root.specifier or 'it'}" for root in brought}
-    pins = tuple(
-        pin._replace(reasons=tuple(Reason("required", taught[reason.text]) if reason.text in taught else reason for reason in pin.reasons))
-        for pin in again.pins
-    )
+    taught = {f"asked for: {root.text}": Reason("required", f"what is not in the matrix requires {root.specifier or 'it'}") for root in brought}
+    taught.update({f"asked for: {text}": Reason("refused", f"not {text.partition('!=')[2]}: {words}") for text, words in lacking.items()})
+    pins = tuple(pin._replace(reasons=tuple(taught.get(reason.text, reason) for reason in pin.reasons)) for pin in again.pins)
     return again._replace(pins=pins, request=found.request, notes=found.notes, passed=found.passed)
 
 
@@ -257,6 +265,30 @@ def _much_newer(found: Resolution, matrix: Matrix) -> List[str]:
     shown = ", ".join(f"{pin.name} {pin.version}" for pin in newer[:3]) + (" ..." if len(newer) > 3 else "")
     advice = f"--as-of {_plus_days(old[0], _GRACE)} takes what there was then"
     return [f"{old[1].name} {old[1].version} is of {old[0]}, but {shown} came more than a year later; {advice}"]
+
+
+def _without_torch(found: Resolution, matrix: Matrix) -> List[str]:
+    """Say where what is asked for comes without torch, though its newest release asks for it: such a release serves for little."""
+    if found.pin("torch") is not None:
+        return []
+    notes = []
+    for pin in found.pins:
+        package = matrix.package(pin.name) if any(root.name == pin.name for root in found.request.roots) else None
+        version = parse_version(pin.version)
+        final = [release for number, release in package.releases() if not number.is_prerelease and number >= version] if package is not None else []
+        if len(final) > 1 and _of_torch(final[-1]) == {""}:
+            extras = sorted(_of_torch(final[0]) - {""})
+            advice = f"; its {'extra' if len(extras) == 1 else 'extras'} {', '.join(extras)} would bring it" if extras else ""
+            notes.append(f"{pin.name} {pin.version} asks for no torch, as {final[-1].version} does{advice}")
+    return notes
+
+
+def _of_torch(release: Release) -> Set[str]:
+    """The extras with which a release asks for torch; "" where it always does."""
+    lines = [line for line in release.requires or () if _TORCH.match(line)]
+    if any("extra" not in line for line in lines):
+        return {""}
+    return {extra for line in lines for extra in _EXTRA.findall(line)}
 
 
 def check_date(text: Optional[str]) -> None:

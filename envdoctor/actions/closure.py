@@ -18,8 +18,9 @@ from typing import Any, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Op
 from ..errors import InputError
 from ..model.request import Root
 from ..model.resolution import ClosedLine, Closure, Pin, Resolution
-from ..model.versions import InvalidSpecifier, VersionSet, parse_version
+from ..model.versions import canonicalize_name, parse_version
 from .index_sources import IndexSources, without_credentials
+from .refusal import advised, find_conflicts, find_holes
 from .sdist_metadata import SdistMetadata, Unreadable, fetch_sdist, read_sdist
 from .uv import Line, Outcome, Uv, find_uv, python_platform, read_lines
 
@@ -31,7 +32,6 @@ _ROUNDS = 12  # what one run tells is given to the next; each round settles at l
 _NEEDS_WHEEL = re.compile(r"Wheels are required for `([^`]+)`")
 _FILTERED = re.compile(r"`([^`]+)` was filtered by `exclude-newer`")
 _UNKNOWN = re.compile(r"(?:^|\s)([A-Za-z0-9][\w.-]*) was not found in the (?:package registry|provided package locations)")
-_DEPENDS = re.compile(r"depends? on ([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?(?:\{[^}]*\})?((?:[<>=!~]=?[\w.+*]+,?)+)(?<!,)")
 _FAR = "2100-01-01T00:00:00Z"  # "false" says the same to newer uv alone
 _UNDATED = "is missing an upload date"
 
@@ -240,8 +240,8 @@ class _Closing:
             self._dated = False
             return True
         known = self._assumed | {name for name, _ in self._sdists} | self._allow_build
-        sources_only = {_canonical(name) for name in _NEEDS_WHEEL.findall(message)} - known
-        late = {_canonical(name) for name in _FILTERED.findall(message)} - self._exempt if of_the_time else set()
+        sources_only = {canonicalize_name(name) for name in _NEEDS_WHEEL.findall(message)} - known
+        late = {canonicalize_name(name) for name in _FILTERED.findall(message)} - self._exempt if of_the_time else set()
         self._assumed |= sources_only
         self._exempt |= late
         return bool(sources_only or late)
@@ -310,32 +310,14 @@ class _Closing:
 
     def _refused(self, message: str) -> Closure:
         reason = f"{self._tool} finds nothing that fits these pins"
-        conflicts = _conflicts(message, self._found.pins)
-        return Closure("refused", reason, _with_advice(message, self._found), conflicts, tool=self._tool, platform=self._platform)
-
-
-def _conflicts(message: str, pins: Sequence[Pin]) -> Tuple[str, ...]:
-    """Return the requirements in uv's words that a pin does not meet: "packaging<26.0,>=25.0"."""
-    chosen = {pin.name: parse_version(pin.version) for pin in pins}
-    found: Dict[str, None] = {}
-    for name, specifier in _DEPENDS.findall(" ".join(message.split())):
-        name = _canonical(name)
-        try:
-            met = name not in chosen or chosen[name] in VersionSet.parse(specifier)
-        except InvalidSpecifier:
-            continue
-        if not met:
-            found[f"{name}{specifier}"] = None
-    return tuple(found)
+        conflicts, holes = find_conflicts(message, self._found.pins), find_holes(message, self._found.pins)
+        words = advised(message, self._found, holes)
+        return Closure("refused", reason, words, conflicts, tool=self._tool, platform=self._platform, holes=holes)
 
 
 def _requirement(pin: Pin, exact: bool) -> str:
     extras = f"[{','.join(pin.extras)}]" if pin.extras else ""
     return f"{pin.name}{extras}{'===' if exact else '=='}{pin.version}"
-
-
-def _canonical(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _metadata_table(name: str, version: str, metadata: SdistMetadata) -> str:
@@ -366,16 +348,3 @@ def _first_words(message: str, offline: bool) -> str:
     errors = [line.partition("error:")[2].strip() for line in lines if line.startswith("error:")]
     causes = [line.partition("cause:")[2].strip() for line in lines if line.startswith("cause:")]
     return ": ".join([*(errors[:1] or lines[:1]), *causes[-1:]])
-
-
-def _with_advice(message: str, found: Resolution) -> str:
-    """The words of uv, and what to loosen."""
-    request = found.request
-    named = set(map(_canonical, re.findall(r"[A-Za-z0-9][\w.-]*", re.sub(r"[=<>!~].*?(?=[\s,]|$)", "", message, flags=re.M))))
-    ways = [f"ask for {root.name} without {root.specifier}" for root in (*request.roots, *request.others) if root.specifier and root.name in named]
-    if request.as_of is not None:
-        ways.append(f"take releases after {request.as_of} too: a later --as-of, or --as-of latest")
-    asked = {root.name for root in request.roots}
-    ours = [pin for pin in found.pins if pin.name in named and pin.name not in asked]
-    ways += [f"{pin.name}=={pin.version} is our choice: ask for {pin.name} with the range that uv names" for pin in ours[:3]]
-    return message + ("\nwhat could be loosened:\n" + "\n".join(f"  - {way}" for way in ways) if ways else "")

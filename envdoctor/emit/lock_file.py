@@ -7,6 +7,7 @@ from typing import Any, Dict
 
 from ..model.resolution import Closure, Reason, Resolution
 from ..model.row import Source
+from ..model.serde import dump_facts
 
 __all__ = ["lock_json", "render"]
 
@@ -37,6 +38,7 @@ def lock_json(found: Resolution, version: str) -> Dict[str, Any]:
             "profile": request.profile,
         },
         "targets": list(found.targets),
+        "machines": [dump_facts(entry) for entry in found.machines],
         "requires": {name: list(value) if isinstance(value, tuple) else value for name, value in found.requires._asdict().items()},
         "settings": dict(sorted(found.settings.items())),
         "pins": [

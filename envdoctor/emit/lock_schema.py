@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict
 
+from ..model.facts import SCHEMA_VERSION as FACTS_VERSION
 from .lock_file import SCHEMA_VERSION
 
 __all__ = ["lock_schema"]
@@ -54,6 +55,7 @@ def lock_schema() -> Dict[str, Any]:
         "sources": _list(_TEXT, "Options that name further indexes, without credentials."),
         "lines": _list(_object(line), "Every package, the core pins too; empty where the lock is not closed."),
     }
+    machine = _object({"schema_version": {"const": FACTS_VERSION}, "facts": {"type": "object", "description": "See facts.schema.json."}})
     table = {
         "schema_version": {"const": SCHEMA_VERSION},
         "envdoctor": _TEXT,
@@ -71,7 +73,8 @@ def lock_schema() -> Dict[str, Any]:
                 "profile": {**_TEXT, "description": "Request of a profile (verl:0.7-vllm), or empty."},
             }
         ),
-        "targets": _list(_TEXT),
+        "targets": _list(_TEXT, "In words."),
+        "machines": _list(machine, "The same as facts, which every command reads with --facts or --target."),
         "requires": _object(
             {"python": _TEXT, "driver": _MAYBE, "glibc": _MAYBE, "cuda": _MAYBE, "sm": _list(_TEXT), "platform": _TEXT, "architecture": _TEXT}
         ),
@@ -83,7 +86,9 @@ def lock_schema() -> Dict[str, Any]:
         "notes": _list(_TEXT),
         "closure": _object(closure),
     }
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "envdoctor lock", **_object(table)}
+    found = _object(table)
+    found["required"].remove("machines")  # locks of before it was written are read, too
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "envdoctor lock", **found}
 
 
 def _object(properties: Dict[str, Any]) -> Dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..model.resolution import Explanation, Resolution
-from .words import one_line, pin_line, profile_lines, requires_words, state_words
+from .words import one_line, pin_line, profile_lines, requires_words, state_words, warning_lines
 
 __all__ = ["explanation_text", "summary_text"]
 
@@ -21,7 +21,7 @@ def summary_text(found: Resolution) -> str:
     lines += profile_lines(found)
     lines += [f"built from source when installed: {pin_line(pin)}" for pin in found.pins if pin.from_source]
     lines += [f"yanked: {pin_line(pin)}; nothing else meets the request" for pin in found.pins if pin.yanked]
-    lines += [f"warning: {one_line(reason.text)} [{reason.row}]" for reason in found.warnings]
+    lines += warning_lines(found)
     lines += [f"note: {one_line(note)}" for note in found.notes]
     if found.closure.is_closed:
         lines.append(f"{len(found.closure.lines)} packages in all: {state_words(found)}")

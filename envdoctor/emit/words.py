@@ -6,7 +6,7 @@ from typing import List
 
 from ..model.resolution import Pin, Reason, Resolution
 
-__all__ = ["header", "one_line", "pin_line", "profile_lines", "reason_lines", "requires_words", "state_words"]
+__all__ = ["header", "one_line", "pin_line", "profile_lines", "reason_lines", "requires_words", "state_words", "warning_lines"]
 
 
 def header(found: Resolution, version: str, what: str) -> List[str]:
@@ -21,7 +21,7 @@ def header(found: Resolution, version: str, what: str) -> List[str]:
     lines += [f"# target: {words}" for words in found.targets]
     lines.append(f"# requires: {requires_words(found)}")
     lines += [f"# set: {name}={value}" for name, value in sorted(found.settings.items())]
-    lines += [f"# {line}" for line in profile_lines(found)]
+    lines += [f"# {line}" for line in (*profile_lines(found), *warning_lines(found))]
     lines += [f"# note: {one_line(note)}" for note in found.notes]
     return lines
 
@@ -30,6 +30,11 @@ def profile_lines(found: Resolution) -> List[str]:
     """Return which request of a profile a lock is for, and what comes from repositories after the pins."""
     lines = [f"profile: {found.request.profile}"] if found.request.profile else []
     return lines + [f"then: pip install --no-deps '{step.requirement}'" for step in found.sources]
+
+
+def warning_lines(found: Resolution) -> List[str]:
+    """Return the rows that hold of the pins on a target and do not forbid them: wrong results, what was only reported, what is slower."""
+    return [f"warning: {one_line(reason.text)} [{reason.row}]" for reason in found.warnings]
 
 
 def state_words(found: Resolution) -> str:

@@ -11,6 +11,7 @@ from ..model.facts import Facts
 from ..model.lock_file import Lock
 from ..model.resolution import Override, Pin, Reason, Requires
 from ..model.row import Source
+from ..model.serde import read_facts
 from ..model.versions import canonicalize_name, try_version
 from .assumptions import parse_assumptions
 
@@ -54,6 +55,10 @@ def parse_lock(text: str, where: str) -> Lock:
         str(data.get("matrix", "")),
         where,
         reader.strings(data, "targets") if "targets" in data else (),
+        tuple(
+            read_facts(entry, f"{where}: machines[{number}]")
+            for number, entry in enumerate(reader.member(data, "machines", list) if "machines" in data else [])
+        ),
     )
 
 
@@ -138,7 +143,9 @@ def _found(value: Any) -> str:
 
 
 def target_facts(lock: Lock) -> Tuple[Facts, ...]:
-    """Return the targets of a lock, as far as its words tell; one of which nothing is known where it names none."""
+    """Return the targets of a lock, those of an older one as far as its words tell; one of which nothing is known where it names none."""
+    if lock.machines:
+        return lock.machines
     found = []
     for words in lock.targets:
         assumed = []

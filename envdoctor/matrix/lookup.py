@@ -16,6 +16,7 @@ from .derive import build_attributes
 from .derived_rows import runs_on
 from .loader import Matrix
 from .tables import Build, Capability, GpuModel, Package, Release
+from .tags import LEGACY_GLIBC
 
 __all__ = ["TOPICS", "NotKnown", "find", "floor_of_platforms", "glibc_floor", "listing", "row_entry"]
 
@@ -200,7 +201,6 @@ def _capability_order(text: str) -> Tuple[int, int, str]:
     return int(major), int(digits or 0), minor
 
 
-_LEGACY = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"}
 _MANYLINUX = re.compile(r"manylinux_(\d+)_(\d+)_")
 
 
@@ -213,7 +213,7 @@ def floor_of_platforms(platforms: Iterable[str]) -> Optional[str]:
             if match is not None:
                 found.append(f"{match.group(1)}.{match.group(2)}")
             else:
-                found += [floor for name, floor in _LEGACY.items() if tag.startswith(f"{name}_")]
+                found += [floor for name, floor in LEGACY_GLIBC.items() if tag.startswith(f"{name}_")]
     return min(found, key=parse_version) if found else None
 
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
+from .evidence import Absent, Evidence, Fact, Known
+from .facts import Facts, Gpu
 from .resolution import Override, Pin, Requires
 from .versions import parse_version, try_version
 
-__all__ = ["Lock", "meets_pin"]
+__all__ = ["Lock", "machine_of", "meets_pin"]
+
+#: What choosing versions asks of a machine.
+_OF_MACHINE = (
+    *("node.name", "os.platform", "os.architecture", "python.version", "glibc.version", "driver.release", "driver.cuda_version"),
+    *("compat.release", "compat.cuda_version", "toolkit.version"),
+)
 
 
 class Lock(NamedTuple):
@@ -23,10 +31,32 @@ class Lock(NamedTuple):
     matrix_date: str = ""
     path: str = ""
     targets: Tuple[str, ...] = ()  # in words: "8 × H20, driver 535.129.03, glibc 2.35"
+    machines: Tuple[Facts, ...] = ()  # the same as facts; locks of before this had words alone
 
     def pin(self, name: str) -> Optional[Pin]:
         """Return the pin of a package, or None."""
         return next((pin for pin in self.pins if pin.name == name), None)
+
+
+def machine_of(facts: Facts) -> Facts:
+    """Return what a lock keeps of a target: what choosing versions asks of it, without where that was read and which devices these are."""
+    here = Evidence("the target of a lock")
+    table: Dict[str, Fact[Any]] = {}
+    for field in _OF_MACHINE:
+        fact = facts.get(field)
+        if isinstance(fact, Known):
+            table[field] = Known(fact.value, here)
+        elif isinstance(fact, Absent):
+            table[field] = Absent(here)
+    gpus = facts.get("gpus")
+    if isinstance(gpus, Known):
+        kinds = [
+            Gpu(device.name, device.pci_id, compute_capability=device.compute_capability, memory_total=device.memory_total)
+            for device in gpus.value
+            if device.visible is not False
+        ]
+        table["gpus"] = Known(tuple(kinds), here)
+    return Facts(table)
 
 
 def meets_pin(installed: Optional[str], pinned: str) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Mapping, NamedTuple, Optional, Tuple
 
+from .facts import Facts
 from .request import Request, SourceStep
 from .row import Source
 
-__all__ = ["ClosedLine", "Closure", "Explanation", "Override", "Pin", "Reason", "Requires", "Resolution", "Statement"]
+__all__ = ["ClosedLine", "Closure", "Explanation", "Hole", "Override", "Pin", "Reason", "Requires", "Resolution", "Statement"]
 
 
 class Reason(NamedTuple):
@@ -74,12 +75,28 @@ class ClosedLine(NamedTuple):
     exact: bool = False
 
 
+class Hole(NamedTuple):
+    """A pin that the index at hand cannot serve: it lacks the release itself, or ``wanted``, of which ``there`` is what it has."""
+
+    name: str
+    version: str
+    wanted: str = ""
+    there: str = ""
+
+    @property
+    def text(self) -> str:
+        """The hole in words."""
+        if not self.wanted:
+            return f"the index at hand has no {self.name} {self.version}"
+        return f"{self.name} {self.version} asks for {self.wanted}, and the index at hand has {f'only {self.there}' if self.there else 'none'}"
+
+
 class Closure(NamedTuple):
     """What closing the tail gave: everything that the pins need besides.
 
     state: closed (all lines hashed), partial (some have no hash), core (not closed), refused (nothing fits the pins). reason: why it is not
     closed. message: the words of the tool that refused, with what to loosen. conflicts: requirements that the pins do not meet, of packages
-    that the matrix may not know. platform: the wheels that the lines stand for
+    that the matrix may not know. holes: pins that the index cannot serve. platform: the wheels that the lines stand for
     ("x86_64-manylinux_2_28"). sources: options that name further indexes, without credentials. pylock: the text of ``pylock.toml``. late: what the
     as-of date does not bind.
     """
@@ -94,6 +111,7 @@ class Closure(NamedTuple):
     sources: Tuple[str, ...] = ()
     pylock: str = ""
     late: Tuple[str, ...] = ()
+    holes: Tuple[Hole, ...] = ()
 
     @property
     def is_closed(self) -> bool:
@@ -111,7 +129,7 @@ class Resolution(NamedTuple):
 
     settings: environment variables without which a row would apply, or that a profile wants. warnings: rows that do not block. passed: newer
     requests of the same profile, and why they do not fit the targets. notes: sentences that whoever asked has to know: what was not judged, of
-    which day the pins are.
+    which day the pins are. targets: in words, and machines: as facts, what it is for.
     """
 
     request: Request
@@ -125,6 +143,7 @@ class Resolution(NamedTuple):
     notes: Tuple[str, ...] = ()
     closure: Closure = Closure()
     passed: Tuple[Reason, ...] = ()
+    machines: Tuple[Facts, ...] = ()
 
     @property
     def sources(self) -> Tuple[SourceStep, ...]:

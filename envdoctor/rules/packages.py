@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Callable, Dict, FrozenSet, Iterator, List, Optional, Tuple
 
+from ..matrix.tags import serves_python
 from ..model.evidence import Evidence
 from ..model.facts import Distribution
 from ..model.finding import Finding, Remedy
@@ -397,7 +398,7 @@ def _released_for(context: Context, found: Distribution, known: FrozenSet[str]) 
     if version is None:
         return None
     release = package.release(version)
-    return release.requires_python if release is not None else None
+    return requirements.served_here(release, context.facts).requires_python if release is not None else None
 
 
 def check_wheels(context: Context) -> Iterator[Finding]:
@@ -427,7 +428,7 @@ def check_wheels(context: Context) -> Iterator[Finding]:
         release = package.release(version) if package is not None else None
         if release is None or not release.pythons or release.sdist_only or (version.local is not None):
             continue
-        if any(_tag_serves(tag, python) for tag in release.pythons):
+        if any(serves_python(tag, python) for tag in release.pythons):
             continue
         served = sorted({_tag_version(tag) for tag in release.pythons if _tag_version(tag) is not None}, key=lambda entry: parse_version(str(entry)))
         kind = "too-new" if served and python > parse_version(str(served[-1])) else "too-old"
@@ -451,21 +452,6 @@ def _tag_version(tag: str) -> Optional[str]:
     if not digits.isdigit():
         return None
     return digits[0] + ("." + digits[1:] if len(digits) > 1 else "")
-
-
-def _tag_serves(tag: str, python: Version) -> bool:
-    """``py3`` serves every Python 3, ``cp38-abi3`` everything from 3.8 on, ``cp310`` that minor alone."""
-    interpreter, _, abi = tag.partition("-")
-    number = _tag_version(tag)
-    if number is None:
-        return True
-    wanted = tuple(int(part) for part in number.split("."))
-    mine = python.release[:2]
-    if interpreter.startswith("py"):
-        return mine[0] == wanted[0] and mine >= wanted
-    if abi == "abi3":
-        return mine >= wanted
-    return mine == wanted
 
 
 RULES_HERE: Tuple[Rule, ...] = (

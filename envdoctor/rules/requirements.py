@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
+from ..matrix.tables import Release
+from ..matrix.tags import served_release
 from ..model.evidence import Known
 from ..model.facts import Distribution, Facts
 from ..model.pattern import pattern
@@ -17,7 +19,18 @@ from ..model.record import NamedTuple
 from ..model.versions import InvalidSpecifier, Version, VersionSet, canonicalize_name, cuda_of_variant, find_variant, parse_version, try_version
 from .rule import is_unindexed
 
-__all__ = ["Requirement", "Violation", "accepted_edges", "marker_holds", "marker_values", "meets", "requirements_of", "unconditional", "violations"]
+__all__ = [
+    "Requirement",
+    "Violation",
+    "accepted_edges",
+    "marker_holds",
+    "marker_values",
+    "meets",
+    "requirements_of",
+    "served_here",
+    "unconditional",
+    "violations",
+]
 
 _LINE = pattern(r"\s*([A-Za-z0-9][\w.-]*)\s*(?:\[([^\]]*)\])?\s*\(?([^;@()]*)\)?\s*(?:;(.*))?\Z")
 _CLAUSE = pattern(r"(>=|<=|==|!=|~=|<|>)\s*(\d+(?:\.\d+)*)\s*\Z")
@@ -195,7 +208,15 @@ def _split(line: str) -> Optional[Requirement]:
     return Requirement(match.group(1), match.group(3).strip(), (match.group(4) or "").strip())
 
 
-def requirements_of(found: Distribution, matrix: Any, known: Any, cuda: Optional[str] = None) -> Tuple[Tuple[str, ...], bool]:
+def served_here(release: Release, facts: Facts) -> Release:
+    """Return a release with the metadata of the wheel that a target gets; linux on x86_64 where that is not known."""
+    if not release.differs:
+        return release
+    python = try_version(facts.value("python.version"))
+    return served_release(release, python, facts.value("os.platform") or "linux", facts.value("os.architecture") or "x86_64")
+
+
+def requirements_of(found: Distribution, facts: Facts, matrix: Any, known: Any) -> Tuple[Tuple[str, ...], bool]:
     """Return the requirement lines of a distribution, and whether they are its own.
 
     The matrix stands in where its METADATA was not read: with the lines of the release on the default index. Another build of that
@@ -203,9 +224,9 @@ def requirements_of(found: Distribution, matrix: Any, known: Any, cuda: Optional
 
     Args:
         found: the distribution.
+        facts: the target. The CUDA of its torch that is not the default build's makes torch another build, without a label.
         matrix: where releases are looked up.
         known: the distributions that the matrix has.
-        cuda: CUDA version of the installed torch; one that is not the default build's makes torch another build, without a label.
     """
     if found.requires is not None:
         return found.requires, True
@@ -214,8 +235,10 @@ def requirements_of(found: Distribution, matrix: Any, known: Any, cuda: Optional
         return (), False
     package = matrix.package(found.name)
     release = package.release(version) if package is not None else None
-    if release is None or release.requires is None:
+    lines = served_here(release, facts).requires if release is not None else None
+    if release is None or lines is None:
         return (), False
+    cuda = facts.value("torch.cuda")
     own = [build.cuda for build in release.builds if build.index_name == "pypi" and build.cuda is not None]
     variant = find_variant(version.local) if version.local is not None else None
     label = cuda_of_variant(variant) if variant is not None else None
@@ -223,8 +246,8 @@ def requirements_of(found: Distribution, matrix: Any, known: Any, cuda: Optional
     if found.name == "torch" and cuda is not None:
         other = other or (bool(own) and cuda not in own)
     if other:
-        return tuple(line for line in release.requires if not line.lstrip().lower().startswith(("nvidia-", "triton", "cuda-"))), False
-    return release.requires, False
+        return tuple(line for line in lines if not line.lstrip().lower().startswith(("nvidia-", "triton", "cuda-"))), False
+    return lines, False
 
 
 def violations(facts: Facts, matrix: Any) -> Iterator[Violation]:
@@ -232,11 +255,10 @@ def violations(facts: Facts, matrix: Any) -> Iterator[Violation]:
     listed: Mapping[str, Distribution] = facts.value("distributions", {})
     complete = bool(facts.value("distributions.complete"))
     known = frozenset(matrix.package_names)
-    cuda = facts.value("torch.cuda")
     judge = _Judge(listed, marker_values(facts), marker_values(facts, assume_linux=False) if complete else None)
     judged: Dict[str, Optional[_Failure]] = {}  # many distributions ask for the same in the same words
     for requirer in listed.values():
-        lines, own = requirements_of(requirer, matrix, known, cuda)
+        lines, own = requirements_of(requirer, facts, matrix, known)
         for line in lines:
             if line not in judged:
                 judged[line] = judge.failure(line)
@@ -308,7 +330,7 @@ def _fails(installed: Distribution, specifier: str) -> bool:
 
 def unconditional(found: Distribution, facts: Facts, matrix: Any) -> List[Requirement]:
     """Return the requirements of one distribution that apply here, without those of extras."""
-    lines, _ = requirements_of(found, matrix, frozenset(matrix.package_names), facts.value("torch.cuda"))
+    lines, _ = requirements_of(found, facts, matrix, frozenset(matrix.package_names))
     values = marker_values(facts)
     kept = []
     for line in lines:

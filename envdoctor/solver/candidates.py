@@ -11,6 +11,7 @@ from ..matrix.derive import build_attributes, find_builds
 from ..matrix.kernel_torch import pinned_torch
 from ..matrix.loader import Matrix
 from ..matrix.tables import Build, Release
+from ..matrix.tags import glibc_for, served_release, serves_python
 from ..model.request import Request, Root
 from ..model.row import Term
 from ..model.versions import InvalidSpecifier, Version, VersionSet, canonicalize_name, parse_version, try_version
@@ -20,8 +21,6 @@ __all__ = ["BUILT_BY_HAND", "LINE", "NOT_THERE", "Candidate", "Catalog", "Line",
 LINE = re.compile(r"\s*([A-Za-z0-9][\w.-]*)\s*(?:\[([^\]]*)\])?\s*\(?\s*([^;@()]*?)\s*\)?\s*(?:;(.*))?\Z", re.DOTALL)
 _EXTRA = re.compile(r"extra\s*==\s*['\"]([^'\"]+)['\"]|['\"]([^'\"]+)['\"]\s*==\s*extra")
 _EXACT = re.compile(r"===?\s*([^\s,*]+)(?![^,]*\*)")
-_MANYLINUX = re.compile(r"manylinux_(\d+)_(\d+)_(\w+)\Z")
-_LEGACY = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"}
 #: Lines of torch's metadata that belong to the CUDA of its default build; builds from other indexes ask for others.
 _OF_DEFAULT_BUILD = ("nvidia-", "triton", "cuda-")
 #: Users build these against their torch, so a release without a fitting wheel may still be right.
@@ -139,6 +138,7 @@ class Catalog:
         self.request = request
         self.known = frozenset(matrix.package_names)
         self._releases: Dict[str, List[Tuple[Version, Release]]] = {}
+        self._torch_of: Dict[str, Callable[[Version], Optional[str]]] = {}
         self._tables: Dict[str, Table] = {}
         self._lines: Dict[str, Optional[Line]] = {}
         self._markers: Dict[Tuple[str, str], bool] = {}
@@ -176,7 +176,7 @@ class Catalog:
     def changed(self, request: Request) -> Catalog:
         """Return a catalog for another request that shares the releases, and for the same Python the requirement lines, that were read so far."""
         other = Catalog(self.matrix, request)
-        other._releases = self._releases
+        other._releases, other._torch_of = self._releases, self._torch_of
         mine = self.request
         if (request.python, request.platform, request.architecture) == (mine.python, mine.platform, mine.architecture):
             other._lines, other._markers, other._kept = self._lines, self._markers, self._kept
@@ -196,16 +196,20 @@ class Catalog:
     def _candidates(self, name: str) -> List[Candidate]:
         """All builds of all releases, the preferred ones first: not yanked, newest, wheels before sources, the default index."""
         found: List[Tuple[Any, Candidate]] = []
-        torch_of = pinned_torch(self.matrix.package, name)
+        torch_of = self._torch_of.get(name) or self._torch_of.setdefault(name, pinned_torch(self.matrix.package, name))
         indexes = {index: rank for rank, index in enumerate(("pypi", *self.request.allow_index))}
         preferred = try_version(self.request.prefer.get(name))
         for place, (version, release) in enumerate(self._released(name)):
-            for rank, candidate in enumerate(self._builds(version, release, indexes)):
+            for rank, candidate in enumerate(self._builds(version, self.served(release), indexes)):
                 candidate = candidate if name in BUILT_BY_HAND or "torch" in candidate.subject.attributes else _with_torch(candidate, torch_of)
                 key = (candidate.version != preferred, release.yanked, -place, candidate.from_source, indexes[candidate.index_name], rank)
                 found.append((key, candidate))
         found.sort(key=lambda entry: entry[0])
         return [candidate for _, candidate in found]
+
+    def served(self, release: Release) -> Release:
+        """Return a release with the metadata of the wheel that the Python and platform of the request get."""
+        return served_release(release, self._python, self.request.platform, self.request.architecture)
 
     def _released(self, name: str) -> List[Tuple[Version, Release]]:
         found = self._releases.get(name)
@@ -352,14 +356,14 @@ class Catalog:
     def _has_wheel(self, tags: Tuple[str, ...]) -> bool:
         found = self._served.get(tags)
         if found is None:
-            found = self._served[tags] = any(_tag_serves(tag, self._python) for tag in tags)
+            found = self._served[tags] = any(serves_python(tag, self._python) for tag in tags)
         return found
 
     def _floors(self, release: Release) -> Tuple[Version, ...]:
         """The glibc that each wheel for this platform asks for; releases of one package mostly have the same tags."""
         found = self._glibc_of.get(release.platforms)
         if found is None:
-            every = [_floor(tag, self.request) for tags in release.platforms for tag in tags.split(".")]
+            every = [glibc_for(tag, self.request.platform, self.request.architecture) for tags in release.platforms for tag in tags.split(".")]
             found = self._glibc_of[release.platforms] = tuple(floor for floor in every if floor is not None)
         return found
 
@@ -420,33 +424,3 @@ def _label(build: Build) -> str:
         if build.cxx11abi is not None:
             label += f"cxx11abi{'true' if build.cxx11abi else 'false'}"
     return label
-
-
-def _tag_serves(tag: str, python: Version) -> bool:
-    """``py3`` serves every Python 3, ``cp38-abi3`` everything from 3.8 on, ``cp310`` that minor alone."""
-    interpreter, _, abi = tag.partition("-")
-    digits = interpreter[2:]
-    if not digits.isdigit():
-        return not interpreter.endswith("t")  # cp313t is a free-threaded build; any other odd tag is taken to fit
-    wanted = (int(digits[0]), int(digits[1:])) if len(digits) > 1 else (int(digits[0]),)
-    mine = python.release[:2]
-    if interpreter.startswith("py"):
-        return mine[0] == wanted[0] and mine >= wanted
-    if abi == "abi3":
-        return mine >= wanted
-    return mine == wanted
-
-
-def _floor(tag: str, request: Request) -> Optional[Version]:
-    """Return the glibc that a platform tag asks for (0 for "any"), or None where it is for another platform."""
-    if tag == "any":
-        return parse_version("0")
-    if request.platform != "linux":
-        return parse_version("0") if tag.startswith({"darwin": "macosx", "win32": "win"}.get(request.platform, "?")) else None
-    match = _MANYLINUX.match(tag)
-    if match is not None:
-        return parse_version(f"{match.group(1)}.{match.group(2)}") if match.group(3) == request.architecture else None
-    for name, floor in _LEGACY.items():
-        if tag == f"{name}_{request.architecture}":
-            return parse_version(floor)
-    return parse_version("0") if tag == f"linux_{request.architecture}" else None

@@ -8,7 +8,7 @@ relaxed alone, then pairs, then other indexes are allowed, and what that would g
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Callable, Dict, FrozenSet, Iterable, List, NamedTuple, Sequence, Set, Tuple
+from typing import Callable, Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..errors import InternalFault
 from ..matrix.bind import Target
@@ -275,7 +275,7 @@ def _relaxations(catalog: Catalog, groups: Dict[Key, List[Nogood]], limits: Sequ
     found = [_without_bound(root) for root in catalog.request.roots if root.text in asked and root.specifier]
     for limit, targets in limits:
         if limit in _FIELDS:
-            found.append(_without_limit(limit, targets))
+            found.append(_without_limit(limit, targets, _fault_of_machine(groups, catalog)))
         elif limit == "date":
             found.append(_Relaxation("date", _undated, lambda _found: "without the date"))
         elif limit == "python":
@@ -291,13 +291,23 @@ def _without_bound(root: Root) -> _Relaxation:
     return _Relaxation("request", change, lambda _found: f"ask for {root._replace(specifier='').text} without {root.specifier}")
 
 
-def _without_limit(limit: str, targets: Tuple[int, ...]) -> _Relaxation:
+def _fault_of_machine(groups: Dict[Key, List[Nogood]], catalog: Catalog) -> Optional[Row]:
+    """The row that a target violates whatever is installed, if that is the cause."""
+    rows = [nogood.why.row for listed in groups.values() for nogood in listed if not nogood.terms]
+    return catalog.matrix.complete(rows[0]) if rows else None
+
+
+def _without_limit(limit: str, targets: Tuple[int, ...], fault: Optional[Row] = None) -> _Relaxation:
     def change(catalog: Catalog, facts: Tuple[Facts, ...]) -> Tuple[Catalog, Tuple[Facts, ...]]:
         blank = {field: Unknown("taken back, to see what would follow") for field in _FIELDS[limit]}
         return catalog, tuple(Facts({**dict(entry), **blank}) if number in targets else entry for number, entry in enumerate(facts))
 
     def words(found: Resolution) -> str:
         requires = found.requires
+        if limit == "driver" and fault is not None and fault.kind == "too-new":
+            return fault.fix[:1].lower() + fault.fix[1:].rstrip(".")
+        if limit == "gpu" and fault is not None:
+            return "use a GPU that the driver supports"
         if limit == "driver" and requires.driver is not None:
             return f"update the driver to {requires.driver} or newer"
         if limit == "glibc" and requires.glibc is not None:

@@ -70,7 +70,7 @@ class InstalledCatalog(Catalog):
     def changed(self, request: Request) -> InstalledCatalog:
         """Return a catalog for another request about the same environment."""
         other = InstalledCatalog(self.matrix, request, self.situation)
-        other._releases = self._releases
+        other._releases, other._torch_of = self._releases, self._torch_of
         other._parsed = self._parsed
         return other
 
@@ -192,7 +192,7 @@ class InstalledCatalog(Catalog):
         if lines is None and version is not None and name in self.known:
             package = self.matrix.package(name)
             release = package.release(version) if package is not None else None
-            lines = release.requires if release is not None else None
+            lines = self.served(release).requires if release is not None else None
         parsed = [self._line(line) for line in lines or ()]
         return {canonicalize_name(line.name) for line in parsed if line is not None and line.always} - {name}
 

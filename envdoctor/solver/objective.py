@@ -17,6 +17,7 @@ from ..matrix.loader import Matrix
 from ..matrix.tables import DriverBranch
 from ..model.evidence import Evidence, Known
 from ..model.facts import Distribution, Facts
+from ..model.lock_file import machine_of
 from ..model.request import Request, Root
 from ..model.resolution import Explanation, Override, Pin, Reason, Requires, Resolution
 from ..model.row import Row, Source
@@ -168,6 +169,7 @@ def resolution_of(found: Attempt, catalog: Catalog, facts: Sequence[Facts]) -> R
         warnings=tuple(_warnings(catalog, problem, subjects)),
         matrix_date=catalog.matrix.date,
         targets=tuple(target_words(entry) for entry in facts),
+        machines=tuple(machine_of(entry) for entry in facts),
     )
 
 
@@ -257,7 +259,7 @@ def _asked_by_rows(name: str, problem: Problem, bits: Mapping[str, int], catalog
         why: Why = nogood.why
         masks = dict(nogood.terms)
         others = all(bits[problem.nodes[other]] & mask for other, mask in masks.items() if other != number)
-        if why.kind == "row" and why.row is not None and masks.get(number, 0) & absent and others:
+        if why.kind in ("row", "cost") and why.row is not None and masks.get(number, 0) & absent and others:
             row = catalog.matrix.complete(why.row)
             found.append(Reason("row", row.title, row.id, row.sources))
     return found[:2]

@@ -6,7 +6,7 @@ leaves satisfiability and optimum as they are, because what nothing asks for is 
 
 from __future__ import annotations
 
-from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..matrix.bind import Subject, Target, bind
 from ..matrix.derive import derive_target
@@ -79,7 +79,15 @@ class Problem(NamedTuple):
     tail: FrozenSet[str]  # required names that the matrix does not know
 
 
-def build_problem(catalog: Catalog, facts: Sequence[Facts], *, complete: bool = False, overrides_allowed: int = 0, costs: bool = False) -> Problem:
+def build_problem(
+    catalog: Catalog,
+    facts: Sequence[Facts],
+    *,
+    complete: bool = False,
+    overrides_allowed: int = 0,
+    costs: bool = False,
+    any_machine: bool = False,
+) -> Problem:
     """Build the problem of a request on targets.
 
     Args:
@@ -88,8 +96,13 @@ def build_problem(catalog: Catalog, facts: Sequence[Facts], *, complete: bool = 
         complete: keep what Python, platform, date or glibc exclude, with nogoods that say so: for explanations, which ask what lies behind.
         overrides_allowed: how many metadata edges may be broken.
         costs: let rows that do not block weigh, after the roots and before everything else.
+        any_machine: pass over what is wrong with a target whatever is installed; else that alone is the problem.
     """
-    return _Builder(catalog, facts, complete).build(overrides_allowed, costs)
+    builder = _Builder(catalog, facts, complete)
+    faults = () if any_machine else tuple(builder.faults_of_targets())
+    if faults:
+        return Problem((), (), faults, {}, (), (), builder.targets, (), frozenset())
+    return builder.build(overrides_allowed, costs)
 
 
 class _Builder:
@@ -97,8 +110,8 @@ class _Builder:
         self._catalog = catalog
         self._request = catalog.request
         self._complete = complete
-        self._targets = tuple(_target(entry, catalog.matrix, catalog.request) for entry in facts)
-        known = [version for target in self._targets for version in [target.host.attributes.get("glibc")] if isinstance(version, Version)]
+        self.targets = tuple(_target(entry, catalog.matrix, catalog.request) for entry in facts)
+        known = [version for target in self.targets for version in [target.host.attributes.get("glibc")] if isinstance(version, Version)]
         self._glibc: Optional[Version] = min(known) if known else None
         self._domains: Dict[str, int] = {}
         self._edges: Dict[Tuple[str, str], Dict[int, Tuple[int, str]]] = {}
@@ -125,6 +138,8 @@ class _Builder:
             done = names
             self._bind_rows(sorted(names))
             self._find_overrides()
+            if costs:
+                self._bring_cures(sorted(names))
         return self._finish(roots, overrides_allowed, self._find_costs(sorted(done)) if costs else [])
 
     # ------------------------------------------------------------------------------------------------------------ reach
@@ -173,15 +188,24 @@ class _Builder:
 
     # ------------------------------------------------------------------------------------------------------------ rows
 
+    def faults_of_targets(self) -> Iterator[Nogood]:
+        """Yield a nogood without terms for each row that a target violates by itself: no driver of this branch serves this device."""
+        for row in self._catalog.matrix.rows_about(()):
+            if row.effect == "blocks" and row.trust == "established" and not row.mitigations:
+                hit = tuple(number for number, target in enumerate(self.targets) if bind(row, target).outcome == "violated")
+                if hit:
+                    limits = frozenset(_limit(term) for term in row.terms if term.scope in ("gpu", "host"))
+                    yield Nogood((), Why("row", ("row", row.id), row=row, limits=limits, targets=hit))
+
     def _bind_rows(self, names: Sequence[str]) -> None:
         """Bind the blocking rows to each target; env terms become masks."""
         self._rows.clear()
         self._settings.clear()
         rows = [row for row in self._catalog.matrix.rows_about(names) if row.effect == "blocks" and row.trust == "established"]
         for row in [*rows, *build_rows(names, self._catalog), *dropped_rows(names, self._catalog.matrix)]:
-            for number, target in enumerate(self._targets):
+            for number, target in enumerate(self.targets):
                 binding = bind(row, target)
-                if binding.outcome != "residual":
+                if binding.outcome != "residual" and not (binding.outcome == "violated" and row.mitigations):
                     continue
                 masks = self._masks(binding.residual)
                 if masks is None:
@@ -237,13 +261,27 @@ class _Builder:
         self._overrides.sort(key=lambda option: option.node)
         self._expand()
 
+    def _bring_cures(self, names: Sequence[str]) -> None:
+        """Let a package take part that a row of cost misses and pins itself: triton imports setuptools, and no metadata asks for it."""
+        for row in self._costing(names):
+            for term in row.terms:
+                if term.scope != "env" or term.operator != "present" or term.argument is not False or term.component not in self._catalog.known:
+                    continue
+                for pin in self._catalog.matrix.complete(row).pins:
+                    match = LINE.match(pin)
+                    if match is not None and canonicalize_name(match.group(1)) == term.component:
+                        self._ask(term.component, self._catalog.table(term.component).mask(match.group(3).replace(" ", "")))
+
+    def _costing(self, names: Sequence[str]) -> Iterator[Row]:
+        for row in self._catalog.matrix.rows_about(names):
+            if row.effect != "note" and not (row.effect == "blocks" and row.trust == "established") and not row.mitigations:
+                yield row
+
     def _find_costs(self, names: Sequence[str]) -> List[Tuple[str, Row, List[Dict[str, int]]]]:
         """Rows that do not block, the gravest first, each with what violates it: a node of its own says whether it is."""
         found = []
-        for row in self._catalog.matrix.rows_about(names):
-            if row.effect == "note" or (row.effect == "blocks" and row.trust == "established") or row.mitigations:
-                continue
-            bound = [bind(row, target) for target in self._targets]
+        for row in self._costing(names):
+            bound = [bind(row, target) for target in self.targets]
             masks = [self._masks(binding.residual) for binding in bound if binding.outcome == "residual"]
             violating = [entry for place, entry in enumerate(masks) if entry is not None and entry not in masks[:place]]
             if violating:
@@ -332,7 +370,7 @@ class _Builder:
             for allowed, (bits, specifier) in sorted(groups.items(), key=lambda group: group[1][0])
         )
         return Problem(
-            nodes, tuple(variables), tuple(nogoods), tables, edges, tuple(self._overrides), self._targets, tuple(settings), frozenset(self._tail)
+            nodes, tuple(variables), tuple(nogoods), tables, edges, tuple(self._overrides), self.targets, tuple(settings), frozenset(self._tail)
         )
 
     def _add_edges(self, tables: Mapping[str, Table], add: Any) -> None:

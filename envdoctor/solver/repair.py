@@ -85,7 +85,7 @@ def _attempt(catalog: InstalledCatalog) -> Attempt:
     fewest = 0
     allowed = 0
     while True:
-        given = counted(build_problem(catalog, (catalog.situation.facts,), overrides_allowed=allowed), catalog)
+        given = counted(build_problem(catalog, (catalog.situation.facts,), overrides_allowed=allowed, any_machine=True), catalog)
         problem = given.problem
         outcome = settle(problem.variables, problem.nogoods, given.roots, given.items)
         moved = _count(outcome.model, given.roots) if outcome.model is not None else len(given.roots) + 1
@@ -198,7 +198,7 @@ def _terms(*terms: Optional[Item]) -> Nogood:
 def _repair_of(found: Attempt, catalog: InstalledCatalog, broken: Tuple[str, ...]) -> Repair:
     problem, model = found.problem, found.outcome.model or ()
     resolution = resolution_of(found, catalog, (catalog.situation.facts,))
-    given = counted(build_problem(catalog, (catalog.situation.facts,), overrides_allowed=found.overrides), catalog)
+    given = counted(build_problem(catalog, (catalog.situation.facts,), overrides_allowed=found.overrides, any_machine=True), catalog)
     bits = dict(zip(problem.nodes, model))
     changes = []
     for number, mask in given.items:

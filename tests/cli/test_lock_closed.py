@@ -315,6 +315,32 @@ def test_what_a_tail_package_needs_of_the_core_is_learned(lock, index, tmp_path)
     assert "fsspec==2024.3.1 \\" in (tmp_path / "lock" / "requirements.txt").read_text().splitlines()
 
 
+@pytest.mark.parametrize("lacking", ["torch", "jinja2"])
+def test_what_the_index_lacks_is_no_reason_for_nothing(lock, index, tmp_path, lacking):
+    # A mirror that is behind: it lacks the newest release, or something that this asks for.
+    for pin in pins_of("torch==2.3.1"):
+        index.add(pin["name"], pin["version"])
+    index.files = {name: entry for name, entry in index.files.items() if not name.startswith("torch-2.4.0")}
+    if lacking == "jinja2":
+        index.add("torch", "2.4.0", ["jinja2>=99"])
+    done = lock("torch>=2.3.1,<=2.4.0", *H20, "--as-of", "2024-08-23", "--index-url", index.address, "-o", tmp_path / "lock")
+    assert done.returncode == 0, done.stderr
+    document = json.loads((tmp_path / "lock" / "envdoctor.lock.json").read_text())
+    assert document["closed"] is True
+    torch = next(pin for pin in document["pins"] if pin["name"] == "torch")
+    assert torch["version"] == "2.3.1"
+    (note,) = [note for note in document["notes"] if "the index at hand" in note]
+    assert "torch 2.4.0" in note
+    assert ("jinja2>=99" in note) is (lacking == "jinja2")
+    assert f"not 2.4.0: {note}" in [reason["text"] for reason in torch["reasons"]]
+    assert document["request"]["roots"] == ["torch<=2.4.0,>=2.3.1"]
+    # What was asked for by name is not exchanged.
+    done = lock("torch==2.4.0", *H20, "--index-url", index.address, "-o", tmp_path / "exact")
+    assert done.returncode == 1
+    assert "--extra-index-url" in done.stderr.decode()
+    assert "ask for torch!=2.4.0" in done.stderr.decode()
+
+
 def test_a_name_that_nobody_knows_is_one_message(lock, index, tmp_path):
     folder = tmp_path / "lock"
     folder.mkdir()

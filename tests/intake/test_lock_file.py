@@ -14,16 +14,19 @@ from envdoctor.errors import InputError
 from envdoctor.intake.assumptions import parse_assumptions
 from envdoctor.intake.lock_file import lock_facts, parse_lock, target_facts
 from envdoctor.locking import lock
-from envdoctor.model.facts import Facts
+from envdoctor.matrix.loader import load_matrix
+from envdoctor.model.evidence import Absent, Evidence, Known, Unknown
+from envdoctor.model.facts import Facts, Gpu
 from envdoctor.model.resolution import Resolution
+
+TARGET = Facts(parse_assumptions(["gpu=H20:8", "nvidia-driver=535.129.03", "glibc=2.31"]))
 
 
 @pytest.fixture(scope="module")
 def written():
-    target = Facts(parse_assumptions(["gpu=H20:8", "nvidia-driver=535.129.03", "glibc=2.31"]))
-    found = lock(["vllm==0.6.3"], [target], python="3.10")
+    found = lock(["vllm==0.6.3"], [TARGET], python="3.10")
     assert isinstance(found, Resolution)
-    return found, render(found, "1.0")["envdoctor.lock.json"]
+    return found, render(found, "1.0", load_matrix())["envdoctor.lock.json"]
 
 
 def test_round_trip(written):
@@ -36,8 +39,28 @@ def test_round_trip(written):
     assert read.roots == tuple(root.text for root in found.request.roots)
 
 
-def test_targets_are_read_from_their_words(written):
+def test_targets_are_read_as_they_were_given(written):
     (facts,) = target_facts(parse_lock(written[1], "lock"))
+    assert {field: fact.value for field, fact in facts} == {field: fact.value for field, fact in TARGET}
+
+
+def test_a_target_is_kept_without_what_names_the_machine():
+    devices = (Gpu("H100", "10de:2330", uuid="GPU-1", pci_bus="0000:01:00.0", memory_used=7, visible=True), Gpu("T4", visible=False))
+    here = Evidence("/home/me/facts.json")
+    facts = Facts({"gpus": Known(devices, here), "variables": Known({"HF_TOKEN": "x"}, here), "compat.release": Absent(here)})
+    found = lock(["einops"], [facts], python="3.11")
+    text = render(found, "1.0", load_matrix())["envdoctor.lock.json"]
+    assert not [word for word in ("GPU-1", "0000:01", "HF_TOKEN", "/home/me") if word in text]
+    (kept,) = target_facts(parse_lock(text, "lock"))
+    assert kept.value("gpus") == (Gpu("H100", "10de:2330"),)
+    assert isinstance(kept.get("compat.release"), Absent)
+    assert isinstance(kept.get("driver.release"), Unknown)
+
+
+def test_targets_of_an_older_lock_are_read_from_their_words(written):
+    table = json.loads(written[1])
+    del table["machines"]
+    (facts,) = target_facts(parse_lock(json.dumps(table), "lock"))
     assert facts.value("driver.release") == "535.129.03"
     assert facts.value("glibc.version") == "2.31"
     assert [device.name for device in facts.value("gpus")] == ["H20"] * 8

@@ -139,16 +139,6 @@ def test_release_metadata_stands_in_for_a_report(judged: Judge, tmp_path: Path) 
     assert {entry.component for entry in found if entry.code == "ED301"} == {"numpy"}
 
 
-@pytest.mark.parametrize(
-    ("tag", "python", "serves"),
-    [("cp310", "3.10.2", True), ("cp310", "3.11.0", False), ("cp38-abi3", "3.12.0", True), ("py3", "3.13.0", True), ("cp312", "3.8.1", False)],
-)
-def test_wheel_tags(tag: str, python: str, serves: bool) -> None:
-    from envdoctor.rules.packages import _tag_serves
-
-    assert _tag_serves(tag, Version(python)) is serves
-
-
 _NUMBERS = st.lists(st.integers(0, 3), min_size=1, max_size=4).map(lambda parts: ".".join(map(str, parts)))
 _CLAUSES = (
     st.tuples(st.sampled_from([">=", "<=", "==", "!=", "<", ">", "~="]), _NUMBERS)

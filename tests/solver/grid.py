@@ -85,11 +85,6 @@ def judge_cells(cells: Iterable[Cell], profile: Profile, matrix: Matrix) -> List
 def _judge_cell(cell: Cell, profile: Profile, resolvers: Dict[Tuple[str, Tuple[str, ...]], ProfileResolver], matrix: Matrix) -> Outcome:
     start = time.perf_counter()
     facts = (machine(cell.driver, cell.gpu),)
-    broken = next(
-        (finding for finding in judge(facts[0], matrix, today=matrix.date) if finding.severity == "error" and finding.code == "ED109"), None
-    )
-    if broken is not None:  # no machine is like that, and no set of packages helps
-        return Outcome(cell, "", "", f"no such machine: {broken.message}", "", time.perf_counter() - start)
     for indexes in ((), FURTHER):
         for named in profile.requests:
             resolution = resolvers[cell.python, indexes].fit(named, facts)

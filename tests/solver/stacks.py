@@ -123,8 +123,11 @@ def judge_stack(request: Request, facts: Sequence[Facts], matrix: Matrix, base: 
 
 
 def _fault_of_resolution(found: object, catalog: Catalog, facts: Sequence[Facts], matrix: Matrix) -> Optional[str]:
-    """No resolution may trigger an error of check that the machine does not have anyway."""
+    """Every pin has a reason, and no resolution may trigger an error of check that the machine does not have anyway."""
     resolution = resolution_of(found, catalog, facts)  # type: ignore[arg-type]
+    bare_pins = [pin.name for pin in resolution.pins if not pin.reasons]
+    if bare_pins:
+        return f"without a reason: {', '.join(bare_pins)}"
     for entry in facts:
         bare = {finding.key for finding in judge(entry, matrix, today=matrix.date, propagate=True)}
         for finding in judge(applied(resolution, entry), matrix, today=matrix.date, propagate=True):

@@ -141,3 +141,16 @@ def test_what_comes_from_git_is_read_as_packaging_reads_it(text: str) -> None:
     assert requirement.url == f"git+{step.url}@{step.reference}"
     with pytest.raises(InputError):
         parse_source(text.partition("@git")[0] + " git+ssh://x")
+
+
+@pytest.mark.parametrize("gpu", ["T4", "V100"])
+def test_an_older_device_gets_an_sglang_that_serves(gpu: str) -> None:
+    facts = machine("nvidia-driver=550.54.15", f"gpu={gpu}")
+    found = resolved("sglang", facts, python="3.11")
+    assert found.request.profile == "sglang:srt"
+    assert found.pin("torch") is not None
+    plain = lock(["sglang"], facts, MATRIX, python="3.11")
+    assert isinstance(plain, Resolution)
+    assert plain.pin("torch") is None
+    (note,) = [note for note in plain.notes if "asks for no torch" in note]
+    assert "srt" in note
