@@ -11,9 +11,6 @@ Pure. NVIDIA knows three kinds of compatibility, and each has its own attribute 
 
 from __future__ import annotations
 
-import re
-from typing import Any, Dict, FrozenSet, Mapping, Optional, Protocol, Tuple
-
 from ..model.evidence import Absent, Known
 from ..model.facts import Distribution, Facts, Gpu
 from ..model.pattern import pattern
@@ -22,10 +19,16 @@ from .bind import Subject, Target
 from .derived_rows import UNREAD, entry_demands
 from .tables import Build, CudaMajor, DriverBranch, ForwardCompat, GpuModel, Package, Release
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, FrozenSet, Mapping, Optional, Protocol, Tuple
+else:
+    Protocol = object
+
 __all__ = ["Tables", "derive_candidate", "derive_gpus", "derive_host", "derive_target", "driver_branch", "forward_compat_verdict"]
 
 _TORCH_LABEL = pattern(r"torch(\d+\.\d+)")
-_ABI_LABEL = pattern(r"cxx11abi(true|false)", re.IGNORECASE)
+_ABI_LABEL = pattern(r"(?i)cxx11abi(true|false)")
 _ABSENT = Subject(False)
 _UNKNOWN = Subject(None)
 

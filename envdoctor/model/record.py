@@ -72,10 +72,10 @@ class _Maker(type):
         fields = tuple(annotations)
         defaults = {field: body[field] for field in fields if field in body}
 
-        def construct(kind: type, *values: Any, **named: Any) -> Any:
+        def construct(*values: Any, **named: Any) -> Any:  # the class among the values: a field may have any name
             constructor = _compile_constructor(name, fields, defaults)
             made.__new__ = staticmethod(constructor)  # type: ignore[method-assign]
-            return constructor(kind, *values, **named)
+            return constructor(*values, **named)
 
         space = dict(_METHODS)
         space.update(_fields=fields, _field_defaults=defaults, __match_args__=fields, __annotations__=annotations, __new__=construct)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any, Callable, Dict, Mapping, Tuple, Type
-
 from ..errors import InputError
 from .evidence import Absent, Evidence, Fact, Known, Unknown
 from .facts import FIELDS, SCHEMA_VERSION, Binary, Distribution, Facts, Gpu, Library, Oddity, Toolkit
+from .late import Late
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import json
+    from typing import Any, Callable, Dict, Mapping, Tuple, Type
+else:
+    json = Late("json")
 
 __all__ = ["dump_facts", "facts_schema", "load_facts", "read_facts"]
 

@@ -13,21 +13,27 @@ side, so that the probe takes as long as the slowest of them.
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import sys
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..model.facts import Gpu
+from ..model.late import Late
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from .machine import FOLDER_ONLY, Machine, Probe
 from .nvidia_text import is_compat_path, is_release, parse_fabric_version, parse_pci_list, parse_smi_gpus, visible_by_variable
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import json
+    import re
+    from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+
     from .isolation import Child, Outcome
+else:
+    json = Late("json")
+    re = Late("re")
 
 __all__ = ["CHILD_DEADLINE", "PROBES_HERE", "PciDevice", "find_libraries", "pci_displays", "probe_nvidia"]
 
@@ -37,9 +43,9 @@ CHILD_DEADLINE = 4.0
 _SMI_DEADLINE = 2.0
 _FABRIC_DEADLINE = 1.0
 
-_LIBCUDA_FILE = pattern(r"libcuda\.so\.(\d{3,4}\.\d{1,4}(?:\.\d{1,4})?)", re.ASCII)
-_CUDA_FOLDER = pattern(r"/cuda-(\d{1,2}\.\d{1,2})(?:/|$)", re.ASCII)
-_NODE = pattern(r"nvidia\d+", re.ASCII)
+_LIBCUDA_FILE = pattern(r"(?a)libcuda\.so\.(\d{3,4}\.\d{1,4}(?:\.\d{1,4})?)")
+_CUDA_FOLDER = pattern(r"(?a)/cuda-(\d{1,2}\.\d{1,2})(?:/|$)")
+_NODE = pattern(r"(?a)nvidia\d+")
 _INIT_PID_NAMESPACE = "pid:[4026531836]"  # include/linux/proc_ns.h: PROC_PID_INIT_INO
 _VENDORS = {"10de": "NVIDIA", "1002": "AMD", "8086": "Intel"}
 

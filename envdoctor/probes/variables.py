@@ -6,12 +6,14 @@ listed family but looks like a secret by name is left out; and every value is re
 
 from __future__ import annotations
 
-import re
-from typing import Any, Dict, Mapping, Tuple
-
 from ..model.evidence import Evidence, Fact, Known, Unknown
 from ..model.pattern import pattern
 from .machine import FOLDER_ONLY, Machine, Probe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from typing import Any, Dict, Mapping, Tuple
 
 __all__ = ["PROBES_HERE", "is_listed", "probe_variables", "redact", "select_variables"]
 

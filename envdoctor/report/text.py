@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from typing import List
-
 from ..model.pattern import pattern
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from typing import List
 
 __all__ = ["cells", "clean", "clip", "fold", "size_text", "wrap"]
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from typing import Optional, Tuple
-
+from ..model.late import Late
 from ..model.row import Source
 from ..model.versions import VersionSet, try_version
 from .rule import Context
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from typing import Optional, Tuple
+else:
+    re = Late("re")
 
 __all__ = ["NGC_SOURCE", "compat_sources", "image_cuda"]
 

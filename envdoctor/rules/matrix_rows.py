@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Optional, Tuple
-
 from ..matrix.bind import Binding, Subject, bind
 from ..model.evidence import Evidence
 from ..model.finding import Finding, Remedy, severity_rank
@@ -13,6 +11,10 @@ from ..model.row import Row, Term
 from ..model.versions import VersionSet
 from .presumption import Presumption, presume, presumed_of, with_unset_variables
 from .rule import Context, distribution_evidence, is_unindexed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 __all__ = ["SEVERITY_OF_EFFECT", "findings_of_rows", "remedies_of_row"]
 

@@ -6,8 +6,6 @@ brings cuBLAS 12.1.3.1, unless someone replaced it. What is presumed is named in
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Optional, Tuple
-
 from ..matrix.bind import Subject, Target
 from ..matrix.derive import derive_target
 from ..model.evidence import Evidence, Known
@@ -16,6 +14,10 @@ from ..model.record import NamedTuple
 from ..model.versions import InvalidSpecifier, VersionSet, try_version
 from .requirements import Requirement, meets, unconditional
 from .rule import Context
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 __all__ = ["Presumption", "presume", "with_unset_variables"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Sequence, Tuple
 
 from .rule import Context, Rule
 
@@ -11,7 +10,10 @@ __all__ = ["FAMILIES", "RULES", "Context", "Rule", "load_rules"]
 
 FAMILIES = ("driver", "devices", "cuda_libraries", "packages", "lock", "abi", "limits", "nodes", "environment", "tool")
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Sequence, Tuple
+
     RULES: Tuple[Rule, ...]
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from typing import Dict, Iterator, List, Tuple
-
 from ..model.evidence import Known, Unknown
 from ..model.finding import Finding, Remedy
 from ..model.pattern import pattern
 from .rule import Context, Rule
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, Iterator, List, Tuple
+
 __all__ = ["RULES_HERE", "fault_finding"]
 
-_PROBE = pattern(r"probe ([\w.-]+): (.*)", re.DOTALL)
+_PROBE = pattern(r"(?s)probe ([\w.-]+): (.*)")
 _STALE_DAYS = 90
 
 

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from packaging.version import Version
+from envdoctor.model.version import Version
 
 from envdoctor.matrix.bind import bind
 from envdoctor.matrix.derive import derive_target

@@ -66,3 +66,16 @@ def test_wrong_calls_are_refused():
 
 def test_copies():
     assert pickle.loads(pickle.dumps(Kept("a"))) == copy.deepcopy(Kept("a")) == Kept("a", 1)
+
+
+def test_first_record_by_name_whatever_the_names():
+    class Odd(record.NamedTuple):
+        kind: str
+        values: int = 1
+        name: str = ""
+
+    assert Odd(kind="a", name="b") == ("a", 1, "b") == Odd("a", name="b")
+    with pytest.raises(TypeError):
+        Odd()
+    with pytest.raises(TypeError):
+        Odd._make(["a"])

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from packaging.specifiers import InvalidSpecifier as OracleInvalid
 from packaging.specifiers import SpecifierSet
-from packaging.version import Version
+from envdoctor.model.version import Version
 
 from envdoctor.model.versions import (
     InvalidSpecifier,
