@@ -19,8 +19,8 @@ import os
 from _collections_abc import Mapping as _Mapping
 
 from ..errors import MatrixError
-from ..model.late import Late
 from ..model.json_text import parse_json
+from ..model.late import Late
 from ..model.record import NamedTuple
 from ..model.row import Mitigation, Row, Source, Term
 from ..model.versions import VersionSet, parse_version

@@ -307,12 +307,12 @@ def _agreed(builds: Tuple[Build, ...]) -> Dict[str, Any]:
 
 def _torch_of_label(local: Optional[str]) -> Optional[str]:
     """``cu12torch2.6cxx11abifalse`` gives ``2.6``."""
-    found = _TORCH_LABEL.search(local or "")
+    found = _TORCH_LABEL.search(local) if local and "torch" in local else None
     return found.group(1) if found else None
 
 
 def _abi_of_label(local: Optional[str]) -> Optional[bool]:
-    found = _ABI_LABEL.search(local or "")
+    found = _ABI_LABEL.search(local) if local and len(local) >= len("cxx11abitrue") else None
     return None if found is None else found.group(1) == "true"
 
 

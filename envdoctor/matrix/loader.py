@@ -146,7 +146,7 @@ class _CompiledFiles:
     def texts(self) -> Mapping[str, Any]:
         """Return the texts of all rows by id."""
         if self._texts is None:
-            self._texts = json.loads(_read(os.path.join(self._folder, "texts.json")))
+            self._texts = parse_json(_read(os.path.join(self._folder, "texts.json")))
         return self._texts or {}
 
     def package(self, name: str) -> Optional[Package]:
@@ -177,7 +177,7 @@ class _CompiledFiles:
 
     def _extra(self, name: str) -> Any:
         try:
-            return json.loads(_read(os.path.join(self._folder, name)))
+            return parse_json(_read(os.path.join(self._folder, name)))
         except FileNotFoundError:
             return None
 

@@ -8,7 +8,6 @@ half-open intervals ``[low, high)`` of such versions, which is what the matrix s
 from __future__ import annotations
 
 from .memo import remembered
-from .pattern import pattern
 from .version import InvalidVersion, Version
 
 TYPE_CHECKING = False
@@ -30,8 +29,7 @@ __all__ = [
 ]
 
 
-_CLAUSE = pattern(r"\s*(===|==|~=|!=|<=|>=|<|>)\s*([^\s,]+)\s*")
-_VARIANT = pattern(r"\bcu(\d{2,3})\b")
+_OPERATORS = ("===", "==", "~=", "!=", "<=", ">=", "<", ">")
 _NEWEST_POST = 10**9
 
 
@@ -65,8 +63,17 @@ def try_version(text: Optional[str]) -> Optional[Version]:
 
 def find_variant(text: Optional[str]) -> Optional[str]:
     """Return the CUDA variant named in a version or file name: ``2.6.0+cu124`` gives ``cu124``."""
-    found = _VARIANT.search(text.replace("_", ".").replace("torch", ".torch")) if text else None
-    return "cu" + found.group(1) if found else None
+    text = (text or "").replace("_", ".").replace("torch", ".torch")
+    start = text.find("cu")
+    while start >= 0:
+        end = start + 2
+        while text[end : end + 1].isdecimal():
+            end += 1
+        # A word of its own: cu124, but not cu12x, xcu12 or cu1234.
+        if 4 <= end - start <= 5 and not text[start - 1 : start].isalnum() and not text[end : end + 1].isalnum():
+            return text[start:end]
+        start = text.find("cu", end)
+    return None
 
 
 def cuda_of_variant(variant: str) -> Optional[str]:
@@ -257,10 +264,11 @@ def _parse(text: str) -> VersionSet:
 
 
 def _parse_clause(clause: str) -> VersionSet:
-    match = _CLAUSE.fullmatch(clause)
-    if match is None:
-        raise InvalidSpecifier(f"expected a version specifier such as '>=1.2', found {clause.strip()!r}")
-    operator, text = match.groups()
+    clause = clause.strip()
+    operator = next((operator for operator in _OPERATORS if clause.startswith(operator)), "")
+    text = clause[len(operator) :].strip()
+    if not operator or not text or len(text.split()) > 1:
+        raise InvalidSpecifier(f"expected a version specifier such as '>=1.2', found {clause!r}")
     try:
         return _clause_set(operator, text)
     except InvalidVersion as error:

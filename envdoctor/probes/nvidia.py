@@ -45,7 +45,6 @@ _FABRIC_DEADLINE = 1.0
 
 _LIBCUDA_FILE = pattern(r"(?a)libcuda\.so\.(\d{3,4}\.\d{1,4}(?:\.\d{1,4})?)")
 _CUDA_FOLDER = pattern(r"(?a)/cuda-(\d{1,2}\.\d{1,2})(?:/|$)")
-_NODE = pattern(r"(?a)nvidia\d+")
 _INIT_PID_NAMESPACE = "pid:[4026531836]"  # include/linux/proc_ns.h: PROC_PID_INIT_INO
 _VENDORS = {"10de": "NVIDIA", "1002": "AMD", "8086": "Intel"}
 
@@ -186,7 +185,7 @@ def probe_nvidia(machine: Machine) -> Dict[str, Fact[Any]]:
     loaded = machine.exists("/sys/module/nvidia")
     nodes = machine.listdir("/dev") or []
     wsl = "dxg" in nodes
-    numbered = any(_NODE.fullmatch(name) for name in nodes)
+    numbered = any(_is_numbered(name) for name in nodes)
     has_nodes = (numbered and "nvidiactl" in nodes) or wsl or "nvhost-gpu" in nodes
     libcuda = find_libraries(machine, "libcuda.so.1")
     libnvml = find_libraries(machine, "libnvidia-ml.so.1")
@@ -417,7 +416,7 @@ def _gpu_facts(sources: _Sources) -> Iterator[Tuple[str, Fact[Any]]]:
     elif sources.kernel.table.get("gpus"):
         exposed = [entry for entry in sources.kernel.table["gpus"] if f"nvidia{entry.get('minor')}" in sources.nodes]
         gpus, evidence = [_proc_gpu(entry, sources.devices) for entry in exposed], Evidence("/proc/driver/nvidia/gpus", "those with a device node")
-    elif not any(_NODE.fullmatch(name) for name in sources.nodes) and "dxg" not in sources.nodes and "nvhost-gpu" not in sources.nodes:
+    elif not any(_is_numbered(name) for name in sources.nodes) and "dxg" not in sources.nodes and "nvhost-gpu" not in sources.nodes:
         gpus, evidence = [], Evidence("/dev", "no nvidia device nodes")
     if gpus is None:
         yield "gpus", Unknown(nvml.failure or nvml.table.get("error") or "NVML does not list devices")
@@ -592,6 +591,11 @@ def _iommu(machine: Machine, gpus: Fact[Any]) -> Fact[Any]:
         return Known(True, evidence)
     # Without an IOMMU, or with identity mapping, ACS of a PCIe switch could still redirect: that needs config space.
     return Unknown("the IOMMU does not translate; ACS of the switches is not read")
+
+
+def _is_numbered(name: str) -> bool:
+    """Tell whether this is the node of one device (/dev/nvidia0)."""
+    return name.startswith("nvidia") and name[6:].isdecimal() and name.isascii()
 
 
 def _folder(machine: Machine) -> Dict[str, Fact[Any]]:

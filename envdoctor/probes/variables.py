@@ -82,7 +82,10 @@ _FAMILIES = (
 )
 
 # In a name of a family. TOKENIZERS_PARALLELISM is on the list by its whole name.
-_SECRET_NAME = pattern(r"KEY|TOKEN|SECRET|PASS|PWD|CRED|AUTH|COOKIE|SIGN|DSN|WEBHOOK|CERT|PRIVATE|LICENSE|SALT|USER|EMAIL|ACCOUNT|HEADER")
+_SECRET_NAMES = (
+    *("KEY", "TOKEN", "SECRET", "PASS", "PWD", "CRED", "AUTH", "COOKIE", "SIGN", "DSN", "WEBHOOK", "CERT", "PRIVATE", "LICENSE", "SALT"),
+    *("USER", "EMAIL", "ACCOUNT", "HEADER"),
+)
 
 _URL = pattern(r"""([A-Za-z][A-Za-z0-9+.-]{0,30})://([^\s"'<>\\]+)""")
 _HOST = pattern(r"(?:[A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?")
@@ -123,7 +126,16 @@ def redact(text: str) -> str:
         text = _FLAG_SECRET.sub(lambda found: found.group(1) + HIDDEN, text)
     if "@" in text:
         text = _BARE_USER.sub(HIDDEN + "@", text)
-    return _OPAQUE.sub(_redact_opaque, text)
+    return _OPAQUE.sub(_redact_opaque, text) if _has_long_word(text) else text
+
+
+def _has_long_word(text: str) -> bool:
+    """Tell whether ``_OPAQUE`` may match: no word of it holds any of these separators."""
+    if len(text) < 32:
+        return False
+    for separator in "/:.,;":
+        text = text.replace(separator, " ")
+    return max(map(len, text.split()), default=0) >= 32
 
 
 def _mentions(text: str, words: Tuple[str, ...]) -> bool:
@@ -176,7 +188,7 @@ def is_listed(name: str) -> bool:
     """Tell whether a variable may be shown."""
     if name in _NAMES:
         return True
-    return name.startswith(_FAMILIES) and _SECRET_NAME.search(name) is None
+    return name.startswith(_FAMILIES) and not any(word in name for word in _SECRET_NAMES)
 
 
 def select_variables(environment: Mapping[str, str]) -> Dict[str, str]:

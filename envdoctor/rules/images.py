@@ -71,7 +71,9 @@ def image_cuda(context: Context) -> Tuple[Optional[str], str]:
     stated = context.facts.value("image.cuda_version")
     if try_version(stated) is not None:
         return ".".join(str(stated).split(".")[:2]), "the image says so"
-    image = context.facts.value("image.name") or ""
+    image = context.facts.value("image.name")
+    if not image:
+        return None, ""
     monthly = _ngc_cuda(image)
     if monthly is not None:
         return monthly, f"image {image} is not older than CUDA {monthly}"

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from packaging.specifiers import InvalidSpecifier as OracleInvalid
 from packaging.specifiers import SpecifierSet
-from envdoctor.model.version import Version
 
+from envdoctor.model.version import Version
 from envdoctor.model.versions import (
     InvalidSpecifier,
     VersionSet,
