@@ -8,12 +8,11 @@ only the header of METADATA is read.
 from __future__ import annotations
 
 import os
-import re
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from ..model.evidence import Evidence, Fact, Known, Unknown
 from ..model.facts import Distribution, Oddity
+from ..model.late import Late
+from ..model.memo import remembered
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.versions import canonicalize_name, try_version
@@ -21,9 +20,15 @@ from .interpreter import interpreter_of, listing
 from .machine import Probe
 from .variables import redact
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import re
+    from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+
     from .interpreter import Interpreter
     from .machine import Machine
+else:
+    re = Late("re")
 
 __all__ = [
     "FIELDS_HERE",
@@ -376,7 +381,7 @@ def parse_conda_name(entry: str) -> Optional[Tuple[str, str, str]]:
 
 # Contents
 
-_OTHER_CASE = pattern(r"\n(Name|Version|Requires-Dist|Requires-Python|Provides-Extra)[ \t]*:", re.IGNORECASE)
+_OTHER_CASE = pattern(r"(?i)\n(Name|Version|Requires-Dist|Requires-Python|Provides-Extra)[ \t]*:")
 _FOLD = pattern(r"\n[ \t]+")
 
 
@@ -436,10 +441,10 @@ def _values(header: str, key: str) -> List[str]:
     return [part.partition("\n")[0].strip() for part in header.split(f"\n{key}:")[1:]]
 
 
-_TAG = pattern(rb"^Tag[ \t]*:[ \t]*([A-Za-z0-9_.]+-[A-Za-z0-9_.]+-[A-Za-z0-9_.]+)", re.MULTILINE)
+_TAG = pattern(rb"(?m)^Tag[ \t]*:[ \t]*([A-Za-z0-9_.]+-[A-Za-z0-9_.]+-[A-Za-z0-9_.]+)")
 
 
-@lru_cache(maxsize=256)  # the same few texts, again and again
+@remembered(256)  # the same few texts, again and again
 def _wheel_tags(content: bytes) -> Tuple[str, ...]:
     return tuple(tag.decode("ascii") for tag in _TAG.findall(content))
 

@@ -5,27 +5,34 @@ Versions come from ``version.json``, ``version.txt`` or ``cuda.h``; nvcc is run 
 
 from __future__ import annotations
 
-import json
 import os
-import re
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..model.facts import Toolkit
+from ..model.late import Late
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.versions import try_version
 from .machine import Machine, Probe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import json
+    import re
+    from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+else:
+    json = Late("json")
+    re = Late("re")
 
 __all__ = ["PROBES_HERE", "parse_cuda_header", "parse_tool_version", "parse_version_json", "parse_version_text", "probe_toolkits"]
 
 _TOOL_DEADLINE = 1.0
 _HEADER_LIMIT = 1 << 18
 _TOOL_VERSION = pattern(rb"Cuda compilation tools, release \d{1,2}\.\d{1,2}, V(\d{1,2}\.\d{1,2}\.\d{1,5})")
-_TEXT_VERSION = pattern(r"CUDA Version (\d{1,2}\.\d{1,2}(?:\.\d{1,5})?)", re.ASCII)
-_HEADER_VERSION = pattern(r"^[ \t]*#[ \t]*define[ \t]+CUDA_VERSION[ \t]+(\d{4,6})\b", re.MULTILINE | re.ASCII)
+_TEXT_VERSION = pattern(r"(?a)CUDA Version (\d{1,2}\.\d{1,2}(?:\.\d{1,5})?)")
+_HEADER_VERSION = pattern(r"(?ma)^[ \t]*#[ \t]*define[ \t]+CUDA_VERSION[ \t]+(\d{4,6})\b")
 _FOLDER = pattern(r"cuda-\d{1,2}(\.\d{1,2})?")
-_IMAGE_VERSION = pattern(r"\d{1,2}\.\d{1,2}(?:\.\d{1,5})*", re.ASCII)
+_IMAGE_VERSION = pattern(r"(?a)\d{1,2}\.\d{1,2}(?:\.\d{1,5})*")
 
 
 class _Versions(NamedTuple):
