@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
+from ..model.late import import_module
 from ..model.record import NamedTuple
 from ..model.report import Report
 from .view import View

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
+from ..model.late import import_module
 from .rule import Context, Rule
 
 __all__ = ["FAMILIES", "RULES", "Context", "Rule", "load_rules"]
@@ -27,4 +26,4 @@ def __getattr__(name: str) -> Tuple[Rule, ...]:
 
 def load_rules(families: Sequence[str]) -> Tuple[Rule, ...]:
     """Return the rules of these families."""
-    return tuple([rule for family in families for rule in import_module(f".{family}", __package__).RULES_HERE])
+    return tuple([rule for family in families for rule in import_module(f"{__package__}.{family}").RULES_HERE])
