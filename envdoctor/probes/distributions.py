@@ -11,6 +11,7 @@ import os
 
 from ..model.evidence import Evidence, Fact, Known, Unknown
 from ..model.facts import Distribution, Oddity
+from ..model.json_text import parse_json
 from ..model.late import Late
 from ..model.memo import remembered
 from ..model.pattern import pattern
@@ -476,16 +477,15 @@ _USER = pattern(r"(?<=://)[^/@\s]*@")
 
 def parse_direct_url(content: bytes) -> Tuple[str, bool]:
     """Return address and editable flag of a direct_url.json (PEP 610); user, password and query are left out."""
-    import json
-
     try:
-        data = json.loads(content.decode("utf-8", "replace"))
+        data = parse_json(content.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return "", False
     if not isinstance(data, dict) or not isinstance(data.get("url"), str):
         return "", False
     url = data["url"].partition("#")[0]
-    url = redact(_USER.sub("", url.partition("?")[0]))
+    url = url.partition("?")[0]
+    url = redact(_USER.sub("", url) if "@" in url else url)
     source = data.get("vcs_info")
     if isinstance(source, dict) and isinstance(source.get("commit_id"), str):
         url = f"{source.get('vcs', 'git')}+{url}@{source['commit_id']}"
@@ -545,9 +545,6 @@ def _damage(machine: Machine, search: _Search) -> List[Oddity]:
     return found
 
 
-_CUDA_SUFFIX = pattern(r"-cu(?:11|12|13)\Z")
-
-
 def _overlaps(search: _Search) -> List[Oddity]:
     """NVIDIA's wheels of different CUDA majors that write the same files (``nvidia/nccl``): the last one installed won.
 
@@ -556,7 +553,8 @@ def _overlaps(search: _Search) -> List[Oddity]:
     stems: Dict[str, List[str]] = {}
     for name in search.found:
         if name.startswith("nvidia-"):
-            stems.setdefault(_CUDA_SUFFIX.sub("", name), []).append(name)
+            stem, _, suffix = name.rpartition("-")
+            stems.setdefault(stem if suffix in ("cu11", "cu12", "cu13") else name, []).append(name)
     found = []
     for several in stems.values():
         owner: Dict[str, str] = {}

@@ -231,7 +231,7 @@ def _search_file(path: str) -> Optional[str]:
 def _image(environment: Mapping[str, str]) -> Fact[Any]:
     """NVIDIA's images set CUDA_VERSION beside NVIDIA_REQUIRE_CUDA; alone the variable may mean anything."""
     version = environment.get("CUDA_VERSION", "")
-    if _IMAGE_VERSION.fullmatch(version) and ("NVIDIA_REQUIRE_CUDA" in environment or "NVARCH" in environment):
+    if version and _IMAGE_VERSION.fullmatch(version) and ("NVIDIA_REQUIRE_CUDA" in environment or "NVARCH" in environment):
         return Known(version, Evidence("environment variable CUDA_VERSION"))
     return Unknown("no variables of an NVIDIA image")
 

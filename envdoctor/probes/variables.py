@@ -87,6 +87,8 @@ _SECRET_NAMES = (
     *("USER", "EMAIL", "ACCOUNT", "HEADER"),
 )
 
+# What ends an address in a text, or parts one that has more than a path.
+_PARTS_OF_URLS = frozenset(" \"'<>\\@?#")
 _URL = pattern(r"""([A-Za-z][A-Za-z0-9+.-]{0,30})://([^\s"'<>\\]+)""")
 _HOST = pattern(r"(?:[A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?")
 _SHAPES = pattern(
@@ -115,7 +117,11 @@ def redact(text: str) -> str:
     """Return text without credentials: users, passwords, queries and tokens of URLs, and what looks like a token."""
     # What cannot match is not asked: compiling these takes longer than the whole probe, and most values are plain paths.
     if "://" in text:
-        text = _URL.sub(_redact_url, text)
+        if text.startswith("file:///") and text.count("://") == 1 and text.isascii() and text.isprintable() and not _PARTS_OF_URLS.intersection(text):
+            # What _redact_url makes of it.
+            text = "file:///" + "/".join([HIDDEN if _is_token(segment) else segment for segment in text[8:].split("/")])
+        else:
+            text = _URL.sub(_redact_url, text)
     if any(start in text for start in _SHAPE_STARTS):
         text = _SHAPES.sub(HIDDEN, text)
     if _mentions(text, _SECRET_WORDS):

@@ -218,7 +218,7 @@ def check_shadowed_modules(context: Context) -> Iterator[Finding]:
         https://docs.python.org/3/using/cmdline.html#cmdoption-P
     """
     working = context.facts.value("python.working_directory")
-    inside = _PACKAGE_FOLDER.search(working) if isinstance(working, str) else None
+    inside = _PACKAGE_FOLDER.search(working) if isinstance(working, str) and "-packages/" in working else None
     shadowed = context.facts.value("shadowed_modules", ())
     seen: Dict[str, None] = {}
     for entry in shadowed[: _MOST * 2]:
