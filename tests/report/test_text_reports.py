@@ -172,4 +172,4 @@ def test_fold_and_sizes():
 
 def test_printable_text_holds_nothing_to_escape():
     """``clean`` asks its pattern only where Python calls a character not printable."""
-    assert [hex(code) for code in range(0x110000) if chr(code).isprintable() and text._UNSAFE.search(chr(code))] == []
+    assert [hex(code) for code in range(0x110000) if chr(code).isprintable() and text_module._UNSAFE.search(chr(code))] == []
