@@ -122,6 +122,11 @@ def _parse(text: str) -> Optional[Tuple[Any, ...]]:
     """Return epoch, release, pre, post, dev and local of a text in normal form, or None for another one."""
     if not isinstance(text, str) or not text.isascii():
         return None
+    if not text.strip("0123456789."):  # most of them
+        try:
+            return 0, tuple(map(int, text.split("."))), None, None, None, None
+        except ValueError:  # a dot too many, or more digits than Python takes
+            return None
     rest, plus, local = text.partition("+")
     if plus and not all((part.isalnum() and part.islower()) or part.isdigit() for part in local.split(".")):
         return None

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envdoctor import __version__
-from envdoctor.report import REPORTERS, View, render, text
+from envdoctor.report import REPORTERS, View, render
 from envdoctor.report.layout import lay_out, lines_of
 from envdoctor.report.summary import open_questions, summary_line, target_line
-from envdoctor.report.text import cells, clean, clip, fold, size_text, wrap
+from envdoctor.report.text import _UNSAFE, cells, clean, clip, fold, size_text, wrap
 
 from .conftest import HEALTHY, HOSTILE_TEXT, MACHINE, OPEN, REPORT, ROOT, hostile_report
 
@@ -172,4 +172,4 @@ def test_fold_and_sizes():
 
 def test_printable_text_holds_nothing_to_escape():
     """``clean`` asks its pattern only where Python calls a character not printable."""
-    assert [hex(code) for code in range(0x110000) if chr(code).isprintable() and text_module._UNSAFE.search(chr(code))] == []
+    assert [hex(code) for code in range(0x110000) if chr(code).isprintable() and _UNSAFE.search(chr(code))] == []
