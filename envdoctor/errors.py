@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Sequence
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Sequence
 
 __all__ = ["EnvdoctorError", "InputError", "InternalFault", "MatrixError", "NoResolution"]
 

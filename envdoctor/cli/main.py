@@ -106,11 +106,10 @@ def _run(arguments: List[str]) -> int:
         return write(_help(), 0)
     if name not in COMMANDS:
         _refuse(name)
-    from importlib import import_module
-
+    from ..model.late import import_module
     from .command import HelpWanted, parse
 
-    command: Command = import_module(f".{COMMANDS[name][0]}", __package__).COMMAND
+    command: Command = import_module(f"{__package__}.{COMMANDS[name][0]}").COMMAND
     try:
         options = parse(name, COMMANDS[name][1], command, arguments[1:])
     except HelpWanted as wanted:

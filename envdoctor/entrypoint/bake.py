@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Set, Tupl
 
 from .. import __version__
 from ..model.evidence import Evidence, Fact, Known
-from ..model.facts import Distribution, Facts
+from ..model.facts import Facts
 from ..model.finding import Finding, Remedy
 from ..model.record import NamedTuple
 from ..model.row import Row
@@ -105,14 +105,13 @@ def _fields() -> Tuple[str, ...]:
 
 
 def _of_probes(facts: Facts, matrix: Matrix) -> Facts:
-    """Return the facts that a start does not read again. What no row speaks of is there by name and version: the rest was judged here."""
+    """Return the facts that a start does not read again. What no row speaks of is among the packages alone: the rest was judged here."""
     fields = frozenset(_fields())
     table = {name: fact for name, fact in facts if name in fields}
     listed = table.get("distributions")
     if isinstance(listed, Known):
         spoken_of = frozenset(matrix.package_names).union(*(_row_names(row) for row in matrix.rows()))
-        short = {name: entry if name in spoken_of else Distribution(name, entry.version) for name, entry in listed.value.items()}
-        table["distributions"] = Known(short, listed.evidence)
+        table["distributions"] = Known({name: entry for name, entry in listed.value.items() if name in spoken_of}, listed.evidence)
     return Facts(table)
 
 

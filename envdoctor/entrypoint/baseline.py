@@ -1,12 +1,14 @@
 """The baseline that ``envdoctor bake`` writes into an image, and the stamp by which a start sees that nothing was installed since.
 
-Read at every start, so nothing is imported here; JSON is read by the scanner behind :mod:`json`, whose import costs 5 ms more.
+Read at every start, so next to nothing is imported here.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+
+from ..model.json_text import parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,32 +35,10 @@ def read_baseline(path: str) -> Dict[str, Any]:
     """Return a baseline; raises OSError, or ValueError where it is none that this version reads."""
     with open(path, "rb") as file:
         text = file.read(_LARGEST).decode("utf-8")
-    found = _parse(text)
+    found = parse_json(text)
     if not isinstance(found, dict) or found.get("schema_version") != SCHEMA_VERSION or not isinstance(found.get("stamp"), dict):
         raise ValueError(f"it is no baseline of schema version {SCHEMA_VERSION}")
     return found
-
-
-def _parse(text: str) -> Any:
-    try:
-        from _json import make_scanner
-    except ImportError:  # not CPython
-        import json
-
-        return json.loads(text)
-
-    class Context:
-        strict, memo = True, {}  # type: ignore[var-annotated]
-        object_hook = object_pairs_hook = None
-        parse_float, parse_int, parse_constant = float, int, float
-
-    try:
-        value, end = make_scanner(Context)(text, 0)  # type: ignore[arg-type]
-    except (StopIteration, RecursionError, SystemError) as error:  # some releases have no exception of their own for some faults
-        raise ValueError("it is no JSON") from error
-    if text[end:].strip():
-        raise ValueError("text behind the JSON")
-    return value
 
 
 def take_stamp() -> Dict[str, Any]:

@@ -58,10 +58,23 @@ def _baseline(settings: Settings, matrix_date: str) -> Tuple[Dict[str, Any], str
         then = found["tool"]["matrix_date"]
         reason = stale_reason(found) if then == matrix_date else f"the matrix was of {then}, is of {matrix_date}"
         if not reason:
-            found["facts"] = read_facts(found["facts"], "facts")
+            found["facts"] = _with_packages(read_facts(found["facts"], "facts"), found["packages"])
     except (OSError, ValueError, LookupError, AttributeError, TypeError, InputError) as error:
         return {}, f"judged whole: the baseline {path} cannot be read ({getattr(error, 'strerror', None) or error})"
     return ({}, f"judged whole, not as baked: {reason}") if reason else (found, "")
+
+
+def _with_packages(facts: Facts, packages: Dict[str, Any]) -> Facts:
+    """Return the facts with the distributions of which the baseline tells name and version alone: most of them, and no row speaks of them."""
+    from ..model.evidence import Known
+    from ..model.facts import Distribution
+
+    listed = facts.get("distributions")
+    if not isinstance(listed, Known):
+        return facts
+    known = listed.value
+    every = {name: known[name] if name in known else Distribution(name, version) for name, version in packages.items()}
+    return facts.updated({"distributions": Known(every, listed.evidence)})
 
 
 def _read(settings: Settings, announce: Callable[[str], None], baseline: Dict[str, Any]) -> Facts:

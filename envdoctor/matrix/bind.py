@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping, Optional, Tuple
-
 from ..model.record import NamedTuple
 from ..model.row import Row, Term
 from ..model.versions import VersionSet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Mapping, Optional, Tuple
 
 __all__ = ["Binding", "Subject", "Target", "bind", "truth"]
 

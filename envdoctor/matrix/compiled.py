@@ -14,20 +14,29 @@ source lies beside it.
 
 from __future__ import annotations
 
-import json
+# The module behind collections.abc: os has loaded it, and the package costs 2 ms.
 import os
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, TypeVar
+from _collections_abc import Mapping as _Mapping
 
 from ..errors import MatrixError
+from ..model.json_text import parse_json
+from ..model.late import Late
 from ..model.record import NamedTuple
 from ..model.row import Mitigation, Row, Source, Term
 from ..model.versions import VersionSet, parse_version
 from .tables import Package, release_key
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import json
+    from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, TypeVar
+
     from .schema import Faults
 
-T = TypeVar("T")
+    T = TypeVar("T")
+else:
+    json = Late("json")
+
 
 # A check reads the compiled form alone: schema, TOML and hashlib are imported by the functions that need the source.
 
@@ -384,7 +393,7 @@ def complete_row(row: Row, texts: Mapping[str, Any]) -> Row:
 # ---------------------------------------------------------------------------------------------------------------- packages
 
 
-class _Lines(Mapping[str, Any]):
+class _Lines(_Mapping[str, object]):
     """The releases of a compiled package: one line each, parsed when asked for."""
 
     def __init__(self, text: str) -> None:
@@ -396,7 +405,7 @@ class _Lines(Mapping[str, Any]):
         if start < 0:
             raise KeyError(key)
         end = self._text.find("\n", start + 1)
-        return json.loads(self._text[start + len(mark) : end])
+        return parse_json(self._text[start + len(mark) : end])
 
     def __iter__(self) -> Iterator[str]:
         for line in self._text.split("\n")[1:-1]:
@@ -408,7 +417,7 @@ class _Lines(Mapping[str, Any]):
     def items(self) -> Any:
         """Return all (key, release) pairs in one pass: a search for each key would read the text as often as there are releases."""
         pairs = [line.split("\t", 1) for line in self._text.split("\n")[1:-1]]
-        return list(zip([key for key, _ in pairs], json.loads(f"[{','.join([entry for _, entry in pairs])}]")))
+        return list(zip([key for key, _ in pairs], parse_json(f"[{','.join([entry for _, entry in pairs])}]")))
 
 
 def package_lines(document: Mapping[str, Any]) -> str:
@@ -421,7 +430,7 @@ def package_lines(document: Mapping[str, Any]) -> str:
 
 def load_package(text: str) -> Package:
     """Make a package of its compiled form."""
-    header = json.loads(text[: text.index("\n")])
+    header = parse_json(text[: text.index("\n")])
     return Package(header["name"], _Lines(text), header["source"], header["date"], header["trust"])
 
 

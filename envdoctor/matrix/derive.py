@@ -11,9 +11,6 @@ Pure. NVIDIA knows three kinds of compatibility, and each has its own attribute 
 
 from __future__ import annotations
 
-import re
-from typing import Any, Dict, FrozenSet, Mapping, Optional, Protocol, Tuple
-
 from ..model.evidence import Absent, Known
 from ..model.facts import Distribution, Facts, Gpu
 from ..model.pattern import pattern
@@ -22,10 +19,16 @@ from .bind import Subject, Target
 from .derived_rows import UNREAD, entry_demands
 from .tables import Build, CudaMajor, DriverBranch, ForwardCompat, GpuModel, Package, Release
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, FrozenSet, Mapping, Optional, Protocol, Tuple
+else:
+    Protocol = object
+
 __all__ = ["Tables", "derive_candidate", "derive_gpus", "derive_host", "derive_target", "driver_branch", "forward_compat_verdict"]
 
 _TORCH_LABEL = pattern(r"torch(\d+\.\d+)")
-_ABI_LABEL = pattern(r"cxx11abi(true|false)", re.IGNORECASE)
+_ABI_LABEL = pattern(r"(?i)cxx11abi(true|false)")
 _ABSENT = Subject(False)
 _UNKNOWN = Subject(None)
 
@@ -304,12 +307,12 @@ def _agreed(builds: Tuple[Build, ...]) -> Dict[str, Any]:
 
 def _torch_of_label(local: Optional[str]) -> Optional[str]:
     """``cu12torch2.6cxx11abifalse`` gives ``2.6``."""
-    found = _TORCH_LABEL.search(local or "")
+    found = _TORCH_LABEL.search(local) if local and "torch" in local else None
     return found.group(1) if found else None
 
 
 def _abi_of_label(local: Optional[str]) -> Optional[bool]:
-    found = _ABI_LABEL.search(local or "")
+    found = _ABI_LABEL.search(local) if local and len(local) >= len("cxx11abitrue") else None
     return None if found is None else found.group(1) == "true"
 
 

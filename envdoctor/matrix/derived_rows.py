@@ -11,12 +11,14 @@ The part behind the colon is the distribution that a rule about all of them ("*"
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
-
+from ..model.memo import remembered
 from ..model.row import Row, Source, Term
 from ..model.versions import VersionSet, canonicalize_name, parse_version, try_version
 from .tables import Capability, CodeDemand, CudaMajor, DriverBranch, Release
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 __all__ = [
     "DEFAULT_ENTRY",
@@ -51,7 +53,7 @@ def _order(capability: str) -> Tuple[int, int]:
     return int(major), int(minor)
 
 
-@lru_cache(maxsize=64)
+@remembered(64)
 def sass_for(capability: str) -> FrozenSet[str]:
     """Return the machine code that runs on a device: same major and a minor not above, and code made for exactly this one.
 
@@ -62,7 +64,7 @@ def sass_for(capability: str) -> FrozenSet[str]:
     return frozenset([f"sass:{known}" for known in same] + [f"sass:{known}f" for known in same] + [f"sass:{capability}a"])
 
 
-@lru_cache(maxsize=64)
+@remembered(64)
 def ptx_for(capability: str) -> FrozenSet[str]:
     """Return the PTX that a driver compiles for a device: of any capability not above; architecture-specific PTX for exactly this one."""
     place = _order(capability)
@@ -71,7 +73,7 @@ def ptx_for(capability: str) -> FrozenSet[str]:
     return frozenset([f"ptx:{known}" for known in below] + family + [f"ptx:{capability}a"])
 
 
-@lru_cache(maxsize=64)
+@remembered(64)
 def runs_on(capability: str) -> FrozenSet[str]:
     """Return all entries of ``code`` that serve a device."""
     return sass_for(capability) | ptx_for(capability)
@@ -92,12 +94,12 @@ def _row(row_id: str, terms: Sequence[Term], **values: Any) -> Row:
     return Row(id=row_id, terms=tuple(terms), **fields)
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def _set(text: str) -> VersionSet:
     return VersionSet.parse(text)
 
 
-@lru_cache(maxsize=64)
+@remembered(64)
 def _major_terms(major: int) -> Tuple[VersionSet, Term]:
     return _set(f">={major},<{major + 1}"), Term("host", "host", "cuda", "in", _set(f"<{major}"))
 
@@ -187,7 +189,7 @@ def toolkit_of_ptx(version: str) -> Optional[str]:
     return _TOOLKITS.get(version)
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def _entry(text: str) -> Tuple[FrozenSet[str], Tuple[Tuple[str, str], ...], Tuple[str, ...]]:
     """Machine code, (PTX, its version), and kernels of one of ``Build.entries``."""
     fields = dict(part.split("=", 1) for part in text.split(";") if "=" in part)
@@ -196,7 +198,7 @@ def _entry(text: str) -> Tuple[FrozenSet[str], Tuple[Tuple[str, str], ...], Tupl
     return sass, tuple((f"ptx:{sm}", version) for sm, version in pairs), tuple(filter(None, fields.get("kernels", "").split(",")))
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def _left_to_the_driver(entries: Tuple[str, ...]) -> Mapping[Tuple[str, str, str], FrozenSet[str]]:
     """What fat binaries leave to the driver's compiler: (CUDA that made the PTX, capability, kind) and the kernels.
 
@@ -227,7 +229,7 @@ def _left_to_the_driver(entries: Tuple[str, ...]) -> Mapping[Tuple[str, str, str
     return found
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def entry_demands(entries: Tuple[str, ...]) -> FrozenSet[str]:
     """Return what ``jit`` of a build holds: "some:9.0@12.8" where single fat binaries are PTX of CUDA 12.8 alone for a 9.0 device."""
     return frozenset(f"{kind}:{capability}@{cuda}" for cuda, capability, kind in _left_to_the_driver(entries))

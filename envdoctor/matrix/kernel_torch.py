@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Set
-
 from ..model.pattern import pattern
 from ..model.versions import Version, try_version
 from .tables import Package
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Set
 
 __all__ = ["exact_pins", "minor_of", "pinned_torch"]
 

@@ -8,18 +8,24 @@ A site adds rows with ``--matrix DIR`` or ``ENVDOCTOR_MATRIX`` (folders, separat
 
 from __future__ import annotations
 
-import json
 import os
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ..errors import InputError, InternalFault, MatrixError
+from ..model.json_text import parse_json
+from ..model.late import Late
 from ..model.row import Row, Source
 from . import compiled, derived_rows, place
 from .tables import Capability, CodeDemand, CudaMajor, DriverBranch, ForwardCompat, GpuModel, Package, ToolkitRelease
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import json
+    from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+
     from ..model.signature import Signature
     from .curated import CondaPackage, Model, Profile
+else:
+    json = Late("json")
 
 __all__ = ["Matrix", "builtin_folder", "load_builtin", "load_folder", "load_generation", "load_matrix"]
 
@@ -114,7 +120,7 @@ def _read(path: str, most: int = -1) -> str:
 
 def _read_core(folder: str) -> Optional[Dict[str, Any]]:
     try:
-        core: Dict[str, Any] = json.loads(_read(os.path.join(folder, "core.json")))
+        core: Dict[str, Any] = parse_json(_read(os.path.join(folder, "core.json")))
     except (OSError, ValueError):
         return None
     return core if core.get("format") == compiled.FORMAT else None
@@ -140,7 +146,7 @@ class _CompiledFiles:
     def texts(self) -> Mapping[str, Any]:
         """Return the texts of all rows by id."""
         if self._texts is None:
-            self._texts = json.loads(_read(os.path.join(self._folder, "texts.json")))
+            self._texts = parse_json(_read(os.path.join(self._folder, "texts.json")))
         return self._texts or {}
 
     def package(self, name: str) -> Optional[Package]:
@@ -171,7 +177,7 @@ class _CompiledFiles:
 
     def _extra(self, name: str) -> Any:
         try:
-            return json.loads(_read(os.path.join(self._folder, name)))
+            return parse_json(_read(os.path.join(self._folder, name)))
         except FileNotFoundError:
             return None
 

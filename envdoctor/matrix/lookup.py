@@ -5,10 +5,8 @@ Each answer is a JSON object with ``kind``; ``envdoctor.report.matrix_text`` wri
 
 from __future__ import annotations
 
-import re
-from contextlib import suppress
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
-
+from ..model.late import Late
+from ..model.pattern import pattern
 from ..model.row import Row, Term
 from ..model.versions import InvalidSpecifier, Version, VersionSet, canonicalize_name, parse_version, try_version
 from .bind import Subject, truth
@@ -18,11 +16,18 @@ from .loader import Matrix
 from .tables import Build, Capability, GpuModel, Package, Release
 from .tags import LEGACY_GLIBC
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+else:
+    re = Late("re")
+
 __all__ = ["TOPICS", "NotKnown", "find", "floor_of_platforms", "glibc_floor", "listing", "row_entry"]
 
-_QUERY = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*?)\s*((?:===|==|~=|!=|<=|>=|<|>).*)")
-_CAPABILITY = re.compile(r"(?:sm_?|compute_?(?:capability)?\s*)?(\d{1,2})\.?(\d)[af]?", re.IGNORECASE)
-_WORDED = re.compile(r"(driver|cuda|toolkit|gpu|row|profile|package)\s+(\S.*)", re.IGNORECASE)
+_QUERY = pattern(r"([A-Za-z0-9][A-Za-z0-9._-]*?)\s*((?:===|==|~=|!=|<=|>=|<|>).*)")
+_CAPABILITY = pattern(r"(?i)(?:sm_?|compute_?(?:capability)?\s*)?(\d{1,2})\.?(\d)[af]?")
+_WORDED = pattern(r"(?i)(driver|cuda|toolkit|gpu|row|profile|package)\s+(\S.*)")
 _NEVER = VersionSet()
 
 #: What ``list`` knows, with a line for ``--help``.
@@ -64,8 +69,10 @@ def find(matrix: Matrix, query: str) -> Dict[str, Any]:
     if specified is not None:
         return _specified(matrix, canonicalize_name(specified.group(1)), specified.group(2))
     for attempt in (_row, _package, _profile, _gpu, _capability, _architecture):
-        with suppress(NotKnown):
+        try:
             return attempt(matrix, text)
+        except NotKnown:  # noqa: PERF203 - each reading of the text may fail on its own
+            continue
     raise NotKnown(f"{text}: no such package, GPU, compute capability, profile or row", _names(matrix))
 
 
@@ -201,7 +208,7 @@ def _capability_order(text: str) -> Tuple[int, int, str]:
     return int(major), int(digits or 0), minor
 
 
-_MANYLINUX = re.compile(r"manylinux_(\d+)_(\d+)_")
+_MANYLINUX = pattern(r"manylinux_(\d+)_(\d+)_")
 
 
 def floor_of_platforms(platforms: Iterable[str]) -> Optional[str]:

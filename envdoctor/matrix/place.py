@@ -16,10 +16,13 @@ The link's target says date and format, so that a check that finds no link, or o
 from __future__ import annotations
 
 import os
-from typing import Mapping, Optional
 
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Mapping, Optional
 
 __all__ = ["Generation", "current", "folder"]
 

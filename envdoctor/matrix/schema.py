@@ -32,12 +32,15 @@ A build has the fields of ``tables.Build``. All but ``builds`` is made by ``scri
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Tuple
 
 from ..model.finding import KINDS
-from ..model.row import EFFECTS, TRUSTS, Argument, Mitigation, Row, Source, Term
+from ..model.row import EFFECTS, TRUSTS, Mitigation, Row, Source, Term
 from ..model.versions import InvalidSpecifier, VersionSet, canonicalize_name, try_version
 from .tables import Build, Difference, Release
+
+if TYPE_CHECKING:
+    from ..model.row import Argument
 
 __all__ = ["ATTRIBUTES", "TABLES", "Faults", "Table", "default_code", "parse_document", "parse_package", "parse_row", "parse_term"]
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Optional, Tuple
-
 from ..model.record import NamedTuple
 from ..model.row import Source
 from ..model.versions import Version, parse_version
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 __all__ = [
     "Build",

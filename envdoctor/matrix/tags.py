@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import FrozenSet, Optional, Sequence
-
 from ..model.pattern import pattern
 from ..model.versions import Version, parse_version
-from .tables import Release
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import FrozenSet, Optional, Sequence
+
+    from .tables import Release
 
 __all__ = ["LEGACY_GLIBC", "glibc_for", "served_release", "serves_python"]
 

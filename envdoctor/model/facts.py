@@ -6,11 +6,13 @@ findings all come from it; a probe or parser that sets an undeclared field fails
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
-
 from .evidence import Absent, Evidence, Fact, Known, Unknown
 from .record import NamedTuple
 from .versions import canonicalize_name, find_variant, try_version
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
 
 __all__ = [
     "FIELDS",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Optional, Tuple
-
 from .evidence import Evidence
 from .record import NamedTuple
 from .row import Source
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Optional, Tuple
 
 __all__ = ["KINDS", "SEVERITIES", "Finding", "Remedy", "severity_rank"]
 

@@ -5,8 +5,14 @@ A start compiles none of those that it does not need: all of them together cost 
 
 from __future__ import annotations
 
-import re
-from typing import Any, AnyStr, Tuple, Union, cast
+from .late import Late
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from typing import Any, AnyStr, Tuple, Union
+else:
+    re = Late("re")
 
 __all__ = ["pattern"]
 
@@ -18,7 +24,8 @@ def pattern(text: AnyStr, flags: Union[int, re.RegexFlag] = 0) -> re.Pattern[Any
 
     For module level only. The object has a pattern's methods and is no pattern: ``re.sub(pattern(…), …)`` does not take it.
     """
-    return cast("re.Pattern[AnyStr]", _Pattern((text, flags)))
+    made: Any = _Pattern((text, flags))
+    return made  # type: ignore[no-any-return]
 
 
 class _Pattern:

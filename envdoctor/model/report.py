@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Tuple
-
 from .facts import Facts
 from .finding import Finding
 from .record import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Tuple
 
 __all__ = ["Ignore", "Ignored", "Report"]
 

@@ -5,19 +5,21 @@
 
 from __future__ import annotations
 
-from typing import Any, FrozenSet, Tuple, Union
-
 from .record import NamedTuple
 from .versions import VersionSet
 
-__all__ = ["EFFECTS", "OPERATORS", "SCOPES", "TRUSTS", "Argument", "Mitigation", "Row", "Source", "Term"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, FrozenSet, Tuple, Union
+
+    Argument = Union[VersionSet, FrozenSet[str], bool]
+
+__all__ = ["EFFECTS", "OPERATORS", "SCOPES", "TRUSTS", "Mitigation", "Row", "Source", "Term"]
 
 SCOPES = ("env", "gpu", "host", "var", "request")
 OPERATORS = ("in", "any", "has", "lacks", "present")
 EFFECTS = ("blocks", "degrades", "wrong-results", "note")
 TRUSTS = ("established", "reported")
-
-Argument = Union[VersionSet, FrozenSet[str], bool]
 
 
 class Term(NamedTuple):

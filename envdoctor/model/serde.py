@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any, Callable, Dict, Mapping, Tuple, Type
-
 from ..errors import InputError
 from .evidence import Absent, Evidence, Fact, Known, Unknown
 from .facts import FIELDS, SCHEMA_VERSION, Binary, Distribution, Facts, Gpu, Library, Oddity, Toolkit
+from .late import Late
+from .memo import remembered
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import json
+    from typing import Any, Callable, Dict, Mapping, Tuple, Type
+else:
+    json = Late("json")
 
 __all__ = ["dump_facts", "facts_schema", "load_facts", "read_facts"]
 
@@ -118,17 +124,25 @@ def _load(kind: str, value: Any, where: str) -> Any:
 def _load_record(record: Type[Any], entry: Any, where: str) -> Any:
     if not isinstance(entry, dict):
         raise InputError(f"{where}: expected an object, found {type(entry).__name__}")
-    unknown = sorted(set(entry) - set(record._fields))
-    needed = [name for name in record._fields if name not in record._field_defaults and name not in entry]
-    if unknown or needed:
-        raise InputError(f"{where}: " + (f"no such member {unknown[0]!r}" if unknown else f"member {needed[0]!r} is missing"))
+    kinds = _kinds(record)
     checked = {}
     for name, value in entry.items():
-        annotation = str(record.__annotations__[name])
-        if not _fits(annotation, value):
-            raise InputError(f"{where}.{name}: expected {_plain(annotation)}, found {value!r:.60}")
+        kind = kinds.get(name)
+        if kind is None:
+            raise InputError(f"{where}: no such member {min(set(entry) - set(kinds))!r}")
+        if not _fits(kind, value):
+            raise InputError(f"{where}.{name}: expected {kind}, found {value!r:.60}")
         checked[name] = tuple(value) if isinstance(value, list) else value
+    for name in kinds:
+        if name not in checked and name not in record._field_defaults:
+            raise InputError(f"{where}: member {name!r} is missing")
     return record(**checked)
+
+
+@remembered(64)
+def _kinds(record: Type[Any]) -> Mapping[str, str]:
+    """Return the kinds of a record's fields, as ``_plain`` words them."""
+    return {name: _plain(str(annotation)) for name, annotation in record.__annotations__.items()}
 
 
 _MEMBERS: Mapping[str, Callable[[Any], bool]] = {
@@ -147,11 +161,10 @@ def _plain(annotation: str) -> str:
     return name + (" or null" if inner != text else "")
 
 
-def _fits(annotation: str, value: Any) -> bool:
-    plain = _plain(annotation)
+def _fits(kind: str, value: Any) -> bool:
     if value is None:
-        return plain.endswith("or null")
-    return _MEMBERS[plain.split()[0]](value)
+        return kind.endswith("or null")
+    return _MEMBERS[kind.partition(" ")[0]](value)
 
 
 def facts_schema() -> Dict[str, Any]:

@@ -8,12 +8,11 @@ its probes in ``PROBES_HERE``; :data:`PROBES` is their order, and a later probe 
 from __future__ import annotations
 
 import time
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence, Tuple
 
 from ..errors import EnvdoctorError
 from ..model.evidence import Absent, Fact, Known, Unknown
 from ..model.facts import Facts
+from ..model.late import import_module
 from .alarm import Alarm, TooLong
 from .machine import Machine, Probe
 
@@ -43,7 +42,10 @@ MODULES = (
 )
 """The modules with probes, in the order of their probes: each may use what those before it found."""
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
+
     PROBES: Tuple[Probe, ...]
 
 

@@ -7,8 +7,12 @@ of many slow reads, end here.
 
 from __future__ import annotations
 
-import signal
-from typing import Any, Callable, Tuple
+# Importing signal makes enums, 2 ms; this is the module behind it.
+import _signal as signal  # type: ignore[import-not-found,unused-ignore]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Tuple
 
 __all__ = ["Alarm", "TooLong"]
 

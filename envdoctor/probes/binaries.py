@@ -7,7 +7,6 @@ binds all symbols when it imports an extension, so one that is missing is a sure
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..model.facts import Binary, Distribution
@@ -18,7 +17,10 @@ from .interpreter import interpreter_of, listing
 from .native import BINARY_FIELDS, PLACES
 from .torch_build import torch_process
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+
     from .loader import Loaded
     from .machine import Machine
     from .torch_build import TorchProcess

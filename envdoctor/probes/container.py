@@ -11,14 +11,17 @@ What lies above the mount is seen by nobody in the container: v1 tells the effec
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Protocol, Sequence, Tuple
-
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..model.record import NamedTuple
 from .machine import FOLDER_ONLY, Probe
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Dict, Iterator, List, Mapping, Optional, Protocol, Sequence, Tuple
+
     from .machine import Machine
+else:
+    Protocol = object
 
 __all__ = [
     "PROBES_HERE",

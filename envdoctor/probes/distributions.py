@@ -8,12 +8,12 @@ only the header of METADATA is read.
 from __future__ import annotations
 
 import os
-import re
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from ..model.evidence import Evidence, Fact, Known, Unknown
 from ..model.facts import Distribution, Oddity
+from ..model.json_text import parse_json
+from ..model.late import Late
+from ..model.memo import remembered
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.versions import canonicalize_name, try_version
@@ -21,9 +21,15 @@ from .interpreter import interpreter_of, listing
 from .machine import Probe
 from .variables import redact
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import re
+    from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+
     from .interpreter import Interpreter
     from .machine import Machine
+else:
+    re = Late("re")
 
 __all__ = [
     "FIELDS_HERE",
@@ -376,7 +382,7 @@ def parse_conda_name(entry: str) -> Optional[Tuple[str, str, str]]:
 
 # Contents
 
-_OTHER_CASE = pattern(r"\n(Name|Version|Requires-Dist|Requires-Python|Provides-Extra)[ \t]*:", re.IGNORECASE)
+_OTHER_CASE = pattern(r"(?i)\n(Name|Version|Requires-Dist|Requires-Python|Provides-Extra)[ \t]*:")
 _FOLD = pattern(r"\n[ \t]+")
 
 
@@ -436,10 +442,10 @@ def _values(header: str, key: str) -> List[str]:
     return [part.partition("\n")[0].strip() for part in header.split(f"\n{key}:")[1:]]
 
 
-_TAG = pattern(rb"^Tag[ \t]*:[ \t]*([A-Za-z0-9_.]+-[A-Za-z0-9_.]+-[A-Za-z0-9_.]+)", re.MULTILINE)
+_TAG = pattern(rb"(?m)^Tag[ \t]*:[ \t]*([A-Za-z0-9_.]+-[A-Za-z0-9_.]+-[A-Za-z0-9_.]+)")
 
 
-@lru_cache(maxsize=256)  # the same few texts, again and again
+@remembered(256)  # the same few texts, again and again
 def _wheel_tags(content: bytes) -> Tuple[str, ...]:
     return tuple(tag.decode("ascii") for tag in _TAG.findall(content))
 
@@ -471,16 +477,15 @@ _USER = pattern(r"(?<=://)[^/@\s]*@")
 
 def parse_direct_url(content: bytes) -> Tuple[str, bool]:
     """Return address and editable flag of a direct_url.json (PEP 610); user, password and query are left out."""
-    import json
-
     try:
-        data = json.loads(content.decode("utf-8", "replace"))
+        data = parse_json(content.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return "", False
     if not isinstance(data, dict) or not isinstance(data.get("url"), str):
         return "", False
     url = data["url"].partition("#")[0]
-    url = redact(_USER.sub("", url.partition("?")[0]))
+    url = url.partition("?")[0]
+    url = redact(_USER.sub("", url) if "@" in url else url)
     source = data.get("vcs_info")
     if isinstance(source, dict) and isinstance(source.get("commit_id"), str):
         url = f"{source.get('vcs', 'git')}+{url}@{source['commit_id']}"
@@ -540,9 +545,6 @@ def _damage(machine: Machine, search: _Search) -> List[Oddity]:
     return found
 
 
-_CUDA_SUFFIX = pattern(r"-cu(?:11|12|13)\Z")
-
-
 def _overlaps(search: _Search) -> List[Oddity]:
     """NVIDIA's wheels of different CUDA majors that write the same files (``nvidia/nccl``): the last one installed won.
 
@@ -551,7 +553,8 @@ def _overlaps(search: _Search) -> List[Oddity]:
     stems: Dict[str, List[str]] = {}
     for name in search.found:
         if name.startswith("nvidia-"):
-            stems.setdefault(_CUDA_SUFFIX.sub("", name), []).append(name)
+            stem, _, suffix = name.rpartition("-")
+            stems.setdefault(stem if suffix in ("cu11", "cu12", "cu13") else name, []).append(name)
     found = []
     for several in stems.values():
         owner: Dict[str, str] = {}

@@ -10,9 +10,12 @@ from __future__ import annotations
 import os
 import stat
 import struct
-from typing import Dict, Iterable, List, Mapping, Optional, Tuple
 
 from ..model.pattern import pattern
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, Iterable, List, Mapping, Optional, Tuple
 
 __all__ = ["ElfError", "ElfFile", "cxx11_abi_of", "highest", "is_torch_symbol", "open_elf"]
 

@@ -8,17 +8,22 @@ files nor ``sitecustomize`` are executed, and ``.pth`` files are read as text. I
 from __future__ import annotations
 
 import os
-import re
 import sys
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
 
 from ..model.evidence import Evidence, Fact, Known, Unknown
+from ..model.late import Late
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from .machine import Probe
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import re
+    from typing import Any, Dict, List, Optional, Sequence, Tuple
+
     from .machine import Machine
+else:
+    re = Late("re")
 
 __all__ = [
     "FIELDS_HERE",

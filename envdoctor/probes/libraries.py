@@ -8,11 +8,10 @@ An environment without torch pays nothing.
 from __future__ import annotations
 
 import os
-import re
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..model.facts import Distribution, Library
+from ..model.late import Late
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from .elf import ElfError, open_elf
@@ -22,9 +21,15 @@ from .loader import LinkMap, Loaded, parse_list
 from .native import LIBRARY_FIELDS
 from .torch_build import torch_process
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import re
+    from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
     from .machine import Machine
     from .torch_build import TorchProcess
+else:
+    re = Late("re")
 
 __all__ = ["read_libraries", "version_of_file", "wheel_names"]
 
@@ -221,7 +226,7 @@ _CUDNN_HEADERS = (
     "/usr/include/x86_64-linux-gnu/cudnn_version_v8.h",
     "/usr/include/aarch64-linux-gnu/cudnn_version_v9.h",
 )
-_CUDNN_PART = pattern(r"^#define\s+CUDNN_(MAJOR|MINOR|PATCHLEVEL)\s+(\d+)", re.MULTILINE)
+_CUDNN_PART = pattern(r"(?m)^#define\s+CUDNN_(MAJOR|MINOR|PATCHLEVEL)\s+(\d+)")
 
 
 def _system_cudnn(machine: Machine, libraries: Sequence[Library], evidence: Evidence) -> Fact[str]:

@@ -7,14 +7,16 @@ the kernel enforces (:mod:`envdoctor.probes.container`) can be told before the p
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Dict, Iterator, Optional, Tuple
 
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..model.record import NamedTuple
 from .container import Files, parse_mountinfo
 from .machine import FOLDER_ONLY, Probe
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Dict, Iterator, Optional, Tuple
+
     from .machine import Machine
 
 __all__ = ["PROBES_HERE", "Limit", "count_list", "parse_limits", "parse_meminfo", "parse_status", "ray_system_memory", "ray_used_memory"]

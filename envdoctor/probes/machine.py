@@ -11,10 +11,13 @@ import errno
 import os
 import stat
 import time
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from ..model.evidence import Fact, Known
 from ..model.record import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 __all__ = ["FOLDER_ONLY", "READ_LIMIT", "Machine", "Probe"]
 

@@ -7,15 +7,16 @@ a namespace portion, and any installed package wins over it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple
-
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..model.facts import Distribution
 from ..model.versions import canonicalize_name
 from .interpreter import interpreter_of, listing
 from .machine import Probe
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
     from .machine import Machine
 
 __all__ = ["FIELDS_HERE", "PROBES_HERE", "find_module", "probe_modules"]

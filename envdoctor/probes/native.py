@@ -5,14 +5,15 @@ Where neither torch nor such an extension is installed they answer here; what re
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Tuple
-
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from .interpreter import interpreter_of
 from .machine import Probe
 from .torch_build import torch_folder
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Dict, Mapping, Optional, Tuple
+
     from .machine import Machine
 
 __all__ = ["BINARY_FIELDS", "LIBRARY_FIELDS", "PLACES", "PROBES_HERE", "probe_binaries", "probe_libraries"]

@@ -13,21 +13,27 @@ side, so that the probe takes as long as the slowest of them.
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import sys
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..model.facts import Gpu
+from ..model.late import Late
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from .machine import FOLDER_ONLY, Machine, Probe
 from .nvidia_text import is_compat_path, is_release, parse_fabric_version, parse_pci_list, parse_smi_gpus, visible_by_variable
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import json
+    import re
+    from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+
     from .isolation import Child, Outcome
+else:
+    json = Late("json")
+    re = Late("re")
 
 __all__ = ["CHILD_DEADLINE", "PROBES_HERE", "PciDevice", "find_libraries", "pci_displays", "probe_nvidia"]
 
@@ -37,9 +43,8 @@ CHILD_DEADLINE = 4.0
 _SMI_DEADLINE = 2.0
 _FABRIC_DEADLINE = 1.0
 
-_LIBCUDA_FILE = pattern(r"libcuda\.so\.(\d{3,4}\.\d{1,4}(?:\.\d{1,4})?)", re.ASCII)
-_CUDA_FOLDER = pattern(r"/cuda-(\d{1,2}\.\d{1,2})(?:/|$)", re.ASCII)
-_NODE = pattern(r"nvidia\d+", re.ASCII)
+_LIBCUDA_FILE = pattern(r"(?a)libcuda\.so\.(\d{3,4}\.\d{1,4}(?:\.\d{1,4})?)")
+_CUDA_FOLDER = pattern(r"(?a)/cuda-(\d{1,2}\.\d{1,2})(?:/|$)")
 _INIT_PID_NAMESPACE = "pid:[4026531836]"  # include/linux/proc_ns.h: PROC_PID_INIT_INO
 _VENDORS = {"10de": "NVIDIA", "1002": "AMD", "8086": "Intel"}
 
@@ -180,7 +185,7 @@ def probe_nvidia(machine: Machine) -> Dict[str, Fact[Any]]:
     loaded = machine.exists("/sys/module/nvidia")
     nodes = machine.listdir("/dev") or []
     wsl = "dxg" in nodes
-    numbered = any(_NODE.fullmatch(name) for name in nodes)
+    numbered = any(_is_numbered(name) for name in nodes)
     has_nodes = (numbered and "nvidiactl" in nodes) or wsl or "nvhost-gpu" in nodes
     libcuda = find_libraries(machine, "libcuda.so.1")
     libnvml = find_libraries(machine, "libnvidia-ml.so.1")
@@ -411,7 +416,7 @@ def _gpu_facts(sources: _Sources) -> Iterator[Tuple[str, Fact[Any]]]:
     elif sources.kernel.table.get("gpus"):
         exposed = [entry for entry in sources.kernel.table["gpus"] if f"nvidia{entry.get('minor')}" in sources.nodes]
         gpus, evidence = [_proc_gpu(entry, sources.devices) for entry in exposed], Evidence("/proc/driver/nvidia/gpus", "those with a device node")
-    elif not any(_NODE.fullmatch(name) for name in sources.nodes) and "dxg" not in sources.nodes and "nvhost-gpu" not in sources.nodes:
+    elif not any(_is_numbered(name) for name in sources.nodes) and "dxg" not in sources.nodes and "nvhost-gpu" not in sources.nodes:
         gpus, evidence = [], Evidence("/dev", "no nvidia device nodes")
     if gpus is None:
         yield "gpus", Unknown(nvml.failure or nvml.table.get("error") or "NVML does not list devices")
@@ -586,6 +591,11 @@ def _iommu(machine: Machine, gpus: Fact[Any]) -> Fact[Any]:
         return Known(True, evidence)
     # Without an IOMMU, or with identity mapping, ACS of a PCIe switch could still redirect: that needs config space.
     return Unknown("the IOMMU does not translate; ACS of the switches is not read")
+
+
+def _is_numbered(name: str) -> bool:
+    """Tell whether this is the node of one device (/dev/nvidia0)."""
+    return name.startswith("nvidia") and name[6:].isdecimal() and name.isascii()
 
 
 def _folder(machine: Machine) -> Dict[str, Fact[Any]]:

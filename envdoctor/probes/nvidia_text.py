@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any, Dict, List, Optional, Sequence, Tuple
-
 from ..model.facts import Gpu
 from ..model.pattern import pattern
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 __all__ = [
     "cuda_text",
@@ -21,7 +22,7 @@ __all__ = [
     "visible_by_variable",
 ]
 
-_RELEASE = pattern(r"(?<![\w.])\d{3,4}\.\d{1,4}(?:\.\d{1,4})?(?![\w.])", re.ASCII)
+_RELEASE = pattern(r"(?a)(?<![\w.])\d{3,4}\.\d{1,4}(?:\.\d{1,4})?(?![\w.])")
 _COMPAT = pattern(r"/(?:cuda-)?compat(?:/|$)")
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import re
-from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
-
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
+from ..model.late import Late
 from ..model.pattern import pattern
 from .machine import FOLDER_ONLY, Machine, Probe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import json
+    import re
+    from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
+else:
+    json = Late("json")
+    re = Late("re")
 
 __all__ = ["PROBES_HERE", "parse_quantity", "parse_ray_usage", "probe_schedulers", "slurm_memory"]
 
@@ -46,7 +52,7 @@ _SLURM = (
 _POD_VARIABLES = ("MEMORY_LIMIT", "MEM_LIMIT", "MY_MEM_LIMIT", "CONTAINER_MEMORY_LIMIT", "K8S_MEMORY_LIMIT", "LIMITS_MEMORY")
 _POD_FILES = ("/etc/podinfo/mem_limit", "/etc/podinfo/memory_limit", "/etc/podinfo/limits.memory")
 
-_QUANTITY = pattern(r"(\d{1,18})(?:\.0+)?(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?", re.ASCII)
+_QUANTITY = pattern(r"(?a)(\d{1,18})(?:\.0+)?(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?")
 _UNITS = {
     "": 1,
     "Ki": 1 << 10,

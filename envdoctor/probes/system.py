@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
-from typing import Any, Dict, Iterator, Optional, Tuple
 
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
+from ..model.late import Late
 from ..model.pattern import pattern
 from .machine import FOLDER_ONLY, Machine, Probe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from typing import Any, Dict, Iterator, Optional, Tuple
+else:
+    re = Late("re")
 
 __all__ = ["PROBES_HERE", "parse_elf_machine", "parse_glibc", "parse_os_release", "probe_system"]
 
 # System V ABI, e_machine. 64-bit little-endian only: nothing else runs these stacks.
 _MACHINES = {62: "x86_64", 183: "aarch64", 21: "ppc64le", 243: "riscv64", 22: "s390x"}
 _BANNER = pattern(rb"GNU C Library [^\0]{0,100}?release version (\d{1,2}\.\d{1,3})")
-_FILE_VERSION = pattern(r"libc-(\d{1,2}\.\d{1,3})\.so", re.ASCII)
+_FILE_VERSION = pattern(r"(?a)libc-(\d{1,2}\.\d{1,3})\.so")
 _GVISOR = "#1 SMP Sun Jan 10 15:06:54 PST 2016"  # the fixed text of gVisor's uname and /proc/version
 
 _LIBC_FOLDERS = ("/lib/{0}-linux-gnu", "/usr/lib/{0}-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib")
@@ -83,8 +89,11 @@ def _own_glibc(machine: Machine) -> Fact[Any]:
     except (ValueError, OSError, AttributeError):
         # This interpreter runs on another C library (musl); the target's may still be glibc.
         return _file_glibc(machine, os.uname().machine)
-    found = re.fullmatch(r"glibc (\d{1,2}\.\d{1,3})(?:\..*)?", text or "")
-    return Known(found.group(1), Evidence("confstr", text or "")) if found else _file_glibc(machine, os.uname().machine)
+    name, _, version = (text or "").partition(" ")
+    numbers = version.split(".")[:2]
+    if name == "glibc" and len(numbers) == 2 and all(number.isdecimal() for number in numbers):
+        return Known(".".join(numbers), Evidence("confstr", text or ""))
+    return _file_glibc(machine, os.uname().machine)
 
 
 def _file_glibc(machine: Machine, architecture: str) -> Fact[Any]:

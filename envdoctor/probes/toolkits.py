@@ -5,27 +5,34 @@ Versions come from ``version.json``, ``version.txt`` or ``cuda.h``; nvcc is run 
 
 from __future__ import annotations
 
-import json
 import os
-import re
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..model.facts import Toolkit
+from ..model.late import Late
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.versions import try_version
 from .machine import Machine, Probe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import json
+    import re
+    from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+else:
+    json = Late("json")
+    re = Late("re")
 
 __all__ = ["PROBES_HERE", "parse_cuda_header", "parse_tool_version", "parse_version_json", "parse_version_text", "probe_toolkits"]
 
 _TOOL_DEADLINE = 1.0
 _HEADER_LIMIT = 1 << 18
 _TOOL_VERSION = pattern(rb"Cuda compilation tools, release \d{1,2}\.\d{1,2}, V(\d{1,2}\.\d{1,2}\.\d{1,5})")
-_TEXT_VERSION = pattern(r"CUDA Version (\d{1,2}\.\d{1,2}(?:\.\d{1,5})?)", re.ASCII)
-_HEADER_VERSION = pattern(r"^[ \t]*#[ \t]*define[ \t]+CUDA_VERSION[ \t]+(\d{4,6})\b", re.MULTILINE | re.ASCII)
+_TEXT_VERSION = pattern(r"(?a)CUDA Version (\d{1,2}\.\d{1,2}(?:\.\d{1,5})?)")
+_HEADER_VERSION = pattern(r"(?ma)^[ \t]*#[ \t]*define[ \t]+CUDA_VERSION[ \t]+(\d{4,6})\b")
 _FOLDER = pattern(r"cuda-\d{1,2}(\.\d{1,2})?")
-_IMAGE_VERSION = pattern(r"\d{1,2}\.\d{1,2}(?:\.\d{1,5})*", re.ASCII)
+_IMAGE_VERSION = pattern(r"(?a)\d{1,2}\.\d{1,2}(?:\.\d{1,5})*")
 
 
 class _Versions(NamedTuple):
@@ -224,7 +231,7 @@ def _search_file(path: str) -> Optional[str]:
 def _image(environment: Mapping[str, str]) -> Fact[Any]:
     """NVIDIA's images set CUDA_VERSION beside NVIDIA_REQUIRE_CUDA; alone the variable may mean anything."""
     version = environment.get("CUDA_VERSION", "")
-    if _IMAGE_VERSION.fullmatch(version) and ("NVIDIA_REQUIRE_CUDA" in environment or "NVARCH" in environment):
+    if version and _IMAGE_VERSION.fullmatch(version) and ("NVIDIA_REQUIRE_CUDA" in environment or "NVARCH" in environment):
         return Known(version, Evidence("environment variable CUDA_VERSION"))
     return Unknown("no variables of an NVIDIA image")
 

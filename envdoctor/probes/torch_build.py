@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
-
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from .interpreter import interpreter_of, listing
 from .machine import Probe
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional, Tuple
+
     from .loader import LinkMap
     from .machine import Machine
 
@@ -19,7 +19,7 @@ __all__ = ["FIELDS_HERE", "PROBES_HERE", "TorchProcess", "parse_version_file", "
 
 FIELDS_HERE = ("torch.version", "torch.cuda", "torch.hip", "torch.cxx11abi")
 
-_ASSIGNED = pattern(r"^(__version__|cuda|hip)\s*(?::[^=\n]*)?=\s*(?:(None)|['\"]([^'\"\n]{0,200})['\"])", re.MULTILINE)
+_ASSIGNED = pattern(r"(?m)^(__version__|cuda|hip)\s*(?::[^=\n]*)?=\s*(?:(None)|['\"]([^'\"\n]{0,200})['\"])")
 # c10's check function takes a std::string in every release since 1.8, and each ABI spells it in its own way.
 _CHECK = b"_ZN3c106detail14torchCheckFailEPKcS2_jRK"
 _ERROR = b"_ZN3c105ErrorC1ENS_14SourceLocationE"
@@ -123,8 +123,8 @@ def _simulate(machine: Machine) -> Optional[TorchProcess]:
     return TorchProcess(folder, cuda, links, preloaded)
 
 
-_PRELOAD_CALL = pattern(r"^\s+_preload_cuda_(?:deps|lib)\(\s*['\"](\w+)['\"],\s*['\"](lib[\w-]+)\.so", re.MULTILINE)
-_PRELOAD_PAIR = pattern(r"^\s+\(['\"](\w+)['\"],\s*['\"](lib[\w-]+)\.so", re.MULTILINE)
+_PRELOAD_CALL = pattern(r"(?m)^\s+_preload_cuda_(?:deps|lib)\(\s*['\"](\w+)['\"],\s*['\"](lib[\w-]+)\.so")
+_PRELOAD_PAIR = pattern(r"(?m)^\s+\(['\"](\w+)['\"],\s*['\"](lib[\w-]+)\.so")
 
 
 def _preload(machine: Machine, folder: str, cuda: Optional[str], links: LinkMap) -> Tuple[str, ...]:

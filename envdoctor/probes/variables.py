@@ -6,12 +6,14 @@ listed family but looks like a secret by name is left out; and every value is re
 
 from __future__ import annotations
 
-import re
-from typing import Any, Dict, Mapping, Tuple
-
 from ..model.evidence import Evidence, Fact, Known, Unknown
 from ..model.pattern import pattern
 from .machine import FOLDER_ONLY, Machine, Probe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from typing import Any, Dict, Mapping, Tuple
 
 __all__ = ["PROBES_HERE", "is_listed", "probe_variables", "redact", "select_variables"]
 
@@ -80,8 +82,13 @@ _FAMILIES = (
 )
 
 # In a name of a family. TOKENIZERS_PARALLELISM is on the list by its whole name.
-_SECRET_NAME = pattern(r"KEY|TOKEN|SECRET|PASS|PWD|CRED|AUTH|COOKIE|SIGN|DSN|WEBHOOK|CERT|PRIVATE|LICENSE|SALT|USER|EMAIL|ACCOUNT|HEADER")
+_SECRET_NAMES = (
+    *("KEY", "TOKEN", "SECRET", "PASS", "PWD", "CRED", "AUTH", "COOKIE", "SIGN", "DSN", "WEBHOOK", "CERT", "PRIVATE", "LICENSE", "SALT"),
+    *("USER", "EMAIL", "ACCOUNT", "HEADER"),
+)
 
+# What ends an address in a text, or parts one that has more than a path.
+_PARTS_OF_URLS = frozenset(" \"'<>\\@?#")
 _URL = pattern(r"""([A-Za-z][A-Za-z0-9+.-]{0,30})://([^\s"'<>\\]+)""")
 _HOST = pattern(r"(?:[A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?")
 _SHAPES = pattern(
@@ -110,7 +117,11 @@ def redact(text: str) -> str:
     """Return text without credentials: users, passwords, queries and tokens of URLs, and what looks like a token."""
     # What cannot match is not asked: compiling these takes longer than the whole probe, and most values are plain paths.
     if "://" in text:
-        text = _URL.sub(_redact_url, text)
+        if text.startswith("file:///") and text.count("://") == 1 and text.isascii() and text.isprintable() and not _PARTS_OF_URLS.intersection(text):
+            # What _redact_url makes of it.
+            text = "file:///" + "/".join([HIDDEN if _is_token(segment) else segment for segment in text[8:].split("/")])
+        else:
+            text = _URL.sub(_redact_url, text)
     if any(start in text for start in _SHAPE_STARTS):
         text = _SHAPES.sub(HIDDEN, text)
     if _mentions(text, _SECRET_WORDS):
@@ -121,7 +132,16 @@ def redact(text: str) -> str:
         text = _FLAG_SECRET.sub(lambda found: found.group(1) + HIDDEN, text)
     if "@" in text:
         text = _BARE_USER.sub(HIDDEN + "@", text)
-    return _OPAQUE.sub(_redact_opaque, text)
+    return _OPAQUE.sub(_redact_opaque, text) if _has_long_word(text) else text
+
+
+def _has_long_word(text: str) -> bool:
+    """Tell whether ``_OPAQUE`` may match: no word of it holds any of these separators."""
+    if len(text) < 32:
+        return False
+    for separator in "/:.,;":
+        text = text.replace(separator, " ")
+    return max(map(len, text.split()), default=0) >= 32
 
 
 def _mentions(text: str, words: Tuple[str, ...]) -> bool:
@@ -174,7 +194,7 @@ def is_listed(name: str) -> bool:
     """Tell whether a variable may be shown."""
     if name in _NAMES:
         return True
-    return name.startswith(_FAMILIES) and _SECRET_NAME.search(name) is None
+    return name.startswith(_FAMILIES) and not any(word in name for word in _SECRET_NAMES)
 
 
 def select_variables(environment: Mapping[str, str]) -> Dict[str, str]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Sequence, Tuple
-
 from ..model.evidence import Absent, Known
 from ..model.facts import FIELDS, Facts
 from ..model.finding import SEVERITIES, Finding
 from ..model.record import NamedTuple
 from ..model.report import Report
 from .text import clean, clip, fold, size_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, List, Sequence, Tuple
 
 __all__ = ["OpenQuestion", "counts_text", "grouped", "is_root", "open_questions", "summary_line", "target_line", "target_parts"]
 

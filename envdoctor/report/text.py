@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from typing import List
-
 from ..model.pattern import pattern
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from typing import List
 
 __all__ = ["cells", "clean", "clip", "fold", "size_text", "wrap"]
 
@@ -41,7 +43,7 @@ def clean(text: str) -> str:
     """Escape what could steer a terminal or hide text, and shorten what nobody reads; one line comes out."""
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]}… ({len(text) - _LONGEST} more characters)"
-    return _UNSAFE.sub(_escaped, text)
+    return text if text.isprintable() else _UNSAFE.sub(_escaped, text)
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Callable, Iterable, List, Optional, Sequence, Tuple
-
 from ..matrix.derive import derive_target
 from ..model.facts import Facts
 from ..model.finding import Finding
@@ -12,7 +10,10 @@ from .matrix_rows import findings_of_rows
 from .registry import Context, Rule, load_rules
 from .tool import fault_finding
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Callable, Iterable, List, Optional, Sequence, Tuple
+
     from ..matrix.loader import Matrix
 
     RULES: Tuple[Rule, ...]

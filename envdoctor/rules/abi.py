@@ -7,9 +7,6 @@ there, a label or a table no longer makes an error.
 
 from __future__ import annotations
 
-import re
-from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
-
 from ..matrix.kernel_torch import exact_pins, minor_of, pinned_torch
 from ..model.evidence import Absent, Evidence
 from ..model.facts import Binary, Distribution
@@ -19,6 +16,10 @@ from ..model.record import NamedTuple
 from ..model.row import Source
 from ..model.versions import Version, try_version
 from .rule import Context, Rule, is_unindexed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 __all__ = ["RULES_HERE"]
 
@@ -65,7 +66,7 @@ _LINKED = (
 _BUILT_BY_HAND = ("flash-attn", "flash-attn-3", "causal-conv1d", "mamba-ssm", "transformer-engine-torch", "apex", "grouped-gemm")
 
 _TORCH_LABEL = pattern(r"(?:torch|pt)(\d)(?:\.(\d+)|(\d{1,2}))")
-_ABI_LABEL = pattern(r"cxx11abi(true|false)", re.IGNORECASE)
+_ABI_LABEL = pattern(r"(?i)cxx11abi(true|false)")
 _CUDA_LIBRARY = pattern(
     r"lib(cudart|cublas|cublasLt|cudnn\w*|nccl|nvrtc|cufft|curand|cusolver|cusparse|cusparseLt|nvJitLink|cupti|cufile|nvshmem_host|nvToolsExt)\.so\.(\d+)"
 )

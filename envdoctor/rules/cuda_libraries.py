@@ -8,17 +8,22 @@ another libcublasLt, and cuDNN opens its parts by bare name.
 
 from __future__ import annotations
 
-import re
-from typing import Dict, Iterator, List, Optional, Tuple
-
 from ..model.evidence import Absent, Evidence, Known
 from ..model.facts import Library
 from ..model.finding import Finding, Remedy
+from ..model.late import Late
 from ..model.pattern import pattern
 from ..model.row import Source
 from ..model.versions import Version, cuda_of_variant, parse_version, try_version
 from .packages import accepted_edges, requirement_sets
 from .rule import Context, Rule, is_unindexed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from typing import Dict, Iterator, List, Optional, Tuple
+else:
+    re = Late("re")
 
 __all__ = ["RULES_HERE"]
 
@@ -277,7 +282,7 @@ def _remove_folder(folder: str, origin: str) -> Remedy:
 
 _CONDA_FOLDER = pattern(r"(?:^|/)(?:[a-z]*conda\d*|miniforge\d*|mambaforge|micromamba)(?:/envs/[^/]+)?/lib$|/envs/[^/]+/lib$")
 _TOOLKIT_FOLDER = pattern(r"cuda[-/]?v?(\d{1,2}\.\d+)(?:\.\d+)?/(?:.*/)?lib(?:64)?$")
-_CUDNN_VERSION = pattern(r"cudnn(?:[^/]*?|[^/]*/)v?(\d+\.\d+(?:\.\d+)*)", re.IGNORECASE)
+_CUDNN_VERSION = pattern(r"(?i)cudnn(?:[^/]*?|[^/]*/)v?(\d+\.\d+(?:\.\d+)*)")
 
 
 def check_library_path(context: Context) -> Iterator[Finding]:

@@ -5,13 +5,15 @@ What follows from tables (the code in a build against a GPU) is a row of the mat
 
 from __future__ import annotations
 
-from typing import Iterator, Tuple
-
 from ..model.evidence import Absent, Known, Unknown
 from ..model.finding import Finding, Remedy
 from ..model.row import Source
 from ..model.versions import Version, parse_version, try_version
 from .rule import Context, Rule, device_names, model_kinds, needs_cuda
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterator, Tuple
 
 __all__ = ["RULES_HERE"]
 

@@ -6,8 +6,6 @@ the matrix and not repeated here.
 
 from __future__ import annotations
 
-from typing import Iterator, Optional, Tuple
-
 from ..matrix.derive import driver_branch, forward_compat_verdict
 from ..model.evidence import Known
 from ..model.finding import Finding, Remedy
@@ -15,6 +13,10 @@ from ..model.row import Source
 from ..model.versions import Version, parse_version, try_version
 from .images import NGC_SOURCE, compat_sources, image_cuda
 from .rule import Context, Rule, device_names, model_kinds, needs_cuda, torch_cuda
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterator, Optional, Tuple
 
 __all__ = ["RULES_HERE"]
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from typing import Dict, Iterator, List, Optional, Sequence, Tuple
-
 from ..model.evidence import Evidence, Known
 from ..model.facts import Oddity
 from ..model.finding import Finding, Remedy
+from ..model.late import Late
 from ..model.pattern import pattern
 from ..model.row import Source
 from .rule import Context, Rule
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from typing import Dict, Iterator, List, Optional, Sequence, Tuple
+else:
+    re = Late("re")
 
 __all__ = ["RULES_HERE"]
 
@@ -213,7 +218,7 @@ def check_shadowed_modules(context: Context) -> Iterator[Finding]:
         https://docs.python.org/3/using/cmdline.html#cmdoption-P
     """
     working = context.facts.value("python.working_directory")
-    inside = _PACKAGE_FOLDER.search(working) if isinstance(working, str) else None
+    inside = _PACKAGE_FOLDER.search(working) if isinstance(working, str) and "-packages/" in working else None
     shadowed = context.facts.value("shadowed_modules", ())
     seen: Dict[str, None] = {}
     for entry in shadowed[: _MOST * 2]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from typing import Optional, Tuple
-
+from ..model.late import Late
 from ..model.row import Source
 from ..model.versions import VersionSet, try_version
 from .rule import Context
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from typing import Optional, Tuple
+else:
+    re = Late("re")
 
 __all__ = ["NGC_SOURCE", "compat_sources", "image_cuda"]
 
@@ -66,7 +71,9 @@ def image_cuda(context: Context) -> Tuple[Optional[str], str]:
     stated = context.facts.value("image.cuda_version")
     if try_version(stated) is not None:
         return ".".join(str(stated).split(".")[:2]), "the image says so"
-    image = context.facts.value("image.name") or ""
+    image = context.facts.value("image.name")
+    if not image:
+        return None, ""
     monthly = _ngc_cuda(image)
     if monthly is not None:
         return monthly, f"image {image} is not older than CUDA {monthly}"

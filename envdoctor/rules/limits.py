@@ -6,8 +6,6 @@ so. Where that is not known, the finding is a warning that names the condition.
 
 from __future__ import annotations
 
-from typing import Iterator, List, Optional, Tuple
-
 from ..model.evidence import Absent, Evidence, Known, Unknown
 from ..model.facts import Facts
 from ..model.finding import Finding, Remedy, severity_rank
@@ -15,6 +13,10 @@ from ..model.record import NamedTuple
 from ..model.row import Source
 from ..model.versions import parse_version, try_version
 from .rule import Context, Rule
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterator, List, Optional, Tuple
 
 __all__ = ["RULES_HERE"]
 

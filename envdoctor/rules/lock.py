@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Iterator, List, Mapping, Tuple
-
 from ..model.evidence import Evidence
 from ..model.finding import Finding, Remedy
 from ..model.pattern import pattern
 from ..model.versions import canonicalize_name, try_version
 from .rule import Context, Rule, distribution_evidence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterator, List, Mapping, Tuple
 
 __all__ = ["RULES_HERE"]
 

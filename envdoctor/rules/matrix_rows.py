@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Optional, Tuple
-
 from ..matrix.bind import Binding, Subject, bind
 from ..model.evidence import Evidence
 from ..model.finding import Finding, Remedy, severity_rank
-from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.row import Row, Term
 from ..model.versions import VersionSet
 from .presumption import Presumption, presume, presumed_of, with_unset_variables
 from .rule import Context, distribution_evidence, is_unindexed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 __all__ = ["SEVERITY_OF_EFFECT", "findings_of_rows", "remedies_of_row"]
 
@@ -34,7 +35,6 @@ _HOST_WORDS = {"driver": "driver", "cuda": "driver", "ptx": "driver", "glibc": "
 
 #: Pins on what pip does not install.
 _HOST_PINS = frozenset(["nvidia-driver", "nvidia-fabricmanager", "cuda-compat", "python", "glibc"])
-_PIN_NAME = pattern(r"[^A-Za-z0-9._-]")
 
 
 class _Hit(NamedTuple):
@@ -307,6 +307,11 @@ def _name_of(term: Term) -> str:
     return f"the launch setting {term.component}"
 
 
+def _pin_name(pin: str) -> str:
+    end = next((place for place, sign in enumerate(pin) if not (sign.isascii() and sign.isalnum()) and sign not in "._-"), len(pin))
+    return pin[:end]
+
+
 def remedies_of_row(row: Row) -> Tuple[Remedy, ...]:
     """Return a row's fix with the commands that carry it out, and its mitigations as further ways."""
     remedies = []
@@ -315,7 +320,7 @@ def remedies_of_row(row: Row) -> Tuple[Remedy, ...]:
         if row.overrides:
             edges = ", ".join(edge.replace(" -> ", "'s requirement on ") for edge in row.overrides)
             text += f" This overrides {edges}; pip will warn of it, and envdoctor accepts it."
-        pins = [pin for pin in row.pins if _PIN_NAME.split(pin, 1)[0] not in _HOST_PINS]
+        pins = [pin for pin in row.pins if _pin_name(pin) not in _HOST_PINS]
         commands = ("pip install " + " ".join(f"'{pin}'" for pin in pins),) if pins else ()
         on_host = not pins and (row.pins or row.code[:3] in ("ED1", "ED5"))
         remedies.append(Remedy(text, commands, "changes-host" if on_host else "changes-environment"))

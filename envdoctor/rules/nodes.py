@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Callable, Dict, Iterator, List, Optional, Tuple
-
 from ..matrix.derive import driver_branch
 from ..model.evidence import Evidence, Known
 from ..model.facts import Facts
@@ -12,6 +10,10 @@ from ..model.record import NamedTuple
 from ..model.row import Source
 from ..model.versions import try_version
 from .rule import Context, Rule
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Dict, Iterator, List, Optional, Tuple
 
 __all__ = ["RULES_HERE"]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Callable, Dict, FrozenSet, Iterator, List, Optional, Tuple
-
 from ..matrix.tags import serves_python
 from ..model.evidence import Evidence
 from ..model.facts import Distribution
@@ -14,6 +12,10 @@ from ..model.versions import InvalidSpecifier, Version, VersionSet, parse_versio
 from . import requirements
 from .requirements import Violation, meets
 from .rule import Context, Rule, distribution_evidence, is_unindexed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Dict, FrozenSet, Iterator, List, Optional, Tuple
 
 __all__ = ["RULES_HERE", "accepted_edges", "requirement_sets"]
 

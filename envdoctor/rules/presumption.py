@@ -6,16 +6,19 @@ brings cuBLAS 12.1.3.1, unless someone replaced it. What is presumed is named in
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Optional, Tuple
-
 from ..matrix.bind import Subject, Target
 from ..matrix.derive import derive_target
 from ..model.evidence import Evidence, Known
 from ..model.facts import Distribution, Facts
 from ..model.record import NamedTuple
 from ..model.versions import InvalidSpecifier, VersionSet, try_version
-from .requirements import Requirement, meets, unconditional
 from .rule import Context
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+    from .requirements import Requirement
 
 __all__ = ["Presumption", "presume", "with_unset_variables"]
 
@@ -70,6 +73,8 @@ def _arm(facts: Facts) -> bool:
 
 def _pinned(facts: Facts, matrix: Any, why: Dict[str, str]) -> Dict[str, Distribution]:
     """Return what exact pins of the listed distributions bring along, torch's own pins included."""
+    from .requirements import unconditional
+
     listed: Mapping[str, Distribution] = facts.value("distributions", {})
     added = _newest(listed, matrix, why)
     waiting: List[Distribution] = list(listed.values())
@@ -91,6 +96,8 @@ def _pinned(facts: Facts, matrix: Any, why: Dict[str, str]) -> Dict[str, Distrib
 
 def _broken(requirement: Requirement, listed: Mapping[str, Distribution]) -> bool:
     """Tell whether a listed distribution is not what an exact pin asks for."""
+    from .requirements import meets
+
     version = try_version(listed[requirement.name].version) if requirement.name in listed else None
     return version is not None and requirement.specifier.startswith("==") and meets(version, requirement.specifier) is False
 

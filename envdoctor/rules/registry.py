@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Sequence, Tuple
-
+from ..model.late import import_module
 from .rule import Context, Rule
 
 __all__ = ["FAMILIES", "RULES", "Context", "Rule", "load_rules"]
 
 FAMILIES = ("driver", "devices", "cuda_libraries", "packages", "lock", "abi", "limits", "nodes", "environment", "tool")
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Sequence, Tuple
+
     RULES: Tuple[Rule, ...]
 
 
@@ -25,4 +26,4 @@ def __getattr__(name: str) -> Tuple[Rule, ...]:
 
 def load_rules(families: Sequence[str]) -> Tuple[Rule, ...]:
     """Return the rules of these families."""
-    return tuple([rule for family in families for rule in import_module(f".{family}", __package__).RULES_HERE])
+    return tuple([rule for family in families for rule in import_module(f"{__package__}.{family}").RULES_HERE])

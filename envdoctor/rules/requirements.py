@@ -7,10 +7,6 @@ versions are compared as tuples; only what is not obviously met goes through ``V
 
 from __future__ import annotations
 
-import re
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
-
-from ..matrix.tables import Release
 from ..matrix.tags import served_release
 from ..model.evidence import Known
 from ..model.facts import Distribution, Facts
@@ -18,6 +14,16 @@ from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.versions import InvalidSpecifier, Version, VersionSet, canonicalize_name, cuda_of_variant, find_variant, parse_version, try_version
 from .rule import is_unindexed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
+
+    from ..matrix.tables import Release
+
+    Clause = Tuple[str, Tuple[int, ...], int]
+    Failure = Tuple["Requirement", Optional[Distribution]]
 
 __all__ = [
     "Requirement",
@@ -53,8 +59,6 @@ _MARKER_NAMES = (
 _NOT_SIMPLE = object()
 _EXTRA = pattern(r"\bextra\s*(?:==|!=|in\b)|['\"]\s*==\s*extra\b")
 
-Clause = Tuple[str, Tuple[int, ...], int]
-
 
 class Requirement(NamedTuple):
     """One requirement line: canonical name, specifier as written, marker without extras or empty."""
@@ -71,9 +75,6 @@ class Violation(NamedTuple):
     requirement: Requirement
     installed: Optional[Distribution]
     from_metadata: bool  # read from the environment's own METADATA, not from the matrix
-
-
-_Failure = Tuple[Requirement, Optional[Distribution]]
 
 
 def _numbers(text: str) -> Tuple[int, ...]:
@@ -256,7 +257,7 @@ def violations(facts: Facts, matrix: Any) -> Iterator[Violation]:
     complete = bool(facts.value("distributions.complete"))
     known = frozenset(matrix.package_names)
     judge = _Judge(listed, marker_values(facts), marker_values(facts, assume_linux=False) if complete else None)
-    judged: Dict[str, Optional[_Failure]] = {}  # many distributions ask for the same in the same words
+    judged: Dict[str, Optional[Failure]] = {}  # many distributions ask for the same in the same words
     for requirer in listed.values():
         lines, own = requirements_of(requirer, facts, matrix, known)
         for line in lines:
@@ -277,7 +278,7 @@ class _Judge:
         self.plain: Dict[str, Optional[Tuple[int, ...]]] = {}
         self.specifiers: Dict[str, Optional[List[Clause]]] = {}
 
-    def failure(self, line: str) -> Optional[_Failure]:
+    def failure(self, line: str) -> Optional[Failure]:
         """Return the requirement that a line fails with and what is installed instead; None where it is met, or does not apply."""
         if "extra" in line and (" extra ==" in line or _EXTRA.search(line)):
             return None

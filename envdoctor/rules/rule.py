@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar
-
 from ..matrix.bind import Target
 from ..model.evidence import Evidence, Known
 from ..model.facts import Distribution, Facts, Gpu, is_unindexed
@@ -11,12 +9,16 @@ from ..model.finding import Finding
 from ..model.record import NamedTuple
 from ..model.versions import Version, try_version
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar
+
     from ..matrix.loader import Matrix
+
+    T = TypeVar("T")
 
 __all__ = ["Context", "Rule", "device_names", "distribution_evidence", "is_unindexed", "model_kinds", "needs_cuda", "torch_cuda"]
 
-T = TypeVar("T")
 
 _NONE: Mapping[str, Distribution] = {}
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from typing import Dict, Iterator, List, Tuple
-
 from ..model.evidence import Known, Unknown
 from ..model.finding import Finding, Remedy
 from ..model.pattern import pattern
 from .rule import Context, Rule
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, Iterator, List, Tuple
+
 __all__ = ["RULES_HERE", "fault_finding"]
 
-_PROBE = pattern(r"probe ([\w.-]+): (.*)", re.DOTALL)
+_PROBE = pattern(r"(?s)probe ([\w.-]+): (.*)")
 _STALE_DAYS = 90
 
 
@@ -47,7 +48,7 @@ def check_probes(context: Context) -> Iterator[Finding]:
     """
     reasons: Dict[Tuple[str, str], List[str]] = {}
     for field, fact in context.facts:
-        if isinstance(fact, Unknown):
+        if isinstance(fact, Unknown) and fact.reason.startswith("probe "):
             found = _PROBE.match(fact.reason)
             if found is not None:
                 reasons.setdefault((found.group(1), found.group(2)), []).append(field)
@@ -63,6 +64,11 @@ def check_probes(context: Context) -> Iterator[Finding]:
         )
 
 
+def _is_date(text: str) -> bool:
+    """Tell whether a text has the form of an ISO date."""
+    return [len(part) for part in text.split("-") if part.isdecimal()] == [4, 2, 2] and len(text) == 10
+
+
 def _days(date: str) -> int:
     """Days of the civil calendar since an epoch (Howard Hinnant's algorithm): importing datetime costs more than the answer is worth."""
     year, month, day = (int(part) for part in date.split("-"))
@@ -71,9 +77,6 @@ def _days(date: str) -> int:
     of_era = year - era * 400
     of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
     return era * 146097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year
-
-
-_DATE = pattern(r"\d{4}-\d{2}-\d{2}\Z")
 
 
 def check_matrix_age(context: Context) -> Iterator[Finding]:
@@ -92,7 +95,7 @@ def check_matrix_age(context: Context) -> Iterator[Finding]:
         CONTRIBUTING, "The matrix"
     """
     date = str(context.matrix.date)
-    if not _DATE.match(date) or not _DATE.match(context.today):
+    if not _is_date(date) or not _is_date(context.today):
         return
     age = _days(context.today) - _days(date)
     if age <= _STALE_DAYS:

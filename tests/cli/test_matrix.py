@@ -128,7 +128,7 @@ def test_rows_of_a_release_are_those_that_can_hold_for_it(envdoctor):
     """Every row that is shown holds for this version; every row that is not has a term that rules it out."""
     found = answer(envdoctor("matrix", "show", "vllm==0.8.5", "--json"))
     shown = {row["id"] for row in [*found["rows"], *found["derived"]]}
-    from packaging.version import Version
+    from envdoctor.model.version import Version
 
     version = Version("0.8.5")
     for row in load_builtin().rows():

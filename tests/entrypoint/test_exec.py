@@ -250,10 +250,21 @@ def test_help(start):
 # ---------------------------------------------------------------------------------------------------------------- our own faults
 
 
-@pytest.mark.parametrize("module", ["select", "json", "typing", "packaging"])
+@pytest.mark.parametrize("module", ["select", "envdoctor.entrypoint.verdict", "envdoctor.matrix.loader", "envdoctor.probes"])
 def test_broken_installation_never_stops_a_command_unless_strictly_enforced(start, tmp_path, module):
     """A module that fails at import, in the process itself (select) or in its child (the others)."""
-    (tmp_path / f"{module}.py").write_text("raise ImportError('broken')")
+    hook = f"""
+import sys
+
+class Broken:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == {module!r}:
+            raise ImportError("broken")
+
+sys.meta_path.insert(0, Broken)
+"""
+    (tmp_path / "sitecustomize.py").write_text(hook)
     broken = environment(PYTHONPATH=f"{tmp_path}{os.pathsep}{environment()['PYTHONPATH']}")
     command = ["--", "sh", "-c", "grep SigIgn /proc/self/status; exit 7"]
     for options in ([], ["--policy", "enforce"]):

@@ -27,14 +27,16 @@ CHILD = {
     "envdoctor": "errors matrix model probes report rules",
     "envdoctor.entrypoint": "baseline handoff settings verdict",
     "envdoctor.matrix": "bind compiled derive derived_rows loader lookup place tables",
-    "envdoctor.model": "evidence facts finding pattern record report row serde versions",
+    "envdoctor.model": "evidence facts finding json_text late memo pattern record report row serde version versions",
     "envdoctor.probes": "alarm container interpreter limits machine nvidia nvidia_text schedulers system variables",
     "envdoctor.report": "text summary view",
-    "envdoctor.rules": "causes devices driver images limits matrix_rows presumption registry requirements rule tool",
+    "envdoctor.rules": "causes devices driver images limits matrix_rows presumption registry rule tool",
 }
 ALLOWED = {f"{package}.{name}" for package, names in CHILD.items() for name in names.split()}
 NEVER = {"argparse", "asyncio", "ctypes", "dataclasses", "difflib", "email", "importlib.metadata", "inspect", "pathlib", "pynvml", "requests"}
 NEVER |= {"packaging.markers", "packaging.requirements", "packaging.specifiers", "rich", "shutil", "subprocess", "tempfile", "tomli", "tomllib"}
+# Each of these costs 2 to 10 ms, and is imported where something is found that needs it.
+NEVER |= {"collections", "contextlib", "enum", "functools", "importlib", "json", "packaging", "re", "signal", "typing"}
 
 
 def imported(python, arguments, **variables):

@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from packaging.version import Version
 
 from envdoctor.matrix.bind import bind
 from envdoctor.matrix.derive import derive_target
@@ -12,6 +11,7 @@ from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.evidence import Absent, Evidence, Known
 from envdoctor.model.facts import Binary, Distribution, Facts, Gpu
 from envdoctor.model.row import Source
+from envdoctor.model.version import Version
 
 HERE = Evidence("test")
 MATRIX = load_matrix()

@@ -66,3 +66,42 @@ def test_wrong_calls_are_refused():
 
 def test_copies():
     assert pickle.loads(pickle.dumps(Kept("a"))) == copy.deepcopy(Kept("a")) == Kept("a", 1)
+
+
+def test_first_record_by_name_whatever_the_names():
+    class Odd(record.NamedTuple):
+        kind: str
+        values: int = 1
+        name: str = ""
+
+    assert Odd(kind="a", name="b") == ("a", 1, "b") == Odd("a", name="b")
+    with pytest.raises(TypeError):
+        Odd()
+    with pytest.raises(TypeError):
+        Odd._make(["a"])
+
+
+def test_the_first_records_are_as_the_later_ones():
+    """The constructor is compiled when more than a few were made: a hundred calls, right and wrong, against the original."""
+    ours, theirs = _build(record.NamedTuple), _build(typing.NamedTuple)
+    calls = [
+        (("a",), {}),
+        (("a", 2), {"parts": ("x",)}),
+        ((), {"name": "b"}),
+        (("a",), {"name": "b"}),
+        ((), {}),
+        (("a", 1, (), 4), {}),
+        (("a",), {"no": 1}),
+    ]
+
+    def outcome(kind, values, named):
+        try:
+            return tuple(kind(*values, **named))
+        except TypeError:
+            return TypeError
+
+    for _ in range(15):
+        for values, named in calls:
+            assert outcome(ours, values, named) == outcome(theirs, values, named)
+    fresh = _build(record.NamedTuple)
+    assert [fresh("a", size=number).size for number in range(40)] == list(range(40))

@@ -1,12 +1,14 @@
 """Version sets against packaging.specifiers, which is the oracle that the package itself does not import."""
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from packaging.specifiers import InvalidSpecifier as OracleInvalid
 from packaging.specifiers import SpecifierSet
-from packaging.version import Version
 
+from envdoctor.model.version import Version
 from envdoctor.model.versions import (
     InvalidSpecifier,
     VersionSet,
@@ -107,3 +109,10 @@ def test_names_and_versions():
 @pytest.mark.parametrize("text", ["<=2.8.3.post1", ">2.8.3.post1", "<=2.8.3", ">1.0", "<5", ">=1.2.post1", "==2.6.0", ">=2.1, <2.5"])
 def test_a_set_reads_as_it_was_written(text: str) -> None:
     assert str(VersionSet.parse(text)) == text
+
+
+@given(st.lists(st.sampled_from(["cu", "1", "12", "124", "_", ".", "+", "torch", "c", "x", "é", "٣"]), max_size=8).map("".join))
+def test_variant_is_a_word_of_its_own(text):
+    """The regular expression that this was, before importing re at each start cost too much, is the oracle."""
+    found = re.search(r"\bcu(\d{2,3})\b", text.replace("_", ".").replace("torch", ".torch"))
+    assert find_variant(text) == (found.group() if found else None)

@@ -36,7 +36,7 @@ def test_every_release_on_the_committed_listing_is_in_the_matrix():
 
 
 def test_the_stack_has_dependencies_and_dates_for_every_release():
-    from packaging.version import Version
+    from envdoctor.model.version import Version
 
     matrix = load_matrix()
     missing = []

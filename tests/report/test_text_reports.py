@@ -11,7 +11,7 @@ from envdoctor import __version__
 from envdoctor.report import REPORTERS, View, render
 from envdoctor.report.layout import lay_out, lines_of
 from envdoctor.report.summary import open_questions, summary_line, target_line
-from envdoctor.report.text import cells, clean, clip, fold, size_text, wrap
+from envdoctor.report.text import _UNSAFE, cells, clean, clip, fold, size_text, wrap
 
 from .conftest import HEALTHY, HOSTILE_TEXT, MACHINE, OPEN, REPORT, ROOT, hostile_report
 
@@ -168,3 +168,8 @@ def test_fold_and_sizes():
         "unlimited",
     ]
     assert HOSTILE_TEXT not in clean(HOSTILE_TEXT)
+
+
+def test_printable_text_holds_nothing_to_escape():
+    """``clean`` asks its pattern only where Python calls a character not printable."""
+    assert [hex(code) for code in range(0x110000) if chr(code).isprintable() and _UNSAFE.search(chr(code))] == []

@@ -11,9 +11,9 @@ from envdoctor.model.evidence import Evidence, Known
 from envdoctor.model.facts import Distribution, Facts
 from envdoctor.model.resolution import Explanation
 from envdoctor.repair import changed_facts, errors_of, plan
-from envdoctor.solver.problem import build_problem
 from envdoctor.solver.engine import Nogood, Variable
 from envdoctor.solver.installed import InstalledCatalog, Situation
+from envdoctor.solver.problem import build_problem
 from envdoctor.solver.repair import Item, counted, request_for, settle
 
 from .oracle import values
