@@ -16,6 +16,8 @@ from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import pytest
 
+from ..probes.conftest import fakes  # noqa: F401 - a fixture of this folder's tests too
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 MEMORY = Path("/sys/fs/cgroup/memory")
 
