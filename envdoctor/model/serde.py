@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, Mapping, Tuple, Type
 
 from ..errors import InputError
 from .evidence import Absent, Evidence, Fact, Known, Unknown
-from .facts import FIELDS, SCHEMA_VERSION, Binary, Distribution, Facts, Gpu, Library, Oddity, Toolkit
+from .facts import FIELDS, SCHEMA_VERSION, Binary, Distribution, Facts, Gpu, Library, Oddity, SharedFile, Toolkit
 
 __all__ = ["dump_facts", "facts_schema", "load_facts", "read_facts"]
 
@@ -17,6 +17,7 @@ _RECORDS: Dict[str, Type[Any]] = {
     "libraries": Library,
     "oddities": Oddity,
     "binaries": Binary,
+    "shared_files": SharedFile,
     "distributions": Distribution,
 }
 _SCALARS: Dict[str, Tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,)}
