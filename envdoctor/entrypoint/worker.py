@@ -45,10 +45,10 @@ def check_worker() -> None:
         print(f"envdoctor: no verdict: {error}", file=sys.stderr)  # noqa: T201 - a worker's log is its standard error
         return
     said = done.stderr.decode("utf-8", "replace").strip()
+    if said:
+        print(said, file=sys.stderr, flush=True)  # noqa: T201 - the same; Ray shows no more of an exception than that the worker died
     if done.returncode == REFUSED:
         raise UnfitWorkerError(said)
-    if said:
-        print(said, file=sys.stderr)  # noqa: T201 - the same
 
 
 def _environment() -> dict[str, str]:

@@ -138,6 +138,6 @@ def ray_python(tmp_path_factory, prerequisite):
         return given
     folder = tmp_path_factory.mktemp("ray")
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    done = subprocess.run([str(folder / "bin/pip"), "install", "-q", "ray", "psutil"], capture_output=True, text=True, timeout=600)
+    done = subprocess.run([str(folder / "bin/pip"), "install", "-q", "ray", "psutil", "nvidia-ml-py"], capture_output=True, text=True, timeout=600)
     prerequisite(done.returncode == 0, f"ray cannot be installed: {done.stderr[-300:]}")
     return str(folder / "bin/python")
