@@ -153,12 +153,21 @@ def _first_old(files: Files, mount: Mount, path: str, memory_total: int) -> Opti
 def _second(files: Files, memberships: Sequence[Membership], mounts: Sequence[Mount], memory_total: int, walks: bool) -> Optional[int]:
     mount = _mount_of([mount for mount in mounts if mount.kind == "cgroup2"])
     path = next((line.path for line in memberships if not line.controllers), None)
-    if mount is None or path is None:
+    if mount is None or path is None or not (walks or _all_enabled(files)):
         return None
     paths = [path]
     if walks and path != "/":
         paths = ["/"] if "../" in path else [*_upwards(path), "/"]
     return _lowest(files, [f"{mount.point}{'' if one == '/' else one}/memory.max" for one in paths], memory_total)
+
+
+def _all_enabled(files: Files) -> bool:
+    """Tell whether the kernel lists every controller that an older JVM wants before it believes any of them (JDK-8347129)."""
+    text = files.read_text("/proc/cgroups", 1 << 14)
+    if text is None:
+        return True
+    enabled = {words[0] for words in map(str.split, text.split("\n")) if len(words) == 4 and words[3] == "1"}
+    return enabled.issuperset(_CONTROLLERS)
 
 
 def _upwards(path: str) -> List[str]:

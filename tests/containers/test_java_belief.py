@@ -12,6 +12,7 @@ import pytest
 
 from .test_oom_oracle import grow
 from .test_runc import below, both, host_view, limited, with_namespace
+from .uml import boot, can_boot
 
 pytestmark = pytest.mark.slow
 
@@ -86,6 +87,45 @@ def test_in_containers(runc, memory_group, describe, java, tmp_path, layout):
         spec["process"]["args"] = ["sh", "-c", asking(java, describe, tmp_path)]
 
     said, belief, why = compare(runc.run("", change))
+    if belief is None:
+        assert "21." in java.joinpath("release").read_text(), why
+    else:
+        assert belief // MIB == said, why
+
+
+#: cgroup v2: what is set, where the process is put, and what is done before it starts.
+SECOND = {
+    "own limit": ("mkdir a; echo 120M >a/memory.max", "a", ""),
+    "limit above": (
+        "mkdir -p b/c/d; echo '+memory' >b/cgroup.subtree_control; echo '+memory' >b/c/cgroup.subtree_control; echo 150M >b/memory.max",
+        "b/c/d",
+        "",
+    ),
+    "limit above a namespace": ("mkdir -p e/f; echo '+memory' >e/cgroup.subtree_control; echo 150M >e/memory.max", "e/f", "unshare -m -C"),
+    "no limit": ("mkdir g", "g", ""),
+}
+
+
+@pytest.fixture(scope="module")
+def second(java, tmp_path_factory, prerequisite, describe):
+    """What was said in a kernel of its own, for each of ``SECOND``."""
+    prerequisite(*can_boot())
+    folder = tmp_path_factory.mktemp("uml").resolve()
+    # Interpreted and without AVX: that kernel saves no wide registers.
+    program = asking(java, describe, folder).replace("-Xmx16m", "-Xmx16m -Xint -XX:UseAVX=0 -Xshare:off")
+    (folder / "program").write_text(program + "\n")
+    body = ["cd /sys/fs/cgroup", 'pass() { echo "+memory" >"$1/cgroup.subtree_control"; }', "pass ."]
+    for number, (setup, leaf, before) in enumerate(SECOND.values()):
+        remount = "umount /sys/fs/cgroup; mount -t cgroup2 x /sys/fs/cgroup; " if before else ""
+        run = f"cd /; exec {before} sh -c '{remount}exec sh {folder}/program' >{folder}/{number} 2>&1"
+        body.append(f"( {setup}; echo 0 >{leaf}/cgroup.procs; {run} )")
+    console = boot(folder, "\n".join(body))
+    return {name: subprocess.CompletedProcess((), 0, (folder / str(number)).read_text(), console) for number, name in enumerate(SECOND)}
+
+
+@pytest.mark.parametrize("layout", SECOND)
+def test_under_the_second_version(java, second, layout):
+    said, belief, why = compare(second[layout])
     if belief is None:
         assert "21." in java.joinpath("release").read_text(), why
     else:

@@ -29,7 +29,6 @@ def beliefs(name):
         ("v1-runc-host-namespace", 256 * MIB, 256 * MIB),
         ("v1-limit-above-host-namespace", 300 * MIB, TOTAL),
         ("v1-limit-above-own-namespace", 300 * MIB, TOTAL),
-        # By the source alone: no JVM runs in the kernel of tests/containers/test_cgroup2.py.
         ("v2-ancestor", TOTAL, 150 * MIB),
         ("v2-slurm", TOTAL, 160 * MIB),
         ("v2-root", TOTAL, TOTAL),
@@ -38,6 +37,15 @@ def beliefs(name):
 )
 def test_recorded(name, old, new):
     assert beliefs(name) == [old, new]
+
+
+def test_a_kernel_without_cpusets_blinds_older_ones():
+    """As Java 17 itself said under the kernel of tests/containers/uml.py."""
+    files = Folder(
+        {**json.loads((DATA / "v2-own-limit-in-a-namespace.json").read_text())["files"], "/proc/cgroups": "cpu 0 3 1\ncpuacct 0 3 1\nmemory 0 3 1\n"}
+    )
+    groups, mounts = parse_cgroup(files.read_text("/proc/self/cgroup")), parse_mountinfo(files.read_text("/proc/self/mountinfo"))
+    assert [jvm_memory(files, groups, mounts, TOTAL, walks) for walks in (False, True)] == [TOTAL, 120 * MIB]
 
 
 class Recorded(Folder):
