@@ -8,7 +8,6 @@ A worker has threads already, so that the check runs in a new process, with the 
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 
 from .handoff import REFUSED
@@ -30,6 +29,8 @@ def check_worker() -> None:
     Raises:
         UnfitWorkerError: Errors were found under ``ENVDOCTOR_POLICY=enforce``; the text is the verdict.
     """
+    import subprocess
+
     command = [sys.executable, "-m", "envdoctor", "entrypoint", "--", "true"]
     try:
         done = subprocess.run(
