@@ -86,12 +86,24 @@ def run(arguments: Sequence[str]) -> int:
         return _run(list(arguments))
     except EnvdoctorError as error:
         _say_error(str(error))
-        return error.exit_code
+        return _failed(arguments, str(error), error.exit_code)
     except KeyboardInterrupt:
         _say_error("interrupted")
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last resort: users get a line, ENVDOCTOR_DEBUG=1 the traceback
-        return _internal_fault(error)
+        return _failed(arguments, "a fault of envdoctor itself", _internal_fault(error))
+
+
+def _failed(arguments: Sequence[str], message: str, code: int) -> int:
+    """Return the exit code where there is no verdict; under --exit-style it may not read as one."""
+    words = [*arguments, ""]
+    style = next((following if word == "--exit-style" else word[13:] for word, following in zip(words, words[1:]) if word[:12] == "--exit-style"), "")
+    if not style:
+        return code
+    from ..report.monitoring import STYLES, status_of_failure
+    from .output import write
+
+    return write(*status_of_failure(message, style)) if style in STYLES else code
 
 
 def _run(arguments: List[str]) -> int:

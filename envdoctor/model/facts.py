@@ -24,6 +24,7 @@ __all__ = [
     "Gpu",
     "Library",
     "Oddity",
+    "SharedFile",
     "Toolkit",
     "is_unindexed",
 ]
@@ -116,6 +117,16 @@ class Binary(NamedTuple):
     undefined: Tuple[str, ...] = ()  # c10/torch symbols that the installed torch does not define
 
 
+class SharedFile(NamedTuple):
+    """What takes space in /dev/shm: a file, or a deleted one that a process still holds."""
+
+    name: str
+    memory_size: int  # bytes that it occupies
+    uid: Optional[int] = None
+    holders: Optional[Tuple[str, ...]] = None  # "1234 python3"; None: not known, () none that is visible here
+    deleted: bool = False
+
+
 class Field(NamedTuple):
     """The type, unit and meaning of one field."""
 
@@ -201,10 +212,13 @@ FIELDS: Mapping[str, Field] = {
     "memory.ray_belief": Field("int", "Total memory that Ray will believe, bytes."),
     "memory.ray_usage": Field("int", "Memory in use as Ray will count it, bytes; Absent where it asks psutil."),
     "memory.psutil_belief": Field("int", "Total memory that psutil will believe, bytes."),
+    "memory.jvm_belief": Field("int", "Total memory that the JVM will believe, bytes; Absent where no Java is found."),
+    "java.version": Field("str", "Java that a program would start (JAVA_HOME, PATH), '17.0.15'."),
     "swap.total": Field("int", "SwapTotal, bytes."),
     "swap.limit": Field("int", "Swap limit of the cgroup, bytes."),
     "shm.size": Field("int", "Size of /dev/shm, bytes.", True),
     "shm.available": Field("int", "Free space of /dev/shm, bytes."),
+    "shm.files": Field("shared_files", "The largest files in /dev/shm, and deleted ones that processes still hold."),
     # other limits; unlimited is -1
     "cgroup.version": Field("str", "v1, v2, hybrid, none."),
     "cpu.count": Field("int", "CPUs this process may run on."),

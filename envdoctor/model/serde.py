@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..errors import InputError
 from .evidence import Absent, Evidence, Fact, Known, Unknown
-from .facts import FIELDS, SCHEMA_VERSION, Binary, Distribution, Facts, Gpu, Library, Oddity, Toolkit
+from .facts import FIELDS, SCHEMA_VERSION, Binary, Distribution, Facts, Gpu, Library, Oddity, SharedFile, Toolkit
 from .late import Late
 from .memo import remembered
 
@@ -23,6 +23,7 @@ _RECORDS: Dict[str, Type[Any]] = {
     "libraries": Library,
     "oddities": Oddity,
     "binaries": Binary,
+    "shared_files": SharedFile,
     "distributions": Distribution,
 }
 _SCALARS: Dict[str, Tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,)}

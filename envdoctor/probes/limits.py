@@ -1,4 +1,4 @@
-"""Memory, ``/dev/shm``, process limits and CPUs of this process; what Ray and psutil will believe about them.
+"""Memory, ``/dev/shm``, process limits and CPUs of this process; what Ray, psutil and the JVM will believe about them.
 
 What a program believes is computed by that program's own algorithm on the same files, so that the difference to what
 the kernel enforces (:mod:`envdoctor.probes.container`) can be told before the program runs.
@@ -129,6 +129,7 @@ def probe_limits(machine: Machine) -> Dict[str, Fact[Any]]:
         return dict.fromkeys(_FIELDS, Unknown(FOLDER_ONLY))
     facts: Dict[str, Fact[Any]] = {}
     facts.update(_memory(machine))
+    facts.update(_java(machine))
     facts.update(_shm(machine))
     facts.update(_rlimits(machine))
     facts.update(_process(machine))
@@ -161,6 +162,18 @@ def _memory(files: Files) -> Iterator[Tuple[str, Fact[Any]]]:
         yield "memory.ray_usage", Known(used, Evidence(fixed, "use less inactive and active file pages"))
 
 
+def _java(machine: Machine) -> Iterator[Tuple[str, Fact[Any]]]:
+    """Yield what the JVM will believe, where there is one; the module that knows how is loaded only then."""
+    folders = machine.environment.get("PATH", "").split(":")
+    if machine.root or not (machine.environment.get("JAVA_HOME") or any(machine.exists(f"{folder}/java") for folder in folders if folder)):
+        none: Fact[Any] = Unknown(FOLDER_ONLY) if machine.root else Absent(Evidence("JAVA_HOME, PATH", "no Java"))
+        yield from (("java.version", none), ("memory.jvm_belief", none))
+        return
+    from .java import java_facts
+
+    yield from java_facts(machine, parse_meminfo(machine.read_text("/proc/meminfo", 1 << 14) or "").get("MemTotal"))
+
+
 def _shm(machine: Machine) -> Iterator[Tuple[str, Fact[Any]]]:
     mounts = [mount for mount in parse_mountinfo(machine.read_text("/proc/self/mountinfo", 1 << 22) or "", ("tmpfs",)) if mount.point == "/dev/shm"]
     options = ",".join(mounts[-1].options) if mounts else ""
@@ -171,19 +184,50 @@ def _shm(machine: Machine) -> Iterator[Tuple[str, Fact[Any]]]:
             absent = Absent(Evidence("/dev/shm", "does not exist"))
             yield "shm.size", absent
             yield "shm.available", absent
+            yield "shm.files", absent
             return
         except OSError as error:
             unknown = Unknown(f"/dev/shm: {error.strerror}")
             yield "shm.size", unknown
             yield "shm.available", unknown
+            yield "shm.files", unknown
             return
         detail = options or "no tmpfs of its own: the size is that of the file system below it"
         yield "shm.size", Known(found.f_frsize * found.f_blocks, Evidence("statvfs /dev/shm", detail))
         yield "shm.available", Known(found.f_frsize * found.f_bavail, Evidence("statvfs /dev/shm"))
+        yield (
+            "shm.files",
+            _shm_files(found.f_frsize * (found.f_blocks - found.f_bfree), found.f_frsize * found.f_blocks)
+            if mounts
+            else Unknown("/dev/shm is no tmpfs of its own"),
+        )
         return
     size = next((_size(option[5:]) for option in options.split(",") if option.startswith("size=")), None)
     yield "shm.size", Known(size, Evidence("/proc/self/mountinfo", options)) if size is not None else Unknown("not this machine's /dev/shm")
     yield "shm.available", Unknown("not this machine's /dev/shm")
+    yield "shm.files", Unknown("not this machine's /dev/shm")
+
+
+#: Who holds the files is looked up, process by process, where this share is used, or no more than this is free.
+_SHARE, _LITTLE = 0.2, 64 << 20
+
+
+def _shm_files(used: int, size: int) -> Fact[Any]:
+    if not used:
+        return Known((), Evidence("statvfs /dev/shm", "nothing is used"))
+    from .shared_memory import list_shared_files
+
+    looked = used > size * _SHARE or size - used < _LITTLE
+    try:
+        files, whole = list_shared_files("/dev/shm", looked)
+    except OSError as error:
+        return Unknown(f"/dev/shm: {error.strerror}")
+    seen = sum(file.memory_size for file in files)
+    unseen = f"; {used - seen} bytes more are used by what is not listed" if used > seen * 1.02 + (1 << 20) else ""
+    who = (
+        "every process that is visible here was looked at" if whole else "not every process could be looked at" if looked else "holders not looked up"
+    )
+    return Known(files, Evidence("/dev/shm", f"{who}{unseen}"))
 
 
 def _size(word: str) -> Optional[int]:
@@ -266,8 +310,11 @@ _FIELDS = (
     "memory.psutil_belief",
     "memory.ray_belief",
     "memory.ray_usage",
+    "java.version",
+    "memory.jvm_belief",
     "shm.size",
     "shm.available",
+    "shm.files",
     *(field for field, _, _ in _RLIMITS),
     "cpu.count",
     "numa.nodes",

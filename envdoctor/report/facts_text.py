@@ -70,4 +70,6 @@ def _record(entry: Any) -> str:
 
 
 def _member(name: str, value: Any) -> str:
-    return size_text(value) if name.startswith("memory_") else str(value)
+    if name.startswith("memory_"):
+        return size_text(value)
+    return " & ".join(value) if isinstance(value, tuple) else str(value)

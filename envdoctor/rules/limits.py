@@ -16,7 +16,7 @@ from .rule import Context, Rule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterator, List, Optional, Tuple
+    from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 __all__ = ["RULES_HERE"]
 
@@ -31,6 +31,10 @@ _RAY_MEMORY = Source(
     "get_system_memory() reads /sys/fs/cgroup/memory/memory.limit_in_bytes or /sys/fs/cgroup/memory.max, else MemTotal",
 )
 _RAY_OOM = Source("https://docs.ray.io/en/latest/ray-core/scheduling/ray-oom-prevention.html", "RAY_memory_usage_threshold, default 0.95")
+_JVM = Source(
+    "https://github.com/openjdk/jdk/pull/20646",
+    "8322420: [Linux] cgroup v2: Limits in parent nested control groups are not detected (from JDK 24 on)",
+)
 _PSUTIL = Source("https://github.com/giampaolo/psutil/issues/2584", "virtual_memory() does not know control groups")
 _NCCL_MEMORY = Source(
     "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/runtime_and_mpi_issues.html",
@@ -112,12 +116,12 @@ def _evidence(facts: Facts, *fields: str) -> Tuple[Evidence, ...]:
 
 
 def check_memory_belief(context: Context) -> Iterator[Finding]:
-    """Ray or psutil takes the machine's memory for its own, where the kernel enforces less.
+    """Ray, psutil or the JVM takes the machine's memory for its own, where the kernel enforces less.
 
     What it checks:
         The smallest memory limit on the way from this process's control group to the root, against what Ray computes
-        from two fixed paths and what psutil reads from /proc/meminfo. Where no limit is visible but the scheduler
-        granted an amount, against that.
+        from two fixed paths, what psutil reads from /proc/meminfo, and what the Java that is found here reads of its
+        control group. Where no limit is visible but the scheduler granted an amount, against that.
 
     Why it matters:
         Ray sizes its object store (30 % of memory) and its schedulable memory by that number, and its memory monitor
@@ -128,10 +132,12 @@ def check_memory_belief(context: Context) -> Iterator[Finding]:
     How to fix:
         Give Ray the true numbers: ray start --memory=BYTES --object-store-memory=BYTES, or ray.init(_memory=…,
         object_store_memory=…). Or set the limit on the container itself (docker run --memory) so that it shows at the
-        mount's root. Libraries that ask psutil (accelerate's device_map, offloading) need an explicit max_memory.
+        mount's root. Libraries that ask psutil (accelerate's device_map, offloading) need an explicit max_memory, and
+        Java (Spark, HDFS clients) an explicit -Xmx.
 
     References:
         Ray: python/ray/_common/utils.py get_system_memory; docs.ray.io ray-oom-prevention. psutil issue 2584.
+        OpenJDK JDK-8322420, JDK-8343191.
         Kernel: Documentation/admin-guide/cgroup-v2.rst.
     """
     facts = context.facts
@@ -142,6 +148,7 @@ def check_memory_belief(context: Context) -> Iterator[Finding]:
         enforced, field, verb = granted, "memory.scheduler_limit", "the scheduler granted"
     else:
         return
+    yield from _jvm_misread(facts, enforced, field, verb)
     ray = _installed(facts, "ray")
     belief = facts.value("memory.ray_belief")
     if ray is not False and belief is not None and belief > enforced * 1.02:
@@ -183,6 +190,26 @@ def check_memory_belief(context: Context) -> Iterator[Finding]:
         )
 
 
+def _jvm_misread(facts: Facts, enforced: int, field: str, verb: str) -> Iterator[Finding]:
+    belief, version = facts.value("memory.jvm_belief"), facts.value("java.version")
+    if belief is None or version is None or belief <= enforced * 1.02:
+        return
+    heap = belief // 4  # MaxRAMPercentage=25
+    outcome = "more than all that there is" if heap > enforced else "of memory that other processes need too"
+    yield Finding(
+        "ED501",
+        "host-memory",
+        "limit-misread",
+        "warning" if heap > enforced else "advice",
+        f"Java {version} will believe {_bytes(belief)} of memory, but {verb} {_bytes(enforced)}: "
+        f"by default its heap may take {_bytes(heap)}, {outcome}.",
+        subject="jvm",
+        evidence=_evidence(facts, field, "memory.jvm_belief", "java.version"),
+        sources=(_JVM, _KERNEL_V2),
+        remedies=(Remedy("Size its heap by hand.", (f"export JAVA_TOOL_OPTIONS=-Xmx{max(64, enforced // 4 // _MIB)}m",), "safe"),),
+    )
+
+
 class _Reason(NamedTuple):
     severity: str
     text: str
@@ -219,9 +246,14 @@ def check_shared_memory(context: Context) -> Iterator[Finding]:
         return
     available = facts.value("shm.available", size)
     reasons = [reason for reason in (_nccl_reason(facts, size), _store_reason(facts, available), _worker_reason(facts, size)) if reason is not None]
+    held = _shm_contents(facts)
     if not reasons and size >= _GIB and available < 64 * _MIB and (_gpu_count(facts) or 0) > 1 and available < size:
-        used = f"only {_bytes(available)} of {_bytes(size)} are free; files of dead jobs (nccl-*, plasma*, psm_*) stay until someone removes them"
+        used = f"only {_bytes(available)} of {_bytes(size)} are free; " + (
+            held or "files of dead jobs (nccl-*, plasma*, psm_*) stay until someone removes them"
+        )
         reasons.append(_Reason("warning", used, 0, (_NCCL_MEMORY,)))
+    elif reasons and held and available < size // 2:
+        reasons.append(_Reason("advice", held, 0, ()))
     if not reasons:
         return
     reasons.sort(key=lambda reason: severity_rank(reason.severity))
@@ -235,10 +267,30 @@ def check_shared_memory(context: Context) -> Iterator[Finding]:
         "shm-too-small",
         reasons[0].severity,
         f"/dev/shm has {_bytes(size)}: " + "; ".join(reason.text for reason in reasons) + ".",
-        evidence=_evidence(facts, "shm.size", "shm.available", "gpus"),
+        evidence=_evidence(facts, "shm.size", "shm.available", "shm.files", "gpus"),
         sources=tuple(sources),
         remedies=_shm_remedies(facts, wanted),
     )
+
+
+def _shm_contents(facts: Facts) -> str:
+    """Say what takes the space: what no process holds that is visible here, and who holds the rest; "" where nothing is known."""
+    files = facts.value("shm.files", ())
+    parts = []
+    left = [file for file in files if file.holders == ()]
+    if left:
+        parts.append(f"{_bytes(sum(file.memory_size for file in left))} in files that no process visible here holds ({_few([f.name for f in left])})")
+    by_holder: Dict[str, int] = {}
+    for file in files:
+        if file.holders:
+            by_holder[file.holders[0]] = by_holder.get(file.holders[0], 0) + file.memory_size
+    largest = sorted(by_holder.items(), key=lambda pair: -pair[1])[:2]
+    parts += [f"{_bytes(size)} held by process {holder}" for holder, size in largest]
+    return ", ".join(parts)
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _nccl_reason(facts: Facts, size: int) -> Optional[_Reason]:
@@ -591,7 +643,7 @@ def check_oom_history(context: Context) -> Iterator[Finding]:
 
 
 RULES_HERE: Tuple[Rule, ...] = (
-    Rule("ED501", "memory-belief", "limit-misread", "Ray or psutil believes more memory than the kernel enforces", check_memory_belief),
+    Rule("ED501", "memory-belief", "limit-misread", "Ray, psutil or the JVM believes more memory than the kernel enforces", check_memory_belief),
     Rule("ED502", "shared-memory", "shm-too-small", "/dev/shm is too small", check_shared_memory),
     Rule("ED503", "locked-memory", "too-small", "The limit of locked memory is too low for RDMA", check_locked_memory),
     Rule("ED504", "open-files", "too-small", "The limit of open files is too low", check_open_files),

@@ -16,6 +16,8 @@ from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import pytest
 
+from ..probes.conftest import fakes  # noqa: F401 - a fixture of this folder's tests too
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 MEMORY = Path("/sys/fs/cgroup/memory")
 
@@ -126,3 +128,16 @@ def in_group() -> Callable[[Path, List[str]], List[str]]:
         return ["sh", "-c", f'echo $$ >"{group}/cgroup.procs" && exec "$@"', "sh", *arguments]
 
     return command
+
+
+@pytest.fixture(scope="session")
+def ray_python(tmp_path_factory, prerequisite):
+    """An interpreter that has Ray: ENVDOCTOR_RAY_PYTHON, or a fresh environment (about 30 s)."""
+    given = os.environ.get("ENVDOCTOR_RAY_PYTHON")
+    if given:
+        return given
+    folder = tmp_path_factory.mktemp("ray")
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    done = subprocess.run([str(folder / "bin/pip"), "install", "-q", "ray", "psutil", "nvidia-ml-py"], capture_output=True, text=True, timeout=600)
+    prerequisite(done.returncode == 0, f"ray cannot be installed: {done.stderr[-300:]}")
+    return str(folder / "bin/python")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import shutil
-import signal
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+
+from .uml import POINT, boot, can_boot
 
 pytestmark = pytest.mark.slow
 
@@ -51,20 +48,11 @@ SCENARIOS = {
     "killed": ("mkdir -p eat/leaf; echo 120M >eat/memory.max; echo 0 >eat/memory.swap.max", "eat/leaf", "$EAT; $RUN"),
 }
 
-INIT = """#!/bin/sh
-mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t tmpfs tmpfs /run
-export PATH={path} PYTHONDONTWRITEBYTECODE=1 RUN={run} EAT={eat}
-mount -t cgroup2 none {point}
-enable() {{ # every group that has one below it passes its controllers on; a leaf must not, or no process may join it
-  find {point} -mindepth 1 -type d | while read -r folder; do echo "+memory +cpu +pids" >"${{folder%/*}}/cgroup.subtree_control"; done
+#: Every group that has one below it passes its controllers on; a leaf must not, or no process may join it.
+ENABLE = f"""enable() {{
+  find {POINT} -mindepth 1 -type d | while read -r folder; do echo "+memory +cpu +pids" >"${{folder%/*}}/cgroup.subtree_control"; done
 }}
-cd {point}
-{body}
-echo o >/proc/sysrq-trigger
-sleep 5
-"""
-
-POINT = "/sys/fs/cgroup"
+cd {POINT}"""
 
 EAT = """
 import os
@@ -78,8 +66,7 @@ for count in range(200):
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory, prerequisite, describe):
     """Boot once, run every scenario, return the facts (and bytes eaten) of each."""
-    prerequisite(shutil.which("linux.uml"), "User-Mode Linux is not installed (Debian: user-mode-linux)")
-    prerequisite(os.geteuid() == 0, "its root file system is the host's, for root only")
+    prerequisite(*can_boot())
     folder = tmp_path_factory.mktemp("uml").resolve()
     (folder / "describe.py").write_text(describe)
     (folder / "eat.py").write_text(EAT)
@@ -89,49 +76,19 @@ def answers(tmp_path_factory, prerequisite, describe):
         target = "$OUT.facts" if name == "run" else "$OUT.eaten"
         script.write_text(f'#!/bin/sh\n"{sys.executable}" "{folder / source}" >"{target}" 2>"$OUT.errors"\n')
         script.chmod(0o755)
-    body = ["enable"]
+    body = [ENABLE, "enable"]
     for number, (setup, leaf, command) in enumerate(SCENARIOS.values()):
         # Groups inherit controllers only where every ancestor passes them on: enable after each mkdir, before any limit.
         steps = setup.split("; ") if setup else []
         prepare = "; ".join([*steps[:1], "enable", *steps[1:]]) if steps else ":"
         run = command.format(POINT)
         body.append(f"( {prepare}; echo 0 >{POINT}/{leaf}/cgroup.procs; export OUT={folder}/{number}; cd /; {run} )")
-    init = folder / "init.sh"
-    init.write_text(INIT.format(path=os.environ["PATH"], run=folder / "run", eat=folder / "eat", point=POINT, body="\n".join(body)))
-    init.chmod(0o755)
-    launcher = Path(__file__).with_name("start_uml.py")
-    command = [
-        sys.executable,
-        str(launcher),
-        "linux.uml",
-        "mem=512M",
-        "rootfstype=hostfs",
-        "rootflags=/",
-        "rw",
-        f"init={init}",
-        "con=null",
-        "con0=null,fd:1",
-        "quiet",
-    ]
-    # Only SSE registers survive a switch of processes with old FP registers: keep the C library from the wider ones.
-    narrow = "-AVX,-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-EVEX,-ERMS,-FSRM,-XSAVE,-XSAVEC,-AVX_Fast_Unaligned_Load"
-    command.append(f"GLIBC_TUNABLES=glibc.cpu.hwcaps={narrow}")
-    with (folder / "console").open("w+b") as console:
-        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=console, stderr=console, cwd=folder, start_new_session=True)
-        try:
-            child.wait(timeout=120)
-        except subprocess.TimeoutExpired:
-            pytest.fail("User-Mode Linux did not end within 120 s")
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
-    boot = (folder / "console").read_text(errors="replace")[-3000:]
+    boot_console = boot(folder, "\n".join(body), RUN=folder / "run", EAT=folder / "eat")
     found = {}
     for number, name in enumerate(SCENARIOS):
         path = folder / f"{number}.facts"
         errors = folder / f"{number}.errors"
-        assert path.exists(), boot
+        assert path.exists(), boot_console
         assert path.read_text(), errors.read_text()
         eaten = folder / f"{number}.eaten"
         found[name] = (json.loads(path.read_text()), eaten.stat().st_size if eaten.exists() else 0)

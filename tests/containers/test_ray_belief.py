@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 
@@ -22,19 +21,6 @@ total, free = get_system_memory(), estimate_available_memory()
 store, seen = resolve_object_store_memory(free), psutil.virtual_memory().total
 print(json.dumps({"total": total, "used": get_used_memory(), "free": free, "store": store, "psutil": seen}))
 """
-
-
-@pytest.fixture(scope="module")
-def ray_python(tmp_path_factory, prerequisite):
-    """An interpreter that has Ray: ENVDOCTOR_RAY_PYTHON, or a fresh environment (about 30 s)."""
-    given = os.environ.get("ENVDOCTOR_RAY_PYTHON")
-    if given:
-        return given
-    folder = tmp_path_factory.mktemp("ray")
-    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    done = subprocess.run([str(folder / "bin/pip"), "install", "-q", "ray", "psutil"], capture_output=True, text=True, timeout=600)
-    prerequisite(done.returncode == 0, f"ray cannot be installed: {done.stderr[-300:]}")
-    return str(folder / "bin/python")
 
 
 def ask(command):

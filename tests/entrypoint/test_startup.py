@@ -28,7 +28,8 @@ CHILD = {
     "envdoctor.entrypoint": "baseline handoff settings verdict",
     "envdoctor.matrix": "bind compiled derive derived_rows loader lookup place tables",
     "envdoctor.model": "evidence facts finding json_text late memo pattern record report row serde version versions",
-    "envdoctor.probes": "alarm container interpreter limits machine nvidia nvidia_text schedulers system variables",
+    # java and shared_memory only where there is a Java, and something in /dev/shm.
+    "envdoctor.probes": "alarm container interpreter java limits machine nvidia nvidia_text schedulers shared_memory system variables",
     "envdoctor.report": "text summary view",
     "envdoctor.rules": "causes devices driver images limits matrix_rows presumption registry rule tool",
 }

@@ -6,7 +6,7 @@ import pytest
 
 from envdoctor.matrix.bind import Target
 from envdoctor.model.evidence import Absent, Evidence, Known, Unknown
-from envdoctor.model.facts import Distribution, Facts, Gpu
+from envdoctor.model.facts import Distribution, Facts, Gpu, SharedFile
 from envdoctor.model.finding import KINDS, SEVERITIES
 from envdoctor.rules.limits import RULES_HERE
 from envdoctor.rules.rule import Context
@@ -258,3 +258,43 @@ def test_kills_and_a_nearly_full_group():
     full = {"memory.limit": GIB, "memory.usage": GIB, "memory.reclaimable": 10 * MIB}
     assert codes(full) == [("ED508", "warning")]
     assert codes({**full, "memory.reclaimable": 900 * MIB}) == []
+
+
+JAVA = {"memory.limit": 4 * GIB, "java.version": "25.0.2"}
+
+
+class TestJava:
+    def test_a_heap_above_the_limit_is_a_warning(self):
+        found, (finding,) = judge(facts_of(JAVA, memory__jvm_belief=24 * GIB, packages={}))
+        assert found == [("ED501", "warning")]
+        assert "Java 25.0.2 will believe 24 GiB of memory, but the kernel enforces 4 GiB" in finding.message
+        assert finding.remedies[0].commands == ("export JAVA_TOOL_OPTIONS=-Xmx1024m",)
+
+    def test_a_heap_below_it_is_advice(self):
+        assert codes(JAVA, memory__jvm_belief=8 * GIB, packages={}) == [("ED501", "advice")]
+
+    @pytest.mark.parametrize("belief", [4 * GIB, Absent(HERE), Unknown("21")])
+    def test_silent_where_it_is_right_absent_or_not_known(self, belief):
+        assert codes(JAVA, memory__jvm_belief=belief, packages={}) == []
+
+    def test_silent_where_no_limit_is_visible(self):
+        assert codes({"memory.limit": Unknown("hidden"), "java.version": "17.0.9", "memory.jvm_belief": 8 * GIB}, packages={}) == []
+
+
+FULL = {"shm.size": 8 * GIB, "shm.available": 12 * MIB, "gpus": (H100, H100)}
+FILES = (
+    SharedFile("nccl-a", 5 * GIB, 0, ()),
+    SharedFile("torch_1", 2 * GIB, 0, ("77 python3", "78 python3")),
+    SharedFile("psm_2", GIB - 12 * MIB, 0, None),
+)
+
+
+class TestContentsOfSharedMemory:
+    def test_who_fills_it(self):
+        found, (finding,) = judge(facts_of({**FULL, "shm.files": FILES}, {"torch": "2.8.0"}))
+        assert found == [("ED502", "warning")]
+        assert "5 GiB in files that no process visible here holds (nccl-a), 2 GiB held by process 77 python3" in finding.message
+
+    def test_holders_that_are_not_known_are_not_named_leaks(self):
+        _, (finding,) = judge(facts_of({**FULL, "shm.files": FILES[2:]}, {"torch": "2.8.0"}))
+        assert "no process" not in finding.message

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from envdoctor.matrix.loader import Matrix, load_matrix
 from envdoctor.model.evidence import Absent, Evidence, Known, Unknown
-from envdoctor.model.facts import FIELDS, Binary, Distribution, Facts, Gpu, Library, Oddity, Toolkit
+from envdoctor.model.facts import FIELDS, Binary, Distribution, Facts, Gpu, Library, Oddity, SharedFile, Toolkit
 from envdoctor.model.finding import KINDS, SEVERITIES, Remedy
 from envdoctor.rules import RULES, judge
 
@@ -128,6 +128,7 @@ _BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "toolkits": st.lists(_record(Toolkit), max_size=2).map(tuple),
     "libraries": st.lists(_record(Library), max_size=3).map(tuple),
     "oddities": st.lists(_record(Oddity), max_size=2).map(tuple),
+    "shared_files": st.lists(_record(SharedFile), max_size=2).map(tuple),
     "binaries": st.lists(_record(Binary), max_size=2).map(tuple),
     "distributions": st.lists(_DISTRIBUTION, max_size=8).map(lambda found: {entry.name: entry for entry in found}),
 }

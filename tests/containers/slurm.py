@@ -1,0 +1,131 @@
+"""A Slurm of four nodes on one machine, with real memory control groups."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+from typing import Any, Dict, List
+
+__all__ = ["NODES", "Slurm"]
+
+NODES = ("n1", "n2", "n3", "n4")
+
+_CONF = """\
+ClusterName=envdoctor
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={ports[0]}
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.sock
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool-%n
+SlurmctldPidFile={folder}/ctld.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
+SlurmctldLogFile={folder}/ctld.log
+SlurmdLogFile={folder}/slurmd-%n.log
+ProctrackType=proctrack/cgroup
+TaskPlugin=task/cgroup
+JobAcctGatherType=jobacct_gather/linux
+MpiDefault=none
+ReturnToService=2
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+SlurmdParameters=config_overrides
+{nodes}
+PartitionName=all Nodes=ALL Default=YES State=UP
+{more}
+"""
+_CGROUP = """\
+CgroupPlugin=cgroup/v1
+CgroupMountpoint=/sys/fs/cgroup
+CgroupAutomount=no
+ConstrainRAMSpace=yes
+ConstrainCores=no
+ConstrainDevices=no
+"""
+
+
+class Slurm:
+    """One controller and four nodes; everything lies in a folder, on ports of its own.
+
+    Raises:
+        RuntimeError: It does not come up; the text is the end of its logs.
+    """
+
+    def __init__(self, folder: Path, more: str = "") -> None:
+        self.folder = folder
+        self.environment = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf")}
+        self.daemons: List[Path] = []
+        ports = _free_ports(1 + len(NODES))
+        host = socket.gethostname().split(".")[0]
+        nodes = "\n".join(
+            f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=2 RealMemory=2000 State=UNKNOWN"
+            for name, port in zip(NODES, ports[1:])
+        )
+        (folder / "slurm.conf").write_text(_CONF.format(host=host, ports=ports, folder=folder, nodes=nodes, more=more))
+        (folder / "cgroup.conf").write_text(_CGROUP)
+
+    def start(self) -> None:
+        key = self.folder / "munge.key"
+        key.write_bytes(os.urandom(128))
+        key.chmod(0o400)
+        munged = ["munged", "--force", *(f"--{name}={self.folder}/munge.{end}" for name, end in _MUNGE)]
+        self._daemon([*munged, f"--key-file={key}"], "munge.pid")
+        self._daemon(["slurmctld", "-i", "-f", str(self.folder / "slurm.conf")], "ctld.pid")
+        for name in NODES:
+            self._daemon(["slurmd", "-N", name, "-f", str(self.folder / "slurm.conf")], f"slurmd-{name}.pid")
+        self.wait_for(lambda: set(self.states().values()) == {"idle"}, "all nodes idle")
+
+    def _daemon(self, command: List[str], pid: str) -> None:
+        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL, check=False)
+        self.daemons.append(self.folder / pid)
+        if done.returncode != 0:
+            raise RuntimeError(f"{command[0]}: {done.stderr[-500:]}")
+
+    def stop(self) -> None:
+        pids = [int(path.read_text()) for path in self.daemons if path.exists()]
+        for pid in pids:
+            os.kill(pid, signal.SIGTERM)
+        end = time.monotonic() + 20
+        while any(os.path.exists(f"/proc/{pid}") for pid in pids) and time.monotonic() < end:
+            time.sleep(0.05)
+        for top in (group for name in NODES for group in Path("/sys/fs/cgroup").glob(f"*/slurm_{name}")):
+            for folder, _, _ in os.walk(top, topdown=False):
+                os.rmdir(folder)
+
+    def __call__(self, *command: object, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+        """Run one of Slurm's programs against this cluster."""
+        words = [str(word) for word in command]
+        return subprocess.run(words, env=self.environment, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL, check=False)
+
+    def states(self) -> Dict[str, str]:
+        """Return the state of each node by its name."""
+        return dict(line.split() for line in self("sinfo", "--noheader", "--Node", "--format=%N %T").stdout.splitlines())
+
+    def reasons(self) -> Dict[str, str]:
+        """Return why nodes are drained."""
+        lines = self("sinfo", "--noheader", "--list-reasons", "--Node", "--format=%N %E").stdout.splitlines()
+        return {name: reason for name, _, reason in (line.partition(" ") for line in lines)}
+
+    def wait_for(self, condition: Any, what: str, seconds: float = 20) -> None:
+        end = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > end:
+                raise RuntimeError(f"not within {seconds:g} s: {what}; {self.states()}; {(self.folder / 'ctld.log').read_text()[-1500:]}")
+            time.sleep(0.1)
+
+
+_MUNGE = (("socket", "sock"), ("pid-file", "pid"), ("log-file", "log"), ("seed-file", "seed"))
+
+
+def _free_ports(count: int) -> List[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
