@@ -47,6 +47,10 @@ _RANK = re.compile(r"^\s*(?:\[?(?P<rank>rank\s?\d{1,6})\]?:|(?P<task>\d{1,5}):(?
 _REPEATED = re.compile(r"\[repeated (\d{1,9})x across cluster\]")
 _FRAME = re.compile(r"(?:site|dist)-packages/(?P<file>\w{1,60})[/.]|^\W{0,40}(?:from|import) (?P<module>[A-Za-z_]\w{0,60})", re.MULTILINE)
 _SPACE = re.compile(r"\s+")
+#: A line that its writer marks as of no weight, in the forms of Python's logging, glog, Ray, NCCL and uvicorn.
+_MARKED = re.compile(
+    r"^(?:\([^()]{1,80}\) ?)?(?:.{0,60}?(?:^|[\s\[(])(?:INFO|DEBUG|TRACE)\b(?!=)|\S{0,20}\[?[ID]\d{4} \d\d:|\S{0,40}\[[\d :.,-]{10,30} [ID] \d)|^.{0,80}\bNCCL INFO\b"
+)
 
 _MONTHS = {name: number for number, name in enumerate(["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"], 1)}
 _TIME = re.compile(
@@ -185,12 +189,13 @@ def _decoder(first: bytes) -> Any:
 class _Known:
     """A pattern under search."""
 
-    __slots__ = ("anchors", "frame", "id", "match", "matches", "number", "tries")
+    __slots__ = ("anchors", "frame", "id", "loud", "match", "matches", "number", "tries")
 
     def __init__(self, number: int, pattern: Pattern) -> None:
         self.number = number
         self.id = pattern.id
         self.frame = pattern.frame
+        self.loud = pattern.loud
         self.anchors = tuple(anchor.encode() for anchor in pattern.anchors)
         self.match: Any = re.compile(pattern.expression).search if pattern.expression else None
         self.matches = self.tries = 0  # in this window
@@ -293,7 +298,10 @@ class _Search:
         end = data.find(b"\n", position, position + _AFTER)
         line = _Place(name, number, _cleaned(data[start : end if end >= 0 else position + _AFTER]), data[max(0, start - 2048) : start])
         repeated = 0
+        marked = _MARKED.match(line.text) is not None
         for known in wanted:
+            if marked and known.loud:
+                continue
             groups: Dict[str, str] = {}
             if known.match is not None:
                 known.tries += 1

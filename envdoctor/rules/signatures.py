@@ -112,6 +112,9 @@ def _drafts(events: Sequence[Event], knowledge: Knowledge) -> List[_Draft]:
         component = fill(signature.component, groups)
         known = found.get((signature.id, component))
         if known is not None:
+            if len(groups) > max(len(_groups(other, knowledge.modules)) for other in known.events):
+                # The fullest of its lines is the one to be quoted: Ray says first that it killed, and then with which numbers.
+                known.finding = _finding(signature, component, groups, known.certainty)
             known.events.append(event)
             continue
         certainty = signature.certainty or "candidate"
