@@ -171,7 +171,7 @@ def check(facts: Union[Facts, Sequence[Facts], None] = None, matrix: Optional[Ma
 
 def diagnose(
     logs: Sequence[str],
-    facts: Optional[Facts] = None,
+    facts: Union[Facts, Sequence[Facts], None] = None,
     matrix: Optional[Matrix] = None,
     *,
     plan: Sequence[Finding] = (),
@@ -181,7 +181,7 @@ def diagnose(
 
     Args:
         logs: Files, or ``-`` for standard input; gzip, bzip2 and xz are unpacked.
-        facts: What is known of the machine and environment that wrote them; by default what the logs themselves tell.
+        facts: What is known of the machine and environment that wrote them, or of each node; by default what the logs themselves tell.
         matrix: What is known of versions, hardware and lines of logs; by default the one that envdoctor carries.
         plan: What the memory model finds of the run's configuration; it is joined as findings of a check are.
         facts_from: Where the facts come from, for the report.
@@ -204,13 +204,15 @@ def diagnose(
     symptoms, rows_of = symptom_patterns(matrix.complete(row) for row in matrix.rows())
     patterns = [*patterns_of(signatures), *symptoms]
     reading = read_logs(logs, patterns)
-    if facts is None:
-        facts = _facts_of_log(reading)
-        facts_from = "the log" if any(True for _ in facts) else ""
-    found = [*judge(facts, matrix), *plan]
-    context = Context(facts, matrix, derive_target(facts, matrix), (), str(matrix.date), {})
+    nodes = (facts,) if isinstance(facts, Facts) else tuple(facts or ())
+    if not nodes:
+        nodes = (_facts_of_log(reading),)
+        facts_from = "the log" if any(True for _ in nodes[0]) else ""
+    judged = judge(nodes[0], matrix) if len(nodes) == 1 else _judge_nodes(nodes, lambda node: judge(node, matrix, nodes=nodes))
+    found = [*judged, *plan]
+    contexts = [Context(node, matrix, derive_target(node, matrix), nodes[1:] and nodes, str(matrix.date), {}) for node in nodes]
     knowledge = Knowledge({signature.id: signature for signature in signatures}, rows_of, matrix.modules)
-    traces, rest = explain(reading.events, knowledge, context, found)
+    traces, rest = explain(reading.events, knowledge, contexts, found)
     return Diagnosis(
         tuple(traces),
         tuple(finding for finding in rest if finding.verdict == "violated" and finding.severity != "advice"),
@@ -218,7 +220,7 @@ def diagnose(
         reading.lines,
         reading.size,
         len(patterns),
-        (facts,),
+        nodes,
         facts_from,
         str(matrix.date),
         1 if traces else 0,

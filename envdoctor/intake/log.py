@@ -49,7 +49,8 @@ _FRAME = re.compile(r"(?:site|dist)-packages/(?P<file>\w{1,60})[/.]|^\W{0,40}(?:
 _SPACE = re.compile(r"\s+")
 #: A line that its writer marks as of no weight, in the forms of Python's logging, glog, Ray, NCCL and uvicorn.
 _MARKED = re.compile(
-    r"^(?:\([^()]{1,80}\) ?)?(?:.{0,60}?(?:^|[\s\[(])(?:INFO|DEBUG|TRACE)\b(?!=)|\S{0,20}\[?[ID]\d{4} \d\d:|\S{0,40}\[[\d :.,-]{10,30} [ID] \d)|^.{0,80}\bNCCL INFO\b"
+    r"^(?:\([^()]{1,80}\) ?)?(?:.{0,60}?(?:^|[\s\[(])(?:INFO|DEBUG|TRACE)\b(?!=)"
+    r"|\S{0,20}\[?[ID]\d{4} \d\d:|\S{0,40}\[[\d :.,-]{10,30} [ID] \d)|^.{0,80}\bNCCL INFO\b"
 )
 
 _MONTHS = {name: number for number, name in enumerate(["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"], 1)}

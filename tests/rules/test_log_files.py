@@ -1,5 +1,6 @@
 """Logs that real programs wrote, and lines that they print while all is well: what is named, and that nothing is named there."""
 
+# ruff: noqa: E501, ISC004 - lines of logs stand as they are printed
 from __future__ import annotations
 
 from pathlib import Path
