@@ -26,7 +26,7 @@ from ..model.signature import CONFIDENCES, Condition, Hypothesis, Signature
 from .matrix_rows import remedies_of_row
 from .rule import Context
 
-__all__ = ["Knowledge", "explain"]
+__all__ = ["Knowledge", "code_of", "explain"]
 
 _SEVERITY = {"established": ("error", "violated"), "likely": ("warning", "violated"), "candidate": ("warning", "undetermined")}
 _SHOWN_LINES = 3
@@ -163,6 +163,11 @@ def _finding(signature: Signature, component: str, groups: Mapping[str, str], ce
         remedies=_remedies(fill(signature.fix, groups), signature.commands),
         trust=signature.trust,
     )
+
+
+def code_of(signature: Signature) -> str:
+    """Return the code under which a signature is reported, as far as no group of its line decides."""
+    return _code(signature.component, signature.kind or "not-judged")
 
 
 def _code(component: str, kind: str) -> str:

@@ -86,7 +86,7 @@ def test_json_is_of_the_published_schema(envdoctor, tmp_path):
     log.write_text(
         LINE + "ray.exceptions.ActorDiedError: The actor died\nImportError: cannot import name 'x' from 'vllm.y' (z)\nBus error (core dumped)\n"
     )
-    for more in ((), ("--assume", "gpu=H20:8", "shm=64MiB", "torch==2.6.0", "torchvision==0.15.2")):
+    for more in ((), ("--assume", "gpu=H20:8", "shm=64MiB", "torch==2.6.0", "driver=450.80")):
         answer = json.loads(envdoctor("diagnose", str(log), "--format", "json", *more).stdout)
         jsonschema.validate(answer, schema)
         assert len(answer["traces"]) >= 3
@@ -106,3 +106,11 @@ def test_facts_of_several_nodes(envdoctor, tmp_path):
     assert "cuBLAS before 12.3.4.1" in text.splitlines()[0]
     assert "H20" in text
     assert "A100" in text
+
+
+def test_explain_says_what_a_code_of_a_log_means(envdoctor):
+    text = envdoctor("explain", "ED695").stdout.decode()
+    assert text.startswith("ED695: what a log says of memory of hosts and GPUs")
+    assert "kernel-oom-cgroup" in text
+    assert envdoctor("explain", "ed795").returncode == 0
+    assert envdoctor("explain", "ED995").returncode == 2
