@@ -27,8 +27,8 @@ _AFTER = 1536
 _OVERLAP = 8192
 _SHOWN = 600  # characters of a line that are kept
 _PER_PATTERN = 24  # different events of one pattern
-_MATCHES = 24  # of one pattern in one window; beyond, lines with its anchor are counted and not matched
-_TRIES = 4000  # of all patterns in one window; beyond, each pattern still has _FEW_TRIES
+_MATCHES = 200  # of one pattern in one window; beyond, lines with its anchor are dropped
+_TRIED = 8 << 20  # characters that all patterns together look at in one window; beyond, each pattern still has _FEW_TRIES lines
 _FEW_TRIES = 8
 
 #: Letters stay, all else becomes a space.
@@ -247,7 +247,7 @@ class _Search:
         self._lines = 0
         self._size = 0
         self._dropped = 0
-        self._tries = 0
+        self._tried = 0
         self._report: List[str] = []
         self._report_size = 0
         self._open_line = False
@@ -260,7 +260,7 @@ class _Search:
         for word in self._by_word.keys() & set(plain.translate(_LETTERS).split()):
             for anchor in self._by_word[word]:
                 self._find(data, cut, anchor, hits)
-        self._tries = 0
+        self._tried = 0
         for known in self._known:
             known.matches = known.tries = 0
         position = self._before
@@ -306,7 +306,7 @@ class _Search:
             groups: Dict[str, str] = {}
             if known.match is not None:
                 known.tries += 1
-                self._tries += 1
+                self._tried += len(line.text)
                 match = known.match(line.text)
                 if match is None:
                     continue
@@ -322,7 +322,7 @@ class _Search:
 
     def _may_match(self, known: _Known) -> bool:
         """Tell whether a pattern still has matches and tries left in this window."""
-        if known.matches < _MATCHES and (self._tries < _TRIES or known.tries < _FEW_TRIES):
+        if known.matches < _MATCHES and (self._tried < _TRIED or known.tries < _FEW_TRIES):
             return True
         self._dropped += 1
         return False
