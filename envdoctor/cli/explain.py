@@ -89,7 +89,7 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
 
 
 def _signature(signature: Signature) -> List[Block]:
-    blocks = [heading(f"{signature.id}: {signature.title}"), Block(""), paragraph(", ".join(signature.anchors), 0, "text in a log")]
+    blocks = [heading(f"{signature.id}: {_plain(signature.title)}"), Block(""), paragraph(", ".join(signature.anchors), 0, "text in a log")]
     told = [("meaning", signature.meaning), ("fix", signature.fix), ("collect", "; ".join(signature.collect)), ("source", signature.source.address)]
     blocks += [paragraph(text, 0, label) for label, text in told if text]
     blocks += [paragraph(f"{cause.text} ({cause.confidence} confidence)", 2, "may stand behind it") for cause in signature.causes]
@@ -112,8 +112,13 @@ def _band(code: str, matrix: Matrix) -> List[Block]:
     of_code = [entry for entry in matrix.signatures if code_of(entry) == code]
     if of_code:
         blocks.append(heading("Texts that it knows (envdoctor explain ID)"))
-        blocks += [paragraph(entry.title, 2, entry.id) for entry in of_code]
+        blocks += [paragraph(_plain(entry.title), 2, entry.id) for entry in of_code]
     return blocks
+
+
+def _plain(title: str) -> str:
+    """A title as it reads where nothing is filled in: {library} becomes LIBRARY, and what may be left out is."""
+    return re.sub(r"\{\W?(\w+)[^}]*\}", lambda match: match.group(1).upper(), re.sub(r"\[[^\]]*\]", "", title))
 
 
 def _codes_and_ids(matrix: Matrix) -> List[str]:

@@ -28,7 +28,7 @@ _OVERLAP = 8192
 _SHOWN = 600  # characters of a line that are kept
 _PER_PATTERN = 24  # different events of one pattern
 _MATCHES = 200  # of one pattern in one window; beyond, lines with its anchor are dropped
-_TRIED = 8 << 20  # characters that all patterns together look at in one window; beyond, each pattern still has _FEW_TRIES lines
+_TRIED = 6 << 20  # characters that all patterns together look at in one window; beyond, each pattern still has _FEW_TRIES lines
 _FEW_TRIES = 8
 
 #: Letters stay, all else becomes a space.

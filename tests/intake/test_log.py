@@ -177,7 +177,7 @@ def test_no_anchor_is_lost(tmp_path_factory, patterns, data, noise):
     pattern = data.draw(st.sampled_from([entry for entry in patterns if not entry.expression]))
     anchor = data.draw(st.sampled_from(pattern.anchors))
     around = noise.replace(b"\x1b", b"").replace(b"\r", b"").decode("latin-1").encode("utf-8")
-    found = read(tmp_path_factory.mktemp("log"), around + b"\n( " + anchor.encode() + b" ) \n" + around, patterns)
+    found = read(tmp_path_factory.mktemp("log"), b"log " + around + b"\n( " + anchor.encode() + b" ) \n" + around, patterns)
     assert pattern.id in {event.pattern for event in found.events}
 
 
