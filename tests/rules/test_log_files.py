@@ -109,7 +109,7 @@ def test_rays_own_memory_monitor_is_named(matrix, name):
     assert [(trace.finding.component, trace.finding.kind) for trace in found.traces if trace.finding.caused_by is None] == [
         ("host-memory", "host-oom")
     ]
-    assert any("2.99GB of 23.54GB" in trace.finding.message and "0.127" in trace.finding.message for trace in found.traces)
+    assert any(trace.finding.message.endswith("2.99GB of 23.54GB were in use, its threshold is 0.127.") for trace in found.traces)
 
 
 @pytest.mark.parametrize("name", ["actor-sigkill", "task-sigkill"])
