@@ -170,12 +170,16 @@ def check(
     options = options or Options()
     nodes: Tuple[Facts, ...] = (probe(),) if facts is None else (facts,) if isinstance(facts, Facts) else tuple(facts)
     _check_codes(options, matrix)
+    return report_of(_judge_all(nodes, matrix, run, framework), nodes, str(matrix.date), options)
+
+
+def _judge_all(nodes: Sequence[Facts], matrix: Matrix, run: Sequence[str], framework: Optional[str]) -> List[Finding]:
+    """Judge one node or several, with what a run takes of their memory where there is one."""
     if run:
         judge_node = _judge_of_run(run, framework, matrix, nodes)
     else:
         judge_node = partial(judge, matrix=matrix, nodes=nodes if len(nodes) > 1 else ())
-    found = judge_node(nodes[0]) if len(nodes) == 1 else _judge_nodes(nodes, judge_node)
-    return report_of(found, nodes, str(matrix.date), options)
+    return judge_node(nodes[0]) if len(nodes) == 1 else _judge_nodes(nodes, judge_node)
 
 
 def _judge_of_run(run: Sequence[str], framework: Optional[str], matrix: Matrix, nodes: Sequence[Facts]) -> Callable[[Facts], List[Finding]]:
@@ -262,7 +266,7 @@ def _model_files(workload: Workload) -> Dict[str, Dict[str, Any]]:
 
 def diagnose(
     logs: Sequence[str],
-    facts: Optional[Facts] = None,
+    facts: Union[Facts, Sequence[Facts], None] = None,
     matrix: Optional[Matrix] = None,
     *,
     run: Sequence[str] = (),
@@ -273,7 +277,7 @@ def diagnose(
 
     Args:
         logs: Files, or ``-`` for standard input; gzip, bzip2 and xz are unpacked.
-        facts: What is known of the machine and environment that wrote them; by default what the logs themselves tell.
+        facts: What is known of the machine and environment that wrote them, or of each node; by default what the logs themselves tell.
         matrix: What is known of versions, hardware and lines of logs; by default the one that envdoctor carries.
         run: The launch script or configuration of the run that wrote them; what the memory model finds of it is joined.
         framework: The framework of ``run``, where it does not tell.
@@ -297,13 +301,14 @@ def diagnose(
     symptoms, rows_of = symptom_patterns(matrix.complete(row) for row in matrix.rows())
     patterns = [*patterns_of(signatures), *symptoms]
     reading = read_logs(logs, patterns)
-    if facts is None:
-        facts = _facts_of_log(reading)
-        facts_from = "the log" if any(True for _ in facts) else ""
-    found = (_judge_of_run(run, framework, matrix, (facts,)) if run else lambda node: judge(node, matrix))(facts)
-    context = Context(facts, matrix, derive_target(facts, matrix), (), str(matrix.date), {})
+    nodes = (facts,) if isinstance(facts, Facts) else tuple(facts or ())
+    if not nodes:
+        nodes = (_facts_of_log(reading),)
+        facts_from = "the log" if any(True for _ in nodes[0]) else ""
+    found = _judge_all(nodes, matrix, run, framework)
+    contexts = [Context(node, matrix, derive_target(node, matrix), nodes[1:] and nodes, str(matrix.date), {}) for node in nodes]
     knowledge = Knowledge({signature.id: signature for signature in signatures}, rows_of, matrix.modules)
-    traces, rest = explain(reading.events, knowledge, context, found)
+    traces, rest = explain(reading.events, knowledge, contexts, found)
     return Diagnosis(
         tuple(traces),
         tuple(finding for finding in rest if finding.verdict == "violated" and finding.severity != "advice"),
@@ -311,7 +316,7 @@ def diagnose(
         reading.lines,
         reading.size,
         len(patterns),
-        (facts,),
+        nodes,
         facts_from,
         str(matrix.date),
         1 if traces else 0,

@@ -18,7 +18,9 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
     parser.add_argument("logs", metavar="LOG", nargs="+", help="logs of any size, gzip, bzip2 and xz too; '-' is standard input")
     group = parser.add_argument_group("where they were written (default: what the logs themselves tell; this machine is not looked at)")
-    group.add_argument("--facts", metavar="FILE", help="facts written by 'envdoctor probe --json' there")
+    group.add_argument(
+        "--facts", metavar="FILE", nargs="+", action="extend", default=[], help="facts written by 'envdoctor probe --json' there, one for each node"
+    )
     group.add_argument("--report", metavar="FILE", help="a pasted report: collect_env, pip list, nvidia-smi ...")
     group.add_argument("--assume", metavar="KEY=VALUE", nargs="+", action="extend", default=[], help="set one fact: gpu=H20:8, torch==2.4.0")
     group.add_argument(
@@ -36,19 +38,19 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     from ..matrix.loader import load_matrix
     from ..report.diagnosis import render_diagnosis
 
-    if options.logs.count("-") + (options.report == "-") + (options.facts == "-") > 1:
+    if options.logs.count("-") + (options.report == "-") + options.facts.count("-") > 1:
         raise InputError("standard input ('-') can be read once only")
     facts = None
     if options.facts or options.report or options.assume:
         if options.facts or options.report:
-            sources = Sources(facts=[options.facts] if options.facts else (), report=options.report, assume=options.assume)
-            facts = gather(sources)[0]
+            sources = Sources(facts=options.facts, report=options.report, assume=options.assume)
+            facts = gather(sources)
         else:
             from ..intake.assumptions import parse_assumptions, with_assumptions
             from ..model.facts import Facts
 
-            facts = with_assumptions(Facts(), dict(parse_assumptions(options.assume)))
-    given = options.facts or options.report or ("--assume" if options.assume else "")
+            facts = (with_assumptions(Facts(), dict(parse_assumptions(options.assume))),)
+    given = ", ".join(options.facts) or options.report or ("--assume" if options.assume else "")
     found = diagnose(options.logs, facts, load_matrix(options.matrix), run=options.plan or (), framework=options.framework, facts_from=given)
     return render_diagnosis(found, choose_format(options.format), view(options.verbose, options.no_color)), found.exit_code
 

@@ -25,6 +25,19 @@ _FEW_ROWS = 20
 _FEW_REASONS = 4
 _FEW_CAUSES = 5
 
+#: Findings of diagnose end in 95; the digit before says of what they speak.
+_SAID_BY_A_LOG = re.compile(r"ED([1-8])95")
+_BANDS = {
+    "1": "drivers and GPUs",
+    "2": "CUDA libraries and toolkits",
+    "3": "packages, programs and their configuration",
+    "4": "compiled code and the libraries that it meets",
+    "5": "containers, shared memory and limits",
+    "6": "memory of hosts and GPUs",
+    "7": "Ray and nodes that differ",
+    "8": "how packages lie on disk",
+}
+
 _EFFECTS = {
     "blocks": "will fail",
     "degrades": "works, but worse than it could",
@@ -68,6 +81,8 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
         blocks = [block for rule in rules for block in _rule(rule)] + _listed(coded)
     elif signatures:
         blocks = [block for signature in signatures for block in _signature(signature)]
+    elif _SAID_BY_A_LOG.fullmatch(wanted.upper()):
+        blocks = _band(wanted.upper(), matrix)
     elif coded:
         blocks = [heading(f"{coded[0].code}: known combinations"), Block(""), *_listed(coded)]
     else:
@@ -77,11 +92,36 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
 
 
 def _signature(signature: Signature) -> List[Block]:
-    blocks = [heading(f"{signature.id}: {signature.title}"), Block(""), paragraph(", ".join(signature.anchors), 0, "text in a log")]
+    blocks = [heading(f"{signature.id}: {_plain(signature.title)}"), Block(""), paragraph(", ".join(signature.anchors), 0, "text in a log")]
     told = [("meaning", signature.meaning), ("fix", signature.fix), ("collect", "; ".join(signature.collect)), ("source", signature.source.address)]
     blocks += [paragraph(text, 0, label) for label, text in told if text]
     blocks += [paragraph(f"{cause.text} ({cause.confidence} confidence)", 2, "may stand behind it") for cause in signature.causes]
     return [*blocks, Block("")]
+
+
+def _band(code: str, matrix: Matrix) -> List[Block]:
+    """Say what a code that ends in 95 means, and which texts of logs come under it."""
+    from ..rules.signatures import code_of
+
+    about = _BANDS[code[2]]
+    blocks = [
+        heading(f"{code}: what a log says of {about}"),
+        Block(""),
+        paragraph(
+            "envdoctor diagnose gives this code to what a line of a log says; no check of an environment does. The key says which text it was.", 0
+        ),
+        Block(""),
+    ]
+    of_code = [entry for entry in matrix.signatures if code_of(entry) == code]
+    if of_code:
+        blocks.append(heading("Texts that it knows (envdoctor explain ID)"))
+        blocks += [paragraph(_plain(entry.title), 2, entry.id) for entry in of_code]
+    return blocks
+
+
+def _plain(title: str) -> str:
+    """A title as it reads where nothing is filled in: {library} becomes LIBRARY, and what may be left out is."""
+    return re.sub(r"\{\W?(\w+)[^}]*\}", lambda match: match.group(1).upper(), re.sub(r"\[[^\]]*\]", "", title))
 
 
 def _codes_and_ids(matrix: Matrix) -> List[str]:

@@ -3,16 +3,21 @@
 A log is read in chunks of bytes. Of each chunk the set of its words is made, in C; only anchors (literal texts, one for each pattern) whose
 rarest word is among them are searched, and only a line with an anchor is decoded, cleaned, cut and matched. So the cost of ordinary lines
 does not grow with the number of patterns, and a line of any length costs no more than a window of a few KiB around the hit.
+
+Of one window, what is matched is bounded as well: a log that is nothing but anchors is read in a time that grows with its size alone. What
+is not matched for that reason is counted as dropped.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from operator import attrgetter
 from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ..errors import InputError
 from ..model.log import Clock, Event, LogLine, Pattern, Reading
+from ..model.record import NamedTuple
 
 __all__ = ["read_logs"]
 
@@ -22,6 +27,9 @@ _AFTER = 1536
 _OVERLAP = 8192
 _SHOWN = 600  # characters of a line that are kept
 _PER_PATTERN = 24  # different events of one pattern
+_MATCHES = 200  # of one pattern in one window; beyond, lines with its anchor are dropped
+_TRIED = 6 << 20  # characters that all patterns together look at in one window; beyond, each pattern still has _FEW_TRIES lines
+_FEW_TRIES = 8
 
 #: Letters stay, all else becomes a space.
 _LETTERS = bytes(code if chr(code).isalpha() and code < 128 else 32 for code in range(256))
@@ -39,6 +47,11 @@ _RANK = re.compile(r"^\s*(?:\[?(?P<rank>rank\s?\d{1,6})\]?:|(?P<task>\d{1,5}):(?
 _REPEATED = re.compile(r"\[repeated (\d{1,9})x across cluster\]")
 _FRAME = re.compile(r"(?:site|dist)-packages/(?P<file>\w{1,60})[/.]|^\W{0,40}(?:from|import) (?P<module>[A-Za-z_]\w{0,60})", re.MULTILINE)
 _SPACE = re.compile(r"\s+")
+#: A line that its writer marks as of no weight, in the forms of Python's logging, glog, Ray, NCCL and uvicorn.
+_MARKED = re.compile(
+    r"^(?:\([^()]{1,80}\) ?)?(?:.{0,60}?(?:^|[\s\[(])(?:INFO|DEBUG|TRACE)\b(?!=)"
+    r"|\S{0,20}\[?[ID]\d{4} \d\d:|\S{0,40}\[[\d :.,-]{10,30} [ID] \d)|^.{0,80}\bNCCL INFO\b"
+)
 
 _MONTHS = {name: number for number, name in enumerate(["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"], 1)}
 _TIME = re.compile(
@@ -177,14 +190,25 @@ def _decoder(first: bytes) -> Any:
 class _Known:
     """A pattern under search."""
 
-    __slots__ = ("anchors", "frame", "id", "match", "number")
+    __slots__ = ("anchors", "frame", "id", "loud", "match", "matches", "number", "tries")
 
     def __init__(self, number: int, pattern: Pattern) -> None:
         self.number = number
         self.id = pattern.id
         self.frame = pattern.frame
+        self.loud = pattern.loud
         self.anchors = tuple(anchor.encode() for anchor in pattern.anchors)
         self.match: Any = re.compile(pattern.expression).search if pattern.expression else None
+        self.matches = self.tries = 0  # in this window
+
+
+class _Place(NamedTuple):
+    """A line before anything is read out of it; before: what stands above it."""
+
+    source: str
+    number: int
+    text: str
+    before: bytes
 
 
 class _Found:
@@ -192,11 +216,16 @@ class _Found:
 
     __slots__ = ("count", "first", "groups", "last", "order")
 
-    def __init__(self, groups: Dict[str, str], line: LogLine, order: int) -> None:
+    def __init__(self, groups: Dict[str, str], line: _Place, order: int) -> None:
         self.groups = groups
         self.first = self.last = line
         self.count = 0
         self.order = order
+
+
+#: Where the first anchor of a line stands, and the patterns of all its anchors.
+_Hit = Tuple[int, List[_Known]]
+_number = attrgetter("number")
 
 
 class _Search:
@@ -218,18 +247,22 @@ class _Search:
         self._lines = 0
         self._size = 0
         self._dropped = 0
+        self._tried = 0
         self._report: List[str] = []
         self._report_size = 0
         self._open_line = False
 
     def look(self, name: str, data: bytes, cut: int) -> None:
         """Take the hits of one window."""
-        hits: Dict[int, int] = {}  # start of the line -> position of a hit in it
+        hits: Dict[int, _Hit] = {}  # by the start of the line
         # The last letter of a colour's escape would stick to the word behind it.
         plain = _COLOUR.sub(b" ", data) if b"\x1b[" in data else data
         for word in self._by_word.keys() & set(plain.translate(_LETTERS).split()):
             for anchor in self._by_word[word]:
                 self._find(data, cut, anchor, hits)
+        self._tried = 0
+        for known in self._known:
+            known.matches = known.tries = 0
         position = self._before
         counted = 0
         for start in sorted(hits):
@@ -242,44 +275,59 @@ class _Search:
         if self._report_size < _REPORT_SIZE:
             self._keep_report(data, cut)
 
-    @staticmethod
-    def _find(data: bytes, cut: int, anchor: bytes, hits: Dict[int, int]) -> None:
+    def _find(self, data: bytes, cut: int, anchor: bytes, hits: Dict[int, _Hit]) -> None:
         """Note the lines with an anchor."""
         find, rfind = data.find, data.rfind
+        group = self._by_anchor[anchor]
         position = find(anchor, 0, cut)
         while position >= 0:
             low = max(0, position - _BEFORE)
             start = max(rfind(b"\n", low, position), rfind(b"\r", low, position)) + 1 or low
             end = find(b"\n", position, position + _AFTER)
-            hits.setdefault(start, position)
+            first, patterns = hits.setdefault(start, (position, []))
+            patterns.extend(group)
+            if position < first:
+                hits[start] = (position, patterns)
             position = find(anchor, end if end >= 0 else position + _AFTER, cut)
 
-    def _line(self, name: str, number: int, data: bytes, start: int, position: int) -> None:
+    def _line(self, name: str, number: int, data: bytes, start: int, hit: _Hit) -> None:
+        """Match one line with the patterns whose anchors it holds, in the order in which the patterns were given."""
+        position, patterns = hit
+        wanted = sorted((known for known in set(patterns) if self._may_match(known)), key=_number)
+        if not wanted:
+            return
         end = data.find(b"\n", position, position + _AFTER)
-        raw = data[start : end if end >= 0 else position + _AFTER]
-        text = _cleaned(raw)
-        line: Optional[LogLine] = None
-        repeated = 1
-        for anchor, group in self._by_anchor.items():
-            if anchor not in raw:
+        line = _Place(name, number, _cleaned(data[start : end if end >= 0 else position + _AFTER]), data[max(0, start - 2048) : start])
+        repeated = 0
+        marked = _MARKED.match(line.text) is not None
+        for known in wanted:
+            if marked and known.loud:
                 continue
-            for known in group:
-                groups: Dict[str, str] = {}
-                if known.match is not None:
-                    match = known.match(text)
-                    if match is None:
-                        continue
-                    groups = {key: value for key, value in match.groupdict().items() if value is not None}
-                if known.frame:
-                    frame = _frame(data[max(0, start - 2048) : start])
-                    groups.update({"frame": frame} if frame else {})
-                if line is None:
-                    line = _log_line(name, number, text, data[max(0, start - 2048) : start])
-                    more = _REPEATED.search(text)
-                    repeated = 1 + int(more.group(1)) if more else 1
-                self._note(known, groups, line, repeated)
+            groups: Dict[str, str] = {}
+            if known.match is not None:
+                known.tries += 1
+                self._tried += len(line.text)
+                match = known.match(line.text)
+                if match is None:
+                    continue
+                groups = {key: value for key, value in match.groupdict().items() if value is not None}
+            known.matches += 1
+            if known.frame:
+                frame = _frame(line.before)
+                groups.update({"frame": frame} if frame else {})
+            if not repeated:
+                more = _REPEATED.search(line.text)
+                repeated = 1 + int(more.group(1)) if more else 1
+            self._note(known, groups, line, repeated)
 
-    def _note(self, known: _Known, groups: Dict[str, str], line: LogLine, repeated: int) -> None:
+    def _may_match(self, known: _Known) -> bool:
+        """Tell whether a pattern still has matches and tries left in this window."""
+        if known.matches < _MATCHES and (self._tried < _TRIED or known.tries < _FEW_TRIES):
+            return True
+        self._dropped += 1
+        return False
+
+    def _note(self, known: _Known, groups: Dict[str, str], line: _Place, repeated: int) -> None:
         events = self._events.setdefault(known.id, {})
         key = tuple(sorted(groups.items()))
         found = events.get(key)
@@ -290,8 +338,6 @@ class _Search:
             else:
                 self._order += 1
                 found = events[key] = _Found(groups, line, self._order)
-        if found.last.number == line.number and found.count and found.last.source == line.source:
-            return  # two anchors of one pattern in one line
         found.count += repeated
         found.last = line
 
@@ -314,7 +360,7 @@ class _Search:
 
     def reading(self, sources: Tuple[str, ...]) -> Reading:
         events = [
-            Event(name, found.groups, found.first, found.last, found.count, found.order)
+            Event(name, found.groups, _log_line(found.first), _log_line(found.last), found.count, found.order)
             for name, group in self._events.items()
             for found in group.values()
         ]
@@ -352,7 +398,8 @@ def _frame(before: bytes) -> str:
     return found
 
 
-def _log_line(name: str, number: int, text: str, before: bytes) -> LogLine:
+def _log_line(place: _Place) -> LogLine:
+    name, number, text, before = place
     process = ""
     shown = text
     found = _RAY.match(shown)

@@ -195,7 +195,10 @@ def _condition(text: str) -> Condition:
 
 def patterns_of(signatures: Iterable[Signature]) -> List[Pattern]:
     """Return what a reader of logs has to look for."""
-    return [Pattern(entry.id, entry.anchors, entry.expression, "{frame" in f"{entry.component} {entry.title}") for entry in signatures]
+    return [
+        Pattern(entry.id, entry.anchors, entry.expression, "{frame" in f"{entry.component} {entry.title}", entry.role == "cause")
+        for entry in signatures
+    ]
 
 
 # ---------------------------------------------------------------------------------------------------------------- symptoms of rows
@@ -234,7 +237,7 @@ def symptom_patterns(rows: Iterable[Row]) -> Tuple[List[Pattern], Dict[str, Tupl
         expression = ".{0,300}?".join(re.escape(part) for part in fragments)
         end = r"(?![\w])" if fragments[-1][-1].isalnum() else ""
         name = f"symptom:{text}"
-        patterns.append(Pattern(name, (max(fragments, key=len),), expression + end))
+        patterns.append(Pattern(name, (max(fragments, key=len),), expression + end, loud=True))
         by_pattern[name] = tuple(dict.fromkeys(ids))
     return patterns, by_pattern
 

@@ -14,13 +14,14 @@ class Pattern(NamedTuple):
 
     anchors: literal texts, one of which is in every line that matches. expression: a regular expression with named groups that the
     line has to match as well; without it the anchor alone decides. frame: the package whose code the traceback above names last is
-    wanted as a group of that name.
+    wanted as a group of that name. loud: a line that its writer marks INFO or DEBUG does not count.
     """
 
     id: str
     anchors: Tuple[str, ...]
     expression: str = ""
     frame: bool = False
+    loud: bool = False
 
 
 class Clock(NamedTuple):

@@ -51,7 +51,8 @@ def summary(diagnosis: Diagnosis) -> str:
 def _lay_out(diagnosis: Diagnosis, verbose: bool) -> List[Block]:
     read = f"{diagnosis.lines} lines ({size_text(diagnosis.size)}) of {', '.join(clean(name) for name in diagnosis.sources)}"
     blocks = [Block(summary(diagnosis), style="title"), _BLANK, Block(f"Read {read}.", hang=2)]
-    line = target_line(diagnosis.nodes[0]) if diagnosis.facts_from else ""
+    lines = dict.fromkeys(target_line(node) for node in diagnosis.nodes) if diagnosis.facts_from else ()
+    line = "; ".join(entry for entry in lines if entry)
     known = (
         f"Joined with {clean(diagnosis.facts_from)}: {line}." if line else "Nothing is known of the environment; --report or --facts would say more."
     )

@@ -26,7 +26,7 @@ from ..model.signature import CONFIDENCES, Condition, Hypothesis, Signature
 from .matrix_rows import remedies_of_row
 from .rule import Context
 
-__all__ = ["Knowledge", "explain"]
+__all__ = ["Knowledge", "code_of", "explain"]
 
 _SEVERITY = {"established": ("error", "violated"), "likely": ("warning", "violated"), "candidate": ("warning", "undetermined")}
 _SHOWN_LINES = 3
@@ -48,19 +48,21 @@ class Knowledge(NamedTuple):
     modules: Mapping[str, str]
 
 
-def explain(events: Sequence[Event], knowledge: Knowledge, context: Context, findings: Sequence[Finding]) -> Tuple[List[Trace], List[Finding]]:
+def explain(
+    events: Sequence[Event], knowledge: Knowledge, contexts: Sequence[Context], findings: Sequence[Finding]
+) -> Tuple[List[Trace], List[Finding]]:
     """Return the traces, roots first and each with its consequences behind it, and the findings of which no line speaks.
 
     Args:
         events: what was found in the logs, in the order in which it was read.
         knowledge: what the patterns mean.
-        context: facts and matrix.
+        contexts: facts and matrix of each node; what holds on one of them may be the cause, what is refuted is so on all.
         findings: what a check of these facts found.
     """
     drafts = _drafts(events, knowledge)
-    _join_rows(drafts, events, knowledge, context, findings)
+    _join_rows(drafts, events, knowledge, contexts, findings)
     _join_findings(drafts, knowledge, findings)
-    _weigh_causes(drafts, context, findings)
+    _weigh_causes(drafts, contexts, findings)
     _link(drafts)
     _merge(drafts)
     traces = _arranged(drafts)
@@ -112,6 +114,9 @@ def _drafts(events: Sequence[Event], knowledge: Knowledge) -> List[_Draft]:
         component = fill(signature.component, groups)
         known = found.get((signature.id, component))
         if known is not None:
+            if len(groups) > max(len(_groups(other, knowledge.modules)) for other in known.events):
+                # The fullest of its lines is the one to be quoted: Ray says first that it killed, and then with which numbers.
+                known.finding = _finding(signature, component, groups, known.certainty)
             known.events.append(event)
             continue
         certainty = signature.certainty or "candidate"
@@ -160,6 +165,11 @@ def _finding(signature: Signature, component: str, groups: Mapping[str, str], ce
     )
 
 
+def code_of(signature: Signature) -> str:
+    """Return the code under which a signature is reported, as far as no group of its line decides."""
+    return _code(signature.component, signature.kind or "not-judged")
+
+
 def _code(component: str, kind: str) -> str:
     """The code of what a log says: that of its family, ending in 95."""
     if kind in _MEMORY_KINDS:
@@ -176,13 +186,13 @@ def _remedies(fix: str, commands: Tuple[str, ...]) -> Tuple[Remedy, ...]:
 # ---------------------------------------------------------------------------------------------------------------- rows and findings
 
 
-def _join_rows(drafts: List[_Draft], events: Sequence[Event], knowledge: Knowledge, context: Context, findings: Sequence[Finding]) -> None:
+def _join_rows(drafts: List[_Draft], events: Sequence[Event], knowledge: Knowledge, contexts: Sequence[Context], findings: Sequence[Finding]) -> None:
     """Rows whose symptom stands in a log: what the facts say of them decides."""
     for event in events:
-        rows = [row for row in (context.matrix.row(name) for name in knowledge.symptoms.get(event.pattern, ())) if row is not None]
+        rows = [row for row in (contexts[0].matrix.row(name) for name in knowledge.symptoms.get(event.pattern, ())) if row is not None]
         if not rows:
             continue
-        states = [(row, bind(row, context.target).outcome) for row in rows]
+        refuted = {row.id for row in rows if all(bind(row, context.target).outcome == "satisfied" for context in contexts)}
         here = [draft for draft in drafts if any(_same_line(event, other) for other in draft.events)]
         beside = [draft for draft in here if draft.role == "cause"]
         violated = [finding for finding in findings if finding.verdict == "violated" and any(_speaks_for(finding, row) for row in rows)]
@@ -190,7 +200,7 @@ def _join_rows(drafts: List[_Draft], events: Sequence[Event], knowledge: Knowled
             for draft in (_confirm(drafts, finding, [event]) for finding in violated):
                 _put_under(beside, draft)
             continue
-        open_rows = [row for row, outcome in states if outcome != "satisfied"]
+        open_rows = [row for row in rows if row.id not in refuted]
         if not open_rows:
             continue
         same = len({(row.component, row.kind) for row in open_rows}) == 1 and open_rows[0].trust == "established"
@@ -302,7 +312,7 @@ def _has_code(finding: Finding, codes: Iterable[str]) -> bool:
 # ---------------------------------------------------------------------------------------------------------------- hypotheses
 
 
-def _weigh_causes(drafts: List[_Draft], context: Context, findings: Sequence[Finding]) -> None:
+def _weigh_causes(drafts: List[_Draft], contexts: Sequence[Context], findings: Sequence[Finding]) -> None:
     """Judge the hypotheses of each signature: confirmed ones become roots, refuted ones go, the rest are suspects."""
     for draft in list(drafts):
         signature = draft.signature
@@ -312,7 +322,7 @@ def _weigh_causes(drafts: List[_Draft], context: Context, findings: Sequence[Fin
         refuted: List[Hypothesis] = []
         left: List[Hypothesis] = []
         for hypothesis in sorted(signature.causes, key=lambda entry: CONFIDENCES.index(entry.confidence)):
-            state, by, missing = _state(hypothesis, context, findings)
+            state, by, missing, context = _state_of_nodes(hypothesis, contexts, findings)
             if state is False:
                 refuted.append(hypothesis)
                 continue
@@ -366,6 +376,14 @@ def _of_hypothesis(drafts: List[_Draft], draft: _Draft, hypothesis: Hypothesis, 
     made = _Draft(None, finding, "likely", "cause", list(draft.events))
     drafts.append(made)
     return made
+
+
+def _state_of_nodes(
+    hypothesis: Hypothesis, contexts: Sequence[Context], findings: Sequence[Finding]
+) -> Tuple[Optional[bool], Optional[Finding], Tuple[str, ...], Context]:
+    """Return what ``_state`` says of the first node on which it holds, else of one where it is open, else that it is refuted."""
+    states = [(*_state(hypothesis, context, findings), context) for context in contexts]
+    return min(states, key=lambda entry: (True, None, False).index(entry[0]))
 
 
 def _state(hypothesis: Hypothesis, context: Context, findings: Sequence[Finding]) -> Tuple[Optional[bool], Optional[Finding], Tuple[str, ...]]:

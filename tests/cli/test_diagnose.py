@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+
+import jsonschema
+
+import envdoctor as envdoctor_package
+from envdoctor.intake.assumptions import parse_assumptions, with_assumptions
+from envdoctor.model.facts import Facts
+from envdoctor.model.serde import dump_facts
+from envdoctor.report.diagnosis_schema import diagnosis_schema
 
 LINE = "[Fri Nov 21 10:05:00 2025] Memory cgroup out of memory: Killed process 9187 (python) total-vm:2kB, anon-rss:16736460kB\n"
 
@@ -68,3 +77,40 @@ def test_what_cannot_be_read_is_exit_code_2(envdoctor, tmp_path):
     assert (done.returncode, b"cannot be read" in done.stderr) == (2, True)
     done = envdoctor("diagnose", "-", "--report", "-")
     assert (done.returncode, b"once only" in done.stderr) == (2, True)
+
+
+def test_json_is_of_the_published_schema(envdoctor, tmp_path):
+    schema = json.loads((Path(envdoctor_package.__file__).parent / "schemas" / "diagnosis.schema.json").read_text(encoding="utf-8"))
+    assert schema == diagnosis_schema()
+    log = tmp_path / "run.log"
+    log.write_text(
+        LINE + "ray.exceptions.ActorDiedError: The actor died\nImportError: cannot import name 'x' from 'vllm.y' (z)\nBus error (core dumped)\n"
+    )
+    for more in ((), ("--assume", "gpu=H20:8", "shm=64MiB", "torch==2.6.0", "driver=450.80")):
+        answer = json.loads(envdoctor("diagnose", str(log), "--format", "json", *more).stdout)
+        jsonschema.validate(answer, schema)
+        assert len(answer["traces"]) >= 3
+    assert answer["findings"]
+
+
+def test_facts_of_several_nodes(envdoctor, tmp_path):
+    """What one node has may be the cause; only what no node has is none."""
+    log = tmp_path / "run.log"
+    log.write_text("Floating point exception (core dumped)\n")
+    for name, gpu in (("one", "A100:8"), ("two", "H20:8")):
+        facts = with_assumptions(Facts(), dict(parse_assumptions([f"gpu={gpu}", "nvidia-cublas-cu12==12.1.3.1"])))
+        (tmp_path / f"{name}.json").write_text(json.dumps(dump_facts(facts)))
+    one, two = str(tmp_path / "one.json"), str(tmp_path / "two.json")
+    assert b"cuBLAS" not in envdoctor("diagnose", str(log), "--facts", one).stdout
+    text = envdoctor("diagnose", str(log), "--facts", one, two).stdout.decode()
+    assert "cuBLAS before 12.3.4.1" in text.splitlines()[0]
+    assert "H20" in text
+    assert "A100" in text
+
+
+def test_explain_says_what_a_code_of_a_log_means(envdoctor):
+    text = envdoctor("explain", "ED695").stdout.decode()
+    assert text.startswith("ED695: what a log says of memory of hosts and GPUs")
+    assert "kernel-oom-cgroup" in text
+    assert envdoctor("explain", "ed795").returncode == 0
+    assert envdoctor("explain", "ED995").returncode == 2

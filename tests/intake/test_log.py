@@ -6,6 +6,7 @@ import bz2
 import contextlib
 import gzip
 import lzma
+import random
 import time
 
 import pytest
@@ -129,6 +130,28 @@ def test_a_line_of_ten_megabytes_costs_no_more_than_the_same_in_short_lines(tmp_
     assert spent["long.log"] < 3 * spent["short.log"] + 1
 
 
+@pytest.mark.parametrize("each", [1, 8, 60])
+def test_a_log_of_nothing_but_anchors_is_read_in_linear_time(tmp_path, patterns, each):
+    """Every line holds anchors: what is matched in one window is bounded, and the rest is said to be dropped."""
+    choice = random.Random(each)
+    anchors = [anchor for pattern in patterns for anchor in pattern.anchors]
+    text = "".join(" ".join(choice.choices(anchors, k=each)) + "\n" for _ in range((2 << 20) // (30 * each)))
+    spent = []
+    for times in (1, 4):
+        started = time.process_time()
+        found = read(tmp_path, text * times, patterns)
+        spent.append(time.process_time() - started)
+        assert found.dropped
+        assert found.lines == times * text.count("\n")
+    assert spent[1] < 6 * spent[0]
+
+
+def test_what_comes_after_very_many_of_one_kind_is_still_found(tmp_path, patterns):
+    xid = "NVRM: Xid (PCI:0000:01:00): {}, pid=7, name=python\n"
+    found = read(tmp_path, xid.format(13) * 20000 + xid.format(79) + xid.format(13) * 20000, patterns)
+    assert "nvrm-fell-off-bus" in {event.pattern for event in found.events}
+
+
 def test_twice_the_log_costs_about_twice_as_much(tmp_path, patterns):
     data = b"(WorkerDict pid=1) ImportError: undefined symbol: " + b"A" * 3000 + b"\n"
     spent = []
@@ -154,7 +177,7 @@ def test_no_anchor_is_lost(tmp_path_factory, patterns, data, noise):
     pattern = data.draw(st.sampled_from([entry for entry in patterns if not entry.expression]))
     anchor = data.draw(st.sampled_from(pattern.anchors))
     around = noise.replace(b"\x1b", b"").replace(b"\r", b"").decode("latin-1").encode("utf-8")
-    found = read(tmp_path_factory.mktemp("log"), around + b"\n( " + anchor.encode() + b" ) \n" + around, patterns)
+    found = read(tmp_path_factory.mktemp("log"), b"log " + around + b"\n( " + anchor.encode() + b" ) \n" + around, patterns)
     assert pattern.id in {event.pattern for event in found.events}
 
 
