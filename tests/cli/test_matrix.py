@@ -170,7 +170,7 @@ def test_show_a_driver_and_a_cuda_version(envdoctor):
         (["show", "vlm"], "vlm: no such package, GPU, compute capability, profile or row (did you mean vllm"),
         (["show", "vllm==0.8.55"], "vllm 0.8.55 is not in the matrix of "),
         (["show", "vllm>=99"], "no release of vllm is in >=99; the matrix has 0."),
-        (["show", "vllm>="], "expected a PEP 440 version in '>='"),
+        (["show", "vllm>="], "expected a version specifier such as '>=1.2', found '>='"),
         (["show", "nosuch==1.0"], "nosuch: no such package in the matrix"),
         (["show", "driver", "999"], "driver 999: no such branch"),
         (["show", "cuda", "99.9"], "cuda 99.9: no such toolkit"),

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
 import os, sys
 from envdoctor.matrix.loader import load_matrix
-from packaging.version import Version
+from envdoctor.model.version import Version
 matrix = load_matrix()
 print(type(matrix._files).__name__, "tomllib" in sys.modules or "tomli" in sys.modules)
 print(matrix.gpu("NVIDIA H20", None).name, matrix.package("torch").release(Version("2.6.0")).builds[0].variant)
