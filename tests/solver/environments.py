@@ -11,9 +11,9 @@ from envdoctor.model.evidence import Evidence, Known
 from envdoctor.model.facts import Distribution, Facts
 from envdoctor.model.resolution import Explanation
 from envdoctor.repair import changed_facts, errors_of, plan
-from envdoctor.solver.candidates import build_problem
 from envdoctor.solver.engine import Nogood, Variable
 from envdoctor.solver.installed import InstalledCatalog, Situation
+from envdoctor.solver.problem import build_problem
 from envdoctor.solver.repair import Item, counted, request_for, settle
 
 from .oracle import values
@@ -158,7 +158,7 @@ def judge_repair(facts: Facts, matrix: Matrix) -> Tuple[str, str]:
 def compare_with_oracle(facts: Facts, matrix: Matrix) -> str:
     """Return what is wrong with the optimum that the search finds, or nothing."""
     catalog = InstalledCatalog(matrix, request_for(facts, matrix), Situation(facts, lambda _requirer, _required: True))
-    problem = build_problem(catalog, (facts,))
+    problem = build_problem(catalog, (facts,), any_machine=True)
     given = counted(problem, catalog)
     outcome = settle(given.problem.variables, given.problem.nogoods, given.roots, given.items)
     best = CountingOracle(given.problem.variables, given.problem.nogoods).optimum(given.roots, given.items)
