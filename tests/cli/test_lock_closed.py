@@ -333,7 +333,7 @@ def test_what_the_index_lacks_is_no_reason_for_nothing(lock, index, tmp_path, la
     assert "torch 2.4.0" in note
     assert ("jinja2>=99" in note) is (lacking == "jinja2")
     assert f"not 2.4.0: {note}" in [reason["text"] for reason in torch["reasons"]]
-    assert document["request"]["roots"] == ["torch<=2.4.0,>=2.3.1"]
+    assert document["request"]["roots"] == ["torch>=2.3.1,<=2.4.0"]
     # What was asked for by name is not exchanged.
     done = lock("torch==2.4.0", *H20, "--index-url", index.address, "-o", tmp_path / "exact")
     assert done.returncode == 1
