@@ -158,7 +158,7 @@ def judge_repair(facts: Facts, matrix: Matrix) -> Tuple[str, str]:
 def compare_with_oracle(facts: Facts, matrix: Matrix) -> str:
     """Return what is wrong with the optimum that the search finds, or nothing."""
     catalog = InstalledCatalog(matrix, request_for(facts, matrix), Situation(facts, lambda _requirer, _required: True))
-    problem = build_problem(catalog, (facts,))
+    problem = build_problem(catalog, (facts,), any_machine=True)
     given = counted(problem, catalog)
     outcome = settle(given.problem.variables, given.problem.nogoods, given.roots, given.items)
     best = CountingOracle(given.problem.variables, given.problem.nogoods).optimum(given.roots, given.items)
