@@ -263,7 +263,7 @@ class VerlFamily:
         fields["rollout.cpu_weights"] = Known(True, code) if self.forked and vllm else (undecided if old is not False else Known(False, code))
         names = _engine("swap_space")
         swap = configuration.get(*names, convert=decimal)
-        keys["rollout.swap_space"] = configuration.key(*names) or ("" if old else names[0])
+        keys["rollout.swap_space"] = self._engine_key(configuration, names)
         if isinstance(swap, Known):
             fields["rollout.swap_space"] = Known(int(swap.value * _GIB), swap.evidence)
         elif self.forked:
@@ -277,7 +277,21 @@ class VerlFamily:
             fields["rollout.mm_cache"] = Known(int(cache.value * _GIB), cache.evidence)
         elif isinstance(disabled, Known) and disabled.value:
             fields["rollout.mm_cache"] = Known(0, disabled.evidence)
-        keys["rollout.mm_cache"] = configuration.key(*_engine("mm_processor_cache_gb"), *_engine("disable_mm_preprocessor_cache"))
+        keys["rollout.mm_cache"] = self._engine_key(configuration, _engine("disable_mm_preprocessor_cache")) or self._engine_key(
+            configuration, _engine("mm_processor_cache_gb")
+        )
+
+    @staticmethod
+    def _engine_key(configuration: Configuration, names: Sequence[str]) -> str:
+        """Return the key of an engine's own setting: as the version lists it, with "+" where it takes any setting of the engine, else none.
+
+        Hydra refuses a key that is not in the configuration unless it is added with "+"; engine_kwargs.vllm is empty from 0.6.0 on.
+        """
+        newest = configuration.versions[-1] if configuration.versions else ""
+        listed = configuration.key(*names)
+        if listed in configuration.given or newest in configuration.table.versions_of(listed):
+            return listed
+        return f"+{names[0]}" if newest in configuration.table.versions_of(f"{_ROLLOUT}.engine_kwargs.vllm") else ""
 
     def _derive_sleep(self, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str], code: Evidence) -> None:
         keys["rollout.sleep_level"] = keys["rollout.free_cache_engine"]
