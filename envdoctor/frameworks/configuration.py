@@ -92,6 +92,13 @@ class Configuration:
                     return key
         return ""
 
+    def named(self, keys: Mapping[str, str]) -> Dict[str, str]:
+        """Return the keys of fields, with "" for one that no possible version has and the run does not give; "+" adds what none has to have."""
+        return {
+            field: key if key.startswith("+") or key in self.given or any(version in self.table.versions_of(key) for version in self.versions) else ""
+            for field, key in keys.items()
+        }
+
     def _given(self, key: str, depth: int) -> Fact[Any]:
         setting = self.given[key]
         if setting.unclear:

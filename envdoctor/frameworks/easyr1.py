@@ -109,6 +109,7 @@ class _EasyR1:
             fields[field] = configuration.get(*names, convert=convert, **({"missing": _MISSING[field]} if field in _MISSING else {}))
             keys[field] = configuration.key(*names)
         self._derive(configuration, fields, keys)
+        keys = configuration.named(keys)
         problems = key_problems(configuration, [*files, *settings], exact=isinstance(version, Known))
         problems += value_problems(fields, keys)
         problems += self._refusals(fields, keys)

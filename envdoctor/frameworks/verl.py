@@ -149,6 +149,7 @@ class VerlFamily:
             fields[field] = configuration.get(*names, convert=convert, **({"missing": _MISSING[field]} if field in _MISSING else {}))
             keys[field] = configuration.key(*names)
         self._derive(configuration, fields, keys, megatron)
+        keys = configuration.named(keys)
         problems = key_problems(configuration, settings, exact=isinstance(version, Known) or self.forked, free=own)
         problems += [problem._replace(certain=problem.certain and not own) for problem in value_problems(fields, keys)]
         problems += self._assertions(fields, keys)
@@ -263,7 +264,7 @@ class VerlFamily:
         fields["rollout.cpu_weights"] = Known(True, code) if self.forked and vllm else (undecided if old is not False else Known(False, code))
         names = _engine("swap_space")
         swap = configuration.get(*names, convert=decimal)
-        keys["rollout.swap_space"] = self._engine_key(configuration, names)
+        keys["rollout.swap_space"] = self._engine_key(configuration, names, "0.6.0", "0.8.0")  # vllm 0.18 has none
         if isinstance(swap, Known):
             fields["rollout.swap_space"] = Known(int(swap.value * _GIB), swap.evidence)
         elif self.forked:
@@ -278,20 +279,21 @@ class VerlFamily:
         elif isinstance(disabled, Known) and disabled.value:
             fields["rollout.mm_cache"] = Known(0, disabled.evidence)
         keys["rollout.mm_cache"] = self._engine_key(configuration, _engine("disable_mm_preprocessor_cache")) or self._engine_key(
-            configuration, _engine("mm_processor_cache_gb")
+            configuration, _engine("mm_processor_cache_gb"), "0.6.1"
         )
 
     @staticmethod
-    def _engine_key(configuration: Configuration, names: Sequence[str]) -> str:
-        """Return the key of an engine's own setting: as the version lists it, with "+" where it takes any setting of the engine, else none.
+    def _engine_key(configuration: Configuration, names: Sequence[str], since: str = "", until: str = "") -> str:
+        """Return the key of an engine's own setting: as the version lists it, else with "+" from ``since`` to before ``until``, else none.
 
-        Hydra refuses a key that is not in the configuration unless it is added with "+"; engine_kwargs.vllm is empty from 0.6.0 on.
+        Hydra refuses a key that is not in the configuration unless it is added with "+"; engine_kwargs.vllm is empty from 0.6.0 on
+        (verl/trainer/config/rollout/rollout.yaml). Whether vllm has the setting goes by the vllm that the version is tested with.
         """
         newest = configuration.versions[-1] if configuration.versions else ""
         listed = configuration.key(*names)
         if listed in configuration.given or newest in configuration.table.versions_of(listed):
             return listed
-        return f"+{names[0]}" if newest in configuration.table.versions_of(f"{_ROLLOUT}.engine_kwargs.vllm") else ""
+        return f"+{names[0]}" if since and _at_least(newest, since) and not (until and _at_least(newest, until)) else ""
 
     def _derive_sleep(self, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str], code: Evidence) -> None:
         keys["rollout.sleep_level"] = keys["rollout.free_cache_engine"]

@@ -36,6 +36,7 @@ _MEGATRON = "Megatron-LM docs/source/api-guide/dist_optimizer.md: 6 + 12/d bytes
 #: What the terms below know.
 STRATEGIES = ("ddp", "fsdp", "fsdp2", "zero1", "zero2", "zero3", "megatron", "none")
 _COPIED = parse_version("0.17.0")
+_COPIED_WHOLE = parse_version("0.14.1")
 _ALWAYS = PHASES
 _TRAINING = ("update", "save")
 
@@ -234,6 +235,8 @@ class _Builder:
             whole = "P" if stage < 3 else over
             if params_away is not True:
                 self._add(self.gpu, "weights", width, 1 / n if stage == 3 else 1, f"{_width(width)} B x {whole}", _ZERO, _ALWAYS, "param_dtype")
+            if away is not False and stage in (1, 2):
+                self._master_copy(n, away)
             if away is True:
                 buffers = 2 / n if stage < 3 else 0
                 self._add(
@@ -336,6 +339,16 @@ class _Builder:
             self._add(
                 self.host, "copy of the weights", self._trained((low, 4.0 if pinned else 2.0)), role.share, text, source, ("rollout", *_TRAINING)
             )
+
+    def _master_copy(self, ranks: int, away: Optional[bool]) -> None:
+        """What the step brings back in fp32 before it is rounded on the GPU: DeepSpeed 0.14.1 (@7b5b06602) up to 0.17.0 (@17c8be070)."""
+        version = try_version(self.inputs.facts.version_of("deepspeed"))
+        if version is not None and not _COPIED_WHOLE <= version < _COPIED:
+            return
+        text = f"4 B x P / {ranks} GPUs, DeepSpeed 0.14.1 to 0.16: the step's result comes back in fp32"
+        source = "DeepSpeed stage_1_and_2.py@7b5b06602; PR#7309: about three times the weights"
+        low = 4.0 if version is not None and away else 0.0
+        self._add(self.gpu, "copy of the master weights", self._trained((low, 4.0)), 1 / ranks, text, source, ("update",), passing=True)
 
     def megatron(self) -> None:
         """Megatron with its distributed optimizer: bf16 weights, fp32 gradients, and 12 bytes spread over the data-parallel ranks."""
