@@ -265,4 +265,9 @@ def _notes(inputs: Inputs, roles: Sequence[Role]) -> Tuple[str, ...]:
             "Growth from one generation to the next that users see with free_cache_engine is not explained by these terms: by its code, the engine "
             "that is made anew takes the pinned blocks of the old one. The plan says what a step takes, not what leaks."
         )
+    if any(role.trainable and role.strategy in ("zero1", "zero2") and inputs.get(f"{role.name}.offload_optimizer") for role in roles):
+        notes.append(
+            "grad_accum_dtype, which is often advised for this, changes nothing on the host with ZeRO-1 and 2: DeepSpeed keeps the gradients "
+            "there in fp32 (stage_1_and_2.py, initialize_optimizer_states)."
+        )
     return tuple(notes)

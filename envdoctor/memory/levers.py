@@ -237,8 +237,12 @@ def _measured(
     now = _after(before, after)
     if now is None:
         return None
-    gain = (before.high - now.high) + (before.low - now.low)
-    if gain < _WORTH * (before.high + before.low) or now.high > before.high:
+    if now.high > before.high:
+        return None
+    # What surely does not fit has to need less for sure; of what may not fit the upper bound has to fall.
+    sure = before.verdict == "does not fit"
+    gain, whole = before.high - now.high + sure * (before.low - now.low), before.high + sure * before.low
+    if gain < _WORTH * whole:
         return None
     return Lever(key[0], key[1], settings, (before.low, before.high), (now.low, now.high), now.verdict, cost, price, fields)
 
