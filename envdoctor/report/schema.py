@@ -1,25 +1,22 @@
-"""The JSON Schemas of ``check --format json`` and ``plan --format json``, published as ``schemas/report.schema.json`` and ``plan.schema.json``."""
+"""The JSON Schema of ``check --format json``, published as ``schemas/report.schema.json``."""
 
 from __future__ import annotations
 
 from typing import Any, Dict
 
-from ..memory.plan import PHASES, VERDICTS
 from ..model.finding import KINDS, SEVERITIES
 from ..model.row import TRUSTS
-from ..model.workload import WORKLOAD_FIELDS
 from .json_report import REPORT_SCHEMA_VERSION
-from .plan_json import PLAN_SCHEMA_VERSION
 
-__all__ = ["plan_schema", "report_schema"]
+__all__ = ["report_schema"]
 
 _TEXT: Dict[str, Any] = {"type": "string"}
 _COUNT: Dict[str, Any] = {"type": "integer", "minimum": 0}
 
 
-def _finding() -> Dict[str, Any]:
-    """Return the members of one finding."""
-    return {
+def report_schema() -> Dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of the report."""
+    finding = {
         "code": {"type": "string", "pattern": "^ED[0-9]{3}$", "description": "Permanent; never reused."},
         "key": {**_TEXT, "description": "Stable between runs; what ignore files and caused_by name."},
         "component": {**_TEXT, "description": "What is at fault: a distribution, nvidia-driver, gpu, container …"},
@@ -47,11 +44,6 @@ def _finding() -> Dict[str, Any]:
         "nodes": _list(_TEXT, "The nodes it holds for, where several were judged."),
         "rows": _list(_TEXT, "Ids of further rows of the same severity that this finding speaks for."),
     }
-
-
-def report_schema() -> Dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of the report."""
-    finding = _finding()
     ignored = _object({"finding": {"$ref": "#/$defs/finding"}, "pattern": _TEXT, "until": _TEXT, "reason": _TEXT, "origin": _TEXT})
     table = _object(
         {
@@ -91,76 +83,6 @@ def report_schema() -> Dict[str, Any]:
         **table,
         "$defs": {"finding": _object(finding)},
     }
-
-
-def plan_schema() -> Dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of a memory plan; sizes are bytes."""
-    bounds = {"type": "array", "prefixItems": [_COUNT, _COUNT], "items": False, "minItems": 2, "description": "Low and high, bytes."}
-    phases = {"type": "array", "items": {"enum": list(PHASES)}}
-    verdict = {"enum": list(VERDICTS)}
-    value: Dict[str, Any] = {"type": ["string", "number", "boolean", "object", "array"]}
-    term = {
-        "name": _TEXT,
-        "role": {**_TEXT, "description": "Whose it is: actor, critic, ref, reward, rollout; empty where it is nobody's own."},
-        "low": _COUNT,
-        "high": _COUNT,
-        "formula": {**_TEXT, "description": "In words; what no document gives says that it is an allowance."},
-        "source": _TEXT,
-        "phases": phases,
-        "inputs": _list(_object({"field": {"enum": list(WORKLOAD_FIELDS)}, "value": value, "place": _TEXT})),
-        "note": _TEXT,
-    }
-    pool = {
-        "name": {"enum": ["host", "gpu", "shm"]},
-        "subject": {**_TEXT, "description": "The role whose GPUs these are, where roles have their own."},
-        "verdict": verdict,
-        "low": _COUNT,
-        "high": _COUNT,
-        "peak": {"enum": list(PHASES)},
-        "limit": _or_null(_object({"size": _COUNT, "usable": _COUNT, "reason": _TEXT})),
-        "phases": _object(dict.fromkeys(PHASES, bounds)),
-        "missing": _list(_TEXT, "Inputs without which high is no upper bound."),
-        "doubts": _list(_TEXT, "Inputs that would narrow the bounds."),
-        "terms": _list(_object(term)),
-    }
-    lever = {
-        "pool": {"enum": ["host", "gpu", "shm", "cache"]},
-        "subject": _TEXT,
-        "settings": _list(_TEXT, "In the framework's own words."),
-        "before": bounds,
-        "after": bounds,
-        "verdict": verdict,
-        "cost": {"type": "integer", "minimum": 1},
-        "price": _TEXT,
-    }
-    cache = {"verdict": verdict, "need": _COUNT, "low": _COUNT, "high": _COUNT, "length": _COUNT, "formula": _TEXT}
-    setting = _object({"value": value, "place": _TEXT, "key": {**_TEXT, "description": "The framework's own key, or empty."}})
-    pools = _list({"$ref": "#/$defs/pool"})
-    table = _object(
-        {
-            "schema_version": {"const": PLAN_SCHEMA_VERSION},
-            "tool": _object({"name": {"const": "envdoctor"}, "version": _TEXT}),
-            "verdict": verdict,
-            "workload": {"type": "object", "propertyNames": {"enum": list(WORKLOAD_FIELDS)}, "additionalProperties": setting},
-            "pools": pools,
-            "cache": _or_null(_object(cache)),
-            "notes": _list(_TEXT),
-            "findings": _list({"$ref": "#/$defs/finding"}),
-            "levers": _list(_object(lever)),
-            "changes": _list(_TEXT, "The --what-if settings, as given."),
-            "before": _or_null(_object({"verdict": verdict, "pools": pools})),
-        }
-    )
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "envdoctor memory plan",
-        **table,
-        "$defs": {"finding": _object(_finding()), "pool": _object(pool)},
-    }
-
-
-def _or_null(schema: Dict[str, Any]) -> Dict[str, Any]:
-    return {"anyOf": [schema, {"type": "null"}]}
 
 
 def _object(properties: Dict[str, Any]) -> Dict[str, Any]:

@@ -13,7 +13,7 @@ from envdoctor.matrix.loader import load_matrix
 from envdoctor.memory.levers import Lever
 from envdoctor.model.facts import Facts
 from envdoctor.report.plan_json import dump_plan
-from envdoctor.report.schema import plan_schema
+from envdoctor.report.plan_schema import plan_schema
 
 SCHEMA = Path(envdoctor.__file__).parent / "schemas" / "plan.schema.json"
 RUNS = sorted(path for path in (Path(__file__).parent.parent / "data" / "workloads").glob("*.sh"))
