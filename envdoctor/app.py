@@ -238,7 +238,8 @@ def plan(
     result = plan_run(workload, facts, matrix, changes, _model_files(workload))
     # What no arithmetic covers (leaks of one version) is a row of the matrix, and asks for settings that the run has.
     rows = [finding for finding in judge_facts(with_workload(facts, result.workload), matrix) if finding.row and finding.verdict == "violated"]
-    result = result._replace(findings=(*result.findings, *(finding for finding in rows if finding.severity != "advice")))
+    findings = [*(finding for finding in rows if finding.severity != "advice"), *result.findings]
+    result = result._replace(findings=tuple(sorted(findings, key=lambda finding: finding.severity != "error")))
     return result, 1 if any(finding.severity == "error" for finding in result.findings) else 0
 
 

@@ -82,14 +82,22 @@ class Configuration:
         return Unknown(f"the default of {keys[0]} depends on the version: {_said(found, self.versions)}")
 
     def key(self, *keys: str) -> str:
-        """Return the spelling of a key that the run uses or that its newest possible version knows."""
+        """Return the spelling of a key that the run uses, else the one of its newest possible version that has any; "" where none has."""
         for key in keys:
             if key in self.given:
                 return key
-        for key in reversed(keys):
-            if self.versions and self.versions[-1] in self.table.versions_of(key):
-                return key
-        return next((key for key in keys if key in self.table), "")
+        for version in reversed(self.versions):
+            for key in reversed(keys):
+                if version in self.table.versions_of(key):
+                    return key
+        return ""
+
+    def named(self, keys: Mapping[str, str]) -> Dict[str, str]:
+        """Return the keys of fields, with "" for one that no possible version has and the run does not give; "+" adds what none has to have."""
+        return {
+            field: key if key.startswith("+") or key in self.given or any(version in self.table.versions_of(key) for version in self.versions) else ""
+            for field, key in keys.items()
+        }
 
     def _given(self, key: str, depth: int) -> Fact[Any]:
         setting = self.given[key]

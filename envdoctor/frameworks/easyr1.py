@@ -109,6 +109,7 @@ class _EasyR1:
             fields[field] = configuration.get(*names, convert=convert, **({"missing": _MISSING[field]} if field in _MISSING else {}))
             keys[field] = configuration.key(*names)
         self._derive(configuration, fields, keys)
+        keys = configuration.named(keys)
         problems = key_problems(configuration, [*files, *settings], exact=isinstance(version, Known))
         problems += value_problems(fields, keys)
         problems += self._refusals(fields, keys)
@@ -215,6 +216,8 @@ class _EasyR1:
                 prompt.value + response.value, Evidence(prompt.evidence.source, "max_prompt_length + max_response_length")
             )
         early = {version in ("b3d72a7", "90a634b") for version in configuration.versions}
+        if len(early) == 1:  # those take the entropy of logits (dp_actor.py@90a634b:131), 0.3.0 and newer have flash-attn's loss alone
+            fields["actor.loss_in_place"] = Known(early == {False}, code)
         if early == {False}:  # 3b9ae08, 2025-03-25: disable_mm_preprocessor_cache=True
             fields["rollout.mm_cache"] = Known(0, code)
         else:

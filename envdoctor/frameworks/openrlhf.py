@@ -6,6 +6,7 @@ import re
 from typing import Any, Dict, List, Mapping, Tuple
 
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
+from ..model.versions import parse_version
 from ..model.workload import ConfigurationProblem
 from .adapter import CERTAIN, Layout, Reading, Run
 from .configuration import Configuration, Fields, boolean, decimal, integer, named_types, text_of
@@ -147,7 +148,7 @@ class _OpenRlhf:
         stage = configuration.get("ds.zero_stage", "zero_stage", convert=integer)
         keys["actor.strategy"] = self._option(configuration.key("ds.zero_stage", "zero_stage"))
         strategy: Fact[Any] = Known(f"zero{stage.value}" if stage.value else "ddp", stage.evidence) if isinstance(stage, Known) else stage
-        gradients = configuration.get("ds.grad_accum_dtype", "grad_accum_dtype", convert=text_of, missing="fp32", unset="fp32")
+        gradients = configuration.get("ds.grad_accum_dtype", "grad_accum_dtype", convert=text_of, **self._unset_gradients(configuration))
         keys["actor.grad_dtype"] = self._option(configuration.key("ds.grad_accum_dtype", "grad_accum_dtype"))
         for role in ("actor", "critic"):
             fields[f"{role}.strategy"] = strategy
@@ -165,6 +166,19 @@ class _OpenRlhf:
         frequency = fields["checkpoint.save_freq"]
         fields["checkpoint.save_freq"] = Known(max(frequency.value, 0), frequency.evidence) if isinstance(frequency, Known) else frequency
         fields["checkpoint.gather"] = Known("full_bf16", code)
+
+    @staticmethod
+    def _unset_gradients(configuration: Configuration) -> Dict[str, str]:
+        """Return what gradients are summed in where nothing is said; empty where the versions differ.
+
+        0.1.5 to 0.5.3 tell DeepSpeed fp32; those before and 0.5.4 (47f7cd8f) and newer tell it nothing, and with ZeRO it then takes the
+        type of the weights (DeepSpeed engine.py@v0.12.6 get_data_types).
+        """
+        told = {parse_version("0.1.5") <= parse_version(version) < parse_version("0.5.4") for version in configuration.versions}
+        if len(told) != 1:
+            return {}
+        unset = "fp32" if told == {True} else "bf16"
+        return {"missing": unset, "unset": unset}
 
     def _derive_roles(self, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str], code: Evidence, ppo: bool) -> None:
         fields["actor.present"] = Known(True, code)

@@ -148,7 +148,8 @@ class VerlFamily:
         for field, (names, convert) in _FIELDS.items():
             fields[field] = configuration.get(*names, convert=convert, **({"missing": _MISSING[field]} if field in _MISSING else {}))
             keys[field] = configuration.key(*names)
-        self._derive(configuration, fields, keys, megatron)
+        self._derive(configuration, fields, keys, megatron, run.facts.version_of("vllm") if run.facts is not None else None)
+        keys = configuration.named(keys)
         problems = key_problems(configuration, settings, exact=isinstance(version, Known) or self.forked, free=own)
         problems += [problem._replace(certain=problem.certain and not own) for problem in value_problems(fields, keys)]
         problems += self._assertions(fields, keys)
@@ -179,7 +180,7 @@ class VerlFamily:
                 return matched, Known(run.version, place)
         return narrowed(table, settings)
 
-    def _derive(self, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str], megatron: bool) -> None:
+    def _derive(self, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str], megatron: bool, vllm: Optional[str]) -> None:
         """Fields that more than one key decides, or that the code decides."""
         _derive_batches(configuration, fields, keys)
         _derive_roles(configuration, fields, keys, self.name)
@@ -196,6 +197,7 @@ class VerlFamily:
             fields[field] = fact if isinstance(fact, Known) else _sum(fields, "data.max_prompt_length", "data.max_response_length")
             keys[field] = configuration.key(*names)
         self._derive_engine(configuration, fields, keys)
+        self._derive_sleep(configuration, fields, keys, vllm)
         _derive_checkpoints(configuration, fields, keys, full=self._old(configuration))
 
     def _old(self, configuration: Configuration) -> Optional[bool]:
@@ -263,23 +265,40 @@ class VerlFamily:
         fields["rollout.cpu_weights"] = Known(True, code) if self.forked and vllm else (undecided if old is not False else Known(False, code))
         names = _engine("swap_space")
         swap = configuration.get(*names, convert=decimal)
-        keys["rollout.swap_space"] = configuration.key(*names) or ("" if old else names[0])
+        keys["rollout.swap_space"] = self._engine_key(configuration, names, "0.6.0", "0.8.0")  # vllm 0.18 has none
         if isinstance(swap, Known):
             fields["rollout.swap_space"] = Known(int(swap.value * _GIB), swap.evidence)
         elif self.forked:
             fields["rollout.swap_space"] = Known(4 * _GIB, Evidence("default of vllm 0.6.3", "swap_space"))
         else:
             fields["rollout.swap_space"] = Unknown("vllm's own default: 4 GiB per GPU with the V0 engine, none with V1")
-        self._derive_sleep(configuration, fields, keys, code)
         cache = configuration.get(*_engine("mm_processor_cache_gb"), convert=decimal)
         disabled = configuration.get(*_engine("disable_mm_preprocessor_cache"), convert=boolean)
         if isinstance(cache, Known):
             fields["rollout.mm_cache"] = Known(int(cache.value * _GIB), cache.evidence)
         elif isinstance(disabled, Known) and disabled.value:
             fields["rollout.mm_cache"] = Known(0, disabled.evidence)
-        keys["rollout.mm_cache"] = configuration.key(*_engine("mm_processor_cache_gb"), *_engine("disable_mm_preprocessor_cache"))
+        keys["rollout.mm_cache"] = self._engine_key(configuration, _engine("disable_mm_preprocessor_cache")) or self._engine_key(
+            configuration, _engine("mm_processor_cache_gb"), "0.6.1"
+        )
 
-    def _derive_sleep(self, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str], code: Evidence) -> None:
+    @staticmethod
+    def _engine_key(configuration: Configuration, names: Sequence[str], since: str = "", until: str = "") -> str:
+        """Return the key of an engine's own setting: as the version lists it, else with "+" from ``since`` to before ``until``, else none.
+
+        Hydra refuses a key that is not in the configuration unless it is added with "+"; engine_kwargs.vllm is empty from 0.6.0 on
+        (verl/trainer/config/rollout/rollout.yaml). Whether vllm has the setting goes by the vllm that the version is tested with.
+        """
+        newest = configuration.versions[-1] if configuration.versions else ""
+        listed = configuration.key(*names)
+        if listed in configuration.given or newest in configuration.table.versions_of(listed):
+            return listed
+        return f"+{names[0]}" if since and _at_least(newest, since) and not (until and _at_least(newest, until)) else ""
+
+    def _derive_sleep(self, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str], vllm: Optional[str]) -> None:
+        """Level 2 since 0.6 with vllm 0.8.5 or newer (verl/third_party/vllm/__init__.py@v0.6.0:49), which 0.6.1 asks for; 1 with adapters."""
+        code = Evidence(f"code of {configuration.span}", "verl/third_party/vllm, verl/workers/rollout")
+        told = vllm is not None or all(_at_least(version, "0.6.1") for version in configuration.versions)
         keys["rollout.sleep_level"] = keys["rollout.free_cache_engine"]
         free, lora = fields["rollout.free_cache_engine"], fields["actor.lora_rank"]
         newer = {_at_least(version, "0.6.0") for version in configuration.versions}
@@ -289,11 +308,12 @@ class VerlFamily:
             fields["rollout.sleep_level"] = Known(0, free.evidence)
         elif newer == {False} and self._old(configuration) is False:
             fields["rollout.sleep_level"] = Known(1, code)
-        elif newer == {True} and isinstance(lora, (Known, Absent)):
+        elif newer == {True} and told and isinstance(lora, (Known, Absent)):
             adapters = isinstance(lora, Known) and lora.value > 0
-            fields["rollout.sleep_level"] = Known(1 if adapters else 2, code)
+            older = vllm is not None and not _at_least(vllm, "0.8.5")
+            fields["rollout.sleep_level"] = Known(1 if adapters or older else 2, code)
         else:
-            fields["rollout.sleep_level"] = Unknown("level 1 before verl 0.6, 2 from then on (1 with LoRA adapters)")
+            fields["rollout.sleep_level"] = Unknown("level 1 before verl 0.6, 2 from then on (1 with LoRA adapters, or vllm before 0.8.5)")
 
     def _assertions(self, fields: Mapping[str, Fact[Any]], keys: Mapping[str, str]) -> List[ConfigurationProblem]:
         """What the third-party rollout of the forks asserts (vllm_rollout.py)."""

@@ -9,4 +9,4 @@ from __future__ import annotations
 __all__ = ["SETTINGS"]
 
 #: Launch settings of a report that are worth a look at memory; without one of them none is taken.
-SETTINGS = frozenset(["zero_stage", "gpu_memory_utilization", "max_model_len", "swap_space", "kv_tokens"])
+SETTINGS = frozenset(["zero_stage", "gpu_memory_utilization", "max_model_len", "mem_fraction_static", "swap_space", "kv_tokens"])

@@ -12,7 +12,7 @@ from ..model.workload import WORKLOAD_FIELDS, Workload
 from .plan import GIB
 from .state import STRATEGIES
 
-__all__ = ["can_set", "change_workload", "key_of", "spelled", "with_values"]
+__all__ = ["can_set", "change_workload", "key_of", "setting_text", "spelled", "with_values"]
 
 #: Byte fields that the frameworks themselves count in GiB.
 _IN_GIB = frozenset(["rollout.swap_space", "rollout.mm_cache"])
@@ -23,6 +23,8 @@ _ELSEWHERE = {
     "container.memory": "docker run --memory",
 }
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
+#: A key that says true where its field, a size, is 0.
+_OPPOSITE = "disable_mm_preprocessor_cache"
 _TRUE = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 
 
@@ -52,6 +54,16 @@ def spelled(field: str, value: Any) -> str:
     return str(value)
 
 
+def setting_text(workload: Workload, field: str, value: Any) -> str:
+    """Return a setting as one writes it for the framework: ``key=value``, or a switch of argparse that is there or is left out."""
+    key = key_of(workload, field)
+    if key.endswith(_OPPOSITE):
+        return f"{key}={value == 0}"
+    if workload.value("framework") == "openrlhf" and isinstance(value, bool) and key.startswith("--"):
+        return key if value else f"no {key}"
+    return f"{key}={spelled(field, value)}"
+
+
 def change_workload(workload: Workload, text: str) -> Tuple[Workload, str]:
     """Apply ``key=value`` and return the new workload and the field that it sets.
 
@@ -64,6 +76,8 @@ def change_workload(workload: Workload, text: str) -> Tuple[Workload, str]:
     if not equals or not key:
         raise InputError(f"--what-if {text}: expected KEY=VALUE, such as rollout.swap_space=4")
     key = key.lstrip("+~-").replace(" ", "")
+    if key.endswith(_OPPOSITE) and value.lower() in _TRUE:
+        value = "0" if _TRUE[value.lower()] else "4"  # GiB, vllm's default from 0.8.3 on
     own: Dict[str, str] = {}
     for field, name in workload.keys.items():
         if name:

@@ -1,8 +1,14 @@
 """What the data cost: activations and logits on the GPU, batches on the host, processes, loading and saving.
 
-* Activations with full recomputation: one bf16 input for each layer and token, and one layer live (arXiv:2205.05198, section 4).
-* Logits: bf16 from the head, and up to five copies in fp32: upcast (transformers before 4.45), log-softmax, softmax and its product for the
-  entropy (verl/utils/torch_functional.py entropy_from_logits), and the gradient: tokens x vocabulary x 2 to 22 bytes.
+* Activations with full recomputation: one bf16 input for each layer and token (arXiv:2205.05198, section 5), and one layer live. What a
+  live layer keeps for its backward pass was counted in transformers' modeling_qwen2.py@v4.49.0 with flash attention, bytes for each token:
+  two norms (fp32 input 4, bf16 value 2, output 2: 16 x hidden), q, k, v and attention's output (8 x hidden at the most), gate, its
+  activation, up and their product (8 x intermediate).
+* Logits: bf16 from the head, and in the backward pass up to five copies in fp32: the upcast (transformers before 4.46: modeling_qwen2.py
+  @v4.44.2:1119, @v4.45.0:1187), the softmax of the entropy (entropy_from_logits, verl/utils/torch_functional.py@v0.2.0.post2:106, called in
+  dp_actor.py:139), the gradient so far, the one that is added to it, and a temporary: tokens x vocabulary x 2 to 22 bytes. EasyR1 from 0.3.0
+  on has no entropy of logits and flash-attn's loss writes the gradient over them (torch_functional.py@v0.3.0:39, dp_actor.py:127): with the
+  gradient of their division by the temperature 2 to 4 bytes, without packing (a slice, its copy and gradient) up to 10.
 * A batch between workers: five int64 fields and about seven fp32 ones for each token (verl/workers/rollout/vllm_rollout/vllm_rollout.py:217
   @fb532783a).
 """
@@ -16,7 +22,7 @@ from .plan import GIB, PHASES, Term
 
 __all__ = ["activation_terms", "batch_terms", "checkpoint_terms", "generation_terms", "load_terms", "process_terms", "uses_ray"]
 
-_RECOMPUTE = "arXiv:2205.05198 section 4"
+_RECOMPUTE = "arXiv:2205.05198 section 5; a live layer as in transformers modeling_qwen2.py@v4.49.0; the lower bound is half of it, an allowance"
 _BATCH = "verl/workers/rollout/vllm_rollout/vllm_rollout.py:217@fb532783a"
 _RAY_FRAMEWORKS = frozenset(["verl", "easyr1", "tinyzero", "simplerl", "openrlhf"])
 _FIELDS_FP32 = 7
@@ -62,7 +68,7 @@ def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[Term], List[str]]
         "data.max_response_length",
         f"{name}.gradient_checkpointing",
     )
-    live = 16 * size.hidden + 8 * size.intermediate
+    live = 24 * size.hidden + 8 * size.intermediate
     stored = 2 * size.hidden * size.layers
     again = inputs.get(f"{name}.gradient_checkpointing")
     fewest = stored + live // 2 if again is not False else size.layers * live // 2
@@ -72,13 +78,13 @@ def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[Term], List[str]]
     sure = 0 if role.present is None else low
     terms = [Term("activations", sure * fewest, high * most, f"{text} x {most} B ({per})", _RECOMPUTE, ("update",), name, used, passing=True)]
     if name == "actor" and size.vocabulary:
-        source = "logits in bf16, upcast, softmax, entropy and gradient in fp32 (verl/utils/torch_functional.py)"
+        width, source = _logits(inputs)
         terms.append(
             Term(
                 "logits",
                 sure * size.vocabulary * 2,
-                high * size.vocabulary * 22,
-                f"{text} x {size.vocabulary} words x 2..22 B",
+                high * size.vocabulary * width,
+                f"{text} x {size.vocabulary} words x 2..{width} B",
                 source,
                 ("update",),
                 name,
@@ -87,6 +93,17 @@ def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[Term], List[str]]
             )
         )
     return terms, []
+
+
+def _logits(inputs: Inputs) -> Tuple[int, str]:
+    """Return the bytes for each logit at the most, and which code says so."""
+    if inputs.get("actor.loss_in_place") is True:
+        packed = inputs.get("actor.padding_free") is True
+        return 4 if packed else 10, "flash-attn's loss in place: EasyR1 verl/utils/torch_functional.py@v0.3.0:39, verl/workers/actor/dp_actor.py"
+    return (
+        22,
+        "bf16 and five fp32 copies: verl/utils/torch_functional.py:106, dp_actor.py:139 @v0.2.0.post2; transformers modeling_qwen2.py@v4.44.2:1119",
+    )
 
 
 def generation_terms(inputs: Inputs, role: Role) -> Tuple[List[Term], List[str]]:
@@ -115,14 +132,18 @@ def batch_terms(inputs: Inputs) -> List[Term]:
     sequences = int(prompts) * repeat
     size = sequences * (24 * (before + after) + 8 * before + 8 * after + 4 * _FIELDS_FP32 * after)
     used = inputs.used("data.train_batch_size", "data.rollout_batch_size", "rollout.n", "data.max_prompt_length", "data.max_response_length")
-    text = f"{prompts} x {repeat} sequences x {before} + {after} tokens, one to three copies"
+    text = f"{prompts} x {repeat} sequences x {before} + {after} tokens, one to three copies (an allowance)"
     terms = [Term("batch", size, 3 * size, text, _BATCH, ("rollout", "update"), "", used)]
     if inputs.multimodal:
         pixels, images = inputs.get("data.max_pixels"), inputs.get("data.images_per_prompt") or 1
         if pixels:
-            most = sequences * int(pixels) * int(images) * 12
-            text = f"{prompts} x {repeat} sequences x {images} image(s) x up to {pixels} pixels x 3 B (raw) to 12 B (processed)"
-            source = "EasyR1@436efa2 (#318) passes raw images, before that processed ones; @dfedb90 (#454)"
+            # Repeated prompts refer to the same image (np.repeat of objects: verl/protocol.py, vllm_rollout_spmd.py @v0.3.2).
+            most = 3 * int(prompts) * int(pixels) * int(images) * 24
+            text = f"{prompts} prompts x {images} image(s) x up to {pixels} pixels x 3 B (raw) to 24 B (processed: fp32, twice), up to three copies"
+            source = (
+                "EasyR1@436efa2 (#318) passes raw images, before that processed ones; @dfedb90 (#454); temporal_patch_size 2 in transformers "
+                "image_processing_qwen2_vl.py@v4.49.0:251; three copies are an allowance"
+            )
             terms.append(
                 Term(
                     "images",
@@ -132,7 +153,7 @@ def batch_terms(inputs: Inputs) -> List[Term]:
                     source,
                     ("rollout", "update"),
                     "",
-                    inputs.used("data.max_pixels", "data.images_per_prompt", "data.rollout_batch_size", "rollout.n"),
+                    inputs.used("data.max_pixels", "data.images_per_prompt", "data.rollout_batch_size"),
                 )
             )
     return terms
@@ -141,7 +162,7 @@ def batch_terms(inputs: Inputs) -> List[Term]:
 def process_terms(role: str, gpus: int) -> List[Term]:
     """Return what the worker processes of one role are before they hold anything: Python, CUDA contexts, NCCL."""
     source = "OpenRLHF#171: reward and reference processes of 1.66 GiB; vllm#48436: 3 GB; up to 5 GiB is an allowance"
-    return [Term("processes", int(gpus * 1.5 * GIB), gpus * 5 * GIB, f"{gpus} x 1.5..5 GiB", source, PHASES, role)]
+    return [Term("processes", int(gpus * 1.5 * GIB), gpus * 5 * GIB, f"{gpus} x 1.5..5 GiB, an allowance", source, PHASES, role)]
 
 
 def load_terms(inputs: Inputs, role: Role) -> List[Term]:

@@ -24,6 +24,9 @@ _SWAP_DEFAULT = 4 * GIB  # vllm/config.py: swap_space, 4 GiB for each GPU
 _AFTER_LOAD = ("rollout", "update", "save")
 _V1_DEFAULT = parse_version("0.8.0")
 _TOTAL_SINCE = parse_version("0.7.0")
+_SMALLER_CACHE = parse_version("0.8.3")
+#: Sequences at once where nobody sets them: 256, and with V1 1024 on a GPU of 70 GiB or more (vllm/engine/arg_utils.py; vllm PR#15357).
+_SEQUENCES, _SEQUENCES_V1 = 256, 1024
 
 
 def engine_version(inputs: Inputs) -> Optional[str]:
@@ -79,9 +82,11 @@ def engine_host_terms(inputs: Inputs, size: ModelSize) -> List[Term]:
     terms += _swap_terms(inputs, size, gpus)
     if inputs.multimodal:
         cache = inputs.get("rollout.mm_cache")
-        # The default of VLLM_MM_INPUT_CACHE_GIB and mm_processor_cache_gb, once in the engine and once in its front end.
-        most = gpus * (int(cache) if cache is not None else 2 * 4 * GIB)
-        source = "vllm mm_processor_cache_gb, 4 GiB by default (docs.vllm.ai); verl PR#2068"
+        version = try_version(engine_version(inputs))
+        # VLLM_MM_INPUT_CACHE_GIB, then mm_processor_cache_gb: once in the engine and once in its front end.
+        each = 4 * GIB if version is not None and version >= _SMALLER_CACHE else 8 * GIB
+        most = gpus * (int(cache) if cache is not None else 2 * each)
+        source = "vllm PR#15357 (4 GiB from 0.8.3 on), PR#14805 (8 GiB; before 0.8.0 it counts images, and 8 GiB is an allowance)"
         if most:
             terms.append(
                 Term(
@@ -179,7 +184,8 @@ def cache_check(inputs: Inputs, size: Optional[ModelSize], total: Optional[int])
         few, many = 512, max(int(length), 16384) if v0 is None else 16384
     # Gate, up and their product, the residual stream and what attention reads and writes; logits of each running sequence in fp32.
     low = few * 2 * (3 * size.intermediate // split + 2 * size.hidden)
-    high = many * 2 * (4 * size.intermediate // split + 10 * size.hidden) + int(inputs.get("rollout.max_num_seqs") or 256) * size.vocabulary * 10
+    sequences = int(inputs.get("rollout.max_num_seqs") or (_SEQUENCES if v0 else _SEQUENCES_V1))
+    high = many * 2 * (4 * size.intermediate // split + 10 * size.hidden) + sequences * size.vocabulary * 10
     # CUDA graphs and what is not PyTorch's (NCCL, the context); vllm counts the latter in its share.
     graphs = 0 if inputs.get("rollout.enforce_eager") is True else GIB
     per_token = cache_per_token(inputs, size)
@@ -187,7 +193,7 @@ def cache_check(inputs: Inputs, size: Optional[ModelSize], total: Optional[int])
         taken[2],
         f"weights {weights[0] / GIB:.1f}",
         f"activations {low / GIB:.2g}..{high / GIB:.2g}",
-        f"graphs and context 0..{(graphs + GIB) / GIB:g} GiB",
+        f"graphs and context 0..{(graphs + GIB) / GIB:g} GiB, an allowance",
     )
     formula = " - ".join(words)
     used = inputs.used("rollout.gpu_memory_utilization", stated, "rollout.tensor_parallel", "rollout.max_num_batched_tokens", "actor.model")

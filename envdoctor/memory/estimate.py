@@ -115,8 +115,8 @@ def _shared_host_terms(inputs: Inputs, actor: Optional[ModelSize]) -> List[Term]
             terms += process_terms("rollout", inputs.engine_gpus)
     ray = uses_ray(inputs)
     if ray is not False:
-        source = "raylet, GCS, dashboard and driver; the upper figure is an allowance"
-        terms.append(Term("driver and raylet", GIB // 2 if ray else 0, 8 * GIB, "0.5..8 GiB", source, PHASES))
+        source = "raylet, GCS, dashboard and driver: no document gives their size"
+        terms.append(Term("driver and raylet", GIB // 2 if ray else 0, 8 * GIB, "0.5..8 GiB, an allowance", source, PHASES))
     batches = batch_terms(inputs)
     terms += batches
     terms += _object_store(inputs, sum(term.high for term in batches))
@@ -161,11 +161,18 @@ def _apart(inputs: Inputs, roles: Sequence[Role], terms: List[Term]) -> List[Ter
 
 
 def _gpu_pool(inputs: Inputs, subject: str, terms: List[Term], missing: Sequence[str], limit: Optional[Limit], actor: Optional[ModelSize]) -> Pool:
-    context = Term("context", int(0.4 * GIB), 3 * GIB, "CUDA context, NCCL buffers", "NVIDIA CUDA context; NCCL buffers of each communicator", PHASES)
+    context = Term("context", int(0.4 * GIB), 3 * GIB, "CUDA context, NCCL buffers: 0.4..3 GiB, an allowance", "no document gives their size", PHASES)
     moving = sum(term.high for term in terms if term.phases == ("update",))
     if moving:
         terms.append(
-            Term("allocator's slack", 0, int(_GPU_SLACK * moving), "10 % of what comes and goes", "an allowance for fragmentation", ("update",))
+            Term(
+                "allocator's slack",
+                0,
+                int(_GPU_SLACK * moving),
+                "10 % of what comes and goes, an allowance",
+                "fragmentation; no document gives its size",
+                ("update",),
+            )
         )
     hosts_engine = inputs.get("rollout.engine") not in (None, "hf") and subject in ("", "rollout")
     wanted = list(missing)
@@ -198,7 +205,7 @@ def _gpu_pool(inputs: Inputs, subject: str, terms: List[Term], missing: Sequence
             )
             wanted.append("rollout.gpu_memory_utilization" if limit is not None else "the memory of the GPU")
     if inputs.serves or subject == "rollout":  # vllm counts context and activations in its share
-        context = context._replace(low=0, high=GIB)
+        context = context._replace(low=0, high=GIB, formula="0..1 GiB beside the engine's share, an allowance")
     return Pool("gpu", (*terms, context), limit, subject, tuple(dict.fromkeys(wanted)), _doubts(inputs, inputs.roles()))
 
 
@@ -234,7 +241,13 @@ def _doubts(inputs: Inputs, roles: Sequence[Role]) -> Tuple[str, ...]:
     """Return the inputs that would narrow the bounds, most telling first."""
     found = [f"the model's own config.json (the size is from its name: {role.size.name})" for role in roles if role.size.rough]
     for role in roles:
-        wanted = [f"{role.name}.{name}" for name in ("strategy", "offload_params", "offload_optimizer", "param_dtype") if role.trainable]
+        # ZeRO-1 and 2 have no parameters to offload.
+        names = [
+            name
+            for name in ("strategy", "offload_params", "offload_optimizer", "param_dtype")
+            if name != "offload_params" or role.strategy[:4] != "zero" or role.strategy == "zero3"
+        ]
+        wanted = [f"{role.name}.{name}" for name in names if role.trainable]
         found += [field for field in wanted if inputs.get(field) is None]
     if inputs.get("rollout.engine") == "vllm" and inputs.get("rollout.v1") is None and inputs.get("rollout.version") is None:
         found.append("rollout.version")
@@ -251,5 +264,10 @@ def _notes(inputs: Inputs, roles: Sequence[Role]) -> Tuple[str, ...]:
         notes.append(
             "Growth from one generation to the next that users see with free_cache_engine is not explained by these terms: by its code, the engine "
             "that is made anew takes the pinned blocks of the old one. The plan says what a step takes, not what leaks."
+        )
+    if any(role.trainable and role.strategy in ("zero1", "zero2") and inputs.get(f"{role.name}.offload_optimizer") for role in roles):
+        notes.append(
+            "grad_accum_dtype, which is often advised for this, changes nothing on the host with ZeRO-1 and 2: DeepSpeed keeps the gradients "
+            "there in fp32 (stage_1_and_2.py, initialize_optimizer_states)."
         )
     return tuple(notes)

@@ -71,8 +71,9 @@ def check_host(workload: Workload, pool: Pool, levers: Sequence[Lever]) -> Itera
         after minutes to hours: at the first checkpoint, or when an offload has filled the pinned pool.
 
     How to fix:
-        The levers of "envdoctor plan", in the order of what they cost: swap space, bf16 gradients, sleep level 2, no offload where the
-        GPU has room, checkpoints without the optimizer, more memory. Python's garbage collection and torch.cuda.empty_cache() free none of it.
+        The levers of "envdoctor plan", in the order of what they cost: swap space, sleep level 2, bf16 sums of gradients with ZeRO-3 (with
+        ZeRO-1 and 2 they change nothing), no offload where the GPU has room, checkpoints without the optimizer, more memory. Python's garbage
+        collection and torch.cuda.empty_cache() free none of it.
 
     References:
         arXiv:1910.02054; DeepSpeed stage_1_and_2.py; PyTorch CachingHostAllocator.h; Ray, out-of-memory prevention.

@@ -122,6 +122,13 @@ class Inputs:
         rank = self.get(f"{role}.lora_rank")
         return rank if rank is not None else 0 if self.framework in _FULL_BY_DEFAULT else None
 
+    def passes(self, role: Role) -> Optional[int]:
+        """Return how many passes one optimizer step of a model has on each GPU, or None where that is not known."""
+        mini, micro, repeat = self.get(f"{role.name}.mini_batch"), self.get(f"{role.name}.micro_batch"), self.get("rollout.n")
+        if not (mini and micro and role.gpus) or (repeat is None and self.generates):
+            return None
+        return max(1, int(mini) * int(repeat or 1) // (int(micro) * role.gpus * int(self.get(f"{role.name}.nodes") or self.nodes)))
+
     def width(self, field: str, default: Tuple[int, int]) -> Tuple[int, int]:
         """Return the bytes of a type that a field names, as bounds."""
         found = _BYTES.get(str(self.get(field, "")).lower())

@@ -8,7 +8,7 @@ from ..model.evidence import Evidence
 from ..model.facts import Facts
 from ..model.record import NamedTuple
 from ..model.workload import Workload
-from .change import can_set, key_of, spelled, with_values
+from .change import can_set, setting_text, with_values
 from .estimate import make_plan
 from .inputs import Inputs
 from .plan import GIB, VERDICTS, MemoryPlan, Pool, gib_text
@@ -70,6 +70,19 @@ def _each(field: str, wanted: Any, only: Callable[[Inputs, str], bool]) -> Calla
     return values
 
 
+def _spread(inputs: Inputs) -> Mapping[str, Any]:
+    """Take each trained model's GPUs from twice the nodes, where models have GPUs of their own."""
+    if not inputs.separate:
+        return {}
+    values: Dict[str, Any] = {}
+    for role in inputs.roles():
+        if role.trainable and role.gpus and role.gpus % 2 == 0:
+            values.update(
+                {f"{role.name}.nodes": 2 * int(inputs.get(f"{role.name}.nodes") or inputs.nodes), f"{role.name}.gpus_per_node": role.gpus // 2}
+            )
+    return values
+
+
 def _fraction(field: str, factor: float, least: int) -> Callable[[Inputs], Mapping[str, Any]]:
     """Lower a count to a share of itself."""
 
@@ -128,6 +141,7 @@ _CANDIDATES: Tuple[_Candidate, ...] = (
         "GPU memory: parameters and optimizer stay there",
         lambda inputs: {**_each("offload_params", False, _fsdp)(inputs), **_each("offload_optimizer", False, _fsdp)(inputs)},
     ),
+    _Candidate(("host",), 4, "twice the nodes, and half the GPUs of each", _spread),
     _Candidate(("host",), 3, "a run cannot be resumed with its optimizer", _if("checkpoint.model_only", True)),
     _Candidate(("host",), 3, "coarser images", _fraction("data.max_pixels", 0.25, 65536)),
     _Candidate(("host",), 4, "smaller steps", _fraction("data.rollout_batch_size", 0.5, 8)),
@@ -190,7 +204,7 @@ def find_levers(
         if not values or not all(can_set(workload, field) for field in values):
             continue
         after = make_plan(with_values(workload, values, Evidence("lever")), sizes, facts, matrix)
-        settings = tuple(dict.fromkeys(f"{key_of(workload, field)}={spelled(field, value)}" for field, value in values.items()))
+        settings = tuple(dict.fromkeys(setting_text(workload, field, value) for field, value in values.items()))
         for key in targets:
             lever = _measured(key, plan, after, settings, candidate, tuple(values))
             if lever is not None:
@@ -223,8 +237,12 @@ def _measured(
     now = _after(before, after)
     if now is None:
         return None
-    gain = (before.high - now.high) + (before.low - now.low)
-    if gain < _WORTH * (before.high + before.low) or now.high > before.high:
+    if now.high > before.high:
+        return None
+    # What surely does not fit has to need less for sure; of what may not fit the upper bound has to fall.
+    sure = before.verdict == "does not fit"
+    gain, whole = before.high - now.high + sure * (before.low - now.low), before.high + sure * before.low
+    if gain < _WORTH * whole:
         return None
     return Lever(key[0], key[1], settings, (before.low, before.high), (now.low, now.high), now.verdict, cost, price, fields)
 

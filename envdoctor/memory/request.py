@@ -19,6 +19,7 @@ from .findings import findings_of
 from .inputs import Inputs
 from .levers import find_levers
 from .plan import GIB, gib_text
+from .sizes import size_of
 
 if TYPE_CHECKING:
     from ..matrix.loader import Matrix
@@ -37,6 +38,10 @@ _LENGTH = Source(
     "https://github.com/vllm-project/vllm/issues/10517",
     "max seq len (29000) is larger than the maximum number of tokens that can be stored in KV cache (23648)",
 )
+_STATIC = Source(
+    "https://github.com/sgl-project/sglang/issues/322",
+    "Not enough memory. Please try to increase --mem-fraction-static.",
+)
 #: Weights of fewer than two bytes for each parameter, by what a name or a flag says.
 _PACKED = re.compile(r"awq|gptq|gguf|fp8|int4|int8|4bit|8bit|bnb|w4a16|w8a8|nvfp4|mxfp4|gpt-oss|deepseek-(?:v3|r1)(?!-distill)|kimi", re.IGNORECASE)
 _TRUE = frozenset(["true", "1", "yes", "on"])
@@ -47,6 +52,7 @@ def findings_of_request(facts: Facts, matrix: Matrix) -> List[Finding]:
     request: Mapping[str, str] = facts.value("request") or {}
     evidence = facts.evidence("request") or Evidence("launch settings")
     found = [*check_utilization(request, facts, evidence), *_check_tokens(request, evidence), *_check_swap(request, facts, evidence)]
+    found += _check_static(request, facts, matrix, evidence)
     workload = _workload(request, facts, evidence)
     if workload is None:
         return found
@@ -152,10 +158,46 @@ def _check_swap(request: Mapping[str, str], facts: Facts, evidence: Evidence) ->
         )
 
 
+def _check_static(request: Mapping[str, str], facts: Facts, matrix: Matrix, evidence: Evidence) -> Iterator[Finding]:
+    """Sglang's own arithmetic: mem_fraction_static holds weights and cache, and a start with nothing left for the cache is refused.
+
+    How much its steps take beside that share (chunked_prefill_size, max_running_requests) no document gives, so nothing is said of it.
+    """
+    share, model = _number(request.get("mem_fraction_static")), request.get("model_path") or request.get("model")
+    totals = [device.memory_total for device in facts.value("gpus") or () if device.memory_total and device.visible is not False]
+    if share is None or not 0 < share < 1 or model is None or not totals or _packed(request, model):
+        return
+    size = size_of(model, matrix)
+    split = (_number(request.get("tensor_parallel_size")) or 1) * (_number(request.get("pipeline_parallel_size")) or 1)
+    total = min(totals)
+    if size is None or size.rough or split < 1 or 2 * size.low / split < share * total:
+        return
+    weights = 2 * size.low / split
+    enough = (
+        f"Raise it above {weights / total:.2f} and leave some of the GPU to activations, or" if weights < 0.9 * total else "Weights of this size need"
+    )
+    yield Finding(
+        "ED603",
+        "gpu-memory",
+        "kv-cache-too-small",
+        "warning",
+        f"mem_fraction_static {share:g} of {gib_text(total)} GiB is {gib_text(share * total)} GiB for weights and KV cache, and the weights alone "
+        f"take {gib_text(weights)} GiB of each GPU; as far as the launch settings tell.",
+        evidence=(evidence, *filter(None, (facts.evidence("gpus"),))),
+        sources=(_STATIC,),
+        remedies=(Remedy(f"{enough} more GPUs (--tp-size); a lower mem_fraction_static makes it worse.", (), "safe"),),
+    )
+
+
+def _packed(request: Mapping[str, str], model: str) -> bool:
+    """Tell whether weights may take less than two bytes for each parameter, or lie elsewhere."""
+    return bool(_PACKED.search(model) or request.get("quantization") or request.get("cpu_offload_gb"))
+
+
 def _workload(request: Mapping[str, str], facts: Facts, evidence: Evidence) -> Optional[Workload]:
     """Return the workload that a few settings are, or None where they do not tell enough."""
     model = next((request[key] for key in ("model", "pretrain", "model_name_or_path", "model_path") if request.get(key)), None)
-    if model is None or _PACKED.search(model) or request.get("quantization") or request.get("cpu_offload_gb"):
+    if model is None or _packed(request, model):
         return None
     values: Dict[str, Any] = {"actor.model": model, "nodes": 1}
     stage = _number(request.get("zero_stage"))

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 __all__ = ["ModelSize", "size_of"]
 
 _NAMED = re.compile(r"(?<![\w.])(\d{1,4}(?:\.\d{1,2})?)\s?([bm])(?![a-z])", re.IGNORECASE)
+#: Of these a name may tell the active parameters only: "17B-16E", "8x7B", "MoE-A2.7B". "30B-A3B" tells both.
+_EXPERTS = re.compile(r"(?<![a-z\d])\d+e(?![a-z])|\d+x\d|moe", re.IGNORECASE)
 _DTYPE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1}
 
 
@@ -80,12 +82,13 @@ def size_of(
             model.tied,
             "sliding window" in model.note,
         )
-    stated = _NAMED.findall(name.rpartition("/")[2])
-    if not stated:
+    last = name.rpartition("/")[2]
+    stated = _NAMED.findall(last)
+    if not stated or _EXPERTS.search(last):
         return None
-    # What a name rounds: "7B" stands for 6.7 (Llama 2) to 7.6 billion (Qwen2.5), "3B" for 2.9 to 3.2, "8B" for 8.0 to 8.3.
+    # What a name rounds: "7B" stands for 6.7 (Llama 2) to 8.5 billion (Gemma), "2b" for up to 2.61 (Gemma 2), "3B" for up to 3.75 (Qwen2.5-VL).
     number = max(float(figure) * (10**9 if unit in "bB" else 10**6) for figure, unit in stated)
-    return ModelSize(name, int(number * 0.93), int(number * 1.12), f"only the name says so ({name})", True)
+    return ModelSize(name, int(number * 0.93), int(number * 1.31), f"only the name says so ({name})", True)
 
 
 def _from_config(name: str, config: Mapping[str, Any], index: Optional[Mapping[str, Any]]) -> Optional[ModelSize]:

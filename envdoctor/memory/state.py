@@ -6,17 +6,23 @@ Bytes for each parameter (P) and how they are spread (N ranks):
 * DeepSpeed adds fp32 gradients (4): 2 P + 18 P/N for ZeRO-2 (deepspeed/runtime/zero/stage_1_and_2.py@edaa72212, line 3081).
 * FSDP keeps its parameters in one type and the gradients and Adam's moments in the same: 16 P/N in fp32, 8 P/N in bf16
   (verl and EasyR1, fsdp_workers.py); offloaded are parameters and moments, 12 P/N (6 P/N), pinned and so rounded (:mod:`.pinned`).
-* DeepSpeed's Adam on the CPU: master weights, two moments and fp32 gradients, 16 P, or 14 P with ``grad_accum_dtype bf16``
-  (OpenRLHF@64afb3e6); parameters too with ZeRO-3 (18 P, and up to half as much again in buffers: stage3.py@edaa72212, line 3744).
+* DeepSpeed's Adam on the CPU, ZeRO-1 and 2: master weights, two moments and fp32 gradients, 16 P, whatever ``grad_accum_dtype`` is (the
+  gradients on the host have the type of the master weights: initialize_optimizer_states in stage_1_and_2.py@v0.12.6:635, @v0.13.2:670,
+  @edaa72212:840). Between passes of one step the sums of the gradients lie there too, in the type of the weights, 2 P
+  (async_accumulate_grad_in_cpu_via_gpu); from 0.17.0 on a bf16 copy of the weights, 2 P (@17c8be070).
+* ZeRO-3: the same 16 P (initialize_optimizer_states in stage3.py), and the sums of the gradients in grad_accum_dtype, 2 or 4 P
+  (grad_partitions_flat_buffer, stage3.py@v0.13.2:500); parameters are 2 P more. The upper bound is DeepSpeed's own: 16 P and 18 P with
+  parameters, and half as much again in buffers (stage3.py@edaa72212, line 3744).
 """
 
 from __future__ import annotations
 
 from typing import List, Optional, Tuple
 
+from ..model.versions import parse_version, try_version
 from .inputs import Inputs, Role
 from .pinned import SOURCE as PINNED
-from .pinned import rounded, rounded_shards
+from .pinned import rounded, rounded_shards, rounded_weights
 from .plan import PHASES, Term
 
 __all__ = ["STRATEGIES", "state_terms"]
@@ -29,6 +35,8 @@ _OFFLOAD = "verl/utils/fsdp_utils.py (EasyR1@v0.3.2; verl@1dda039:187,249)"
 _MEGATRON = "Megatron-LM docs/source/api-guide/dist_optimizer.md: 6 + 12/d bytes for each parameter"
 #: What the terms below know.
 STRATEGIES = ("ddp", "fsdp", "fsdp2", "zero1", "zero2", "zero3", "megatron", "none")
+_COPIED = parse_version("0.17.0")
+_COPIED_WHOLE = parse_version("0.14.1")
 _ALWAYS = PHASES
 _TRAINING = ("update", "save")
 
@@ -227,6 +235,8 @@ class _Builder:
             whole = "P" if stage < 3 else over
             if params_away is not True:
                 self._add(self.gpu, "weights", width, 1 / n if stage == 3 else 1, f"{_width(width)} B x {whole}", _ZERO, _ALWAYS, "param_dtype")
+            if away is not False and stage in (1, 2):
+                self._master_copy(n, away)
             if away is True:
                 buffers = 2 / n if stage < 3 else 0
                 self._add(
@@ -272,25 +282,28 @@ class _Builder:
 
     def _deepspeed_host(self, stage: int, away: Optional[bool], params_away: Optional[bool]) -> None:
         role, name = self.role, self.role.name
-        grads = self.inputs.width(f"{name}.grad_dtype", (2, 4))
-        per = self._trained((12.0 + grads[0], 12.0 + grads[1]))
+        sums = self.inputs.width(f"{name}.grad_dtype", (2, 4)) if stage == 3 else (0, 0)
+        per = self._trained((16.0 + sums[0], 1.5 * (12 + sums[1]) if stage == 3 else 16.0))
         low, high = (per[0] if away else 0.0), per[1]
-        formula = f"{12 + grads[1]} B x P (master weights 4, moments 8, gradients {grads[1]})"
-        source = f"OpenRLHF@64afb3e6; {_DEEPSPEED}"
+        formula = f"{16 + sums[1]} B x P (master weights 4, moments 8, gradients 4{f', their sums {sums[1]}' if sums[1] else ''})"
+        source = "DeepSpeed stage_1_and_2.py@v0.12.6:635 initialize_optimizer_states"
         if stage == 3:
             if params_away is not False:
-                high += 2
+                high += 3
                 low += 2 if params_away else 0
                 formula += " + 2 B of the parameters"
-            high, source = 1.5 * high, _STAGE3
-            formula += ", up to 1.5 times that with buffers"
+            source = f"{_STAGE3}; stage3.py@v0.13.2:500 grad_partitions_flat_buffer"
+            formula += "; the upper bound is DeepSpeed's, 1.5 times that without one copy of the gradients"
         elif self.inputs.get(f"{name}.pin_offload") is not False:
             # Flat fp32 partitions of each rank, master weights and gradients: pinned, so rounded; the moments are not.
             ranks = role.ranks or 1
             block = 4 * role.size.high // ranks
             extra = (rounded(block) - block) * ranks / role.size.high
-            high += self._trained((0, extra * (1 + grads[1] / 4)))[1]
+            high += self._trained((0, extra * 2))[1]
             formula += "; pinned partitions rounded to powers of two"
+            source += f"; {PINNED}"
+        if stage < 3:
+            self._between_passes(away)
         self._add(
             self.host,
             "state on the host",
@@ -304,6 +317,38 @@ class _Builder:
             "grad_dtype",
             "pin_offload",
         )
+
+    def _between_passes(self, away: Optional[bool]) -> None:
+        """What ZeRO-1 and 2 keep on the host beside their optimizer: sums of gradients where a step has several passes, and a copy of the weights."""
+        role, name = self.role, self.role.name
+        pinned = self.inputs.get(f"{name}.pin_offload") is not False
+        passes = self.inputs.passes(role)
+        if passes != 1:
+            high = max(2.0, rounded_weights(role.size, 1, 2) / role.size.high) if pinned else 2.0
+            text = "2 B x P: sums of gradients" + (f" over {passes} passes" if passes else ", where a step has several passes")
+            source = "DeepSpeed stage_1_and_2.py@v0.13.2 copy_grads_in_partition, async_accumulate_grad_in_cpu_via_gpu"
+            low = 2.0 if passes and away else 0.0
+            self._add(
+                self.host, "gradients between passes", self._trained((low, high)), role.share, text, source, _TRAINING, "mini_batch", "micro_batch"
+            )
+        version = try_version(self.inputs.facts.version_of("deepspeed"))
+        if version is None or version >= _COPIED:
+            text = "2 B x P: bf16 copy of the weights, from DeepSpeed 0.17.0 on"
+            source = "DeepSpeed stage_1_and_2.py@17c8be070 param_buffer_of_bit16_for_cpu_offload_groups"
+            low = 2.0 if version is not None and away else 0.0
+            self._add(
+                self.host, "copy of the weights", self._trained((low, 4.0 if pinned else 2.0)), role.share, text, source, ("rollout", *_TRAINING)
+            )
+
+    def _master_copy(self, ranks: int, away: Optional[bool]) -> None:
+        """What the step brings back in fp32 before it is rounded on the GPU: DeepSpeed 0.14.1 (@7b5b06602) up to 0.17.0 (@17c8be070)."""
+        version = try_version(self.inputs.facts.version_of("deepspeed"))
+        if version is not None and not _COPIED_WHOLE <= version < _COPIED:
+            return
+        text = f"4 B x P / {ranks} GPUs, DeepSpeed 0.14.1 to 0.16: the step's result comes back in fp32"
+        source = "DeepSpeed stage_1_and_2.py@7b5b06602; PR#7309: about three times the weights"
+        low = 4.0 if version is not None and away else 0.0
+        self._add(self.gpu, "copy of the master weights", self._trained((low, 4.0)), 1 / ranks, text, source, ("update",), passing=True)
 
     def megatron(self) -> None:
         """Megatron with its distributed optimizer: bf16 weights, fp32 gradients, and 12 bytes spread over the data-parallel ranks."""

@@ -39,6 +39,7 @@ _ROLE_FIELDS: Mapping[str, Field] = {
     "micro_batch": Field("int", "Sequences per GPU in one forward and backward pass."),
     "max_tokens_per_gpu": Field("int", "Token budget of a micro batch where batches are dynamic."),
     "padding_free": Field("bool", "Sequences are packed without padding."),
+    "loss_in_place": Field("bool", "The loss writes its gradient over the logits, and nothing else is made of them."),
     "sequence_parallel": Field("int", "GPUs that share one sequence (Ulysses, context parallel)."),
     "tensor_parallel": Field("int", "Tensor parallel size of the trainer (Megatron)."),
     "pipeline_parallel": Field("int", "Pipeline parallel size of the trainer (Megatron)."),

@@ -41,7 +41,10 @@ def lay_out(result: PlanResult, view: View) -> List[Block]:
     for finding in result.findings:
         blocks += [Block(""), *finding_blocks(finding, view.verbose)]
     if any(finding.row for finding in result.findings):
-        blocks += [Block(""), paragraph("The figures are of a run without what the rows of the matrix above say: a leak grows on top of them.")]
+        blocks += [
+            Block(""),
+            paragraph("The figures leave out what the rows of the matrix above say: a leak grows on top of them, and no setting below ends it."),
+        ]
     if result.levers:
         blocks += [Block(""), *_levers(result.levers)]
     return blocks

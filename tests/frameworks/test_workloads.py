@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Optional
 
 import pytest
 
 from envdoctor.errors import InputError
 from envdoctor.frameworks import ADAPTERS, read_workload
-from envdoctor.model.evidence import Absent, Known, Unknown
+from envdoctor.model.evidence import Absent, Evidence, Known, Unknown
+from envdoctor.model.facts import Distribution, Facts
 from envdoctor.model.workload import WORKLOAD_FIELDS, Workload
 
 DATA = Path(__file__).parent.parent / "data" / "workloads"
@@ -73,7 +75,7 @@ RUNS = {
             "critic.strategy": ("zero2", "openrlhf_187.sh:3"),
             "actor.offload_optimizer": (True, "openrlhf_187.sh:3"),
             "critic.offload_optimizer": (True, "openrlhf_187.sh:3"),
-            "actor.grad_dtype": ("fp32", "code of openrlhf 0.1.4"),
+            "actor.grad_dtype": ("bf16", "code of openrlhf 0.1.4"),  # DeepSpeed's own choice, where nobody tells it
             "actor.gpus_per_node": (4, "openrlhf_187.sh:3"),
             "critic.gpus_per_node": (2, "openrlhf_187.sh:3"),
             "critic.present": (True, "code of openrlhf 0.1.4"),
@@ -381,3 +383,14 @@ def test_reading_is_fast() -> None:
 
 def test_adapters_are_the_frameworks() -> None:
     assert set(ADAPTERS) == {"verl", "easyr1", "tinyzero", "simplerl", "openrlhf", "trl"}
+
+
+@pytest.mark.parametrize(
+    ("version", "vllm", "level"),
+    [("0.5.0", "0.8.5", 1), ("0.6.0", "0.8.4", 1), ("0.6.0", "0.8.5", 2), ("0.6.0", None, None), ("0.6.1", None, 2), ("0.7.0", "0.8.4", 1)],
+)
+def test_sleep_level_of_verl_goes_by_vllm(version: str, vllm: Optional[str], level: Optional[int]) -> None:
+    words = ["python3", "-m", "verl.trainer.main_ppo", "actor_rollout_ref.model.path=Qwen/Qwen2.5-7B-Instruct", "trainer.n_gpus_per_node=8"]
+    place = Evidence("test")
+    installed = Facts({"distributions": Known({"vllm": Distribution("vllm", vllm)} if vllm else {}, place)})
+    assert read_workload(words, framework=f"verl=={version}", facts=installed).value("rollout.sleep_level") == level

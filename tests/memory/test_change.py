@@ -3,9 +3,11 @@
 import pytest
 
 from envdoctor.errors import InputError
-from envdoctor.memory.change import can_set, change_workload, key_of, spelled
+from envdoctor.memory.change import can_set, change_workload, key_of, setting_text, spelled
 from envdoctor.memory.plan import GIB
 from envdoctor.model.workload import Workload
+
+from .conftest import workload
 
 KEYS = {
     "rollout.swap_space": "actor_rollout_ref.rollout.swap_space",
@@ -66,3 +68,20 @@ def test_words():
     assert not can_set(RUN, "rollout.mm_cache")
     assert not can_set(RUN, "rollout.sleep_level")  # its key is a flag
     assert can_set(Workload(), "rollout.mm_cache")
+
+
+def test_switches_of_argparse_are_there_or_left_out():
+    run = Workload(
+        dict(iter(workload(framework="openrlhf"))), {"actor.offload_optimizer": "--adam_offload", "actor.grad_dtype": "--grad_accum_dtype"}
+    )
+    assert setting_text(run, "actor.offload_optimizer", True) == "--adam_offload"
+    assert setting_text(run, "actor.offload_optimizer", False) == "no --adam_offload"
+    assert setting_text(run, "actor.grad_dtype", "bf16") == "--grad_accum_dtype=bf16"
+
+
+def test_a_key_that_disables_says_the_opposite():
+    key = "actor_rollout_ref.rollout.engine_kwargs.vllm.disable_mm_preprocessor_cache"
+    run = Workload({}, {"rollout.mm_cache": key})
+    assert setting_text(run, "rollout.mm_cache", 0) == f"{key}=True"
+    assert change_workload(run, f"{key}=True")[0].value("rollout.mm_cache") == 0
+    assert change_workload(run, f"{key}=False")[0].value("rollout.mm_cache") == 4 * GIB

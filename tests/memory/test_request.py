@@ -79,3 +79,30 @@ def test_counts_of_tokens_are_kept_and_keys_are_not():
     found = parse_report("vllm serve Qwen/Qwen2.5-7B --max-num-batched-tokens 8192 --api-key 123456 --hf-token 777777").value("request")
     assert found["max_num_batched_tokens"] == "8192"
     assert not {"api_key", "hf_token"} & set(found)
+
+
+@pytest.mark.parametrize(
+    ("model", "share", "split", "found"),
+    [
+        ("Qwen/Qwen2.5-32B-Instruct", "0.7", "1", True),  # 61 GiB of weights in 55.7
+        ("Qwen/Qwen2.5-32B-Instruct", "0.8", "1", False),
+        ("Qwen/Qwen2.5-32B-Instruct", "0.5", "2", False),
+        ("Qwen/Qwen2.5-32B-Instruct-AWQ", "0.3", "1", False),
+        ("our/32b", "0.3", "1", False),  # a size from a name alone decides nothing
+        ("Qwen/Qwen2.5-32B-Instruct", "7", "1", False),
+    ],
+)
+def test_static_share_of_sglang_that_weights_alone_exceed(matrix, model, share, split, found):
+    request = {"model_path": model, "mem_fraction_static": share, "tensor_parallel_size": split, "chunked_prefill_size": "8192"}
+    result = codes(matrix, gpus=(gpu(79.6),) * 8, request=request)
+    assert ("ED603" in result) is found
+    if found:
+        assert result["ED603"].severity == "warning"
+        assert "Raise it above 0.77" in result["ED603"].remedies[0].text
+
+
+def test_static_share_is_read_from_a_pasted_command(matrix):
+    text = "$ python -m sglang.launch_server --model-path Qwen/Qwen2.5-32B-Instruct --mem-fraction-static 0.7\n"
+    parsed = parse_report(text)
+    result = judge(parsed.updated({"gpus": facts(gpus=(gpu(79.6),)).get("gpus")}), matrix)
+    assert "ED603" in {finding.code for finding in result}
