@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
@@ -18,7 +19,7 @@ from envdoctor.frameworks.settings import flags, override, read_config
 from envdoctor.frameworks.tables import load_table
 from envdoctor.model.evidence import Known, Unknown
 
-parser = pytest.importorskip("hydra.core.override_parser.overrides_parser").OverridesParser.create()
+parser = OverridesParser.create()
 
 
 def ours(text: str) -> tuple[str, object, str]:
@@ -132,5 +133,5 @@ def test_options_are_read_as_argparse_takes_them() -> None:
 
 def test_without_pyyaml_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "yaml", None)
-    with pytest.raises(InputError, match=r"envdoctor\[plan\]"):
+    with pytest.raises(InputError, match=r"pip install PyYAML"):
         read_config("a: 1", "c.yaml")
