@@ -33,6 +33,7 @@ __all__ = [
     "judge",
     "plan",
     "probe",
+    "read_assumptions",
     "read_lock",
     "read_text",
     "report_of",
@@ -131,10 +132,7 @@ def gather(sources: Sources) -> Tuple[Facts, ...]:
         from .intake.lock_file import lock_facts
 
         overlay.update(lock_facts(read_lock(sources.lock)))
-    if sources.assume:
-        from .intake.assumptions import parse_assumptions
-
-        assumed.update(parse_assumptions(sources.assume))
+    assumed.update(read_assumptions(sources.assume))
     if sources.python_version is not None:
         assumed.update(_python_version(sources.python_version))
     if overlay:
@@ -258,7 +256,7 @@ def _model_files(workload: Workload) -> Dict[str, Dict[str, Any]]:
                 continue
             try:
                 content = json.loads(read_text(path))
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise InputError(f"{path}: is no JSON: {error}") from error
             if isinstance(content, dict):
                 found[key] = content
@@ -385,6 +383,28 @@ def suggest(word: str, known: Iterable[str], least: float = 0.6) -> str:
 
 def _where(path: str) -> str:
     return "standard input" if path == "-" else path
+
+
+def read_assumptions(assumptions: Sequence[str]) -> Dict[str, Fact[Any]]:
+    """Return the facts that ``KEY=VALUE`` texts state; raises :class:`InputError`.
+
+    A GPU that nobody has described constrains nothing: a misspelt one would make everything fit, silently.
+    """
+    if not assumptions:
+        return {}
+    from .intake.assumptions import parse_assumptions
+
+    assumed = parse_assumptions(assumptions)
+    gpus = assumed.get("gpus")
+    if isinstance(gpus, Known) and gpus.value:
+        from .matrix.loader import load_matrix
+
+        matrix = load_matrix()
+        for name in dict.fromkeys(device.name or "" for device in gpus.value):
+            if matrix.gpu(name, None) is None:
+                near = suggest(name, [model.name for model in matrix.gpus])
+                raise InputError(f"--assume gpu={name}: no such GPU is known{near}; 'envdoctor matrix list gpus' names all")
+    return assumed
 
 
 def _check_sources(sources: Sources) -> None:

@@ -30,15 +30,14 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
-    from ..app import Sources, gather
+    from ..app import Sources, gather, read_assumptions
     from ..entrypoint.bake import bake, compile_start
     from ..entrypoint.baseline import default_path
-    from ..intake.assumptions import parse_assumptions
     from ..matrix.loader import load_matrix
     from ..report import render
 
     facts = gather(Sources())[0]
-    baked = bake(facts, parse_assumptions(options.assume), load_matrix(options.matrix), options.lock, options.assume)
+    baked = bake(facts, read_assumptions(options.assume), load_matrix(options.matrix), options.lock, options.assume)
     text = render(baked.report, "plain", view(options.verbose, False))
     if baked.report.exit_code:
         return f"{text}\nNo baseline was written: the image would fail on its target.\n", baked.report.exit_code

@@ -9,7 +9,7 @@ from ..errors import InputError
 from ..model.record import NamedTuple
 from .output import text_width
 
-__all__ = ["Command", "HelpWanted", "add_sources", "parse", "sources_of"]
+__all__ = ["Command", "HelpWanted", "add_sources", "parse", "put_first", "sources_of"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,11 +56,16 @@ class _Parser(argparse.ArgumentParser):
         raise HelpWanted(self.format_help())
 
     def _explained(self, message: str) -> str:
+        required = message.partition("the following arguments are required: ")[2]
+        if required and any(action.nargs == "+" and action.option_strings for action in self._actions):
+            return f"{message}{put_first(required)}"
         unknown = message.partition("unrecognized arguments: ")[2].split(" ")[0]
         if not unknown:
             return message
         from ..app import suggest
 
+        if unknown.split("=")[0] in self._known_options():
+            return f"{unknown} belongs behind the action: {self.prog} ACTION {unknown}"
         kind = "option" if unknown.startswith("-") else "argument"
         return f"no such {kind}: {unknown}{suggest(unknown.split('=')[0], self._known_options())}"
 
@@ -70,6 +75,11 @@ class _Parser(argparse.ArgumentParser):
             if isinstance(action, argparse._SubParsersAction):
                 known += [option for parser in action.choices.values() for option in parser._option_string_actions]
         return known
+
+
+def put_first(name: str) -> str:
+    """Return the hint for a positional argument that is missing: argparse gives it to the option before it."""
+    return f" (options such as --assume take all words that follow; put {name} before them)"
 
 
 def parse(name: str, summary: str, command: Command, arguments: Sequence[str]) -> argparse.Namespace:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Tuple
 
-from ..app import Sources, diagnose, gather
+from ..app import Sources, diagnose, gather, read_assumptions
 from ..errors import InputError
 from .command import Command
 from .output import choose_format, view
@@ -46,10 +46,10 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
             sources = Sources(facts=options.facts, report=options.report, assume=options.assume)
             facts = gather(sources)
         else:
-            from ..intake.assumptions import parse_assumptions, with_assumptions
+            from ..intake.assumptions import with_assumptions
             from ..model.facts import Facts
 
-            facts = (with_assumptions(Facts(), dict(parse_assumptions(options.assume))),)
+            facts = (with_assumptions(Facts(), read_assumptions(options.assume)),)
     given = ", ".join(options.facts) or options.report or ("--assume" if options.assume else "")
     found = diagnose(options.logs, facts, load_matrix(options.matrix), run=options.plan or (), framework=options.framework, facts_from=given)
     return render_diagnosis(found, choose_format(options.format), view(options.verbose, options.no_color)), found.exit_code

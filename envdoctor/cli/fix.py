@@ -23,7 +23,7 @@ __all__ = ["COMMAND"]
 def _configure(parser: argparse.ArgumentParser) -> None:
     add_sources(parser)
     group = parser.add_argument_group("what may be chosen")
-    group.add_argument("--as-of", metavar="DATE", help="only releases of this day or before")
+    group.add_argument("--as-of", metavar="DATE", help="only releases of this day or before; 'latest': of any day (default)")
     group.add_argument(
         "--allow-index", metavar="NAME", action="append", default=[], help="also builds of this index: pytorch (+cu126), github (flash-attn's wheels)"
     )
@@ -78,10 +78,11 @@ def _plan(options: argparse.Namespace, facts: Facts, matrix: Matrix) -> Union[Pl
     from ..locking import check_date
     from ..repair import plan, plan_for_lock
 
-    check_date(options.as_of)
+    as_of = None if options.as_of == "latest" else options.as_of
+    check_date(as_of)
     if options.lock is not None:
         return plan_for_lock(facts, read_lock(options.lock), matrix)
-    return plan(facts, matrix, python=options.python_version, as_of=options.as_of, allow_index=options.allow_index)
+    return plan(facts, matrix, python=options.python_version, as_of=as_of, allow_index=options.allow_index)
 
 
 def _explained(found: Explanation) -> str:

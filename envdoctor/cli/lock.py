@@ -12,7 +12,7 @@ from ..app import Sources, gather
 from ..errors import InputError, NoResolution
 from ..locking import close, lock
 from ..model.resolution import Explanation, Resolution
-from .command import Command
+from .command import Command, put_first
 from .output import write_error
 
 __all__ = ["COMMAND"]
@@ -70,6 +70,9 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     folder = None if options.output == "-" else options.output
     if folder is not None and os.path.exists(folder) and not os.path.isdir(folder):
         raise InputError(f"--output {folder}: expected a directory, found a file")
+    if not options.requirements and options.profile is None:
+        hint = put_first("REQ") if options.assume or options.target else ""
+        raise InputError(f"expected at least one requirement, such as 'vllm>=0.8', or --profile NAME{hint}")
     if options.shown is not None and options.shown not in NAMES:
         raise InputError(f"--print: expected one of {', '.join(NAMES)}, found {options.shown!r}")
     facts = gather(Sources(facts=options.target, report=options.report, assume=options.assume, python_version=options.python_version))
@@ -136,7 +139,7 @@ def _keep_closed(folder: str, found: Resolution, wanted: bool) -> None:
     try:
         with open(os.path.join(folder, "envdoctor.lock.json"), encoding="utf-8") as file:
             before = json.load(file)
-    except (OSError, ValueError):  # none, or not one of ours
+    except (OSError, ValueError, RecursionError):  # none, or not one of ours
         return
     if isinstance(before, dict) and before.get("closed"):
         raise InputError(

@@ -90,6 +90,9 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         _say_error("interrupted")
         return INTERRUPTED
+    except MemoryError:
+        _say_error("memory ran out: a limit of this process (ulimit -v) or of its container is below what this takes, some 100 MiB")
+        return INTERNAL_FAULT
     except Exception as error:  # noqa: BLE001 - the last resort: users get a line, ENVDOCTOR_DEBUG=1 the traceback
         return _failed(arguments, "a fault of envdoctor itself", _internal_fault(error))
 
@@ -152,11 +155,14 @@ def _help() -> str:
         "",
         "exit codes:",
         "  0    nothing found at or above --fail-on (default: error)",
-        "  1    findings; a lock that uv refuses to close",
+        "  1    findings; a plan that does not fit; a log that says what failed;",
+        "       a lock that uv refuses to close; a change that was rolled back",
         "  2    wrong usage, or input that cannot be read",
         "  3    no resolution: nothing meets the request",
         "  4    a fault of envdoctor itself, or a search that was given up",
         "  130  interrupted",
+        "watch ends as its command does; entrypoint becomes its command, or ends with",
+        "64, 78, 126 or 127.",
     ]
     return "\n".join(lines) + "\n"
 

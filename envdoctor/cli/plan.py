@@ -7,7 +7,7 @@ from typing import Tuple
 
 from ..app import Sources, gather, plan
 from ..errors import InputError
-from .command import Command
+from .command import Command, put_first
 from .output import choose_format, view
 
 __all__ = ["COMMAND"]
@@ -22,7 +22,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--target", metavar="FILE", help="facts of the target, written by 'envdoctor probe --json'")
     group.add_argument("--report", metavar="FILE", help="a pasted report of the target ('-' is standard input)")
     group.add_argument(
-        "--assume", metavar="KEY=VALUE", nargs="+", action="extend", default=[], help="set one fact: memory=500GiB, gpu=H100:8, shm=64GiB"
+        "--assume", metavar="KEY=VALUE", nargs="+", action="extend", default=[], help="set one fact: memory=500GiB, gpu=A100-SXM4-80GB:8"
     )
     group.add_argument("--framework", metavar="NAME[==V]", help="the framework, where the run does not tell it: verl==0.4.1")
     group = parser.add_argument_group("what is asked")
@@ -41,7 +41,8 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     if options.target is not None and options.report is not None:
         raise InputError("--target and --report both name the target; give one of them")
     if bool(options.run) == bool(options.command_line):
-        raise InputError("expected a launch script or configuration files, or a command after '--'; one of the two")
+        hint = put_first("CONFIG") if options.assume and not options.run else ""
+        raise InputError(f"expected a launch script or configuration files, or a command after '--'; one of the two{hint}")
     facts = gather(Sources(facts=[options.target] if options.target else [], report=options.report, assume=options.assume))[0]
     result, code = plan(options.run or options.command_line, facts, load_matrix(options.matrix), framework=options.framework, changes=options.what_if)
     chosen = choose_format(options.format)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from contextlib import suppress
 from typing import Optional, Tuple
 
@@ -37,6 +38,7 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     from ..report.watch_text import summary_lines
 
     _check(options)
+    _check_drawing(options.svg)
     csv = _open(options.csv)
     try:
         recording = watch(
@@ -59,7 +61,10 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     if options.svg:
         from ..report.chart import chart_svg
 
-        write_file(options.svg, chart_svg(recording))
+        try:
+            write_file(options.svg, chart_svg(recording))
+        except InputError as error:  # the run is over: its exit code is what counts
+            write_error(f"envdoctor watch: {error}")
     return "", recording.exit_code or 0
 
 
@@ -72,6 +77,16 @@ def _check(options: argparse.Namespace) -> None:
         raise InputError(f"--interval: expected 0.05 to 3600 seconds, found {options.interval:g}")
     if not options.every > 0 or (options.duration is not None and not options.duration > 0):
         raise InputError("--every and --duration: expected more than 0 seconds")
+
+
+def _check_drawing(path: Optional[str]) -> None:
+    """Raise :class:`InputError` before the run for what would only be found out after it."""
+    if path is None:
+        return
+    folder = os.path.dirname(path) or "."
+    if not path or os.path.isdir(path) or not os.path.isdir(folder):
+        found = "a folder" if os.path.isdir(path) else f"no folder {folder}" if path else "no name"
+        raise InputError(f"--svg {path}: expected a file that can be written, found {found}")
 
 
 def _open(path: Optional[str]) -> Optional[TextIO]:

@@ -33,7 +33,7 @@ def read_lock(folder: str) -> Dict[str, Any]:
     try:
         with open(path, encoding="utf-8") as file:
             found = json.load(file)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"--lock {folder}: expected {_FILE}, written by 'envdoctor lock --output DIR': {error}") from error
     if not isinstance(found, dict) or not isinstance(found.get("requires"), dict):
         raise InputError(f"--lock {folder}: {_FILE} has no 'requires'; write it again with 'envdoctor lock --output DIR'")

@@ -167,10 +167,6 @@ def _report_batches(fields: Mapping[str, Fact[Any]], report: Any) -> None:
             )
 
 
-def _stated(fact: Fact[Any]) -> bool:
-    return isinstance(fact, Known) and not fact.evidence.source.startswith(("default of", "code of"))
-
-
 def _value(fields: Mapping[str, Fact[Any]], field: str) -> Optional[Any]:
     fact = fields.get(field)
     return fact.value if isinstance(fact, Known) else None

@@ -136,6 +136,8 @@ def _value(field: str, value: str, text: str) -> Any:
         return size
     if field in _VERSIONS and (try_version(value) is None or not value[0].isdigit()):
         raise InputError(f"--assume {text}: expected a version such as {'535.129.03' if field.startswith('driver.r') else '12.4'}, found {value!r}")
+    if field == "python.version" and "." not in value:
+        raise InputError(f"--assume {text}: expected X.Y such as 3.11, found {value!r}")
     if reader is None:
         raise InputError(f"--assume {text}: {field} cannot be assumed")
     return reader(value, text)

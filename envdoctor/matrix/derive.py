@@ -291,12 +291,6 @@ def find_builds(release: Release, version: Version, architecture: Optional[str],
     return tuple(builds)
 
 
-def find_build(release: Optional[Release], version: Version, architecture: Optional[str], cuda: Optional[str] = None) -> Optional[Build]:
-    """Return the build of a release that an installed version can only be, or None (see ``find_builds``)."""
-    builds = find_builds(release, version, architecture, cuda) if release is not None else ()
-    return builds[0] if len(builds) == 1 else None
-
-
 def _agreed(builds: Tuple[Build, ...]) -> Dict[str, Any]:
     """The attributes in which all possible builds agree: what they differ in is not known."""
     if not builds:

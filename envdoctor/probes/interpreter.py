@@ -272,7 +272,9 @@ def find_executable(machine: Machine, python: str) -> Optional[str]:
         for folder in machine.environment.get("PATH", "/usr/local/bin:/usr/bin:/bin").split(":"):
             if folder and machine.isfile(_join(folder, python)):
                 return _join(folder, python)
-        return None
+        if not _is_here(machine) or not machine.isdir(os.path.abspath(python)):
+            return None
+    # ".venv" is a folder that is meant, although it has no slash.
     path = os.path.abspath(python) if _is_here(machine) else _join("/", python)
     for candidate in (_join(path, "bin/python3"), _join(path, "bin/python")):
         if machine.exists(candidate):

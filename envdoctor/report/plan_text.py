@@ -31,7 +31,9 @@ def lay_out(result: PlanResult, view: View) -> List[Block]:
     """Return the plan as blocks: the verdict first."""
     plan = result.plan
     framework = " ".join(str(part) for part in (result.workload.value("framework"), result.workload.value("framework.version")) if part)
-    blocks = [heading(f"{framework + ': ' if framework else ''}{_headline(plan)}")]
+    settings = sum(finding.code == "ED607" for finding in result.findings)
+    also = f"; {settings} setting{'s' if settings > 1 else ''} refused or passed over" if settings else ""
+    blocks = [heading(f"{framework + ': ' if framework else ''}{_headline(plan)}{also}")]
     blocks += [paragraph(note) for note in plan.notes]
     if result.before is not None:
         blocks += [Block(""), *_changes(result)]

@@ -65,11 +65,18 @@ def summary_line(report: Report) -> str:
 
 
 def _lead(message: str, width: int) -> str:
-    """Return the beginning of a sentence that fits, up to the end of a clause where one ends in its latter half."""
+    """Return the beginning of a sentence that fits, up to the end of a clause where one ends in its latter half.
+
+    After a colon or semicolon a statement is whole; what is cut anywhere else says so, as its end may turn its meaning round.
+    """
     if len(message) <= width:
         return message
-    ends = [message.rfind(sign, 0, width + 1) for sign in (": ", ", ", "; ", " (")]
-    return message[: max(ends)] if max(ends) > width // 2 else clip(message, width)
+    for signs, more in ((": ", "; "), ""), ((", ", " ("), "..."):
+        ends = [end for end in range(width // 2 + 1, width + 1 - len(more)) if message.startswith(signs, end)]
+        ends = [end for end in ends if message.count("(", 0, end) == message.count(")", 0, end)]
+        if ends:
+            return message[: ends[-1]] + more
+    return clip(message, width)
 
 
 def target_line(facts: Facts) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ..model.evidence import Evidence
+import os
+
+from ..model.evidence import Absent, Evidence
 from ..model.finding import Finding, Remedy
 from ..model.pattern import pattern
 from ..model.versions import canonicalize_name, try_version
@@ -16,7 +18,6 @@ __all__ = ["RULES_HERE"]
 
 _NAME = pattern(r"[A-Za-z0-9._-]+")
 _MOST = 10
-_FIX = Remedy("Make the environment like the lock.", ("envdoctor fix --lock DIR",))
 
 
 def check_lock_pins(context: Context) -> Iterator[Finding]:
@@ -54,7 +55,7 @@ def check_lock_pins(context: Context) -> Iterator[Finding]:
             others.append((name, installed.version))
     for name in missing:
         if name in asked:
-            message = f"{name} {pins[name]} was asked for and is in the lock, but it is not installed."
+            message = f"{name} is not installed; the lock, which was asked for it, pins {pins[name]}."
             yield _finding(context, name, "missing", "error", message)
     unasked = [name for name in missing if name not in asked]
     if unasked:
@@ -72,7 +73,8 @@ def check_lock_machine(context: Context) -> Iterator[Finding]:
 
     What it checks:
         With ``--lock DIR``: driver and glibc are not below what the pins require, the GPUs are among those that the pins have code for,
-        Python, platform and architecture are those of the lock. What is not known of the machine is not judged.
+        Python, platform and architecture are those of the lock. What is not known of the machine is not judged. A machine without a driver may be
+        one where an image is built: a warning.
 
     Why it matters:
         The pins were chosen for machines that have at least that.
@@ -92,6 +94,9 @@ def check_lock_machine(context: Context) -> Iterator[Finding]:
         if floor is not None and mine is not None and mine < floor:
             message = f"{component} {context.facts.value(field)} is older than the {required[key]} that the lock requires."
             yield _finding(context, component, "too-old", "error", message, remedy, code="ED307", fields=(field,))
+    if "driver" in required and isinstance(context.facts.get("driver.release"), Absent):
+        message = f"There is no NVIDIA driver here, and the lock requires {required['driver']} or newer where its GPU packages run."
+        yield _finding(context, "nvidia-driver", "missing", "warning", message, remedy, code="ED307", fields=("driver.release",))
     python = context.fact_version("python.version")
     if python is not None and "python" in required and ".".join(map(str, python.release[:2])) != required["python"]:
         message = f"Python {context.facts.value('python.version')} runs here, but the lock is for Python {required['python']}."
@@ -121,7 +126,7 @@ def _finding(
     kind: str,
     severity: str,
     message: str,
-    remedy: Remedy = _FIX,
+    remedy: Optional[Remedy] = None,
     *,
     code: str = "ED306",
     fields: Tuple[str, ...] = (),
@@ -138,8 +143,17 @@ def _finding(
         message=message,
         subject=subject,
         evidence=(*evidence, Evidence(lock.source if lock is not None else "lock")),
-        remedies=(remedy,),
+        remedies=(remedy or Remedy("Make the environment like the lock.", (f"envdoctor fix --lock {_folder(lock)}",)),),
     )
+
+
+def _folder(lock: Optional[Evidence]) -> str:
+    """Return the folder of the lock as a shell word."""
+    if lock is None:
+        return "DIR"
+    from shlex import quote
+
+    return quote(os.path.dirname(lock.source) or ".")
 
 
 RULES_HERE: Tuple[Rule, ...] = (

@@ -322,7 +322,7 @@ def remedies_of_row(row: Row) -> Tuple[Remedy, ...]:
             text += f" This overrides {edges}; pip will warn of it, and envdoctor accepts it."
         pins = [pin for pin in row.pins if _pin_name(pin) not in _HOST_PINS]
         commands = ("pip install " + " ".join(f"'{pin}'" for pin in pins),) if pins else ()
-        on_host = not pins and (row.pins or row.code[:3] in ("ED1", "ED5"))
+        on_host = not pins and (row.pins or row.code[:3] in ("ED1", "ED5")) and not _is_about_a_package(row)
         remedies.append(Remedy(text, commands, "changes-host" if on_host else "changes-environment"))
     for mitigation in row.mitigations:
         setting = f"{mitigation.component}={mitigation.value}"
@@ -339,7 +339,7 @@ def _merged(hits: List[_Hit]) -> Iterator[Finding]:
     groups: Dict[Tuple[str, str, str], List[_Hit]] = {}
     for hit in hits:
         row = hit.row
-        own = any(term.scope == "env" and term.component == row.component for term in row.terms) or row.code.endswith("90")
+        own = _is_about_a_package(row) or row.code.endswith("90")
         groups.setdefault((row.code, row.component, f"{row.kind} {row.title}" if own else row.kind), []).append(hit)
     for group in groups.values():
         # The gravest speaks for all; among equals the highest CUDA (ids end in versions), and torch before what rests on it.
@@ -363,6 +363,10 @@ def _merged(hits: List[_Hit]) -> Iterator[Finding]:
             remedies=_union([hit.finding.remedies for hit in (first, *others)]),
             rows=tuple(hit.row.id for hit in others if hit.finding.severity == finding.severity),
         )
+
+
+def _is_about_a_package(row: Row) -> bool:
+    return any(term.scope == "env" and term.component == row.component for term in row.terms)
 
 
 def _union(groups: List[Any]) -> Tuple[Any, ...]:

@@ -117,7 +117,7 @@ def _demands(violations: List[Violation]) -> str:
     """``vllm 0.8.5 (==2.6.0) and xformers 0.0.29 (==2.5.1)``."""
     shown = [f"{entry.requirer.name} {_shown(entry.requirer)}".strip() + f" ({entry.requirement.specifier.replace(' ', '')})" for entry in violations]
     if len(shown) > 6:
-        shown = [*shown[:5], f"{len(shown) - 5} others"]
+        shown = [*shown[:5], f"{len(shown) - 5} more"]
     return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " and " + shown[-1]
 
 
@@ -318,7 +318,7 @@ def check_missing_requirements(context: Context) -> Iterator[Finding]:
             missing.setdefault(entry.requirement.name, []).append(entry)
     for name, entries in sorted(missing.items()):
         requirers = [f"{entry.requirer.name} {entry.requirer.version or ''}".strip() for entry in entries]
-        shown = ", ".join(requirers[:5]) + (f" and {len(requirers) - 5} others" if len(requirers) > 5 else "")
+        shown = ", ".join(requirers[:5]) + (f" and {len(requirers) - 5} more" if len(requirers) > 5 else "")
         yield Finding(
             code="ED302",
             component=name,
@@ -358,7 +358,7 @@ def check_python(context: Context) -> Iterator[Finding]:
         sides.setdefault(_direction(Distribution("python", str(python)), wanted), []).append((found, wanted))
     for kind, entries in sides.items():
         demands = [f"{found.name} {found.version or ''}".strip() + f" ({wanted.replace(' ', '')})" for found, wanted in entries]
-        shown = ", ".join(demands[:5]) + (f" and {len(demands) - 5} others" if len(demands) > 5 else "")
+        shown = ", ".join(demands[:5]) + (f" and {len(demands) - 5} more" if len(demands) > 5 else "")
         # What lies in site-packages was installed somehow; what is only named in a file or a report cannot be.
         named_only = any(not found.location and found.installer == "" for found, _ in entries)
         yield Finding(
@@ -366,7 +366,7 @@ def check_python(context: Context) -> Iterator[Finding]:
             component="python",
             kind=kind if kind in ("too-old", "too-new") else "bad-version",
             severity="error" if named_only else "warning",
-            message=f"Python {python} is {_SIDES.get(kind, 'outside')} what {shown} {'supports' if len(entries) == 1 else 'support'}.",
+            message=f"Python {python} is {_SIDES.get(kind, 'not')} for {shown}.",
             evidence=(*context.evidence("python.version"), *(distribution_evidence(context.facts, found) for found, _ in entries[:5])),
             sources=(
                 _SPECIFIERS,
@@ -376,7 +376,7 @@ def check_python(context: Context) -> Iterator[Finding]:
         )
 
 
-_SIDES = {"too-old": "below", "too-new": "above"}
+_SIDES = {"too-old": "too old", "too-new": "too new"}
 
 
 def _simply_met(python: Version, wanted: str) -> bool:

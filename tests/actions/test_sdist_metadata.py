@@ -5,6 +5,7 @@ import sys
 import tarfile
 import zipfile
 from importlib.metadata import PathDistribution
+from importlib.util import find_spec
 from io import BytesIO
 
 import pytest
@@ -24,9 +25,9 @@ setup(name="made", version="1.0", install_requires=["einops", "numpy>=1.20,<3", 
 
 
 @pytest.fixture
-def built(tmp_path):
+def built(tmp_path, prerequisite):
     """Return the source archive of a project, and the requirements that importlib.metadata reads of what setuptools wrote for it."""
-    pytest.importorskip("setuptools")
+    prerequisite(find_spec("setuptools"), "setuptools (extra dev)")
     (tmp_path / "setup.py").write_text(SETUP)
     subprocess.run([sys.executable, "setup.py", "-q", "sdist"], cwd=tmp_path, check=True, capture_output=True)
     (archive,) = (tmp_path / "dist").glob("*.tar.gz")

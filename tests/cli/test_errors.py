@@ -30,14 +30,23 @@ from .conftest import BROKEN, COMMAND, environment
         (("check", "--facts", "-", "--requirements", "-"), "standard input ('-') can be read only once"),
         (("check", "--facts", "x", "--report", "y"), "--facts and --report"),
         (("check", "--facts", "x", "--root", "/"), "--root says what to read on this machine"),
-        (("check", "--root", "/nonexistent"), "--root /nonexistent: expected a directory, found nothing"),
-        (("check", "--python", "/nonexistent"), "--python /nonexistent: expected an interpreter or the folder of an environment, found nothing"),
+        (("check", "--root", "/dev/null/none"), "--root /dev/null/none: expected a directory, found nothing"),
+        (("check", "--python", "/dev/null/none"), "--python /dev/null/none: expected an interpreter or the folder of an environment, found nothing"),
         (("probe", "--python", "no-such-python"), "environment on PATH, found nothing"),
         (("check", "--python", "/proc"), "found a folder without bin/python"),
         (("check", "--python", "/bin/python", "--root", "/proc"), "the folder of an environment in /proc, found nothing"),
         (("check", "--report", "/dev/zero"), "larger than 64 MiB"),
         (("probe", "--python-version", "three"), "--python-version: expected X.Y such as 3.11, found 'three'"),
+        (("check", "--assume", "gpu=H2O:8"), "--assume gpu=H2O: no such GPU is known (did you mean H20"),
+        (("lock", "torch", "--assume", "gpu=A1000000"), "no such GPU is known"),
+        (("bake", "--assume", "gpu=Foo"), "no such GPU is known"),
+        (("diagnose", "/dev/null", "--assume", "gpu=Foo"), "no such GPU is known"),
+        (("check", "--assume", "python=3"), "--assume python=3: expected X.Y such as 3.11, found '3'"),
         (("explain", "ED9999"), "ED9999: no such code, rule or row"),
+        (("matrix", "--json", "list"), "--json belongs behind the action"),
+        (("diagnose", "--assume", "gpu=H20", "run.log"), "put LOG before them"),
+        (("plan", "--assume", "gpu=H20", "run.sh"), "put CONFIG before them"),
+        (("lock", "--assume", "gpu=H20", "vllm==0.8.5"), "put REQ before them"),
         (("explain",), "the following arguments are required"),
     ],
 )
@@ -115,6 +124,16 @@ def test_own_fault_is_one_line_and_exit_4():
     done = subprocess.run([sys.executable, "-c", program], env=environment(ENVDOCTOR_DEBUG="1"), capture_output=True, check=False)
     assert done.returncode == 4
     assert b"Traceback" in done.stderr
+
+
+def test_too_little_memory_is_no_fault_of_ours(tmp_path):
+    report = tmp_path / "report.txt"
+    report.write_text("torch==2.4.0\n")
+    command = f"ulimit -v 80000; exec {sys.executable} -m envdoctor check --report {report}"
+    done = subprocess.run(["sh", "-c", command], env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 4
+    assert done.stderr.startswith("envdoctor: error: memory ran out")
+    assert done.stderr.count("\n") == 1
 
 
 def test_interrupt_is_130(tmp_path):

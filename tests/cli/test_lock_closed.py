@@ -93,9 +93,12 @@ def test_every_line_is_pinned_and_hashed_and_says_why_it_is_there(lock, index, t
     assert "nvidia-cublas-cu12==12.3.4.1" not in files["constraints.txt"].splitlines()
 
 
-def test_the_pylock_is_one_to_packaging_and_to_uv(lock, index, uv, tmp_path):
-    pylock = pytest.importorskip("packaging.pylock")
+def test_the_pylock_is_one_to_packaging_and_to_uv(lock, index, uv, tmp_path, prerequisite):
     from importlib import import_module
+    from importlib.util import find_spec
+
+    prerequisite(find_spec("packaging.pylock"), "packaging 26 or newer")
+    pylock = import_module("packaging.pylock")
 
     tomllib = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     assert lock("torch==2.4.0", *H20, "--index-url", index.address, "-o", tmp_path / "lock").returncode == 0

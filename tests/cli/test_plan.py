@@ -67,6 +67,17 @@ def test_command_after_two_dashes():
     assert "Qwen2.5-7B: 7.62 billion parameters" in found.stdout
 
 
+def test_a_misspelt_key_is_in_the_first_line(tmp_path):
+    words = "python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=Qwen/Qwen2.5-7B trainer.n_gpus_per_node=8"
+    script = tmp_path / "train.sh"
+    script.write_text(f"{words}\n")
+    assert "refused or passed over" not in run("plan", script, *MACHINE).stdout
+    script.write_text(f"{words} actor_rollout_ref.rollout.gpu_memory_utilisation=0.6\n")
+    found = run("plan", script, *MACHINE).stdout
+    assert "; 1 setting refused or passed over" in " ".join(found.splitlines()[:2])
+    assert "Use actor_rollout_ref.rollout.gpu_memory_utilization" in found
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -105,7 +105,9 @@ def test_can_be_asked_to_stop_watching():
         (("1", "--container"), "give one of them"),
         (("4194305",), "expected a running process, found none"),
         (("--interval", "0", "--", "true"), "--interval: expected"),
-        (("--csv", "/nonexistent/x.csv", "--", "true"), "/nonexistent/x.csv: cannot be written"),
+        (("--csv", "/dev/null/x.csv", "--", "true"), "/dev/null/x.csv: cannot be written"),
+        (("--svg", "/dev/null/x.svg", "--", "echo", "ran"), "--svg /dev/null/x.svg: expected a file that can be written, found no folder /dev/null"),
+        (("--svg", "/proc", "--", "echo", "ran"), "--svg /proc: expected a file that can be written, found a folder"),
         (("--", "no-such-command"), "no-such-command: cannot be started: No such file"),
     ],
 )
@@ -120,3 +122,9 @@ def test_a_full_disk_does_not_end_the_run():
     code, _, errors = run("--interval", "0.1", "--csv", "/dev/full", "--", "sh", "-c", "sleep 0.5; exit 3")
     assert code == 3
     assert "are not in the file: No space left on device" in errors
+
+
+def test_a_drawing_that_cannot_be_kept_does_not_change_the_exit_code():
+    code, _, errors = run("--interval", "0.1", "--svg", "/dev/full", "--", "sh", "-c", "exit 3")
+    assert code == 3
+    assert "/dev/full: cannot be written: No space left on device" in errors

@@ -98,6 +98,13 @@ def test_lock_is_compared_and_its_requirements_are_kept(image, tmp_path):
         assert done.returncode == 78, done.stderr
 
 
+def test_a_lock_that_nests_too_deep_is_one_line(image, tmp_path):
+    (tmp_path / "envdoctor.lock.json").write_text("[" * 200_000)
+    done = run(image, "bake", "--dry-run", "--lock", tmp_path)
+    assert done.returncode == 2
+    assert "expected envdoctor.lock.json, written by" in done.stderr
+
+
 def test_lock_for_another_machine_is_refused(image, tmp_path):
     (tmp_path / "envdoctor.lock.json").write_text(json.dumps({"requires": {"python": "3.7", "glibc": "9.99"}}))
     done = run(image, "entrypoint", "--policy", "enforce", "--lock", tmp_path, "--", "echo", "ran")

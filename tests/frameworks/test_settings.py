@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
@@ -18,7 +19,7 @@ from envdoctor.frameworks.settings import flags, override, read_config
 from envdoctor.frameworks.tables import load_table
 from envdoctor.model.evidence import Known, Unknown
 
-parser = pytest.importorskip("hydra.core.override_parser.overrides_parser").OverridesParser.create()
+parser = OverridesParser.create()
 
 
 def ours(text: str) -> tuple[str, object, str]:

@@ -1,7 +1,6 @@
 """The model against published figures, through the script that shows them."""
 
 import runpy
-import sys
 from pathlib import Path
 
 import pytest
@@ -53,7 +52,3 @@ def test_every_figure_outside_the_bounds_says_why(script, rows, matrix):
 
 def test_every_row_has_a_source(rows):
     assert all(row["source"].startswith("https://") for row in rows.values())
-
-
-if sys.version_info < (3, 11):
-    pytest.importorskip("tomli")

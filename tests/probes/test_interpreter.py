@@ -101,6 +101,15 @@ def test_a_virtual_environment_with_pth_files(venv, tmp_path):
     assert found.system_site is ("true" in (venv / "pyvenv.cfg").read_text())
 
 
+def test_a_folder_without_a_slash_names_an_environment(venv, monkeypatch):
+    monkeypatch.chdir(venv.parent)
+    machine = Machine(environment={"PATH": "/nowhere"})
+    assert find_executable(machine, venv.name) == str(venv / "bin" / "python3")
+    monkeypatch.chdir(venv)
+    assert find_executable(machine, ".") == str(venv / "bin" / "python3")
+    assert find_executable(machine, "lib") is None
+
+
 def test_a_folder_a_prefix_and_a_command_name_an_interpreter(venv):
     machine = Machine(environment={"PATH": f"/nowhere:{venv}/bin"})
     expected = str(venv / "bin" / "python3")

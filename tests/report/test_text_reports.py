@@ -117,6 +117,24 @@ def test_target_line():
     )
 
 
+@pytest.mark.parametrize(
+    ("message", "lead"),
+    [
+        ("vllm 0.6.3 was asked for and is in the lock, but it is not installed", "vllm 0.6.3 was asked for and is in the lock..."),
+        ("Python 3.9.18 is too old for torch 2.11.0 (>=3.10), vllm 0.20.0 (<3.15,>=3.10)", "Python 3.9.18 is too old for torch 2.11.0 (>=3.10)..."),
+        (
+            "Ray differs between nodes (2.40.0 on a; 2.43.0 on b): Ray refuses to let them join",
+            "Ray differs between nodes (2.40.0 on a; 2.43.0 on b)",
+        ),
+        ("The installed torch differs between the nodes (2.5.1 on a; 2.6.0 on b)", "The installed torch differs between the nodes..."),
+        ("The soft limit of open files is 20000; Ray's daemons want 65536", "The soft limit of open files is 20000"),
+    ],
+)
+def test_a_sentence_that_is_cut_says_so(message, lead):
+    """A statement is whole before a semicolon; before a comma the rest may turn its meaning round."""
+    assert summary_line(REPORT._replace(findings=(ROOT._replace(message=message + "."),))) == f"envdoctor: 1 error: {lead}"
+
+
 @pytest.mark.parametrize("name", REPORTERS)
 @pytest.mark.parametrize("verbose", [False, True])
 def test_nothing_hostile_reaches_the_output(name, verbose, monkeypatch):

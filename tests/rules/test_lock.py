@@ -6,7 +6,7 @@ from typing import Any, Dict
 
 import pytest
 
-from envdoctor.model.evidence import Evidence, Fact, Known
+from envdoctor.model.evidence import Absent, Evidence, Fact, Known
 
 from .conftest import Judge, by_code, codes, distribution, facts_of
 
@@ -69,3 +69,20 @@ def test_a_contradiction_that_the_lock_means(judged: Judge) -> None:
     assert "ED301" not in codes(judged(facts_of(listed).updated(lock)))
     other = locked("torch==2.6.0 triton==3.4.0", overrides="torch -> triton==3.4.0 [a-row-that-went]")
     assert "ED301" in codes(judged(facts_of(listed).updated(other)))
+
+
+def test_the_remedy_names_the_lock_that_was_given(judged: Judge) -> None:
+    facts = facts_of(["torch 2.5.1"]).updated(locked("torch==2.6.0"))
+    assert by_code(judged(facts), "ED306").remedies[0].commands == ("envdoctor fix --lock lock",)
+    spaced = {**locked("torch==2.6.0"), "lock.pins": Known({"torch": "2.6.0"}, Evidence("my lock/envdoctor.lock.json"))}
+    assert by_code(judged(facts.updated(spaced)), "ED306").remedies[0].commands == ("envdoctor fix --lock 'my lock'",)
+
+
+def test_a_machine_without_a_driver_is_warned_of(judged: Judge) -> None:
+    """It may be where an image is built; a driver of which nothing is known gives no verdict."""
+    lock = locked("torch==2.6.0", driver="550.54.14")
+    nothing = facts_of([], complete=False).updated(lock)
+    assert "ED307" not in codes(judged(nothing))
+    without = nothing.updated({"driver.release": Absent(Evidence("/proc/driver/nvidia/version"))})
+    finding = by_code(judged(without), "ED307")
+    assert (finding.severity, finding.component, finding.kind) == ("warning", "nvidia-driver", "missing")

@@ -123,3 +123,10 @@ def test_every_kind_of_device_that_is_hit_is_named(judged: Judge, site) -> None:
 def test_generations_ask_one_question(judged: Judge) -> None:
     found = [finding for finding in judged(facts_of(["sgl-kernel 0.1.2"])) if finding.verdict == "undetermined"]
     assert len([finding for finding in found if finding.missing == "the GPU"]) <= 1
+
+
+def test_a_package_is_not_for_whoever_runs_the_machine(judged: Judge) -> None:
+    finding = by_code(judged(facts_of(["torch 2.5.1+cu124"], gpus=["NVIDIA GeForce RTX 5090"], torch_cuda="12.4")), "ED120")
+    assert [remedy.safety for remedy in finding.remedies] == ["changes-environment"]
+    old = facts_of(["torch 2.9.0+cu130"], driver_release="535.161.08", gpus=["NVIDIA H20"], torch_cuda="13.0")
+    assert "changes-host" in [remedy.safety for remedy in by_code(judged(old), "ED101").remedies]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from importlib.util import find_spec
 from typing import Callable
 
@@ -17,13 +16,6 @@ def matrix() -> Matrix:
 
 
 @pytest.fixture
-def require_module() -> Callable[[str], None]:
-    """Skip where a module is missing; in CI that is a failure."""
-
-    def require(name: str) -> None:
-        if find_spec(name) is None:
-            if os.environ.get("CI") == "true":
-                pytest.fail(f"{name} is not installed (python-sat, extra dev)")
-            pytest.skip(f"{name} is not installed")
-
-    return require
+def require_module(prerequisite: Callable[[object, str], None]) -> Callable[[str], None]:
+    """Return a function that ends a test where a module is missing."""
+    return lambda name: prerequisite(find_spec(name), f"{name} (extra dev)")
