@@ -12,7 +12,7 @@ from .rule import Context, Rule, distribution_evidence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterator, List, Mapping, Tuple
+    from typing import Iterator, List, Mapping, Optional, Tuple
 
 __all__ = ["RULES_HERE"]
 
