@@ -39,7 +39,8 @@ _SLICE = 0.1
 class Answer:
     """What the check says.
 
-    kind: "ok", "errors", "undetermined" (nothing found, but not all could be decided), or "fault" (envdoctor itself failed).
+    kind: "ok", "errors", "undetermined" (nothing found, but not all could be decided), "usage" (an
+        option names a lock or an ignore file that cannot be read), or "fault" (envdoctor itself failed).
     line: the verdict, at most 80 characters. details: further lines. document: the same as JSON.
     """
 
@@ -106,7 +107,7 @@ def _checked(settings: Settings) -> Answer:
 
 def _decide(settings: Settings, answer: Answer) -> None:
     """Say what was found, and end the process where the policy refuses."""
-    refused = settings.policy == "enforce" and (answer.kind == "errors" or (settings.strict and answer.kind != "ok"))
+    refused = settings.policy == "enforce" and (answer.kind == "errors" or (settings.strict and answer.kind not in ("ok", "usage")))
     if settings.troubles:
         answer.details = "".join(f"  ignored: {trouble}\n" for trouble in settings.troubles) + answer.details
         if answer.line == "envdoctor: not checked":
@@ -125,6 +126,8 @@ def _decide(settings: Settings, answer: Answer) -> None:
         say(answer.line)
     elif settings.format == "json":
         say(answer.document or answer.line)
+    if answer.kind == "usage" and settings.policy == "enforce":
+        os._exit(USAGE)
     if refused or answer.kind == "errors":
         _leave_message(text)
     if refused:

@@ -33,7 +33,12 @@ def check_start(settings: Settings, announce: Callable[[str], None]) -> Answer:
     baseline, note = _baseline(settings, matrix.date)
     facts = _read(settings, announce, baseline)
     announce("judging")
-    report = _judge(facts, matrix, settings, baseline)
+    from ..errors import InputError
+
+    try:
+        report = _judge(facts, matrix, settings, baseline)
+    except InputError as error:
+        return Answer("usage", "envdoctor: an option names what cannot be read, so nothing was judged", f"  {error}\n")
     answer = _answer(report, settings)
     if note:
         answer.details += f"  {note}\n"

@@ -233,3 +233,11 @@ def test_termination_log(image, tmp_path, prerequisite):
     assert "No such file" in in_pod(image, "true", *enforce).stdout  # it is never made
     for odd in ("ln -s /dev/x /dev/termination-log; touch /dev/x", "mkfifo /dev/termination-log", "mkdir /dev/termination-log"):
         assert in_pod(image, odd, *enforce).returncode == 78
+
+
+def test_a_lock_that_is_not_there_is_wrong_usage(image, tmp_path):
+    """A mistyped path must not switch the check off where it was asked to refuse."""
+    for policy, code, output in (("enforce", 64, ""), ("warn", 0, "ran\n")):
+        done = run(image, "entrypoint", "--policy", policy, "--lock", tmp_path / "nothing", "--", "echo", "ran")
+        assert (done.returncode, done.stdout) == (code, output)
+        assert "nothing: expected envdoctor.lock.json" in done.stderr
