@@ -38,6 +38,8 @@ def checkout(tmp_path_factory):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("_compiled", "__pycache__"))
     for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder)
+    (folder / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts" / "envdoctor", folder / "scripts")
     return folder
 
 
