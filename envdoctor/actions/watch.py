@@ -24,6 +24,7 @@ __all__ = ["watch"]
 #: Samples that are kept at most; beyond, every second one goes.
 _KEPT = 4096
 _KEPT_OF_PROCESS = 256
+_NOISE = 1 << 20  # bytes
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -108,7 +109,9 @@ class _Watch:
         if not self.samples:
             return None
         sample = self.samples[-1]
-        trend = find_trend(self.used.points)
+        # On a whole machine others come and go: below a hundredth of its memory that is no trend of this run.
+        noise = self.group.limit / 100 if self.group.directory is None else _NOISE
+        trend = find_trend(self.used.points, noise)
         growing = None
         for process in sample.processes:
             found = find_trend(self.by_process[(process.pid, process.started)].points)

@@ -64,7 +64,7 @@ def _lay_out(diagnosis: Diagnosis, verbose: bool) -> List[Block]:
         if id(trace) not in done and _is_root(trace, diagnosis.traces):
             blocks += [_BLANK, *_tree(trace, diagnosis.traces, 0, verbose, done)]
     if diagnosis.findings:
-        blocks += [_BLANK, heading("Also wrong in this environment, though no line of the log speaks of it:")]
+        blocks += [_BLANK, heading("Also found in this environment or plan; the log does not say whether it took part:")]
         for finding in diagnosis.findings:
             blocks.append(Block(fold(clean(finding.message)), f"{finding.code} {finding.severity}:", finding.severity, 2, 4))
     return blocks
