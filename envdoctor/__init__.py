@@ -5,6 +5,10 @@
 
 from __future__ import annotations
 
+from .precompiled import install as _install
+
+_install(__path__[0])
+
 TYPE_CHECKING = False  # typing itself is loaded only by what needs it
 if TYPE_CHECKING:
     from typing import Optional, Sequence, Union
