@@ -28,9 +28,12 @@ class _Loader(_external.SourceFileLoader):  # type: ignore[misc,name-defined,unu
         super().__init__(name, path)
         self.content = content
 
-    def get_code(self, fullname: str) -> Any:  # noqa: ARG002 - the signature of importlib
-        """Return the module's code."""
-        code = marshal.loads(self.content)  # noqa: S302 - as trusted as the source beside it
+    def get_code(self, fullname: str) -> Any:
+        """Return the module's code, from its source where the file is damaged."""
+        try:
+            code = marshal.loads(self.content)  # noqa: S302 - as trusted as the source beside it
+        except (ValueError, EOFError, TypeError):
+            return super().get_code(fullname)
         _imp._fix_co_filename(code, self.path)  # type: ignore[attr-defined,unused-ignore]
         return code
 

@@ -14,7 +14,6 @@ from ..errors import InputError, InternalFault, MatrixError
 from ..model.json_text import parse_json
 from ..model.row import Row, Source
 from . import compiled, derived_rows, place
-from .folder import find_sources, is_fresh
 from .tables import Capability, CodeDemand, CudaMajor, DriverBranch, ForwardCompat, GpuModel, Package, ToolkitRelease
 
 TYPE_CHECKING = False
@@ -91,7 +90,7 @@ def load_builtin() -> Matrix:
     # A folder of that name may lie beside an installed package by accident: ours has the driver table.
     source = builtin_folder()
     core = _read_core(_COMPILED)
-    if core is not None and (source is None or is_fresh(core["fingerprint"], find_sources(source))):
+    if core is not None and (source is None or _is_fresh(core, source)):
         return Matrix(core, _CompiledFiles(_COMPILED, core["packages"], source))
     if source is None:
         raise InternalFault(f"expected the compiled matrix in {_COMPILED}, found none that this version reads; install envdoctor again")
@@ -126,8 +125,15 @@ def _with_site(matrix: Matrix, folder: str) -> Matrix:
     return matrix.extended(*_compiled_now(folder, label=os.path.join(folder, "")))
 
 
+def _is_fresh(core: Mapping[str, Any], source: str) -> bool:
+    from .folder import find_sources, is_fresh
+
+    return is_fresh(core["fingerprint"], find_sources(source))
+
+
 def _compiled_now(folder: str, label: str = "") -> Tuple[Dict[str, Any], Any]:
     """Read a matrices folder; return its core and its files."""
+    from .folder import find_sources
     from .source import SourceFiles, compile_core
 
     sources = find_sources(folder)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from ..matrix.tags import served_release
 from ..model.evidence import Known
 from ..model.facts import Distribution, Facts
-from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.versions import InvalidSpecifier, Version, VersionSet, canonicalize_name, cuda_of_variant, find_variant, parse_version, try_version
 from .rule import is_unindexed
@@ -51,7 +50,7 @@ _MARKER_NAMES = (
     "platform_version",
 )
 _NOT_SIMPLE = object()
-_EXTRA = pattern(r"\bextra\s*(?:==|!=|in\b)|['\"]\s*==\s*extra\b")
+_EXTRA = ("extra==", "extra!=", "==extra", "extrain")
 
 
 class Requirement(NamedTuple):
@@ -229,6 +228,11 @@ def _split(line: str) -> Optional[Requirement]:
     return Requirement(name, rest.strip(), marker.strip())
 
 
+def _is_of_extra(line: str) -> bool:
+    marker = line.partition(";")[2].replace(" ", "")
+    return any(sign in marker for sign in _EXTRA)
+
+
 def served_here(release: Release, facts: Facts) -> Release:
     """Return a release with the metadata of the wheel that a target gets; linux on x86_64 where that is not known."""
     if not release.differs:
@@ -300,7 +304,7 @@ class _Judge:
 
     def failure(self, line: str) -> Optional[Failure]:
         """Return the requirement that a line fails with and what is installed instead; None where it is met, or does not apply."""
-        if "extra" in line and (" extra ==" in line or _EXTRA.search(line)):
+        if "extra" in line and _is_of_extra(line):
             return None
         asked = _split(line)
         if asked is None:
@@ -352,7 +356,7 @@ def unconditional(found: Distribution, facts: Facts, matrix: Any) -> List[Requir
     values = marker_values(facts)
     kept = []
     for line in lines:
-        if "extra" in line and _EXTRA.search(line):
+        if "extra" in line and _is_of_extra(line):
             continue
         requirement = _split(line)
         if requirement is None or (requirement.marker and marker_holds(requirement.marker, values) is not True):
