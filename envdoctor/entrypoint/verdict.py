@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["check_start"]
 
 _OF_OTHERS = ("nodes", "lock")  # families of rules that compare with other machines, or with the lock of ``check --lock``
+_MOST = 8  # findings in the log of a container's start
 _MARGIN = 0.15
 _JUDGING = 0.25  # share of the time that is kept for judging what the probes found
 
@@ -156,18 +157,19 @@ def _answer(report: Report, settings: Settings) -> Answer:
 
 
 def _details(report: Report) -> str:
-    """Return errors and warnings, each with its first remedy; nothing where nothing is wrong."""
+    """Return errors and the first warnings, each with its first remedy; nothing where nothing is wrong."""
     grave = [finding for finding in report.findings if finding.severity != "advice"]
     if not grave:
         return ""
     from ..report.text import clean, fold
 
     lines: List[str] = []
-    for finding in grave:
+    shown = max(_MOST, report.count_of("error"))  # errors come first, and each is a reason why the job fails
+    for finding in grave[:shown]:
         lines.append(f"  {finding.code} {finding.severity}: {fold(clean(finding.message))}")
         if finding.remedies:
             lines.append(f"    fix: {fold(clean(finding.remedies[0].text))}")
-    lines.append("  'envdoctor check' says more")
+    lines.append(f"  {len(grave) - shown} more; 'envdoctor check' says all" if len(grave) > shown else "  'envdoctor check' says more")
     return "".join(f"{line}\n" for line in lines)
 
 

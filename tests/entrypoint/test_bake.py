@@ -241,3 +241,18 @@ def test_a_lock_that_is_not_there_is_wrong_usage(image, tmp_path):
         done = run(image, "entrypoint", "--policy", policy, "--lock", tmp_path / "nothing", "--", "echo", "ran")
         assert (done.returncode, done.stdout) == (code, output)
         assert "nothing: expected envdoctor.lock.json" in done.stderr
+
+
+def test_of_many_warnings_a_start_shows_some(image):
+    for number in range(30):
+        install(
+            image[1],
+            "transformers" if not number else f"absent-{number}",
+            "4.46.0",
+            *[f"absent-{other}>9" for other in range(1, 30)][: 29 if not number else 0],
+        )
+    done = run(image, "entrypoint", "--", "true")
+    lines = done.stderr.splitlines()
+    assert "29 warnings" in lines[0]
+    assert len([line for line in lines if " warning: " in line and line.startswith("  ED")]) == 8
+    assert lines[-1] == "  21 more; 'envdoctor check' says all"
