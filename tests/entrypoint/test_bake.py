@@ -244,13 +244,10 @@ def test_a_lock_that_is_not_there_is_wrong_usage(image, tmp_path):
 
 
 def test_of_many_warnings_a_start_shows_some(image):
-    for number in range(30):
-        install(
-            image[1],
-            "transformers" if not number else f"absent-{number}",
-            "4.46.0",
-            *[f"absent-{other}>9" for other in range(1, 30)][: 29 if not number else 0],
-        )
+    names = [f"absent-{number}" for number in range(1, 30)]
+    install(image[1], "transformers", "4.46.0", *[f"{name}>9" for name in names])
+    for name in names:
+        install(image[1], name, "4.46.0")
     done = run(image, "entrypoint", "--", "true")
     lines = done.stderr.splitlines()
     assert "29 warnings" in lines[0]
