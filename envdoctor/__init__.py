@@ -1,6 +1,6 @@
 """An environment doctor and compatibility resolver for LLM training and inference stacks.
 
-``probe()`` reads this machine, ``check()`` judges it. Importing this package loads nothing else.
+``probe()`` reads this machine, ``check()`` judges it. Importing this package loads nothing but what finds its compiled code.
 """
 
 from __future__ import annotations
