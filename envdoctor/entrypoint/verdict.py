@@ -98,7 +98,7 @@ def _read(settings: Settings, announce: Callable[[str], None], baseline: Dict[st
     if not baseline:
         from ..rules.packages import WEIGHED
 
-        machine.described = WEIGHED.union(matrix.package_names)
+        machine.described = WEIGHED | matrix.spoken_of
     chosen = probes.load_probes(HOST_PROBES) if baseline else probes.PROBES
     return probes.run_probes(machine, [_announced(probe, announce) for probe in chosen])
 

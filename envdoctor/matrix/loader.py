@@ -18,7 +18,7 @@ from .tables import Capability, CodeDemand, CudaMajor, DriverBranch, ForwardComp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+    from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
 
     from ..model.signature import Signature
     from .curated import CondaPackage, Model, Profile
@@ -451,6 +451,11 @@ class Matrix:
     def package_names(self) -> Tuple[str, ...]:
         """The distributions whose releases are known."""
         return tuple(sorted(self._core["packages"]))
+
+    @property
+    def spoken_of(self) -> FrozenSet[str]:
+        """The distributions whose releases are known, and those that a row speaks of."""
+        return frozenset(self._core["packages"]).union(self._core["index"])
 
     def package(self, name: str) -> Optional[Package]:
         """Return the releases of a distribution (canonical name), read on first use, or None."""
