@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
 
 from .errors import InputError
 from .model.evidence import Evidence, Fact, Known, Unknown
@@ -14,7 +13,10 @@ from .model.finding import SEVERITIES, Finding, severity_rank
 from .model.record import NamedTuple
 from .model.report import Ignore, Ignored, Report
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
+
     from .matrix.loader import Matrix
     from .memory.recording import Recording
     from .memory.result import PlanResult

@@ -18,8 +18,9 @@ from urllib.parse import unquote, urlsplit
 
 from ..errors import InputError, MatrixError
 from ..matrix import place
-from ..matrix.compiled import FORMAT, write_compiled
+from ..matrix.compiled import FORMAT
 from ..matrix.loader import Matrix, load_builtin, load_folder, load_generation
+from ..matrix.source import write_compiled
 from .matrix_archive import unpack
 
 __all__ = ["Update", "open_archive", "previous", "rollback", "update"]

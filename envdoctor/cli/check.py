@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import Optional, Tuple
 
 from ..app import FAIL_ON, Options, check, gather, read_text
 from ..model.report import Ignore, Report
 from .command import Command, add_sources, sources_of, split_codes
 from .output import choose_format, view
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Optional, Tuple
 
 __all__ = ["COMMAND"]
 

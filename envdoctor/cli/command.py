@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Callable, List, NoReturn, Optional, Sequence, Tuple
 
 from ..errors import InputError
 from ..model.record import NamedTuple
@@ -13,6 +12,8 @@ __all__ = ["Command", "HelpWanted", "add_sources", "parse", "put_first", "source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Callable, List, NoReturn, Optional, Sequence, Tuple
+
     from ..app import Sources
 
 

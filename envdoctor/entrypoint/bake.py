@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Set, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
 
 from .. import __version__
 from ..model.evidence import Evidence, Fact, Known
 from ..model.facts import Facts
 from ..model.finding import Finding, Remedy
 from ..model.record import NamedTuple
-from ..model.row import Row
 from ..model.serde import dump_facts
 from ..model.versions import canonicalize_name, try_version
 from .baseline import HOST_PROBES, SCHEMA_VERSION, take_stamp
@@ -110,14 +109,9 @@ def _of_probes(facts: Facts, matrix: Matrix) -> Facts:
     table = {name: fact for name, fact in facts if name in fields}
     listed = table.get("distributions")
     if isinstance(listed, Known):
-        spoken_of = frozenset(matrix.package_names).union(*(_row_names(row) for row in matrix.rows()))
+        spoken_of = matrix.spoken_of
         table["distributions"] = Known({name: entry for name, entry in listed.value.items() if name in spoken_of}, listed.evidence)
     return Facts(table)
-
-
-def _row_names(row: Row) -> Set[str]:
-    """Return the distributions that a row speaks of."""
-    return {term.component for term in row.terms if term.scope == "env"}
 
 
 def _image(facts: Facts) -> Facts:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["check_start"]
 
+_OF_OTHERS = ("nodes", "lock")  # families of rules that compare with other machines, or with the lock of ``check --lock``
+_MOST = 8  # findings in the log of a container's start
 _MARGIN = 0.15
 _JUDGING = 0.25  # share of the time that is kept for judging what the probes found
 
@@ -31,7 +33,7 @@ def check_start(settings: Settings, announce: Callable[[str], None]) -> Answer:
 
     matrix = load_matrix()
     baseline, note = _baseline(settings, matrix.date)
-    facts = _read(settings, announce, baseline)
+    facts = _read(settings, announce, baseline, matrix)
     announce("judging")
     from ..errors import InputError
 
@@ -82,13 +84,21 @@ def _with_packages(facts: Facts, packages: Dict[str, Any]) -> Facts:
     return facts.updated({"distributions": Known(every, listed.evidence)})
 
 
-def _read(settings: Settings, announce: Callable[[str], None], baseline: Dict[str, Any]) -> Facts:
-    """Read the machine; of a baseline that holds, only the host half is read."""
+def _read(settings: Settings, announce: Callable[[str], None], baseline: Dict[str, Any], matrix: Matrix) -> Facts:
+    """Read the machine; where a baseline holds, the host half only.
+
+    Without one, METADATA is read of the distributions of which the matrix or a rule speaks: what the others require can only be a warning,
+    and that is for ``bake`` and ``check``. A start has no time for hundreds of files of which none stops the job.
+    """
     from .. import probes
 
     deadline = settings.timeout - max(_MARGIN, settings.timeout * _JUDGING)
     machine = probes.Machine(deadline=max(deadline, settings.timeout / 2))
     machine.found.update(baseline.get("facts", ()))
+    if not baseline:
+        from ..rules.packages import WEIGHED
+
+        machine.described = WEIGHED | matrix.spoken_of
     chosen = probes.load_probes(HOST_PROBES) if baseline else probes.PROBES
     return probes.run_probes(machine, [_announced(probe, announce) for probe in chosen])
 
@@ -107,8 +117,10 @@ def _judge(facts: Facts, matrix: Matrix, settings: Settings, baseline: Dict[str,
     """Judge by rows and rules; with a baseline that holds, by those rules that speak of the machine."""
     from ..model.report import Report
     from ..rules import judge
+    from ..rules.registry import FAMILIES
 
-    found = judge(facts, matrix, families=HOST_RULES if baseline else None)
+    alone = [family for family in FAMILIES if family not in _OF_OTHERS]
+    found = judge(facts, matrix, families=HOST_RULES if baseline else alone)
     lock = settings.lock
     if lock is not None or baseline.get("locked"):
         from .requirement import find_unmet, read_lock
@@ -145,18 +157,19 @@ def _answer(report: Report, settings: Settings) -> Answer:
 
 
 def _details(report: Report) -> str:
-    """Return errors and warnings, each with its first remedy; nothing where nothing is wrong."""
+    """Return errors and the first warnings, each with its first remedy; nothing where nothing is wrong."""
     grave = [finding for finding in report.findings if finding.severity != "advice"]
     if not grave:
         return ""
     from ..report.text import clean, fold
 
     lines: List[str] = []
-    for finding in grave:
+    shown = max(_MOST, report.count_of("error"))  # errors come first, and each is a reason why the job fails
+    for finding in grave[:shown]:
         lines.append(f"  {finding.code} {finding.severity}: {fold(clean(finding.message))}")
         if finding.remedies:
             lines.append(f"    fix: {fold(clean(finding.remedies[0].text))}")
-    lines.append("  'envdoctor check' says more")
+    lines.append(f"  {len(grave) - shown} more; 'envdoctor check' says all" if len(grave) > shown else "  'envdoctor check' says more")
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -12,20 +12,16 @@ import os
 
 from ..errors import InputError, InternalFault, MatrixError
 from ..model.json_text import parse_json
-from ..model.late import Late
 from ..model.row import Row, Source
 from . import compiled, derived_rows, place
 from .tables import Capability, CodeDemand, CudaMajor, DriverBranch, ForwardCompat, GpuModel, Package, ToolkitRelease
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import json
-    from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+    from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
 
     from ..model.signature import Signature
     from .curated import CondaPackage, Model, Profile
-else:
-    json = Late("json")
 
 __all__ = ["Matrix", "builtin_folder", "load_builtin", "load_folder", "load_generation", "load_matrix"]
 
@@ -50,9 +46,8 @@ def load_matrix(extra: Sequence[str] = ()) -> Matrix:
 
 def load_folder(folder: str) -> Matrix:
     """Return the matrix of a matrices folder alone; raises :class:`MatrixError`."""
-    sources = compiled.find_sources(folder)
-    core, texts = compiled.compile_core(sources)
-    return Matrix({**core, "origin": folder}, _SourceFiles(sources, texts))
+    core, files = _compiled_now(folder)
+    return Matrix({**core, "origin": folder}, files)
 
 
 def load_generation(generation: place.Generation) -> Optional[Matrix]:
@@ -94,14 +89,12 @@ def load_builtin() -> Matrix:
     """Return the matrix that envdoctor carries."""
     # A folder of that name may lie beside an installed package by accident: ours has the driver table.
     source = builtin_folder()
-    sources = compiled.find_sources(source) if source is not None else None
     core = _read_core(_COMPILED)
-    if core is not None and (sources is None or compiled.is_fresh(core["fingerprint"], sources)):
+    if core is not None and (source is None or _is_fresh(core, source)):
         return Matrix(core, _CompiledFiles(_COMPILED, core["packages"], source))
-    if sources is None:
+    if source is None:
         raise InternalFault(f"expected the compiled matrix in {_COMPILED}, found none that this version reads; install envdoctor again")
-    core, texts = compiled.compile_core(sources)
-    return Matrix(core, _SourceFiles(sources, texts))
+    return Matrix(*_compiled_now(source))
 
 
 def _read(path: str, most: int = -1) -> str:
@@ -129,9 +122,23 @@ def _read_core(folder: str) -> Optional[Dict[str, Any]]:
 def _with_site(matrix: Matrix, folder: str) -> Matrix:
     if not os.path.isdir(folder):
         raise InputError(f"expected a folder of matrix rows, found none at {folder}")
-    sources = compiled.find_sources(folder)
-    core, texts = compiled.compile_core(sources, label=os.path.join(folder, ""))
-    return matrix.extended(core, _SourceFiles(sources, texts))
+    return matrix.extended(*_compiled_now(folder, label=os.path.join(folder, "")))
+
+
+def _is_fresh(core: Mapping[str, Any], source: str) -> bool:
+    from .folder import find_sources, is_fresh
+
+    return is_fresh(core["fingerprint"], find_sources(source))
+
+
+def _compiled_now(folder: str, label: str = "") -> Tuple[Dict[str, Any], Any]:
+    """Read a matrices folder; return its core and its files."""
+    from .folder import find_sources
+    from .source import SourceFiles, compile_core
+
+    sources = find_sources(folder)
+    core, texts = compile_core(sources, label)
+    return core, SourceFiles(sources, texts)
 
 
 class _CompiledFiles:
@@ -157,104 +164,34 @@ class _CompiledFiles:
 
     def profiles(self) -> Mapping[str, Any]:
         """Return the framework profiles by name."""
-        return compiled.read_profiles(self._source) if self._source is not None else self._extra("profiles.json") or {}
+        return self._extra("profiles") or {}
 
     def models(self) -> Sequence[Mapping[str, Any]]:
         """Return the models in their checked form."""
-        return compiled.read_models(self._source) if self._source is not None else self._extra("models.json") or []
+        return self._extra("models") or []
 
     def conda(self) -> Sequence[Mapping[str, Any]]:
         """Return the conda names in their checked form."""
-        return compiled.read_conda(self._source) if self._source is not None else self._extra("conda.json") or []
+        return self._extra("conda") or []
 
     def signatures(self) -> Mapping[str, Any]:
         """Return the signatures of logs and the modules' distributions in their checked form."""
-        return compiled.read_signatures(self._source) if self._source is not None else self._extra("signatures.json") or {}
+        return self._extra("signatures") or {}
 
     def index_listing(self) -> Optional[Mapping[str, Any]]:
         """Return the listing of the package index that the matrix was made from."""
-        return compiled.read_listing(self._source) if self._source is not None else self._extra("index.json")
+        found: Optional[Mapping[str, Any]] = self._extra("listing")
+        return found
 
     def _extra(self, name: str) -> Any:
+        if self._source is not None:
+            from . import source
+
+            return getattr(source, f"read_{name}")(self._source)
         try:
-            return parse_json(_read(os.path.join(self._folder, name)))
+            return parse_json(_read(os.path.join(self._folder, "index.json" if name == "listing" else f"{name}.json")))
         except FileNotFoundError:
             return None
-
-
-class _SourceFiles:
-    """Texts and packages of a matrices folder."""
-
-    def __init__(self, sources: compiled.Sources, texts: Mapping[str, Any]) -> None:
-        self._sources = sources
-        self._texts = texts
-
-    def texts(self) -> Mapping[str, Any]:
-        """Return the texts of all rows by id."""
-        return self._texts
-
-    def package(self, name: str) -> Optional[Package]:
-        """Return one package, or None where the folder has none of that name."""
-        path = self._sources.packages.get(name)
-        if path is None:
-            return None
-        with open(path, encoding="utf-8") as file:
-            return compiled.load_package(compiled.package_lines(json.load(file)))
-
-    def profiles(self) -> Mapping[str, Any]:
-        """Return the framework profiles by name."""
-        return compiled.read_profiles(self._sources.folder)
-
-    def models(self) -> Sequence[Mapping[str, Any]]:
-        """Return the models in their checked form."""
-        return compiled.read_models(self._sources.folder)
-
-    def conda(self) -> Sequence[Mapping[str, Any]]:
-        """Return the conda names in their checked form."""
-        return compiled.read_conda(self._sources.folder)
-
-    def signatures(self) -> Mapping[str, Any]:
-        """Return the signatures of logs and the modules' distributions in their checked form."""
-        return compiled.read_signatures(self._sources.folder)
-
-    def index_listing(self) -> Optional[Mapping[str, Any]]:
-        """Return the listing of the package index that the folder was made from."""
-        return compiled.read_listing(self._sources.folder)
-
-
-class _StackedFiles:
-    """Those of a site before those of envdoctor."""
-
-    def __init__(self, first: Any, second: Any) -> None:
-        self._first = first
-        self._second = second
-
-    def texts(self) -> Mapping[str, Any]:
-        return {**self._second.texts(), **self._first.texts()}
-
-    def package(self, name: str) -> Optional[Package]:
-        found: Optional[Package] = self._first.package(name)
-        return found if found is not None else self._second.package(name)
-
-    def profiles(self) -> Mapping[str, Any]:
-        return {**self._second.profiles(), **self._first.profiles()}
-
-    def models(self) -> Sequence[Mapping[str, Any]]:
-        return [*self._first.models(), *self._second.models()]
-
-    def conda(self) -> Sequence[Mapping[str, Any]]:
-        return [*self._first.conda(), *self._second.conda()]
-
-    def signatures(self) -> Mapping[str, Any]:
-        first, second = self._first.signatures(), self._second.signatures()
-        return {
-            "signatures": [*first.get("signatures", ()), *second.get("signatures", ())],
-            "modules": {**second.get("modules", {}), **first.get("modules", {})},
-        }
-
-    def index_listing(self) -> Optional[Mapping[str, Any]]:
-        found: Optional[Mapping[str, Any]] = self._second.index_listing()
-        return found
 
 
 class Matrix:
@@ -515,6 +452,11 @@ class Matrix:
         """The distributions whose releases are known."""
         return tuple(sorted(self._core["packages"]))
 
+    @property
+    def spoken_of(self) -> FrozenSet[str]:
+        """The distributions whose releases are known, and those that a row speaks of."""
+        return frozenset(self._core["packages"]).union(self._core["index"])
+
     def package(self, name: str) -> Optional[Package]:
         """Return the releases of a distribution (canonical name), read on first use, or None."""
         if name not in self._packages:
@@ -616,6 +558,8 @@ class Matrix:
         Raises:
             MatrixError: an id or a table entry that is there already.
         """
+        from .source import StackedFiles
+
         mine = {short[0] for short in self._core["rows"]}
         texts = files.texts()
         faults = [
@@ -644,7 +588,7 @@ class Matrix:
             "rows": self._core["rows"] + core["rows"],
             "index": index,
         }
-        return Matrix(merged, _StackedFiles(files, self._files))
+        return Matrix(merged, StackedFiles(files, self._files))
 
 
 def _applied(row: Row, name: str) -> Row:

@@ -6,7 +6,8 @@ import os
 from typing import Any, Callable, Dict, List, Mapping, Tuple
 
 from ..errors import MatrixError
-from .compiled import compile_core, find_sources, read_conda, read_listing, read_models, read_profiles, read_signatures
+from .folder import find_sources
+from .source import compile_core, read_conda, read_listing, read_models, read_profiles, read_signatures
 
 __all__ = ["validate"]
 

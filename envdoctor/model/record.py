@@ -1,8 +1,8 @@
 """``NamedTuple`` at a tenth of the cost of ``typing.NamedTuple`` at each start.
 
 ``typing`` compiles each annotation to look at it, ``collections.namedtuple`` compiles a constructor for each class, and both modules cost
-more to import than all records of a start. Here the constructor is compiled when the first record of a class is made. Type checkers see
-the original.
+more to import than all records of a start. Here the constructor of a class is compiled when many records of it are made. Type checkers
+see the original.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ _METHODS = {
     "__repr__": _repr,
     "__getnewargs__": _getnewargs,
 }
+_UNCOMPILED = 30  # a compiled constructor costs as much as thirty records without it, and most classes of a start have fewer
 _NOT_COPIED = frozenset(["__annotations__", "__dict__", "__weakref__"])
 
 
@@ -72,7 +73,19 @@ class _Maker(type):
         fields = tuple(annotations)
         defaults = {field: body[field] for field in fields if field in body}
 
+        left = _UNCOMPILED
+
         def construct(*values: Any, **named: Any) -> Any:  # the class among the values: a field may have any name
+            nonlocal left
+            left -= 1
+            if left > 0:
+                rest = fields[len(values) - 1 :]
+                try:
+                    whole = values[1:] + tuple([named[field] if field in named else defaults[field] for field in rest])
+                except KeyError:  # a field has no value: the compiled one says it as any function does
+                    whole = ()
+                if len(whole) == len(fields) and named.keys() <= frozenset(rest):
+                    return tuple.__new__(values[0], whole)
             constructor = _compile_constructor(name, fields, defaults)
             made.__new__ = staticmethod(constructor)  # type: ignore[method-assign]
             return constructor(*values, **named)

@@ -106,6 +106,7 @@ class _Search:
         self.found: Dict[str, Distribution] = {}
         self.paths: Dict[str, str] = {}
         self.oddities: List[Oddity] = []
+        self.described = machine.described
         # Under a root every link is resolved inside it; here the kernel does that.
         self.direct = not machine.root
 
@@ -167,6 +168,8 @@ class _Search:
         path = f"{folder}/{entry}"
         name, version = split_name(entry[: -len(".dist-info")])
         canonical = canonicalize_name(name)
+        if self.described is not None and canonical not in self.described:
+            return _Entry(Distribution(canonical, version, folder), path, True)
         content, reason = self._read(path + "/METADATA", _FIRST_READ)
         if content is None:
             return self._without_metadata(folder, path, canonical, version, reason)
@@ -442,12 +445,14 @@ def _values(header: str, key: str) -> List[str]:
     return [part.partition("\n")[0].strip() for part in header.split(f"\n{key}:")[1:]]
 
 
-_TAG = pattern(rb"(?m)^Tag[ \t]*:[ \t]*([A-Za-z0-9_.]+-[A-Za-z0-9_.]+-[A-Za-z0-9_.]+)")
-
-
 @remembered(256)  # the same few texts, again and again
 def _wheel_tags(content: bytes) -> Tuple[str, ...]:
-    return tuple(tag.decode("ascii") for tag in _TAG.findall(content))
+    tags = []
+    for line in content.split(b"\n"):
+        key, _, value = line.partition(b":")
+        if key.rstrip() == b"Tag" and value.count(b"-") == 2:
+            tags.append(value.strip().decode("ascii", "replace"))
+    return tuple(tags)
 
 
 _SECTION = pattern(r"\[([^:\]]*)(?::(.*))?\]\Z")

@@ -17,7 +17,7 @@ from ..model.record import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+    from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Tuple
 
 __all__ = ["FOLDER_ONLY", "READ_LIMIT", "Machine", "Probe"]
 
@@ -37,11 +37,12 @@ class Machine:
         environment: Environment variables of the process that is judged; empty with a root, where nothing runs.
         python: The interpreter that is judged, where it is not the one that runs this code.
         deep: The user asked for slow probes too (hashes, version calls).
+        described: Distributions whose metadata is read, by canonical name; None is all. Of the others name and version of the folder count.
         found: Facts of the probes that ran before, by field name. Probes run in the order of ``PROBES``.
         end: ``time.monotonic()`` at which all probes must be done.
     """
 
-    __slots__ = ("deadline", "deep", "end", "environment", "found", "python", "root")
+    __slots__ = ("deadline", "deep", "described", "end", "environment", "found", "python", "root")
 
     def __init__(
         self,
@@ -57,6 +58,7 @@ class Machine:
         self.environment: Mapping[str, str] = environment
         self.python = python
         self.deep = deep
+        self.described: Optional[FrozenSet[str]] = None
         self.deadline = deadline
         self.end = time.monotonic() + deadline
         self.found: Dict[str, Fact[Any]] = {}

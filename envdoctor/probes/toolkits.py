@@ -9,7 +9,7 @@ import os
 
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..model.facts import Toolkit
-from ..model.late import Late
+from ..model.json_text import parse_json
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.versions import try_version
@@ -17,12 +17,7 @@ from .machine import Machine, Probe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import json
-    import re
     from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
-else:
-    json = Late("json")
-    re = Late("re")
 
 __all__ = ["PROBES_HERE", "parse_cuda_header", "parse_tool_version", "parse_version_json", "parse_version_text", "probe_toolkits"]
 
@@ -30,8 +25,6 @@ _TOOL_DEADLINE = 1.0
 _HEADER_LIMIT = 1 << 18
 _TOOL_VERSION = pattern(rb"Cuda compilation tools, release \d{1,2}\.\d{1,2}, V(\d{1,2}\.\d{1,2}\.\d{1,5})")
 _TEXT_VERSION = pattern(r"(?a)CUDA Version (\d{1,2}\.\d{1,2}(?:\.\d{1,5})?)")
-_HEADER_VERSION = pattern(r"(?ma)^[ \t]*#[ \t]*define[ \t]+CUDA_VERSION[ \t]+(\d{4,6})\b")
-_FOLDER = pattern(r"cuda-\d{1,2}(\.\d{1,2})?")
 _IMAGE_VERSION = pattern(r"(?a)\d{1,2}\.\d{1,2}(?:\.\d{1,5})*")
 
 
@@ -46,7 +39,7 @@ class _Versions(NamedTuple):
 def parse_version_json(text: str) -> Tuple[Optional[str], Optional[str]]:
     """Return the versions of toolkit and nvcc from a toolkit's ``version.json``."""
     try:
-        table = json.loads(text)
+        table = parse_json(text.lstrip())
     except (ValueError, RecursionError):
         return None, None
     return _version_in(table, "cuda"), _version_in(table, "cuda_nvcc")
@@ -66,11 +59,19 @@ def parse_version_text(text: str) -> Optional[str]:
 
 def parse_cuda_header(text: str) -> Optional[str]:
     """Return ``12.4`` from ``#define CUDA_VERSION 12040`` in ``cuda.h``."""
-    found = _HEADER_VERSION.search(text)
-    if found is None:
-        return None
-    number = int(found.group(1))
-    return f"{number // 1000}.{number % 1000 // 10}"
+    place = text.find("CUDA_VERSION")
+    while place >= 0:
+        before = text[text.rfind("\n", 0, place) + 1 : place].split()
+        after = text[place : text.find("\n", place) + 1 or None].split()
+        if before in (["#define"], ["#", "define"]) and after[0] == "CUDA_VERSION" and after[1:] and _is_number(after[1], 4, 6):
+            number = int(after[1])
+            return f"{number // 1000}.{number % 1000 // 10}"
+        place = text.find("CUDA_VERSION", place + 1)
+    return None
+
+
+def _is_number(text: str, least: int, most: int) -> bool:
+    return least <= len(text) <= most and text.isascii() and text.isdigit()
 
 
 def parse_tool_version(output: bytes) -> Optional[str]:
@@ -116,7 +117,7 @@ def _folders(machine: Machine) -> Iterator[Tuple[str, str]]:
         yield conda, "CONDA_PREFIX"
     for parent in ("/usr/local", "/opt"):
         for name in machine.listdir(parent) or ():
-            if name == "cuda" or (name.startswith("cuda-") and _FOLDER.fullmatch(name)):
+            if name == "cuda" or (name.startswith("cuda-") and all(_is_number(part, 1, 2) for part in name[5:].split(".", 1))):
                 yield f"{parent}/{name}", parent
     yield "/usr/lib/cuda", "/usr/lib/cuda"
     yield "/usr/lib/nvidia-cuda-toolkit", "/usr/lib/nvidia-cuda-toolkit"
@@ -154,8 +155,10 @@ def _wrapped(machine: Machine, path: str) -> Optional[str]:
     content = machine.read_bytes(path, 4096) or b""
     if not content.startswith(b"#!"):
         return None
-    found = re.search(rb"(/[\w./+-]{1,400})/bin/nvcc\b", content)
-    return found.group(1).decode() if found else None
+    for word in content.replace(b'"', b" ").replace(b"'", b" ").split():
+        if word.startswith(b"/") and word.endswith(b"/bin/nvcc"):
+            return os.fsdecode(word[: -len(b"/bin/nvcc")])
+    return None
 
 
 def _used(listed: List[Toolkit], versions: Mapping[str, _Versions]) -> Fact[Any]:

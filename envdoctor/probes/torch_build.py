@@ -19,7 +19,6 @@ __all__ = ["FIELDS_HERE", "PROBES_HERE", "TorchProcess", "parse_version_file", "
 
 FIELDS_HERE = ("torch.version", "torch.cuda", "torch.hip", "torch.cxx11abi")
 
-_ASSIGNED = pattern(r"(?m)^(__version__|cuda|hip)\s*(?::[^=\n]*)?=\s*(?:(None)|['\"]([^'\"\n]{0,200})['\"])")
 # c10's check function takes a std::string in every release since 1.8, and each ABI spells it in its own way.
 _CHECK = b"_ZN3c106detail14torchCheckFailEPKcS2_jRK"
 _ERROR = b"_ZN3c105ErrorC1ENS_14SourceLocationE"
@@ -36,7 +35,17 @@ def torch_folder(machine: Machine) -> Optional[str]:
 
 def parse_version_file(text: str) -> Dict[str, Optional[str]]:
     """Return what torch/version.py assigns to ``__version__``, ``cuda`` and ``hip``; the file is not executed."""
-    return {name: None if none else value for name, none, value in _ASSIGNED.findall(text)}
+    found: Dict[str, Optional[str]] = {}
+    for line in text.splitlines():
+        name, _, value = line.partition("=")
+        name, value = name.partition(":")[0].rstrip(), value.strip()
+        if name not in ("__version__", "cuda", "hip"):
+            continue
+        if value.startswith("None"):
+            found[name] = None
+        elif value[:1] in ("'", '"') and value.find(value[0], 1) > 0:
+            found[name] = value[1 : value.index(value[0], 1)][:200]
+    return found
 
 
 def probe_torch(machine: Machine) -> Dict[str, Fact[Any]]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Dict
 
 from ..model.finding import Finding
 from ..model.report import Ignored, Report
 from .summary import is_root, open_questions, summary_line, target_line, target_parts
 from .text import clean
 from .view import View
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict
 
 __all__ = ["REPORT_SCHEMA_VERSION", "dump_finding", "dump_report", "render"]
 

@@ -414,7 +414,7 @@ _LINKED = (
     "torchao",
     "transformer-engine-torch",
 )
-_BY_NAME = pattern(r"^(transformer-engine|onnxruntime-gpu|tensorrt|flashinfer-jit-cache)-cu(\d\d)$")
+_BY_NAME = frozenset(["transformer-engine", "onnxruntime-gpu", "tensorrt", "flashinfer-jit-cache"])
 
 
 def check_cuda_majors(context: Context) -> Iterator[Finding]:
@@ -437,11 +437,12 @@ def check_cuda_majors(context: Context) -> Iterator[Finding]:
     if cuda is None:
         return
     for name, found in context.distributions.items():
-        by_name = _BY_NAME.match(name)
+        stem, _, suffix = name.rpartition("-")
+        by_name = stem in _BY_NAME and suffix[:2] == "cu"
         version = try_version(found.version)
-        if by_name is None and (name not in _LINKED or version is None or not version.local):
+        if not by_name and (name not in _LINKED or version is None or not version.local):
             continue
-        label = "cu" + by_name.group(2) if by_name is not None else _label(version)
+        label = suffix if by_name else _label(version)
         other = try_version(cuda_of_variant(label)) if label else None
         if other is None or other.release[0] == cuda.release[0]:
             continue

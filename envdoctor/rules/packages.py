@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Dict, FrozenSet, Iterator, List, Optional, Tuple
 
-__all__ = ["RULES_HERE", "accepted_edges", "requirement_sets"]
+__all__ = ["RULES_HERE", "WEIGHED", "accepted_edges", "requirement_sets"]
 
 #: Engines whose binaries are compiled against one torch release: their pin on torch is a fact about code.
 _ENGINES = frozenset(
@@ -29,6 +29,8 @@ _COMPANIONS = frozenset(["torchvision", "torchaudio", "torchtext", "xformers", "
 _CHECKED_AT_IMPORT = frozenset(
     ["tokenizers", "huggingface-hub", "safetensors", "tqdm", "regex", "requests", "packaging", "filelock", "numpy", "pyyaml"]
 )
+#: Whose requirements can be errors; those of all others are warnings.
+WEIGHED = _ENGINES | _COMPANIONS | {"transformers"}
 _TRANSFORMERS = Source(
     "https://github.com/huggingface/transformers/blob/main/src/transformers/dependency_versions_check.py",
     "pkgs_to_check_at_runtime: an ImportError is raised where a version does not fit",

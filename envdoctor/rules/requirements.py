@@ -1,8 +1,7 @@
 """Requirement lines of installed distributions, read at the cost of a pre-filter.
 
-An environment has thousands of ``Requires-Dist`` lines and nearly all are met. A line is split by one regular expression and plain
-versions are compared as tuples; only what is not obviously met goes through ``VersionSet`` and, where it has a marker, through
-``packaging.markers``, which is imported then.
+An environment has thousands of ``Requires-Dist`` lines and nearly all are met. Plain versions are compared as tuples; only what is not
+obviously met goes through ``VersionSet`` and, where it has a marker of an unusual form, through ``packaging.markers``, imported then.
 """
 
 from __future__ import annotations
@@ -10,14 +9,12 @@ from __future__ import annotations
 from ..matrix.tags import served_release
 from ..model.evidence import Known
 from ..model.facts import Distribution, Facts
-from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.versions import InvalidSpecifier, Version, VersionSet, canonicalize_name, cuda_of_variant, find_variant, parse_version, try_version
 from .rule import is_unindexed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import re
     from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
     from ..matrix.tables import Release
@@ -38,14 +35,10 @@ __all__ = [
     "violations",
 ]
 
-_LINE = pattern(r"\s*([A-Za-z0-9][\w.-]*)\s*(?:\[([^\]]*)\])?\s*\(?([^;@()]*)\)?\s*(?:;(.*))?\Z")
-_CLAUSE = pattern(r"(>=|<=|==|!=|~=|<|>)\s*(\d+(?:\.\d+)*)\s*\Z")
-_FINAL = pattern(r"(\d+(?:\.\d+)*)(?:\+\S*)?\Z")
-_PLAIN = pattern(r"\d+(?:\.\d+)*\Z")
-_AND = pattern(r"\s+and\s+")
-_OR = pattern(r"\s+or\s+")
-_ATOM = pattern(r"\s*([a-z_]+)\s*(==|!=|>=|<=|>|<)\s*(['\"])([^'\"]*)\3\s*\Z")
-_ORDER = frozenset(["==", "!=", ">=", "<=", ">", "<"])
+# A start reads these lines at each container's start, and one regular expression costs it the import of re and what that imports: 7 ms.
+_OPERATORS = ("==", "!=", ">=", "<=", "~=", ">", "<")
+_AFTER_NAME = frozenset(" \t[(<>=!~;@")
+_NAME_SIGNS = str.maketrans("", "", "-_.")
 _VERSIONED = frozenset(["python_version", "python_full_version", "implementation_version"])
 _MARKER_NAMES = (
     "python_version",
@@ -57,7 +50,7 @@ _MARKER_NAMES = (
     "platform_version",
 )
 _NOT_SIMPLE = object()
-_EXTRA = pattern(r"\bextra\s*(?:==|!=|in\b)|['\"]\s*==\s*extra\b")
+_EXTRA = ("extra==", "extra!=", "==extra", "extrain")
 
 
 class Requirement(NamedTuple):
@@ -78,8 +71,11 @@ class Violation(NamedTuple):
 
 
 def _numbers(text: str) -> Tuple[int, ...]:
-    """``2.6.0`` gives (2, 6): without trailing zeros, so that tuples compare as PEP 440 compares final releases."""
-    found = [int(part) for part in text.split(".")]
+    """``2.6.0`` gives (2, 6): without trailing zeros, so that tuples compare as PEP 440 compares final releases; () for no plain release."""
+    parts = text.split(".")
+    if not text.isascii() or not text.replace(".", "").isdigit() or "" in parts:
+        return ()
+    found = [int(part) for part in parts]
     while len(found) > 1 and found[-1] == 0:
         found.pop()
     return tuple(found)
@@ -89,10 +85,13 @@ def _clauses(specifier: str) -> Optional[List[Clause]]:
     """Split a specifier of plain release numbers, or return None where it holds anything else."""
     found = []
     for part in specifier.split(","):
-        match = _CLAUSE.match(part.strip())
-        if match is None:
+        part = part.strip()
+        operator = part[:2] if part[:2] in _OPERATORS else part[:1]
+        text = part[len(operator) :].strip()
+        numbers = _numbers(text)
+        if operator not in _OPERATORS or not numbers:
             return None
-        found.append((match.group(1), _numbers(match.group(2)), match.group(2).count(".")))
+        found.append((operator, numbers, text.count(".")))
     return found
 
 
@@ -135,7 +134,7 @@ def marker_values(facts: Facts, assume_linux: bool = True) -> Dict[str, str]:
     """
     values: Dict[str, str] = {"extra": "", "os_name": "posix", "implementation_name": "cpython", "platform_python_implementation": "CPython"}
     python = facts.value("python.version")
-    if isinstance(python, str) and _FINAL.match(python) is not None and python.count("."):
+    if isinstance(python, str) and _numbers(python.partition("+")[0]) and python.count("."):
         values["python_version"] = ".".join(python.split(".")[:2])
         values["python_full_version"] = values["implementation_version"] = python if python.count(".") > 1 else f"{python}.0"
     platform = facts.value("os.platform") or ("linux" if assume_linux else None)
@@ -155,11 +154,10 @@ def marker_holds(marker: str, values: Mapping[str, str]) -> Optional[bool]:
     whose import costs more than the whole check of the requirements.
     """
     some: Optional[bool] = False
-    for alternative in _OR.split(marker):
+    for alternative in marker.split(" or "):
         every: Optional[bool] = True
-        for text in _AND.split(alternative):
-            atom = _ATOM.match(text)
-            found = _judge_atom(atom, values) if atom is not None else _NOT_SIMPLE
+        for text in alternative.split(" and "):
+            found = _judge_atom(text.strip(), values)
             if found is _NOT_SIMPLE:
                 return _evaluate(marker, values)
             if found is False:
@@ -173,16 +171,21 @@ def marker_holds(marker: str, values: Mapping[str, str]) -> Optional[bool]:
     return some
 
 
-def _judge_atom(atom: re.Match[str], values: Mapping[str, str]) -> Any:
-    """Return True, False, None (not known) or ``_NOT_SIMPLE`` for one comparison."""
-    name, operator, _, wanted = atom.groups()
+def _judge_atom(text: str, values: Mapping[str, str]) -> Any:
+    """Return True, False, None (not known) or ``_NOT_SIMPLE`` for one comparison, of the form ``name operator 'value'``."""
+    operator = next((sign for sign in _OPERATORS if sign in text), "")
+    name, _, quoted = text.partition(operator or " ")
+    name, quoted = name.rstrip(), quoted.lstrip()
+    wanted = quoted[1:-1]
+    simple = operator and operator != "~=" and name.replace("_", "").isalpha() and name.islower() and name.isascii()
+    if not simple or quoted not in (f"'{wanted}'", f'"{wanted}"') or "'" in wanted or '"' in wanted:
+        return _NOT_SIMPLE
     value = values.get(name)
     if value is None:
         return None
     if name in _VERSIONED:
-        if operator not in _ORDER or not _PLAIN.match(wanted) or not _PLAIN.match(value):
-            return _NOT_SIMPLE
-        return _plainly_met(_numbers(value), [(operator, _numbers(wanted), 0)])
+        mine, its = _numbers(value), _numbers(wanted)
+        return _plainly_met(mine, [(operator, its, 0)]) if mine and its else _NOT_SIMPLE
     if operator == "==":
         return value == wanted
     if operator == "!=":
@@ -203,10 +206,31 @@ def _evaluate(marker: str, values: Mapping[str, str]) -> Optional[bool]:
 
 
 def _split(line: str) -> Optional[Requirement]:
-    match = _LINE.match(line)
-    if match is None:
+    """Split a line into its name as written, specifier and marker; None for an address (``name @ https://…``) and for what is no requirement."""
+    text, _, marker = line.partition(";")
+    text = text.strip()
+    name, rest = text, ""
+    for place, sign in enumerate(text):
+        if sign in _AFTER_NAME:
+            name, rest = text[:place], text[place:].lstrip()
+            break
+    if not name[:1].isalnum() or not name.isascii() or not name.translate(_NAME_SIGNS).isalnum():
         return None
-    return Requirement(match.group(1), match.group(3).strip(), (match.group(4) or "").strip())
+    if rest[:1] == "[":
+        _, closed, rest = rest.partition("]")
+        rest = rest.lstrip()
+        if not closed:
+            return None
+    if rest[:1] == "(":
+        rest = rest[1:-1] if rest[-1:] == ")" else rest[1:]
+    if "(" in rest or ")" in rest or "@" in rest:
+        return None
+    return Requirement(name, rest.strip(), marker.strip())
+
+
+def _is_of_extra(line: str) -> bool:
+    marker = line.partition(";")[2].replace(" ", "")
+    return any(sign in marker for sign in _EXTRA)
 
 
 def served_here(release: Release, facts: Facts) -> Release:
@@ -275,39 +299,36 @@ class _Judge:
         self.listed = listed
         self.values = values
         self.strict = strict  # None: the list is not complete, so nothing is missing
-        self.plain: Dict[str, Optional[Tuple[int, ...]]] = {}
+        self.plain: Dict[str, Tuple[int, ...]] = {}
         self.specifiers: Dict[str, Optional[List[Clause]]] = {}
 
     def failure(self, line: str) -> Optional[Failure]:
         """Return the requirement that a line fails with and what is installed instead; None where it is met, or does not apply."""
-        if "extra" in line and (" extra ==" in line or _EXTRA.search(line)):
+        if "extra" in line and _is_of_extra(line):
             return None
-        match = _LINE.match(line)
-        if match is None:
+        asked = _split(line)
+        if asked is None:
             return None
-        raw, specifier, marker = match.group(1, 3, 4)
-        specifier = specifier.strip()
+        raw, specifier, marker = asked
         installed = self.listed.get(raw) or self.listed.get(canonicalize_name(raw))
         if installed is None:
             if self.strict is None:
                 return None
-            requirement = Requirement(canonicalize_name(raw), specifier, (marker or "").strip())
-            holds = not requirement.marker or marker_holds(requirement.marker, self.strict) is True
+            requirement = asked._replace(name=canonicalize_name(raw))
+            holds = not marker or marker_holds(marker, self.strict) is True
             return (requirement, None) if holds else None
         if not specifier or self._plainly_met(installed, specifier) or not _fails(installed, specifier):
             return None
-        requirement = Requirement(installed.name, specifier, (marker or "").strip())
-        if requirement.marker and marker_holds(requirement.marker, self.values) is not True:
+        if marker and marker_holds(marker, self.values) is not True:
             return None
-        return requirement, installed
+        return asked._replace(name=installed.name), installed
 
     def _plainly_met(self, installed: Distribution, specifier: str) -> bool:
         name = installed.name
         if name not in self.plain:
-            final = _FINAL.match(installed.version or "")
-            self.plain[name] = _numbers(final.group(1)) if final is not None else None
+            self.plain[name] = _numbers((installed.version or "").partition("+")[0])
         numbers = self.plain[name]
-        if numbers is None:
+        if not numbers:
             return False
         if specifier not in self.specifiers:
             self.specifiers[specifier] = _clauses(specifier)
@@ -335,7 +356,7 @@ def unconditional(found: Distribution, facts: Facts, matrix: Any) -> List[Requir
     values = marker_values(facts)
     kept = []
     for line in lines:
-        if _EXTRA.search(line):
+        if "extra" in line and _is_of_extra(line):
             continue
         requirement = _split(line)
         if requirement is None or (requirement.marker and marker_holds(requirement.marker, values) is not True):

@@ -23,6 +23,7 @@ from envdoctor.actions import matrix_archive
 from envdoctor.actions.matrix_update import open_archive, rollback, update
 from envdoctor.errors import InputError
 from envdoctor.matrix import compiled, loader, place
+from envdoctor.matrix.source import write_compiled
 
 from ..matrix.folders import FAR, row_text, small_matrix
 
@@ -47,7 +48,7 @@ def home(tmp_path, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("ENVDOCTOR_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("no_proxy", "localhost,127.0.0.1")
-    compiled.write_compiled(str(small_matrix(tmp_path / "built-in")), str(tmp_path / "built-in-compiled"), times=False)
+    write_compiled(str(small_matrix(tmp_path / "built-in")), str(tmp_path / "built-in-compiled"), times=False)
     monkeypatch.setattr(loader, "_SOURCE", str(tmp_path / "nowhere"))
     monkeypatch.setattr(loader, "_COMPILED", str(tmp_path / "built-in-compiled"))
     import envdoctor.actions.matrix_update as module
@@ -162,9 +163,7 @@ def test_an_archive_can_be_looked_at(tmp_path, home):
 
 def test_a_newer_built_in_matrix_serves(tmp_path, monkeypatch):
     update(str(make(tmp_path)))
-    compiled.write_compiled(
-        str(small_matrix(tmp_path / "next", row_text("built-in-row", OLD, date=DAYS[1]))), str(tmp_path / "next-compiled"), times=False
-    )
+    write_compiled(str(small_matrix(tmp_path / "next", row_text("built-in-row", OLD, date=DAYS[1]))), str(tmp_path / "next-compiled"), times=False)
     monkeypatch.setattr(loader, "_COMPILED", str(tmp_path / "next-compiled"))
     assert serving() == "built-in-row"
     monkeypatch.setattr(loader, "_SOURCE", str(tmp_path / "next"))  # a checkout of that date
@@ -181,7 +180,7 @@ def test_in_a_checkout_the_newer_one_serves_too(tmp_path, monkeypatch):
 def test_another_format_is_passed_over(tmp_path, monkeypatch):
     update(str(make(tmp_path)))
     monkeypatch.setattr(compiled, "FORMAT", compiled.FORMAT + 1)
-    compiled.write_compiled(str(tmp_path / "built-in"), str(tmp_path / "built-in-compiled"), times=False)
+    write_compiled(str(tmp_path / "built-in"), str(tmp_path / "built-in-compiled"), times=False)
     assert serving() == "old-torch"
 
 

@@ -188,7 +188,7 @@ def test_python_interface():
         "import sys; import envdoctor\n"
         "loaded = {name.split('.')[0] for name in sys.modules} | {name for name in sys.modules if name.startswith('envdoctor.')}\n"
         "assert not loaded & {'typing', 'json', 're', 'packaging', 'argparse'}, loaded\n"
-        "assert not [name for name in loaded if name.startswith('envdoctor.')]\n"
+        "assert [name for name in loaded if name.startswith('envdoctor.')] == ['envdoctor.precompiled']\n"
         "from envdoctor.model.serde import load_facts\n"
         "report = envdoctor.check(load_facts(sys.stdin.read(), 'stdin'))\n"
         "print(report.exit_code, report.findings[0].code)\n"

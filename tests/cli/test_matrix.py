@@ -11,8 +11,8 @@ import tarfile
 import jsonschema
 import pytest
 
-from envdoctor.matrix.compiled import write_compiled
 from envdoctor.matrix.loader import load_builtin
+from envdoctor.matrix.source import write_compiled
 
 from ..matrix.folders import package_text, row_text, small_matrix
 from .conftest import BROKEN, COMMAND, ROOT, environment

@@ -241,3 +241,15 @@ def test_a_lock_that_is_not_there_is_wrong_usage(image, tmp_path):
         done = run(image, "entrypoint", "--policy", policy, "--lock", tmp_path / "nothing", "--", "echo", "ran")
         assert (done.returncode, done.stdout) == (code, output)
         assert "nothing: expected envdoctor.lock.json" in done.stderr
+
+
+def test_of_many_warnings_a_start_shows_some(image):
+    names = [f"absent-{number}" for number in range(1, 30)]
+    install(image[1], "transformers", "4.46.0", *[f"{name}>9" for name in names])
+    for name in names:
+        install(image[1], name, "4.46.0")
+    done = run(image, "entrypoint", "--", "true")
+    lines = done.stderr.splitlines()
+    assert "29 warnings" in lines[0]
+    assert len([line for line in lines if " warning: " in line and line.startswith("  ED")]) == 8
+    assert lines[-1] == "  21 more; 'envdoctor check' says all"

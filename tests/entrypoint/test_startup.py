@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from .conftest import ROOT, environment
-from .test_bake import image, run  # noqa: F401 - a fixture
+from .test_bake import image, install, run  # noqa: F401 - a fixture
 
 # The process that becomes the command. ``re`` and what it needs come with pip's script, not with "-m".
 PARENT = {
@@ -19,14 +19,17 @@ PARENT = {
     "envdoctor.entrypoint",
     "envdoctor.entrypoint.handoff",
     "envdoctor.entrypoint.settings",
+    "envdoctor.precompiled",
     "gc",
+    "marshal",
     "select",
 }
 # Besides, of our own, what the child of a baked start loads where no driver is there and nothing is wrong.
 CHILD = {
     "envdoctor": "errors matrix model probes report rules",
     "envdoctor.entrypoint": "baseline handoff settings verdict",
-    "envdoctor.matrix": "bind compiled derive derived_rows loader lookup place tables",
+    # folder: in a checkout, to see whether it was compiled.
+    "envdoctor.matrix": "bind compiled derive derived_rows folder loader lookup place tables",
     "envdoctor.model": "evidence facts finding json_text late memo pattern record report row serde version versions",
     # java and shared_memory only where there is a Java, and something in /dev/shm.
     "envdoctor.probes": "alarm container interpreter java limits machine nvidia nvidia_text schedulers shared_memory system variables",
@@ -72,22 +75,50 @@ def test_the_console_script_imports_nothing_of_its_own(image):  # noqa: F811
     assert sorted(modules & NEVER) == []
 
 
-def test_the_child_of_a_baked_start_loads_the_host_half(image, tmp_path):  # noqa: F811
-    assert run(image, "bake").returncode == 0
-    listing = tmp_path / "modules"
+def modules_of_child(python, listing, *options):
+    """Return what the child of a start imports beyond its parent."""
     spy = f"""
 import sys
 from envdoctor.entrypoint import handoff
 from envdoctor.entrypoint.settings import parse_settings
 before = set(sys.modules)
 from envdoctor.entrypoint.verdict import check_start
-check_start(parse_settings(["--", "true"], {{}}), lambda step: None)
+check_start(parse_settings([*{options!r}, "--", "true"], {{}}), lambda step: None)
 open({str(listing)!r}, "w").write("\\n".join(set(sys.modules) - before))
 """
-    subprocess.run([str(image[0]), "-c", spy], env=environment(PYTHONPATH=None), check=True, cwd="/", timeout=60)
-    modules = set(listing.read_text().split("\n"))
+    subprocess.run([str(python), "-c", spy], env=environment(PYTHONPATH=None), check=True, cwd="/", timeout=60)
+    return set(listing.read_text().split("\n"))
+
+
+def test_the_child_of_a_baked_start_loads_the_host_half(image, tmp_path):  # noqa: F811
+    assert run(image, "bake").returncode == 0
+    modules = modules_of_child(image[0], tmp_path / "modules")
     driver = Path("/proc/driver/nvidia").exists()
     assert sorted(name for name in modules if name.startswith("envdoctor.") and name not in ALLOWED and not driver) == []
+    assert sorted(modules & NEVER - ({"ctypes"} if driver else set())) == []
+
+
+LINES = [
+    "tqdm>=4.27",
+    "numpy (<3,>=1.17)",
+    "requests[socks]!=2.28.*,>=2.20.0; python_version >= '3.8' and sys_platform == 'linux'",
+    'colorama>=0.4; sys_platform == "win32"',
+    'importlib-metadata; python_version < "3.8" or platform_machine == "riscv128"',
+    'sphinx>=3; extra == "docs"',
+    "regex~=2023.1",
+]
+
+
+def test_the_child_of_a_start_that_was_not_baked_needs_no_regular_expression(image, tmp_path):  # noqa: F811
+    """Requirement lines of the usual forms, of what the matrix knows, and the metadata of nobody else."""
+    for name, version in (("tqdm", "4.66"), ("requests", "2.32.0"), ("regex", "2023.12.25")):
+        install(image[1], name, version)
+    folder = install(image[1], "transformers", "4.46.0", *LINES)
+    (folder / "WHEEL").write_text("Wheel-Version: 1.0\nTag: py3-none-any\n")
+    for number in range(50):
+        (install(image[1], f"unheard-of-{number}", "1.0") / "METADATA").unlink()
+    modules = modules_of_child(image[0], tmp_path / "modules", "--baseline", "/nonexistent")
+    driver = Path("/proc/driver/nvidia").exists()
     assert sorted(modules & NEVER - ({"ctypes"} if driver else set())) == []
 
 

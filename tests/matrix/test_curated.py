@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from envdoctor.errors import MatrixError
-from envdoctor.matrix.compiled import read_conda, read_models, read_profiles, write_compiled
 from envdoctor.matrix.loader import Matrix, _CompiledFiles, load_matrix
+from envdoctor.matrix.source import read_conda, read_models, read_profiles, write_compiled
 
 MATRIX = load_matrix()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from envdoctor.matrix.compiled import find_sources
+from envdoctor.matrix.folder import find_sources
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.matrix.schema import TABLES, Faults, parse_package
 from envdoctor.model.finding import KINDS

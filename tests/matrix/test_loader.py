@@ -9,8 +9,8 @@ import pytest
 
 from envdoctor.errors import InputError, InternalFault, MatrixError
 from envdoctor.matrix import loader
-from envdoctor.matrix.compiled import write_compiled
 from envdoctor.matrix.loader import load_matrix
+from envdoctor.matrix.source import write_compiled
 from envdoctor.model.versions import parse_version
 
 SOURCE = Path(__file__).resolve().parents[2] / "matrices"

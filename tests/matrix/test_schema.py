@@ -6,8 +6,9 @@ import json
 import pytest
 
 from envdoctor.errors import MatrixError
-from envdoctor.matrix.compiled import compile_core, find_sources
+from envdoctor.matrix.folder import find_sources
 from envdoctor.matrix.schema import Faults, default_code, parse_row
+from envdoctor.matrix.source import compile_core
 
 GOOD = {
     "id": "cublas-12.1-sigfpe-h20",

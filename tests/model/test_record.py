@@ -58,10 +58,19 @@ def test_like_the_original(look):
     assert look(_build(record.NamedTuple)) == look(_build(typing.NamedTuple))
 
 
-def test_wrong_calls_are_refused():
-    for arguments in ((), ("a", 1, (), 2)):
+WRONG = [((), {}), (("a", 1, (), 2), {}), (("a",), {"name": "b"}), (("a",), {"weight": 1}), ((), {"size": 1})]
+
+
+@pytest.mark.parametrize("made", [0, 100])
+def test_wrong_calls_are_refused_before_and_after_the_constructor_is_compiled(made):
+    thing = _build(record.NamedTuple)
+    for number in range(made):
+        assert thing("a", size=number) == ("a", number, ()) == thing(parts=(), name="a", size=number)
+    for arguments, named in WRONG:
         with pytest.raises(TypeError):
-            _build(record.NamedTuple)(*arguments)
+            thing(*arguments, **named)
+        with pytest.raises(TypeError):
+            _build(typing.NamedTuple)(*arguments, **named)
 
 
 def test_copies():

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import List
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from packaging.markers import Marker
+from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from envdoctor.matrix.loader import load_matrix
@@ -179,6 +182,37 @@ _MARKERS = st.recursive(
 def test_markers_are_packaging_markers(marker: str, python: str) -> None:
     values = requirements.marker_values(facts_of(python_version=python, os_platform="linux", os_architecture="x86_64"))
     assert requirements.marker_holds(marker, values) == Marker(marker).evaluate(values)
+
+
+_VERSIONS = st.sampled_from(["1", "2.0", "2.6.0", "2.6.0.post1", "0.0.29", "12.4.5.8", "2.6.0+cu124", "3.0rc1"])
+_CLAUSES = st.tuples(st.sampled_from([">=", "<=", "==", "!=", "~=", "<", ">"]), st.sampled_from(["1.0", "2.6.0", "2.6", "2", "12.4.5.8"])).map(
+    lambda parts: f"{parts[0]}{parts[1] if parts[0] != '~=' or '.' in parts[1] else parts[1] + '.0'}"
+)
+_SPACES = st.sampled_from(["", " "])
+
+
+@given(
+    st.sampled_from(["torch", "Flash_Attn", "ruamel.yaml", "nvidia-cublas-cu12"]),
+    st.sampled_from(["", "[all]", "[socks, test]"]),
+    st.lists(_CLAUSES, max_size=3),
+    st.booleans(),
+    st.one_of(st.just(""), _MARKERS),
+    _SPACES,
+    _VERSIONS,
+)
+def test_lines_are_packaging_requirements(
+    name: str, extras: str, clauses: List[str], parentheses: bool, marker: str, space: str, version: str
+) -> None:
+    """What a line asks, and whether a version and this target meet it, as packaging has it."""
+    specifier = f",{space}".join(clauses)
+    line = f"{name}{space}{extras}{space}{f'({specifier})' if parentheses and clauses else specifier}{f'{space};{space}{marker}' if marker else ''}"
+    oracle = Requirement(line)
+    packages = [distribution(f"{canonicalize_name(name)} {version}"), distribution("asks 1.0", line)]
+    facts = facts_of(packages, python_version="3.11.7", os_platform="linux", os_architecture="x86_64")
+    applies = oracle.marker is None or oracle.marker.evaluate(requirements.marker_values(facts))
+    wanted = not applies or oracle.specifier.contains(version, prereleases=True)
+    found = [entry for entry in requirements.violations(facts, load_matrix()) if entry.requirer.name == "asks"]
+    assert (not found) == wanted
 
 
 @given(_MARKERS)

@@ -1,0 +1,379 @@
+"""The ``matrices/`` folder of a checkout or a site: read, checked, and compiled into what ``compiled`` reads."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, TypeVar
+
+from ..errors import MatrixError
+from ..model.row import Row, Term
+from ..model.versions import VersionSet, parse_version
+from . import compiled
+from .compiled import KEYS, load_package, normalize_gpu
+from .curated import parse_conda, parse_models, parse_profile
+from .derived_rows import ptx_demands
+from .folder import Sources, find_sources, fingerprint, list_files
+from .schema import Faults, parse_document, parse_package
+from .signatures import parse_signatures
+from .tables import Package, release_key
+
+__all__ = [
+    "SourceFiles",
+    "StackedFiles",
+    "compile_core",
+    "package_lines",
+    "read_conda",
+    "read_listing",
+    "read_models",
+    "read_profiles",
+    "read_signatures",
+    "read_toml",
+    "write_compiled",
+]
+
+T = TypeVar("T")
+
+TYPE_CHECKING = False
+
+
+def compile_core(sources: Sources, label: str = "") -> Tuple[Dict[str, Any], Dict[str, Any]]:
+    """Read all TOML files of a folder and return (core, texts).
+
+    Raises:
+        MatrixError: with every fault of every file.
+    """
+    faults = Faults()
+    rows: List[Row] = []
+    tables: Dict[str, Dict[str, Dict[str, Any]]] = {}
+    for name, path in sources.tables.items():
+        origin = label + name
+        document = read_toml(path, origin, faults)
+        if document is None:
+            continue
+        found_rows, found_tables = parse_document(document, origin, faults)
+        rows += found_rows
+        for table, entries in found_tables.items():
+            known = tables.setdefault(table, {})
+            for entry in entries:
+                key = str(entry[KEYS[table]])
+                if key in known:
+                    faults.add(origin, f"{table} {key!r}", f"stands already in {known[key]['origin']}")
+                else:
+                    known[key] = entry
+    origins: Dict[str, str] = {}
+    for row in rows:
+        if row.id in origins:
+            faults.add(row.origin, f"row {row.id!r}", f"the id is taken by a row in {origins[row.id]}")
+        origins.setdefault(row.id, row.origin)
+    packages: Dict[str, List[Any]] = {}
+    dates = [row.date for row in rows] + [entry["date"] for entries in tables.values() for entry in entries.values()]
+    for name, path in sources.packages.items():
+        document = read_package(path, name, f"{label}packages/{name}.json", faults)
+        if document is not None:
+            packages[name] = _package_summary(document)
+            dates.append(document["date"])
+    if faults.found:
+        raise MatrixError(faults.found)
+    core: Dict[str, Any] = {
+        "format": compiled.FORMAT,
+        "date": max(dates, default=""),
+        "tables": {name: list(entries.values()) for name, entries in tables.items() if name != "gpu"},
+        "gpus": _gpu_index(tables.get("gpu", {}).values()),
+        "packages": packages,
+        "rows": [short_row(row) for row in rows],
+        "index": _row_index(rows),
+    }
+    texts: Dict[str, Any] = {row.id: _texts(row) for row in rows}
+    # A row id holds no colon, so the two cannot meet.
+    texts.update((f"gpu:{name}", [entry["source"], entry["date"], entry["trust"]]) for name, entry in tables.get("gpu", {}).items())
+    return core, texts
+
+
+def read_toml(path: str, origin: str, faults: Faults) -> Optional[Mapping[str, Any]]:
+    """Read a TOML file, or add a fault and return None."""
+    import sys
+    from importlib import import_module
+
+    tomllib: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    try:
+        with open(path, "rb") as file:
+            document: Mapping[str, Any] = tomllib.load(file)
+            return document
+    except tomllib.TOMLDecodeError as error:
+        faults.add(origin, "", f"is not TOML: {error}")
+    except UnicodeDecodeError as error:
+        faults.add(origin, "", f"is not UTF-8: {error}")
+    except OSError as error:
+        faults.add(origin, "", f"cannot be read: {error.strerror}")
+    return None
+
+
+def read_package(path: str, name: str, origin: str, faults: Faults) -> Optional[Mapping[str, Any]]:
+    """Read and check one ``packages/<name>.json``."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+    except (ValueError, RecursionError) as error:
+        faults.add(origin, "", f"is not JSON in UTF-8: {error}")
+        return None
+    except OSError as error:
+        faults.add(origin, "", f"cannot be read: {error.strerror}")
+        return None
+    return parse_package(document, name, origin, faults)
+
+
+def read_profiles(folder: str) -> Dict[str, Any]:
+    """Return the checked documents of ``profiles/*.toml`` by file name without ending; raises :class:`MatrixError`."""
+    faults = Faults()
+    profiles = os.path.join(folder, "profiles")
+    found: Dict[str, Any] = {}
+    for name in list_files(profiles, ".toml"):
+        document = read_toml(os.path.join(profiles, name), f"profiles/{name}", faults)
+        if document is not None:
+            found[name[:-5]] = parse_profile(document, f"profiles/{name}", faults)
+    if faults.found:
+        raise MatrixError(faults.found)
+    return found
+
+
+def read_models(folder: str) -> List[Dict[str, Any]]:
+    """Return the models of ``models.toml``; raises :class:`MatrixError`."""
+    return _read_table(folder, "models.toml", parse_models) or []
+
+
+def read_conda(folder: str) -> List[Dict[str, Any]]:
+    """Return the conda names of ``conda.toml``; raises :class:`MatrixError`."""
+    return _read_table(folder, "conda.toml", parse_conda) or []
+
+
+def read_signatures(folder: str) -> Dict[str, Any]:
+    """Return what ``signatures.toml`` says of lines of logs; raises :class:`MatrixError`."""
+    return _read_table(folder, "signatures.toml", parse_signatures) or {}
+
+
+def _read_table(folder: str, name: str, parse: Callable[[Any, str, Any], T]) -> Optional[T]:
+    path = os.path.join(folder, name)
+    if not os.path.exists(path):
+        return None
+    faults = Faults()
+    document = read_toml(path, name, faults)
+    found = None if document is None else parse(document, name, faults)
+    if faults.found:
+        raise MatrixError(faults.found)
+    return found
+
+
+def read_listing(folder: str) -> Optional[Dict[str, Any]]:
+    """Return ``index.json`` of a folder, the listing of the package index that its packages were made from, or None."""
+    try:
+        with open(os.path.join(folder, "index.json"), encoding="utf-8") as file:
+            found: Dict[str, Any] = json.load(file)
+    except FileNotFoundError:
+        return None
+    except (ValueError, RecursionError, OSError) as error:
+        raise MatrixError([f"{os.path.join(folder, 'index.json')}: is not JSON in UTF-8: {error}"]) from error
+    return found
+
+
+def _package_summary(document: Mapping[str, Any]) -> List[Any]:
+    """What the core says of a package: does a build tell its CUDA version, does one tell its code, and the PTX that builds rely on."""
+    builds = [build for release in document["releases"] for build in release.get("builds", ())]
+    return [
+        any("cuda" in build for build in builds),
+        any("sass" in build for build in builds),
+        ptx_demands(builds),
+    ]
+
+
+def _row_index(rows: Iterable[Row]) -> Dict[str, List[int]]:
+    """Row numbers by the distributions that a violation needs; under "" those of rows that need none."""
+    index: Dict[str, List[int]] = {}
+    for number, row in enumerate(rows):
+        names = {
+            term.component
+            for term in row.terms
+            if term.scope == "env" and (term.operator != "lacks" if term.operator != "present" else term.argument)
+        }
+        for name in names or {""}:
+            index.setdefault(name, []).append(number)
+    return index
+
+
+def _gpu_index(entries: Iterable[Mapping[str, Any]]) -> Dict[str, Any]:
+    """Models, their numbers by PCI id (several share one), and by normalised name. The first entry of a name or alias wins."""
+    models: List[List[Any]] = []
+    by_id: Dict[str, List[int]] = {}
+    by_name: Dict[str, int] = {}
+    aliases: Dict[str, int] = {}
+    for number, entry in enumerate(entries):
+        models.append([entry["name"], entry["compute_capability"], entry["kind"], entry["architecture"], entry["memory"]])
+        for pci_id in entry["pci_ids"]:
+            by_id.setdefault(pci_id, []).append(number)
+        by_name.setdefault(normalize_gpu(entry["name"]), number)
+        for alias in entry["aliases"]:
+            aliases.setdefault(normalize_gpu(alias), number)
+    return {"models": models, "pci": by_id, "names": {**aliases, **by_name}}
+
+
+def short_row(row: Row) -> List[Any]:
+    """Return of a row what ``bind`` and a heading need, as JSON values."""
+    terms = [[term.scope, term.component, term.attribute, term.operator, _packed(term)] for term in row.terms]
+    mitigations = [list(mitigation) for mitigation in row.mitigations]
+    return [row.id, row.effect, row.trust, row.component, row.kind, row.code, terms, mitigations]
+
+
+def _packed(term: Term) -> Any:
+    """A version set as [low, high] pairs, labels as a sorted list, a bool as itself."""
+    if isinstance(term.argument, VersionSet):
+        return [[None if end is None else str(end) for end in interval] for interval in term.argument.intervals]
+    return sorted(term.argument) if isinstance(term.argument, frozenset) else term.argument
+
+
+def _texts(row: Row) -> Dict[str, Any]:
+    return {
+        "title": row.title,
+        "symptom": row.symptom,
+        "fix": row.fix,
+        "pins": list(row.pins),
+        "overrides": list(row.overrides),
+        "sources": [list(source) for source in row.sources],
+        "date": row.date,
+        "established_by": row.established_by,
+        "origin": row.origin,
+    }
+
+
+def package_lines(document: Mapping[str, Any]) -> str:
+    """Return the compiled form of a package file."""
+    header = {key: document[key] for key in ("name", "source", "date", "trust")}
+    lines = [_dumps(header)]
+    lines += [f"{release_key(parse_version(release['version']))}\t{_dumps(release)}" for release in document["releases"]]
+    return "\n".join(lines) + "\n"
+
+
+def _dumps(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def write_compiled(source: str, destination: str, times: bool) -> None:
+    """Compile a matrices folder into ``destination``; whatever was there is replaced.
+
+    ``times`` records mtimes, for a checkout whose source stays beside the compiled form.
+    """
+    sources = find_sources(source)
+    core, texts = compile_core(sources)
+    core["fingerprint"] = fingerprint(sources, times)
+    folder = os.path.join(destination, "packages")
+    os.makedirs(folder, exist_ok=True)
+    wanted = {f"{name}.jsonl" for name in sources.packages}
+    for name in os.listdir(folder):
+        if name not in wanted:
+            os.unlink(os.path.join(folder, name))
+    for name, path in sources.packages.items():
+        with open(path, encoding="utf-8") as file:
+            _write(os.path.join(folder, f"{name}.jsonl"), package_lines(json.load(file)))
+    extras = {
+        "profiles.json": read_profiles(source),
+        "models.json": read_models(source),
+        "conda.json": read_conda(source),
+        "signatures.json": read_signatures(source),
+        "index.json": read_listing(source),
+    }
+    for name, extra in extras.items():
+        if extra:
+            _write(os.path.join(destination, name), _dumps(extra))
+        elif os.path.exists(os.path.join(destination, name)):
+            os.unlink(os.path.join(destination, name))
+    _write(os.path.join(destination, "texts.json"), _dumps(texts))
+    # The core last: it carries the fingerprint that declares the rest fresh.
+    _write(os.path.join(destination, "core.json"), _dumps(core))
+
+
+def _write(path: str, text: str) -> None:
+    temporary = f"{path}.{os.getpid()}"
+    with open(temporary, "w", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+    os.replace(temporary, path)
+
+
+class SourceFiles:
+    """Texts and packages of a matrices folder."""
+
+    def __init__(self, sources: Sources, texts: Mapping[str, Any]) -> None:
+        self._sources = sources
+        self._texts = texts
+
+    def texts(self) -> Mapping[str, Any]:
+        """Return the texts of all rows by id."""
+        return self._texts
+
+    def package(self, name: str) -> Optional[Package]:
+        """Return one package, or None where the folder has none of that name."""
+        path = self._sources.packages.get(name)
+        if path is None:
+            return None
+        with open(path, encoding="utf-8") as file:
+            return load_package(package_lines(json.load(file)))
+
+    def profiles(self) -> Mapping[str, Any]:
+        """Return the framework profiles by name."""
+        return read_profiles(self._sources.folder)
+
+    def models(self) -> Sequence[Mapping[str, Any]]:
+        """Return the models in their checked form."""
+        return read_models(self._sources.folder)
+
+    def conda(self) -> Sequence[Mapping[str, Any]]:
+        """Return the conda names in their checked form."""
+        return read_conda(self._sources.folder)
+
+    def signatures(self) -> Mapping[str, Any]:
+        """Return the signatures of logs and the modules' distributions in their checked form."""
+        return read_signatures(self._sources.folder)
+
+    def index_listing(self) -> Optional[Mapping[str, Any]]:
+        """Return the listing of the package index that the folder was made from."""
+        return read_listing(self._sources.folder)
+
+
+class StackedFiles:
+    """Those of a site before those of envdoctor."""
+
+    def __init__(self, first: Any, second: Any) -> None:
+        self._first = first
+        self._second = second
+
+    def texts(self) -> Mapping[str, Any]:
+        """Return the texts of all rows by id, the first's over the second's."""
+        return {**self._second.texts(), **self._first.texts()}
+
+    def package(self, name: str) -> Optional[Package]:
+        """Return one package, the first's where both have it."""
+        found: Optional[Package] = self._first.package(name)
+        return found if found is not None else self._second.package(name)
+
+    def profiles(self) -> Mapping[str, Any]:
+        """Return the framework profiles by name."""
+        return {**self._second.profiles(), **self._first.profiles()}
+
+    def models(self) -> Sequence[Mapping[str, Any]]:
+        """Return the models of both."""
+        return [*self._first.models(), *self._second.models()]
+
+    def conda(self) -> Sequence[Mapping[str, Any]]:
+        """Return the conda names of both."""
+        return [*self._first.conda(), *self._second.conda()]
+
+    def signatures(self) -> Mapping[str, Any]:
+        """Return the signatures of both."""
+        first, second = self._first.signatures(), self._second.signatures()
+        return {
+            "signatures": [*first.get("signatures", ()), *second.get("signatures", ())],
+            "modules": {**second.get("modules", {}), **first.get("modules", {})},
+        }
+
+    def index_listing(self) -> Optional[Mapping[str, Any]]:
+        """Return the listing of the second: a site has none."""
+        found: Optional[Mapping[str, Any]] = self._second.index_listing()
+        return found
