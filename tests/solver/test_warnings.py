@@ -16,7 +16,7 @@ from envdoctor.rules import judge
 from envdoctor.solver.objective import applied
 
 CASES = [
-    ("torch==2.15.0", "3.11", ("gpu=H100:8", "nvidia-driver=615.71.09"), "cublaslt-grouped-gemm-hopper", "wrong-results"),
+    ("torch==2.11.0", "3.11", ("gpu=B200:8", "nvidia-driver=615.71.09"), "cublaslt-tmem-cu13", "wrong-results"),
     ("torch==2.8.0", "3.11", ("gpu=B200:8", "nvidia-driver=580.95.05"), "cublaslt-tmem-cu12", "wrong-results"),
     ("vllm==0.6.3", "3.10", ("gpu=H20:8", "nvidia-driver=535.129.03"), "vllm-pyairports-placeholder", "degrades"),
     ("verl[vllm]", "3.12", ("gpu=H100:8", "nvidia-driver=550.54.15"), "ptx-12.9-on-9.0-some:vllm", "degrades"),
