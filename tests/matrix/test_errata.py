@@ -148,7 +148,7 @@ def test_a_build_from_source_is_not_called_broken() -> None:
         gpus=(device,),
         variable=lambda _: absent,
         request=lambda _: absent,
-        environment=lambda package: Subject(True, {"version": installed[package]}) if package in installed else absent,
+        environment=lambda package: Subject(True, {"version": installed[package], "index": "pypi"}) if package in installed else absent,
     )
     broken = [row.id for row in ROWS if row.effect == "blocks" and row.trust == "established" and bind(row, target).outcome == "violated"]
     assert broken == []
@@ -186,7 +186,7 @@ def test_known_bad_sets_are_found(row_id: str) -> None:
         gpus=(),
         variable=lambda _: absent,
         request=lambda _: absent,
-        environment=lambda package: Subject(True, {"version": installed[package]}) if package in installed else absent,
+        environment=lambda package: Subject(True, {"version": installed[package], "index": "pypi"}) if package in installed else absent,
     )
     (row,) = [row for row in ROWS if row.id == row_id]
     assert bind(row, target).outcome == "violated"
