@@ -158,7 +158,7 @@ def test_a_build_from_source_is_not_called_broken() -> None:
 BROKEN: Mapping[str, str] = {
     "vllm-transformers-5": "vllm==0.11.0 transformers==5.1.0 torch==2.8.0",
     "vllm-aimv2-transformers-4.54": "vllm==0.9.2 transformers==4.54.1",
-    "accelerate-1.3-transformers-4.52-trl": "transformers==4.52.3 accelerate==0.34.0 trl==0.9.6",
+    "accelerate-1.3-transformers-4.52": "transformers==4.52.3 accelerate==0.34.0 trl==0.9.6",
     "kernels-0.15-transformers-5": "kernels==0.15.2 transformers==5.6.0",
     "tensordict-forkingpickler-torch-2.6": "tensordict==0.5.0 torch==2.6.0",
     "flash-attn-2.7.4-torch-2.7": "flash-attn==2.7.4.post1 torch==2.7.0+cu128",
