@@ -18,10 +18,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Optional, Tuple
 
-__all__ = ["install"]
+__all__ = ["Loader", "install"]
 
 
-class _Loader(_external.SourceFileLoader):  # type: ignore[misc,name-defined,unused-ignore]
+class Loader(_external.SourceFileLoader):  # type: ignore[misc,name-defined,unused-ignore]
     """Loads one module; everything but where its code comes from is as ever."""
 
     def __init__(self, name: str, path: str, content: bytes) -> None:
@@ -65,7 +65,7 @@ class _Finder:
             return None
         if len(content) != size:
             return None
-        spec = _frozen_importlib.ModuleSpec(name, _Loader(name, source, content), origin=source, is_package=package)
+        spec = _frozen_importlib.ModuleSpec(name, Loader(name, source, content), origin=source, is_package=package)
         spec.has_location = True
         if spec.submodule_search_locations is not None:
             spec.submodule_search_locations.append(folder)
