@@ -50,7 +50,7 @@ def compile_start() -> int:
     for module in list(sys.modules.values()):
         spec = getattr(module, "__spec__", None)
         source, target = getattr(spec, "origin", None), getattr(spec, "cached", None)
-        if not source or not target or not source.endswith(".py") or isinstance(spec.loader, Loader) or os.path.exists(target):
+        if not source or not target or not source.endswith(".py") or isinstance(getattr(spec, "loader", None), Loader) or os.path.exists(target):
             continue
         try:
             written += py_compile.compile(source, target, doraise=True) is not None
