@@ -93,7 +93,7 @@ def _show(options: argparse.Namespace) -> Tuple[Answer, int]:
 
 
 def _configure_list(parser: argparse.ArgumentParser) -> None:
-    from ..matrix.lookup import TOPICS
+    from ..matrix.listing import TOPICS
 
     topics = "; ".join(f"{name}: {summary}" for name, summary in TOPICS.items())
     parser.add_argument("topic", metavar="TOPIC", nargs="?", choices=tuple(TOPICS), help=f"{topics}. Without one: how much there is of each")
@@ -101,7 +101,7 @@ def _configure_list(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(options: argparse.Namespace) -> Tuple[Answer, int]:
-    from ..matrix.lookup import listing
+    from ..matrix.listing import listing
 
     return listing(_load(options), options.topic), 0
 

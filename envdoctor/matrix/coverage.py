@@ -6,8 +6,8 @@ from typing import Any, Dict, Iterable, List, Mapping, Tuple
 
 from ..errors import MatrixError
 from ..model.versions import Version, VersionSet, parse_version, try_version
+from .glibc_floors import glibc_floor
 from .loader import Matrix
-from .lookup import glibc_floor
 from .tables import Release, release_key
 
 __all__ = ["REQUIRED", "measure"]

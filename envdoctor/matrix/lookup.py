@@ -12,36 +12,23 @@ from ..model.versions import InvalidSpecifier, Version, VersionSet, canonicalize
 from .bind import Subject, truth
 from .derive import build_attributes
 from .derived_rows import runs_on
+from .glibc_floors import glibc_floor
 from .loader import Matrix
 from .tables import Build, Capability, GpuModel, Package, Release
-from .tags import LEGACY_GLIBC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
-    from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+    from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Sequence, Tuple
 else:
     re = Late("re")
 
-__all__ = ["TOPICS", "NotKnown", "find", "floor_of_platforms", "glibc_floor", "listing", "row_entry"]
+__all__ = ["NotKnown", "find", "row_entry"]
 
 _QUERY = pattern(r"([A-Za-z0-9][A-Za-z0-9._-]*?)\s*((?:===|==|~=|!=|<=|>=|<|>).*)")
 _CAPABILITY = pattern(r"(?i)(?:sm_?|compute_?(?:capability)?\s*)?(\d{1,2})\.?(\d)[af]?")
 _WORDED = pattern(r"(?i)(driver|cuda|toolkit|gpu|row|profile|package)\s+(\S.*)")
 _NEVER = VersionSet()
-
-#: What ``list`` knows, with a line for ``--help``.
-TOPICS: Mapping[str, str] = {
-    "packages": "distributions with the number and range of their releases",
-    "rows": "known-bad combinations",
-    "gpus": "models with compute capability and PCI ids",
-    "drivers": "driver branches",
-    "toolkits": "CUDA toolkit releases",
-    "signatures": "lines of logs and what they mean",
-    "profiles": "frameworks and the sets that their maintainers tested",
-    "models": "language models with their size",
-    "conda": "what conda calls a distribution",
-}
 
 
 class NotKnown(LookupError):
@@ -206,28 +193,6 @@ def _capability_order(text: str) -> Tuple[int, int, str]:
     major, _, minor = text.partition(".")
     digits = minor.rstrip("af")
     return int(major), int(digits or 0), minor
-
-
-_MANYLINUX = pattern(r"manylinux_(\d+)_(\d+)_")
-
-
-def floor_of_platforms(platforms: Iterable[str]) -> Optional[str]:
-    """Return the lowest glibc that a wheel's platform tags admit: ``manylinux_2_28_x86_64`` gives ``2.28``."""
-    found = []
-    for platform in platforms:
-        for tag in platform.split("."):
-            match = _MANYLINUX.match(tag)
-            if match is not None:
-                found.append(f"{match.group(1)}.{match.group(2)}")
-            else:
-                found += [floor for name, floor in LEGACY_GLIBC.items() if tag.startswith(f"{name}_")]
-    return min(found, key=parse_version) if found else None
-
-
-def glibc_floor(release: Release) -> Optional[str]:
-    """Return the glibc that the default build of a release needs: what was read in the wheel, else what its tags admit."""
-    measured = [build.glibc for build in release.builds if build.glibc and build.index_name == "pypi"]
-    return min(measured, key=parse_version) if measured else release.glibc or floor_of_platforms(release.platforms)
 
 
 def _release(matrix: Matrix, name: str, version: Version) -> Dict[str, Any]:
@@ -555,7 +520,7 @@ def _builds_for(matrix: Matrix, parts: Sequence[int]) -> List[Dict[str, Any]]:
     return found
 
 
-# ---------------------------------------------------------------------------------------------------------------- profiles and lists
+# ---------------------------------------------------------------------------------------------------------------- profiles
 
 
 def _profile(matrix: Matrix, text: str) -> Dict[str, Any]:
@@ -574,86 +539,4 @@ _WORDS: Mapping[str, Callable[[Matrix, str], Dict[str, Any]]] = {
     "row": _row,
     "profile": _profile,
     "package": _package,
-}
-
-
-def listing(matrix: Matrix, topic: Optional[str]) -> Dict[str, Any]:
-    """Return one of ``TOPICS`` in short, or without one how much there is of each."""
-    if topic is None:
-        return {
-            "kind": "summary",
-            "date": matrix.date,
-            "origin": matrix.origin,
-            "counts": {name: len(make(matrix)) for name, make in _LISTS.items()},
-            "releases": sum(entry["releases"] for entry in _list_packages(matrix)),
-        }
-    return {"kind": "list", "topic": topic, "date": matrix.date, "entries": _LISTS[topic](matrix)}
-
-
-def _list_packages(matrix: Matrix) -> List[Dict[str, Any]]:
-    found = []
-    for name in matrix.package_names:
-        package = matrix.package(name)
-        versions = package.versions if package is not None else ()
-        ends = {"first": str(versions[0]), "last": str(versions[-1])} if versions else {"first": None, "last": None}
-        found.append({"name": name, "releases": len(versions), **ends, "date": package.date if package is not None else None})
-    return found
-
-
-def _list_rows(matrix: Matrix) -> List[Dict[str, Any]]:
-    keys = ("id", "code", "title", "effect", "trust", "component", "date")
-    stored = [row_entry(row) for row in matrix.rows() if row.origin != "derived"]
-    return [{key: entry[key] for key in keys} for entry in sorted(stored, key=lambda entry: entry["id"])]
-
-
-def _list_drivers(matrix: Matrix) -> List[Dict[str, Any]]:
-    return [
-        {"branch": entry.branch, "cuda": entry.cuda, "type": entry.kind, "status": entry.status, "end_of_life": entry.end_of_life}
-        for entry in matrix.driver_branches.values()
-    ]
-
-
-def _list_toolkits(matrix: Matrix) -> List[Dict[str, Any]]:
-    return [
-        {"version": entry.version, "branch": entry.branch, "driver": entry.driver, "min_driver": entry.min_driver}
-        for entry in matrix.toolkits.values()
-    ]
-
-
-def _list_gpus(matrix: Matrix) -> List[Dict[str, Any]]:
-    keys = ("name", "compute_capability", "type", "architecture", "memory", "pci_ids")
-    return [{key: entry[key] for key in keys} for entry in matrix.gpu_entries()]
-
-
-def _list_profiles(matrix: Matrix) -> List[Dict[str, Any]]:
-    return [{"name": name, "title": str(value.get("title", ""))} for name, value in sorted(matrix.profiles.items())]
-
-
-def _list_models(matrix: Matrix) -> List[Dict[str, Any]]:
-    keys = ("name", "repository", "parameters", "active", "layers", "kv_heads", "head_dim", "date", "trust")
-    return [{key: getattr(model, key) for key in keys} for model in matrix.models]
-
-
-def _list_conda(matrix: Matrix) -> List[Dict[str, Any]]:
-    keys = ("distribution", "package", "channel", "date", "trust")
-    return [{key: getattr(entry, key) for key in keys} for entry in matrix.conda.values()]
-
-
-def _list_signatures(matrix: Matrix) -> List[Dict[str, Any]]:
-    return [
-        {"id": entry.id, "layer": entry.layer, "role": entry.role, "title": entry.title, "trust": entry.trust, "date": entry.date}
-        for entry in matrix.signatures
-    ]
-
-
-_LISTS: Mapping[str, Callable[[Matrix], List[Dict[str, Any]]]] = {
-    "packages": _list_packages,
-    "rows": _list_rows,
-    "gpus": _list_gpus,
-    "drivers": _list_drivers,
-    "toolkits": _list_toolkits,
-    "signatures": _list_signatures,
-    "profiles": _list_profiles,
-    "models": _list_models,
-    "conda": _list_conda,
 }

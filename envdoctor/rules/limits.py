@@ -1,22 +1,20 @@
 """Limits of containers and processes, and what programs believe about them: ED501 to ED508.
 
 A limit alone is no fault: each rule asks who would run into it (Ray, vLLM, NCCL between several GPUs, RDMA), and says
-so. Where that is not known, the finding is a warning that names the condition.
+so. Where that is not known, the finding is a warning that names the condition. Who needs /dev/shm: ``shared_memory``.
 """
 
 from __future__ import annotations
 
-from ..model.evidence import Absent, Evidence, Known, Unknown
+from ..model.evidence import Known, Unknown
 from ..model.facts import Facts
-from ..model.finding import Finding, Remedy, severity_rank
-from ..model.record import NamedTuple
+from ..model.finding import Finding, Remedy
 from ..model.row import Source
-from ..model.versions import parse_version, try_version
-from .rule import Context, Rule
+from .rule import Context, Rule, field_evidence, is_installed, size_text, visible_count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Iterator, List, Optional, Sequence, Tuple
+    from typing import Iterator, Tuple
 
 __all__ = ["RULES_HERE"]
 
@@ -36,22 +34,6 @@ _JVM = Source(
     "8322420: [Linux] cgroup v2: Limits in parent nested control groups are not detected (from JDK 24 on)",
 )
 _PSUTIL = Source("https://github.com/giampaolo/psutil/issues/2584", "virtual_memory() does not know control groups")
-_NCCL_MEMORY = Source(
-    "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/runtime_and_mpi_issues.html",
-    "If insufficient shared memory is available, NCCL will fail to initialize … --shm-size=1g --ulimit memlock=-1",
-)
-_NCCL_SEGMENTS = Source("https://github.com/NVIDIA/nccl/issues/342", "64 MB under Docker; segment of 9637888 bytes: No space left on device")
-_VLLM_DOCKER = Source(
-    "https://docs.vllm.ai/en/latest/deployment/docker.html",
-    "use the ipc=host flag or --shm-size; vLLM uses PyTorch, which uses shared memory, particularly for tensor parallel inference",
-)
-_TORCH_DOCKER = Source(
-    "https://github.com/pytorch/pytorch#docker-image", "the default shared memory segment size … is not enough: --ipc=host or --shm-size"
-)
-_RAY_STORE = Source(
-    "https://github.com/ray-project/ray/blob/master/python/ray/_private/services.py",
-    "The object store is using /tmp instead of /dev/shm … more than 30% of available RAM",
-)
 _NCCL_MEMLOCK = Source(
     "https://github.com/NVIDIA/nccl-tests/issues/206", "ibv_reg_mr_iova2 failed with error Cannot allocate memory; ulimit -l unlimited"
 )
@@ -82,37 +64,6 @@ _KERNEL_CPU = Source(
 
 #: What starts processes that talk through NCCL or torch's shared memory.
 _TORCH_USERS = ("torch", "vllm", "sglang", "verl", "openrlhf", "deepspeed", "ray", "lightning")
-_NCCL_WHEELS = ("nvidia-nccl-cu13", "nvidia-nccl-cu12", "nvidia-nccl-cu11")
-#: The smallest NCCL segment in reports (nccl-tests#166: 5967872; nccl#342: 9637888): one per GPU at the least.
-_NCCL_SEGMENT = 5_967_872
-#: From 2.24 on NCCL may take cuMem host allocations in place of /dev/shm (NCCL_CUMEM_HOST_ENABLE).
-_NCCL_CUMEM_HOST = parse_version("2.24")
-
-
-def _installed(facts: Facts, *names: str) -> Optional[bool]:
-    """Tell whether one of some distributions is installed; None where the list is not complete enough to say."""
-    found = [facts.distribution(name) for name in names]
-    if any(isinstance(fact, Known) for fact in found):
-        return True
-    return None if any(isinstance(fact, Unknown) for fact in found) else False
-
-
-def _gpu_count(facts: Facts) -> Optional[int]:
-    devices = facts.value("gpus")
-    return None if devices is None else sum(1 for device in devices if device.visible is not False)
-
-
-def _bytes(size: float) -> str:
-    for unit, factor in (("TiB", 1 << 40), ("GiB", _GIB), ("MiB", _MIB), ("KiB", 1024)):
-        if size >= factor:
-            number = f"{size / factor:.1f}"
-            return f"{number[:-2] if number.endswith('.0') else number} {unit}"
-    return f"{size:.0f} bytes"
-
-
-def _evidence(facts: Facts, *fields: str) -> Tuple[Evidence, ...]:
-    found = (facts.evidence(field) for field in fields)
-    return tuple(evidence for evidence in found if evidence is not None)
 
 
 def check_memory_belief(context: Context) -> Iterator[Finding]:
@@ -149,7 +100,7 @@ def check_memory_belief(context: Context) -> Iterator[Finding]:
     else:
         return
     yield from _jvm_misread(facts, enforced, field, verb)
-    ray = _installed(facts, "ray")
+    ray = is_installed(facts, "ray")
     belief = facts.value("memory.ray_belief")
     if ray is not False and belief is not None and belief > enforced * 1.02:
         store = int(enforced * 0.3)
@@ -158,8 +109,9 @@ def check_memory_belief(context: Context) -> Iterator[Finding]:
             "host-memory",
             "limit-misread",
             "warning" if ray else "advice",
-            f"Ray will believe {_bytes(belief)} of memory, but {verb} {_bytes(enforced)}: its memory monitor will not act before the kernel kills.",
-            evidence=_evidence(facts, field, "memory.ray_belief"),
+            f"Ray will believe {size_text(belief)} of memory, but {verb} {size_text(enforced)}: "
+            "its memory monitor will not act before the kernel kills.",
+            evidence=field_evidence(facts, field, "memory.ray_belief"),
             sources=(_RAY_MEMORY, _RAY_OOM, _KERNEL_V2),
             remedies=(
                 Remedy(
@@ -176,15 +128,15 @@ def check_memory_belief(context: Context) -> Iterator[Finding]:
         )
         return
     belief = facts.value("memory.psutil_belief")
-    if belief is not None and belief > enforced * 1.02 and _installed(facts, "accelerate", "deepspeed", "vllm"):
+    if belief is not None and belief > enforced * 1.02 and is_installed(facts, "accelerate", "deepspeed", "vllm"):
         yield Finding(
             "ED501",
             "host-memory",
             "limit-misread",
             "advice",
-            f"psutil will report {_bytes(belief)} of memory, but {verb} {_bytes(enforced)}: offloading sized by it can be killed.",
+            f"psutil will report {size_text(belief)} of memory, but {verb} {size_text(enforced)}: offloading sized by it can be killed.",
             subject="psutil",
-            evidence=_evidence(facts, field, "memory.psutil_belief"),
+            evidence=field_evidence(facts, field, "memory.psutil_belief"),
             sources=(_PSUTIL, _KERNEL_V2),
             remedies=(Remedy("Give max_memory={'cpu': …}, swap space and offload sizes explicitly, below the limit.", (), "safe"),),
         )
@@ -201,20 +153,13 @@ def _jvm_misread(facts: Facts, enforced: int, field: str, verb: str) -> Iterator
         "host-memory",
         "limit-misread",
         "warning" if heap > enforced else "advice",
-        f"Java {version} will believe {_bytes(belief)} of memory, but {verb} {_bytes(enforced)}: "
-        f"by default its heap may take {_bytes(heap)}, {outcome}.",
+        f"Java {version} will believe {size_text(belief)} of memory, but {verb} {size_text(enforced)}: "
+        f"by default its heap may take {size_text(heap)}, {outcome}.",
         subject="jvm",
-        evidence=_evidence(facts, field, "memory.jvm_belief", "java.version"),
+        evidence=field_evidence(facts, field, "memory.jvm_belief", "java.version"),
         sources=(_JVM, _KERNEL_V2),
         remedies=(Remedy("Size its heap by hand.", (f"export JAVA_TOOL_OPTIONS=-Xmx{max(64, enforced // 4 // _MIB)}m",), "safe"),),
     )
-
-
-class _Reason(NamedTuple):
-    severity: str
-    text: str
-    wanted: int
-    sources: Tuple[Source, ...]
 
 
 def check_shared_memory(context: Context) -> Iterator[Finding]:
@@ -242,120 +187,16 @@ def check_shared_memory(context: Context) -> Iterator[Finding]:
     """
     facts = context.facts
     size = facts.value("shm.size")
-    if size is None or facts.value("container.ipc_host") is True or _installed(facts, *_TORCH_USERS) is False:
+    if size is None or facts.value("container.ipc_host") is True:
         return
-    available = facts.value("shm.available", size)
-    reasons = [reason for reason in (_nccl_reason(facts, size), _store_reason(facts, available), _worker_reason(facts, size)) if reason is not None]
-    held = _shm_contents(facts)
-    if not reasons and size >= _GIB and available < 64 * _MIB and (_gpu_count(facts) or 0) > 1 and available < size:
-        used = f"only {_bytes(available)} of {_bytes(size)} are free; " + (
-            held or "files of dead jobs (nccl-*, plasma*, psm_*) stay until someone removes them"
-        )
-        reasons.append(_Reason("warning", used, 0, (_NCCL_MEMORY,)))
-    elif reasons and held and available < size // 2:
-        reasons.append(_Reason("advice", held, 0, ()))
-    if not reasons:
+    users = is_installed(facts, *_TORCH_USERS)
+    if users is False:
         return
-    reasons.sort(key=lambda reason: severity_rank(reason.severity))
-    wanted = max(_GIB, *(reason.wanted for reason in reasons))
-    sources: List[Source] = []
-    for reason in reasons:
-        sources.extend(source for source in reason.sources if source not in sources)
-    yield Finding(
-        "ED502",
-        "/dev/shm",
-        "shm-too-small",
-        reasons[0].severity,
-        f"/dev/shm has {_bytes(size)}: " + "; ".join(reason.text for reason in reasons) + ".",
-        evidence=_evidence(facts, "shm.size", "shm.available", "shm.files", "gpus"),
-        sources=tuple(sources),
-        remedies=_shm_remedies(facts, wanted),
-    )
+    if size >= _GIB and facts.value("shm.available", size) >= 64 * _MIB and not is_installed(facts, "ray"):
+        return  # Enough for all but Ray's object store: most starts end here, and load nothing more.
+    from .shared_memory import find_shortage
 
-
-def _shm_contents(facts: Facts) -> str:
-    """Say what takes the space: what no process holds that is visible here, and who holds the rest; "" where nothing is known."""
-    files = facts.value("shm.files", ())
-    parts = []
-    left = [file for file in files if file.holders == ()]
-    if left:
-        parts.append(f"{_bytes(sum(file.memory_size for file in left))} in files that no process visible here holds ({_few([f.name for f in left])})")
-    by_holder: Dict[str, int] = {}
-    for file in files:
-        if file.holders:
-            by_holder[file.holders[0]] = by_holder.get(file.holders[0], 0) + file.memory_size
-    largest = sorted(by_holder.items(), key=lambda pair: -pair[1])[:2]
-    parts += [f"{_bytes(size)} held by process {holder}" for holder, size in largest]
-    return ", ".join(parts)
-
-
-def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-
-
-def _nccl_reason(facts: Facts, size: int) -> Optional[_Reason]:
-    count = _gpu_count(facts)
-    if (
-        count is None
-        or count < 2
-        or size >= _GIB
-        or facts.variable("NCCL_SHM_DISABLE") == Known("1", Evidence("environment variable NCCL_SHM_DISABLE"))
-    ):
-        return None
-    version = next((found for found in (try_version(facts.version_of(name)) for name in _NCCL_WHEELS) if found is not None), None)
-    needs = count * _NCCL_SEGMENT
-    if size < needs and version is not None and version < _NCCL_CUMEM_HOST:
-        text = f"NCCL {version} needs a segment of several MiB there for each of {count} GPUs, {_bytes(needs)} at the least, and will fail to start"
-        return _Reason("error", text, _GIB, (_NCCL_MEMORY, _NCCL_SEGMENTS))
-    text = f"NCCL keeps its segments for {count} GPUs there, and NVIDIA advises 1 GiB"
-    return _Reason("warning", text, _GIB, (_NCCL_MEMORY, _NCCL_SEGMENTS))
-
-
-def _store_reason(facts: Facts, available: int) -> Optional[_Reason]:
-    """Ray's arithmetic of resolve_object_store_memory and determine_plasma_store_config, with its defaults."""
-    if not _installed(facts, "ray"):
-        return None
-    belief, used = facts.value("memory.ray_belief"), facts.value("memory.ray_usage")
-    if belief is None:
-        return None
-    if used is None:
-        free = facts.value("memory.available")
-        used = belief - free if free is not None and free < belief else 0
-    wanted = min(int((belief - used) * 0.3), 200 * 10**9, max(10**10, int(available * 0.95)))
-    if wanted <= available:
-        return None
-    text = f"Ray wants {_bytes(wanted)} there for its object store and will put it below /tmp"
-    return _Reason("warning", text, int(wanted * 1.1), (_RAY_STORE,))
-
-
-def _worker_reason(facts: Facts, size: int) -> Optional[_Reason]:
-    count = _gpu_count(facts)
-    if size >= _GIB or (count is not None and count > 1):
-        return None
-    known = _installed(facts, *_TORCH_USERS)
-    if known is None and count is None and size > 64 * _MIB:
-        return None
-    text = "PyTorch's DataLoader workers and vLLM's processes share tensors there, and NCCL its buffers where there are several GPUs"
-    return _Reason("advice", text, _GIB, (_TORCH_DOCKER, _VLLM_DOCKER))
-
-
-def _shm_remedies(facts: Facts, wanted: int) -> Tuple[Remedy, ...]:
-    gib = max(1, -(-wanted // _GIB))
-    runtime = facts.value("container.runtime")
-    docker = Remedy(
-        "Start the container with more shared memory, or with the host's.",
-        (f"docker run --shm-size={gib}g …", "docker run --ipc=host …"),
-        "changes-host",
-    )
-    pod = Remedy(f"Mount an emptyDir with medium: Memory and sizeLimit: {gib}Gi at /dev/shm; it counts against the memory limit.", (), "changes-host")
-    host = Remedy("Raise the size of the tmpfs.", (f"mount -o remount,size={gib}G /dev/shm",), "changes-host")
-    if runtime == "kubernetes":
-        return (pod,)
-    if runtime in ("docker", "podman"):
-        return (docker,)
-    if isinstance(facts.get("container.runtime"), Absent):
-        return (host,)
-    return (docker, pod, host)
+    yield from find_shortage(facts, size, users)
 
 
 def check_locked_memory(context: Context) -> Iterator[Finding]:
@@ -388,15 +229,17 @@ def check_locked_memory(context: Context) -> Iterator[Finding]:
     devices = facts.value("rdma.devices")
     if (isinstance(disabled, Known) and disabled.value.strip() == "1") or devices == ():
         return
+    from .shared_memory import NCCL_MEMORY  # NVIDIA's advice is for both
+
     where = f"RDMA ({', '.join(devices)})" if devices else "RDMA (NCCL over InfiniBand or RoCE), where it is used,"
     yield Finding(
         "ED503",
         "rlimit-memlock",
         "too-small",
         "warning",
-        f"The limit of locked memory is {_bytes(limit)}; {where} must pin its buffers and needs it unlimited.",
-        evidence=_evidence(facts, "rlimit.memlock", "rdma.devices"),
-        sources=(_NCCL_MEMLOCK, _NCCL_MEMORY, _IB_LOCK),
+        f"The limit of locked memory is {size_text(limit)}; {where} must pin its buffers and needs it unlimited.",
+        evidence=field_evidence(facts, "rlimit.memlock", "rdma.devices"),
+        sources=(_NCCL_MEMLOCK, NCCL_MEMORY, _IB_LOCK),
         remedies=(
             Remedy("Lift the limit where the process is started.", ("docker run --ulimit memlock=-1 …", "ulimit -l unlimited"), "changes-host"),
             Remedy("For Slurm and other services: LimitMEMLOCK=infinity in the unit of slurmd or containerd.", (), "changes-host"),
@@ -428,7 +271,7 @@ def check_open_files(context: Context) -> Iterator[Finding]:
     if soft is None or soft < 0 or soft >= 65536:
         return
     hard = facts.value("rlimit.nofile_hard")
-    ray, vllm = _installed(facts, "ray"), _installed(facts, "vllm", "sglang")
+    ray, vllm = is_installed(facts, "ray"), is_installed(facts, "vllm", "sglang")
     sources: Tuple[Source, ...]
     if ray:
         severity, who, sources = ("warning" if soft < 4096 else "advice"), "Ray's daemons want 65536", (_RAY_FILES, _NEMO_FILES)
@@ -450,7 +293,7 @@ def check_open_files(context: Context) -> Iterator[Finding]:
         "too-small",
         severity,
         f"The soft limit of open files is {soft}; {who}.",
-        evidence=_evidence(facts, "rlimit.nofile", "rlimit.nofile_hard"),
+        evidence=field_evidence(facts, "rlimit.nofile", "rlimit.nofile_hard"),
         sources=sources,
         remedies=tuple(remedies),
     )
@@ -477,9 +320,9 @@ def check_processes(context: Context) -> Iterator[Finding]:
         verl issue 719; Ray issue 54021; getrlimit(2), RLIMIT_NPROC.
     """
     facts = context.facts
-    heavy = _installed(facts, "ray", "vllm", "sglang", "verl", "openrlhf")
+    heavy = is_installed(facts, "ray", "vllm", "sglang", "verl", "openrlhf")
     threshold = 4096 if heavy else 1024
-    if not heavy and _installed(facts, "torch") is False:
+    if not heavy and is_installed(facts, "torch") is False:
         return
     exempt = facts.value("process.uid") == 0 or bool({"sys_admin", "sys_resource"} & set(facts.value("process.capabilities", ())))
     limits = [("pids.limit", "pids-limit", facts.value("pids.limit"), "The control group allows {} processes and threads")]
@@ -496,7 +339,7 @@ def check_processes(context: Context) -> Iterator[Finding]:
             "too-small",
             "warning" if heavy else "advice",
             f"{text.format(limit)}; {who}.",
-            evidence=_evidence(facts, field),
+            evidence=field_evidence(facts, field),
             sources=(_VERL_THREADS, _RAY_THREADS),
             remedies=(
                 Remedy("Raise the limit.", (flag,), "changes-host"),
@@ -525,9 +368,9 @@ def check_cpu_quota(context: Context) -> Iterator[Finding]:
     """
     facts = context.facts
     quota, count = facts.value("cpu.quota"), facts.value("cpu.count")
-    gpus = _gpu_count(facts)
+    gpus = visible_count(facts)
     cores = min((number for number in (quota, count) if number is not None), default=None)
-    if cores is not None and gpus and _installed(facts, "vllm") and cores < 2 + gpus:
+    if cores is not None and gpus and is_installed(facts, "vllm") and cores < 2 + gpus:
         what = "The CPU quota is" if quota is not None and cores == quota else "The CPUs that this process may use are"
         yield Finding(
             "ED506",
@@ -535,12 +378,12 @@ def check_cpu_quota(context: Context) -> Iterator[Finding]:
             "too-small",
             "warning",
             f"{what} {cores:g}, but vLLM runs at least {2 + gpus} busy processes with {gpus} GPU{'s' if gpus > 1 else ''}.",
-            evidence=_evidence(facts, "cpu.quota", "cpu.count", "gpus"),
+            evidence=field_evidence(facts, "cpu.quota", "cpu.count", "gpus"),
             sources=(_VLLM_CPUS, _KERNEL_CPU),
             remedies=(Remedy("Raise the CPU limit of the container or job.", (f"docker run --cpus={2 * (2 + gpus)} …",), "changes-host"),),
         )
         return
-    if quota is None or count is None or quota >= count / 2 or not _installed(facts, *_TORCH_USERS):
+    if quota is None or count is None or quota >= count / 2 or not is_installed(facts, *_TORCH_USERS):
         return
     if isinstance(facts.variable("OMP_NUM_THREADS"), Known):
         return
@@ -551,7 +394,7 @@ def check_cpu_quota(context: Context) -> Iterator[Finding]:
         "too-small",
         "advice",
         f"The CPU quota is {quota:g} cores, but programs count {count} CPUs and start a thread for each.",
-        evidence=_evidence(facts, "cpu.quota", "cpu.count"),
+        evidence=field_evidence(facts, "cpu.quota", "cpu.count"),
         sources=(_KERNEL_CPU,),
         remedies=(Remedy("Set the number of threads to the quota.", (f"export OMP_NUM_THREADS={threads}",), "safe"),),
     )
@@ -587,7 +430,7 @@ def check_hidden_limit(context: Context) -> Iterator[Finding]:
         "No memory limit is visible here, but one that is set outside of this container cannot be excluded.",
         verdict="undetermined",
         subject="hidden",
-        evidence=_evidence(facts, "memory.limit_hidden"),
+        evidence=field_evidence(facts, "memory.limit_hidden"),
         sources=(Source("https://docs.kernel.org/admin-guide/cgroup-v2.html", "Namespace"), Source("https://github.com/NVIDIA/enroot/issues/169")),
         remedies=(Remedy("Look outside of the container (kubectl, scontrol show job), and say what it is: --assume memory=SIZE.", (), "safe"),),
         missing="memory.limit",
@@ -621,9 +464,9 @@ def check_oom_history(context: Context) -> Iterator[Finding]:
             "host-oom",
             "warning" if limit is not None else "advice",
             f"The kernel has killed {kills} process{'es' if kills > 1 else ''} of this control group for memory"
-            + (f" (limit {_bytes(limit)})." if limit is not None else "."),
+            + (f" (limit {size_text(limit)})." if limit is not None else "."),
             subject="oom-kills",
-            evidence=_evidence(facts, "memory.oom_kills", "memory.limit"),
+            evidence=field_evidence(facts, "memory.oom_kills", "memory.limit"),
             sources=(_KERNEL_V2,),
             remedies=(Remedy("Raise the memory limit, or plan less host memory.", (), "changes-host"),),
         )
@@ -634,9 +477,9 @@ def check_oom_history(context: Context) -> Iterator[Finding]:
             "host-memory",
             "host-oom",
             "warning",
-            f"{_bytes(usage - reclaimable)} of the {_bytes(limit)} that the kernel allows are in use and cannot be reclaimed.",
+            f"{size_text(usage - reclaimable)} of the {size_text(limit)} that the kernel allows are in use and cannot be reclaimed.",
             subject="nearly-full",
-            evidence=_evidence(facts, "memory.usage", "memory.reclaimable", "memory.limit"),
+            evidence=field_evidence(facts, "memory.usage", "memory.reclaimable", "memory.limit"),
             sources=(_KERNEL_V2,),
             remedies=(Remedy("Stop what uses it, remove leaked files in /dev/shm, or raise the limit.", (), "changes-host"),),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..matrix.bind import Target
-from ..model.evidence import Evidence, Known
+from ..model.evidence import Evidence, Known, Unknown
 from ..model.facts import Distribution, Facts, Gpu, is_unindexed
 from ..model.finding import Finding
 from ..model.record import NamedTuple
@@ -17,7 +17,20 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-__all__ = ["Context", "Rule", "device_names", "distribution_evidence", "is_unindexed", "model_kinds", "needs_cuda", "torch_cuda"]
+__all__ = [
+    "Context",
+    "Rule",
+    "device_names",
+    "distribution_evidence",
+    "field_evidence",
+    "is_installed",
+    "is_unindexed",
+    "model_kinds",
+    "needs_cuda",
+    "size_text",
+    "torch_cuda",
+    "visible_count",
+]
 
 
 _NONE: Mapping[str, Distribution] = {}
@@ -131,3 +144,32 @@ def model_kinds(context: Context) -> List[Tuple[Gpu, Optional[str]]]:
 def device_names(devices: Sequence[Gpu]) -> str:
     """Return the names of devices for a message, each name once."""
     return ", ".join(sorted({device.name or device.pci_id or "GPU" for device in devices}))
+
+
+def is_installed(facts: Facts, *names: str) -> Optional[bool]:
+    """Return whether one of some distributions is installed; None where the list is not complete enough to say."""
+    found = [facts.distribution(name) for name in names]
+    if any(isinstance(fact, Known) for fact in found):
+        return True
+    return None if any(isinstance(fact, Unknown) for fact in found) else False
+
+
+def visible_count(facts: Facts) -> Optional[int]:
+    """Return how many devices are not hidden, or None where they are not known."""
+    devices = facts.value("gpus")
+    return None if devices is None else sum(1 for device in devices if device.visible is not False)
+
+
+def size_text(size: float) -> str:
+    """Return a size in bytes as a message has it: ``1.5 GiB``."""
+    for unit, factor in (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1024)):
+        if size >= factor:
+            number = f"{size / factor:.1f}"
+            return f"{number[:-2] if number.endswith('.0') else number} {unit}"
+    return f"{size:.0f} bytes"
+
+
+def field_evidence(facts: Facts, *fields: str) -> Tuple[Evidence, ...]:
+    """Return where these fields were read, without those of which nothing was learned."""
+    found = (facts.evidence(field) for field in fields)
+    return tuple(evidence for evidence in found if evidence is not None)

@@ -29,7 +29,7 @@ CHILD = {
     "envdoctor": "errors matrix model probes report rules",
     "envdoctor.entrypoint": "baseline handoff settings verdict",
     # folder: in a checkout, to see whether it was compiled.
-    "envdoctor.matrix": "bind compiled derive derived_rows folder loader lookup place tables",
+    "envdoctor.matrix": "bind compiled derive derived_rows folder loader place tables",
     "envdoctor.model": "evidence facts finding json_text late memo pattern record report row serde version versions",
     # java and shared_memory only where there is a Java, and something in /dev/shm.
     "envdoctor.probes": "alarm container interpreter java limits machine nvidia nvidia_text schedulers shared_memory system variables",

@@ -7,7 +7,6 @@ import pytest
 from envdoctor.errors import MatrixError
 from envdoctor.matrix.coverage import REQUIRED, measure
 from envdoctor.matrix.loader import load_builtin, load_folder
-from envdoctor.matrix.lookup import floor_of_platforms
 
 from .folders import small_matrix
 
@@ -67,12 +66,6 @@ def test_a_required_package_that_is_not_listed(tmp_path):
 def test_another_listing_is_refused(tmp_path, listing):
     with pytest.raises(MatrixError, match=r"index\.json"):
         coverage(tmp_path, {"2.6.0": READ}, listing)
-
-
-def test_floors():
-    assert floor_of_platforms(["manylinux1_x86_64"]) == "2.5"
-    assert floor_of_platforms(["manylinux_2_28_x86_64", "manylinux2014_x86_64.manylinux_2_17_x86_64"]) == "2.17"
-    assert floor_of_platforms(["linux_x86_64", "win_amd64", "musllinux_1_2_x86_64"]) is None
 
 
 def test_our_own_matrix_against_its_listing():
