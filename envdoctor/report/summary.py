@@ -35,6 +35,7 @@ _SUPPLY = {
 # Kinds of facts of which many may be missing at once: they are listed together.
 _KINDS_SUPPLY = {
     "the version of": "--assume NAME==VERSION",
+    "the pins of": "one version for each in the file; envdoctor lock pins them",
     "the build of": "--assume NAME==VERSION+LABEL",
     "the environment variable": "--assume env:NAME=VALUE",
     "the launch setting": "--assume request:NAME=VALUE",
