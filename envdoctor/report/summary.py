@@ -29,6 +29,7 @@ _SUPPLY = {
     "the glibc version": "--assume glibc=2.35",
     "python.version": "--python-version 3.11",
     "the Python version": "--python-version 3.11",
+    "the Python environment": "--python PATH, the interpreter as the root has it",
     "the CUDA toolkit version": "--assume cuda-toolkit=12.4",
     "memory.limit": "--assume memory=500GiB",
 }

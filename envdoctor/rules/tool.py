@@ -182,9 +182,40 @@ def check_pinned(context: Context) -> Iterator[Finding]:
         )
 
 
+def check_environment_found(context: Context) -> Iterator[Finding]:
+    """No Python environment below a root.
+
+    What it checks:
+        With ``--root DIR``: whether an interpreter and its packages were found there.
+
+    Why it matters:
+        Where no package was read, none can be wrong: silence is no sign of health.
+
+    How to fix:
+        Name the interpreter with ``--python``, as its path within the root.
+
+    References:
+        README
+    """
+    root = context.facts.evidence("node.name")
+    listed = context.facts.get("distributions")
+    if root is not None and root.source == "--root" and isinstance(listed, Unknown):
+        yield Finding(
+            code="ED905",
+            component="python",
+            kind="not-judged",
+            severity="advice",
+            message=f"No package was judged: {listed.reason}.",
+            verdict="undetermined",
+            evidence=context.evidence("node.name"),
+            missing="the Python environment",
+        )
+
+
 RULES_HERE: Tuple[Rule, ...] = (
     Rule("ED901", "probe-failed", "probe-failed", "A probe failed", check_probes),
     Rule("ED902", "matrix-age", "stale-matrix", "The matrix is old", check_matrix_age),
     Rule("ED903", "not-judged", "not-judged", "AMD, Intel, macOS and Windows are not judged", check_judged),
     Rule("ED904", "not-pinned", "not-judged", "Requirements that leave versions open are not fully judged", check_pinned),
+    Rule("ED905", "no-environment", "not-judged", "No Python environment below a root", check_environment_found),
 )

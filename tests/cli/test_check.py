@@ -160,6 +160,17 @@ def test_requirements_without_pins_are_named(envdoctor, tmp_path):
     assert "ED904" not in json.dumps(checked(envdoctor, *target, "--assume", "ray==2.40.0", "transformers==4.51.3"))
 
 
+def test_a_root_that_holds_nothing_is_refused(envdoctor, tmp_path):
+    done = envdoctor("check", "--root", tmp_path)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"found neither etc nor an interpreter" in done.stderr
+    (tmp_path / "etc").mkdir()
+    data = checked(envdoctor, "--root", tmp_path)
+    assert [question["missing"] for question in data["open_questions"]] == ["the Python environment"]
+    text = envdoctor("check", "--root", tmp_path).stdout.decode()
+    assert "the Python environment (1 check); to supply: --python PATH" in text
+
+
 def test_probe_json_is_read_by_check(envdoctor, tmp_path):
     path = tmp_path / "facts.json"
     done = envdoctor("probe", "-o", path)
