@@ -65,3 +65,8 @@ def test_known_bad_row_stands_under_the_rule_that_says_the_same() -> None:
 def test_an_error_is_never_hidden_under_a_warning() -> None:
     found = arrange([_finding("ED304", "torch", severity="warning"), _finding("ED401", "vllm", "abi-mismatch")])
     assert all(finding.caused_by is None for finding in found)
+
+
+def test_another_python_and_another_ray_are_two_causes() -> None:
+    found = arrange([_finding("ED702", "python", "version-mismatch-across-nodes"), _finding("ED703", "ray", "version-mismatch-across-nodes")])
+    assert [finding.caused_by for finding in found] == [None, None]
