@@ -174,7 +174,7 @@ def check_pinned(context: Context) -> Iterator[Finding]:
             component="requirements",
             kind="not-judged",
             severity="advice",
-            message=f"These are not pinned, so they are not fully judged: {names}.",
+            message=f"These are not pinned to one version, so they are not fully judged: {names}.",
             verdict="undetermined",
             evidence=context.evidence("requirements.unpinned"),
             remedies=(Remedy("Pin them: envdoctor lock chooses versions that fit together and this machine.", (), "safe"),),
