@@ -126,7 +126,9 @@ def _judge(facts: Facts, matrix: Matrix, settings: Settings, baseline: Dict[str,
         from .requirement import find_unmet, read_lock
 
         requires = baseline["locked"] if lock is None else read_lock(lock)["requires"]
-        found = [*find_unmet(requires, facts, lock or "the lock that was baked"), *found]
+        unmet = list(find_unmet(requires, facts, lock or "the lock that was baked"))
+        errors = [finding for finding in unmet if finding.severity == "error"]
+        found = [*errors, *found, *(finding for finding in unmet if finding not in errors)]
     if os.environ.get("ENVDOCTOR_IGNORE"):
         from ..app import Options, read_text, report_of
         from ..intake.ignores import parse_ignores

@@ -94,7 +94,7 @@ def check_lock_machine(context: Context) -> Iterator[Finding]:
         floor, mine = try_version(required.get(key)), context.fact_version(field)
         if floor is not None and isinstance(context.facts.get(field), Absent):
             severity = "error" if key != "driver" or gpu_sign(context.facts) else "warning"
-            message = f"There is no {component} here, and the lock requires {required[key]} or newer."
+            message = f"There is no {component.replace('nvidia-', 'NVIDIA ')} here, and the lock requires {required[key]} or newer."
             yield _finding(context, component, "missing", severity, message, remedy, code="ED307", fields=(field,))
         if floor is not None and mine is not None and mine < floor:
             message = f"{component} {context.facts.value(field)} is older than the {required[key]} that the lock requires."
