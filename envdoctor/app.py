@@ -96,7 +96,7 @@ class Options(NamedTuple):
 def probe(*, python: Optional[str] = None, root: Optional[str] = None, deep: bool = False) -> Facts:
     """Read this machine. Nothing is changed, no network is used, the patient is never imported.
 
-    Raises :class:`InputError` where ``python`` names nothing.
+    Raises :class:`InputError` where ``python`` names nothing, or ``root`` holds nothing to judge.
 
     Args:
         python: Interpreter whose environment is read; by default the one that runs envdoctor.
@@ -107,7 +107,13 @@ def probe(*, python: Optional[str] = None, root: Optional[str] = None, deep: boo
 
     if python is not None:
         _check_python(python, root)
-    return probe_machine(python=python, root=root, deep=deep)
+    found = probe_machine(python=python, root=root, deep=deep)
+    if root is not None and found.value("distributions") is None and not os.path.isdir(os.path.join(root, "etc")):
+        raise InputError(
+            f"--root {root}: expected an unpacked image or a mounted root, found neither etc nor an interpreter in a usual place; "
+            f"an environment is judged with --python {root}"
+        )
+    return found
 
 
 def gather(sources: Sources) -> Tuple[Facts, ...]:

@@ -1,7 +1,10 @@
 """Which tests run: the fast ones; with --slow all; with --slow-sample a seeded share of the slow ones too."""
 
+import importlib.util
 import os
 import random
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -48,3 +51,13 @@ def prerequisite():
             (pytest.fail if os.environ.get("CI") else pytest.skip)(f"prerequisite missing: {reason}")
 
     return require
+
+
+@pytest.fixture(scope="session")
+def nvcc(prerequisite):
+    """Return the path of a real nvcc: the one on PATH, else that of NVIDIA's wheel."""
+    spec = importlib.util.find_spec("nvidia")
+    folders = spec.submodule_search_locations or () if spec else ()
+    found = shutil.which("nvcc") or next((str(path) for folder in folders for path in sorted(Path(folder).glob("cu*/bin/nvcc"))), None)
+    prerequisite(found, "nvcc (pip install nvidia-cuda-nvcc)")
+    return found

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Sequence, Tuple, Un
 from ..app import gather, read_lock
 from ..errors import InputError, NoResolution
 from .command import Command, add_sources, sources_of
-from .output import write_error
+from .output import wrapped, write_error
 
 if TYPE_CHECKING:
     from ..matrix.loader import Matrix
@@ -88,7 +88,7 @@ def _plan(options: argparse.Namespace, facts: Facts, matrix: Matrix) -> Union[Pl
 def _explained(found: Explanation) -> str:
     from ..emit import explanation_text
 
-    return explanation_text(found)
+    return wrapped(explanation_text(found))
 
 
 def _shown(found: Plan, options: argparse.Namespace, facts: Facts) -> str:
@@ -101,7 +101,7 @@ def _shown(found: Plan, options: argparse.Namespace, facts: Facts) -> str:
     if options.output == "script":
         local = not (options.facts or options.report or options.requirements or options.root)
         return script_text(found, __version__, facts.value("python.executable") if local else None)
-    return plan_text(found)
+    return wrapped(plan_text(found))
 
 
 # ---------------------------------------------------------------------------------------------------------------- applying
@@ -127,7 +127,7 @@ def _apply(found: Plan, options: argparse.Namespace, facts: Facts, matrix: Matri
     from ..emit.change_plan import plan_text
 
     environment = inspect(_interpreter(options, facts))
-    write_error(plan_text(found).rstrip())
+    write_error(wrapped(plan_text(found)).rstrip())
     if not options.yes and not _agreed(environment.prefix, len(found.changes)):
         return "nothing was changed\n", 1
     apply_plan(found, environment, _verifier(found, options, matrix), _notes(found, facts))

@@ -13,7 +13,7 @@ from ..errors import InputError, NoResolution
 from ..locking import close, lock
 from ..model.resolution import Explanation, Resolution
 from .command import Command, put_first
-from .output import write_error
+from .output import wrapped, write_error
 
 __all__ = ["COMMAND"]
 
@@ -90,7 +90,7 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
         others=True,
     )
     if isinstance(found, Explanation):
-        raise NoResolution(explanation_text(found))
+        raise NoResolution(wrapped(explanation_text(found)))
     if closing:
         from ..actions.index_sources import read_sources
 
@@ -105,7 +105,7 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     if not found.pins and not found.closure.is_closed and found.closure.state != "refused":
         raise InputError(_nothing_known(found, matrix.date))
     if options.dry_run:
-        return summary_text(found), 0
+        return wrapped(summary_text(found)), 0
     files = render(found, __version__, matrix)
     code = 1 if found.closure.state == "refused" else 0
     shown = options.shown or ("requirements.txt" if folder is None else None)
@@ -120,7 +120,7 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
         write_error(f"envdoctor: not closed: {found.closure.reason}")
     if shown is not None:
         return files[shown], code
-    return summary_text(found) + f"written to {folder}: {', '.join(files)}\n", code
+    return wrapped(summary_text(found) + f"written to {folder}: {', '.join(files)}\n"), code
 
 
 def _nothing_known(found: Resolution, date: str) -> str:

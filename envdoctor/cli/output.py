@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..report.view import View
 
-__all__ = ["choose_format", "text_width", "view", "write", "write_error", "write_file"]
+__all__ = ["choose_format", "text_width", "view", "wrapped", "write", "write_error", "write_file"]
 
 _WIDTH = 80
 _WIDEST = 110
@@ -90,6 +90,18 @@ def text_width() -> int:
         except (OSError, ValueError):  # a terminal that does not tell its size
             width = 0
     return max(20, min(width or _WIDTH, _WIDEST))
+
+
+def wrapped(text: str) -> str:
+    """Return text at the width of standard output, each line going on under its own beginning; what is copied ("then: pip …") stays whole."""
+    from ..report.text import wrap
+
+    width = text_width()
+    lines = []
+    for line in text.split("\n"):
+        margin = " " * (len(line) - len(line.lstrip()))
+        lines += [line] if line.startswith("then: ") else wrap(line, width, margin, margin + "  ")
+    return "\n".join(lines)
 
 
 def _is_terminal() -> bool:

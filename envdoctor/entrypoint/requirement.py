@@ -47,7 +47,7 @@ def with_findings(report: Report, found: Iterable[Finding]) -> Report:
     return report._replace(
         findings=violated + report.findings,
         undetermined=tuple(finding for finding in listed if finding.verdict != "violated") + report.undetermined,
-        exit_code=1 if violated else report.exit_code,
+        exit_code=1 if any(finding.severity == "error" for finding in violated) else report.exit_code,
     )
 
 
@@ -62,11 +62,20 @@ def find_unmet(requires: Mapping[str, Any], facts: Facts, origin: str) -> Iterat
         if isinstance(known, Unknown):
             yield _finding(code, component, "too-old", field, f"{asked}, and which one this is is not known.", facts, origin, words)
         elif not isinstance(known, Known):
-            yield _finding(code, component, "missing", field, f"{asked}, and there is none.", facts, origin)
+            yield _finding(code, component, "missing", field, f"{asked}, and there is none.", facts, origin)._replace(
+                severity=_of_missing(name, facts)
+            )
         elif try_version(known.value) is not None and parse_version(known.value) < parse_version(wanted):
             yield _finding(code, component, "too-old", field, f"{asked}, this is {known.value}.", facts, origin)
     yield from _python(requires, facts, origin)
     yield from _devices(requires, facts, origin)
+
+
+def _of_missing(name: str, facts: Facts) -> str:
+    """As ED307 has it: a machine without a driver and without a sign of a GPU may be meant to run without one."""
+    from ..rules.driver import gpu_sign
+
+    return "error" if name != "driver" or gpu_sign(facts) else "warning"
 
 
 #: Name in "requires", code, component, field, words.

@@ -126,7 +126,9 @@ def _judge(facts: Facts, matrix: Matrix, settings: Settings, baseline: Dict[str,
         from .requirement import find_unmet, read_lock
 
         requires = baseline["locked"] if lock is None else read_lock(lock)["requires"]
-        found = [*find_unmet(requires, facts, lock or "the lock that was baked"), *found]
+        unmet = list(find_unmet(requires, facts, lock or "the lock that was baked"))
+        errors = [finding for finding in unmet if finding.severity == "error"]
+        found = [*errors, *found, *(finding for finding in unmet if finding not in errors)]
     if os.environ.get("ENVDOCTOR_IGNORE"):
         from ..app import Options, read_text, report_of
         from ..intake.ignores import parse_ignores
@@ -141,7 +143,8 @@ def _judge(facts: Facts, matrix: Matrix, settings: Settings, baseline: Dict[str,
 def _answer(report: Report, settings: Settings) -> Answer:
     from ..report.summary import summary_line
 
-    failed = [finding for finding in report.findings if finding.code == "ED901"]
+    # Neither a failed probe nor a driver that a lock requires and that is missing is an error by itself, but --strict wants to be sure.
+    failed = [finding for finding in report.findings if finding.code == "ED901" or finding.subject == "lock"]
     if report.count_of("error"):
         kind = "errors"
     else:

@@ -80,6 +80,9 @@ def _facts(pins: Sequence[_Pin], name: str, *, complete: bool, python: Optional[
         "distributions": Known({key: chosen[key] for key in sorted(chosen)}, where),
         "distributions.complete": Known(complete, Evidence(name, "a lock" if complete else "requirements, no lock")),
     }
+    unpinned = tuple(key for key in sorted(chosen) if chosen[key].version is None and not chosen[key].direct_url)
+    if unpinned:
+        table["requirements.unpinned"] = Known(unpinned, where)
     if python is not None:
         table["python.version"] = Known(python[0], Evidence(f"{name}, line {python[1]}" if python[1] else name))
     torch = chosen.get("torch")

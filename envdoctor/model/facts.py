@@ -248,6 +248,8 @@ FIELDS: Mapping[str, Field] = {
     "ray.process_version": Field("str", "Ray version of the joining process."),
     "ray.process_python": Field("str", "Python version of the joining process."),
     "ray.module_path": Field("str", "Where 'import ray' would find its module."),
+    # a requirements file that stands for the environment
+    "requirements.unpinned": Field("strings", "Distributions that the file asks for without one version."),
     # a lock that the environment is compared with
     "lock.asked": Field("strings", "What the lock was asked for: 'vllm>=0.8'."),
     "lock.pins": Field("variables", "Versions that the lock pins, by distribution."),

@@ -258,6 +258,7 @@ def _nothing(modules: bool, devices: Optional[List[PciDevice]]) -> Dict[str, Fac
 
 def _kernel_facts(sources: _Sources, modules: bool, loaded: bool, wsl: bool) -> Iterator[Tuple[str, Fact[Any]]]:
     machine, kernel, nvml, smi = sources.machine, sources.kernel, sources.nvml, sources.smi
+    sign = _sign_of_driver(sources)
     release = (machine.read_text("/sys/module/nvidia/version", 256) or "").strip()
     fact: Fact[Any]
     if is_release(release):
@@ -270,6 +271,8 @@ def _kernel_facts(sources: _Sources, modules: bool, loaded: bool, wsl: bool) -> 
         fact = Known(smi.table["release"], Evidence("nvidia-smi"))
     elif kernel.failure or nvml.failure:
         fact = Unknown(kernel.failure or nvml.failure)
+    elif sign:
+        fact = Unknown(f"{sign}, but nothing names the driver's release: {nvml.table.get('error') or 'NVML does not name it'}")
     elif modules and not loaded and not wsl:
         fact = Absent(Evidence("/sys/module", "no nvidia"))
     else:
@@ -287,10 +290,27 @@ def _kernel_facts(sources: _Sources, modules: bool, loaded: bool, wsl: bool) -> 
         yield "driver.loaded", Known(True, Evidence("/proc/driver/nvidia/version"))
     elif "release" in nvml.table:
         yield "driver.loaded", Known(True, Evidence("NVML", "it answers"))
+    elif sign:
+        yield "driver.loaded", Unknown(f"{sign}, but /sys/module shows no nvidia")
     elif modules and not wsl:
         yield "driver.loaded", Known(False, Evidence("/sys/module", "no nvidia"))
     else:
         yield "driver.loaded", Unknown("no /sys/module, and NVML does not answer")
+
+
+def _sign_of_driver(sources: _Sources) -> str:
+    """Return what speaks for a driver although /sys/module shows no module "nvidia" (Tegra's has another name), or "".
+
+    NVML's word that no driver is loaded counts for more than a library of a package that lies around, and cuda-compat is no driver's.
+    """
+    if sources.init.table.get("code") == 0:
+        return "cuInit succeeds"
+    if not sources.nvml.table.get("loader"):
+        return ""
+    if sources.machine.exists("/proc/driver/nvidia"):
+        return "there is /proc/driver/nvidia"
+    path = sources.cuda.table.get("path")
+    return "libcuda.so.1 can be loaded" if path and not is_compat_path(path) else ""
 
 
 def _nvml_facts(sources: _Sources) -> Iterator[Tuple[str, Fact[Any]]]:

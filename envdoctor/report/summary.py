@@ -29,12 +29,14 @@ _SUPPLY = {
     "the glibc version": "--assume glibc=2.35",
     "python.version": "--python-version 3.11",
     "the Python version": "--python-version 3.11",
+    "the Python environment": "--python PATH, the interpreter as the root has it",
     "the CUDA toolkit version": "--assume cuda-toolkit=12.4",
     "memory.limit": "--assume memory=500GiB",
 }
 # Kinds of facts of which many may be missing at once: they are listed together.
 _KINDS_SUPPLY = {
     "the version of": "--assume NAME==VERSION",
+    "the pins of": "one version for each in the file; envdoctor lock pins them",
     "the build of": "--assume NAME==VERSION+LABEL",
     "the environment variable": "--assume env:NAME=VALUE",
     "the launch setting": "--assume request:NAME=VALUE",

@@ -71,7 +71,12 @@ CAUSES: Tuple[Cause, ...] = (
     Cause("ED114", ("ED108",), "the variable hides the devices", lambda _root, effect: effect.component == "container-gpu"),
     Cause("ED801", ("ED301", "ED302", "ED304", "ED401", "ED804"), "two copies of a distribution: which one is imported decides", _about_component),
     Cause("ED802", ("ED801", "ED804"), "a broken uninstall left both behind", _same_component),
-    Cause("ED703", ("ED702",), "Ray compares both and refuses once", lambda root, effect: root.subject == effect.subject),
+    Cause(
+        "ED703",
+        ("ED702",),
+        "a process that joins a cluster is refused once for both",
+        lambda root, effect: root.subject == effect.subject == "cluster",
+    ),
     Cause("ED303", ("ED305", "ED390"), "the Python version is outside what the release supports", _is_python),
     Cause(
         "ED304",

@@ -18,7 +18,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Iterator, Optional, Tuple
 
-__all__ = ["RULES_HERE"]
+    from ..model.facts import Facts
+
+__all__ = ["RULES_HERE", "gpu_sign"]
 
 _FORWARD = Source(
     "https://docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html",
@@ -411,6 +413,16 @@ def check_fabric_manager(context: Context) -> Iterator[Finding]:
     )
 
 
+def gpu_sign(facts: Facts) -> str:
+    """Return what tells that an NVIDIA GPU is meant to be used although no driver shows one; "" on what may be a CPU machine."""
+    if facts.value("driver.nouveau") is True:
+        return "nouveau drives the GPU"
+    expected = facts.value("gpus.expected")
+    if expected:
+        return f"the machine has {', '.join(expected)}"
+    return "a GPU was asked for" if facts.value("container.gpus_requested") is True else ""
+
+
 def check_driver_loaded(context: Context) -> Iterator[Finding]:
     """There are NVIDIA GPUs, but no NVIDIA driver is loaded.
 
@@ -429,12 +441,9 @@ def check_driver_loaded(context: Context) -> Iterator[Finding]:
     """
     if context.facts.value("driver.loaded") is not False or context.facts.value("driver.release") is not None or context.facts.value("gpus"):
         return
-    nouveau = context.facts.value("driver.nouveau") is True
-    expected = context.facts.value("gpus.expected") or ()
-    asked = context.facts.value("container.gpus_requested") is True
-    if not (nouveau or expected or asked):
+    sign = gpu_sign(context.facts)
+    if not sign:
         return
-    sign = "nouveau drives the GPU" if nouveau else f"the machine has {', '.join(expected)}" if expected else "a GPU was asked for"
     needing = needs_cuda(context)
     yield Finding(
         code="ED107",
@@ -447,7 +456,7 @@ def check_driver_loaded(context: Context) -> Iterator[Finding]:
         remedies=(
             Remedy(
                 "Blacklist nouveau, install the NVIDIA driver and reboot."
-                if nouveau
+                if context.facts.value("driver.nouveau") is True
                 else "Install the NVIDIA driver on the host, or load its module.",
                 ("sudo modprobe nvidia",),
                 "changes-host",

@@ -8,6 +8,7 @@ from ..model.evidence import Absent, Evidence
 from ..model.finding import Finding, Remedy
 from ..model.pattern import pattern
 from ..model.versions import canonicalize_name, try_version
+from .driver import gpu_sign
 from .rule import Context, Rule, distribution_evidence
 
 TYPE_CHECKING = False
@@ -73,8 +74,8 @@ def check_lock_machine(context: Context) -> Iterator[Finding]:
 
     What it checks:
         With ``--lock DIR``: driver and glibc are not below what the pins require, the GPUs are among those that the pins have code for,
-        Python, platform and architecture are those of the lock. What is not known of the machine is not judged. A machine without a driver may be
-        one where an image is built: a warning.
+        Python, platform and architecture are those of the lock. What is not known of the machine is not judged. A machine without a driver and
+        without a sign of a GPU may be one where an image is built: a warning.
 
     Why it matters:
         The pins were chosen for machines that have at least that.
@@ -91,16 +92,17 @@ def check_lock_machine(context: Context) -> Iterator[Finding]:
     remedy = Remedy("Make a lock that serves this machine, too: envdoctor lock with --target for each kind of machine.")
     for key, component, field in (("driver", "nvidia-driver", "driver.release"), ("glibc", "glibc", "glibc.version")):
         floor, mine = try_version(required.get(key)), context.fact_version(field)
+        if floor is not None and isinstance(context.facts.get(field), Absent):
+            severity = "error" if key != "driver" or gpu_sign(context.facts) else "warning"
+            message = f"There is no {component.replace('nvidia-', 'NVIDIA ')} here, and the lock requires {required[key]} or newer."
+            yield _finding(context, component, "missing", severity, message, remedy, code="ED307", fields=(field,))
         if floor is not None and mine is not None and mine < floor:
             message = f"{component} {context.facts.value(field)} is older than the {required[key]} that the lock requires."
             yield _finding(context, component, "too-old", "error", message, remedy, code="ED307", fields=(field,))
-    if "driver" in required and isinstance(context.facts.get("driver.release"), Absent):
-        message = f"There is no NVIDIA driver here, and the lock requires {required['driver']} or newer where its GPU packages run."
-        yield _finding(context, "nvidia-driver", "missing", "warning", message, remedy, code="ED307", fields=("driver.release",))
     python = context.fact_version("python.version")
     if python is not None and "python" in required and ".".join(map(str, python.release[:2])) != required["python"]:
         message = f"Python {context.facts.value('python.version')} runs here, but the lock is for Python {required['python']}."
-        yield _finding(context, "python", "version-mismatch", "warning", message, remedy, code="ED307", fields=("python.version",))
+        yield _finding(context, "python", "version-mismatch", "error", message, remedy, code="ED307", fields=("python.version",))
     for key, field in (("platform", "os.platform"), ("architecture", "os.architecture")):
         value = context.facts.value(field)
         if value is not None and key in required and value != required[key]:

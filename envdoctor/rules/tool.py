@@ -149,8 +149,73 @@ def check_judged(context: Context) -> Iterator[Finding]:
     )
 
 
+def check_pinned(context: Context) -> Iterator[Finding]:
+    """Requirements that leave versions open.
+
+    What it checks:
+        With ``--requirements FILE``: the distributions of the matrix that the file asks for without one version, which --assume does not give either.
+
+    Why it matters:
+        An installer takes what is newest on that day. Errors come from pins only, so silence about the others is no sign that they fit.
+
+    How to fix:
+        Pin them: ``envdoctor lock`` chooses versions that fit, or name one with ``--assume NAME==VERSION``.
+
+    References:
+        https://pip.pypa.io/en/stable/topics/repeatable-installs/
+    """
+    known = frozenset(context.matrix.package_names)
+    listed = context.distributions
+    asked = [listed[name] for name in context.facts.value("requirements.unpinned", ()) if name in known and name in listed]
+    names = ", ".join(found.name + (f" ({found.constraint})" if found.constraint else "") for found in asked if found.version is None)
+    if names:
+        yield Finding(
+            code="ED904",
+            component="requirements",
+            kind="not-judged",
+            severity="advice",
+            message=f"These are not pinned to one version, so they are not fully judged: {names}.",
+            verdict="undetermined",
+            evidence=context.evidence("requirements.unpinned"),
+            remedies=(Remedy("Pin them: envdoctor lock chooses versions that fit together and this machine.", (), "safe"),),
+            missing=f"the pins of {names}",
+        )
+
+
+def check_environment_found(context: Context) -> Iterator[Finding]:
+    """No Python environment below a root.
+
+    What it checks:
+        With ``--root DIR``: whether an interpreter and its packages were found there.
+
+    Why it matters:
+        Where no package was read, none can be wrong: silence is no sign of health.
+
+    How to fix:
+        Name the interpreter with ``--python``, as its path within the root.
+
+    References:
+        README
+    """
+    root = context.facts.evidence("node.name")
+    listed = context.facts.get("distributions")
+    if root is not None and root.source == "--root" and isinstance(listed, Unknown):
+        yield Finding(
+            code="ED905",
+            component="python",
+            kind="not-judged",
+            severity="advice",
+            message=f"No package was judged: {listed.reason}.",
+            verdict="undetermined",
+            evidence=context.evidence("node.name"),
+            missing="the Python environment",
+        )
+
+
 RULES_HERE: Tuple[Rule, ...] = (
     Rule("ED901", "probe-failed", "probe-failed", "A probe failed", check_probes),
     Rule("ED902", "matrix-age", "stale-matrix", "The matrix is old", check_matrix_age),
     Rule("ED903", "not-judged", "not-judged", "AMD, Intel, macOS and Windows are not judged", check_judged),
+    Rule("ED904", "not-pinned", "not-judged", "Requirements that leave versions open are not fully judged", check_pinned),
+    Rule("ED905", "no-environment", "not-judged", "No Python environment below a root", check_environment_found),
 )

@@ -15,6 +15,7 @@ from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.row import Source
 from ..model.versions import Version, try_version
+from .requirements import meets, unconditional
 from .rule import Context, is_unindexed
 
 TYPE_CHECKING = False
@@ -151,7 +152,7 @@ def attributes_of(context: Context, name: str) -> Mapping[str, object]:
     return context.target.environment(name).attributes if context.target.environment is not None else {}
 
 
-def _reinstall(name: str, torch: Torch) -> Tuple[Remedy, ...]:
+def _reinstall(context: Context, name: str, torch: Torch) -> Tuple[Remedy, ...]:
     if name == "flash-attn":
         cuda = (torch.cuda or "12").split(".")[0]
         return (
@@ -170,12 +171,27 @@ def _reinstall(name: str, torch: Torch) -> Tuple[Remedy, ...]:
                 (f"pip install --upgrade {name} torch=={torch.version.public}",),
             ),
         )
+    installed = context.distributions.get(name)
+    pin = _torch_pin(context, installed)
+    if installed is None or pin is None or meets(torch.version, pin) is not False:
+        return (Remedy(f"Let the resolver choose {name} and torch together.", ("envdoctor fix",)),)
+    release = (installed.version or "").partition("+")[0]
     return (
-        Remedy(
-            f"Install the {name} release that is built for torch {torch.minor}, or the torch that {name} is built for; let one command choose both.",
-            (f"pip install {name} torch",),
-        ),
+        Remedy(f"Install the torch that {name} {release} is built for, together with it.", (f"pip install '{name}=={release}' 'torch{pin}'",)),
+        Remedy(f"Or keep torch {torch.minor}, and let the resolver choose a {name} for it.", ("envdoctor fix",)),
     )
+
+
+def _torch_pin(context: Context, installed: Optional[Distribution]) -> Optional[str]:
+    """Return which torch a package is for: the exact pin of its metadata, else the minor that it was built for."""
+    if installed is None or installed.version is None:
+        return None
+    for requirement in unconditional(installed, context.facts, context.matrix):
+        pin = requirement.specifier.replace(" ", "")
+        if requirement.name == "torch" and pin.startswith("=="):
+            return pin
+    built_for, _ = _built_for(context, installed.name, installed)
+    return f"=={built_for}.*" if built_for is not None else None
 
 
 # Built against another torch
@@ -217,7 +233,7 @@ def _all_mismatches(context: Context) -> Iterator[Finding]:
             subject=found.subject,
             evidence=(*found.evidence, *context.evidence("torch.version")),
             sources=found.sources,
-            remedies=_reinstall(name, torch),
+            remedies=_reinstall(context, name, torch),
         )
 
 

@@ -145,6 +145,32 @@ def test_requirements_are_the_patient_instead_of_the_environment(envdoctor, brok
     assert "470.57.02" in json.dumps(checked(envdoctor, "--facts", broken, "--requirements", path))
 
 
+def test_requirements_without_pins_are_named(envdoctor, tmp_path):
+    path = tmp_path / "requirements.txt"
+    path.write_text("vllm==0.8.5\ntransformers\nray>=2.40\npandas-of-mine\n")
+    target = ("--requirements", path, "--assume", "gpu=H20:8", "--assume", "nvidia-driver=570.86.15")
+    data = checked(envdoctor, *target)
+    waiting = [question["missing"] for question in data["open_questions"] if question["waiting"] == ["ED904"]]
+    assert waiting == ["the pins of ray (>=2.40), transformers"]
+    done = envdoctor("check", *target)
+    assert done.returncode == 0
+    assert "the pins of ray (>=2.40), transformers (1 check); to supply: one version for each in the file; envdoctor lock pins them" in " ".join(
+        done.stdout.decode().split()
+    )
+    assert "ED904" not in json.dumps(checked(envdoctor, *target, "--assume", "ray==2.40.0", "transformers==4.51.3"))
+
+
+def test_a_root_that_holds_nothing_is_refused(envdoctor, tmp_path):
+    done = envdoctor("check", "--root", tmp_path)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"found neither etc nor an interpreter" in done.stderr
+    (tmp_path / "etc").mkdir()
+    data = checked(envdoctor, "--root", tmp_path)
+    assert [question["missing"] for question in data["open_questions"]] == ["the Python environment"]
+    text = envdoctor("check", "--root", tmp_path).stdout.decode()
+    assert "the Python environment (1 check); to supply: --python PATH" in text
+
+
 def test_probe_json_is_read_by_check(envdoctor, tmp_path):
     path = tmp_path / "facts.json"
     done = envdoctor("probe", "-o", path)

@@ -290,7 +290,7 @@ def test_what_the_matrix_does_not_know_is_closed_and_marked(lock, index, tmp_pat
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "lock" / "requirements.txt").read_text()
     assert "# asked for; not judged by envdoctor\nunheard-of==1.0 \\" in text
-    assert "unheard-of is not judged by envdoctor" in done.stdout.decode()
+    assert "unheard-of is not judged by envdoctor" in " ".join(done.stdout.decode().split())
     done = lock("torch==2.4.0", "unheard-of", *H20, "--no-close", "-o", tmp_path / "core")
     assert done.returncode == 0
     text = (tmp_path / "core" / "requirements.txt").read_text()

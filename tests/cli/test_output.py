@@ -49,6 +49,29 @@ def test_terminal_gets_colour_and_the_words_of_plain(envdoctor, broken):
     assert ANSI.sub(b"", seen) == envdoctor("check", "--facts", broken, "--format", "plain").stdout
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("fix", "--assume", "gpu=H100", "nvidia-driver=550.54.15", "--python-version", "3.11", "--requirements"), 0),
+        (("lock", "vllm==0.8.5", "--dry-run", "--assume", "gpu=H20:8", "nvidia-driver=535.129.03", "--python-version", "3.10"), 0),
+        (("lock", "vllm==0.8.5", "--dry-run", "--assume", "gpu=H20:8", "nvidia-driver=450.80.02", "--python-version", "3.10"), 3),
+    ],
+)
+def test_fix_and_lock_are_as_wide_as_asked(envdoctor, tmp_path, arguments, code):
+    if arguments[0] == "fix":
+        (tmp_path / "requirements.txt").write_text("vllm==0.20.0\ntorch==2.11.0\n")
+        arguments = (*arguments, tmp_path / "requirements.txt")
+    words = set()
+    for columns in (110, 60):
+        done = envdoctor(*arguments, env=environment(COLUMNS=str(columns)))
+        text = (done.stdout or done.stderr).decode()
+        assert done.returncode == code, done.stderr
+        assert max(map(len, text.splitlines())) > columns * 0.8
+        assert max(len(line) for line in text.splitlines() if " " in line.strip() and "http" not in line) <= columns
+        words.add(" ".join(text.split()))
+    assert len(words) == 1
+
+
 @pytest.mark.parametrize("columns", [60, 40])
 def test_narrow_terminal(broken, columns):
     _, seen = on_terminal(["check", "--facts", broken], columns)

@@ -106,10 +106,11 @@ def test_a_lock_that_nests_too_deep_is_one_line(image, tmp_path):
 
 
 def test_lock_for_another_machine_is_refused(image, tmp_path):
-    (tmp_path / "envdoctor.lock.json").write_text(json.dumps({"requires": {"python": "3.7", "glibc": "9.99"}}))
+    (tmp_path / "envdoctor.lock.json").write_text(json.dumps({"requires": {"driver": "999.1", "python": "3.7", "glibc": "9.99"}}))
     done = run(image, "entrypoint", "--policy", "enforce", "--lock", tmp_path, "--", "echo", "ran")
     assert (done.returncode, done.stdout) == (78, "")
     assert "The lock is for Python 3.7" in done.stderr
+    assert "error" in done.stderr.splitlines()[2], "the gravest comes first, before a driver that may not be needed here"
     assert "The lock requires glibc 9.99 or newer" in done.stderr
     assert run(image, "entrypoint", "--lock", tmp_path, "--", "echo", "ran").stdout == "ran\n"
 

@@ -36,6 +36,7 @@ def test_requirements():
         "xformers": None,
     }
     assert (found["ray"].constraint, found["numpy"].constraint, found["xformers"].constraint) == (">=2.40", "~=1.26", "==0.0.29.*")
+    assert facts.value("requirements.unpinned") == ("numpy", "ray", "xformers")  # verl is pinned by its address
     assert found["flash-attn"].tags == ("cp311-cp311-linux_x86_64",)
     assert "secret" not in found["verl"].direct_url
     assert facts.value("distributions.complete") is False

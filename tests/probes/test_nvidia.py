@@ -9,6 +9,8 @@ from envdoctor.model.facts import Gpu
 from envdoctor.probes import nvidia, nvidia_text
 from envdoctor.probes.machine import FOLDER_ONLY, Machine
 
+from .conftest import ROOT
+
 # A driver's files: kernel module, /proc, device nodes (only their names are read).
 _DRIVER = """
 mount -t tmpfs none /sys/module; mkdir /sys/module/nvidia; echo {kernel} >/sys/module/nvidia/version
@@ -243,6 +245,36 @@ def test_nothing_of_nvidia(probe, tmp_path, namespaces):
     assert facts.value("gpus") == ()
     assert isinstance(facts.get("driver.release"), Absent)
     assert seconds < 0.05
+
+
+_NO_MODULE = "mount -t tmpfs none /sys/module; mount -t tmpfs none /proc/driver\n"
+
+
+@pytest.mark.parametrize(
+    ("settings_", "before", "sign"),
+    [
+        ("cuinit=100", "", "libcuda.so.1 can be loaded"),
+        ("cuinit=0", "", "cuInit succeeds"),
+        ("cuinit=100", "mkdir /proc/driver/nvidia\n", "there is /proc/driver/nvidia"),
+    ],
+)
+def test_a_driver_that_nothing_names_is_not_absent(probe, tmp_path, namespaces, settings_, before, sign):
+    (tmp_path / "pynvml.py").write_text("raise ImportError('not installed')\n")
+    without = {"PYTHONPATH": f"{tmp_path}:{ROOT}"}
+    facts, _ = probe(settings_, variables=without, before=_NO_MODULE + before)
+    for field in ("driver.release", "driver.loaded", "driver.flavor"):
+        assert isinstance(facts.get(field), Unknown), field
+    assert facts.get("driver.release").reason.startswith(f"{sign}, but nothing names the driver's release")
+    assert "nvidia-ml-py" in facts.get("driver.release").reason
+
+
+def test_libraries_without_a_driver(probe, fakes, tmp_path, namespaces):
+    """NVML says that no driver is loaded; and cuda-compat of an image is none."""
+    facts, _ = probe("init=9,cuinit=100", before=_NO_MODULE)
+    assert isinstance(facts.get("driver.release"), Absent)
+    facts, _ = probe("cuinit=100", folders=[fakes / "cuda-13.0" / "compat"], before=_NO_MODULE)
+    assert isinstance(facts.get("driver.release"), Absent)
+    assert facts.value("driver.loaded") is False
 
 
 def test_nouveau(probe, tmp_path, namespaces):

@@ -74,6 +74,25 @@ def test_a_release_for_another_torch(judged: Judge, line: str, torch: str, built
     assert f"torch {built}," in finding.message
 
 
+@pytest.mark.parametrize(
+    ("package", "torch", "command"),
+    [
+        (distribution("vllm 0.8.5", "torch==2.6.0"), "2.7.0", "pip install 'vllm==0.8.5' 'torch==2.6.0'"),  # its metadata's pin
+        ("sglang-kernel 0.4.4+cu130", "2.12.1+cu130", "pip install 'sglang-kernel==0.4.4' 'torch==2.11.*'"),  # what its wheels are built for
+        ("natten 0.17.1+torch240cu124", "2.5.1+cu124", "pip install 'natten==0.17.1' 'torch==2.4.*'"),  # what its label says
+    ],
+)
+def test_the_remedy_names_the_torch_that_fits(judged: Judge, package: object, torch: str, command: str) -> None:
+    finding = by_code(judged(facts_of([package, f"torch {torch}"])), "ED401")
+    assert [remedy.commands for remedy in finding.remedies] == [(command,), ("envdoctor fix",)]
+
+
+def test_the_remedy_leaves_to_fix_what_names_no_torch(judged: Judge) -> None:
+    broken = extension("natten/_C.so", "natten", undefined=(_SET_DEVICE,))
+    finding = by_code(judged(facts_of(["natten 99.0", "torch 2.7.0"], binaries=(broken,))), "ED405")
+    assert [remedy.commands for remedy in finding.remedies] == [("envdoctor fix",)]
+
+
 @pytest.mark.parametrize("torch", ["2.6.0a0+ecf3bae40a.nv25.01", "2.7.0.dev20250301+cu128", "2.8.0a0+gitabc"])
 def test_a_torch_that_no_index_knows_is_no_error(judged: Judge, torch: str) -> None:
     found = judged(facts_of(["vllm 0.6.3", "xformers 0.0.30", "flash-attn 2.4.2", "torchvision 0.20.0a0", f"torch {torch}"]))

@@ -65,3 +65,10 @@ def test_known_bad_row_stands_under_the_rule_that_says_the_same() -> None:
 def test_an_error_is_never_hidden_under_a_warning() -> None:
     found = arrange([_finding("ED304", "torch", severity="warning"), _finding("ED401", "vllm", "abi-mismatch")])
     assert all(finding.caused_by is None for finding in found)
+
+
+def test_another_python_and_another_ray_on_nodes_are_two_causes() -> None:
+    nodes = [_finding(code, component, "version-mismatch-across-nodes") for code, component in (("ED702", "python"), ("ED703", "ray"))]
+    assert [finding.caused_by for finding in arrange(nodes)] == [None, None]
+    joining = [finding._replace(subject="cluster") for finding in nodes]
+    assert [finding.caused_by for finding in arrange(joining)] == [None, "ED703:ray:version-mismatch-across-nodes:cluster"]

@@ -6,6 +6,7 @@ from typing import Any, Dict
 
 import pytest
 
+from envdoctor.entrypoint.requirement import find_unmet
 from envdoctor.model.evidence import Absent, Evidence, Fact, Known
 
 from .conftest import Judge, by_code, codes, distribution, facts_of
@@ -86,3 +87,23 @@ def test_a_machine_without_a_driver_is_warned_of(judged: Judge) -> None:
     without = nothing.updated({"driver.release": Absent(Evidence("/proc/driver/nvidia/version"))})
     finding = by_code(judged(without), "ED307")
     assert (finding.severity, finding.component, finding.kind) == ("warning", "nvidia-driver", "missing")
+
+
+@pytest.mark.parametrize(
+    ("machine", "severity"),
+    [
+        ({"driver_release": "535.54.03"}, "error"),
+        ({"driver_release": None}, "warning"),
+        ({"driver_release": None, "gpus_expected": ("NVIDIA H100",)}, "error"),
+        ({"driver_release": None, "container_gpus_requested": True}, "error"),
+        ({"glibc_version": "2.17"}, "error"),
+        ({"glibc_version": None}, "error"),
+        ({"python_version": "3.10.12"}, "error"),
+    ],
+)
+def test_check_and_start_agree_on_the_severity(judged: Judge, machine: Dict[str, Any], severity: str) -> None:
+    requires = {"driver": "550.54.14", "glibc": "2.28", "python": "3.11"}
+    facts = facts_of(**machine)
+    found = judged(facts.updated(locked("torch==2.6.0", **requires)))
+    assert [finding.severity for finding in found if finding.code == "ED307"] == [severity]
+    assert [finding.severity for finding in find_unmet(requires, facts, "lock") if finding.verdict == "violated"] == [severity]

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from envdoctor import rules
 from envdoctor.matrix.loader import Matrix
-from envdoctor.model.evidence import Unknown
+from envdoctor.model.evidence import Evidence, Known, Unknown
 from envdoctor.model.finding import Finding
 from envdoctor.rules.rule import Context, Rule
 from envdoctor.rules.tool import _days
 
-from .conftest import Judge, by_code, codes, facts_of
+from .conftest import Judge, by_code, codes, distribution, facts_of
 
 
 def test_one_finding_for_a_failed_probe(judged: Judge) -> None:
@@ -43,6 +43,22 @@ def test_not_judged(judged: Judge) -> None:
     assert by_code(judged(facts_of(os_platform="darwin")), "ED903").subject == "darwin"
     assert by_code(judged(facts_of(["torch 2.6.0+xpu"])), "ED903").subject == "intel"
     assert codes(judged(facts_of(os_platform="linux"))) == []
+
+
+def test_what_a_file_does_not_pin_is_an_open_question(judged: Judge) -> None:
+    packages = ["torch 2.6.0", "transformers", distribution("ray", constraint=">=2.40"), "no-such-package", "verl 0.4.1"]
+    facts = facts_of(packages, complete=False, requirements_unpinned=("no-such-package", "ray", "transformers", "verl"))
+    assert [found.missing for found in judged(facts) if found.code == "ED904"] == ["the pins of ray (>=2.40), transformers"]
+    assert "ED904" in codes(judged(facts), "undetermined")
+    assert "ED904" not in [found.code for found in judged(facts_of(packages))]
+
+
+def test_a_root_without_packages_is_an_open_question(judged: Judge) -> None:
+    root = Known("/image", Evidence("--root"))
+    empty = facts_of().updated({"node.name": root, "distributions": Unknown("no Python interpreter was found in the image")})
+    assert [(found.code, found.verdict, found.missing) for found in judged(empty)] == [("ED905", "undetermined", "the Python environment")]
+    assert "ED905" not in codes(judged(facts_of(["torch 2.6.0"]).updated({"node.name": root})), "undetermined")
+    assert judged(facts_of(node_name="host")) == []  # a report may tell of the driver alone
 
 
 def test_a_rule_that_raises_hides_nothing(monkeypatch: pytest.MonkeyPatch, matrix: Matrix) -> None:

@@ -141,12 +141,11 @@ def cuobjdump():
         "-gencode arch=compute_100f,code=[sm_100f,compute_100f]",
     ],
 )
-def test_against_cuobjdump(prerequisite, tmp_path, mode, targets):
-    prerequisite(shutil.which("nvcc"), "nvcc")
+def test_against_cuobjdump(prerequisite, nvcc, tmp_path, mode, targets):
     tool = cuobjdump()
     prerequisite(tool, "cuobjdump (pip install nvidia-cuda-cuobjdump)")
     made = tmp_path / "made.fatbin"
-    command = ["nvcc", "-fatbin", *targets.split(), *mode.split(), "-o", str(made), str(DATA / "scale.cu")]
+    command = [nvcc, "-fatbin", *targets.split(), *mode.split(), "-o", str(made), str(DATA / "scale.cu")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     listed = subprocess.run([tool, "--list-elf", "--list-ptx", str(made)], capture_output=True, text=True, check=False).stdout
@@ -158,6 +157,6 @@ def test_against_cuobjdump(prerequisite, tmp_path, mode, targets):
         for code in found.codes
     ]
     assert sorted(ours) == sorted(names)
-    version = re.search(r"release (\d+)\.(\d+)", subprocess.run(["nvcc", "--version"], capture_output=True, text=True, check=True).stdout)
+    version = re.search(r"release (\d+)\.(\d+)", subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True).stdout)
     if int(version.group(1)) >= 13:
         assert {code.version for code in found.codes if code.kind == "ptx"} <= {f"{int(version.group(1)) - 4}.{version.group(2)}"}
