@@ -310,11 +310,7 @@ def check_linked_runtime(context: Context) -> Iterator[Finding]:
         if installed is None or name in read or is_unindexed(installed) or "+" in (installed.version or ""):
             continue
         sonames = attributes_of(context, name).get("sonames")
-        runtimes = (
-            {match.group(2) for soname in sonames for match in [_CUDA_LIBRARY.match(soname)] if match and match.group(1) == "cudart"}
-            if isinstance(sonames, frozenset)
-            else set()
-        )
+        runtimes = {soname.split(".so.")[1] for soname in sonames if soname.startswith("libcudart.so.")} if isinstance(sonames, frozenset) else set()
         if not runtimes or major in runtimes:
             continue
         runtime = sorted(runtimes)[0]

@@ -66,8 +66,6 @@ LINKED = (
 _BUILT_BY_HAND = ("flash-attn", "flash-attn-3", "causal-conv1d", "mamba-ssm", "transformer-engine-torch", "apex", "grouped-gemm")
 
 _TORCH_LABEL = pattern(r"(?:torch|pt)(\d)(?:\.(\d+)|(\d{1,2}))")
-_ABI_LABEL = pattern(r"(?i)cxx11abi(true|false)")
-_TORCH_LIBRARY = pattern(r"lib(torch\w*|c10\w*)\.so\Z")
 # The file without which a distribution cannot be imported, or without which it has no kernels at all.
 _MAIN_FILE = pattern(
     r"(_C|_raylet|libtriton|libtorch_cpu|libtorch_cuda|flash_attn_2_cuda|common_ops|causal_conv1d_cuda|selective_scan_cuda)[.\w-]*\.so\Z"
@@ -115,7 +113,7 @@ def group_binaries(context: Context) -> Mapping[str, List[Binary]]:
 
 
 def _links_torch(binary: Binary) -> bool:
-    return any(_TORCH_LIBRARY.match(name) for name in binary.needed)
+    return any(_is_torch_library(name) for name in binary.needed)
 
 
 def is_main(binary: Binary, others: Sequence[Binary]) -> bool:
@@ -132,10 +130,14 @@ def short_path(path: str) -> str:
     return path
 
 
+def _is_torch_library(name: str) -> bool:
+    return name.startswith(("libtorch", "libc10")) and name.endswith(".so")
+
+
 def _label(found: Distribution) -> Tuple[Optional[str], Optional[bool]]:
     """Torch minor and C++ ABI that the local part of a version names: ``cu12torch2.7cxx11abiFALSE``, ``pt24cu121``."""
     local = (found.version or "").partition("+")[2].lower()
-    match = _TORCH_LABEL.search(local)
+    match = _TORCH_LABEL.search(local) if "torch" in local or "pt" in local else None
     minor = None
     if match is not None:
         digits = match.group(2) or match.group(3)
@@ -143,8 +145,8 @@ def _label(found: Distribution) -> Tuple[Optional[str], Optional[bool]]:
         if match.group(3) and len(digits) == 2 and digits[1] == "0" and digits != "10":
             digits = digits[0]
         minor = f"{match.group(1)}.{digits}"
-    abi = _ABI_LABEL.search(local)
-    return minor, None if abi is None else abi.group(1) == "true"
+    _, named, abi = local.partition("cxx11abi")
+    return minor, abi.startswith("true") if named and abi.startswith(("true", "false")) else None
 
 
 def attributes_of(context: Context, name: str) -> Mapping[str, object]:
@@ -327,7 +329,7 @@ def _built_for(context: Context, name: str, installed: Optional[Distribution]) -
 
 def _from_symbols(title: str, torch: Torch, built_for: Optional[str], files: Sequence[Binary]) -> Optional[_Mismatch]:
     broken = [binary for binary in files if binary.undefined]
-    lost = [binary for binary in files for name in binary.missing if _TORCH_LIBRARY.match(name)]
+    lost = [binary for binary in files for name in binary.missing if _is_torch_library(name)]
     if not broken and not lost:
         return None
     first = next((binary for binary in broken or lost if is_main(binary, files)), (broken or lost)[0])
@@ -335,7 +337,7 @@ def _from_symbols(title: str, torch: Torch, built_for: Optional[str], files: Seq
     severity = "error" if main else "warning"
     path = short_path(first.path)
     if not broken:
-        library = next(name for name in first.missing if _TORCH_LIBRARY.match(name))
+        library = next(name for name in first.missing if _is_torch_library(name))
         evidence = (Evidence(first.path, f"NEEDED {library}"),)
         kind = "it is built for another kind of torch (CUDA, ROCm or CPU)"
         message = f"{title} needs {library}, which {torch} does not have: {kind} and {path} will not load."
