@@ -465,17 +465,23 @@ class Matrix:
 
     # ------------------------------------------------------------------------------------------------------------ rows
 
-    def rows_about(self, names: Iterable[str]) -> List[Row]:
+    def rows_about(self, names: Iterable[str], complete: bool = False) -> List[Row]:
         """Return the rows that can be violated with these distributions, and those that speak of none.
 
         A row is about a name if one of its env terms asks that it is there; rules about every distribution ("*") come applied to the names
         for which the matrix knows what they ask. The rows have no texts: see ``complete``.
+
+        Args:
+            names: Distributions that are there.
+            complete: There are no others: a row that asks for one more cannot be violated, and is left out.
         """
         index = self._core["index"]
         numbers = set(index.get("", ()))
         wanted = list(dict.fromkeys(names))
         for name in wanted:
             numbers.update(index.get(name, ()))
+        if complete:
+            numbers = {number for number in numbers if _asked_names(self._core["rows"][number]) <= frozenset(wanted)}
         rows = [self._stored(number) for number in sorted(numbers)]
         templates = [self._stored(number) for number in index.get("*", ())]
         packages = self._core["packages"]
@@ -589,6 +595,13 @@ class Matrix:
             "index": index,
         }
         return Matrix(merged, StackedFiles(files, self._files))
+
+
+def _asked_names(short: Sequence[Any]) -> FrozenSet[str]:
+    """The distributions that a row in its short form asks to be there."""
+    return frozenset(
+        [name for scope, name, _, operator, value in short[6] if scope == "env" and operator != "lacks" and (operator != "present" or value)]
+    )
 
 
 def _applied(row: Row, name: str) -> Row:

@@ -55,7 +55,8 @@ def findings_of_rows(context: Context) -> Iterator[Finding]:
     names = list(context.distributions)
     if presumed is not None:
         names += [name for name in presumed.context.distributions if name not in context.distributions]
-    for row in context.matrix.rows_about(names):
+    complete = context.facts.value("distributions.complete") is True and presumed is None
+    for row in context.matrix.rows_about(names, complete):
         binding = bind(row, unset.target)
         if binding.outcome == "violated":
             hits.append(_violated(unset, context.matrix.complete(row), binding))
