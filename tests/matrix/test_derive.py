@@ -40,9 +40,14 @@ def test_a_named_ptxas_is_taken_instead():
     assert outcomes("3.6.0", "11.0", TRITON_PTXAS_BLACKWELL_PATH="/usr/local/cuda/bin/ptxas") == set()
 
 
-@pytest.mark.parametrize("triton", ["3.5.0+git7416ffcb", "99.0"])
-def test_a_wheel_that_nobody_read_gives_no_verdict(triton):
-    assert outcomes(triton, "12.1") == {"undetermined"}
+@pytest.mark.parametrize(("triton", "sm"), [("3.3.1", "12.1"), ("3.5.0", "10.3"), ("3.4.0", "11.0"), ("3.6.0", "11.0")])
+def test_a_named_ptxas_that_triton_cannot_take_changes_nothing(triton, sm):
+    assert outcomes(triton, sm, TRITON_PTXAS_PATH="/usr/local/cuda/bin/ptxas") == {"violated"}
+
+
+@pytest.mark.parametrize(("triton", "sm"), [("3.5.0+git7416ffcb", "12.1"), ("99.0", "12.0")])
+def test_a_wheel_that_nobody_read_gives_no_verdict(triton, sm):
+    assert outcomes(triton, sm) == {"undetermined"}
 
 
 def test_blackwell_devices_go_to_the_second_assembler():
