@@ -14,13 +14,25 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional, Sequence
 
-__all__ = ["HOST_PROBES", "HOST_RULES", "SCHEMA_VERSION", "default_path", "find_baseline", "read_baseline", "stale_reason", "take_stamp"]
+__all__ = [
+    "HOST_PROBES",
+    "HOST_RULES",
+    "SCHEMA_VERSION",
+    "START_RULES",
+    "default_path",
+    "find_baseline",
+    "read_baseline",
+    "stale_reason",
+    "take_stamp",
+]
 
 SCHEMA_VERSION = 1
 
 #: The modules of probes, and the families of rules, that speak of the machine; the others speak of what is in the image, and so does bake.
 HOST_PROBES = ("system", "variables", "nvidia", "container", "limits", "schedulers")
 HOST_RULES = ("driver", "devices", "limits", "tool")
+#: Where nothing was baked: all but those that compare with other machines, or with the lock of ``check --lock``.
+START_RULES = ("driver", "devices", "cuda_libraries", "packages", "abi", "limits", "environment", "tool")
 
 _LARGEST = 64 << 20
 _VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "PYTHONHOME", "PYTHONNOUSERSITE", "CUDA_HOME", "CUDA_PATH")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from .baseline import HOST_PROBES, HOST_RULES, find_baseline, read_baseline, stale_reason
+from .baseline import HOST_PROBES, HOST_RULES, START_RULES, find_baseline, read_baseline, stale_reason
 from .handoff import Answer
 from .settings import Settings
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["check_start"]
 
-_OF_OTHERS = ("nodes", "lock")  # families of rules that compare with other machines, or with the lock of ``check --lock``
 _MOST = 8  # findings in the log of a container's start
 _MARGIN = 0.15
 _JUDGING = 0.25  # share of the time that is kept for judging what the probes found
@@ -87,19 +86,21 @@ def _with_packages(facts: Facts, packages: Dict[str, Any]) -> Facts:
 def _read(settings: Settings, announce: Callable[[str], None], baseline: Dict[str, Any], matrix: Matrix) -> Facts:
     """Read the machine; where a baseline holds, the host half only.
 
-    Without one, METADATA is read of the distributions of which the matrix or a rule speaks: what the others require can only be a warning,
-    and that is for ``bake`` and ``check``. A start has no time for hundreds of files of which none stops the job.
+    Without one, METADATA is read of the distributions of which the matrix speaks or a rule can make an error: what the others require can
+    only be a warning, and that is for ``bake`` and ``check``. A start has no time for hundreds of files of which none stops the job.
     """
     from .. import probes
 
     deadline = settings.timeout - max(_MARGIN, settings.timeout * _JUDGING)
     machine = probes.Machine(deadline=max(deadline, settings.timeout / 2))
-    machine.found.update(baseline.get("facts", ()))
-    if not baseline:
+    if baseline:
+        machine.found.update(baseline["facts"])
+        chosen = probes.load_probes(HOST_PROBES)
+    else:
         from ..rules.packages import WEIGHED
 
         machine.described = WEIGHED | matrix.spoken_of
-    chosen = probes.load_probes(HOST_PROBES) if baseline else probes.PROBES
+        chosen = probes.PROBES
     return probes.run_probes(machine, [_announced(probe, announce) for probe in chosen])
 
 
@@ -117,10 +118,8 @@ def _judge(facts: Facts, matrix: Matrix, settings: Settings, baseline: Dict[str,
     """Judge by rows and rules; with a baseline that holds, by those rules that speak of the machine."""
     from ..model.report import Report
     from ..rules import judge
-    from ..rules.registry import FAMILIES
 
-    alone = [family for family in FAMILIES if family not in _OF_OTHERS]
-    found = judge(facts, matrix, families=HOST_RULES if baseline else alone)
+    found = judge(facts, matrix, families=HOST_RULES if baseline else START_RULES)
     lock = settings.lock
     if lock is not None or baseline.get("locked"):
         from .requirement import find_unmet, read_lock

@@ -12,6 +12,7 @@ from ..model.versions import InvalidSpecifier, Version, VersionSet, parse_versio
 from . import requirements
 from .requirements import Violation, meets
 from .rule import Context, Rule, distribution_evidence, is_unindexed
+from .torch_extensions import LINKED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ _COMPANIONS = frozenset(["torchvision", "torchaudio", "torchtext", "xformers", "
 _CHECKED_AT_IMPORT = frozenset(
     ["tokenizers", "huggingface-hub", "safetensors", "tqdm", "regex", "requests", "packaging", "filelock", "numpy", "pyyaml"]
 )
-#: Whose requirements can be errors; those of all others are warnings.
-WEIGHED = _ENGINES | _COMPANIONS | {"transformers"}
+#: Whose metadata can make an error or take one back (a build of one's own is judged less surely); that of all others makes warnings.
+WEIGHED = _ENGINES | _COMPANIONS | _CHECKED_AT_IMPORT | {"transformers", *LINKED}
 _TRANSFORMERS = Source(
     "https://github.com/huggingface/transformers/blob/main/src/transformers/dependency_versions_check.py",
     "pkgs_to_check_at_runtime: an ImportError is raised where a version does not fit",

@@ -186,17 +186,38 @@ def test_baseline_with_broken_facts_costs_nothing_but_time(image):
         assert "judged whole" in done.stderr
 
 
+def findings(text):
+    document = json.loads(text)
+    jsonschema.validate(document, report_schema())
+    return [(entry["key"], entry["severity"], entry["message"]) for entry in document["findings"]]
+
+
+def verdict_of_start(image, *options):
+    return findings(run(image, "entrypoint", *options, "--", "true", ENVDOCTOR_FORMAT="json").stderr)
+
+
+def verdict_of_check(image):
+    return findings(run(image, "check", "--format", "json").stdout)
+
+
 def test_verdict_is_the_same_with_and_without_a_baseline_and_that_of_check(image):
     assert run(image, "bake").returncode == 0
-    documents = []
-    for options in ([], ["--baseline", "/nonexistent"]):
-        done = run(image, "entrypoint", *options, "--", "true", ENVDOCTOR_FORMAT="json")
-        documents.append(json.loads(done.stderr))
-    documents.append(json.loads(run(image, "check", "--format", "json").stdout))
-    for document in documents:
-        jsonschema.validate(document, report_schema())
-    found = [[(entry["key"], entry["severity"], entry["message"]) for entry in document["findings"]] for document in documents]
-    assert found[0] == found[1] == found[2]
+    assert verdict_of_start(image) == verdict_of_start(image, "--baseline", "/nonexistent") == verdict_of_check(image)
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["of the index", "built here"])
+def test_a_start_that_was_not_baked_tells_a_build_of_ones_own_from_the_index(image, own):
+    """What is built here is judged less surely, and what tells so lies beside METADATA, of which a start reads a part: of what rules speak of."""
+    install(image[1], "transformers", "4.46.0", "requests>=2.32.2")
+    for name, version, line in (("requests", "2.31.0", "idna"), ("natten", "0.17.1", "torch==2.1.0")):  # neither is in the matrix
+        folder = install(image[1], name, version, line)
+        if own:
+            (folder / "direct_url.json").write_text('{"url": "file:///src", "dir_info": {"editable": true}}')
+    found = verdict_of_start(image)
+    assert found == verdict_of_check(image)
+    severities = {key: severity for key, severity, _ in found}
+    assert severities["ED301:requests:too-old"] == ("warning" if own else "error")
+    assert ("ED401:natten:abi-mismatch" in severities) is not own
 
 
 def test_report_file(image, tmp_path):

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from envdoctor.entrypoint.baseline import HOST_RULES, START_RULES
+from envdoctor.rules.registry import FAMILIES
+
 from .conftest import ROOT, environment
 from .test_bake import image, install, run  # noqa: F401 - a fixture
 
@@ -79,6 +82,8 @@ def modules_of_child(python, listing, *options):
     """Return what the child of a start imports beyond its parent."""
     spy = f"""
 import sys
+from envdoctor.entrypoint.baseline import HOST_RULES, START_RULES
+from envdoctor.rules.registry import FAMILIES
 from envdoctor.entrypoint import handoff
 from envdoctor.entrypoint.settings import parse_settings
 before = set(sys.modules)
@@ -139,3 +144,8 @@ def test_bake_compiles_what_a_start_loads(image, tmp_path):  # noqa: F811
     lines = done.stderr.splitlines()
     assert [line for line in lines if line.startswith("# code object from") and ".py'" in line and "runpy" not in line] == []
     assert sys.version_info >= (3, 9)
+
+
+def test_a_start_forgets_no_family_of_rules():
+    assert set(FAMILIES) - set(START_RULES) == {"nodes", "lock"}  # which compare with other machines, and with the lock of ``check --lock``
+    assert set(HOST_RULES) <= set(START_RULES)
