@@ -28,7 +28,9 @@ def run(*arguments, **options):
     return process.returncode, output, errors
 
 
-@pytest.mark.parametrize(("program", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -SEGV $$", 128 + signal.SIGSEGV), ("kill -KILL $$", 137)])
+@pytest.mark.parametrize(
+    ("program", "code"), [("exit 0", 0), ("exit 7", 7), ("ulimit -c 0; kill -SEGV $$", 128 + signal.SIGSEGV), ("kill -KILL $$", 137)]
+)
 def test_ends_as_the_run_ends(program, code):
     returned, _, errors = run("--", "sh", "-c", program)
     assert returned == code
