@@ -414,18 +414,34 @@ def _alike(row: Row, other: Row) -> bool:
 
 
 def _contradiction(row: Row, other: Row, name: str, pinned: Mapping[str, VersionSet], bench: _Bench) -> Found:
-    """Whoever follows the pins of ``row`` runs into ``other``: no release that the pins admit is outside it."""
+    """Whoever follows the pins of ``row`` runs into ``other``: with every release that they admit, or with the newest, which pip takes."""
     if EFFECTS.index(other.effect) > EFFECTS.index(row.effect) or (other.trust != "established" and row.trust == "established"):
         return
+    every = led = True
     for wanted in other.terms:
         if wanted.scope == "env" and wanted.component in pinned:
             allowed = [version for version in bench.versions(wanted.component) if version in pinned[wanted.component]]
-            if not allowed or wanted.attribute != "version" or not all(_holds(wanted, version) for version in allowed):
+            if not allowed or wanted.attribute != "version" or not _holds(wanted, allowed[-1]):
                 return
+            every = every and all(_holds(wanted, version) for version in allowed)
+            led = led and not _shared(row, wanted, bench)  # else both may hold before the pins are followed
         elif not any(_follows(term, wanted) for term in row.terms):
-            return
+            if not _shared(row, wanted, bench):
+                return
+            every = False
     pins = ", ".join(pin for pin in row.pins if _name_of(pin) == name)
-    yield _fault("contradicting", row, f"every release of {name} that follows the pin {pins} is in {other.id}, with nothing else changed")
+    if every:
+        yield _fault("contradicting", row, f"every release of {name} that follows the pin {pins} is in {other.id}, with nothing else changed")
+    elif led:
+        yield _note("pin-into-row", row, f"the newest release of {name} that follows the pin {pins} can be in {other.id}")
+
+
+def _shared(row: Row, wanted: Term, bench: _Bench) -> List[Version]:
+    """Return the releases that a row and a term of another one have in common; none where the row does not speak of the package."""
+    terms = [term for term in _version_terms(row) if term.component == wanted.component]
+    if wanted.attribute != "version" or not terms:
+        return []
+    return [version for version in bench.versions(wanted.component) if all(_holds(term, version) for term in (*terms, wanted))]
 
 
 # ---------------------------------------------------------------------------------------------------------------- tables and packages
@@ -504,4 +520,5 @@ CHECKS: Mapping[str, str] = {
     "shadowed": "a row that another, wider one makes needless",
     "overlapping": "two rows of one kind that ask for the same things in overlapping ranges",
     "contradicting": "a pin that leads into another row at least as bad, with nothing else changed",
+    "pin-into-row": "a pin whose newest release is in another row at least as bad, for some releases of the other packages",
 }

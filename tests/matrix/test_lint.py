@@ -63,6 +63,8 @@ NOTES = {
     + row_text("b", '{ env = "torch", in = ">=2.5" }, { host = "driver", in = "<560" }'),
     "source-form": row_text("a", OLD).replace("sources = [", 'sources = [{ address = "https://github.com/pytorch/pytorch/issues/1" }, '),
     "shadowed": row_text("a", OLD, pins='"torch>=2.6"') + row_text("b", OLD + ', { host = "driver", in = "<570" }', pins='"vllm>=0.8.5"'),
+    "pin-into-row": row_text("a", OLD + ', { env = "vllm", in = "<1" }', pins='"torch>=2.6"')
+    + row_text("b", '{ env = "torch", in = ">=2.6" }, { env = "vllm", in = "<0.8.5" }', kind="bad-version"),
 }
 
 
@@ -84,6 +86,8 @@ SILENT = {
     "a narrower row that is worse": row_text("a", OLD, effect="note") + row_text("b", OLD + ', { host = "driver", in = "<570" }'),
     "a narrower row of another kind": row_text("a", OLD) + row_text("b", OLD + ', { host = "driver", in = "<570" }', kind="bad-version"),
     "a pin that leads into a lesser row": row_text("a", OLD, pins='"torch>=2.6"') + row_text("b", '{ env = "torch", in = ">=2.6" }', effect="note"),
+    "a pin into a row that holds as well before": row_text("a", OLD + ', { env = "vllm", in = ">=0" }', pins='"torch>=2.5.1"')
+    + row_text("b", '{ env = "torch", in = "<=2.6" }, { env = "vllm", in = "<0.8.5" }', kind="bad-version"),
     "a pin into a row that needs more": row_text("a", OLD, pins='"torch>=2.6"')
     + row_text("b", '{ env = "torch", in = ">=2.6" }, { env = "vllm", in = "<0.8.5" }', kind="bad-version"),
 }
