@@ -76,8 +76,8 @@ def _pinned(facts: Facts, matrix: Any, why: Dict[str, str]) -> Dict[str, Distrib
     from .requirements import unconditional
 
     listed: Mapping[str, Distribution] = facts.value("distributions", {})
-    added = _newest(listed, matrix, why)
-    waiting: List[Distribution] = list(listed.values())
+    added = _newest(listed, facts, matrix, why)
+    waiting: List[Distribution] = [*listed.values(), *added.values()]
     while waiting:
         requirer = waiting.pop()
         asked = unconditional(requirer, facts, matrix)
@@ -102,21 +102,26 @@ def _broken(requirement: Requirement, listed: Mapping[str, Distribution]) -> boo
     return version is not None and requirement.specifier.startswith("==") and meets(version, requirement.specifier) is False
 
 
-def _newest(listed: Mapping[str, Distribution], matrix: Any, why: Dict[str, str]) -> Dict[str, Distribution]:
-    """Return for each range that is asked for (``vllm>=0.16``) the newest release in it: what an installer takes."""
+def _newest(listed: Mapping[str, Distribution], facts: Facts, matrix: Any, why: Dict[str, str]) -> Dict[str, Distribution]:
+    """Return what an installer takes for each range that is asked for (``vllm>=0.16``): the newest release that the listed ones admit, too."""
+    from .requirements import meets, unconditional
+
+    ranges = {name: entry for name, entry in listed.items() if entry.version is None and entry.constraint and name in matrix.package_names}
+    demands: Dict[str, List[Requirement]] = {name: [] for name in ranges}
+    for entry in listed.values() if ranges else ():
+        for requirement in unconditional(entry, facts, matrix):
+            demands.get(requirement.name, []).append(requirement)
     found: Dict[str, Distribution] = {}
-    for name, entry in listed.items():
-        package = matrix.package(name) if entry.version is None and entry.constraint else None
-        if package is None:
-            continue
+    for name, entry in ranges.items():
         try:
             wanted = VersionSet.parse(entry.constraint)
         except InvalidSpecifier:
             continue
-        fitting = [version for version in package.versions if version in wanted and not version.is_prerelease]
-        if fitting:
-            found[name] = entry._replace(version=str(fitting[-1]))
-            why[name] = f"{name} {fitting[-1]}, the newest that {entry.constraint} admits"
+        for version in reversed(matrix.package(name).versions):
+            if version in wanted and not version.is_prerelease and all(meets(version, entry.specifier) is not False for entry in demands[name]):
+                found[name] = entry._replace(version=str(version))
+                why[name] = f"{name} {version}, the newest that {entry.constraint}{' and the others' if demands[name] else ''} admits"
+                break
     return found
 
 

@@ -72,3 +72,14 @@ def test_the_newest_of_a_range_is_what_an_installer_takes(judged: Judge) -> None
     assert found
     assert not [finding for finding in found if finding.severity == "error"]
     assert all("<0.9.5" in finding.message for finding in found if finding.row)
+
+
+def test_a_range_is_read_together_with_what_the_pinned_releases_require(judged: Judge) -> None:
+    """``vllm==0.8.5`` beside ``torch>=2.5``: an installer takes the torch 2.6.0 that vllm requires, not the newest of all."""
+    file = [distribution("vllm 0.8.5", location="")._replace(requires=None), distribution("torch", constraint=">=2.5", location="")]
+    found = [finding for finding in judged(facts_of(file, complete=False, driver_release="535.129.03")) if finding.row]
+    assert not [finding for finding in found if "2.15" in finding.message or finding.kind == "cuda-major-mismatch"]
+    alone = judged(facts_of(file[1:], complete=False, driver_release="535.129.03"))
+    assert "ED101" in codes(alone)  # alone it is a torch for CUDA 13
+    impossible = [distribution("vllm 0.8.5", location="")._replace(requires=None), distribution("torch", constraint=">=2.7", location="")]
+    assert "ED101" not in codes(judged(facts_of(impossible, complete=False, driver_release="535.129.03")))  # nothing fits both: nothing is presumed
