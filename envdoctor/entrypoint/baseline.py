@@ -32,7 +32,7 @@ SCHEMA_VERSION = 1
 HOST_PROBES = ("system", "variables", "nvidia", "container", "limits", "schedulers")
 HOST_RULES = ("driver", "devices", "limits", "tool")
 #: Where nothing was baked: all but those that compare with other machines, or with the lock of ``check --lock``.
-START_RULES = ("driver", "devices", "cuda_libraries", "packages", "abi", "limits", "environment", "tool")
+START_RULES = ("driver", "devices", "cuda_libraries", "cuda_versions", "packages", "abi", "limits", "environment", "tool")
 
 _LARGEST = 64 << 20
 _VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "PYTHONHOME", "PYTHONNOUSERSITE", "CUDA_HOME", "CUDA_PATH")

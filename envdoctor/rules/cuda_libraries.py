@@ -1,4 +1,4 @@
-"""ED2xx: CUDA libraries that lie twice, are shadowed, or do not belong together.
+"""ED2xx: CUDA libraries that lie twice, are shadowed, or are not what torch pins.
 
 How sure a verdict is depends on what was read. ``libraries`` says what the loader will map. Without it there are only
 variables and package versions: torch's own libraries carry an RPATH, which the loader searches before LD_LIBRARY_PATH, but
@@ -14,9 +14,9 @@ from ..model.finding import Finding, Remedy
 from ..model.late import Late
 from ..model.pattern import pattern
 from ..model.row import Source
-from ..model.versions import Version, cuda_of_variant, parse_version, try_version
+from ..model.versions import Version, parse_version, try_version
 from .packages import accepted_edges, requirement_sets
-from .rule import Context, Rule, is_unindexed
+from .rule import Context, Rule, minor_text, release_minor, torch_cuda
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,14 +35,6 @@ _NCCL = Source(
 )
 _CUDNN_PATH = Source("https://github.com/pytorch/pytorch/issues/80637", "LD_LIBRARY_PATH puts an older cuDNN before the bundled one")
 _CUDNN_PARTS = Source("https://github.com/pytorch/pytorch/issues/188892", "CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH")
-_EXTENSION = Source(
-    "https://github.com/pytorch/pytorch/blob/main/torch/utils/cpp_extension.py",
-    "the detected CUDA version mismatches the version that was used to compile PyTorch",
-)
-_TORCHVISION = Source(
-    "https://github.com/pytorch/vision/blob/main/torchvision/extension.py", "PyTorch and torchvision were compiled with different CUDA major versions"
-)
-_FLASHINFER = Source("https://github.com/vllm-project/vllm/issues/44305", "CUDA compiler and CUDA toolkit headers are incompatible")
 
 #: Wheels of several CUDA majors that write one folder, by the library in it (wheel file listings).
 _SHARED_FOLDERS = {
@@ -52,46 +44,6 @@ _SHARED_FOLDERS = {
     "cusparselt": ("nvidia/cusparselt/lib", "libcusparseLt.so.0"),
 }
 _SUFFIXES = ("-cu11", "-cu12", "-cu13", "-cu14")
-
-#: What compiles CUDA code with the local toolkit when it is installed or first used.
-_BUILDERS = (
-    "deepspeed",
-    "deepspeed-mii",
-    "flashinfer-python",
-    "flash-attn",
-    "apex",
-    "transformer-engine",
-    "transformer-engine-torch",
-    "causal-conv1d",
-    "mamba-ssm",
-    "tilelang",
-    "gptqmodel",
-    "sageattention",
-    "vllm",
-    "sglang",
-)
-#: Of these, the ones whose ordinary use compiles: a build with the wrong toolkit stops them, not only their installation.
-_RUNTIME_BUILDERS = ("deepspeed", "deepspeed-mii", "flashinfer-python", "tilelang")
-
-
-def _torch_cuda(context: Context) -> Optional[Version]:
-    """Return the CUDA version that torch was built with: read from its files, or of the build that its version names."""
-    found = context.fact_version("torch.cuda")
-    if found is not None:
-        return found
-    if isinstance(context.facts.get("torch.cuda"), Absent) or context.target.environment is None:
-        return None
-    value = context.target.environment("torch").attributes.get("cuda")
-    return value if isinstance(value, Version) else None
-
-
-def _minor(version: Version) -> Tuple[int, int]:
-    release = version.release
-    return release[0], release[1] if len(release) > 1 else 0
-
-
-def _short(version: Version) -> str:
-    return ".".join(map(str, version.release[:2]))
 
 
 def _has_torch(context: Context) -> bool:
@@ -115,7 +67,7 @@ def check_shared_folders(context: Context) -> Iterator[Finding]:
         https://github.com/pytorch/pytorch/issues/186591
     """
     listed = context.distributions
-    cuda = _torch_cuda(context)
+    cuda = torch_cuda(context)
     for library, (folder, soname) in _SHARED_FOLDERS.items():
         names = [name for name in (f"nvidia-{library}", *(f"nvidia-{library}{suffix}" for suffix in _SUFFIXES)) if name in listed]
         if library == "cusparselt":
@@ -136,7 +88,7 @@ def check_shared_folders(context: Context) -> Iterator[Finding]:
         versions = {context.version(name) for name in names}
         actual = _actual(context, soname)
         own = context.version(right)
-        older = actual is not None and own is not None and wanted in names and _minor(actual) < _minor(own)
+        older = actual is not None and own is not None and wanted in names and release_minor(actual) < release_minor(own)
         shown = " and ".join(f"{name} {listed[name].version or ''}".strip() for name in names)
         yield Finding(
             code="ED201",
@@ -192,7 +144,7 @@ def check_system_cudnn(context: Context) -> Iterator[Finding]:
     if system is None or len(names) != 1:
         return
     wheel = context.version(names[0])
-    if wheel is None or system.release[0] != wheel.release[0] or _minor(system) <= _minor(wheel):
+    if wheel is None or system.release[0] != wheel.release[0] or release_minor(system) <= release_minor(wheel):
         return
     yield Finding(
         code="ED201",
@@ -205,7 +157,7 @@ def check_system_cudnn(context: Context) -> Iterator[Finding]:
         sources=(_CUDNN_PARTS,),
         remedies=(
             Remedy("Take the system cuDNN off the loader's path (LD_LIBRARY_PATH, /etc/ld.so.conf.d, or its package).", (), "changes-host"),
-            Remedy("Or bring the wheel to the system's release.", (f"pip install '{names[0]}=={system.release[0]}.{_minor(system)[1]}.*'",)),
+            Remedy("Or bring the wheel to the system's release.", (f"pip install '{names[0]}=={system.release[0]}.{release_minor(system)[1]}.*'",)),
         ),
     )
 
@@ -308,7 +260,7 @@ def check_library_path(context: Context) -> Iterator[Finding]:
     torch = context.facts.distribution("torch")
     if isinstance(torch, Absent) or (isinstance(torch, Known) and torch.value.build):
         return  # no torch, or one from conda, which uses conda's libraries on purpose
-    cuda = _torch_cuda(context)
+    cuda = torch_cuda(context)
     folders = [folder.rstrip("/") for folder in setting.value.split(":") if folder.strip() and not folder.startswith("$")]
     linker: List[Tuple[str, str]] = []  # folder, what it is
     toolkit = context.fact_version("toolkit.version")
@@ -326,13 +278,13 @@ def check_library_path(context: Context) -> Iterator[Finding]:
             version = toolkit
         if _CONDA_FOLDER.search(lower):
             # An environment's own lib folder holds CUDA libraries only where conda installed a toolkit into it.
-            if version is not None and cuda is not None and (version.release[0] != cuda.release[0] or _minor(version) >= _minor(cuda)):
+            if version is not None and cuda is not None and (version.release[0] != cuda.release[0] or release_minor(version) >= release_minor(cuda)):
                 continue  # another file name, or not older than what needs it
             holds_cuda = home == folder[: -len("/lib")] or any(found.path == folder[: -len("/lib")] for found in context.facts.value("toolkits", ()))
             if holds_cuda:
-                linker.append((folder, f"a conda CUDA{f' {_short(version)}' if version else ''}"))
-        elif version is not None and cuda is not None and version.release[0] == cuda.release[0] and _minor(version) < _minor(cuda):
-            linker.append((folder, f"CUDA {_short(version)}, older than torch's {_short(cuda)}"))
+                linker.append((folder, f"a conda CUDA{f' {minor_text(version)}' if version else ''}"))
+        elif version is not None and cuda is not None and version.release[0] == cuda.release[0] and release_minor(version) < release_minor(cuda):
+            linker.append((folder, f"CUDA {minor_text(version)}, older than torch's {minor_text(cuda)}"))
     if cuda is not None and cuda.release[0] < 12:
         return  # nvJitLink came with CUDA 12
     if linker:
@@ -401,149 +353,6 @@ def _pinned_cudnn(context: Context) -> Tuple[Optional[Version], str]:
     return None, ""
 
 
-#: Packages that link against torch's CUDA libraries, so that their CUDA major has to be torch's.
-_LINKED = (
-    "torchvision",
-    "torchaudio",
-    "vllm",
-    "sgl-kernel",
-    "sglang-kernel",
-    "xformers",
-    "flash-attn",
-    "flash-attn-3",
-    "torchao",
-    "transformer-engine-torch",
-)
-_BY_NAME = frozenset(["transformer-engine", "onnxruntime-gpu", "tensorrt", "flashinfer-jit-cache"])
-
-
-def check_cuda_majors(context: Context) -> Iterator[Finding]:
-    """A package that links against torch is built for another CUDA major.
-
-    What it checks:
-        The CUDA that the version label of an installed package names (``+cu129``, ``-cu12``) against the CUDA of torch.
-
-    Why it matters:
-        Such a package asks for libcudart.so.12 while torch loads libcudart.so.13: its import fails, or two CUDA runtimes live in one
-        process. torchvision checks it and refuses.
-
-    How to fix:
-        Install the build of the same CUDA as torch.
-
-    References:
-        https://github.com/pytorch/vision/blob/main/torchvision/extension.py
-    """
-    cuda = _torch_cuda(context)
-    if cuda is None:
-        return
-    for name, found in context.distributions.items():
-        stem, _, suffix = name.rpartition("-")
-        by_name = stem in _BY_NAME and suffix[:2] == "cu"
-        version = try_version(found.version)
-        if not by_name and (name not in _LINKED or version is None or not version.local):
-            continue
-        label = suffix if by_name else _label(version)
-        other = try_version(cuda_of_variant(label)) if label else None
-        if other is None or other.release[0] == cuda.release[0]:
-            continue
-        refused = name in ("torchvision", "vllm", "sgl-kernel", "sglang-kernel", "flash-attn")
-        torch = context.facts.value("torch.version") or (context.distributions["torch"].version if "torch" in context.distributions else "")
-        yield Finding(
-            code="ED203",
-            component=name,
-            kind="cuda-major-mismatch",
-            severity="error" if refused and not is_unindexed(found) else "warning",
-            message=f"{name} {found.version} is built for CUDA {other}, torch {torch} for CUDA {cuda}".replace("  ", " ")
-            + (
-                ": torchvision refuses to be imported beside it."
-                if name == "torchvision"
-                else ": its libraries ask for another CUDA runtime than torch loads."
-            ),
-            evidence=(*context.installed(name, "torch"), *context.evidence("torch.cuda")),
-            sources=(_TORCHVISION,) if name == "torchvision" else (_EXTENSION,),
-            remedies=(
-                Remedy(
-                    f"Install the build of {name} for CUDA {cuda.release[0]}.",
-                    (f"pip install '{name}' --index-url <the index that torch came from>",) if name in ("torchvision", "torchaudio") else (),
-                ),
-            ),
-        )
-
-
-def _label(version: Optional[Version]) -> Optional[str]:
-    found = re.search(r"\bcu(\d{2,3})", version.local or "") if version is not None else None
-    return f"cu{found.group(1)}" if found is not None else None
-
-
-def check_compiler_minors(context: Context) -> Iterator[Finding]:
-    """The CUDA compiler and the CUDA headers in the environment are of different minors.
-
-    What it checks:
-        nvidia-cuda-nvcc (or an nvcc inside the environment) against nvidia-cuda-runtime, whose headers it compiles, and against torch's CUDA.
-
-    Why it matters:
-        What compiles at run time (FlashInfer, TileLang) takes both from the environment; the headers refuse a newer compiler:
-        "CUDA compiler and CUDA toolkit headers are incompatible".
-
-    How to fix:
-        Bring nvidia-cuda-nvcc and nvidia-cuda-cccl to the minor of nvidia-cuda-runtime, which is torch's.
-
-    References:
-        https://github.com/vllm-project/vllm/issues/44305
-    """
-    cuda = _torch_cuda(context)
-    for suffix in ("", "-cu13", "-cu12"):
-        nvcc_name, runtime_name = f"nvidia-cuda-nvcc{suffix}", f"nvidia-cuda-runtime{suffix}"
-        nvcc = context.version(nvcc_name)
-        runtime = context.version(runtime_name)
-        if nvcc is None:
-            continue
-        base, what = runtime, f"{runtime_name} {runtime}"
-        if base is None:
-            base, what = (cuda, f"torch's CUDA {cuda}") if cuda is not None and cuda.release[0] == nvcc.release[0] else (None, "")
-        if base is not None and nvcc.release[0] == base.release[0] and _minor(nvcc) != _minor(base):
-            yield _mixed_minors(context, nvcc_name, str(nvcc), what, base, context.installed(nvcc_name, runtime_name, "torch"))
-        return
-    home = (context.facts.value("variables") or {}).get("CUDA_HOME", "")
-    toolkit = context.fact_version("toolkit.version")
-    if (
-        "/site-packages/nvidia" in home
-        and toolkit is not None
-        and cuda is not None
-        and toolkit.release[0] == cuda.release[0]
-        and _minor(toolkit) != _minor(cuda)
-    ):
-        # CUDA_HOME inside the environment: that nvcc came from the wheel.
-        yield _mixed_minors(
-            context,
-            "nvidia-cuda-nvcc",
-            str(toolkit),
-            f"torch's CUDA {cuda}",
-            cuda,
-            context.evidence("toolkit.version", "torch.cuda", "torch.version"),
-        )
-
-
-def _mixed_minors(context: Context, name: str, nvcc: str, what: str, base: Version, evidence: Tuple[Evidence, ...]) -> Finding:
-    users = [user for user in ("flashinfer-python", "tilelang", "deepspeed", "vllm", "sglang") if user in context.distributions]
-    return Finding(
-        code="ED204",
-        component=name,
-        kind="cuda-minor-mixed",
-        severity="warning" if users or not context.facts.value("distributions.complete") else "advice",
-        message=f"{name} {nvcc} compiles against headers of another minor, {what}"
-        + (f": run-time compilation by {users[0]} is refused." if users else ": run-time compilation (FlashInfer, TileLang) is refused."),
-        evidence=evidence,
-        sources=(_FLASHINFER,),
-        remedies=(
-            Remedy(
-                f"Bring nvcc and CCCL to CUDA {_short(base)}, and let CUDA_HOME and PATH point to that tree.",
-                (f"pip install '{name}=={_short(base)}.*' '{name.replace('nvcc', 'cccl')}=={_short(base)}.*'",),
-            ),
-        ),
-    )
-
-
 def check_torch_libraries(context: Context) -> Iterator[Finding]:
     """A CUDA library wheel is of another version than the one torch asks for.
 
@@ -576,7 +385,7 @@ def check_torch_libraries(context: Context) -> Iterator[Finding]:
         if accepted("torch", name):
             continue
         older = installed < pinned
-        linker = name.startswith("nvidia-nvjitlink") and older and _minor(installed) < _minor(pinned)
+        linker = name.startswith("nvidia-nvjitlink") and older and release_minor(installed) < release_minor(pinned)
         yield Finding(
             code="ED205",
             component=name,
@@ -590,63 +399,10 @@ def check_torch_libraries(context: Context) -> Iterator[Finding]:
         )
 
 
-def check_local_toolkit(context: Context) -> Iterator[Finding]:
-    """The local CUDA toolkit is of another major than torch's CUDA.
-
-    What it checks:
-        nvcc's version (PATH, CUDA_HOME) against the CUDA that torch was built with.
-
-    Why it matters:
-        What is compiled here against torch (DeepSpeed's ops, extensions) stops: "The detected CUDA version mismatches the version that was
-        used to compile PyTorch". Ready-made wheels do not use the toolkit.
-
-    How to fix:
-        Install a toolkit of torch's CUDA major and point CUDA_HOME to it, or a torch of the toolkit's major.
-
-    References:
-        https://github.com/pytorch/pytorch/blob/main/torch/utils/cpp_extension.py
-    """
-    toolkit = context.fact_version("toolkit.version")
-    cuda = _torch_cuda(context)
-    if toolkit is None or cuda is None or toolkit.release[0] == cuda.release[0]:
-        return
-    present = [name for name in _BUILDERS if name in context.distributions]
-    runtime = [name for name in _RUNTIME_BUILDERS if name in present]
-    unknown = not context.facts.value("distributions.complete")
-    if not present and not unknown:
-        return
-    if runtime:
-        severity, tail = "warning", f"{runtime[0]} compiles at run time with this toolkit and stops."
-    elif unknown:
-        severity, tail = "warning", "what compiles CUDA code against torch here (DeepSpeed's ops, extensions) stops."
-    else:
-        severity, tail = "advice", f"building from source ({present[0]}, other extensions) stops; wheels are not affected."
-    yield Finding(
-        code="ED206",
-        component="cuda-toolkit",
-        kind="cuda-major-mismatch",
-        severity=severity,
-        message=f"The local CUDA toolkit is {toolkit}, torch is built with CUDA {cuda}: {tail}",
-        evidence=(*context.evidence("toolkit.version", "torch.cuda"), *context.installed("torch", *runtime[:1])),
-        sources=(_EXTENSION,),
-        remedies=(
-            Remedy(
-                f"Install a CUDA {cuda.release[0]}.x toolkit and point CUDA_HOME to it.",
-                (f"export CUDA_HOME=/usr/local/cuda-{_short(cuda)}",),
-                "changes-host",
-            ),
-            Remedy(f"Or install a build of torch for CUDA {toolkit.release[0]}."),
-        ),
-    )
-
-
 RULES_HERE: Tuple[Rule, ...] = (
     Rule("ED201", "shared-folder", "two-copies", "Two distributions write the same CUDA library", check_shared_folders),
     Rule("ED201", "system-cudnn", "two-copies", "A system cuDNN of another release beside torch's", check_system_cudnn),
     Rule("ED202", "loaded-copy", "shadowed", "Another copy of a CUDA library is loaded than torch's own", check_loaded_copies),
     Rule("ED202", "library-path", "shadowed", "LD_LIBRARY_PATH puts other CUDA libraries in front", check_library_path),
-    Rule("ED203", "cuda-majors", "cuda-major-mismatch", "A package is built for another CUDA major than torch", check_cuda_majors),
-    Rule("ED204", "compiler-minors", "cuda-minor-mixed", "nvcc and CUDA headers of different minors", check_compiler_minors),
     Rule("ED205", "torch-libraries", "too-old", "A CUDA library wheel other than torch's pin", check_torch_libraries),
-    Rule("ED206", "local-toolkit", "cuda-major-mismatch", "The local toolkit's CUDA major is not torch's", check_local_toolkit),
 )

@@ -7,7 +7,7 @@ from .rule import Context, Rule
 
 __all__ = ["FAMILIES", "RULES", "Context", "Rule", "load_rules"]
 
-FAMILIES = ("driver", "devices", "cuda_libraries", "packages", "lock", "abi", "limits", "nodes", "environment", "tool")
+FAMILIES = ("driver", "devices", "cuda_libraries", "cuda_versions", "packages", "lock", "abi", "limits", "nodes", "environment", "tool")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

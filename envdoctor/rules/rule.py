@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..matrix.bind import Target
-from ..model.evidence import Evidence, Known, Unknown
+from ..model.evidence import Absent, Evidence, Known, Unknown
 from ..model.facts import Distribution, Facts, Gpu, is_unindexed
 from ..model.finding import Finding
 from ..model.record import NamedTuple
@@ -25,8 +25,10 @@ __all__ = [
     "field_evidence",
     "is_installed",
     "is_unindexed",
+    "minor_text",
     "model_kinds",
     "needs_cuda",
+    "release_minor",
     "size_text",
     "torch_cuda",
     "visible_count",
@@ -125,11 +127,25 @@ def needs_cuda(context: Context) -> Tuple[str, ...]:
 
 
 def torch_cuda(context: Context) -> Optional[Version]:
-    """Return the CUDA version that torch is built with, or None where it has none or it is not known."""
-    if context.target.environment is None:
+    """Return the CUDA version that torch is built with: read from its files, or of the build that its version names; None where it has none."""
+    found = context.fact_version("torch.cuda")
+    if found is not None:
+        return found
+    if isinstance(context.facts.get("torch.cuda"), Absent) or context.target.environment is None:
         return None
     value = context.target.environment("torch").attributes.get("cuda")
     return value if isinstance(value, Version) else None
+
+
+def release_minor(version: Version) -> Tuple[int, int]:
+    """Return the first two numbers of a release."""
+    release = version.release
+    return release[0], release[1] if len(release) > 1 else 0
+
+
+def minor_text(version: Version) -> str:
+    """Return the first two numbers of a release as text: ``12.4``."""
+    return ".".join(map(str, version.release[:2]))
 
 
 def model_kinds(context: Context) -> List[Tuple[Gpu, Optional[str]]]:
