@@ -19,6 +19,7 @@ SETS = [
 GONE = {
     ("easyr1", "vllm 0.8.2"): "xgrammar 0.1.16, which the index does not have",  # uv says so as well
     ("openrlhf", "0.6.4"): "xgrammar 0.1.16, which the index does not have",
+    ("vllm", "0.5.4"): "outlines 0.0.43 to 0.0.46 with pyairports 0.0.1",  # the index has no other, and import vllm ends there
     ("slime", "head"): "sglang-kernel 0.4.4: The driver is too old for CUDA 13",  # its image holds sglang's own build for CUDA 12.9
 }
 
