@@ -30,7 +30,7 @@ _FIXES = (
         "tinyzero",
         "scripts/train_tiny_zero.sh",
         "use_dynamic_bsz",
-        "this checkout is older than 96b4d57 of 2025-03-10, which keeps TinyZero's own script from running out of host memory",
+        "this checkout is older than 96b4d57 of 2025-03-10, which keeps TinyZero's own script from running out of memory",
     ),
     (
         "easyr1",
