@@ -84,6 +84,50 @@ def test_nothing_found_says_so(said):
     assert found.looked_for > 200
 
 
+SCOPE = f"cri-containerd-{'a' * 64}.scope"
+POD = f"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1b2c.slice/{SCOPE}"
+STEP = "slurmstepd: error: *** STEP 12.0 ON n1 CANCELLED AT 2026-01-01T00:00:00"
+COUNT = (
+    "RuntimeError: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before calling NumCudaDevices() "
+    "that might have already set an error? Error "
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "signature"),
+    [
+        (
+            f"oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset={SCOPE},mems_allowed=0-1,oom_memcg={POD},task_memcg={POD},task=python",
+            "kernel-oom-constraint-memcg",
+        ),
+        (
+            f"oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset={SCOPE},mems_allowed=0-1,global_oom,task_memcg={POD},task=ray::IDLE",
+            "kernel-oom-constraint-none",
+        ),
+        ("NVRM: Xid (PCI:0000:01:00 GPU-I:05): 94, pid=7194, Contained: CE User Channel (0x9). RST: No, D-RST: No", "xid-ecc"),
+        ("NVRM: Xid (PCI:0000:10:1c): 63, pid=1896, Row Remapper: New row marked for remapping, reset gpu to activate.", "xid-row-retired"),
+        ("python3[77]: segfault at 0 ip 0000000000000000 sp 00007ffe12 error 14", "kernel-segfault"),
+        ("srun: error: node1: tasks 0-3: Out Of Memory", "slurm-oom"),
+        ("12.batch  batch  OUT_OF_ME+  0:125", "slurm-oom"),
+        (f"{STEP} ***", "slurm-step-cancelled"),
+        (f"{STEP} DUE to SIGNAL Terminated ***", "slurm-cancelled"),
+        ("Memory on the node (IP: 10.0.0.1, ID: abc) was 95.01GB used / 100.00GB limit (0.950100)", "ray-memory-monitor"),
+        ("ray.exceptions.LocalRayletDiedError: The task's local raylet died. Check raylet.out for more information.", "ray-raylet-died"),
+        ("The actor is dead because it was killed by `ray.kill`.", None),
+        ("CUDA driver version is insufficient for CUDA runtime version", "cuda-driver-insufficient"),
+        (f"{COUNT}2: out of memory", "cuda-error-oom"),
+        (f"{COUNT}804: forward compatibility was attempted on non supported HW", "cuda-compat-not-supported"),
+        ("ptxas /tmp/tmpx.ptx, line 9; fatal   : Unsupported .version 8.7; current version is '8.4'", None),
+        ("OSError: [Errno 23] Too many open files in system", None),
+        ("NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with the current PyTorch installation.", "torch-arch-warning"),
+    ],
+)
+def test_a_line_means_one_thing(said, line, signature):
+    """Lines as the sources of Linux 6.6, NVIDIA 595, Slurm 26.05, Ray 2.60, torch 2.15 and CUDA 12.8 write them."""
+    found = [trace.finding.subject for trace in said(f"{line}\n").traces]
+    assert found == ([signature] if signature else [])
+
+
 # ---------------------------------------------------------------------------------------------------------------- joined with facts
 
 
