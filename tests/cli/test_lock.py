@@ -54,7 +54,7 @@ def test_a_profile_says_which_request_it_is_and_what_comes_from_git(envdoctor, t
     assert "# profile: verl:0.7-vllm" in text
     assert "# note: verl:latest does not fit: " in text
     done = envdoctor("lock", "--no-close", "--profile", "tinyzero", *H20)
-    assert b"# then: pip install --no-deps 'verl @ git+https://github.com/Jiayi-Pan/TinyZero@main'" in done.stdout
+    assert b"# then: pip install --no-deps 'verl @ git+https://github.com/Jiayi-Pan/TinyZero@95df88f2dcb05f33bd18da546531b52d0954c18b'" in done.stdout
     assert b"# set: VLLM_ATTENTION_BACKEND=XFORMERS" in done.stdout
     assert envdoctor("lock", *H100).returncode == 2
 

@@ -104,7 +104,7 @@ def test_where_none_fits_all_are_named() -> None:
     assert "verl:0.2" in found.causes[-1].text
 
 
-@pytest.mark.parametrize(("python", "minor"), [(None, "3.10"), ("3.9", "3.9")])
+@pytest.mark.parametrize(("python", "minor"), [(None, "3.11"), ("3.9", "3.9")])
 def test_the_python_is_the_newest_that_the_profile_allows(python: Optional[str], minor: str) -> None:
     assert resolved("tinyzero", machine("gpu=H100", "nvidia-driver=535.129.03"), python=python).requires.python == minor
 
@@ -112,7 +112,7 @@ def test_the_python_is_the_newest_that_the_profile_allows(python: Optional[str],
 def test_a_python_outside_is_refused_with_the_one_that_fits() -> None:
     found = refused("simplerl-reason", machine("gpu=H100", "nvidia-driver=550.54.15"), python="3.12")
     assert "not 3.12" in found.causes[0].text
-    assert "--python-version 3.10" in found.ways_out[0]
+    assert "--python-version 3.11" in found.ways_out[0]
 
 
 def test_further_requirements_hold_besides() -> None:
