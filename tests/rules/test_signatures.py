@@ -78,6 +78,19 @@ def test_a_warning_at_the_start_does_not_take_the_blame(said):
     assert roots(found)[0] == ("host-memory", "host-oom", "established")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [  # vllm 0.11.0, DeepSpeed 0.16.0 and sglang 0.5.9 go on after these
+        "FooForCausalLM has no vLLM implementation, falling back to Transformers implementation.",
+        "max_model_len (9) is greater than the derived max_model_len (x=8 or y=9). This may lead to CUDA errors. Make sure the value is correct",
+        "Installed CUDA version 12.8 does not match the version torch was compiled with 11.8.Detected `DS_SKIP_CUDA_CHECK=1`: Allowing this",
+        "TokenizerManager watchdog timeout (self.watchdog_timeout=300, self.soft=True)",
+    ],
+)
+def test_what_a_program_only_warns_of_is_no_cause(said, text):
+    assert roots(said(f"{text}\n")) == []
+
+
 def test_nothing_found_says_so(said):
     found = said("INFO all is well\n" * 10)
     assert (found.traces, found.exit_code) == ((), 0)
@@ -225,6 +238,14 @@ def test_pythons_import_errors(said):
     assert roots(said(ended(sys.executable, "-c", "import flash_attn_not_there"))) == [("flash-attn-not-there", "missing", "likely")]
 
 
+def test_a_file_that_hides_a_module_by_its_name(said, tmp_path):
+    """Python 3.8 to 3.12 and 3.13 have different words for it."""
+    hiding = tmp_path / "colorsys.py"
+    hiding.write_text("import colorsys\ncolorsys.rgb_to_hsv\n")
+    text = ended(sys.executable, str(hiding))
+    assert {(suspect.component, suspect.kind) for trace in said(text).traces for suspect in trace.suspects} >= {("colorsys", "shadowed")}
+
+
 @pytest.fixture
 def index(tmp_path):
     """Wheels that exclude each other: a needs c 1, b needs c 2."""
@@ -255,8 +276,10 @@ def test_uvs_no_solution(said, index, tmp_path, prerequisite):
     assert roots(said(text)) == [("requirements", "conflict", "established")]
 
 
-def test_the_shells_export_of_a_dotted_key(said):
-    text = ended("bash", "-c", "export a.b.c=0.6", env={**os.environ, "LC_ALL": "C"})
+@pytest.mark.parametrize("shell", ["bash", "dash"])
+def test_the_shells_export_of_a_dotted_key(said, shell, prerequisite):
+    prerequisite(shutil.which(shell), f"{shell} is not installed")
+    text = ended(shell, "-c", "export a.b.c=0.6", env={**os.environ, "LC_ALL": "C"})
     assert roots(said(text)) == [("configuration", "unsupported", "established")]
 
 
