@@ -110,10 +110,13 @@ def _subject_key(term: Term) -> Tuple[str, str, str]:
 def _violated(context: Context, row: Row, binding: Binding) -> _Hit:
     """Word a violated row: its title, then every value that made it apply."""
     severity = SEVERITY_OF_EFFECT[row.effect] if row.trust == "established" else "advice" if row.effect == "note" else "warning"
-    if severity == "error" and _rests_on_unindexed(context, row):
+    own = _builds_of_ones_own(context, row)
+    if severity == "error" and own:
         severity = "warning"
     values, evidence, packages = _values(context, row, binding)
     message = f"{row.title}: found {', '.join(values)}." if values else f"{row.title}."
+    if own:
+        message += f" {' and '.join(own)} {'is a build' if len(own) == 1 else 'are builds'} that no index has, and may differ from the release."
     finding = Finding(
         code=row.code,
         component=row.component,
@@ -183,14 +186,15 @@ def _undetermined(context: Context, row: Row, binding: Binding, missing: Term) -
     return _Hit(row, finding, tuple(packages))
 
 
-def _rests_on_unindexed(context: Context, row: Row) -> bool:
-    """Tell whether the order of a version that no index knows decides this row."""
+def _builds_of_ones_own(context: Context, row: Row) -> List[str]:
+    """Return the distributions that no index has and the order of whose version decides this row: rows are made of what was published."""
+    found = []
     for term in row.terms:
-        if term.scope == "env" and term.attribute == "version" and term.operator in ("in", "lacks"):
-            found = context.distributions.get(term.component)
-            if found is not None and is_unindexed(found):
-                return True
-    return False
+        if term.scope == "env" and term.attribute == "version" and term.operator in ("in", "lacks") and term.component not in found:
+            installed = context.distributions.get(term.component)
+            if installed is not None and is_unindexed(installed):
+                found.append(term.component)
+    return found
 
 
 def _values(context: Context, row: Row, binding: Binding) -> Tuple[List[str], List[Evidence], List[str]]:
