@@ -294,7 +294,8 @@ def _gpu(matrix: Matrix, text: str) -> Dict[str, Any]:
     return {
         "kind": "gpu",
         **entry,
-        "forward_compatibility": model.kind in ("datacenter", "jetson"),
+        # As the check judges it (derive.forward_compat_verdict): of workstation cards only some can, hence not known.
+        "forward_compatibility": {"datacenter": True, "jetson": True, "geforce": False, "mobile": False}.get(model.kind),
         "capability": None if capability is None else _capability_entry(matrix, capability),
         "code": _code_support(matrix, model.compute_capability),
         "rows": _gpu_rows(matrix, device),

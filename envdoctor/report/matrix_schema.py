@@ -77,7 +77,10 @@ def _answers() -> Tuple[Tuple[str, Dict[str, Any]], ...]:
             {
                 **gpu,
                 "known_as": _list(_TEXT),
-                "forward_compatibility": _FLAG,
+                "forward_compatibility": {
+                    "type": ["boolean", "null"],
+                    "description": "Whether cuda-compat works on this class of device; null: on some of it only, or not known.",
+                },
                 "capability": {"anyOf": [{"$ref": "#/$defs/capability"}, {"type": "null"}]},
                 "code": code,
                 "rows": rows,

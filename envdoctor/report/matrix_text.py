@@ -11,6 +11,11 @@ __all__ = ["lay_out_answer"]
 
 _EFFECTS = {"blocks": "fails", "degrades": "degrades", "wrong-results": "wrong results", "note": "note"}
 _BLANK = Block("")
+_COMPAT = {
+    True: "works on this class of device",
+    False: "not for this class of device (error 804)",
+    None: "on some of this class of device only, or not known",
+}
 
 
 def lay_out_answer(answer: Mapping[str, Any]) -> List[Block]:
@@ -158,7 +163,7 @@ def _gpu(answer: Mapping[str, Any]) -> Iterator[Block]:
             ("memory", size_text(answer["memory"]) if answer["memory"] else ""),
             ("PCI ids", [f"10de:{pci_id}" for pci_id in answer["pci_ids"]]),
             ("also reported as", [name for name in answer["known_as"] if name != answer["name"].lower()]),
-            ("cuda-compat", "works on this class of device" if answer["forward_compatibility"] else "not for this class of device (error 804)"),
+            ("cuda-compat", _COMPAT[answer["forward_compatibility"]]),
         ]
     )
     if answer["capability"] is not None:

@@ -154,6 +154,20 @@ def test_show_a_gpu(envdoctor):
     assert code["torch"]["first"] == "2.8.0" or code["torch"]["first"] == "2.7.0"
 
 
+@pytest.mark.parametrize(
+    ("name", "works", "words"),
+    [
+        ("H20", True, "works on this class of device"),
+        ("AX800", True, "works on this class of device"),
+        ("GeForce RTX 4090", False, "error 804"),
+        ("Quadro P400", None, "on some of this class of device only"),
+    ],
+)
+def test_show_says_no_more_of_cuda_compat_than_the_check(envdoctor, name, works, words):
+    assert answer(envdoctor("matrix", "show", name, "--json"))["forward_compatibility"] is works
+    assert words in " ".join(envdoctor("matrix", "show", name).stdout.decode().split())
+
+
 def test_show_a_driver_and_a_cuda_version(envdoctor):
     driver = answer(envdoctor("matrix", "show", "driver", "550", "--json"))
     assert (driver["cuda"], [entry["major"] for entry in driver["cuda_majors"]]) == ("12.4", [11, 12])
