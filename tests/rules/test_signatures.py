@@ -126,6 +126,13 @@ COUNT = (
         (f"{STEP} DUE to SIGNAL Terminated ***", "slurm-cancelled"),
         ("Memory on the node (IP: 10.0.0.1, ID: abc) was 95.01GB used / 100.00GB limit (0.950100)", "ray-memory-monitor"),
         ("ray.exceptions.LocalRayletDiedError: The task's local raylet died. Check raylet.out for more information.", "ray-raylet-died"),
+        ("core_worker_process.cc:232: Failed to register worker to Raylet: IOError: Failed to read data from the socket", "ray-raylet-no-answer"),
+        (
+            f"core_worker.cc:179: Failed to register worker 01{'f' * 54} to Raylet. IOError: [RayletClient] Unable to register worker with raylet.",
+            "ray-raylet-no-answer",
+        ),
+        ("(raylet) worker_pool.cc:586: Some workers of the worker process(7) have not registered within the timeout.", "ray-worker-registration"),
+        ('                        "reason": "OOMKilled",', "container-oom-killed"),
         ("The actor is dead because it was killed by `ray.kill`.", None),
         ("CUDA driver version is insufficient for CUDA runtime version", "cuda-driver-insufficient"),
         (f"{COUNT}2: out of memory", "cuda-error-oom"),
