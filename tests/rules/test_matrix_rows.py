@@ -71,9 +71,11 @@ def test_satisfied(judged: Judge, site) -> None:
     assert codes(judged(facts_of(["gadget 1.0"]), matrix=matrix)) == []
 
 
-def test_unindexed_build_is_no_error(judged: Judge, site) -> None:
-    found = judged(facts_of(["widget 1.0a0+1234abc.nv25"]), matrix=site({"when": OLD}))
-    assert by_code(found, "ED390").severity == "warning"
+def test_unindexed_build_is_no_error_and_named(judged: Judge, site) -> None:
+    finding = by_code(judged(facts_of(["widget 1.0a0+1234abc.nv25"]), matrix=site({"when": OLD})), "ED390")
+    assert finding.severity == "warning"
+    assert finding.message.endswith("widget is a build that no index has, and may differ from the release.")
+    assert "no index" not in by_code(judged(facts_of(["widget 1.0"]), matrix=site({"when": OLD})), "ED390").message
 
 
 def test_undetermined_by_one_missing_fact(judged: Judge, site) -> None:
