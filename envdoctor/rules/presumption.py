@@ -11,7 +11,7 @@ from ..matrix.derive import derive_target
 from ..model.evidence import Evidence, Known
 from ..model.facts import Distribution, Facts
 from ..model.record import NamedTuple
-from ..model.versions import InvalidSpecifier, VersionSet, try_version
+from ..model.versions import InvalidSpecifier, Version, VersionSet, try_version
 from .rule import Context
 
 TYPE_CHECKING = False
@@ -103,26 +103,39 @@ def _broken(requirement: Requirement, listed: Mapping[str, Distribution]) -> boo
 
 
 def _newest(listed: Mapping[str, Distribution], facts: Facts, matrix: Any, why: Dict[str, str]) -> Dict[str, Distribution]:
-    """Return what an installer takes for each range that is asked for (``vllm>=0.16``): the newest release that the listed ones admit, too."""
+    """Return what an installer takes for ranges (``vllm>=0.16``): the newest releases that the listed ones and each other admit.
+
+    Nothing where they do not come to rest: what an installer finds there by going back is not known.
+    """
     from .requirements import meets, unconditional
 
-    ranges = {name: entry for name, entry in listed.items() if entry.version is None and entry.constraint and name in matrix.package_names}
-    demands: Dict[str, List[Requirement]] = {name: [] for name in ranges}
-    for entry in listed.values() if ranges else ():
-        for requirement in unconditional(entry, facts, matrix):
-            demands.get(requirement.name, []).append(requirement)
+    ranges = {name: _releases_in(entry, matrix) for name, entry in listed.items() if entry.version is None and entry.constraint}
+    ranges = {name: releases for name, releases in ranges.items() if releases}
     found: Dict[str, Distribution] = {}
-    for name, entry in ranges.items():
-        try:
-            wanted = VersionSet.parse(entry.constraint)
-        except InvalidSpecifier:
-            continue
-        for version in reversed(matrix.package(name).versions):
-            if version in wanted and not version.is_prerelease and all(meets(version, entry.specifier) is not False for entry in demands[name]):
-                found[name] = entry._replace(version=str(version))
-                why[name] = f"{name} {version}, the newest that {entry.constraint}{' and the others' if demands[name] else ''} admits"
-                break
-    return found
+    for _ in range(len(ranges) + 1):
+        asked = [requirement for entry in (*listed.values(), *found.values()) for requirement in unconditional(entry, facts, matrix)]
+        chosen: Dict[str, Distribution] = {}
+        for name, releases in ranges.items():
+            demands = [requirement.specifier for requirement in asked if requirement.name == name]
+            newest = next((release for release in releases if all(meets(release, demand) is not False for demand in demands)), None)
+            if newest is None:
+                return {}
+            chosen[name] = listed[name]._replace(version=str(newest))
+        if chosen == found:
+            why.update((name, f"{name} {entry.version}, the newest that {entry.constraint} and the others admit") for name, entry in found.items())
+            return found
+        found = chosen
+    return {}
+
+
+def _releases_in(entry: Distribution, matrix: Any) -> List[Version]:
+    """Return the final releases in the range that is asked for, newest first; none where the matrix knows none."""
+    package = matrix.package(entry.name)
+    try:
+        wanted = VersionSet.parse(entry.constraint)
+    except InvalidSpecifier:
+        return []
+    return [version for version in reversed(package.versions) if version in wanted and not version.is_prerelease] if package is not None else []
 
 
 def _wheel_major(listed: Mapping[str, Distribution]) -> Optional[int]:

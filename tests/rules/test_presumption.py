@@ -83,3 +83,14 @@ def test_a_range_is_read_together_with_what_the_pinned_releases_require(judged: 
     assert "ED101" in codes(alone)  # alone it is a torch for CUDA 13
     impossible = [distribution("vllm 0.8.5", location="")._replace(requires=None), distribution("torch", constraint=">=2.7", location="")]
     assert "ED101" not in codes(judged(facts_of(impossible, complete=False, driver_release="535.129.03")))  # nothing fits both: nothing is presumed
+
+
+def test_ranges_are_read_together(judged: Judge) -> None:
+    """The newest vLLM in its range pins torch, and so an installer takes that one; where both cannot be, nothing is presumed."""
+
+    def found(torch: str):
+        ranges = [distribution("vllm", constraint=">=0.16,<0.20", location=""), distribution("torch", constraint=torch, location="")]
+        return judged(facts_of([entry._replace(requires=None) for entry in ranges], complete=False, driver_release="550.54.15"))
+
+    assert not {"ED101", "ED390", "ED490"}.intersection(codes([finding for finding in found(">=2.5") if finding.verdict == "violated"]))
+    assert not [finding for finding in found(">=2.11") if "presumed" in finding.message]
