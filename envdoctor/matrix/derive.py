@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 else:
     Protocol = object
 
-__all__ = ["Tables", "derive_candidate", "derive_gpus", "derive_host", "derive_target", "driver_branch", "forward_compat_verdict"]
+__all__ = ["COMPAT_OF_CLASS", "Tables", "derive_candidate", "derive_gpus", "derive_host", "derive_target", "driver_branch", "forward_compat_verdict"]
 
 _TORCH_LABEL = pattern(r"torch(\d+\.\d+)")
 _ABI_LABEL = pattern(r"(?i)cxx11abi(true|false)")
@@ -134,6 +134,10 @@ def derive_host(facts: Facts, matrix: Tables) -> Subject:
     return Subject(True, attributes)
 
 
+#: Whether cuda-compat works on a class of devices; of the others (workstation cards) it does on some only.
+COMPAT_OF_CLASS = {"datacenter": True, "jetson": True, "geforce": False, "mobile": False}
+
+
 def forward_compat_verdict(facts: Facts, matrix: Tables) -> Optional[bool]:
     """Tell whether the loaded cuda-compat works here: True, False, or None where class or branch is not known.
 
@@ -154,10 +158,9 @@ def forward_compat_verdict(facts: Facts, matrix: Tables) -> Optional[bool]:
         model = matrix.gpu(device.name, device.pci_id)
         if model is None:
             return None
-        if model.kind in ("geforce", "mobile"):
-            return False
-        if model.kind not in ("datacenter", "jetson"):
-            return None
+        works = COMPAT_OF_CLASS.get(model.kind)
+        if not works:
+            return works
     allowed = matrix.forward_compat.get(cuda)
     if allowed is None:
         return None

@@ -10,7 +10,7 @@ from ..model.pattern import pattern
 from ..model.row import Row, Term
 from ..model.versions import InvalidSpecifier, Version, VersionSet, canonicalize_name, parse_version, try_version
 from .bind import Subject, truth
-from .derive import build_attributes
+from .derive import COMPAT_OF_CLASS, build_attributes
 from .derived_rows import runs_on
 from .glibc_floors import glibc_floor
 from .loader import Matrix
@@ -294,8 +294,7 @@ def _gpu(matrix: Matrix, text: str) -> Dict[str, Any]:
     return {
         "kind": "gpu",
         **entry,
-        # As the check judges it (derive.forward_compat_verdict): of workstation cards only some can, hence not known.
-        "forward_compatibility": {"datacenter": True, "jetson": True, "geforce": False, "mobile": False}.get(model.kind),
+        "forward_compatibility": COMPAT_OF_CLASS.get(model.kind),
         "capability": None if capability is None else _capability_entry(matrix, capability),
         "code": _code_support(matrix, model.compute_capability),
         "rows": _gpu_rows(matrix, device),
