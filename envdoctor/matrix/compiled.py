@@ -35,6 +35,7 @@ KEYS = {
     "major": "major",
     "toolkit": "version",
     "forward_compat": "cuda",
+    "ngc_image": "month",
     "capability": "capability",
     "gpu": "name",
     "code": "package",

@@ -14,7 +14,7 @@ from ..errors import InputError, InternalFault, MatrixError
 from ..model.json_text import parse_json
 from ..model.row import Row, Source
 from . import compiled, derived_rows, place
-from .tables import Capability, CodeDemand, CudaMajor, DriverBranch, ForwardCompat, GpuModel, Package, ToolkitRelease
+from .tables import Capability, CodeDemand, CudaMajor, DriverBranch, ForwardCompat, GpuModel, NgcImage, Package, ToolkitRelease
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -278,6 +278,15 @@ class Matrix:
             lambda entries: {
                 entry["cuda"]: ForwardCompat(entry["cuda"], tuple(entry["branches"]), entry["trust"], Source(entry["source"])) for entry in entries
             },
+        )
+        return found
+
+    @property
+    def ngc_images(self) -> Sequence[NgcImage]:
+        """NVIDIA's framework images by month, oldest first."""
+        found: Sequence[NgcImage] = self._table(
+            "ngc_image",
+            lambda entries: sorted(NgcImage(entry["month"], entry["cuda"], entry["trust"], Source(entry["source"])) for entry in entries),
         )
         return found
 

@@ -16,6 +16,7 @@ table                  keys (``?`` may be left out)
 ``[[major]]``          major, min_driver
 ``[[toolkit]]``        version, branch, min_driver, driver?, compat_driver?
 ``[[forward_compat]]`` cuda, branches
+``[[ngc_image]]``      month ("25.08"), cuda: of NVIDIA's framework images of that month
 ``[[capability]]``     capability, architecture, first_cuda, last_cuda?, first_driver?, last_driver?
 ``[[gpu]]``            name, compute_capability, kind, architecture, pci_ids?, memory? (GiB), aliases?
 ``[[code]]``           package, effect, symptom?: what it means that the package has no code for a GPU
@@ -368,6 +369,10 @@ def _forward_compat(entry: Entry) -> Dict[str, Any]:
     return {"cuda": entry.version("cuda"), "branches": list(entry.strings("branches"))}
 
 
+def _ngc_image(entry: Entry) -> Dict[str, Any]:
+    return {"month": entry.text("month", pattern=re.compile(r"\d\d\.(0[1-9]|1[0-2])")), "cuda": entry.version("cuda")}
+
+
 def _capability(entry: Entry) -> Dict[str, Any]:
     return {
         "capability": entry.text("capability", pattern=_CAPABILITY),
@@ -410,6 +415,7 @@ TABLES: Mapping[str, Table] = {
     "major": Table(_major, "major"),
     "toolkit": Table(_toolkit, "version"),
     "forward_compat": Table(_forward_compat, "cuda"),
+    "ngc_image": Table(_ngc_image, "month"),
     "capability": Table(_capability, "capability"),
     "gpu": Table(_gpu, "name"),
     "code": Table(_code, "package"),

@@ -19,6 +19,7 @@ __all__ = [
     "DriverBranch",
     "ForwardCompat",
     "GpuModel",
+    "NgcImage",
     "Package",
     "Release",
     "ToolkitRelease",
@@ -62,6 +63,15 @@ class ForwardCompat(NamedTuple):
 
     cuda: str
     branches: Tuple[str, ...]
+    trust: str
+    source: Source
+
+
+class NgcImage(NamedTuple):
+    """The CUDA toolkit of NVIDIA's framework images of one month ("25.08")."""
+
+    month: str
+    cuda: str
     trust: str
     source: Source
 

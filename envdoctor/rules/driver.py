@@ -11,7 +11,7 @@ from ..model.evidence import Known
 from ..model.finding import Finding, Remedy
 from ..model.row import Source
 from ..model.versions import Version, parse_version, try_version
-from .images import NGC_SOURCE, compat_sources, image_cuda
+from .images import compat_sources, image_cuda
 from .rule import Context, Rule, device_names, model_kinds, needs_cuda, torch_cuda
 
 TYPE_CHECKING = False
@@ -67,7 +67,7 @@ def check_image_driver(context: Context) -> Iterator[Finding]:
     """
     driver = context.facts.value("driver.release")
     served = _driver_cuda(context)
-    text, how = image_cuda(context)
+    text, how, source = image_cuda(context)
     image = try_version(text)
     if driver is None or served is None or image is None or image <= served:
         return
@@ -86,8 +86,8 @@ def check_image_driver(context: Context) -> Iterator[Finding]:
         severity="warning",
         message=f"Driver {driver} serves CUDA {served}, older than the image's CUDA {image}{unit} ({how}).",
         evidence=context.evidence("driver.release", "image.cuda_version", "image.name"),
-        sources=(_FORWARD, NGC_SOURCE) if "not older" in how else (_FORWARD,),
-        trust="reported" if "not older" in how else "established",
+        sources=(_FORWARD, source) if source is not None else (_FORWARD,),
+        trust="reported" if source is not None else "established",
         remedies=(
             Remedy(f"Update the host's driver to a branch that reports CUDA {image} or newer.", (), "changes-host"),
             Remedy(f"Or use an image built on CUDA {served} or older."),
@@ -189,7 +189,7 @@ def check_forward_compatibility(context: Context) -> Iterator[Finding]:
         return
     # An image that brings cuda-compat and is newer than the driver: NVIDIA's framework images and those on nvidia/cuda do.
     served = _driver_cuda(context)
-    text, _ = image_cuda(context)
+    text, _, _ = image_cuda(context)
     image = try_version(text)
     if consumers and served is not None and image is not None and image > served:
         yield Finding(
@@ -238,7 +238,7 @@ def check_compat_shadow(context: Context) -> Iterator[Finding]:
     compat_text = context.facts.value("compat.cuda_version")
     how = ""
     if compat_text is None:
-        compat_text, how = image_cuda(context)
+        compat_text, how, _ = image_cuda(context)
     compat = try_version(compat_text)
     certain = False
     if release is not None and driver is not None:

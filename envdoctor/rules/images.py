@@ -11,29 +11,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
     from typing import Optional, Tuple
+
+    from ..matrix.tables import NgcImage
 else:
     re = Late("re")
 
-__all__ = ["NGC_SOURCE", "compat_sources", "image_cuda"]
+__all__ = ["compat_sources", "image_cuda"]
 
-#: CUDA versions of NVIDIA's monthly framework images (nvcr.io/nvidia/pytorch:YY.MM), from memory and not compared with the support
-#: matrix below: what rests on them is reported, never an error. An image built on them (NeMo, vLLM, SGLang, Triton) has the one of
-#: its own month or of a month or two before.
-NGC_SOURCE = Source("https://docs.nvidia.com/deeplearning/frameworks/support-matrix/index.html")
-_NGC_CUDA = (
-    ("22.09", "11.8"),
-    ("23.01", "12.0"),
-    ("23.03", "12.1"),
-    ("23.08", "12.2"),
-    ("23.11", "12.3"),
-    ("24.03", "12.4"),
-    ("24.06", "12.5"),
-    ("24.08", "12.6"),
-    ("25.01", "12.8"),
-    ("25.04", "12.9"),
-    ("25.08", "13.0"),
-    ("25.12", "13.1"),
-)
 # Patterns are compiled on first use: most targets name no image, and compiling these costs more than all rules of this file.
 _NGC_IMAGE = r"^nvcr\.io/nvidia/[\w./-]+:(\d\d)\.(\d\d)"
 _CUDA_IMAGE = r"(?:^|/)(?:nvidia/)?cuda:(\d+\.\d+)|[-_.:]cu(?:da)?[-_]?(\d{2}\.\d|\d{3})\b"
@@ -55,32 +39,36 @@ _COMPAT_IMAGES = (
 )
 
 
-def _ngc_cuda(image: str) -> Optional[str]:
-    """The oldest CUDA that an NVIDIA framework image can hold: that of two months before its tag."""
+def _framework_image(context: Context, image: str) -> Optional[NgcImage]:
+    """Return the newest month that is known and not newer than what an NVIDIA framework image can be of.
+
+    An image built on one (NeMo, SGLang, Triton) has the CUDA of its own month or of a month or two before.
+    """
     found = re.match(_NGC_IMAGE, image)
     if found is None:
         return None
     months = int(found.group(1)) * 12 + int(found.group(2)) - 1 - 2
     tag = f"{months // 12:02d}.{months % 12 + 1:02d}"
-    held = [cuda for first, cuda in _NGC_CUDA if first <= tag]
+    held = [entry for entry in context.matrix.ngc_images if entry.month <= tag]
     return held[-1] if held else None
 
 
-def image_cuda(context: Context) -> Tuple[Optional[str], str]:
-    """Return the CUDA version of the container image and how it is known; for a framework image, the oldest that it can be."""
+def image_cuda(context: Context) -> Tuple[Optional[str], str, Optional[Source]]:
+    """Return the CUDA version of the container image and how it is known; for a framework image the oldest that it can be, and the source."""
     stated = context.facts.value("image.cuda_version")
     if try_version(stated) is not None:
-        return ".".join(str(stated).split(".")[:2]), "the image says so"
+        return ".".join(str(stated).split(".")[:2]), "the image says so", None
     image = context.facts.value("image.name")
     if not image:
-        return None, ""
-    monthly = _ngc_cuda(image)
+        return None, "", None
+    monthly = _framework_image(context, image)
     if monthly is not None:
-        return monthly, f"image {image} is not older than CUDA {monthly}"
+        cuda = ".".join(monthly.cuda.split(".")[:2])
+        return cuda, f"image {image} is not older than CUDA {cuda}", monthly.source
     found = re.search(_CUDA_IMAGE, image)
     if found is not None:
         text = found.group(1) or found.group(2)
-        return (text if "." in text else f"{text[:2]}.{text[2]}"), f"image {image}"
+        return (text if "." in text else f"{text[:2]}.{text[2]}"), f"image {image}", None
     found = re.search(_VLLM_IMAGE, image)
     package = context.matrix.package("vllm") if found is not None else None
     version = try_version(found.group(1)) if found is not None else None
@@ -88,8 +76,8 @@ def image_cuda(context: Context) -> Tuple[Optional[str], str]:
         release = package.release(version)
         for build in release.builds if release is not None else ():
             if build.cuda is not None and build.index_name == "pypi":
-                return build.cuda, f"image {image}, whose vllm is built with CUDA {build.cuda}"
-    return None, ""
+                return build.cuda, f"image {image}, whose vllm is built with CUDA {build.cuda}", None
+    return None, "", None
 
 
 def compat_sources(context: Context) -> Tuple[Source, ...]:
