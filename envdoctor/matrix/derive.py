@@ -139,7 +139,7 @@ COMPAT_OF_CLASS = {"datacenter": True, "jetson": True, "geforce": False, "mobile
 
 
 def forward_compat_verdict(facts: Facts, matrix: Tables) -> Optional[bool]:
-    """Tell whether the loaded cuda-compat works here: True, False, or None where class or branch is not known.
+    """Tell whether the loaded cuda-compat works here: True, False, or None where class or branch is not known, or the branch not listed.
 
     False for a device that is no data-centre part (error 804), or where the kernel driver is not older than the
     compat library (error 803 or no use).
@@ -164,7 +164,7 @@ def forward_compat_verdict(facts: Facts, matrix: Tables) -> Optional[bool]:
     allowed = matrix.forward_compat.get(cuda)
     if allowed is None:
         return None
-    return True if driver_branch(str(driver)) in allowed.branches else (False if allowed.trust == "established" else None)
+    return True if driver_branch(str(driver)) in allowed.branches else None
 
 
 def derive_gpus(facts: Facts, matrix: Tables) -> Optional[Tuple[Subject, ...]]:
@@ -257,7 +257,7 @@ def _possible_builds(facts: Facts, matrix: Tables, installed: Distribution, rele
 def _usual_architecture(facts: Facts, matrix: Tables) -> Optional[str]:
     """The machine architecture that goes with the devices, for a report that shows GPUs and packages only (nvidia-smi and pip list).
 
-    Grace, Spark, Jetson and DRIVE are aarch64; every other known model comes in x86_64 machines but for rarities, whose wheels hold a
+    Grace, Spark, Jetson, DRIVE and Graviton's T4G are aarch64; every other known model comes in x86_64 machines but for rarities, whose wheels hold a
     subset of the same code. None where a device has no known model.
     """
     found = set()
@@ -265,7 +265,7 @@ def _usual_architecture(facts: Facts, matrix: Tables) -> Optional[str]:
         model = matrix.gpu(device.name, device.pci_id)
         if model is None:
             return None
-        found.add("aarch64" if model.kind == "jetson" or model.name.startswith(("GH", "GB", "DRIVE")) else "x86_64")
+        found.add("aarch64" if model.kind == "jetson" or model.name.startswith(("GH", "GB", "DRIVE", "T4G")) else "x86_64")
     return found.pop() if len(found) == 1 else None
 
 

@@ -140,7 +140,7 @@ def check_forward_compatibility(context: Context) -> Iterator[Finding]:
 
     What it checks:
         A cuda-compat libcuda that the loader would take, or an image newer than the driver that brings one, against the class of each
-        visible GPU and the base branches that NVIDIA admits for that cuda-compat.
+        visible GPU.
 
     Why it matters:
         cuInit fails with 804, "forward compatibility was attempted on non supported HW", and no device is usable.
@@ -168,10 +168,6 @@ def check_forward_compatibility(context: Context) -> Iterator[Finding]:
         shown = f"cuda-compat{f' {named}' if named else ''}{f' (CUDA {compat})' if compat else ''}"
         if consumers:
             reason = f"{device_names(consumers)} is not a data-centre GPU"
-        elif compat is not None and forward_compat_verdict(context.facts, context.matrix) is False and driver is not None:
-            allowed = context.matrix.forward_compat.get(compat)
-            branches = ", ".join("R" + branch for branch in allowed.branches) if allowed is not None else "none known"
-            reason = f"driver {driver} is of branch R{driver_branch(driver)}, and the admitted base branches are {branches}"
         elif refused:
             reason = "cuInit answered 804"
         else:

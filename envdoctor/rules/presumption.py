@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Presumption", "presume", "with_unset_variables"]
 
 #: GPUs on boards whose processor is no x86: there the architecture stays unknown.
-_ARM_BOARDS = ("GB10", "GB200", "GB300", "GH200", "Grace", "Jetson", "Orin", "Thor", "Xavier")
+_ARM_BOARDS = ("GB10", "GB200", "GB300", "GH200", "Grace", "Jetson", "Orin", "T4G", "Thor", "Xavier")
 _UNSET = Subject(False)
 
 

@@ -55,7 +55,7 @@ def test_the_models_that_rows_name_exist():
 
 def test_tables_agree():
     branches, toolkits, capabilities = MATRIX.driver_branches, MATRIX.toolkits, MATRIX.capabilities
-    assert len(toolkits) == 59
+    assert len(toolkits) == 63
     assert len(MATRIX.gpus) >= 231
     assert {"450", "570", "580", "615"} <= set(branches)
     ordered = [parse_version(branch.cuda) for branch in sorted(branches.values(), key=lambda branch: int(branch.branch))]

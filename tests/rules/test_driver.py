@@ -27,6 +27,14 @@ def test_compat_on_data_centre_branch_works(judged: Judge) -> None:
     assert not {"ED101", "ED103", "ED104"} & set(codes(found))
 
 
+def test_compat_on_a_branch_that_is_not_listed_is_no_verdict(judged: Judge) -> None:
+    # The lists lose branches whose life ends: nvidia/cuda:12.1.1 once admitted R515 and does no more, with the same package.
+    card, target = ["NVIDIA H100 80GB HBM3"], {"compat_release": "595.45.04", "compat_cuda_version": "13.2"}
+    found = judged(facts_of(["torch 2.11.0+cu130"], gpus=card, driver_release="575.57.08", **target))
+    assert not {"ED101", "ED103"} & set(codes(found))
+    assert "ED101" in codes(judged(facts_of(["torch 2.11.0+cu130"], gpus=card, driver_release="575.57.08")))
+
+
 def test_framework_image_newer_than_driver_on_geforce(judged: Judge) -> None:
     facts = facts_of(gpus=["NVIDIA GeForce RTX 2080 Ti"], driver_release="535.154.05", image_name="nvcr.io/nvidia/pytorch:24.10-py3")
     found = judged(facts)
