@@ -113,7 +113,11 @@ class Layout(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What is asked of the resolver under a name. direct: requirements that come from git. tested: the set it stands for, by name."""
+    """What is asked of the resolver under a name.
+
+    direct: requirements that come from git; they are installed without what they require, so that ``requirements`` has it, also what no file of
+    ``packages/`` knows. tested: the set it stands for, by name.
+    """
 
     name: str
     title: str

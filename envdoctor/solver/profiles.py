@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Callable, Container, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ..errors import InputError
 from ..matrix.curated import Profile
@@ -44,7 +44,7 @@ def find_wanted(text: str, matrix: Matrix) -> Wanted:
     return Wanted(profile, found)
 
 
-def request_of(profile: Profile, named: NamedRequest, base: Request, python: str) -> Request:
+def request_of(profile: Profile, named: NamedRequest, base: Request, python: str, known: Container[str]) -> Request:
     """Return a profile's request as one of the resolver.
 
     Args:
@@ -52,7 +52,9 @@ def request_of(profile: Profile, named: NamedRequest, base: Request, python: str
         named: the request.
         base: roots that are asked for besides, date, platform and indexes.
         python: for which Python.
+        known: names that the matrix knows; what else the request asks for nothing judges.
     """
+    asked = tuple(map(parse_root, named.requirements))
     sources = tuple(parse_source(text, profile.note) for text in named.direct)
     for root in base.roots:
         if root.name in [step.name for step in sources]:
@@ -62,7 +64,8 @@ def request_of(profile: Profile, named: NamedRequest, base: Request, python: str
         if tested.name == named.tested and tested.good:
             prefer = {root.name: root.specifier[2:] for root in map(parse_root, tested.packages)}
     return base._replace(
-        roots=_joined([*map(parse_root, named.requirements), *base.roots]),
+        roots=_joined([*(root for root in asked if root.name in known), *base.roots]),
+        others=(*base.others, *(root for root in asked if root.name not in known)),
         python=python,
         prereleases=(*base.prereleases, *named.prereleases),
         prefer={**prefer, **base.prefer},
@@ -172,7 +175,7 @@ class ProfileResolver:
     def _attempts(self, named: NamedRequest, facts: Sequence[Facts], any_python: bool = False) -> Iterator[Catalog]:
         for of_the_time in (True, False):
             for python in _pythons(named, self._base, None if any_python else self._python):
-                request = self._dated(request_of(self._profile, named, self._base, python))
+                request = self._dated(request_of(self._profile, named, self._base, python, self._catalog.matrix.package_names))
                 if not of_the_time:
                     if not request.of_the_time:
                         return  # was tried

@@ -143,6 +143,14 @@ def test_what_comes_from_git_is_read_as_packaging_reads_it(text: str) -> None:
         parse_source(text.partition("@git")[0] + " git+ssh://x")
 
 
+def test_what_a_fork_needs_and_the_matrix_does_not_know_is_passed_on() -> None:
+    found = resolved("easyr1:0.3.2", machine("nvidia-driver=580.95.05", "gpu=H100:8"))
+    assert {"codetiming", "mathruler", "pylatexenc", "qwen-vl-utils", "wandb"} <= {root.name for root in found.request.others}
+    assert not {root.name for root in found.request.others} & {root.name for root in found.request.roots}
+    assert found.pin("omegaconf") is not None
+    assert found.pin("codetiming") is None
+
+
 @pytest.mark.parametrize("gpu", ["T4", "V100"])
 def test_an_older_device_gets_an_sglang_that_serves(gpu: str) -> None:
     facts = machine("nvidia-driver=550.54.15", f"gpu={gpu}")
