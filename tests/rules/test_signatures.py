@@ -223,6 +223,32 @@ def test_the_loaders_missing_library(said, library):
     assert roots(found)[0][1:] == ("cuda-major-mismatch", "likely")
 
 
+def test_a_library_whose_number_is_no_cuda_version(said, library):
+    cudnn = library.parent / "libcudnn.so.9"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", cudnn, library.parent / "have.c", "-Wl,-soname,libcudnn.so.9"], check=True)
+    (library.parent / "call.c").write_text("int have(void); int call(void) { return have(); }\n")
+    made = library.parent / "libprovider.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", made, library.parent / "call.c", cudnn], check=True)
+    assert roots(said(load(made))) == [("libcudnn", "missing", "likely")]
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "cause"),
+    [
+        ("libmade.so.1", "newer", ("version-mismatch", "likely")),
+        ("libbitsandbytes_cpu.so", "cquantize_blockwise_fp16_nf4", ("missing", "established")),
+        ("libnccl.so.2", "ncclCommWindowRegister", ("shadowed", "likely")),
+    ],
+)
+def test_a_function_that_ctypes_does_not_find(said, library, name, function, cause):
+    """The library is not the one that asks."""
+    made = library.parent / name
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", made, library.parent / "have.c"], check=True)
+    found = said(ended(sys.executable, "-c", f"import ctypes; ctypes.CDLL({str(made)!r}).{function}"))
+    assert [root[1:] for root in roots(found)] == [cause]
+    assert not any("asks for" in trace.finding.message or "by /" in trace.finding.message for trace in found.traces)
+
+
 def test_the_loaders_missing_version(said, tmp_path, prerequisite):
     prerequisite(shutil.which("gcc") is not None, "gcc is not installed")
     (tmp_path / "map").write_text("GLIBC_2.99 { global: newer; };\n")
@@ -251,6 +277,15 @@ def test_a_file_that_hides_a_module_by_its_name(said, tmp_path):
     hiding.write_text("import colorsys\ncolorsys.rgb_to_hsv\n")
     text = ended(sys.executable, str(hiding))
     assert {(suspect.component, suspect.kind) for trace in said(text).traces for suspect in trace.suspects} >= {("colorsys", "shadowed")}
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.11 and newer say it")
+def test_a_submodule_that_is_not_imported_to_its_end(said, tmp_path):
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / "__init__.py").write_text("")
+    (tmp_path / "made" / "part.py").write_text("import made\nmade.part.name\n")
+    text = ended(sys.executable, "-c", "import made.part", env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert "import-circular" in {trace.finding.subject for trace in said(text).traces}
 
 
 @pytest.fixture
