@@ -335,7 +335,7 @@ def test_a_full_tmpfs_is_a_bus_error(said, tmp_path, prerequisite):
     mounted = subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0
     prerequisite(mounted, "no mount namespace can be made here")
     script = (
-        f"mount -t tmpfs -o size=64k none {tmp_path} && {sys.executable} -c 'import mmap, os; "
+        f"ulimit -c 0; mount -t tmpfs -o size=64k none {tmp_path} && {sys.executable} -c 'import mmap, os; "
         f'f = os.open("{tmp_path}/x", os.O_RDWR | os.O_CREAT); os.ftruncate(f, 1 << 20); '
         "mmap.mmap(f, 1 << 20).write(bytes(1 << 20))'; echo exit code $?"
     )
