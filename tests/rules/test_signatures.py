@@ -20,7 +20,8 @@ CGROUP = "[Fri Nov 21 10:05:00 2025] Memory cgroup out of memory: Killed process
 DIED = "2025-11-21 10:05:03,000 ERROR ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n"
 GUESS = (
     "Worker unexpectedly exits with a connection error code 2. End of file. There are some potential root causes. "
-    "(1) The process is killed by SIGKILL by OOM killer due to high memory usage. (2) ray stop --force is called.\n"
+    "(1) The process is killed by SIGKILL by OOM killer due to high memory usage. (2) ray stop --force is called. "
+    "(3) The worker is crashed unexpectedly due to SIGSEGV or other unexpected errors.\n"
 )
 TIMEOUT = (
     "[rank3]:[E1121 10:15:21.426415540 ProcessGroupNCCL.cpp:629] [Rank 3] Watchdog caught collective operation timeout: "
@@ -68,6 +69,7 @@ def test_the_kernel_log_may_be_a_file_of_its_own_in_any_order(said):
 
 def test_rays_guesses_are_no_evidence(said):
     found = said(DIED + GUESS)
+    assert "segmentation-fault" not in {trace.finding.subject for trace in found.traces}
     assert {certainty for _, _, certainty in roots(found)} == {"candidate"}
     assert all(trace.finding.verdict == "undetermined" for trace in found.traces if trace.finding.caused_by is None)
     assert any(suspect.kind == "host-oom" and suspect.collect for trace in found.traces for suspect in trace.suspects)
@@ -100,6 +102,7 @@ def test_nothing_found_says_so(said):
 SCOPE = f"cri-containerd-{'a' * 64}.scope"
 POD = f"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1b2c.slice/{SCOPE}"
 STEP = "slurmstepd: error: *** STEP 12.0 ON n1 CANCELLED AT 2026-01-01T00:00:00"
+TERMINATED = "(raylet) Raylet is terminated. Termination is unexpected. "
 COUNT = (
     "RuntimeError: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before calling NumCudaDevices() "
     "that might have already set an error? Error "
@@ -122,6 +125,7 @@ COUNT = (
         ("python3[77]: segfault at 0 ip 0000000000000000 sp 00007ffe12 error 14", "kernel-segfault"),
         ("srun: error: node1: tasks 0-3: Out Of Memory", "slurm-oom"),
         ("12.batch  batch  OUT_OF_ME+  0:125", "slurm-oom"),
+        ("slurmstepd: error: Exceeded step memory limit at some point.", "slurm-memory-limit-touched"),
         (f"{STEP} ***", "slurm-step-cancelled"),
         (f"{STEP} DUE to SIGNAL Terminated ***", "slurm-cancelled"),
         ("Memory on the node (IP: 10.0.0.1, ID: abc) was 95.01GB used / 100.00GB limit (0.950100)", "ray-memory-monitor"),
@@ -134,6 +138,14 @@ COUNT = (
         ("(raylet) worker_pool.cc:586: Some workers of the worker process(7) have not registered within the timeout.", "ray-worker-registration"),
         ('                        "reason": "OOMKilled",', "container-oom-killed"),
         ("The actor is dead because it was killed by `ray.kill`.", None),
+        (f"{TERMINATED}Possible reasons include: (2) Invalid memory access from Raylet causing SIGSEGV or SIGBUS", "ray-raylet-died"),
+        ("(raylet) Raylet is terminated. Termination is graceful.", None),
+        ("UCX_ERROR_SIGNALS=SIGILL,SIGSEGV,SIGBUS,SIGFPE", None),
+        ("ProcessExitedException: process 0 terminated with signal SIGSEGV", "segmentation-fault"),
+        ("traps: python3[7] trap divide error ip:7f sp:7f error:0 in libcublasLt.so.12[7f00+100]", "kernel-divide-error"),
+        ("traps: python3[7] trap divide error ip:7f sp:7f error:0 in libfoo.so[7f00+100]", "kernel-divide-error-elsewhere"),
+        ("RuntimeError: unable to write to file </torch_7_8_9>: No space left on device (28)", "torch-shm"),
+        ("+ docker inspect -f '{{.State.OOMKilled}}' trainer", None),
         ("CUDA driver version is insufficient for CUDA runtime version", "cuda-driver-insufficient"),
         (f"{COUNT}2: out of memory", "cuda-error-oom"),
         (f"{COUNT}804: forward compatibility was attempted on non supported HW", "cuda-compat-not-supported"),
@@ -146,6 +158,11 @@ def test_a_line_means_one_thing(said, line, signature):
     """Lines as the sources of Linux 6.6, NVIDIA 595, Slurm 26.05, Ray 2.60, torch 2.15 and CUDA 12.8 write them."""
     found = [trace.finding.subject for trace in said(f"{line}\n").traces]
     assert found == ([signature] if signature else [])
+
+
+def test_an_older_kernel_may_have_killed_a_child_of_what_it_names(said):
+    (trace,) = said("Memory cgroup out of memory: Kill process 123 (python) score 1000 or sacrifice child\n").traces
+    assert trace.finding.message == "The kernel killed python (pid 123), or a child of it, because its memory cgroup was full."
 
 
 # ---------------------------------------------------------------------------------------------------------------- joined with facts
