@@ -318,6 +318,28 @@ def test_uvs_no_solution(said, index, tmp_path, prerequisite):
     assert roots(said(text)) == [("requirements", "conflict", "likely")]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [  # PDM, ANTLR, lightning, sglang with its check off, a value that was not quoted, a type of weights that safetensors 0.6.2 does not know
+        "[ResolutionImpossible]: Unable to find a resolution for a>=1",
+        "antlr4.error.Errors.LexerNoViableAltException: LexerNoViableAltException('#')",
+        "NotImplementedError: Support for `training_epoch_end` has been removed in v2.0.0.",
+        "[2025-05-01 10:00:00 TP0] The memory capacity is unbalanced. Some GPUs may be occupied by other processes.",
+        "bash: line 1: export: `8.0': not a valid identifier",
+        "SafetensorError: Error while deserializing header: invalid JSON in header: unknown variant `F9_X`, expected one of `BOOL`, `F4`",
+    ],
+)
+def test_what_other_programs_say_in_like_words(said, text):
+    assert roots(said(f"{text}\n")) == []
+
+
+def test_offline_mode_is_not_a_hub_out_of_reach(said):
+    """The traceback names the exception on a line of its own."""
+    offline = "Cannot find the requested files in the disk cache and outgoing traffic has been disabled."
+    found = said(f"    raise LocalEntryNotFoundError(\nhuggingface_hub.errors.LocalEntryNotFoundError: {offline}\n")
+    assert [trace.finding.subject for trace in found.traces] == ["hub-offline"]
+
+
 @pytest.mark.parametrize("shell", ["bash", "dash"])
 def test_the_shells_export_of_a_dotted_key(said, shell, prerequisite):
     prerequisite(shutil.which(shell), f"{shell} is not installed")
