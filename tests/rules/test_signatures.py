@@ -333,6 +333,11 @@ def test_what_other_programs_say_in_like_words(said, text):
     assert roots(said(f"{text}\n")) == []
 
 
+def test_error_304_is_more_than_memory_that_cannot_be_pinned(said):
+    found = said(f"{COUNT}304: OS call failed or operation not supported on this OS\n")
+    assert [trace.finding.subject for trace in found.traces] == ["cuda-os-call-failed"]
+
+
 def test_offline_mode_is_not_a_hub_out_of_reach(said):
     """The traceback names the exception on a line of its own."""
     offline = "Cannot find the requested files in the disk cache and outgoing traffic has been disabled."
