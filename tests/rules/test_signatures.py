@@ -332,7 +332,34 @@ def test_uvs_no_solution(said, index, tmp_path, prerequisite):
     prerequisite(os.path.exists(uv), "uv is not installed")
     command = (uv, "pip", "install", "--no-index", "--find-links", index, "--target", str(tmp_path / "target"), "made-a", "made-b")
     text = ended(*command, env={**os.environ, "NO_COLOR": "1"})
-    assert roots(said(text)) == [("requirements", "conflict", "established")]
+    assert roots(said(text)) == [("requirements", "conflict", "likely")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [  # PDM, ANTLR, lightning, sglang with its check off, a value that was not quoted, a type of weights that safetensors 0.6.2 does not know
+        "[ResolutionImpossible]: Unable to find a resolution for a>=1",
+        "antlr4.error.Errors.LexerNoViableAltException: LexerNoViableAltException('#')",
+        "NotImplementedError: Support for `training_epoch_end` has been removed in v2.0.0.",
+        "[2025-05-01 10:00:00 TP0] The memory capacity is unbalanced. Some GPUs may be occupied by other processes.",
+        "bash: line 1: export: `8.0': not a valid identifier",
+        "SafetensorError: Error while deserializing header: invalid JSON in header: unknown variant `F9_X`, expected one of `BOOL`, `F4`",
+    ],
+)
+def test_what_other_programs_say_in_like_words(said, text):
+    assert roots(said(f"{text}\n")) == []
+
+
+def test_error_304_is_more_than_memory_that_cannot_be_pinned(said):
+    found = said(f"{COUNT}304: OS call failed or operation not supported on this OS\n")
+    assert [trace.finding.subject for trace in found.traces] == ["cuda-os-call-failed"]
+
+
+def test_offline_mode_is_not_a_hub_out_of_reach(said):
+    """The traceback names the exception on a line of its own."""
+    offline = "Cannot find the requested files in the disk cache and outgoing traffic has been disabled."
+    found = said(f"    raise LocalEntryNotFoundError(\nhuggingface_hub.errors.LocalEntryNotFoundError: {offline}\n")
+    assert [trace.finding.subject for trace in found.traces] == ["hub-offline"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "dash"])
