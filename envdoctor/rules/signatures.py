@@ -62,7 +62,7 @@ def explain(
     drafts = _drafts(events, knowledge)
     _join_rows(drafts, events, knowledge, contexts, findings)
     _join_findings(drafts, knowledge, findings)
-    _weigh_causes(drafts, contexts, findings)
+    _weigh_causes(drafts, contexts, findings, knowledge.modules)
     _link(drafts)
     _merge(drafts)
     traces = _arranged(drafts)
@@ -312,13 +312,13 @@ def _has_code(finding: Finding, codes: Iterable[str]) -> bool:
 # ---------------------------------------------------------------------------------------------------------------- hypotheses
 
 
-def _weigh_causes(drafts: List[_Draft], contexts: Sequence[Context], findings: Sequence[Finding]) -> None:
+def _weigh_causes(drafts: List[_Draft], contexts: Sequence[Context], findings: Sequence[Finding], modules: Mapping[str, str]) -> None:
     """Judge the hypotheses of each signature: confirmed ones become roots, refuted ones go, the rest are suspects."""
     for draft in list(drafts):
         signature = draft.signature
         if signature is None or draft.parent is not None:
             continue
-        groups = {name: value for event in draft.events for name, value in event.groups.items()}
+        groups = {name: value for event in draft.events for name, value in _groups(event, modules).items()}
         refuted: List[Hypothesis] = []
         left: List[Hypothesis] = []
         for hypothesis in sorted(signature.causes, key=lambda entry: CONFIDENCES.index(entry.confidence)):
