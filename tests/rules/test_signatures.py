@@ -144,6 +144,7 @@ COUNT = (
         ("UserWarning: Plan failed with a cudnnException: cudnnFinalizeDescriptor Failed cudnn_status: CUDNN_STATUS_NOT_SUPPORTED", None),
         ("unable to open shared memory object </torch_1_2> in read-write mode: No such file or directory (2)", None),
         ("OSError: libfoo.so.1: cannot open shared object file: Permission denied", None),
+        ("[W ProcessGroupGloo.cpp:721] Warning: Unable to resolve hostname to a (local) address. Using the loopback address as fallback.", None),
         ("ImportError: /x/_C.so: undefined symbol: _Z16ms_deform_attn_forwardRKN2at6TensorE", "undefined-symbol"),
         ("ImportError: /x/y.so: undefined symbol: _ZNK2at6Tensor8data_ptrEv", "undefined-symbol-torch"),
         ("ImportError: /x/libtorch_cuda.so: undefined symbol: cusparseLtMatmulDescSetAttribute", "undefined-symbol"),
