@@ -152,6 +152,15 @@ COUNT = (
         ("ptxas /tmp/tmpx.ptx, line 9; fatal   : Unsupported .version 8.7; current version is '8.4'", None),
         ("OSError: [Errno 23] Too many open files in system", None),
         ("NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with the current PyTorch installation.", "torch-arch-warning"),
+        ("RuntimeError: CUDA error: cudaErrorInvalidDeviceFunction", None),
+        ("UserWarning: Plan failed with a cudnnException: cudnnFinalizeDescriptor Failed cudnn_status: CUDNN_STATUS_NOT_SUPPORTED", None),
+        ("unable to open shared memory object </torch_1_2> in read-write mode: No such file or directory (2)", None),
+        ("OSError: libfoo.so.1: cannot open shared object file: Permission denied", None),
+        ("[W ProcessGroupGloo.cpp:721] Warning: Unable to resolve hostname to a (local) address. Using the loopback address as fallback.", None),
+        ("ImportError: /x/_C.so: undefined symbol: _Z16ms_deform_attn_forwardRKN2at6TensorE", "undefined-symbol"),
+        ("ImportError: /x/y.so: undefined symbol: _ZNK2at6Tensor8data_ptrEv", "undefined-symbol-torch"),
+        ("ImportError: /x/libtorch_cuda.so: undefined symbol: cusparseLtMatmulDescSetAttribute", "undefined-symbol"),
+        ("AttributeError: /x/libfoo.so: undefined symbol: PyFoo_New", "symbol-looked-up"),
     ],
 )
 def test_a_line_means_one_thing(said, line, signature):
