@@ -312,7 +312,9 @@ def test_a_submodule_that_is_not_imported_to_its_end(said, tmp_path):
     (tmp_path / "made" / "part.py").write_text("import made\nmade.part.name\n")
     text = ended(sys.executable, "-c", "import made.part", env={**os.environ, "PYTHONPATH": str(tmp_path)})
     found = [trace for trace in said(text).traces if trace.finding.subject == "import-circular"]
-    assert {suspect.component for trace in found for suspect in trace.suspects} == {"made"}
+    components = {suspect.component for trace in found for suspect in trace.suspects}
+    assert "made" in components
+    assert "?" not in components
 
 
 @pytest.fixture
