@@ -4,6 +4,7 @@ import importlib.util
 import os
 import random
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,10 @@ def pytest_addoption(parser):
 def pytest_configure():
     # What a developer has installed with 'envdoctor matrix update' is not what is tested.
     os.environ["ENVDOCTOR_HOME"] = "/nonexistent"
+    # A shell starts what it puts into the background with these ignored, and children would inherit that.
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 def pytest_report_header(config):
