@@ -25,8 +25,19 @@ if TYPE_CHECKING:
 else:
     Protocol = object
 
-__all__ = ["COMPAT_OF_CLASS", "Tables", "derive_candidate", "derive_gpus", "derive_host", "derive_target", "driver_branch", "forward_compat_verdict"]
+__all__ = [
+    "COMPAT_OF_CLASS",
+    "Tables",
+    "derive_candidate",
+    "derive_gpus",
+    "derive_host",
+    "derive_target",
+    "driver_branch",
+    "forward_compat_verdict",
+    "on_arm_board",
+]
 
+_ARM_BOARDS = ("DRIVE", "GB10", "GB200", "GB300", "GH200", "Grace", "Jetson", "Orin", "T4G", "Tegra", "Thor", "Xavier")
 _TORCH_LABEL = pattern(r"torch(\d+\.\d+)")
 _ABI_LABEL = pattern(r"(?i)cxx11abi(true|false)")
 _ABSENT = Subject(False)
@@ -257,16 +268,21 @@ def _possible_builds(facts: Facts, matrix: Tables, installed: Distribution, rele
 def _usual_architecture(facts: Facts, matrix: Tables) -> Optional[str]:
     """The machine architecture that goes with the devices, for a report that shows GPUs and packages only (nvidia-smi and pip list).
 
-    Grace, Spark, Jetson, DRIVE and Graviton's T4G are aarch64; every other known model comes in x86_64 machines but for rarities, whose wheels hold a
-    subset of the same code. None where a device has no known model.
+    Known models that are on no ARM board come in x86_64 machines but for rarities, whose wheels hold a subset of the same code. None where a
+    device has no known model.
     """
     found = set()
     for device in facts.value("gpus") or ():
         model = matrix.gpu(device.name, device.pci_id)
         if model is None:
             return None
-        found.add("aarch64" if model.kind == "jetson" or model.name.startswith(("GH", "GB", "DRIVE", "T4G")) else "x86_64")
+        found.add("aarch64" if on_arm_board(model.name) else "x86_64")
     return found.pop() if len(found) == 1 else None
+
+
+def on_arm_board(gpu: str) -> bool:
+    """Tell by a GPU's name whether its processor is ARM: Grace, Spark, Jetson, DRIVE, and Graviton beside the T4G."""
+    return any(word in gpu for word in _ARM_BOARDS)
 
 
 def find_builds(release: Release, version: Version, architecture: Optional[str], cuda: Optional[str] = None) -> Tuple[Build, ...]:

@@ -275,9 +275,7 @@ class Matrix:
         """Admitted base branches by the CUDA version of cuda-compat ("12.4")."""
         found: Mapping[str, ForwardCompat] = self._table(
             "forward_compat",
-            lambda entries: {
-                entry["cuda"]: ForwardCompat(entry["cuda"], tuple(entry["branches"]), entry["trust"], Source(entry["source"])) for entry in entries
-            },
+            lambda entries: {entry["cuda"]: ForwardCompat(entry["cuda"], tuple(entry["branches"]), Source(entry["source"])) for entry in entries},
         )
         return found
 
@@ -286,7 +284,7 @@ class Matrix:
         """NVIDIA's framework images by month, oldest first."""
         found: Sequence[NgcImage] = self._table(
             "ngc_image",
-            lambda entries: sorted(NgcImage(entry["month"], entry["cuda"], entry["trust"], Source(entry["source"])) for entry in entries),
+            lambda entries: sorted(NgcImage(entry["month"], entry["cuda"], Source(entry["source"])) for entry in entries),
         )
         return found
 

@@ -63,7 +63,6 @@ class ForwardCompat(NamedTuple):
 
     cuda: str
     branches: Tuple[str, ...]
-    trust: str
     source: Source
 
 
@@ -72,7 +71,6 @@ class NgcImage(NamedTuple):
 
     month: str
     cuda: str
-    trust: str
     source: Source
 
 

@@ -7,7 +7,7 @@ brings cuBLAS 12.1.3.1, unless someone replaced it. What is presumed is named in
 from __future__ import annotations
 
 from ..matrix.bind import Subject, Target
-from ..matrix.derive import derive_target
+from ..matrix.derive import derive_target, on_arm_board
 from ..model.evidence import Evidence, Known
 from ..model.facts import Distribution, Facts
 from ..model.record import NamedTuple
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Presumption", "presume", "with_unset_variables"]
 
-#: GPUs on boards whose processor is no x86: there the architecture stays unknown.
-_ARM_BOARDS = ("GB10", "GB200", "GB300", "GH200", "Grace", "Jetson", "Orin", "T4G", "Thor", "Xavier")
 _UNSET = Subject(False)
 
 
@@ -68,7 +66,7 @@ def presume(context: Context) -> Optional[Presumption]:
 
 
 def _arm(facts: Facts) -> bool:
-    return any(word in (device.name or "") for device in facts.value("gpus", ()) for word in _ARM_BOARDS)
+    return any(on_arm_board(device.name or "") for device in facts.value("gpus", ()))
 
 
 def _pinned(facts: Facts, matrix: Any, why: Dict[str, str]) -> Dict[str, Distribution]:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from envdoctor.matrix.bind import bind
 from envdoctor.matrix.derive import derive_target
-from envdoctor.matrix.derived_rows import entry_demands, generation_rows, ptx_demands, requirement_rows, runs_on, toolkit_of_ptx
+from envdoctor.matrix.derived_rows import entry_demands, ptx_demands, requirement_rows, runs_on, toolkit_of_ptx
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.evidence import Absent, Evidence, Known
 from envdoctor.model.facts import Binary, Distribution, Facts, Gpu
@@ -133,8 +133,7 @@ def test_generation_against_branch(gpu, driver, expected):
 def test_generation_rows_say_how_sure_they_are():
     assert MATRIX.row("driver-since-10.0").trust == "established"
     assert MATRIX.row("driver-until-7.0").trust == "established"
-    unsure = MATRIX.capabilities["9.0"]._replace(trust="reported")
-    assert [row.trust for row in generation_rows([unsure], MATRIX.driver_branches, "2026-11-21")] == ["reported"]
+    assert MATRIX.row("driver-since-9.0").trust == "reported"
 
 
 def test_ptx_newer_than_the_driver_warns_of_vllm_alone():
