@@ -305,7 +305,7 @@ def diagnose(
 
         matrix = load_matrix()
     signatures = matrix.signatures
-    symptoms, rows_of = symptom_patterns(matrix.complete(row) for row in matrix.rows())
+    symptoms, rows_of = symptom_patterns((matrix.complete(row) for row in matrix.rows()), matrix.modules)
     patterns = [*patterns_of(signatures), *symptoms]
     reading = read_logs(logs, patterns)
     nodes = (facts,) if isinstance(facts, Facts) else tuple(facts or ())

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import sys
 from operator import attrgetter
-from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, BinaryIO, Dict, FrozenSet, Iterator, List, Optional, Sequence, Tuple
 
 from ..errors import InputError
 from ..model.log import Clock, Event, LogLine, Pattern, Reading
@@ -25,6 +25,7 @@ _CHUNK = 1 << 20
 _BEFORE = 512  # of a line, what is looked at before and after a hit, bytes
 _AFTER = 1536
 _OVERLAP = 8192
+_NEAR = 6144  # what stands above a line and may name what printed it, bytes: a traceback of about fifty frames
 _SHOWN = 600  # characters of a line that are kept
 _PER_PATTERN = 24  # different events of one pattern
 _MATCHES = 200  # of one pattern in one window; beyond, lines with its anchor are dropped
@@ -190,7 +191,7 @@ def _decoder(first: bytes) -> Any:
 class _Known:
     """A pattern under search."""
 
-    __slots__ = ("anchors", "frame", "id", "loud", "match", "matches", "number", "tries")
+    __slots__ = ("anchors", "frame", "id", "loud", "match", "matches", "near", "number", "tries")
 
     def __init__(self, number: int, pattern: Pattern) -> None:
         self.number = number
@@ -199,6 +200,7 @@ class _Known:
         self.loud = pattern.loud
         self.anchors = tuple(anchor.encode() for anchor in pattern.anchors)
         self.match: Any = re.compile(pattern.expression).search if pattern.expression else None
+        self.near = pattern.near
         self.matches = self.tries = 0  # in this window
 
 
@@ -214,12 +216,13 @@ class _Place(NamedTuple):
 class _Found:
     """An event under collection."""
 
-    __slots__ = ("count", "first", "groups", "last", "order")
+    __slots__ = ("count", "first", "groups", "last", "near", "order")
 
     def __init__(self, groups: Dict[str, str], line: _Place, order: int) -> None:
         self.groups = groups
         self.first = self.last = line
         self.count = 0
+        self.near: Optional[FrozenSet[str]] = None
         self.order = order
 
 
@@ -318,7 +321,11 @@ class _Search:
             if not repeated:
                 more = _REPEATED.search(line.text)
                 repeated = 1 + int(more.group(1)) if more else 1
-            self._note(known, groups, line, repeated)
+            found = self._note(known, groups, line, repeated)
+            if known.near:
+                text = data[max(0, start - _NEAR) : start].decode("utf-8", "replace") + line.text
+                self._tried += len(text)
+                found.near = (found.near or frozenset()) | {name for name, expression in known.near if re.search(expression, text)}
 
     def _may_match(self, known: _Known) -> bool:
         """Tell whether a pattern still has matches and tries left in this window."""
@@ -327,7 +334,7 @@ class _Search:
         self._dropped += 1
         return False
 
-    def _note(self, known: _Known, groups: Dict[str, str], line: _Place, repeated: int) -> None:
+    def _note(self, known: _Known, groups: Dict[str, str], line: _Place, repeated: int) -> _Found:
         events = self._events.setdefault(known.id, {})
         key = tuple(sorted(groups.items()))
         found = events.get(key)
@@ -340,6 +347,7 @@ class _Search:
                 found = events[key] = _Found(groups, line, self._order)
         found.count += repeated
         found.last = line
+        return found
 
     def _keep_report(self, data: bytes, cut: int) -> None:
         for mark in _REPORT_MARKS:
@@ -360,7 +368,7 @@ class _Search:
 
     def reading(self, sources: Tuple[str, ...]) -> Reading:
         events = [
-            Event(name, found.groups, _log_line(found.first), _log_line(found.last), found.count, found.order)
+            Event(name, found.groups, _log_line(found.first), _log_line(found.last), found.count, found.order, found.near)
             for name, group in self._events.items()
             for found in group.values()
         ]

@@ -16,7 +16,7 @@ A cause has component, kind and certainty; an effect has none, and says by its `
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Set, Tuple
 
 from ..model.facts import FIELDS
 from ..model.finding import KINDS
@@ -26,7 +26,7 @@ from ..model.signature import CERTAINTIES, CONFIDENCES, LAYERS, ROLES, Condition
 from ..model.versions import canonicalize_name
 from .schema import Entry, Faults, parse_term
 
-__all__ = ["make_signature", "parse_signatures", "patterns_of", "symptom_patterns"]
+__all__ = ["make_signature", "packages_of", "parse_signatures", "patterns_of", "symptom_patterns"]
 
 _ID = re.compile(r"[a-z0-9]+(?:[-.][a-z0-9]+)*")
 _CODE = re.compile(r"ED\d{1,3}")
@@ -211,17 +211,26 @@ _LITERAL = re.compile(
     r"|must be specified|not compatible|Compatibility Issue Detected|incompatible torch version|Sentinel"
 )
 _EXCEPTION = re.compile(r"^[\w.]*(?:Error|Exception|Warning): +")
-_ASIDE = re.compile(r"\s*\((?:also|or|from|required by|ray start)[^()]*\)|\s+(?:from|at import) [\w/. ]+$")
+_ASIDE = re.compile(
+    r"\s*\((?:also|another|before|below|from|in|of|on|only|or|ray start|required by|since|where|with)\b[^()]*\)|\s+(?:from|at import) [\w/. ]+$"
+)
+#: What Python, the loader, ptxas, pydantic, protobuf or torch say of whichever program it is: the packages of the row have to be named beside it.
+_ANYBODYS = re.compile(
+    r"No module named|cannot import name|has no attribute|not writable|unexpected keyword argument|too many values to unpack|invalid literal for"
+    r"|is not installed|cannot open shared object|undefined symbol|version `GLIBC|is not defined for option|Could not infer dtype"
+    r"|_ARRAY_API not found|is not a valid Sentinel|Descriptors cannot|@root_validator|only supports init=False|Cannot find a working"
+    r"|not compatible with memory pool"
+)
 _SHORTEST_SYMPTOM = 14
 
 
-def symptom_patterns(rows: Iterable[Row]) -> Tuple[List[Pattern], Dict[str, Tuple[str, ...]]]:
+def symptom_patterns(rows: Iterable[Row], modules: Mapping[str, str]) -> Tuple[List[Pattern], Dict[str, Tuple[str, ...]]]:
     """Return the patterns of rows' symptoms that are texts of a log, and by pattern the ids of the rows that have it.
 
     A symptom holds alternatives between semicolons; an ellipsis stands for anything. An exception's name before the colon is left
-    out, since reports differ in it.
+    out, since reports differ in it. Where any program can print the text, the packages of the rows are to be looked for beside it.
     """
-    owners: Dict[str, List[str]] = {}
+    owners: Dict[str, List[Row]] = {}
     for row in rows:
         for text in row.symptom.split("; "):
             text = _ASIDE.sub("", text).strip().rstrip(".")
@@ -229,17 +238,31 @@ def symptom_patterns(rows: Iterable[Row]) -> Tuple[List[Pattern], Dict[str, Tupl
                 continue
             text = _EXCEPTION.sub("", text)
             if max((len(part.strip()) for part in text.split("…")), default=0) >= _SHORTEST_SYMPTOM:
-                owners.setdefault(text, []).append(row.id)
+                owners.setdefault(text, []).append(row)
     patterns = []
     by_pattern = {}
-    for text, ids in owners.items():
+    for text, named in owners.items():
         fragments = [part.strip() for part in text.split("…") if part.strip()]
         expression = ".{0,300}?".join(re.escape(part) for part in fragments)
         end = r"(?![\w])" if fragments[-1][-1].isalnum() else ""
         name = f"symptom:{text}"
-        patterns.append(Pattern(name, (max(fragments, key=len),), expression + end, loud=True))
-        by_pattern[name] = tuple(dict.fromkeys(ids))
+        packages = sorted({package for row in named for package in packages_of(row)} if _ANYBODYS.search(text) else ())
+        near = tuple((package, _mention(package, modules)) for package in packages)
+        patterns.append(Pattern(name, (max(fragments, key=len),), expression + end, loud=True, near=near))
+        by_pattern[name] = tuple(dict.fromkeys(row.id for row in named))
     return patterns, by_pattern
+
+
+def packages_of(row: Row) -> Set[str]:
+    """Return the distributions of which a row speaks."""
+    return {term.component for term in row.terms if term.scope == "env"}
+
+
+def _mention(distribution: str, modules: Mapping[str, str]) -> str:
+    """Return the expression of a text that speaks of a distribution: ``PyTorch``, ``site-packages/flash_attn/``, ``libcudnn_ops.so``."""
+    words = [re.sub(r"^nvidia-|-cu(?:da)?\d+x?$", "", distribution), *(module for module, installs in modules.items() if installs == distribution)]
+    any_word = "|".join(re.escape(word).replace(r"\-", "[-_./ ]?") for word in words)
+    return rf"(?i)(?<![a-z])(?:lib|py)?(?:{any_word})" + ("" if distribution.startswith("nvidia-") else "(?![a-z])")
 
 
 def distribution_of(module: str, modules: Mapping[str, str]) -> str:

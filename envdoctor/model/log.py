@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Mapping, Optional, Tuple
+from typing import FrozenSet, Mapping, Optional, Tuple
 
 from .record import NamedTuple
 
@@ -14,7 +14,8 @@ class Pattern(NamedTuple):
 
     anchors: literal texts, one of which is in every line that matches. expression: a regular expression with named groups that the
     line has to match as well; without it the anchor alone decides. frame: the package whose code the traceback above names last is
-    wanted as a group of that name. loud: a line that its writer marks INFO or DEBUG does not count.
+    wanted as a group of that name. loud: a line that its writer marks INFO or DEBUG does not count. near: names, each with the regular
+    expression by which the line, or what stands right above it, tells of it.
     """
 
     id: str
@@ -22,6 +23,7 @@ class Pattern(NamedTuple):
     expression: str = ""
     frame: bool = False
     loud: bool = False
+    near: Tuple[Tuple[str, str], ...] = ()
 
 
 class Clock(NamedTuple):
@@ -42,7 +44,11 @@ class LogLine(NamedTuple):
 
 
 class Event(NamedTuple):
-    """All lines that match one pattern with the same named groups. ``order`` tells which event came first over all logs as they were read."""
+    """All lines that match one pattern with the same named groups.
+
+    ``order`` tells which event came first over all logs as they were read. near: which names of the pattern stand at one of the lines,
+    None where it has none.
+    """
 
     pattern: str
     groups: Mapping[str, str]
@@ -50,6 +56,7 @@ class Event(NamedTuple):
     last: LogLine
     times: int
     order: int
+    near: Optional[FrozenSet[str]] = None
 
 
 class Reading(NamedTuple):

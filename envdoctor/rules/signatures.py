@@ -14,7 +14,7 @@ from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ..matrix.bind import bind
 from ..matrix.schema import default_code
-from ..matrix.signatures import distribution_of
+from ..matrix.signatures import distribution_of, packages_of
 from ..model.diagnosis import Suspect, Trace
 from ..model.evidence import Absent, Evidence, Known
 from ..model.finding import Finding, Remedy
@@ -203,13 +203,15 @@ def _join_rows(drafts: List[_Draft], events: Sequence[Event], knowledge: Knowled
         open_rows = [row for row in rows if row.id not in refuted]
         if not open_rows:
             continue
-        same = len({(row.component, row.kind) for row in open_rows}) == 1 and open_rows[0].trust == "established"
+        named = [row for row in open_rows if event.near is None or packages_of(row) <= event.near]
+        open_rows = named or open_rows
+        same = bool(named) and len({(row.component, row.kind) for row in open_rows}) == 1 and open_rows[0].trust == "established"
         # An effect on this line has its own suspects: then the symptom is too common to tell.
         if same and beside == here and len(event.pattern) - len("symptom:") >= _SPECIFIC and open_rows[0].effect in ("blocks", "degrades"):
             _put_under(beside, _of_row(drafts, open_rows, event))
         else:
             for draft in here or [_of_row(drafts, open_rows, event, "candidate")]:
-                draft.suspects += [_suspect_of_row(row) for row in open_rows[:4]]
+                draft.suspects += [_suspect_of_row(row, bool(named)) for row in open_rows[:4]]
 
 
 def _speaks_for(finding: Finding, row: Row) -> bool:
@@ -266,10 +268,11 @@ def _of_row(drafts: List[_Draft], rows: Sequence[Row], event: Event, certainty: 
     return made
 
 
-def _suspect_of_row(row: Row) -> Suspect:
-    names = sorted({term.component for term in row.terms if term.scope == "env"})
+def _suspect_of_row(row: Row, named: bool) -> Suspect:
+    names = sorted(packages_of(row))
     collect = (f"the version{'s' if len(names) > 1 else ''} of {', '.join(names)}",) if names else ()
-    return Suspect(row.title, row.component, row.kind, "medium" if row.trust == "established" else "low", remedies_of_row(row), collect, row.id)
+    confidence = "medium" if named and row.trust == "established" else "low"
+    return Suspect(row.title, row.component, row.kind, confidence, remedies_of_row(row), collect, row.id)
 
 
 def _join_findings(drafts: List[_Draft], knowledge: Knowledge, findings: Sequence[Finding]) -> None:

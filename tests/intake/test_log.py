@@ -26,7 +26,7 @@ DIED = Pattern("died", ("ActorDiedError",))
 @pytest.fixture(scope="module")
 def patterns():
     matrix = load_matrix()
-    symptoms, _ = symptom_patterns(matrix.complete(row) for row in matrix.rows())
+    symptoms, _ = symptom_patterns((matrix.complete(row) for row in matrix.rows()), matrix.modules)
     return [*patterns_of(matrix.signatures), *symptoms]
 
 

@@ -88,7 +88,7 @@ def test_no_line_makes_an_expression_slow(hostile):
 
 def test_prose_is_no_symptom():
     matrix = load_matrix()
-    patterns, rows = symptom_patterns(matrix.complete(row) for row in matrix.rows())
+    patterns, rows = symptom_patterns((matrix.complete(row) for row in matrix.rows()), matrix.modules)
     texts = {pattern.id[len("symptom:") :] for pattern in patterns}
     assert "a collective hangs" not in texts
     assert "cannot import name 'ForkingPickler' from 'torch.multiprocessing.reductions'" in texts

@@ -206,6 +206,32 @@ def test_a_symptom_of_a_row_that_the_facts_refute_is_not_claimed(said):
     assert any("tensordict" in name for name in rows)
 
 
+def traceback_of(package, last):
+    """A traceback as Python prints it, through the code of a package."""
+    frame = f'  File "/venv/lib/python3.12/site-packages/{package}/x.py", line 1, in <module>\n'
+    return f'Traceback (most recent call last):\n  File "run.py", line 1, in <module>\n{frame}    from transformers import AutoModelForVision2Seq\n{last}\n'
+
+
+def test_what_any_program_can_print_is_a_rows_only_where_its_packages_are_named(said):
+    last = (
+        "ImportError: cannot import name 'AutoModelForVision2Seq' from 'transformers' (/venv/lib/python3.12/site-packages/transformers/__init__.py)"
+    )
+    likely = {trace.finding.row for trace in said(traceback_of("verl", last)).traces if trace.certainty == "likely"}
+    assert "verl-transformers-5" in likely
+    other = said(traceback_of("somebodys", last))
+    assert not [trace for trace in other.traces if trace.finding.row]
+    assert "verl-transformers-5" in {suspect.row for trace in other.traces for suspect in trace.suspects if suspect.confidence == "low"}
+
+
+def test_a_library_that_tensorflow_looks_for_is_no_fault_of_torchaudio(said):
+    library = "libcudart.so.11.0"  # the words are those of tensorflow/stream_executor/platform/default/dso_loader.cc in 2.10
+    found = said(
+        f"2026-11-22 10:00:01.123456: W tensorflow/stream_executor/platform/default/dso_loader.cc:64] Could not load dynamic library '{library}'; "
+        f"dlerror: {library}: cannot open shared object file: No such file or directory\n"
+    )
+    assert all(trace.certainty == "candidate" for trace in found.traces)
+
+
 # ---------------------------------------------------------------------------------------------------------------- real messages
 
 
