@@ -219,7 +219,8 @@ _ANYBODYS = re.compile(
     r"No module named|cannot import name|has no attribute|not writable|unexpected keyword argument|too many values to unpack|invalid literal for"
     r"|is not installed|cannot open shared object|undefined symbol|version `GLIBC|is not defined for option|Could not infer dtype"
     r"|_ARRAY_API not found|is not a valid Sentinel|Descriptors cannot|@root_validator|only supports init=False|Cannot find a working"
-    r"|not compatible with memory pool"
+    r"|not compatible with memory pool|already used by a Transformers config|revision or a version must|are not used by the model"
+    r"|illegal memory access|Cannot re-initialize CUDA|PassManager::run"
 )
 _SHORTEST_SYMPTOM = 14
 

@@ -204,13 +204,13 @@ def _join_rows(drafts: List[_Draft], events: Sequence[Event], knowledge: Knowled
         if not open_rows:
             continue
         named = [row for row in open_rows if event.near is None or packages_of(row) <= event.near]
-        open_rows = named or open_rows
-        same = bool(named) and len({(row.component, row.kind) for row in open_rows}) == 1 and open_rows[0].trust == "established"
+        only = named[0] if len(named) == 1 and named[0].trust == "established" and named[0].effect in ("blocks", "degrades") else None
         # An effect on this line has its own suspects: then the symptom is too common to tell.
-        if same and beside == here and len(event.pattern) - len("symptom:") >= _SPECIFIC and open_rows[0].effect in ("blocks", "degrades"):
-            _put_under(beside, _of_row(drafts, open_rows, event))
+        if only is not None and beside == here and len(event.pattern) - len("symptom:") >= _SPECIFIC:
+            _put_under(beside, _of_row(drafts, only, event))
         else:
-            for draft in here or [_of_row(drafts, open_rows, event, "candidate")]:
+            open_rows = named or open_rows
+            for draft in here or [_of_row(drafts, open_rows[0], event, "candidate")]:
                 draft.suspects += [_suspect_of_row(row, bool(named)) for row in open_rows[:4]]
 
 
@@ -240,9 +240,8 @@ def _confirm(drafts: List[_Draft], finding: Finding, events: Iterable[Event]) ->
     return made
 
 
-def _of_row(drafts: List[_Draft], rows: Sequence[Row], event: Event, certainty: str = "likely") -> _Draft:
-    """Make a draft of rows of which the facts do not tell whether they hold, but whose very symptom stands in the log."""
-    row = rows[0]
+def _of_row(drafts: List[_Draft], row: Row, event: Event, certainty: str = "likely") -> _Draft:
+    """Make a draft of a row of which the facts do not tell whether it holds, but whose very symptom stands in the log."""
     severity, verdict = _SEVERITY[certainty]
     finding = Finding(
         row.code,
@@ -257,7 +256,6 @@ def _of_row(drafts: List[_Draft], rows: Sequence[Row], event: Event, certainty: 
         remedies=remedies_of_row(row) if certainty == "likely" else (),
         row=row.id,
         trust=row.trust,
-        rows=tuple(other.id for other in rows[1:]),
     )
     for draft in drafts:
         if draft.finding.key == finding.key:
