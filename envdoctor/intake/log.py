@@ -46,7 +46,10 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2
 _RAY = re.compile(r"^\s*\((?P<who>[\w.:<>* -]{1,80}?)\s*(?P<id>pid=\d{1,10}(?:, ip=[\da-fA-F.:]{2,45})?|, ip=[\da-fA-F.:]{2,45})\)\s?")
 _RANK = re.compile(r"^\s*(?:\[?(?P<rank>rank\s?\d{1,6})\]?:|(?P<task>\d{1,5}):(?=\s))\s?")
 _REPEATED = re.compile(r"\[repeated (\d{1,9})x across cluster\]")
-_FRAME = re.compile(r"(?:site|dist)-packages/(?P<file>\w{1,60})[/.]|^\W{0,40}(?:from|import) (?P<module>[A-Za-z_]\w{0,60})", re.MULTILINE)
+_FRAME = re.compile(
+    r"(?:site|dist)-packages/(?!torch/_ops\.py)(?P<file>\w{1,60})[/.]|^\W{0,40}(?:from|import) (?P<module>[A-Za-z_]\w{0,60})", re.MULTILINE
+)
+_FRAME_LINES = 3  # of a frame: the code and the marks below it come behind its place
 _SPACE = re.compile(r"\s+")
 #: A line that its writer marks as of no weight, in the forms of Python's logging, glog, Ray, NCCL and uvicorn.
 _MARKED = re.compile(
@@ -399,9 +402,18 @@ def _cleaned(raw: bytes) -> str:
 
 
 def _frame(before: bytes) -> str:
-    """Return the package that a traceback above a line names last."""
+    """Return the package that the traceback directly above a line names last; what else stands above it says nothing of the line."""
+    lines = before.decode("utf-8", "replace").splitlines()
+    first = len(lines)
+    for number in range(len(lines) - 1, -1, -1):
+        if 'File "' in lines[number]:
+            first = number
+        elif first - number > _FRAME_LINES:
+            break
+    if first == len(lines) and lines and lines[-1].lstrip().startswith(("from ", "import ")):
+        first -= 1  # a traceback of which only the last statement was kept
     found = ""
-    for match in _FRAME.finditer(before.decode("utf-8", "replace")):
+    for match in _FRAME.finditer("\n".join(lines[first:])):
         found = match.group("file") or match.group("module")
     return found
 

@@ -269,9 +269,12 @@ def _mention(distribution: str, modules: Mapping[str, str]) -> str:
 def distribution_of(module: str, modules: Mapping[str, str]) -> str:
     """Return what installs a module or a compiled file: ``/…/site-packages/flash_attn_2_cuda.cpython-310….so`` gives ``flash-attn``."""
     name = module.replace("\\", "/")
-    for mark in ("site-packages/", "dist-packages/"):
-        if mark in name:
-            name = name.rpartition(mark)[2]
+    mark = next((mark for mark in ("site-packages/", "dist-packages/") if mark in name), "")
+    if mark:
+        name = name.rpartition(mark)[2]
+    elif "/" in name:  # of another path the file alone tells, or the folder of an inner part such as _C
+        folder, _, file = name.rpartition("/")
+        name = f"{folder.rpartition('/')[2]}/{file}" if file.startswith("_") else file
     name = name.lstrip("/")
     top = name.split("/", 1)[0].split(".", 1)[0]
     for candidate in (name.rpartition("/")[2].split(".", 1)[0], top):

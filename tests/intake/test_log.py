@@ -181,5 +181,23 @@ def test_no_anchor_is_lost(tmp_path_factory, patterns, data, noise):
     assert pattern.id in {event.pattern for event in found.events}
 
 
+@pytest.mark.parametrize(
+    ("above", "frame"),
+    [
+        ('  File "/v/lib/python3.11/site-packages/vllm/_custom_ops.py", line 5, in <module>\n    import vllm._C\n    ^^^^^^\n', "vllm"),
+        (
+            '  File "/v/site-packages/torchaudio/x.py", line 5, in f\n    load()\n  File "/usr/lib/python3.11/ctypes/__init__.py", line 3\n',
+            "torchaudio",
+        ),
+        ("    from vllm import cuda_utils\n", "vllm"),
+        ("/v/site-packages/transformers/hub.py:128: FutureWarning: old\n  warnings.warn(\n", None),
+        ('  File "/v/site-packages/torch/x.py", line 1, in f\n    main()\nValueError: x\nINFO goes on\nINFO goes on\n', None),
+    ],
+)
+def test_only_a_traceback_directly_above_names_a_package(tmp_path, above, frame):
+    (event,) = read(tmp_path, f"{above}ImportError: libx.so\n", [Pattern("x", ("libx.so",), "", True)]).events
+    assert event.groups.get("frame") == frame
+
+
 def test_every_anchor_has_a_word(patterns):
     assert all(len(key_word(anchor.encode())) > 2 for pattern in patterns for anchor in pattern.anchors)

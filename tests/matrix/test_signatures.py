@@ -100,6 +100,8 @@ def test_prose_is_no_symptom():
     [
         ("/venv/lib/python3.10/site-packages/flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so", "flash-attn"),
         ("/venv/lib/python3.10/site-packages/vllm/_C.abi3.so", "vllm"),
+        ("/src/vllm/_C.abi3.so", "vllm"),
+        ("/opt/conda/lib/libfoo.so.1", "libfoo"),
         ("transformers.models.auto", "transformers"),
         ("cv2", "opencv-python"),
     ],
