@@ -257,6 +257,7 @@ class _Search:
         self._report: List[str] = []
         self._report_size = 0
         self._open_line = False
+        self._last = b""  # the end of the window before this one
 
     def look(self, name: str, data: bytes, cut: int) -> None:
         """Take the hits of one window."""
@@ -277,6 +278,7 @@ class _Search:
             self._line(name, position + 1, data, start, hits[start])
         self._before = position + data.count(b"\n", counted, cut)
         self._open_line = cut > 0 and data[cut - 1 : cut] != b"\n"
+        self._last = data[max(0, cut - _NEAR) : cut]
         self._size += cut
         if self._report_size < _REPORT_SIZE:
             self._keep_report(data, cut)
@@ -303,7 +305,8 @@ class _Search:
         if not wanted:
             return
         end = data.find(b"\n", position, position + _AFTER)
-        line = _Place(name, number, _cleaned(data[start : end if end >= 0 else position + _AFTER]), data[max(0, start - 2048) : start])
+        above = data[max(0, start - _NEAR) : start] if start >= _NEAR else (self._last + data[:start])[-_NEAR:]
+        line = _Place(name, number, _cleaned(data[start : end if end >= 0 else position + _AFTER]), above[-2048:])
         repeated = 0
         marked = _MARKED.match(line.text) is not None
         for known in wanted:
@@ -326,7 +329,7 @@ class _Search:
                 repeated = 1 + int(more.group(1)) if more else 1
             found = self._note(known, groups, line, repeated)
             if known.near:
-                text = data[max(0, start - _NEAR) : start].decode("utf-8", "replace") + line.text
+                text = above.decode("utf-8", "replace") + line.text
                 self._tried += len(text)
                 found.near = (found.near or frozenset()) | {name for name, expression in known.near if re.search(expression, text)}
 
@@ -365,6 +368,7 @@ class _Search:
 
     def end(self) -> None:
         """End of one log: line numbers begin anew."""
+        self._last = b""
         self._lines += self._before + self._open_line
         self._before = 0
         self._open_line = False

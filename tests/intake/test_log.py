@@ -201,3 +201,13 @@ def test_only_a_traceback_directly_above_names_a_package(tmp_path, above, frame)
 
 def test_every_anchor_has_a_word(patterns):
     assert all(len(key_word(anchor.encode())) > 2 for pattern in patterns for anchor in pattern.anchors)
+
+
+def test_what_stands_above_a_line_is_read_across_windows(tmp_path):
+    """The last line without a newline, and the first of the next MiB, have their traceback in the window before."""
+    pattern = Pattern("gone", ("No module named",), near=(("peft", r"site-packages/peft/"), ("trl", r"site-packages/trl/")))
+    (event,) = read(tmp_path, "  File site-packages/peft/x.py\nNo module named 'y'", [pattern]).events
+    assert event.near == {"peft"}
+    noise = "all is well\n" * ((1 << 20) // 12 - 3)
+    (event,) = read(tmp_path, f"{noise}  File site-packages/trl/x.py\n    import y\nNo module named 'y'\n", [pattern]).events
+    assert event.near == {"trl"}
