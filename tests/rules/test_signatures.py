@@ -222,7 +222,7 @@ def test_what_any_program_can_print_is_a_rows_only_where_its_packages_are_named(
 
 
 def test_a_symptom_of_several_rows_claims_none_of_them(said):
-    found = said("RuntimeError: Detected that PyTorch and TorchAudio were compiled with different CUDA versions.\n")
+    found = said("  CuPy may not function correctly because multiple CuPy packages are installed\n  in your environment:\n")
     (trace,) = found.traces
     assert trace.certainty == "candidate"
     assert len({suspect.row for suspect in trace.suspects}) > 1
