@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Mapping, Name
 from ..model.row import EFFECTS, Row, Term
 from ..model.versions import InvalidSpecifier, Version, VersionSet, canonicalize_name
 from .loader import Matrix
+from .signatures import symptom_texts
 
 __all__ = ["CHECKS", "Finding", "lint"]
 
@@ -289,6 +290,16 @@ def _mitigations(row: Row, _bench: _Bench) -> Found:
             yield _note("mitigation", row, f"the fix says {name}={value.rstrip('.,;)')}, but neither a mitigation nor a term has that variable")
 
 
+_PROSE = re.compile(r"(?:after|before|below|from|in|of|on|since|until|with)\s|[\d.]+:\s|\w+(?:/\w+)+(?:\.py)?:\s\w*Error:")
+
+
+def _symptom(row: Row, _bench: _Bench) -> Found:
+    """Words about a text of a log before it: no line begins with them, so that none is recognized."""
+    for text in symptom_texts(row):
+        if _PROSE.match(text):
+            yield _fault("symptom-prose", row, f"no line of a log reads {text!r}: what is said of a text goes behind it in parentheses")
+
+
 def _overrides(row: Row, bench: _Bench) -> Found:
     """Edges that no metadata has."""
     for edge in row.overrides:
@@ -315,6 +326,7 @@ _ROW_CHECKS: Tuple[Callable[[Row, _Bench], Found], ...] = (
     _dates,
     _labels,
     _mitigations,
+    _symptom,
     _overrides,
     _reach,
 )
@@ -514,6 +526,7 @@ CHECKS: Mapping[str, str] = {
     "signature-row": "a signature that names a row that is not there",
     "unknown-label": "a GPU model, architecture or capability that no table knows",
     "mitigation": "a mitigation without variable or value, or a setting in the fix that no mitigation carries",
+    "symptom-prose": "words about a text of a log before it, so that no line matches",
     "override": "an override of an edge that no metadata has",
     "looked-at-everywhere": "a row without package and GPU",
     "repeated": "two rows that ask for the same",

@@ -16,7 +16,7 @@ A cause has component, kind and certainty; an effect has none, and says by its `
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Set, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
 
 from ..model.facts import FIELDS
 from ..model.finding import KINDS
@@ -26,7 +26,7 @@ from ..model.signature import CERTAINTIES, CONFIDENCES, LAYERS, ROLES, Condition
 from ..model.versions import canonicalize_name
 from .schema import Entry, Faults, parse_term
 
-__all__ = ["make_signature", "packages_of", "parse_signatures", "patterns_of", "symptom_patterns"]
+__all__ = ["make_signature", "packages_of", "parse_signatures", "patterns_of", "symptom_patterns", "symptom_texts"]
 
 _ID = re.compile(r"[a-z0-9]+(?:[-.][a-z0-9]+)*")
 _CODE = re.compile(r"ED\d{1,3}")
@@ -211,18 +211,26 @@ _LITERAL = re.compile(
     r"|must be specified|not compatible|Compatibility Issue Detected|incompatible torch version|Sentinel"
 )
 _EXCEPTION = re.compile(r"^[\w.]*(?:Error|Exception|Warning): +")
-_ASIDE = re.compile(
-    r"\s*\((?:also|another|before|below|from|in|of|on|only|or|ray start|required by|since|where|with)\b[^()]*\)|\s+(?:from|at import) [\w/. ]+$"
-)
+_ASIDE = re.compile(r"\s*\((?:also|another|before|below|from|in|of|on|only|or|ray start|required by|since|the same|where|with)\b[^()]*\)")
 #: What Python, the loader, ptxas, pydantic, protobuf or torch say of whichever program it is: the packages of the row have to be named beside it.
 _ANYBODYS = re.compile(
     r"No module named|cannot import name|has no attribute|not writable|unexpected keyword argument|too many values to unpack|invalid literal for"
     r"|is not installed|cannot open shared object|undefined symbol|version `GLIBC|is not defined for option|Could not infer dtype"
     r"|_ARRAY_API not found|is not a valid Sentinel|Descriptors cannot|@root_validator|only supports init=False|Cannot find a working"
-    r"|not compatible with memory pool|already used by a Transformers config|revision or a version must|are not used by the model"
+    r"|can only concatenate|not compatible with memory pool|already used by a Transformers config|revision or a version must|are not used by the model"
     r"|illegal memory access|Cannot re-initialize CUDA|PassManager::run"
 )
 _SHORTEST_SYMPTOM = 14
+
+
+def symptom_texts(row: Row) -> Iterator[str]:
+    """Yield the alternatives of a row's symptom that are texts of a log, without the exception's name and what stands in parentheses behind them."""
+    for text in row.symptom.split("; "):
+        text = _ASIDE.sub("", text).strip().rstrip(".")
+        if _LITERAL.search(text + " "):
+            text = _EXCEPTION.sub("", text)
+            if max((len(part.strip()) for part in text.split("…")), default=0) >= _SHORTEST_SYMPTOM:
+                yield text
 
 
 def symptom_patterns(rows: Iterable[Row], modules: Mapping[str, str]) -> Tuple[List[Pattern], Dict[str, Tuple[str, ...]]]:
@@ -233,19 +241,14 @@ def symptom_patterns(rows: Iterable[Row], modules: Mapping[str, str]) -> Tuple[L
     """
     owners: Dict[str, List[Row]] = {}
     for row in rows:
-        for text in row.symptom.split("; "):
-            text = _ASIDE.sub("", text).strip().rstrip(".")
-            if not _LITERAL.search(text + " "):
-                continue
-            text = _EXCEPTION.sub("", text)
-            if max((len(part.strip()) for part in text.split("…")), default=0) >= _SHORTEST_SYMPTOM:
-                owners.setdefault(text, []).append(row)
+        for text in symptom_texts(row):
+            owners.setdefault(text, []).append(row)
     patterns = []
     by_pattern = {}
     for text, named in owners.items():
         fragments = [part.strip() for part in text.split("…") if part.strip()]
         expression = ".{0,300}?".join(re.escape(part) for part in fragments)
-        end = r"(?![\w])" if fragments[-1][-1].isalnum() else ""
+        end = r"(?![\w])" if fragments[-1][-1].isalnum() and not text.endswith("…") else ""
         name = f"symptom:{text}"
         packages = sorted({package for row in named for package in packages_of(row)} if _ANYBODYS.search(text) else ())
         near = tuple((package, _mention(package, modules)) for package in packages)

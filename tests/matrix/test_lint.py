@@ -41,6 +41,7 @@ FAULTS = {
     "unknown-label": row_text("a", OLD + ', { gpu = "model", any = ["H21"] }'),
     "unknown-label: sm": row_text("a", OLD + ', { gpu = "sm", any = ["9.9"] }'),
     "mitigation": row_text("a", OLD, extra='mitigations = [{ var = "A B", value = "1" }]\n'),
+    "symptom-prose": row_text("a", OLD, extra="symptom = \"with torch 2.5 ImportError: cannot import name 'x' from 'torch'\"\n"),
     "override": row_text("a", OLD, extra='overrides = ["torch -> numpy"]\n'),
     "repeated": row_text("a", OLD) + row_text("b", OLD),
     "shadowed": row_text("a", OLD) + row_text("b", OLD + ', { host = "driver", in = "<570" }'),
