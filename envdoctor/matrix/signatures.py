@@ -212,13 +212,13 @@ _LITERAL = re.compile(
 )
 _EXCEPTION = re.compile(r"^[\w.]*(?:Error|Exception|Warning): +")
 _ASIDE = re.compile(r"\s*\((?:also|another|before|below|from|in|of|on|only|or|ray start|required by|since|the same|where|with)\b[^()]*\)")
-#: What Python, the loader, ptxas, pydantic, protobuf or torch say of whichever program it is: the packages of the row have to be named beside it.
+#: What Python, the loader, ptxas, pydantic, protobuf or torch say of whichever program it is.
 _ANYBODYS = re.compile(
-    r"No module named|cannot import name|has no attribute|not writable|unexpected keyword argument|too many values to unpack|invalid literal for"
-    r"|is not installed|cannot open shared object|undefined symbol|version `GLIBC|is not defined for option|Could not infer dtype"
-    r"|_ARRAY_API not found|is not a valid Sentinel|Descriptors cannot|@root_validator|only supports init=False|Cannot find a working"
-    r"|can only concatenate|not compatible with memory pool|already used by a Transformers config|revision or a version must|are not used by the model"
-    r"|illegal memory access|Cannot re-initialize CUDA|PassManager::run"
+    r"No module named|cannot import name|has no attribute|not writable|unexpected keyword argument|too many values to unpack"
+    r"|invalid literal for|can only concatenate|is not installed|cannot open shared object|undefined symbol|version `GLIBC"
+    r"|is not defined for option|Could not infer dtype|_ARRAY_API not found|is not a valid Sentinel|Descriptors cannot|@root_validator"
+    r"|only supports init=False|Cannot find a working|not compatible with memory pool|already used by a Transformers config"
+    r"|revision or a version must|are not used by the model|illegal memory access|Cannot re-initialize CUDA|PassManager::run"
 )
 _SHORTEST_SYMPTOM = 14
 
