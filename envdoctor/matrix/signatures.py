@@ -258,8 +258,8 @@ def symptom_patterns(rows: Iterable[Row], modules: Mapping[str, str]) -> Tuple[L
 
 
 def packages_of(row: Row) -> Set[str]:
-    """Return the distributions of which a row speaks."""
-    return {term.component for term in row.terms if term.scope == "env"}
+    """Return the distributions that a row is about; not those that must not be there."""
+    return {term.component for term in row.terms if term.scope == "env" and not (term.operator == "present" and term.argument is False)}
 
 
 def _mention(distribution: str, modules: Mapping[str, str]) -> str:

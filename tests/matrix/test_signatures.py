@@ -9,7 +9,7 @@ import pytest
 
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.matrix.schema import Faults
-from envdoctor.matrix.signatures import distribution_of, parse_signatures, symptom_patterns
+from envdoctor.matrix.signatures import distribution_of, packages_of, parse_signatures, symptom_patterns
 
 GOOD = {
     "id": "made",
@@ -93,6 +93,15 @@ def test_prose_is_no_symptom():
     assert "a collective hangs" not in texts
     assert "cannot import name 'ForkingPickler' from 'torch.multiprocessing.reductions'" in texts
     assert all(matrix.row(name) is not None for names in rows.values() for name in names)
+
+
+def test_a_package_that_has_to_be_absent_need_not_be_named():
+    matrix = load_matrix()
+    rows = [row for row in matrix.rows() if any(term.operator == "present" and term.argument is False and term.scope == "env" for term in row.terms)]
+    assert rows
+    for row in rows:
+        absent = {term.component for term in row.terms if term.scope == "env" and term.operator == "present" and term.argument is False}
+        assert not absent & packages_of(row), row.id
 
 
 @pytest.mark.parametrize(
