@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
 
     from .matrix.loader import Matrix
-    from .memory.recording import Recording
-    from .memory.result import PlanResult
     from .model.diagnosis import Diagnosis
     from .model.lock_file import Lock
     from .model.log import Reading
     from .model.workload import Workload
+    from .plan.memory.result import PlanResult
+    from .watch.recording import Recording
 
 __all__ = [
     "FAIL_ON",
@@ -137,7 +137,7 @@ def gather(sources: Sources) -> Tuple[Facts, ...]:
         overlay = {name: Unknown("not part of a requirements file") for name in _ENVIRONMENT_FIELDS}
         overlay.update(parse_requirements(read_text(sources.requirements), _where(sources.requirements)))
     if sources.lock is not None:
-        from .intake.lock_file import lock_facts
+        from .intake.lock_reader import lock_facts
 
         overlay.update(lock_facts(read_lock(sources.lock)))
     assumed.update(read_assumptions(sources.assume))
@@ -190,9 +190,9 @@ def _judge_all(nodes: Sequence[Facts], matrix: Matrix, run: Sequence[str], frame
 
 def _judge_of_run(run: Sequence[str], framework: Optional[str], matrix: Matrix, nodes: Sequence[Facts]) -> Callable[[Facts], List[Finding]]:
     """Return what judges a node together with the memory plan of a run."""
-    from .frameworks import read_workload
-    from .memory.asked import with_workload
-    from .memory.result import plan_run
+    from .plan.frameworks import read_workload
+    from .plan.memory.asked import with_workload
+    from .plan.memory.result import plan_run
     from .rules import judge as judge_facts
 
     def judge_node(facts: Facts) -> List[Finding]:
@@ -205,13 +205,13 @@ def _judge_of_run(run: Sequence[str], framework: Optional[str], matrix: Matrix, 
 
 def judge(facts: Facts, matrix: Matrix, *, nodes: Sequence[Facts] = ()) -> List[Finding]:
     """Return what is wrong with one target: rows and rules, and what the launch settings of a report ask of its memory."""
-    from .memory import SETTINGS
+    from .plan.memory import SETTINGS
     from .rules import judge as judge_facts
 
     asked = facts.value("request")
     if not asked or SETTINGS.isdisjoint(asked):
         return judge_facts(facts, matrix, nodes=nodes)
-    from .memory.request import findings_of_request
+    from .plan.memory.stated_settings import findings_of_request
 
     return judge_facts(facts, matrix, nodes=nodes, also=findings_of_request(facts, matrix))
 
@@ -231,9 +231,9 @@ def plan(
     Raises:
         InputError: a run that cannot be read, or a change that means nothing.
     """
-    from .frameworks import read_workload
-    from .memory.asked import with_workload
-    from .memory.result import plan_run
+    from .plan.frameworks import read_workload
+    from .plan.memory.asked import with_workload
+    from .plan.memory.result import plan_run
     from .rules import judge as judge_facts
 
     if matrix is None:
@@ -293,12 +293,12 @@ def diagnose(
     Raises:
         InputError: a log that cannot be read.
     """
-    from .intake.log import read_logs
+    from .diagnose.failure import Knowledge, explain
+    from .intake.log_reader import read_logs
     from .matrix.derive import derive_target
     from .matrix.signatures import patterns_of, symptom_patterns
     from .model.diagnosis import Diagnosis
     from .rules import Context
-    from .rules.signatures import Knowledge, explain
 
     if matrix is None:
         from .matrix.loader import load_matrix
@@ -341,15 +341,15 @@ def _facts_of_log(reading: Reading) -> Facts:
 
 
 def watch(**options: Any) -> Recording:
-    """Watch the memory of a run until it ends; see :func:`envdoctor.actions.watch.watch` for the options."""
-    from .actions.watch import watch as record
+    """Watch the memory of a run until it ends; see :func:`envdoctor.watch.sampling.watch` for the options."""
+    from .watch.sampling import watch as record
 
     return record(**options)
 
 
 def read_lock(folder: str) -> Lock:
     """Read the lock that ``envdoctor lock -o DIR`` wrote, from its folder or the file itself; raises :class:`InputError`."""
-    from .intake.lock_file import parse_lock
+    from .intake.lock_reader import parse_lock
 
     path = os.path.join(folder, "envdoctor.lock.json") if os.path.isdir(folder) else folder
     return parse_lock(read_text(path), path)
@@ -508,7 +508,7 @@ def _check_codes(options: Options, matrix: Matrix) -> None:
         raise InputError(f"fail_on: expected one of {', '.join(FAIL_ON)}, found {options.fail_on!r}")
     if not (options.only or options.skip or options.ignores):
         return
-    from .memory.registry import RULES as PLAN_RULES
+    from .plan.memory.codes import RULES as PLAN_RULES
     from .rules import RULES
 
     known = {rule.code for rule in RULES} | {rule.code for rule in PLAN_RULES}

@@ -9,15 +9,15 @@ from typing import Any, Callable, Dict, Mapping, Optional
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from envdoctor.intake.clean_text import Line
 from envdoctor.intake.collect_env import architecture, operating_system, platform_words
-from envdoctor.intake.container import image_of_words
+from envdoctor.intake.container_spec import image_of_words
 from envdoctor.intake.draft import EXACT, LABEL, Draft
 from envdoctor.intake.names import known_distribution
-from envdoctor.intake.nvidia import driver_release
+from envdoctor.intake.nvidia_output import driver_release
 from envdoctor.intake.prose import claimed_version, parse_gpus
 from envdoctor.intake.sizes import parse_limit, parse_size
-from envdoctor.intake.text import Line
-from envdoctor.intake.words import words
+from envdoctor.intake.word_lists import words
 from envdoctor.model.facts import Facts, Gpu
 from envdoctor.model.versions import canonicalize_name, cuda_of_variant, find_variant, try_version
 
@@ -219,7 +219,7 @@ def _architecture(draft: Draft, text: str) -> None:
 
 
 def _image(draft: Draft, text: str) -> None:
-    from envdoctor.intake.container import image_hints
+    from envdoctor.intake.container_spec import image_hints
 
     name = image_of_words(text) or text.split()[0]
     draft.put("image.name", name, LINE)

@@ -14,7 +14,7 @@ __all__ = ["COMMAND"]
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
-    from ..report.diagnosis import DIAGNOSIS_FORMATS
+    from ..report.diagnosis_text import DIAGNOSIS_FORMATS
 
     parser.add_argument("logs", metavar="LOG", nargs="+", help="logs of any size, gzip, bzip2 and xz too; '-' is standard input")
     group = parser.add_argument_group("where they were written (default: what the logs themselves tell; this machine is not looked at)")
@@ -36,7 +36,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     from ..matrix.loader import load_matrix
-    from ..report.diagnosis import render_diagnosis
+    from ..report.diagnosis_text import render_diagnosis
 
     if options.logs.count("-") + (options.report == "-") + options.facts.count("-") > 1:
         raise InputError("standard input ('-') can be read once only")

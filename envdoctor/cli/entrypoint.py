@@ -6,7 +6,7 @@ import argparse
 import os
 from typing import NoReturn
 
-from ..entrypoint.settings import OPTIONS
+from ..entrypoint.options import OPTIONS
 from .command import Command
 
 __all__ = ["COMMAND"]

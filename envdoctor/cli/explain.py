@@ -14,9 +14,9 @@ from .output import view
 
 if TYPE_CHECKING:
     from ..matrix.loader import Matrix
-    from ..memory.findings import PlanRule
     from ..model.row import Row, Source
     from ..model.signature import Signature
+    from ..plan.memory.findings import PlanRule
     from ..rules import Rule
 
 __all__ = ["COMMAND"]
@@ -61,7 +61,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     from ..matrix.loader import load_matrix
-    from ..memory.registry import RULES as PLAN_RULES
+    from ..plan.memory.codes import RULES as PLAN_RULES
     from ..report.console import draw
     from ..rules import RULES as FACT_RULES
 
@@ -101,7 +101,7 @@ def _signature(signature: Signature) -> List[Block]:
 
 def _band(code: str, matrix: Matrix) -> List[Block]:
     """Say what a code that ends in 95 means, and which texts of logs come under it."""
-    from ..rules.signatures import code_of
+    from ..diagnose.failure import code_of
 
     about = _BANDS[code[2]]
     blocks = [
@@ -199,9 +199,9 @@ def _row(row: Row) -> List[Block]:
 def _pin(wanted: str, folder: str, matrix: Matrix) -> List[Block]:
     """Tell why a lock pins a package: at most a dozen statements."""
     from ..app import read_lock
-    from ..intake.lock_file import target_facts
+    from ..intake.lock_reader import target_facts
+    from ..lock.solver.pin import tell_pin
     from ..model.request import parse_root
-    from ..solver.pin import tell_pin
 
     root = parse_root(wanted)
     if root.specifier and not re.fullmatch(r"==[^,*]+", root.specifier):

@@ -75,8 +75,8 @@ def _check_local(options: argparse.Namespace) -> None:
 
 
 def _plan(options: argparse.Namespace, facts: Facts, matrix: Matrix) -> Union[Plan, Explanation]:
-    from ..locking import check_date
-    from ..repair import plan, plan_for_lock
+    from ..fix.repair import plan, plan_for_lock
+    from ..lock.locking import check_date
 
     as_of = None if options.as_of == "latest" else options.as_of
     check_date(as_of)
@@ -86,14 +86,14 @@ def _plan(options: argparse.Namespace, facts: Facts, matrix: Matrix) -> Union[Pl
 
 
 def _explained(found: Explanation) -> str:
-    from ..emit import explanation_text
+    from ..lock.emit import explanation_text
 
     return wrapped(explanation_text(found))
 
 
 def _shown(found: Plan, options: argparse.Namespace, facts: Facts) -> str:
     from .. import __version__
-    from ..emit.change_plan import plan_json, plan_text, script_text
+    from ..fix.change_plan import plan_json, plan_text, script_text
 
     _warn_of_unfinished(options, facts)
     if options.output == "json":
@@ -115,7 +115,7 @@ def _warn_of_unfinished(options: argparse.Namespace, facts: Facts) -> None:
     """Say so where an earlier change of this environment was cut off: the plan is one for half a change."""
     import os
 
-    from ..actions.environment_snapshot import read_state
+    from ..fix.environment_snapshot import read_state
 
     prefix = facts.value("python.prefix")
     if prefix and not (options.facts or options.report or options.root) and read_state(os.path.realpath(prefix)) is not None:
@@ -123,8 +123,8 @@ def _warn_of_unfinished(options: argparse.Namespace, facts: Facts) -> None:
 
 
 def _apply(found: Plan, options: argparse.Namespace, facts: Facts, matrix: Matrix) -> Tuple[str, int]:
-    from ..actions.environment_change import apply_plan, inspect
-    from ..emit.change_plan import plan_text
+    from ..fix.change_plan import plan_text
+    from ..fix.environment_change import apply_plan, inspect
 
     environment = inspect(_interpreter(options, facts))
     write_error(wrapped(plan_text(found)).rstrip())
@@ -144,9 +144,9 @@ def _agreed(prefix: str, count: int) -> bool:
 
 
 def _verifier(found: Plan, options: argparse.Namespace, matrix: Matrix) -> Callable[[], Sequence[str]]:
+    from ..fix.repair import errors_of
     from ..model.facts import Distribution
     from ..model.lock_file import meets_pin
-    from ..repair import errors_of
 
     def verify() -> Sequence[str]:
         facts = gather(sources_of(options))[0]
@@ -180,8 +180,8 @@ def _notes(found: Plan, facts: Facts) -> Dict[str, Any]:
 
 
 def _roll_back(options: argparse.Namespace) -> Tuple[str, int]:
-    from ..actions.environment_change import inspect, roll_back
     from ..app import probe
+    from ..fix.environment_change import inspect, roll_back
 
     python = _interpreter(options, probe(python=options.python))
     return roll_back(inspect(python)) + "\n", 0

@@ -10,7 +10,7 @@ from typing import Dict, Mapping, Set, Tuple
 
 from ..app import Sources, gather
 from ..errors import InputError, NoResolution
-from ..locking import close, lock
+from ..lock.locking import close, lock
 from ..model.resolution import Explanation, Resolution
 from .command import Command, put_first
 from .output import wrapped, write_error
@@ -64,7 +64,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     from .. import __version__
-    from ..emit import NAMES, explanation_text, render, state_words, summary_text
+    from ..lock.emit import NAMES, explanation_text, render, state_words, summary_text
     from ..matrix.loader import load_matrix
 
     folder = None if options.output == "-" else options.output
@@ -92,7 +92,7 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     if isinstance(found, Explanation):
         raise NoResolution(wrapped(explanation_text(found)))
     if closing:
-        from ..actions.index_sources import read_sources
+        from ..lock.closing.index_sources import read_sources
 
         sources = read_sources(
             os.environ,

@@ -84,7 +84,7 @@ def _configure_show(parser: argparse.ArgumentParser) -> None:
 
 
 def _show(options: argparse.Namespace) -> Tuple[Answer, int]:
-    from ..matrix.lookup import NotKnown, find
+    from ..matrix.authoring.lookup import NotKnown, find
 
     try:
         return find(_load(options), " ".join(options.what)), 0
@@ -93,7 +93,7 @@ def _show(options: argparse.Namespace) -> Tuple[Answer, int]:
 
 
 def _configure_list(parser: argparse.ArgumentParser) -> None:
-    from ..matrix.listing import TOPICS
+    from ..matrix.authoring.listing import TOPICS
 
     topics = "; ".join(f"{name}: {summary}" for name, summary in TOPICS.items())
     parser.add_argument("topic", metavar="TOPIC", nargs="?", choices=tuple(TOPICS), help=f"{topics}. Without one: how much there is of each")
@@ -101,7 +101,7 @@ def _configure_list(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(options: argparse.Namespace) -> Tuple[Answer, int]:
-    from ..matrix.listing import listing
+    from ..matrix.authoring.listing import listing
 
     return listing(_load(options), options.topic), 0
 
@@ -115,7 +115,7 @@ def _configure_coverage(parser: argparse.ArgumentParser) -> None:
 
 
 def _coverage(options: argparse.Namespace) -> Tuple[Answer, int]:
-    from ..matrix.coverage import measure
+    from ..matrix.authoring.coverage import measure
     from ..model.versions import canonicalize_name
 
     matrix = _load(options)
@@ -138,7 +138,7 @@ def _configure_folder(parser: argparse.ArgumentParser) -> None:
 
 
 def _validate(options: argparse.Namespace) -> Tuple[Answer, int]:
-    from ..matrix.validation import validate
+    from ..matrix.authoring.validation import validate
 
     answer = validate(_given_folder(options.folder))
     return answer, 2 if answer["faults"] else 0
@@ -158,7 +158,7 @@ def _given_folder(folder: Optional[str]) -> str:
 
 
 def _lint(options: argparse.Namespace) -> Tuple[Answer, int]:
-    from ..matrix.lint import lint
+    from ..matrix.authoring.lint import lint
     from ..matrix.loader import load_builtin, load_folder, load_matrix
 
     today = time.strftime("%Y-%m-%d")
@@ -189,7 +189,7 @@ def _configure_diff(parser: argparse.ArgumentParser) -> None:
 
 
 def _diff(options: argparse.Namespace) -> Tuple[Answer, int]:
-    from ..matrix.diff import compare
+    from ..matrix.authoring.diff import compare
 
     with ExitStack() as stack:
         old, new = _named_matrix(options.old, stack), _named_matrix(options.new, stack)
@@ -206,7 +206,7 @@ def _named_matrix(name: str, stack: ExitStack) -> Matrix:
             raise InputError(f"{name}: expected a whole matrices folder, found no drivers.toml in it")
         return load_folder(name)
     if os.path.exists(name):
-        from ..actions.matrix_update import open_archive
+        from ..matrix.update.installation import open_archive
 
         return stack.enter_context(open_archive(name))
     if name == "built-in":
@@ -214,7 +214,7 @@ def _named_matrix(name: str, stack: ExitStack) -> Matrix:
     if name == "current":
         return load_matrix()
     if name == "previous":
-        from ..actions.matrix_update import previous
+        from ..matrix.update.installation import previous
 
         generation = place.current()
         if generation is None:
@@ -233,8 +233,8 @@ def _configure_update(parser: argparse.ArgumentParser) -> None:
 
 
 def _update(options: argparse.Namespace) -> Tuple[Answer, int]:
-    from ..actions.matrix_update import rollback, update
-    from ..matrix.diff import compare
+    from ..matrix.authoring.diff import compare
+    from ..matrix.update.installation import rollback, update
 
     if options.rollback and options.sha256 is not None:
         raise InputError("--sha256 goes with --from")

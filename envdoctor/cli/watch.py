@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TextIO
 
-    from ..memory.recording import Outlook
+    from ..watch.recording import Outlook
 
 __all__ = ["COMMAND"]
 

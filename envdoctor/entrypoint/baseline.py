@@ -29,7 +29,7 @@ __all__ = [
 SCHEMA_VERSION = 1
 
 #: The modules of probes, and the families of rules, that speak of the machine; the others speak of what is in the image, and so does bake.
-HOST_PROBES = ("system", "variables", "nvidia", "container", "limits", "schedulers")
+HOST_PROBES = ("system", "variables", "nvidia", "container", "process_limits", "schedulers")
 HOST_RULES = ("driver", "devices", "limits", "tool")
 #: Where nothing was baked: all but those that compare with other machines, or with the lock of ``check --lock``.
 START_RULES = ("driver", "devices", "cuda_libraries", "cuda_versions", "packages", "abi", "limits", "environment", "tool")

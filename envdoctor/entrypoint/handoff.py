@@ -13,7 +13,7 @@ import os
 import select
 import time
 
-from .settings import Settings, parse_settings
+from .options import Settings, parse_settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -128,7 +128,7 @@ def required_of(facts: Facts, matrix: Matrix) -> Dict[str, Any]:
 
     Rows are bound to a machine of which nothing but the environment is known: what they wait for is what they require, as in ``lock``.
     """
-    from ..solver.objective import floor_of
+    from ..lock.solver.objective import floor_of
 
     blank = derive_target(_software(facts), matrix)
     majors = {str(entry.major): entry.min_driver for entry in matrix.cuda_majors.values()}

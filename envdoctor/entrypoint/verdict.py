@@ -6,7 +6,7 @@ import os
 
 from .baseline import HOST_PROBES, HOST_RULES, START_RULES, find_baseline, read_baseline, stale_reason
 from .handoff import Answer
-from .settings import Settings
+from .options import Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _judge(facts: Facts, matrix: Matrix, settings: Settings, baseline: Dict[str,
 
 
 def _answer(report: Report, settings: Settings) -> Answer:
-    from ..report.summary import summary_line
+    from ..report.headline import summary_line
 
     # Neither a failed probe nor a driver that a lock requires and that is missing is an error by itself, but --strict wants to be sure.
     failed = [finding for finding in report.findings if finding.code == "ED901" or finding.subject == "lock"]

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .assumptions import parse_assumptions
-    from .report import parse_report
-    from .requirements import parse_requirements
+    from .pasted_report import parse_report
+    from .requirement_files import parse_requirements
 
 __all__ = ["parse_assumptions", "parse_report", "parse_requirements"]
 
-_HOME = {"parse_assumptions": "assumptions", "parse_report": "report", "parse_requirements": "requirements"}
+_HOME = {"parse_assumptions": "assumptions", "parse_report": "pasted_report", "parse_requirements": "requirement_files"}
 
 
 def __getattr__(name: str) -> Any:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Callable, Dict, Optional
 
+from .clean_text import Line
 from .draft import EXACT, LABEL, Draft
-from .nvidia import driver_release
+from .nvidia_output import driver_release
 from .sizes import parse_limit, parse_size
-from .text import Line
-from .words import phrases
+from .word_lists import phrases
 
 __all__ = ["CollectEnvReader", "architecture", "operating_system", "plain_label", "platform_words", "python_platform", "python_version"]
 

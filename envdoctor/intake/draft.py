@@ -8,9 +8,9 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..model.facts import Distribution, Facts, Gpu, Toolkit
 from ..model.versions import canonicalize_name, cuda_of_variant, find_variant, try_version
+from .clean_text import Line
+from .kept_variables import is_secret_name, kept_value, redact
 from .names import of_conda, of_import
-from .text import Line
-from .variables import is_secret_name, kept_value, redact
 
 __all__ = ["EXACT", "INTENT", "LABEL", "PROSE", "Draft"]
 

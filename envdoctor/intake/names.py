@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Optional
 
 from ..model.versions import canonicalize_name, parse_version, try_version
-from .words import words
+from .word_lists import words
 
 __all__ = ["known_distribution", "of_conda", "of_import"]
 

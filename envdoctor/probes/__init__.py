@@ -37,7 +37,7 @@ MODULES = (
     "native",
     "modules",
     "container",
-    "limits",
+    "process_limits",
     "schedulers",
 )
 """The modules with probes, in the order of their probes: each may use what those before it found."""

@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
-    from .loader import Loaded
+    from .dynamic_loader import Loaded
     from .machine import Machine
     from .torch_build import TorchProcess
 

@@ -14,10 +14,10 @@ from ..model.facts import Distribution, Library
 from ..model.late import Late
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
+from .dynamic_loader import LinkMap, Loaded, parse_list
 from .elf import ElfError, open_elf
 from .interpreter import interpreter_of, listing
 from .isolation import run_command
-from .loader import LinkMap, Loaded, parse_list
 from .native import LIBRARY_FIELDS
 from .torch_build import torch_process
 

@@ -78,7 +78,7 @@ def find_libraries(machine: Machine, soname: str) -> List[str]:
             _add_file(machine, f"{folder.rstrip('/')}/{soname}", found)
     cache = machine.read_bytes("/etc/ld.so.cache", 16 << 20)
     if cache and soname.encode() + b"\0" in cache:  # most machines need no parse
-        from .loader import parse_cache
+        from .dynamic_loader import parse_cache
 
         for kind in (62, 183):  # EM_X86_64, EM_AARCH64: an image may be of either
             for path in parse_cache(cache, kind).get(soname, ()):

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional, Tuple
 
-    from .loader import LinkMap
+    from .dynamic_loader import LinkMap
     from .machine import Machine
 
 __all__ = ["FIELDS_HERE", "PROBES_HERE", "TorchProcess", "parse_version_file", "probe_torch", "torch_folder", "torch_process"]
@@ -109,8 +109,8 @@ def _simulate(machine: Machine) -> Optional[TorchProcess]:
     folder = torch_folder(machine)
     if folder is None:
         return None
+    from .dynamic_loader import LinkMap, Loader
     from .elf import ElfError, open_elf
-    from .loader import LinkMap, Loader
 
     library = f"{folder}/lib"
     names = machine.listdir(library) or ()

@@ -10,7 +10,7 @@ from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ..model.record import NamedTuple
 from .container import Files, Hierarchy, find_hierarchy, find_memory_limit, parse_cgroup, parse_mountinfo, parse_table
-from .limits import parse_meminfo, parse_status
+from .process_limits import parse_meminfo, parse_status
 
 __all__ = ["Group", "GroupUse", "ProcessUse", "find_group", "find_members", "find_tree", "read_group", "read_processes"]
 

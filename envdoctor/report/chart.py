@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Callable, List, Sequence, Tuple
 
-from ..memory.recording import Recording
-from ..memory.trend import thin
+from ..watch.recording import Recording
+from ..watch.trend import thin
 from .text import size_text
 from .watch_text import duration_text, outlook_line
 

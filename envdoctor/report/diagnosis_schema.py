@@ -6,7 +6,7 @@ from typing import Any, Dict
 
 from ..model.finding import KINDS
 from ..model.signature import CERTAINTIES, CONFIDENCES, ROLES
-from .diagnosis import DIAGNOSIS_SCHEMA_VERSION
+from .diagnosis_text import DIAGNOSIS_SCHEMA_VERSION
 from .schema import finding_properties, list_schema, object_schema
 
 __all__ = ["diagnosis_schema"]

@@ -6,8 +6,8 @@ from typing import Any, List, Mapping
 
 from ..model.evidence import Absent, Known, Unknown
 from ..model.facts import FIELDS, Facts
+from .headline import target_line
 from .layout import Block
-from .summary import target_line
 from .text import clean, fold, size_text
 
 __all__ = ["lay_out_facts"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..model.finding import Finding
 from ..model.report import Report
-from .summary import open_questions, summary_line, target_line
+from .headline import open_questions, summary_line, target_line
 from .text import clean, fold
 from .view import View
 

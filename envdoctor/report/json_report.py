@@ -6,7 +6,7 @@ import json
 
 from ..model.finding import Finding
 from ..model.report import Ignored, Report
-from .summary import is_root, open_questions, summary_line, target_line, target_parts
+from .headline import is_root, open_questions, summary_line, target_line, target_parts
 from .text import clean
 from .view import View
 

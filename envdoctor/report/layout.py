@@ -7,7 +7,7 @@ from typing import Iterator, List, Optional, Sequence, Set, Tuple
 from ..model.finding import Finding
 from ..model.record import NamedTuple
 from ..model.report import Report
-from .summary import grouped, is_root, open_questions, summary_line, target_line
+from .headline import grouped, is_root, open_questions, summary_line, target_line
 from .text import clean, fold, wrap
 
 __all__ = ["Block", "finding_blocks", "heading", "lay_out", "lines_of", "paragraph"]

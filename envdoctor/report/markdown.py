@@ -8,7 +8,7 @@ from typing import List
 from ..model.finding import Finding
 from ..model.pattern import pattern
 from ..model.report import Report
-from .summary import is_root, open_questions, summary_line, target_line
+from .headline import is_root, open_questions, summary_line, target_line
 from .text import clean, fold
 from .view import View
 

@@ -7,7 +7,7 @@ from typing import List, Mapping, Tuple
 from ..model.evidence import Known
 from ..model.record import NamedTuple
 from ..model.report import Report
-from .summary import summary_line
+from .headline import summary_line
 from .text import clean, clip, fold
 
 __all__ = ["STYLES", "Style", "render_status", "status_of_failure"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, Optional
 
-from ..memory.plan import PHASES, MemoryPlan, Pool
-from ..memory.result import PlanResult
 from ..model.evidence import Known
+from ..plan.memory.pools import PHASES, MemoryPlan, Pool
+from ..plan.memory.result import PlanResult
 from .json_report import dump_finding
 from .text import clean
 from .view import View

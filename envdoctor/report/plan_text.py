@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Iterator, List, Sequence, Tuple
 
-from ..memory.levers import Lever
-from ..memory.plan import MemoryPlan, Pool, Term, gib_text
-from ..memory.result import PlanResult
+from ..plan.memory.levers import Lever
+from ..plan.memory.pools import MemoryPlan, Pool, Term, gib_text
+from ..plan.memory.result import PlanResult
 from .layout import Block, finding_blocks, heading, paragraph
 from .text import clean, fold
 from .view import View

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from ..model.finding import KINDS, Finding
 from ..model.pattern import pattern
 from ..model.report import Report
-from .summary import summary_line
+from .headline import summary_line
 from .text import clean
 from .view import View
 
@@ -39,7 +39,7 @@ def render(report: Report, view: View) -> str:
 
 
 def _rules(findings: Sequence[Finding]) -> List[Dict[str, Any]]:
-    from ..memory.registry import RULES as PLAN_RULES
+    from ..plan.memory.codes import RULES as PLAN_RULES
     from ..rules import RULES
 
     summaries = {rule.code: (rule.name, rule.summary) for rule in reversed(RULES)}

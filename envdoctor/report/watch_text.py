@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import List, Optional
 
-from ..memory.recording import Outlook, Recording
-from ..memory.trend import SHAPES, Arrival, Trend
+from ..watch.recording import Outlook, Recording
+from ..watch.trend import SHAPES, Arrival, Trend
 from .text import size_text
 
 __all__ = ["duration_text", "outlook_line", "summary_lines"]

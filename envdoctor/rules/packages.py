@@ -9,8 +9,8 @@ from ..model.finding import Finding, Remedy
 from ..model.record import NamedTuple
 from ..model.row import Source
 from ..model.versions import InvalidSpecifier, Version, VersionSet, parse_version, try_version
-from . import requirements
-from .requirements import Violation, meets
+from . import requirement_lines
+from .requirement_lines import Violation, meets
 from .rule import Context, Rule, distribution_evidence, is_unindexed
 from .torch_extensions import LINKED
 
@@ -48,13 +48,13 @@ def accepted_edges(context: Context) -> Callable[[str, str], bool]:
     matrix = context.matrix
     return context.once(
         "accepted-edges",
-        lambda: requirements.accepted_edges(context.facts, lambda: [matrix.complete(row) for row in matrix.rows_about(context.distributions)]),
+        lambda: requirement_lines.accepted_edges(context.facts, lambda: [matrix.complete(row) for row in matrix.rows_about(context.distributions)]),
     )
 
 
 def requirement_sets(context: Context, found: Distribution) -> List[Tuple[str, str]]:
     """Return (name, specifier) of the requirements of one distribution that apply to this target."""
-    return [(entry.name, entry.specifier.replace(" ", "")) for entry in requirements.unconditional(found, context.facts, context.matrix)]
+    return [(entry.name, entry.specifier.replace(" ", "")) for entry in requirement_lines.unconditional(found, context.facts, context.matrix)]
 
 
 class _Conflict(NamedTuple):
@@ -98,7 +98,7 @@ def _all_violations(context: Context) -> List[Violation]:
 def _find_violations(context: Context) -> List[Violation]:
     found = []
     accepted: Optional[Callable[[str, str], bool]] = None
-    for violation in requirements.violations(context.facts, context.matrix):
+    for violation in requirement_lines.violations(context.facts, context.matrix):
         name = violation.requirement.name
         if violation.requirer.name == "torch" and name.startswith("nvidia-") and violation.installed is not None:
             continue
@@ -403,7 +403,7 @@ def _released_for(context: Context, found: Distribution, known: FrozenSet[str]) 
     if version is None:
         return None
     release = package.release(version)
-    return requirements.served_here(release, context.facts).requires_python if release is not None else None
+    return requirement_lines.served_here(release, context.facts).requires_python if release is not None else None
 
 
 def check_wheels(context: Context) -> Iterator[Finding]:

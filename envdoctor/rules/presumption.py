@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-    from .requirements import Requirement
+    from .requirement_lines import Requirement
 
 __all__ = ["Presumption", "presume", "with_unset_variables"]
 
@@ -71,7 +71,7 @@ def _arm(facts: Facts) -> bool:
 
 def _pinned(facts: Facts, matrix: Any, why: Dict[str, str]) -> Dict[str, Distribution]:
     """Return what exact pins of the listed distributions bring along, torch's own pins included."""
-    from .requirements import unconditional
+    from .requirement_lines import unconditional
 
     listed: Mapping[str, Distribution] = facts.value("distributions", {})
     added = _newest(listed, facts, matrix, why)
@@ -94,7 +94,7 @@ def _pinned(facts: Facts, matrix: Any, why: Dict[str, str]) -> Dict[str, Distrib
 
 def _broken(requirement: Requirement, listed: Mapping[str, Distribution]) -> bool:
     """Tell whether a listed distribution is not what an exact pin asks for."""
-    from .requirements import meets
+    from .requirement_lines import meets
 
     version = try_version(listed[requirement.name].version) if requirement.name in listed else None
     return version is not None and requirement.specifier.startswith("==") and meets(version, requirement.specifier) is False
@@ -105,7 +105,7 @@ def _newest(listed: Mapping[str, Distribution], facts: Facts, matrix: Any, why: 
 
     Nothing where they do not come to rest: what an installer finds there by going back is not known.
     """
-    from .requirements import meets, unconditional
+    from .requirement_lines import meets, unconditional
 
     ranges = {name: _releases_in(entry, matrix) for name, entry in listed.items() if entry.version is None and entry.constraint}
     ranges = {name: releases for name, releases in ranges.items() if releases}

@@ -15,7 +15,7 @@ from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.row import Source
 from ..model.versions import Version, try_version
-from .requirements import meets, unconditional
+from .requirement_lines import meets, unconditional
 from .rule import Context, is_unindexed
 
 TYPE_CHECKING = False

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from tests.actions.wheels import make_environment, make_wheel, offline, tree
+from tests.lock.closing.wheels import make_environment, make_wheel, offline, tree
 
 from .conftest import environment
 
@@ -118,7 +118,7 @@ def test_apply_in_a_real_environment(envdoctor, broken_environment):
 
 
 def test_an_unfinished_change_is_told_and_rolled_back(envdoctor, broken_environment):
-    from envdoctor.actions.environment_snapshot import take_snapshot
+    from envdoctor.fix.environment_snapshot import take_snapshot
 
     python, _ = broken_environment
     prefix = python.parents[1]

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from envdoctor.emit import NAMES
+from envdoctor.lock.emit import NAMES
 
 H20 = ("--assume", "gpu=H20", "--assume", "nvidia-driver=535.129.03", "--python-version", "3.10")
 H100 = ("--assume", "gpu=H100", "--assume", "nvidia-driver=550.54.15", "--python-version", "3.11")

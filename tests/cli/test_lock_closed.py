@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ..actions.synthetic_index import Index, served
+from ..lock.closing.synthetic_index import Index, served
 from .conftest import COMMAND, environment
 
 PYTHON = f"3.{min(sys.version_info[1], 12)}"  # of the lock: torch 2.4.0 has wheels up to 3.12

@@ -139,4 +139,4 @@ def test_check_without_a_plan_loads_nothing_of_it(broken):
     )
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
     assert "envdoctor.rules" in loaded
-    assert not [name for name in loaded if name.startswith(("envdoctor.frameworks", "envdoctor.memory."))]
+    assert not [name for name in loaded if name.startswith(("envdoctor.plan.frameworks", "envdoctor.plan.memory."))]

@@ -46,7 +46,7 @@ UNNEEDED = {
     "mmap",
     "select",
     "struct",
-    *(f"envdoctor.probes.{name}" for name in ("binaries", "elf", "isolation", "libraries", "loader", "nvidia_calls")),
+    *(f"envdoctor.probes.{name}" for name in ("binaries", "elf", "isolation", "libraries", "dynamic_loader", "nvidia_calls")),
 }
 
 

@@ -26,7 +26,7 @@ DESCRIBE = """
 import json, sys
 sys.path.insert(0, {repository!r})
 from envdoctor.probes.container import PROBES_HERE as first
-from envdoctor.probes.limits import PROBES_HERE as second
+from envdoctor.probes.process_limits import PROBES_HERE as second
 from envdoctor.probes.machine import Machine
 files = {{}}
 class Recorder(Machine):

@@ -41,7 +41,7 @@ while True:
 WATCH = """
 import json, sys, time
 sys.path.insert(0, {repository!r})
-from envdoctor.actions.watch import watch
+from envdoctor.watch.sampling import watch
 begun = time.monotonic()
 def tell(outlook):
     arrival = outlook.arrival

@@ -21,7 +21,7 @@ PARENT = {
     "envdoctor.cli.main",
     "envdoctor.entrypoint",
     "envdoctor.entrypoint.handoff",
-    "envdoctor.entrypoint.settings",
+    "envdoctor.entrypoint.options",
     "envdoctor.precompiled",
     "gc",
     "marshal",
@@ -30,13 +30,13 @@ PARENT = {
 # Besides, of our own, what the child of a baked start loads where no driver is there and nothing is wrong.
 CHILD = {
     "envdoctor": "errors matrix model probes report rules",
-    "envdoctor.entrypoint": "baseline handoff settings verdict",
+    "envdoctor.entrypoint": "baseline handoff options verdict",
     # folder: in a checkout, to see whether it was compiled.
     "envdoctor.matrix": "bind compiled derive derived_rows folder loader place tables",
     "envdoctor.model": "evidence facts finding json_text late memo pattern record report row serde version versions",
-    # java and shared_memory only where there is a Java, and something in /dev/shm.
-    "envdoctor.probes": "alarm container interpreter java limits machine nvidia nvidia_text schedulers shared_memory system variables",
-    "envdoctor.report": "text summary view",
+    # java and shm_usage only where there is a Java, and something in /dev/shm.
+    "envdoctor.probes": "alarm container interpreter java process_limits machine nvidia nvidia_text schedulers shm_usage system variables",
+    "envdoctor.report": "headline text view",
     "envdoctor.rules": "causes devices driver images limits matrix_rows presumption registry rule tool",
 }
 ALLOWED = {f"{package}.{name}" for package, names in CHILD.items() for name in names.split()}
@@ -85,7 +85,7 @@ import sys
 from envdoctor.entrypoint.baseline import HOST_RULES, START_RULES
 from envdoctor.rules.registry import FAMILIES
 from envdoctor.entrypoint import handoff
-from envdoctor.entrypoint.settings import parse_settings
+from envdoctor.entrypoint.options import parse_settings
 before = set(sys.modules)
 from envdoctor.entrypoint.verdict import check_start
 check_start(parse_settings([*{options!r}, "--", "true"], {{}}), lambda step: None)

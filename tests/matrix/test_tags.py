@@ -11,6 +11,7 @@ from typing import Sequence
 
 import pytest
 
+from envdoctor.lock.solver import resolve
 from envdoctor.matrix.loader import Matrix, load_matrix
 from envdoctor.matrix.tables import Difference, Release
 from envdoctor.matrix.tags import served_release, serves_python
@@ -19,8 +20,7 @@ from envdoctor.model.facts import Distribution, Facts
 from envdoctor.model.request import Request, parse_root
 from envdoctor.model.resolution import Resolution
 from envdoctor.model.versions import parse_version
-from envdoctor.rules.requirements import requirements_of
-from envdoctor.solver import resolve
+from envdoctor.rules.requirement_lines import requirements_of
 
 MATRIX: Matrix = load_matrix()
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from envdoctor.model.evidence import Absent, Known, Unknown
 from envdoctor.model.facts import FIELDS
-from envdoctor.probes import container, limits
+from envdoctor.probes import container
+from envdoctor.probes import process_limits as limits
 from envdoctor.probes.machine import FOLDER_ONLY, Machine
 
 DATA = Path(__file__).parents[1] / "data" / "cgroups"

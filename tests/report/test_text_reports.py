@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from envdoctor import __version__
 from envdoctor.report import REPORTERS, View, render
+from envdoctor.report.headline import open_questions, summary_line, target_line
 from envdoctor.report.layout import lay_out, lines_of
-from envdoctor.report.summary import open_questions, summary_line, target_line
 from envdoctor.report.text import _UNSAFE, cells, clean, clip, fold, size_text, wrap
 
 from .conftest import HEALTHY, HOSTILE_TEXT, MACHINE, OPEN, REPORT, ROOT, hostile_report

@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from envdoctor.matrix.loader import load_matrix
-from envdoctor.rules import requirements
+from envdoctor.rules import requirement_lines as requirements
 
 from .conftest import Judge, by_code, codes, distribution, errors, facts_of
 

@@ -1,0 +1,1 @@
+"""Logs of failed runs, joined with facts: what failed first, and why."""

@@ -1,0 +1,327 @@
+"""Use case: what has to change in an environment so that ``check`` finds no error in it. Never prints, never changes anything.
+
+The solver knows rows, builds and metadata; ``check`` knows more (how installed binaries were compiled, what an engine checks at import). So
+each plan is judged with its changes made, and an installed copy that is still in error is given up and the search repeated. What no change
+of packages cures stays in the plan as such, with its own remedies.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
+
+from ..errors import InputError, InternalFault
+from ..matrix.loader import Matrix
+from ..model.change import OF_PACKAGES, Change, Plan, kind_of_change
+from ..model.evidence import Evidence, Fact, Known, Unknown
+from ..model.facts import Binary, Distribution, Facts, Library
+from ..model.finding import Finding
+from ..model.lock_file import Lock, meets_pin
+from ..model.request import Request
+from ..model.resolution import Explanation, Reason
+from ..model.versions import canonicalize_name
+
+if TYPE_CHECKING:
+    from ..lock.solver.installed import Situation
+    from ..lock.solver.nearest import Repair
+
+__all__ = ["changed_facts", "errors_of", "plan", "plan_for_lock"]
+
+_ROUNDS = 6
+_OF_PYTHON = ("ED303", "ED305")
+_INDEXES = ("pytorch", "github")
+_WORD = re.compile(r"[A-Za-z0-9][\w.-]*")
+
+
+def errors_of(facts: Facts, matrix: Matrix) -> List[Finding]:
+    """Return what ``check`` calls an error of a target."""
+    from ..rules import judge
+
+    found = judge(facts, matrix, today=str(matrix.date))
+    return [finding for finding in found if finding.severity == "error" and finding.verdict == "violated"]
+
+
+def plan(
+    facts: Facts,
+    matrix: Matrix,
+    *,
+    python: Optional[str] = None,
+    as_of: Optional[str] = None,
+    allow_index: Sequence[str] = (),
+    alternatives: bool = True,
+) -> Union[Plan, Explanation]:
+    """Find the smallest set of changes after which no error is left that packages can cure, keeping the driver.
+
+    Args:
+        facts: the environment and its machine.
+        matrix: what is known of versions and hardware.
+        python: Python to resolve for; by default the environment's.
+        as_of: ISO date after which no release counts.
+        allow_index: further indexes whose builds may be taken ("pytorch").
+        alternatives: also look for what another index or driver would save, which takes a search each.
+
+    Raises:
+        InputError: nothing is known of what is installed.
+        GaveUp: the search limit was reached; nothing is proven.
+    """
+    from ..lock.solver.nearest import request_for
+    from ..lock.solver.objective import target_words
+
+    _check(facts)
+    errors = errors_of(facts, matrix)
+    request = request_for(facts, matrix, python=python, as_of=as_of, allow_index=allow_index)
+    blank = Plan(
+        (),
+        tuple(errors),
+        target=target_words(facts),
+        python=request.python,
+        presumed=_presumed(facts, request),
+        matrix_date=str(matrix.date),
+    )
+    if not errors:
+        return blank
+    seen = {finding.key: finding for finding in errors}
+    faulty: FrozenSet[str] = frozenset()
+    best: Optional[_Tried] = None
+    for _ in range(_ROUNDS):
+        tried = _try(facts, seen, faulty, request, matrix)
+        if isinstance(tried, Explanation):
+            if best is None:
+                return tried
+            break
+        if best is None or len(tried.remaining) < len(best.remaining):
+            best = tried
+        suspects = _copies(tried.remaining, facts, matrix, tried.repair.changes) - faulty
+        news = {finding.key: finding for finding in tried.remaining if finding.key not in seen}
+        if not suspects and not news:
+            break
+        faulty |= suspects
+        seen.update(news)
+    if best is None:
+        raise InternalFault("no round of the search for changes was run")
+    for name in sorted(best.situation.faulty):  # given up in vain
+        tried = _try(facts, seen, best.situation.faulty - {name}, request, matrix)
+        if isinstance(tried, _Tried) and len(tried.remaining) <= len(best.remaining):
+            best = tried
+    fresh = [finding for finding in best.remaining if finding.key not in {error.key for error in errors}]
+    if fresh:
+        raise InternalFault(f"check refuses what was to be the cure: {fresh[0].code} {fresh[0].message}")
+    return blank._replace(
+        changes=tuple(_worded(change, seen) for change in best.repair.changes),
+        remaining=tuple(best.remaining),
+        broken=best.repair.broken,
+        overrides=best.repair.overrides,
+        settings=best.repair.settings,
+        alternatives=tuple(_alternatives(best, request, matrix)) if alternatives else (),
+    )
+
+
+class _Tried(NamedTuple):
+    """One round: what was searched, what came of it, and the errors that are left with the changes made."""
+
+    situation: Situation
+    repair: Repair
+    remaining: Tuple[Finding, ...]
+
+
+def _try(facts: Facts, seen: Mapping[str, Finding], faulty: FrozenSet[str], request: Request, matrix: Matrix) -> Union[_Tried, Explanation]:
+    from ..lock.solver.installed import Situation
+    from ..lock.solver.nearest import repair
+
+    situation = Situation(facts, _enforced(list(seen.values())), faulty)
+    found = repair(situation, request, matrix)
+    if isinstance(found, Explanation):
+        return found
+    return _Tried(situation, found, tuple(errors_of(changed_facts(facts, found.changes), matrix)))
+
+
+def plan_for_lock(facts: Facts, lock: Lock, matrix: Matrix) -> Plan:
+    """Return the changes that make an environment what a lock pins."""
+    from ..lock.solver.objective import target_words
+
+    _check(facts)
+    listed: Mapping[str, Distribution] = facts.value("distributions", {})
+    roots = {canonicalize_name(re.split(r"[^\w.-]", text, maxsplit=1)[0]) for text in lock.roots}
+    changes = []
+    for pin in lock.pins:
+        installed = listed.get(pin.name)
+        if installed is not None and meets_pin(installed.version, pin.version):
+            continue
+        before = (installed.version or installed.constraint or "of an unknown version") if installed is not None else None
+        reason = next((reason for reason in pin.reasons if reason.kind != "refused"), Reason("asked", ""))
+        text = f"the lock pins it: {reason.text}" if reason.text else "the lock pins it"
+        changes.append(
+            Change(
+                pin.name,
+                before,
+                pin.version,
+                kind_of_change(before, pin.version),
+                reason._replace(text=text),
+                pin.index_name,
+                pin.name in roots,
+                pin.from_source,
+            )
+        )
+    changes.sort(key=lambda change: (change.before is None, not change.top, change.name))
+    errors = errors_of(facts, matrix)
+    return Plan(
+        tuple(changes),
+        tuple(errors),
+        tuple(errors_of(changed_facts(facts, changes), matrix)),
+        overrides=lock.overrides,
+        settings=lock.settings,
+        target=target_words(facts),
+        python=lock.requires.python,
+        matrix_date=str(matrix.date),
+    )
+
+
+def _check(facts: Facts) -> None:
+    if not facts.value("distributions"):
+        raise InputError(
+            "expected an environment to repair, but it is not known what is installed; give --python, --facts, --report or --requirements"
+        )
+    platform = facts.value("os.platform")
+    if platform not in (None, "linux"):
+        raise InputError(f"only environments on linux are repaired, and this one is on {platform}")
+
+
+def _presumed(facts: Facts, request: Request) -> Tuple[str, ...]:
+    found = []
+    if facts.value("python.version") is None:
+        found.append(f"Python {request.python} (not known: give --python-version)")
+    if facts.value("os.architecture") is None:
+        found.append(request.architecture)
+    if facts.value("driver.release") is None:
+        found.append("nothing of the driver (not known)")
+    return tuple(found)
+
+
+def _pairs(errors: Sequence[Finding]) -> List[Set[str]]:
+    """The distributions that each error about requirements names."""
+    pairs = []
+    for finding in errors:
+        if finding.code.startswith("ED30"):
+            words = " ".join([finding.component, finding.message, *(entry.detail for entry in finding.evidence)])
+            pairs.append({canonicalize_name(word.strip(".")) for word in _WORD.findall(words)})
+    return pairs
+
+
+def _enforced(errors: Sequence[Finding]) -> Callable[[str, str], bool]:
+    pairs = _pairs(errors)
+    return lambda requirer, required: any(requirer in words and required in words for words in pairs)
+
+
+def _copies(remaining: Sequence[Finding], facts: Facts, matrix: Matrix, changes: Sequence[Change]) -> FrozenSet[str]:
+    """Installed copies that errors are still about, and that the solver had no reason to change."""
+    listed, known = facts.value("distributions", {}), frozenset(matrix.package_names)
+    named: Set[str] = set()
+    for finding in remaining:
+        if finding.code in _OF_PYTHON:  # its component is Python, or the whole release
+            named.update(canonicalize_name(word) for word in _WORD.findall(finding.message))
+        if finding.code.startswith(OF_PACKAGES):
+            named.add(finding.component)
+    return frozenset(name for name in named if name in listed and name in known) - {change.name for change in changes}
+
+
+def _worded(change: Change, errors: Mapping[str, Finding]) -> Change:
+    """A copy that was given up because of what ``check`` says of it: its words are the reason."""
+    if change.reason.kind not in ("faulty", "follows"):
+        return change
+    about = [
+        finding
+        for finding in errors.values()
+        if finding.code.startswith(OF_PACKAGES) and change.name in {finding.component, *map(canonicalize_name, _WORD.findall(finding.message))}
+    ]
+    if not about:
+        return change
+    return change._replace(reason=Reason("finding", f"{about[0].code} {about[0].message}", about[0].row, about[0].sources))
+
+
+# ---------------------------------------------------------------------------------------------------------------- afterwards
+
+
+def changed_facts(facts: Facts, changes: Sequence[Change]) -> Facts:
+    """Return an environment as it will be with the changes made; what was read of replaced files is not known any more."""
+    if not changes:
+        return facts
+    listed: Mapping[str, Distribution] = facts.value("distributions", {})
+    after = dict(listed)
+    for change in changes:
+        if change.after is None:
+            after.pop(change.name, None)
+        else:
+            after[change.name] = Distribution(change.name, change.after)
+    moved = {change.name for change in changes}
+    here = Evidence("plan")
+    table: Dict[str, Fact[object]] = {"distributions": Known(after, facts.evidence("distributions") or here)}
+    gone = Unknown("changed by the plan")
+    if "torch" in moved:
+        table.update(dict.fromkeys(("torch.version", "torch.cuda", "torch.hip", "torch.arch_list", "torch.cuda_available", "torch.cxx11abi"), gone))
+    if moved & {"ray"}:
+        table["ray.process_version"] = gone
+    if moved & {"triton"}:
+        table["ptxas.version"] = gone
+    libraries: Sequence[Library] = facts.value("libraries", ())
+    if libraries:
+        table["libraries"] = Known(tuple(entry for entry in libraries if entry.origin.partition("wheel:")[2] not in moved), here)
+    binaries: Sequence[Binary] = facts.value("binaries", ())
+    if binaries:
+        kept = [entry for entry in binaries if entry.distribution not in moved]
+        # What the loader misses was looked for in files that are replaced.
+        table["binaries"] = Known(tuple(entry._replace(missing=(), undefined=()) for entry in kept), here)
+    oddities = facts.value("distributions.oddities", ())
+    if oddities:
+        table["distributions.oddities"] = Known(tuple(entry for entry in oddities if entry.name not in moved), here)
+    return Facts({**dict(facts), **table})
+
+
+# ---------------------------------------------------------------------------------------------------------------- what else would help
+
+
+class _Weight(NamedTuple):
+    tops: int
+    versions: int
+    changes: int
+
+
+def _weight(changes: Sequence[Change]) -> _Weight:
+    return _Weight(sum(change.top for change in changes), sum(change.kind != "build" for change in changes), len(changes))
+
+
+def _alternatives(found: _Tried, request: Request, matrix: Matrix) -> List[str]:
+    """Say what another index or another driver would save."""
+    from ..lock.solver.engine import GaveUp
+    from ..lock.solver.nearest import Repair, repair, without_driver
+
+    situation, changes = found.situation, found.repair.changes
+    if not changes:
+        return []
+    lines = []
+    mine = _weight(changes)
+
+    def attempt(where: Situation, wanted: Request) -> Optional[Repair]:
+        try:
+            other = repair(where, wanted, matrix)
+        except GaveUp:
+            return None  # a side question: no answer is none
+        return other if isinstance(other, Repair) else None
+
+    for index in _INDEXES:
+        if index in request.allow_index:
+            continue
+        other = attempt(situation, request._replace(allow_index=(*request.allow_index, index)))
+        if other is not None and _weight(other.changes) < mine:
+            lines.append(f"with builds of the index {index} (--allow-index {index}): {_summary(other.changes)}")
+    if situation.facts.value("driver.release") is not None:
+        other = attempt(situation._replace(facts=without_driver(situation.facts)), request)
+        if other is not None and _weight(other.changes) < mine and other.requires.driver is not None:
+            lines.append(f"with driver {other.requires.driver} or newer on the host (never done here): {_summary(other.changes)}")
+    return lines
+
+
+def _summary(changes: Sequence[Change]) -> str:
+    if not changes:
+        return "nothing has to change"
+    named = ", ".join(f"{change.name} {change.before or 'new'} -> {change.after or 'removed'}" for change in changes[:3])
+    return f"{len(changes)} change{'s' if len(changes) != 1 else ''} ({named}{', ...' if len(changes) > 3 else ''})"

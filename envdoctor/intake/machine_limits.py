@@ -1,0 +1,203 @@
+"""Limits and sizes of the machine: ulimit, /proc/self/limits, df, free, /proc/meminfo, uname, ldd, os-release, ldconfig."""
+
+from __future__ import annotations
+
+import re
+from typing import Optional
+
+from .clean_text import Line
+from .collect_env import architecture, operating_system
+from .draft import EXACT, LABEL, PROSE, Draft
+from .sizes import parse_limit, parse_size
+
+__all__ = ["LimitsReader"]
+
+_VALUE = r"(unlimited|infinity|-1|\d{1,20})"
+_BASH = re.compile(rf"([a-z][\w /-]{{2,40}}?)\s+\((?:([\w-]+(?:\s\w+)?),\s*)?-([a-zA-Z])\)\s+{_VALUE}\s*$")
+_ZSH = re.compile(rf"-([a-zA-Z]):\s+[a-zA-Z][\w() -]{{3,50}}?\s+{_VALUE}\s*$")
+_COMMAND = re.compile(rf"ulimit\s+-([SH]?)([a-z])\b\s*[:=]?\s*(?:->\s*)?{_VALUE}?\s*(?:kB|KB|kbytes)?\s*$")
+_PROC = re.compile(
+    r"Max (open files|locked memory|processes|stack size|core file size)\s+"
+    r"(unlimited|\d{1,20})\s+(unlimited|\d{1,20})(?:\s+(?:files|bytes|processes))?\s*$"
+)
+_LIMITS = {
+    "n": ("rlimit.nofile", 1),
+    "l": ("rlimit.memlock", 1024),
+    "u": ("rlimit.nproc", 1),
+    "s": ("rlimit.stack", 1024),
+    "c": ("rlimit.core", 1024),
+}
+_PROC_LIMITS = {
+    "open files": "rlimit.nofile",
+    "locked memory": "rlimit.memlock",
+    "processes": "rlimit.nproc",
+    "stack size": "rlimit.stack",
+    "core file size": "rlimit.core",
+}
+_UNITS = {"bytes": 1, "kbytes": 1024, "blocks": 512, "512-byte blocks": 512}
+_DF = re.compile(r"\S+\s+(\d[\d.]*[KMGTP]?i?B?)\s+\d[\d.]*[KMGTP]?i?B?\s+(\d[\d.]*[KMGTP]?i?B?)\s+\d{1,3}%\s+/dev/shm\s*$")
+_SHM_MOUNT = re.compile(r"\b(?:shm|tmpfs)\b.{0,40}\s/dev/shm\b.{0,80}\bsize=(\d{1,15}[kmg]?)\b")
+_FREE = re.compile(r"(Mem|Swap):\s+(\d[\d.,]*(?:[KMGTP]i?B?|B)?)\s+\d\S*\s+\d\S*(.*)$")
+_MEMINFO = re.compile(r"(MemTotal|MemAvailable|SwapTotal):\s+(\d{1,15})\s*kB")
+_LDD = re.compile(r"ldd \(.{0,80}\)\s+(\d\.\d{1,2})\b|^glibc (\d\.\d{1,2})$")
+_UNAME = re.compile(r"Linux\s+\S+\s+(\d+\.\d+\S*)\s+#.{1,160}?\b(x86_64|aarch64|ppc64le)\b")
+_RELEASE = re.compile(r"(?:PRETTY_NAME=|Description:\s*|Operating System:\s*)\"?([^\"]{3,100})\"?\s*$")
+_LDCONFIG = re.compile(r"(lib[\w+-]{2,60})\.so(\.[\d.]+)?\s*(?:\([^()]{0,80}\)\s*)?=>\s*(/\S{1,300})")
+_MEMINFO_FIELDS = {"MemTotal": "memory.total", "MemAvailable": "memory.available", "SwapTotal": "swap.total"}
+
+
+class LimitsReader:
+    """Reads one line at a time; a ``ulimit`` command may have its answer on the next line."""
+
+    def __init__(self) -> None:
+        self._asked: Optional[str] = None
+        self._libcuda: Optional[Line] = None
+        self._unversioned = False
+
+    def read(self, line: Line, draft: Draft) -> bool:
+        """Take one line; False leaves it to the others."""
+        text = line.text
+        asked, self._asked = self._asked, None
+        if asked and re.fullmatch(_VALUE, text):
+            return self._read_command(asked[:-1], asked[-1], text, line, draft)
+        if "ulimit" in text:
+            found = _COMMAND.search(text)
+            if found:
+                return self._read_command(found.group(1), found.group(2), found.group(3), line, draft)
+        if "(" in text or text.startswith("-"):
+            found = _BASH.fullmatch(text)
+            if found and found.group(3) in _LIMITS:
+                return _put(found.group(3), found.group(4), line, draft, unit=_UNITS.get(found.group(2) or ""))
+            found = _ZSH.fullmatch(line.raw.strip())
+            if found and found.group(1) in _LIMITS:
+                return _put(found.group(1), found.group(2), line, draft)
+        return self._read_files(line, draft)
+
+    def finish(self, draft: Draft) -> None:
+        """A loader cache that lists libcuda.so.1 and no libcuda.so has none for the linker."""
+        if self._libcuda is not None:
+            draft.put("driver.unversioned_libcuda", self._unversioned, self._libcuda, LABEL, "ldconfig -p")
+
+    def _read_command(self, kind: str, letter: str, value: Optional[str], line: Line, draft: Draft) -> bool:
+        if letter not in _LIMITS:
+            return False
+        if value is None:
+            self._asked = kind + letter
+            return True
+        if kind == "H":
+            if letter == "n":
+                limit = parse_limit(value)
+                if limit is not None:
+                    draft.put("rlimit.nofile_hard", limit, line)
+            return True
+        return _put(letter, value, line, draft, rank=LABEL)
+
+    def _read_files(self, line: Line, draft: Draft) -> bool:
+        text = line.text
+        if text.startswith("Max "):
+            found = _PROC.fullmatch(text)
+            if found:
+                limit, hard = parse_limit(found.group(2)), parse_limit(found.group(3))
+                if limit is not None:
+                    draft.put(_PROC_LIMITS[found.group(1)], limit, line, EXACT)
+                if hard is not None and found.group(1) == "open files":
+                    draft.put("rlimit.nofile_hard", hard, line, EXACT)
+                return True
+        if "/dev/shm" in text:
+            found = _DF.search(text)
+            if found:
+                for field, size in (("shm.size", found.group(1)), ("shm.available", found.group(2))):
+                    number = parse_size(size, binary=True, unit=1024)
+                    if number is not None:
+                        draft.put(field, number, line, EXACT)
+                return True
+            found = _SHM_MOUNT.search(text)
+            if found:
+                draft.put("shm.size", parse_size(found.group(1)), line, EXACT)
+                return True
+        if text.startswith(("Mem", "Swap")):
+            return self._read_memory(line, draft)
+        return self._read_system(line, draft)
+
+    def _read_memory(self, line: Line, draft: Draft) -> bool:
+        found = _MEMINFO.match(line.text)
+        if found:
+            draft.put(_MEMINFO_FIELDS[found.group(1)], int(found.group(2)) * 1024, line, EXACT)
+            return True
+        found = _FREE.match(line.text)
+        if found is None:
+            return False
+        total = _free_size(found.group(2))
+        if total is not None:
+            draft.put("memory.total" if found.group(1) == "Mem" else "swap.total", total, line, EXACT)
+        rest = found.group(3).split()
+        available = _free_size(rest[-1]) if len(rest) == 3 and found.group(1) == "Mem" else None
+        if available is not None:
+            draft.put("memory.available", available, line, EXACT)
+        return True
+
+    def _read_system(self, line: Line, draft: Draft) -> bool:
+        text = line.text
+        if "=>" in text and ".so" in text:
+            return self._read_ldconfig(line, draft)
+        if "ldd (" in text or text.startswith("glibc "):
+            found = _LDD.search(text)
+            if found:
+                draft.put("glibc.version", found.group(1) or found.group(2), line, EXACT)
+                return True
+        if "Linux " in text and "#" in text:
+            found = _UNAME.search(text)
+            if found:
+                draft.put("os.kernel", found.group(1), line, EXACT)
+                draft.put("os.platform", "linux", line, EXACT)
+                machine = architecture(found.group(2))
+                if machine:
+                    draft.put("os.architecture", machine, line, EXACT)
+                if "microsoft" in found.group(1).lower():
+                    draft.put("os.wsl", True, line, EXACT)
+                return True
+        found = _RELEASE.match(text)
+        if found:
+            operating_system(found.group(1), line, draft)
+            return True
+        return False
+
+    def _read_ldconfig(self, line: Line, draft: Draft) -> bool:
+        found = _LDCONFIG.search(line.raw)
+        if found is None or ("libc6" not in line.raw and "ldconfig" not in line.raw):  # ldd prints addresses instead
+            return False
+        name, suffix, path = found.groups()
+        if name == "libcuda":
+            draft.put("driver.libcuda_path", path, line, PROSE)
+            release = re.search(r"\.so\.(\d{3,4}\.\d{2,3}(?:\.\d{2,3})?)$", path)
+            if release:
+                draft.put("driver.libcuda_release", release.group(1), line, EXACT)
+            if "/wsl/" in path:
+                draft.put("os.wsl", True, line)
+            # Only ldconfig's whole answer for libcuda tells that something is not in it.
+            self._libcuda = line
+            self._unversioned |= suffix is None
+        elif name == "libcudnn":
+            release = re.search(r"\.so\.(\d+\.\d+\.\d+)", path)
+            if release and "-packages/" not in path:
+                draft.put("cudnn.system_version", release.group(1), line)
+        return True
+
+
+def _put(letter: str, value: str, line: Line, draft: Draft, rank: int = EXACT, unit: Optional[int] = None) -> bool:
+    field, default = _LIMITS[letter]
+    limit = parse_limit(value, unit=unit if unit is not None and letter not in "nu" else default)
+    if limit is None:
+        return False
+    draft.put(field, limit, line, rank)
+    return True
+
+
+def _free_size(text: str) -> Optional[int]:
+    """A number of ``free``; without a unit it is KiB (the default) or bytes (-b), where its size tells which."""
+    if text[-1:].isalpha():
+        return parse_size(text.replace(",", "."), binary=True)
+    number = int(text) if text.isdigit() and len(text) < 18 else 0
+    if 10**7 <= number < 10**9:
+        return number * 1024
+    return number if number >= 10**10 else None

@@ -1,0 +1,293 @@
+"""Lists of distributions: pip, uv, conda, pip show, collect_env's excerpts, and what pip says while it installs."""
+
+from __future__ import annotations
+
+import re
+from typing import List, NamedTuple, Optional, Tuple
+
+from ..model.versions import canonicalize_name, try_version
+from .clean_text import Line
+from .draft import EXACT, INTENT, LABEL, PROSE, Draft
+from .names import known_distribution
+
+__all__ = ["PIN", "PackageReader", "wheel_file"]
+
+_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,80}[A-Za-z0-9])?"
+_EXCERPT = re.compile(r"\[(pip\d?|conda|uv)\]\s+(\S{1,100})(?:\s+(\S{1,80}))?(?:\s+(\S{1,100}))?(?:\s+(\S{1,100}))?\s*$")
+_LIST_HEADER = re.compile(r"Package\s+Version(?:\s+(?:Editable project location|Location|Installer|Build))*\s*$")
+_LIST_ROW = re.compile(rf"({_NAME})\s+(\d\S{{0,80}})(?:\s+(\S.{{0,300}}))?\s*$")
+_RULE = re.compile(r"-{3,}(?:\s+-{3,})+")
+_FREEZE = re.compile(rf"({_NAME})(?:\[[\w,. -]{{0,80}}\])?\s?={{2,3}}\s?([0-9][\w.!+*-]{{0,80}})\s*(?:;.{{0,200}})?$")
+_FREEZE_URL = re.compile(rf"({_NAME})(?:\[[\w,. -]{{0,80}}\])?\s+@\s+(\S{{1,500}})")
+_EDITABLE = re.compile(r"-e\s+(\S{1,400}?)(?:#egg=([\w.-]{1,80}))?(?:&.{0,100})?$")
+PIN = re.compile(rf"(?<![\w.<>=!~@/+-])({_NAME})(?:\[[\w,.-]{{1,80}}\])?\s?==\s?v?([0-9][\w.!+]{{0,80}})(?![\w*])")
+_RANGE = re.compile(
+    rf"({_NAME})(?:\[[\w,.-]{{1,80}}\])?\s*((?:>=|<=|<|>|~=)\s*[0-9][\w.]{{0,40}}(?:\s*,\s*(?:>=|<=|<|>|!=|~=)\s*[0-9][\w.]{{0,40}}){{0,4}})\s*$"
+)
+_CONDA_HEADER = re.compile(r"# packages in environment at (\S{1,300}?):?$")
+_CONDA_ROW = re.compile(r"([A-Za-z0-9_][\w.-]{0,80})\s+(\d\S{0,60})(?:\s+(\S{1,80}))?(?:\s+(\S{1,80}))?\s*$")
+_SHOW = re.compile(r"(Name|Version|Location|Installer|Editable project location):\s*(.{0,300})$")
+_CONFLICT = re.compile(
+    rf"({_NAME})\s+(\d\S{{0,60}}) (?:requires|depends on|has requirement) (.{{1,300}}?), "
+    rf"(?:but you(?:'ll)? have|which is not installed)(?: ({_NAME}) (\d\S{{0,60}}))?"
+)
+_INSTALLED = re.compile(r"Successfully installed\s+(.+)$")
+_SATISFIED = re.compile(rf"Requirement already satisfied:\s*({_NAME}).{{0,200}}?\((\d[^()\s]{{0,60}})\)")
+_INSTALL = re.compile(r"(?:\bpip\d?(?:\.\d+)?|\buv(?:\s+pip)?|\bmicromamba|\bmamba|\bconda)\s+(?:install|add)\b(.*)$")
+_WHEEL_INDEX = re.compile(r"/whl/(?:test/|nightly/)?(cu\d{2,3}|cpu|rocm[\d.]+)\b")
+_WHEEL = re.compile(rf"({_NAME})-(\d[\w.!+]{{0,80}}?)(?:-\d\w{{0,20}})?-((?:py|cp|pp)[\w.]{{1,40}})-([\w.]{{1,40}})-([\w.]{{1,120}})\.whl")
+_TORCH_FAMILY = ("torch", "torchvision", "torchaudio")
+_UV_ENVIRONMENT = re.compile(r"Using Python (\d+\.\d+\.\d+)\S* environment at")
+_WANTS = re.compile(
+    r"\b(?:requires?|required|needs?|expect(?:s|ed)?|should|must|instead|upgrad\w*|downgrad\w*|recommend\w*|supports?|README|fixed)\b", re.IGNORECASE
+)
+
+# What a whole list holds beside what pulls it in; a list without is an excerpt.
+_COMPANIONS = (
+    ("torch", ("filelock", "typing-extensions", "jinja2")),
+    ("transformers", ("tokenizers", "huggingface-hub")),
+    ("requests", ("certifi", "idna", "urllib3")),
+    ("pandas", ("numpy", "python-dateutil")),
+    ("pydantic", ("pydantic-core",)),
+    ("scipy", ("numpy",)),
+)
+_WHOLE = 20
+
+
+class _Row(NamedTuple):
+    name: str
+    number: int
+
+
+class PackageReader:
+    """Reads package lists; remembers blocks to tell a whole list from an excerpt."""
+
+    def __init__(self) -> None:
+        self._table = False
+        self._conda: Optional[Line] = None
+        self._block: List[_Row] = []
+        self._block_what = ""
+        self._filtered = False
+        self._shown: Optional[str] = None
+        self._variant = ""
+
+    def read(self, line: Line, draft: Draft) -> bool:
+        """Take one line; False leaves it to the others."""
+        if line.text.startswith("[") and self._read_excerpt(line, draft):
+            return True
+        if self._read_headers(line, draft):
+            return True
+        if self._table and self._read_row(line, draft):
+            return True
+        if self._conda is not None and self._read_conda_row(line, draft):
+            return True
+        if self._read_freeze(line, draft):
+            return True
+        self._end(draft)
+        return self._read_show(line, draft) or self._read_messages(line, draft)
+
+    def finish(self, draft: Draft) -> None:
+        """Close the last block."""
+        self._end(draft)
+
+    def _read_excerpt(self, line: Line, draft: Draft) -> bool:
+        found = _EXCERPT.match(line.text)
+        if found is None:
+            return False
+        self._end(draft)
+        tool, name, version, build, channel = found.groups()
+        if version and not version[0].isdigit():  # "[conda] Could not collect"
+            return True
+        if tool == "conda" and version:
+            draft.conda(name, version, build or "", channel or "", line, LABEL + 1)
+            return True
+        if "==" in name:
+            name, _, version = name.partition("==")
+        if version and re.fullmatch(_NAME, name):
+            draft.distribution(name, version, line, LABEL)
+        return True
+
+    def _read_headers(self, line: Line, draft: Draft) -> bool:
+        if _LIST_HEADER.match(line.text):
+            self._end(draft)
+            self._table, self._block_what = True, "a whole package list"
+            return True
+        if line.raw.lstrip().startswith("#"):
+            found = _CONDA_HEADER.match(line.raw.strip())
+            if found:
+                self._end(draft)
+                self._conda, self._block_what = line, "a whole conda list"
+                draft.put("python.environment", "conda", line)
+                return True
+            if self._conda is not None and re.match(r"#\s*(?:Name\s+Version|$)", line.raw.strip()):
+                return True
+        if (self._table or self._block) and _RULE.fullmatch(line.raw.strip()):
+            return True
+        found = _UV_ENVIRONMENT.search(line.text)
+        if found:
+            draft.put("python.version", found.group(1), line, EXACT)
+            return True
+        if line.prompt or re.match(r"(?:\S+/)?(?:pip\d?|uv|conda|python\d? -m pip)\s+(?:pip\s+)?(?:list|freeze)\b", line.text):
+            self._filtered = "|" in line.text and bool(re.search(r"\|\s*(?:grep|egrep|rg|head|tail|findstr|awk|sed)\b", line.text))
+        return False
+
+    def _read_row(self, line: Line, draft: Draft) -> bool:
+        found = _LIST_ROW.match(line.raw.strip())
+        if found is None or try_version(found.group(2)) is None:
+            self._end(draft)
+            return False
+        rest = found.group(3) or ""
+        editable = rest.startswith(("/", "~", "file:")) or bool(re.match(r"[A-Za-z]:\\", rest))
+        draft.distribution(found.group(1), found.group(2), line, EXACT, location=rest if editable else "", editable=editable)
+        self._block.append(_Row(found.group(1), line.number))
+        return True
+
+    def _read_conda_row(self, line: Line, draft: Draft) -> bool:
+        found = _CONDA_ROW.match(line.raw.strip())
+        if found is None:
+            self._end(draft)
+            return False
+        name, version, build, channel = found.groups()
+        if not name.startswith("_"):  # _libgcc_mutex and its kind are marks of the solver, no software
+            draft.conda(name, version, build or "", channel or "", line, EXACT)
+        self._block.append(_Row(name, line.number))
+        return True
+
+    def _read_freeze(self, line: Line, draft: Draft) -> bool:
+        raw = line.raw.strip()
+        if "==" in raw:
+            found = _FREEZE.fullmatch(raw)
+            if found:
+                draft.distribution(found.group(1), found.group(2), line, EXACT)
+                self._block.append(_Row(found.group(1), line.number))
+                self._block_what = self._block_what or "a whole pip freeze"
+                return True
+        elif " @ " in raw:
+            found = _FREEZE_URL.match(raw)
+            if found:
+                self._url(found.group(1), found.group(2), line, draft)
+                self._block.append(_Row(found.group(1), line.number))
+                return True
+        elif raw.startswith("-e "):
+            found = _EDITABLE.match(raw)
+            if found:
+                if found.group(2):
+                    draft.distribution(found.group(2), None, line, EXACT, editable=True)
+                    self._block.append(_Row(found.group(2), line.number))
+                return True
+        elif self._block and raw.startswith("# Editable"):
+            return True
+        return False
+
+    def _url(self, name: str, url: str, line: Line, draft: Draft) -> None:
+        from .kept_variables import redact
+
+        wheel = wheel_file(url)
+        draft.distribution(name, wheel[1] if wheel else None, line, EXACT, direct_url=redact(url), tags=wheel[2] if wheel else ())
+
+    def _read_show(self, line: Line, draft: Draft) -> bool:
+        found = _SHOW.match(line.text)
+        if found is None:
+            self._shown = (
+                self._shown
+                if re.match(r"(?:Summary|Home-page|Author|Author-email|License|Requires|Required-by|Files|Metadata-Version)\b", line.text)
+                else None
+            )
+            return self._shown is not None
+        key, value = found.groups()
+        if key == "Name":
+            self._shown = value.strip() if re.fullmatch(_NAME, value.strip()) else None
+            return self._shown is not None
+        if self._shown is None:
+            return False
+        if key == "Version":
+            draft.distribution(self._shown, value, line, EXACT)
+        elif key.startswith("Editable"):
+            draft.distribution(self._shown, None, line, EXACT, editable=True)
+        elif key == "Location":
+            draft.distribution(self._shown, None, line, EXACT, location=value)
+        return True
+
+    def _read_messages(self, line: Line, draft: Draft) -> bool:
+        text = line.text
+        if " requires " in text or "depends on" in text or "has requirement" in text:
+            found = _CONFLICT.search(text)
+            if found:
+                draft.distribution(found.group(1), found.group(2).rstrip(","), line, LABEL)
+                if found.group(4) and found.group(5):
+                    draft.distribution(found.group(4), found.group(5).rstrip(","), line, LABEL)
+                return True
+        if text.startswith("Successfully installed"):
+            for item in _INSTALLED.sub(r"\1", text).split():
+                name, _, version = item.rpartition("-")
+                if name and try_version(version) is not None:
+                    draft.distribution(name, version, line, LABEL)
+            return True
+        if "already satisfied" in text:
+            found = _SATISFIED.search(text)
+            if found:
+                draft.distribution(found.group(1), found.group(2), line, LABEL)
+            return True
+        if "install" in text or " add " in text:
+            found = _INSTALL.search(text)
+            if found:
+                self._read_install(found.group(1), line, draft)
+                return line.prompt or found.start() == 0
+        if ".whl" in text:
+            wheel = wheel_file(text)
+            if wheel:
+                draft.distribution(wheel[0], wheel[1], line, PROSE, tags=wheel[2])
+                return True
+        return self._read_pins(line, draft)
+
+    def _read_pins(self, line: Line, draft: Draft) -> bool:
+        if "==" in line.text and not _WANTS.search(line.text):
+            pins = PIN.findall(line.text)[:50]
+            for name, version in pins:
+                if canonicalize_name(name) == "python":
+                    draft.put("python.version", version, line, INTENT)
+                else:
+                    draft.distribution(name, version, line, PROSE)
+            # Prose around the pins is left to the others.
+            return bool(pins) and len(line.text) < 60
+        found = _RANGE.fullmatch(line.text)
+        name = known_distribution(found.group(1)) if found else None
+        if found and name:
+            draft.distribution(name, None, line, PROSE, constraint=re.sub(r"\s+", "", found.group(2)))
+            return True
+        return False
+
+    def _read_install(self, rest: str, line: Line, draft: Draft) -> None:
+        index = _WHEEL_INDEX.search(rest)
+        wheel = wheel_file(rest)
+        if wheel:
+            draft.distribution(wheel[0], wheel[1], line, INTENT, tags=wheel[2])
+        for name, version in PIN.findall(rest)[:100]:
+            label = f"+{index.group(1)}" if index and canonicalize_name(name) in _TORCH_FAMILY and "+" not in version else ""
+            draft.distribution(name, version + label, line, INTENT)
+
+    def _end(self, draft: Draft) -> None:
+        if self._block and not self._filtered and _is_whole(self._block, headed=self._table or self._conda is not None):
+            draft.complete_distributions(Line(self._block[0].number, "", "", 0), self._block_what)
+        self._table, self._conda, self._block, self._block_what = False, None, [], ""
+
+
+def _is_whole(block: List[_Row], *, headed: bool) -> bool:
+    """Tell a whole list from an excerpt: long enough, in the tool's order, and with what its members pull in."""
+    if len(block) < (_WHOLE if headed else _WHOLE + 10):
+        return False
+    names = [row.name.lower().replace("_", "-").replace(".", "-") for row in block]
+    disorder = sum(first > second for first, second in zip(names, names[1:]))
+    if disorder > len(names) // 10:
+        return False
+    present = frozenset(names)
+    return all(name not in present or present.issuperset(companions) for name, companions in _COMPANIONS)
+
+
+def wheel_file(text: str) -> Optional[Tuple[str, str, Tuple[str, ...]]]:
+    """Return name, version and tags of the first wheel file that a text names."""
+    found = _WHEEL.search(text.replace("%2B", "+").replace("%2b", "+"))
+    if found is None or try_version(found.group(2)) is None:
+        return None
+    name, version, python, abi, platform = found.groups()
+    return canonicalize_name(name.rsplit("/", 1)[-1]), version, (f"{python}-{abi}-{platform}",)

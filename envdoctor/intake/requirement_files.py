@@ -1,0 +1,410 @@
+"""Files that say what shall be installed, as the patient: requirements, locks, conda environments. Exact pins are candidates."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ..errors import InputError
+from ..model.evidence import Evidence, Fact, Known
+from ..model.facts import Distribution, Facts
+from ..model.versions import canonicalize_name, try_version
+from .clean_text import MAX_BYTES
+from .kept_variables import redact
+from .names import of_conda
+from .package_lists import wheel_file
+
+__all__ = ["parse_requirements"]
+
+_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+_REQUIREMENT = re.compile(rf"({_NAME})\s*(?:\[[^\]]*\])?\s*(.*)$")
+_CLAUSE = re.compile(r"(===|==|~=|!=|<=|>=|<|>)\s*([^\s,;()]+)")
+_SPECIFIER = re.compile(r"\(?\s*(?:(?:===|==|~=|!=|<=|>=|<|>)\s*[^\s,;()]+\s*,?\s*)*\)?")
+_WHEEL_INDEX = re.compile(r"/whl/(?:test/|nightly/)?(cu\d{2,3}|cpu|rocm[\d.]+)\b")
+_PYTHON_COMMENT = re.compile(r"#.*(?:with Python|--python-version[ =]|--python[ =])\s*(3\.\d{1,2}(?:\.\d{1,2})?)\b")
+_EGG = re.compile(r"[#&]egg=([\w.-]+)")
+_TORCH_FAMILY = frozenset(["torch", "torchvision", "torchaudio"])
+_CONDA_FILE = re.compile(r"/([^/\s#]+?)-([^-/\s]+)-([^-/\s]+)\.(?:conda|tar\.bz2)(?:#\S*)?$")
+_PYTHONS = ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
+
+
+class _Pin(NamedTuple):
+    name: str
+    version: Optional[str]
+    line: int = 0
+    marker: str = ""
+    build: str = ""
+    direct_url: str = ""
+    tags: Tuple[str, ...] = ()
+    installer: str = ""
+    constraint: str = ""
+
+
+def parse_requirements(text: str, name: str) -> Facts:
+    """Read a requirements file, pylock.toml, uv.lock, poetry.lock, Pipfile.lock, environment.yml or conda's explicit list.
+
+    Exact pins become distributions; a range becomes one whose version is not known, only where it lies. Only of a lock is
+    the list complete. Raises :class:`InputError` with file and position for text that is broken.
+    """
+    if len(text) > MAX_BYTES:
+        raise InputError(f"{name}: has {len(text)} characters, but at most {MAX_BYTES} are read")
+    text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff")
+    lowered = name.lower()
+    if lowered.endswith((".json", "pipfile.lock")) or text.lstrip().startswith("{"):
+        return _pipfile(text, name)
+    if lowered.endswith((".toml", "uv.lock", "poetry.lock", "pdm.lock")) or re.search(r"^\[\[packages?\]\]\s*$", text, re.MULTILINE):
+        return _toml_lock(text, name)
+    if lowered.endswith((".yml", ".yaml")) or re.search(r"^dependencies:\s*$", text, re.MULTILINE):
+        return _environment(text, name)
+    if re.search(r"^@EXPLICIT\s*$", text, re.MULTILINE):
+        return _explicit(text, name)
+    return _plain(text, name)
+
+
+def _facts(pins: Sequence[_Pin], name: str, *, complete: bool, python: Optional[Tuple[str, int]] = None) -> Facts:
+    chosen: Dict[str, Distribution] = {}
+    for pin in pins:
+        if not pin.name:
+            continue
+        entry = Distribution(
+            pin.name, pin.version, tags=pin.tags, installer=pin.installer, direct_url=pin.direct_url, build=pin.build, constraint=pin.constraint
+        )
+        old = chosen.get(pin.name)
+        if old is not None and old.version != entry.version:
+            entry = entry._replace(version=_same_release(old.version, entry.version), constraint="")
+        chosen[pin.name] = entry
+    lines = [pin.line for pin in pins if pin.line]
+    where = Evidence(name if not lines else f"{name}, line {lines[0]}" if len(set(lines)) == 1 else f"{name}, lines {min(lines)}-{max(lines)}")
+    table: Dict[str, Fact[Any]] = {
+        "distributions": Known({key: chosen[key] for key in sorted(chosen)}, where),
+        "distributions.complete": Known(complete, Evidence(name, "a lock" if complete else "requirements, no lock")),
+    }
+    unpinned = tuple(key for key in sorted(chosen) if chosen[key].version is None and not chosen[key].direct_url)
+    if unpinned:
+        table["requirements.unpinned"] = Known(unpinned, where)
+    if python is not None:
+        table["python.version"] = Known(python[0], Evidence(f"{name}, line {python[1]}" if python[1] else name))
+    torch = chosen.get("torch")
+    if torch is not None and torch.version is not None:
+        table["torch.version"] = Known(torch.version, where)
+        cuda = re.search(r"cuda_?(\d{2})\.?(\d)", torch.build)
+        if cuda:
+            table["torch.cuda"] = Known(f"{cuda.group(1)}.{cuda.group(2)}", where)
+    return Facts(table)
+
+
+def _same_release(first: Optional[str], second: Optional[str]) -> Optional[str]:
+    """Entries for several platforms: what they agree on, which may be nothing."""
+    if first is None or second is None:
+        return None
+    public = first.split("+")[0]
+    if public != second.split("+")[0]:
+        return None
+    return next((version for version in (first, second) if "+cu" in version), public)
+
+
+def _applies(marker: str, extras: Sequence[str] = ()) -> bool:
+    """Tell whether a marker can hold on x86_64 Linux under some Python; one that cannot be read may."""
+    if not marker.strip():
+        return True
+    from packaging.markers import InvalidMarker, Marker, UndefinedComparison, UndefinedEnvironmentName
+
+    try:
+        parsed = Marker(marker)
+        for python in _PYTHONS:
+            environment = {
+                "python_version": python,
+                "python_full_version": f"{python}.9",
+                "sys_platform": "linux",
+                "platform_system": "Linux",
+                "platform_machine": "x86_64",
+                "os_name": "posix",
+                "implementation_name": "cpython",
+                "platform_python_implementation": "CPython",
+            }
+            if any(parsed.evaluate({**environment, "extra": extra}) for extra in (*extras, "")):
+                return True
+    except (InvalidMarker, UndefinedComparison, UndefinedEnvironmentName, RecursionError):
+        return True
+    # An extra may have been asked for: only platform and Python rule an entry out.
+    return "extra" in marker
+
+
+# requirements.txt
+
+
+def _plain(text: str, name: str) -> Facts:
+    pins: List[_Pin] = []
+    hashed = 0
+    partial = False
+    label = ""
+    python: Optional[Tuple[str, int]] = None
+    for number, line in _joined_lines(text):
+        comment = _PYTHON_COMMENT.search(line)
+        if comment and python is None:
+            python = (comment.group(1), number)
+        line = re.sub(r"(?:^|\s)#.*$", "", line).strip()
+        if not line:
+            continue
+        if line.startswith("-") and not line.startswith(("-e ", "--editable")):
+            index = _WHEEL_INDEX.search(line)
+            if index and re.match(r"(?:-i|--index-url|--extra-index-url|-f|--find-links)\b", line):
+                label = f"+{index.group(1)}"
+            partial |= bool(re.match(r"(?:-r|-c|--requirement|--constraint)\b", line))
+            continue
+        found = _requirement(line, number, name)
+        hashed += "--hash" in line
+        pins.append(found)
+    if not pins:
+        raise InputError(
+            f"{name}: no requirement was found; expected lines such as 'torch==2.6.0', "
+            "or a lock (pylock.toml, uv.lock, poetry.lock, Pipfile.lock, environment.yml)"
+        )
+    pins = _labelled(pins, label)
+    kept = [pin for pin in pins if _applies(pin.marker)]
+    return _facts(kept, name, complete=hashed == len(pins) and not partial, python=python)
+
+
+def _labelled(pins: List[_Pin], label: str) -> List[_Pin]:
+    """An index of CUDA builds gives torch and its kin the local label that they are installed with."""
+    if not label:
+        return pins
+    return [
+        pin._replace(version=pin.version + label)
+        if pin.name in _TORCH_FAMILY and pin.version is not None and not pin.installer and "+" not in pin.version
+        else pin
+        for pin in pins
+    ]
+
+
+def _joined_lines(text: str) -> Iterator[Tuple[int, str]]:
+    start = 0
+    pending: List[str] = []
+    for number, row in enumerate(text.split("\n"), 1):
+        row = row.rstrip()
+        start = start or number
+        if row.endswith("\\") and len(pending) < 2000:
+            pending.append(row[:-1])
+            continue
+        yield start, "".join([*pending, row])
+        start, pending = 0, []
+    if pending:
+        yield start, "".join(pending)
+
+
+def _requirement(line: str, number: int, name: str) -> _Pin:
+    """Read one requirement. Raises :class:`InputError` for what pip would not read either."""
+    editable = re.match(r"(?:-e|--editable)[ =]+", line)
+    body = line[editable.end() :] if editable else line
+    body = re.split(r"\s+--[a-z]", body, maxsplit=1)[0].strip()
+    requirement, _, marker = body.partition(";")
+    if not editable and re.match(rf"{_NAME}\s*(?:\[[^\]]*\])?\s*@", requirement):
+        requirement, _, marker = body.partition(" ;")
+        package, _, url = requirement.partition("@")
+        wheel = wheel_file(url)
+        plain = canonicalize_name(package.split("[")[0].strip())
+        return _Pin(plain, wheel[1] if wheel else None, number, marker, direct_url=redact(url.strip()), tags=wheel[2] if wheel else ())
+    if editable or re.match(r"(?:[a-z+]{2,12}://|git\+|\.{0,2}/|file:|[A-Za-z]:\\)", body) or body.endswith((".whl", ".tar.gz", ".zip")):
+        wheel = wheel_file(body)
+        if wheel:
+            return _Pin(wheel[0], wheel[1], number, direct_url=redact(body) if "://" in body else "", tags=wheel[2])
+        egg = _EGG.search(body)
+        # A folder without a name: something is installed from it, and nobody can tell what.
+        return _Pin(canonicalize_name(egg.group(1)) if egg else "", None, number, direct_url=redact(body))
+    found = _REQUIREMENT.fullmatch(requirement.strip())
+    if found is None or not _SPECIFIER.fullmatch(found.group(2).strip()):
+        raise InputError(f"{name}:{number}: expected a requirement such as 'torch==2.6.0', found {line[:80]!r}")
+    version = _pinned(found.group(2))
+    constraint = "" if version is not None else re.sub(r"[\s()]+", "", found.group(2))
+    return _Pin(canonicalize_name(found.group(1)), version, number, marker, constraint=constraint)
+
+
+def _pinned(specifier: str) -> Optional[str]:
+    """Return the one version that a specifier leaves, or None."""
+    for operator, version in _CLAUSE.findall(specifier):
+        if operator in ("==", "===") and not version.endswith(".*"):
+            return str(version) if try_version(version) is not None else None
+    return None
+
+
+# locks
+
+
+def _toml_lock(text: str, name: str) -> Facts:
+    from importlib import import_module
+
+    tomllib: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    try:
+        data = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InputError(f"{name}: is no TOML: {error}") from error
+    entries = data.get("packages", data.get("package"))
+    if not isinstance(entries, list):
+        raise InputError(
+            f"{name}: expected a lock with [[packages]] (pylock.toml) or [[package]] (uv.lock, poetry.lock), "
+            f"found keys {', '.join(sorted(map(str, data))[:8]) or 'none'}"
+        )
+    pins = []
+    for position, entry in enumerate(entries):
+        pin = _locked(entry) if isinstance(entry, Mapping) else None
+        if pin is None:
+            raise InputError(f"{name}: package {position + 1}: expected a table with a 'name', found {str(entry)[:60]!r}")
+        if _applies(pin.marker) and not _is_own(entry):
+            pins.append(pin)
+    return _facts(pins, name, complete=True, python=_lock_python(data))
+
+
+def _locked(entry: Mapping[str, Any]) -> Optional[_Pin]:
+    name, version = entry.get("name"), entry.get("version")
+    if not isinstance(name, str) or not re.fullmatch(_NAME, name):
+        return None
+    url = ""
+    for key in ("vcs", "archive", "source"):
+        source = entry.get(key)
+        if isinstance(source, Mapping):
+            found = source.get("url") or source.get("git")
+            url = redact(found) if isinstance(found, str) and (key != "source" or "git" in source or "url" in source) else url
+    marker = entry.get("marker", entry.get("markers", ""))
+    markers = entry.get("resolution-markers")
+    if isinstance(markers, list) and all(isinstance(item, str) for item in markers):
+        marker = " or ".join(f"({item})" for item in markers)
+    return _Pin(
+        canonicalize_name(name), version if isinstance(version, str) else None, marker=marker if isinstance(marker, str) else "", direct_url=url
+    )
+
+
+def _is_own(entry: Mapping[str, Any]) -> bool:
+    """uv.lock lists the project itself; it is not installed from anywhere."""
+    source = entry.get("source")
+    return isinstance(source, Mapping) and ("virtual" in source or source.get("editable") == ".")
+
+
+def _lock_python(data: Mapping[str, Any]) -> Optional[Tuple[str, int]]:
+    """A lock for one Python minor names it; a wider range does not."""
+    metadata = data.get("metadata")
+    for text in (data.get("requires-python"), metadata.get("python-versions") if isinstance(metadata, Mapping) else None):
+        exact = re.fullmatch(r"={2,3}\s*(3\.\d{1,2})(?:\.\*|\.\d{1,2})?", text.strip()) if isinstance(text, str) else None
+        if exact:
+            return exact.group(1), 0
+    return None
+
+
+def _pipfile(text: str, name: str) -> Facts:
+    import json
+
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        position = f":{error.lineno}:{error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+        raise InputError(f"{name}{position}: is no JSON: {error}") from error
+    except RecursionError as error:
+        raise InputError(f"{name}: is nested too deeply") from error
+    section = data.get("default") if isinstance(data, dict) else None
+    if not isinstance(section, dict):
+        shown = "keys " + ", ".join(sorted(data)[:8]) if isinstance(data, dict) else type(data).__name__
+        raise InputError(f"{name}: expected a Pipfile.lock with 'default', found {shown}")
+    pins = []
+    for package, entry in section.items():
+        if not isinstance(entry, dict):
+            raise InputError(f"{name}: default.{package}: expected an object, found {type(entry).__name__}")
+        version = entry.get("version")
+        marker = entry.get("markers")
+        if _applies(marker if isinstance(marker, str) else ""):
+            pins.append(_Pin(canonicalize_name(str(package)), _pinned(version) if isinstance(version, str) else None))
+    meta = data.get("_meta")
+    requires = meta.get("requires") if isinstance(meta, dict) else None
+    python = (requires.get("python_full_version") or requires.get("python_version")) if isinstance(requires, dict) else None
+    return _facts(pins, name, complete=True, python=(python, 0) if isinstance(python, str) and try_version(python) else None)
+
+
+# conda
+
+
+def _environment(text: str, name: str) -> Facts:
+    """Read environment.yml. Only its own shape is read: top-level keys, a list of dependencies, and a list under ``pip``."""
+    section = ""
+    pip_indent: Optional[int] = None
+    pins: List[_Pin] = []
+    python: Optional[Tuple[str, int]] = None
+    seen = exact = entries = 0
+    prefix = False
+    label = ""
+    for number, row in enumerate(text.split("\n"), 1):
+        line = re.sub(r"(?:^|\s)#.*$", "", row).rstrip()
+        if not line.strip() or line.strip() in ("---", "..."):
+            continue
+        indent = len(line) - len(line.lstrip(" "))
+        if line.lstrip(" ").startswith("\t"):
+            raise InputError(f"{name}:{number}: YAML is not indented with tabs")
+        key = re.fullmatch(r"([A-Za-z_][\w-]*)\s*:\s*(.*)", line) if indent == 0 else None
+        if key:
+            section, pip_indent = key.group(1), None
+            prefix |= section == "prefix"
+            seen += section == "dependencies"
+            continue
+        if section != "dependencies":
+            continue
+        item = re.fullmatch(r"\s*-\s*(.+?)\s*", line)
+        if item is None:
+            raise InputError(f"{name}:{number}: expected a list entry '- NAME=VERSION' under 'dependencies', found {line.strip()[:60]!r}")
+        value = item.group(1).strip("\"'")
+        if re.fullmatch(r"pip\s*:", value):
+            pip_indent = indent
+            continue
+        if pip_indent is not None and indent > pip_indent:
+            index = _WHEEL_INDEX.search(value)
+            if value.startswith("-") and not value.startswith("-e "):
+                label = f"+{index.group(1)}" if index else label
+                continue
+            wanted = _requirement(value, number, name)
+            if _applies(wanted.marker):
+                pins.append(wanted)
+            continue
+        pip_indent = None
+        entries += 1
+        pin, is_exact = _conda_spec(value, number)
+        exact += is_exact
+        if pin is not None and pin.name == "python":
+            python = (pin.version or "", number)
+        elif pin is not None:
+            pins.append(pin)
+    if not seen:
+        raise InputError(f"{name}: expected a conda environment with 'dependencies:', found none")
+    pins = _labelled(pins, label)
+    # "conda env export" names every build and its prefix: nothing else is installed.
+    return _facts(pins, name, complete=prefix and entries > 0 and exact == entries, python=python)
+
+
+def _conda_spec(spec: str, number: int) -> Tuple[Optional[_Pin], bool]:
+    """Read ``[channel::]name=version[=build]``; a version that ``=`` leaves open counts where it is a full release."""
+    found = re.fullmatch(r"(?:[\w./-]+::)?([A-Za-z0-9_][\w.-]*)\s*(={1,2})\s*([0-9][\w.!+]*)(?:=([\w.*]+))?", spec)
+    if found is None:
+        return None, False
+    name, equals, version, build = found.groups()
+    is_exact = equals == "==" or build is not None
+    if name.lower() == "python":
+        return _Pin("python", version, number), is_exact
+    if not is_exact and version.count(".") < 2:
+        return _Pin(of_conda(name), None, number, installer="conda", constraint=f"=={version}.*"), False
+    return _Pin(of_conda(name), version, number, build=build or "", installer="conda"), is_exact
+
+
+def _explicit(text: str, name: str) -> Facts:
+    pins: List[_Pin] = []
+    python: Optional[Tuple[str, int]] = None
+    for number, row in enumerate(text.split("\n"), 1):
+        line = row.strip()
+        if not line or line.startswith(("#", "@EXPLICIT")):
+            continue
+        found = _CONDA_FILE.search(line)
+        if found is None:
+            raise InputError(f"{name}:{number}: expected the address of a conda package, found {line[:80]!r}")
+        package, version, build = found.groups()
+        if package == "python":
+            python = (version, number)
+        else:
+            pins.append(_Pin(of_conda(package), version, number, build=build, installer="conda"))
+    if not pins and python is None:
+        raise InputError(f"{name}: no package was found after @EXPLICIT")
+    return _facts(pins, name, complete=True, python=python)

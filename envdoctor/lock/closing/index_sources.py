@@ -1,0 +1,146 @@
+"""Where packages come from: options, the variables of uv and pip, and pip's configuration files, as one set of variables for uv.
+
+uv reads its own variables and configuration; what people have set for pip it does not read. Nothing here goes on a command line, where
+every user of the machine would see the credentials in an address.
+"""
+
+from __future__ import annotations
+
+import configparser
+import os
+import re
+import sys
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ...errors import InputError
+
+__all__ = ["IndexSources", "read_sources", "without_credentials"]
+
+_CREDENTIALS = re.compile(r"(?<=://)[^/\s@'\"]+@")
+#: pip's option -> the variable that says the same to uv; what uv's user has set wins.
+_SAME: Mapping[str, str] = {
+    "cert": "SSL_CERT_FILE",
+    "client-cert": "SSL_CLIENT_CERT",
+    "trusted-host": "UV_INSECURE_HOST",
+    "timeout": "UV_HTTP_TIMEOUT",
+    "default-timeout": "UV_HTTP_TIMEOUT",
+    "keyring-provider": "UV_KEYRING_PROVIDER",
+}
+_PIP_OPTIONS = ("index-url", "extra-index-url", "find-links", "no-index", "proxy", *_SAME)
+#: They would change what is resolved beside what the lock says, or name files relative to where the user stands.
+_DROPPED = ("UV_EXCLUDE_NEWER", "UV_TORCH_BACKEND", "UV_NO_CONFIG", "UV_CUSTOM_COMPILE_COMMAND", "UV_NO_BINARY", "UV_NO_BUILD", "UV_RESOLUTION")
+_PATHS = ("UV_CACHE_DIR", "UV_CONFIG_FILE", "SSL_CERT_FILE", "SSL_CLIENT_CERT")
+
+
+class IndexSources(NamedTuple):
+    """What uv is told. ``options`` says the same as options of pip and uv, without credentials; ``environment`` is uv's whole environment."""
+
+    environment: Mapping[str, str]
+    options: Tuple[str, ...] = ()
+    offline: bool = False
+
+    @property
+    def further(self) -> bool:
+        """Whether there is more than one index: a release may then stand in several builds."""
+        return any(not option.startswith(("--index-url", "--no-index")) for option in self.options)
+
+
+def read_sources(
+    environ: Mapping[str, str],
+    *,
+    index_url: Optional[str] = None,
+    extra_index_url: Sequence[str] = (),
+    find_links: Sequence[str] = (),
+    offline: bool = False,
+) -> IndexSources:
+    """Join options, variables and pip's configuration. An option wins over uv's variables, those over pip's, and those over its files.
+
+    Raises:
+        InputError: a configuration file of pip that pip could not read either.
+    """
+    pip = _pip_options(environ)
+    found = {name: value for name, value in environ.items() if name not in _DROPPED}
+    for name, variable in _SAME.items():
+        if name in pip:
+            found.setdefault(variable, pip[name])
+    if "proxy" in pip and not any(name in environ for name in ("ALL_PROXY", "all_proxy", "HTTPS_PROXY", "https_proxy")):
+        found["ALL_PROXY"] = pip["proxy"] if "://" in pip["proxy"] else f"http://{pip['proxy']}"
+    default = index_url or environ.get("UV_DEFAULT_INDEX") or environ.get("UV_INDEX_URL") or pip.get("index-url")
+    extra = [*extra_index_url, *_words(environ, "UV_INDEX"), *_words(environ, "UV_EXTRA_INDEX_URL"), *pip.get("extra-index-url", "").split()]
+    links = [*find_links, *[entry for entry in environ.get("UV_FIND_LINKS", "").split(",") if entry], *pip.get("find-links", "").split()]
+    links = list(dict.fromkeys(entry if "://" in entry else os.path.abspath(os.path.expanduser(entry)) for entry in links))
+    extra = list(dict.fromkeys(extra))
+    no_index = pip.get("no-index", "").lower() in ("1", "true", "yes", "on") or environ.get("UV_NO_INDEX", "") not in ("", "0", "false")
+    for name in ("UV_INDEX_URL", "UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_DEFAULT_INDEX"):
+        found.pop(name, None)
+    options: List[str] = []
+    if default and not no_index:
+        found["UV_DEFAULT_INDEX"] = default
+        options.append(f"--index-url {_address(default)}")
+    if extra and not no_index:
+        found["UV_INDEX"] = " ".join(extra)
+        options += [f"--extra-index-url {_address(entry)}" for entry in extra]
+        # As pip does with the same options: the best version of all indexes, not whatever the first one has.
+        found.setdefault("UV_INDEX_STRATEGY", "unsafe-best-match")
+    if links:
+        found["UV_FIND_LINKS"] = ",".join(links)
+        options += [f"--find-links {_address(entry)}" for entry in links]
+    if no_index:
+        found["UV_NO_INDEX"] = "1"
+        options.append("--no-index")
+    for name in _PATHS:
+        if found.get(name):
+            found[name] = os.path.abspath(os.path.expanduser(found[name]))
+    return IndexSources(found, tuple(options), offline)
+
+
+def without_credentials(text: str) -> str:
+    """Return a text with the user and password of every address in it left out."""
+    return _CREDENTIALS.sub("", text)
+
+
+def _address(text: str) -> str:
+    """An address as an option shows it; uv's ``name=address`` loses its name."""
+    name, equals, address = text.partition("=")
+    return without_credentials(address if equals and "://" not in name else text)
+
+
+def _words(environ: Mapping[str, str], name: str) -> List[str]:
+    return environ.get(name, "").split()
+
+
+def _pip_options(environ: Mapping[str, str]) -> Dict[str, str]:
+    """What pip would read: its files, the later ones over the earlier, then its variables."""
+    found: Dict[str, str] = {}
+    for path in _pip_files(environ):
+        parser = configparser.RawConfigParser()
+        try:
+            with open(path, encoding="utf-8") as file:
+                parser.read_file(file)
+        except (OSError, UnicodeDecodeError):  # pip goes on without it as well
+            continue
+        except configparser.Error as error:
+            raise InputError(f"{path}: pip's configuration cannot be read: {' '.join(str(error).split())}") from error
+        for section in ("global", "install"):
+            if parser.has_section(section):
+                found.update({name.replace("_", "-"): value for name, value in parser.items(section)})
+    for name in _PIP_OPTIONS:
+        value = environ.get(f"PIP_{name.upper().replace('-', '_')}")
+        if value:
+            found[name] = value
+    return {name: " ".join(value.split()) for name, value in found.items() if name in _PIP_OPTIONS and value.split()}
+
+
+def _pip_files(environ: Mapping[str, str]) -> List[str]:
+    own = environ.get("PIP_CONFIG_FILE")
+    if own == os.devnull:
+        return []
+    home = environ.get("HOME") or os.path.expanduser("~")
+    folders = environ.get("XDG_CONFIG_DIRS") or "/etc/xdg"
+    files = [os.path.join(folder, "pip", "pip.conf") for folder in folders.split(os.pathsep)] + ["/etc/pip.conf"]
+    files += [
+        os.path.join(home, ".pip", "pip.conf"),
+        os.path.join(environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "pip", "pip.conf"),
+    ]
+    files.append(os.path.join(environ.get("VIRTUAL_ENV") or sys.prefix, "pip.conf"))
+    return files + ([own] if own else [])

@@ -1,0 +1,184 @@
+"""``environment.yml`` and ``recipe.yaml``: the pins as conda sees them.
+
+What is compiled against torch moves as one: torch from a conda channel beside wheels that were built on the wheel of torch loads two
+CUDA runtimes at best. So torch and all that needs it come from the channel only if each of them has a package there, from the default index,
+and no pin of them breaks metadata; else the whole group stands under ``pip:``. conda's own CUDA libraries come with its pytorch.
+
+A recipe cannot name what pip installs. Its metapackage carries ``requirements.txt``, to be installed after it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, List, NamedTuple, Set, Tuple
+
+from ...model.resolution import Pin, Resolution
+from .words import header
+
+if TYPE_CHECKING:
+    from ...matrix.loader import Matrix
+
+__all__ = ["CondaPin", "Division", "divide", "render_environment", "render_recipe"]
+
+_CHANNEL = "conda-forge"
+
+
+class CondaPin(NamedTuple):
+    """One conda requirement: package, version, pattern of the build string ("cuda*"), and the distribution that it stands for."""
+
+    package: str
+    version: str
+    build: str
+    distribution: str
+
+    @property
+    def text(self) -> str:
+        """The requirement as conda's MatchSpec: ``pytorch ==2.9.0 cuda*``."""
+        return f"{self.package} =={self.version}" + (f" {self.build}" if self.build else "")
+
+
+class Division(NamedTuple):
+    """The lines of a lock: those that a conda channel has (``bounds`` beside them), and those that pip installs."""
+
+    conda: Tuple[CondaPin, ...]
+    bounds: Tuple[str, ...]
+    pip: Tuple[Tuple[str, str], ...]  # name, version
+    reason: str = ""  # why torch and what needs it come from pip
+
+
+def divide(found: Resolution, matrix: Matrix) -> Division:
+    """Part the lines of a lock between conda and pip."""
+    names = matrix.conda
+    group = _built_for_torch(found)
+    reason = _why_pip(found, group, matrix)
+    conda: List[CondaPin] = []
+    pip: List[Tuple[str, str]] = []
+    for pin in found.pins:
+        entry = names.get(pin.name)
+        if pin.name in group:
+            if reason:
+                pip.append((pin.name, pin.version))
+            elif not pin.name.startswith("nvidia-") and entry is not None and entry.package is not None:
+                conda.append(CondaPin(entry.package, pin.version, _build(pin, found), pin.name))
+        elif entry is not None and entry.package is not None and pin.index_name == "pypi" and not pin.from_source:
+            conda.append(CondaPin(entry.package, pin.version, "", pin.name))
+        else:
+            pip.append((pin.name, pin.version))
+    chosen = {pin.name for pin in found.pins}
+    pip += [(line.name, line.version) for line in found.closure.lines if line.name not in chosen]
+    bounds = []
+    if not reason and found.requires.cuda and any(pin.distribution == "torch" for pin in conda):
+        major = int(found.requires.cuda.split(".")[0])
+        bounds.append(f"cuda-version >={major},<{major + 1}")
+    return Division(tuple(conda), tuple(bounds), tuple(pip), reason)
+
+
+def _built_for_torch(found: Resolution) -> Set[str]:
+    """Return torch, what needs it, directly or not, Triton and NVIDIA's libraries."""
+    group = {"torch"}
+    size = 0
+    while size < len(group):
+        size = len(group)
+        group |= {pin.name for pin in found.pins if group & set(pin.requires)}
+    return {pin.name for pin in found.pins if pin.name in group or pin.name == "triton" or pin.name.startswith("nvidia-")}
+
+
+def _why_pip(found: Resolution, group: Set[str], matrix: Matrix) -> str:
+    """Return why the group cannot come from a conda channel; "" where it can."""
+    names = matrix.conda
+    overridden = sorted(override.name for override in found.overrides if override.name in group)
+    if overridden:
+        return f"{', '.join(overridden)} contradicts metadata of a wheel on purpose"
+    pins = {pin.name: pin for pin in found.pins}
+    elsewhere = sorted(name for name in group if pins[name].index_name != "pypi")
+    if elsewhere:
+        return f"{', '.join(elsewhere)} comes from the index {pins[elsewhere[0]].index_name}"
+    missing = sorted(name for name in group if not name.startswith("nvidia-") and (name not in names or names[name].package is None))
+    shown = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
+    return f"no conda package is known of {shown}" if missing else ""
+
+
+def _build(pin: Pin, found: Resolution) -> str:
+    return ("cuda*" if found.requires.cuda else "cpu*") if pin.name == "torch" else ""
+
+
+def _virtual(found: Resolution, matrix: Matrix) -> List[str]:
+    """Return bounds on conda's virtual packages. ``__cuda`` is the CUDA that the driver reports, so it follows from the lowest driver."""
+    requires = found.requires
+    bounds = [f"__glibc >={requires.glibc}"] if requires.glibc and requires.platform == "linux" else []
+    branch = matrix.driver_branches.get((requires.driver or "").split(".")[0])
+    if branch is not None:
+        bounds.append(f"__cuda >={branch.cuda}")
+    return bounds
+
+
+def _name(found: Resolution) -> str:
+    asked = found.request.profile or (found.request.roots[0].name if found.request.roots else "lock")
+    return re.sub(r"[^a-z0-9]+", "-", asked.lower()).strip("-") or "lock"
+
+
+def _python(found: Resolution) -> str:
+    return ".".join(found.requires.python.split(".")[:2])
+
+
+def _yaml(text: str) -> str:
+    """Return a scalar that YAML cannot take for something else."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def render_environment(found: Resolution, version: str, matrix: Matrix) -> str:
+    """Return the text of ``environment.yml``."""
+    division = divide(found, matrix)
+    built = {pin.name for pin in found.pins if pin.from_source}
+    overridden = {override.name for override in found.overrides}
+    local = {pin.name for pin in found.pins if pin.index_name != "pypi"} | set(found.closure.unhashed)
+    later = built | overridden | local
+    lines = [
+        *header(found, version, "environment.yml"),
+        "# conda names are reported, no channel was read: the versions may not be there yet. Wheels, not conda's builds, were looked into.",
+    ]
+    if division.reason:
+        lines.append(f"# torch and what needs it stand under pip: {division.reason}")
+    lines.append(
+        "# create: conda env create -f environment.yml, then in that environment: sh install.sh (hashes, overrides, what is built or from git)"
+    )
+    lines += [f"name: {_name(found)}", "channels:", f"  - {_CHANNEL}", "  - nodefaults", "dependencies:"]
+    lines += [f"  - {_yaml(text)}" for text in (f"python ={_python(found)}", "pip", *_virtual(found, matrix), *division.bounds)]
+    lines += [f"  - {_yaml(pin.text)}" for pin in division.conda]
+    pip = [f"{name}=={pinned}" for name, pinned in division.pip if name not in later]
+    if pip:
+        lines += ["  - pip:", *(f"      - {_yaml(text)}" for text in pip)]
+    lines += [f"      # by install.sh: {name}=={pinned}" for name, pinned in division.pip if name in later]
+    if found.settings:
+        lines += ["variables:", *(f"  {name}: {_yaml(value)}" for name, value in sorted(found.settings.items()))]
+    return "\n".join(lines) + "\n"
+
+
+def render_recipe(found: Resolution, version: str, matrix: Matrix) -> str:
+    """Return the text of ``recipe.yaml``: a metapackage of rattler-build's format 1."""
+    division = divide(found, matrix)
+    run = [f"python {_python(found)}.*", *_virtual(found, matrix), *division.bounds, *(pin.text for pin in division.conda)]
+    summary = f"What {', '.join(root.text for root in found.request.roots) or found.request.profile} takes, chosen by envdoctor {version}"
+    name = f"envdoctor-lock-{_name(found)}"
+    carried = [f"{name}=={pinned}" for name, pinned in division.pip]
+    lines = [
+        *header(found, version, "recipe.yaml"),
+        "# conda names are reported, no channel was read. Build: rattler-build build --recipe recipe.yaml",
+        "schema_version: 1",
+        "package:",
+        f"  name: {name}",
+        f"  version: {_yaml(found.matrix_date.replace('-', '.'))}",
+        "build:",
+        "  number: 0",
+        "  noarch: generic",
+    ]
+    if carried:
+        place = f"$PREFIX/share/{name}"
+        lines += ["  script:", f"    - mkdir -p {place}", f"    - cp requirements.txt {place}/requirements.txt"]
+        lines += ["source:", "  path: requirements.txt"]
+    lines += ["requirements:", "  run:", *(f"    - {_yaml(text)}" for text in run), "about:", f"  summary: {_yaml(summary)}"]
+    if carried:
+        after = f"After it, install what conda does not bring ({len(carried)} distributions): $CONDA_PREFIX/share/{name}/requirements.txt says how."
+        lines.append(f"  description: {_yaml(after)}")
+        lines += ["extra:", "  pip:", *(f"    - {_yaml(text)}" for text in carried)]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,23 @@
+"""``overrides.txt``: the pins that contradict metadata on purpose, each with its row."""
+
+from __future__ import annotations
+
+from ...model.resolution import Resolution
+from .words import one_line
+
+__all__ = ["render"]
+
+
+def render(found: Resolution, version: str) -> str:
+    """Return the text of ``overrides.txt``."""
+    lines = [f"# overrides.txt: pins that contradict metadata on purpose; written by envdoctor {version} with the matrix of {found.matrix_date}"]
+    if not found.overrides:
+        lines.append("# none")
+    for override in found.overrides:
+        broken = f"{override.requirer} {override.requirer_version} asks for {override.name}{override.specifier}"
+        lines += [
+            f"# {broken}: {one_line(override.title)} [row {override.row}]",
+            *(f"#   source: {one_line(source.address)}" for source in override.sources),
+            f"{override.name}=={override.version}",
+        ]
+    return "\n".join(lines) + "\n"

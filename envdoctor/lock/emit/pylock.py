@@ -1,0 +1,20 @@
+"""``pylock.toml`` (PEP 751): what uv wrote, under our header. Only where every line has a hash: each file needs one, and an address."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from ...model.resolution import Resolution
+from .words import header
+
+__all__ = ["render"]
+
+
+def render(found: Resolution, version: str) -> Optional[str]:
+    """Return the text of ``pylock.toml``, or None where uv wrote none."""
+    if not found.closure.pylock:
+        return None
+    lines = header(found, version, "pylock.toml")
+    lines.append("# install with uv: uv pip sync pylock.toml (it removes what is not in here)")
+    lines.append("# install with pip: pip install --no-deps -r pylock.toml")
+    return "\n".join(lines) + "\n\n" + found.closure.pylock

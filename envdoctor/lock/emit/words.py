@@ -1,0 +1,80 @@
+"""The words that several files share: who wrote it and for what, a pin, a reason."""
+
+from __future__ import annotations
+
+from typing import List
+
+from ...model.resolution import Pin, Reason, Resolution
+
+__all__ = ["header", "one_line", "pin_line", "profile_lines", "reason_lines", "requires_words", "state_words", "warning_lines"]
+
+
+def header(found: Resolution, version: str, what: str) -> List[str]:
+    """Return the comment lines that stand first in a file; ``what`` says which file it is."""
+    request, requires = found.request, found.requires
+    lines = [
+        f"# {state_words(found)} ({what})",
+        f"# written by envdoctor {version} with the matrix of {found.matrix_date}",
+        f"# asked for: {', '.join(root.text for root in (*request.roots, *request.others))}" + (f", as of {request.as_of}" if request.as_of else ""),
+        f"# for: Python {requires.python}, {request.platform} {request.architecture}",
+    ]
+    lines += [f"# target: {words}" for words in found.targets]
+    lines.append(f"# requires: {requires_words(found)}")
+    lines += [f"# set: {name}={value}" for name, value in sorted(found.settings.items())]
+    lines += [f"# {line}" for line in (*profile_lines(found), *warning_lines(found))]
+    lines += [f"# note: {one_line(note)}" for note in found.notes]
+    return lines
+
+
+def profile_lines(found: Resolution) -> List[str]:
+    """Return which request of a profile a lock is for, and what comes from repositories after the pins."""
+    lines = [f"profile: {found.request.profile}"] if found.request.profile else []
+    return lines + [f"then: pip install --no-deps '{step.requirement}'" for step in found.sources]
+
+
+def warning_lines(found: Resolution) -> List[str]:
+    """Return the rows that hold of the pins on a target and do not forbid them: wrong results, what was only reported, what is slower."""
+    return [f"warning: {one_line(reason.text)} [{reason.row}]" for reason in found.warnings]
+
+
+def state_words(found: Resolution) -> str:
+    """Return how complete a lock is, and why it is not more."""
+    closure = found.closure
+    if closure.state == "closed":
+        return f"a full lock: every line is pinned and hashed, closed by {closure.tool} for {closure.platform}"
+    if closure.state == "partial":
+        return f"partially closed by {closure.tool} for {closure.platform}: every line is pinned, but {one_line(closure.reason)}"
+    words = "core pins, not a full lock: what these packages need besides is not pinned"
+    return f"{words}; {one_line(closure.reason)}" if closure.reason else words
+
+
+def requires_words(found: Resolution) -> str:
+    """Return what a machine has to have for these pins."""
+    requires = found.requires
+    parts = [f"Python {requires.python}"]
+    if requires.driver:
+        parts.append(f"NVIDIA driver {requires.driver} or newer")
+    if requires.glibc:
+        parts.append(f"glibc {requires.glibc} or newer")
+    if requires.sm:
+        parts.append(f"a GPU of compute capability {', '.join(requires.sm)}")
+    return "; ".join(parts)
+
+
+def reason_lines(reason: Reason) -> List[str]:
+    """Return a reason as lines: the sentence with its row, and the first source."""
+    line = one_line(reason.text)
+    if reason.row:
+        line += f" [row {reason.row}]"
+    return [line, *(f"  source: {one_line(source.address)}" for source in reason.sources[:1])]
+
+
+def one_line(text: str) -> str:
+    """Return a text with every run of white space, line ends too, as one blank."""
+    return " ".join(text.split())
+
+
+def pin_line(pin: Pin) -> str:
+    """Return a pin as a requirement: ``vllm[flashinfer]==0.10.2``."""
+    extras = f"[{','.join(pin.extras)}]" if pin.extras else ""
+    return f"{pin.name}{extras}=={pin.version}"

@@ -1,0 +1,426 @@
+"""The candidates of a request: the releases and builds of each package in order of preference, what they require, what excludes them."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+
+from ...matrix.bind import Subject, truth
+from ...matrix.derive import build_attributes, find_builds
+from ...matrix.kernel_torch import pinned_torch
+from ...matrix.loader import Matrix
+from ...matrix.tables import Build, Release
+from ...matrix.tags import glibc_for, served_release, serves_python
+from ...model.request import Request, Root
+from ...model.row import Term
+from ...model.versions import InvalidSpecifier, Version, VersionSet, canonicalize_name, parse_version, try_version
+
+__all__ = ["BUILT_BY_HAND", "LINE", "NOT_THERE", "Candidate", "Catalog", "Line", "Table", "bits_of"]
+
+LINE = re.compile(r"\s*([A-Za-z0-9][\w.-]*)\s*(?:\[([^\]]*)\])?\s*\(?\s*([^;@()]*?)\s*\)?\s*(?:;(.*))?\Z", re.DOTALL)
+_EXTRA = re.compile(r"extra\s*==\s*['\"]([^'\"]+)['\"]|['\"]([^'\"]+)['\"]\s*==\s*extra")
+_EXACT = re.compile(r"===?\s*([^\s,*]+)(?![^,]*\*)")
+#: Lines of torch's metadata that belong to the CUDA of its default build; builds from other indexes ask for others.
+_OF_DEFAULT_BUILD = ("nvidia-", "triton", "cuda-")
+#: Users build these against their torch, so a release without a fitting wheel may still be right.
+BUILT_BY_HAND = frozenset(["flash-attn", "flash-attn-3", "causal-conv1d", "mamba-ssm", "transformer-engine-torch", "apex", "grouped-gemm"])
+
+
+class Candidate(NamedTuple):
+    """One build of one release. ``index_name`` is "pypi" for the default one; ``from_source`` where the index has no wheel."""
+
+    version: Version
+    release: Release
+    subject: Subject
+    index_name: str = "pypi"
+    from_source: bool = False
+
+
+class Line(NamedTuple):
+    """One requirement line for one target: whether it applies at all, and for which extras."""
+
+    name: str
+    extras: Tuple[str, ...]
+    specifier: str
+    always: bool
+    for_extras: FrozenSet[str]
+
+
+def bits_of(mask: int) -> Iterator[int]:
+    """Yield the set bits of a mask, lowest first, each as a mask."""
+    while mask:
+        low = mask & -mask
+        yield low
+        mask ^= low
+
+
+class Table:
+    """The candidates of one package in order of preference; bit i is the i-th, ``absent`` the bit above all."""
+
+    def __init__(self, name: str, candidates: Sequence[Candidate], named: Iterable[str]) -> None:
+        self.name = name
+        self.candidates = tuple(candidates)
+        self.absent = 1 << len(self.candidates)
+        self.all = self.absent - 1
+        order = sorted(range(len(self.candidates)), key=lambda number: self.candidates[number].version)
+        self._versions = [self.candidates[number].version for number in order]
+        self._sums = [0]
+        self._early = 0  # pre-releases
+        for number in order:
+            self._sums.append(self._sums[-1] | 1 << number)
+            if self.candidates[number].version.is_prerelease:
+                self._early |= 1 << number
+        # A package that publishes nothing but pre-releases (opentelemetry's exporters) is taken as it is, as installers do.
+        self._free = name in frozenset(named) or self._early == self.all
+        self._masks: Dict[str, int] = {}
+        self._terms: Dict[Term, int] = {}
+
+    def mask(self, specifier: str) -> int:
+        """Return the candidates that a specifier admits: pre-releases only where it names one, or where they are asked for."""
+        found = self._masks.get(specifier)
+        if found is None:
+            try:
+                found = self._members(VersionSet.parse(specifier.replace("||", ",")))
+            except InvalidSpecifier:
+                found = self.all  # a line that no tool understands binds nobody
+            if self._early and not self._free:
+                exact = _EXACT.findall(specifier)
+                wanted = [version for version in map(try_version, exact) if version is not None and version.is_prerelease]
+                named = 0
+                for version in wanted:
+                    named |= self._members(VersionSet.parse(f"=={version}"))
+                final = found & ~self._early
+                if final or not _names_early(specifier):  # sglang asks for flash-attn-4>=4.0.0b9, of which there is no final release
+                    found = final | found & named
+            self._masks[specifier] = found
+        return found
+
+    def _members(self, wanted: VersionSet) -> int:
+        found = 0
+        for low, high in wanted.intervals:
+            start = 0 if low is None else bisect_left(self._versions, low)
+            end = len(self._versions) if high is None else bisect_left(self._versions, high)
+            if end > start:
+                found |= self._sums[end] & ~self._sums[start]
+        return found
+
+    def holding(self, terms: Sequence[Term]) -> int:
+        """Return the values, "absent" among them, of which all these terms are true."""
+        found = self.all | self.absent
+        for term in terms:
+            found &= self._holding(term)
+        return found
+
+    def _holding(self, term: Term) -> int:
+        found = self._terms.get(term)
+        if found is None:
+            found = self.absent if truth(term, NOT_THERE) else 0
+            for number, candidate in enumerate(self.candidates):
+                if truth(term, candidate.subject):
+                    found |= 1 << number
+            self._terms[term] = found
+        return found
+
+    def at(self, bit: int) -> Candidate:
+        """Return the candidate of a bit."""
+        return self.candidates[bit.bit_length() - 1]
+
+
+NOT_THERE = Subject(False)
+
+
+class Catalog:
+    """Tables and requirement lines for one Python, platform and set of indexes; kept between attempts, since making them costs most."""
+
+    def __init__(self, matrix: Matrix, request: Request) -> None:
+        self.matrix = matrix
+        self.request = request
+        self.known = frozenset(matrix.package_names)
+        self._releases: Dict[str, List[Tuple[Version, Release]]] = {}
+        self._torch_of: Dict[str, Callable[[Version], Optional[str]]] = {}
+        self._tables: Dict[str, Table] = {}
+        self._lines: Dict[str, Optional[Line]] = {}
+        self._markers: Dict[Tuple[str, str], bool] = {}
+        self._parsed: Dict[str, Any] = {}
+        self._asks: Dict[Tuple[str, int], Tuple[Tuple[Tuple[str, int, str], ...], Tuple[str, ...]]] = {}
+        self._refusals: Dict[Tuple[str, Optional[Version]], Dict[Tuple[str, str], int]] = {}
+        self._glibc_of: Dict[Tuple[str, ...], Tuple[Version, ...]] = {}
+        self._admitted: Dict[str, bool] = {}
+        self._served: Dict[Tuple[str, ...], bool] = {}
+        self._kept: Dict[Tuple[Tuple[str, ...], str], List[Line]] = {}
+        self._replaced = {root.name: root.specifier for root in request.overrides}
+        python = request.python
+        self._python = parse_version(python)
+        self._environment = {
+            "python_version": ".".join(python.split(".")[:2]),
+            "python_full_version": python if python.count(".") > 1 else f"{python}.0",
+            "implementation_version": python if python.count(".") > 1 else f"{python}.0",
+            "sys_platform": request.platform,
+            "platform_system": {"linux": "Linux", "darwin": "Darwin", "win32": "Windows"}.get(request.platform, request.platform),
+            "platform_machine": request.architecture,
+            "os_name": "posix",
+            "implementation_name": "cpython",
+            "platform_python_implementation": "CPython",
+            "platform_release": "",
+            "platform_version": "",
+        }
+
+    def asking(self, roots: Sequence[Root]) -> Catalog:
+        """Return a catalog for other roots that shares what was made so far."""
+        other = Catalog.__new__(Catalog)
+        other.__dict__.update(self.__dict__)
+        other.request = self.request._replace(roots=tuple(roots))
+        return other
+
+    def changed(self, request: Request) -> Catalog:
+        """Return a catalog for another request that shares the releases, and for the same Python the requirement lines, that were read so far."""
+        other = Catalog(self.matrix, request)
+        other._releases, other._torch_of = self._releases, self._torch_of
+        mine = self.request
+        if (request.python, request.platform, request.architecture) == (mine.python, mine.platform, mine.architecture):
+            other._lines, other._markers, other._kept = self._lines, self._markers, self._kept
+            other._glibc_of = self._glibc_of
+        other._parsed = self._parsed
+        return other
+
+    def table(self, name: str) -> Table:
+        """Return the candidates of a known package."""
+        found = self._tables.get(name)
+        if found is None:
+            # As installers have it: who names a pre-release takes those of that package.
+            named = [root.name for root in self.request.roots if _names_early(root.specifier)]
+            found = self._tables[name] = Table(name, self._candidates(name), (*self.request.prereleases, *named))
+        return found
+
+    def _candidates(self, name: str) -> List[Candidate]:
+        """All builds of all releases, the preferred ones first: not yanked, newest, wheels before sources, the default index."""
+        found: List[Tuple[Any, Candidate]] = []
+        torch_of = self._torch_of.get(name) or self._torch_of.setdefault(name, pinned_torch(self.matrix.package, name))
+        indexes = {index: rank for rank, index in enumerate(("pypi", *self.request.allow_index))}
+        preferred = try_version(self.request.prefer.get(name))
+        for place, (version, release) in enumerate(self._released(name)):
+            for rank, candidate in enumerate(self._builds(version, self.served(release), indexes)):
+                candidate = candidate if name in BUILT_BY_HAND or "torch" in candidate.subject.attributes else _with_torch(candidate, torch_of)
+                key = (candidate.version != preferred, release.yanked, -place, candidate.from_source, indexes[candidate.index_name], rank)
+                found.append((key, candidate))
+        found.sort(key=lambda entry: entry[0])
+        return [candidate for _, candidate in found]
+
+    def served(self, release: Release) -> Release:
+        """Return a release with the metadata of the wheel that the Python and platform of the request get."""
+        return served_release(release, self._python, self.request.platform, self.request.architecture)
+
+    def _released(self, name: str) -> List[Tuple[Version, Release]]:
+        found = self._releases.get(name)
+        if found is None:
+            package = self.matrix.package(name)
+            found = self._releases[name] = package.releases() if package is not None else []
+        return found
+
+    def _builds(self, version: Version, release: Release, indexes: Mapping[str, int]) -> Iterator[Candidate]:
+        architecture = self.request.architecture
+        default = find_builds(release, version, architecture)
+        attributes = _agreed(default)
+        # Wheels for other systems alone (deepspeed's for Windows) leave the source archive.
+        elsewhere = release.sdist and bool(release.platforms) and not self._floors(release)
+        yield Candidate(version, release, Subject(True, {**attributes, "version": version}), "pypi", release.sdist_only or elsewhere)
+        labels: Set[str] = set()
+        for build in reversed(release.builds):  # newest CUDA first
+            if build.index_name == "pypi" or build.index_name not in indexes or build.architecture != architecture or build.variant is None:
+                continue
+            if build.trust == "reported" and "nightlies only" in build.source:
+                continue  # no release of it can be installed
+            label = _label(build)
+            if label not in labels and version.local is None:
+                labels.add(label)
+                built = parse_version(f"{version}+{label}")
+                yield Candidate(built, release, Subject(True, {**build_attributes(build), "version": built}), build.index_name)
+
+    # ------------------------------------------------------------------------------------------------------------ requirements
+
+    def asks(self, node: str, bit: int) -> Tuple[Tuple[Tuple[str, int, str], ...], Tuple[str, ...]]:
+        """Return what a candidate of a node asks for, as (node, allowed, specifier), and the names that the matrix does not know."""
+        found = self._asks.get((node, bit))
+        if found is None:
+            found = self._asks[(node, bit)] = self._find_asks(node, bit)
+        return found
+
+    def _find_asks(self, node: str, bit: int) -> Tuple[Tuple[Tuple[str, int, str], ...], Tuple[str, ...]]:
+        name, _, extra = node.rstrip("]").partition("[")
+        asked: Dict[str, Tuple[int, str]] = {}
+        unknown = []
+        for line in self._applying(name, self.table(name).at(bit), extra):
+            if line.name not in self.known:
+                unknown.append(line.name)
+                continue
+            allowed = self.table(line.name).mask(self._replaced.get(line.name, line.specifier))
+            if line.name == name:  # an extra that stands for other extras
+                allowed &= bit
+            for wanted in (line.name, *(f"{line.name}[{entry}]" for entry in line.extras)):
+                if wanted == node or (wanted == name and line.name == name):
+                    continue
+                before = asked.get(wanted)
+                if before is None:
+                    asked[wanted] = (allowed, line.specifier)
+                else:
+                    asked[wanted] = (before[0] & allowed, ",".join(dict.fromkeys(filter(None, (before[1], line.specifier)))))
+        return tuple((wanted, *entry) for wanted, entry in asked.items()), tuple(unknown)
+
+    def broken(self, name: str, candidate: Candidate, extras: Sequence[str]) -> Iterator[Tuple[Root, str]]:
+        """Yield the overrides of the request that a requirement of a candidate or its extras excludes, with that requirement."""
+        for line in (line for extra in ("", *extras) for line in self._applying(name, candidate, extra)):
+            for root in self.request.overrides:
+                if root.name == line.name and not self.table(root.name).mask(root.specifier) & self.table(root.name).mask(line.specifier):
+                    yield root, line.specifier
+
+    def _applying(self, name: str, candidate: Candidate, extra: str) -> List[Line]:
+        """The lines that apply to a candidate, or only those that one of its extras adds."""
+        key = (candidate.release.requires or (), extra)
+        kept = self._kept.get(key)
+        if kept is None:
+            lines = [self._line(line) for line in key[0]]
+            kept = [line for line in lines if line is not None and (extra in line.for_extras and not line.always if extra else line.always)]
+            self._kept[key] = kept
+        if candidate.index_name != "pypi" and name == "torch":
+            kept = [line for line in kept if not line.name.startswith(_OF_DEFAULT_BUILD)]
+        return kept
+
+    def refusals(self, name: str, glibc: Optional[Version]) -> Mapping[Tuple[str, str], int]:
+        """Return the candidates that cannot be installed on the targets at all, by (limit, words)."""
+        found = self._refusals.get((name, glibc))
+        if found is None:
+            found = self._refusals[(name, glibc)] = {}
+            for number, candidate in enumerate(self.table(name).candidates):
+                refusal = self.refusal(candidate, glibc)
+                if refusal is not None:
+                    found[refusal] = found.get(refusal, 0) | 1 << number
+            if self.request.of_the_time:
+                late = next((key for key in found if key[0] == "date"), None)
+                if late is not None and all(self._is_late(candidate) for candidate in self.table(name).candidates):
+                    del found[late]
+        return found
+
+    def extras_of(self, candidate: Candidate) -> FrozenSet[str]:
+        """Return the extras that a release's lines name."""
+        found: Set[str] = set()
+        for line in candidate.release.requires or ():
+            if "extra" in line:
+                found.update(canonicalize_name(first or second) for first, second in _EXTRA.findall(line))
+        return frozenset(found)
+
+    def _line(self, text: str) -> Optional[Line]:
+        if text in self._lines:
+            return self._lines[text]
+        match = LINE.match(text)
+        line = None
+        if match is not None:
+            name, extras, specifier, marker = match.groups()
+            always, named = True, frozenset()  # type: bool, FrozenSet[str]
+            if marker is not None and marker.strip():
+                always = self._holds(marker, "")
+                if "extra" in marker:
+                    extras_named = {first or second for first, second in _EXTRA.findall(marker)}
+                    named = frozenset(canonicalize_name(extra) for extra in extras_named if self._holds(marker, extra))
+            wanted = tuple(sorted(canonicalize_name(extra.strip()) for extra in (extras or "").split(",") if extra.strip()))
+            if always or named:
+                line = Line(canonicalize_name(name), wanted, specifier.replace(" ", ""), always, named)
+        self._lines[text] = line
+        return line
+
+    def _holds(self, marker: str, extra: str) -> bool:
+        key = (marker, extra)
+        if key not in self._markers:
+            from packaging.markers import InvalidMarker, Marker, UndefinedComparison, UndefinedEnvironmentName
+
+            try:
+                parsed = self._parsed.get(marker) or self._parsed.setdefault(marker, Marker(marker))
+                self._markers[key] = bool(parsed.evaluate({**self._environment, "extra": extra}))
+            except (InvalidMarker, UndefinedComparison, UndefinedEnvironmentName, ValueError):
+                self._markers[key] = False  # legacy text, which installers skip as well
+        return self._markers[key]
+
+    # ------------------------------------------------------------------------------------------------------------ limits
+
+    def _admits(self, specifier: str) -> bool:
+        """Tell whether the Python of the request meets a Requires-Python."""
+        found = self._admitted.get(specifier)
+        if found is None:
+            try:
+                found = self._python in VersionSet.parse(specifier.replace(" ", "").rstrip(","))
+            except InvalidSpecifier:
+                found = True  # a field that installers ignore as well
+            self._admitted[specifier] = found
+        return found
+
+    def _has_wheel(self, tags: Tuple[str, ...]) -> bool:
+        found = self._served.get(tags)
+        if found is None:
+            found = self._served[tags] = any(serves_python(tag, self._python) for tag in tags)
+        return found
+
+    def _floors(self, release: Release) -> Tuple[Version, ...]:
+        """The glibc that each wheel for this platform asks for; releases of one package mostly have the same tags."""
+        found = self._glibc_of.get(release.platforms)
+        if found is None:
+            every = [glibc_for(tag, self.request.platform, self.request.architecture) for tags in release.platforms for tag in tags.split(".")]
+            found = self._glibc_of[release.platforms] = tuple(floor for floor in every if floor is not None)
+        return found
+
+    def _is_late(self, candidate: Candidate) -> bool:
+        as_of = self.request.as_of
+        return as_of is not None and candidate.release.released > as_of
+
+    def refusal(self, candidate: Candidate, glibc: Optional[Version]) -> Optional[Tuple[str, str]]:
+        """Return (limit, words) where a candidate cannot be installed on any of the targets at all, whatever else is."""
+        request, release = self.request, candidate.release
+        if self._is_late(candidate):
+            return "date", f"was uploaded after {request.as_of}"
+        if release.requires_python and not self._admits(release.requires_python):
+            return "python", f"needs Python {release.requires_python.replace(' ', '')}"
+        if not candidate.from_source and release.pythons and not self._has_wheel(release.pythons):
+            return "python", f"has no wheel for Python {request.python}"
+        if candidate.index_name == "pypi" and release.platforms and not candidate.from_source:
+            floors = self._floors(release)
+            if not floors:
+                return "platform", f"has no wheel for {request.platform} on {request.architecture}"
+            lowest = min(floors)
+            if glibc is not None and glibc < lowest:
+                return "glibc", f"has wheels for glibc {lowest} or newer"
+        needed = candidate.subject.attributes.get("glibc")
+        if glibc is not None and isinstance(needed, Version) and needed > glibc:
+            return "glibc", f"needs glibc {needed}"
+        return None
+
+
+def _names_early(specifier: str) -> bool:
+    """Tell whether a specifier names a pre-release."""
+    return any(version.is_prerelease for version in map(try_version, re.split(r"[<>=!~,\s]+", specifier)) if version is not None)
+
+
+def _with_torch(candidate: Candidate, torch_of: Callable[[Version], Optional[str]]) -> Candidate:
+    """A candidate whose builds do not tell their torch: all builds of one release have one, or its engine pins it."""
+    minors = {build.torch for build in candidate.release.builds if build.torch}
+    minor = minors.pop() if len(minors) == 1 else torch_of(candidate.version)
+    if minor is None:
+        return candidate
+    subject = candidate.subject
+    return candidate._replace(subject=subject._replace(attributes={**subject.attributes, "torch": parse_version(minor)}))
+
+
+def _agreed(builds: Sequence[Build]) -> Dict[str, Any]:
+    """The attributes in which all builds that an index may serve agree."""
+    if not builds:
+        return {}
+    first, *others = [build_attributes(build) for build in builds]
+    return {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
+
+
+def _label(build: Build) -> str:
+    """The local label of a build: ``cu124``, and for what is built against a torch ``cu12torch2.6cxx11abitrue``."""
+    label = str(build.variant)
+    if build.index_name != "pytorch" and build.torch is not None:
+        label += f"torch{build.torch}"
+        if build.cxx11abi is not None:
+            label += f"cxx11abi{'true' if build.cxx11abi else 'false'}"
+    return label

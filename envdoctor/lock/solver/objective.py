@@ -1,0 +1,440 @@
+"""The objective, and the answer in words of packages.
+
+A total order, so that there is one right answer: fewest overrides; then the roots in the order asked, each the best of its table (not
+yanked, newest, the default index, a wheel); then no row that does not bind is violated, wrong results first, then what is only reported to
+fail, then what degrades, by id; then everything else, requirers before what they require and by name, each likewise. What is not needed is
+absent. Where something is installed and ``prefer`` names it, that version stands first in its table.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+
+from ...errors import InputError
+from ...matrix.bind import Subject, Target, bind
+from ...matrix.derive import derive_target
+from ...matrix.loader import Matrix
+from ...matrix.tables import DriverBranch
+from ...model.evidence import Evidence, Known
+from ...model.facts import Distribution, Facts
+from ...model.lock_file import machine_of
+from ...model.request import Request, Root
+from ...model.resolution import Explanation, Override, Pin, Reason, Requires, Resolution
+from ...model.row import Row, Source
+from ...model.versions import Version, VersionSet, parse_version, try_version
+from .candidates import Candidate, Catalog, bits_of
+from .engine import Outcome, solve
+from .problem import Problem, Why, build_problem
+
+__all__ = ["Attempt", "answer", "applied", "attempt", "check_request", "floor_of", "resolution_of", "resolve", "target_words"]
+
+
+class Attempt(NamedTuple):
+    """One search: the problem, what came of it, and the number of overrides that it was allowed."""
+
+    problem: Problem
+    outcome: Outcome
+    overrides: int
+
+
+def resolve(request: Request, facts: Sequence[Facts], matrix: Matrix) -> Union[Resolution, Explanation]:
+    """Find the best set of packages for a request on all targets at once, or say why there is none.
+
+    Args:
+        request: what is asked, and for which Python, platform, date and indexes.
+        facts: the targets; what is not known of them does not constrain, and the resolution says what it requires.
+        matrix: what is known of versions and hardware.
+
+    Raises:
+        InputError: a root that the matrix does not know, or a target of another platform.
+        GaveUp: the search limit was reached.
+    """
+    check_request(request, facts, matrix)
+    catalog = Catalog(matrix, request)
+    found = attempt(catalog, facts)
+    if found.outcome.model is not None:
+        return resolution_of(found, catalog, facts)
+    from .explanation import explain
+
+    return explain(catalog, facts)
+
+
+def answer(catalog: Catalog, facts: Sequence[Facts]) -> Optional[Resolution]:
+    """Return the best resolution, or None."""
+    found = attempt(catalog, facts)
+    return resolution_of(found, catalog, facts) if found.outcome.model is not None else None
+
+
+def attempt(catalog: Catalog, facts: Sequence[Facts], *, complete: bool = False) -> Attempt:
+    """Search with as few overrides as it takes; the last attempt where none suffices."""
+    allowed = 0
+    while True:
+        problem = build_problem(catalog, facts, complete=complete, overrides_allowed=allowed, costs=True)
+        outcome = solve(problem.variables, problem.nogoods)
+        if outcome.model is not None or allowed >= len(problem.overrides):
+            return Attempt(problem, outcome, allowed)
+        blamed = any(_why(problem, number).kind == "override" for number in outcome.core)
+        if not blamed:  # more overrides change nothing
+            return Attempt(problem, outcome, allowed)
+        allowed += 1
+
+
+def _why(problem: Problem, number: int) -> Why:
+    why: Why = problem.nogoods[number].why
+    return why
+
+
+def check_request(request: Request, facts: Sequence[Facts], matrix: Matrix) -> None:
+    """Raise :class:`InputError` for a root that the matrix does not know, or a target of another platform."""
+    known = frozenset(matrix.package_names)
+    for root in request.roots:
+        if root.name not in known:
+            raise InputError(
+                f"{root.text}: the matrix of {matrix.date} has no releases of {root.name}, so there is nothing to choose from{_near(root, known)}"
+            )
+    for entry in facts:
+        for field, wanted in (("os.platform", request.platform), ("os.architecture", request.architecture)):
+            value = entry.value(field)
+            if value is not None and value != wanted:
+                name = f"target {entry.value('node.name')}" if entry.value("node.name") else "the target"
+                raise InputError(f"one lock is for one platform: {wanted} is asked for, but {name} has {value}")
+
+
+def _near(root: Root, known: FrozenSet[str]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(root.name, sorted(known), 1, 0.75)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+# ---------------------------------------------------------------------------------------------------------------- the answer
+
+
+class _Chosen(NamedTuple):
+    candidate: Candidate
+    bit: int
+
+
+def resolution_of(found: Attempt, catalog: Catalog, facts: Sequence[Facts]) -> Resolution:
+    """Return a solved attempt in words of packages."""
+    problem, model = found.problem, found.outcome.model or ()
+    chosen: Dict[str, _Chosen] = {}
+    extras: Dict[str, List[str]] = {}
+    for node, bit in zip(problem.nodes, model):
+        table = problem.tables.get(node)
+        if table is None or bit == table.absent:
+            continue
+        name, _, extra = node.partition("[")
+        if extra:
+            extras.setdefault(name, []).append(extra[:-1])
+        else:
+            chosen[name] = _Chosen(table.at(bit), bit)
+    bits = dict(zip(problem.nodes, model))
+    overrides = (*_overrides(problem, bits, chosen), *_replaced(catalog, chosen, extras))
+    pins = []
+    for name in sorted(chosen):
+        candidate = chosen[name].candidate
+        pins.append(
+            Pin(
+                name,
+                str(candidate.version),
+                candidate.index_name,
+                tuple(sorted(extras.get(name, ()))),
+                tuple(_reasons(name, problem, bits, catalog, overrides)),
+                candidate.release.yanked,
+                candidate.from_source,
+                tuple(
+                    sorted(
+                        {
+                            edge.name.partition("[")[0]
+                            for edge in problem.edges
+                            if edge.requirer.partition("[")[0] == name and bits[edge.requirer] & edge.bits
+                        }
+                        - {name}
+                    )
+                ),
+            )
+        )
+    subjects = {name: entry.candidate.subject for name, entry in chosen.items()}
+    settings = dict(catalog.request.settings)
+    for nogood, row in problem.settings:
+        if all(model[variable] & mask for variable, mask in nogood.terms):
+            settings[row.mitigations[0].component] = row.mitigations[0].value
+    return Resolution(
+        request=catalog.request,
+        pins=tuple(pins),
+        overrides=overrides,
+        requires=_requires(catalog, problem, subjects),
+        settings=settings,
+        warnings=tuple(_warnings(catalog, problem, subjects)),
+        matrix_date=catalog.matrix.date,
+        targets=tuple(target_words(entry) for entry in facts),
+        machines=tuple(machine_of(entry) for entry in facts),
+    )
+
+
+def _overrides(problem: Problem, bits: Dict[str, int], chosen: Dict[str, _Chosen]) -> Tuple[Override, ...]:
+    found = []
+    for option in problem.overrides:
+        if bits[option.node] != 0b01:
+            continue
+        for edge in problem.edges:
+            if (
+                (edge.requirer, edge.name) == (option.requirer, option.name)
+                and bits[edge.requirer] & edge.bits
+                and not edge.allowed & bits[edge.name]
+            ):
+                version = str(chosen[option.requirer].candidate.version)
+                fixed = str(chosen[option.name].candidate.version)
+                row = option.row
+                found.append(Override(option.requirer, version, option.name, edge.specifier, fixed, row.id, row.title, row.sources))
+    return tuple(found)
+
+
+def _replaced(catalog: Catalog, chosen: Mapping[str, _Chosen], extras: Mapping[str, Sequence[str]]) -> Tuple[Override, ...]:
+    """The metadata edges that the request itself breaks."""
+    request = catalog.request
+    title = f"the maintainers install {request.profile} so"
+    return tuple(
+        Override(
+            name,
+            str(chosen[name].candidate.version),
+            root.name,
+            specifier,
+            str(chosen[root.name].candidate.version),
+            f"profile {request.profile}",
+            title,
+            (Source(request.origin),),
+        )
+        for name in sorted(chosen)
+        for root, specifier in catalog.broken(name, chosen[name].candidate, extras.get(name, ()))
+        if root.name in chosen
+    )
+
+
+def _reasons(name: str, problem: Problem, bits: Dict[str, int], catalog: Catalog, overrides: Sequence[Override]) -> List[Reason]:
+    """Why this package, and why not a better release of it."""
+    reasons = [Reason("asked", f"asked for: {root.text}") for root in catalog.request.roots if root.name == name]
+    broken = [override for override in overrides if override.name == name]
+    admitted = problem.tables[name].all
+    for edge in problem.edges:
+        if edge.name.partition("[")[0] != name or not bits[edge.requirer] & edge.bits or edge.requirer.partition("[")[0] == name:
+            continue
+        requirer, _, extra = edge.requirer.partition("[")
+        release = problem.tables[requirer].at(bits[requirer]).version
+        shown = f"{requirer}{'[' + extra if extra else ''} {release}"
+        if any(override.requirer == requirer for override in broken):
+            continue
+        text = f"{shown} requires {edge.specifier}" if edge.specifier else f"{shown} requires it"
+        if edge.name == name and text not in [reason.text for reason in reasons]:
+            reasons.append(Reason("required", text))
+        admitted &= edge.allowed
+    if not reasons and not broken:
+        reasons += _asked_by_rows(name, problem, bits, catalog)
+    for override in broken:
+        text = f"overrides {override.requirer} {override.requirer_version}, which asks for {override.specifier}: {override.title}"
+        reasons.append(Reason("override", text, override.row, override.sources))
+    if not broken:
+        for root in catalog.request.roots:
+            if root.name == name:
+                admitted &= problem.tables[name].mask(root.specifier)
+        refused = _refused(name, problem, bits, admitted, catalog)
+        rows = [reason.row for reason in refused]
+        reasons += refused + [reason for reason in _avoided(name, problem, bits, admitted, catalog) if reason.row not in rows]
+    candidate = problem.tables[name].at(bits[name])
+    if candidate.release.yanked:
+        reasons.append(Reason("yanked", "this release was yanked; nothing else meets the request"))
+    if candidate.from_source:
+        reasons.append(Reason("source-build", "the index has no wheel of it: it is built when it is installed"))
+    if candidate.index_name != "pypi":
+        reasons.append(Reason("index", f"a build from the index {candidate.index_name}"))
+    return reasons
+
+
+def _asked_by_rows(name: str, problem: Problem, bits: Mapping[str, int], catalog: Catalog) -> List[Reason]:
+    """The rows that what is chosen would violate without this package: no metadata asks for it."""
+    number, absent = problem.nodes.index(name), problem.tables[name].absent
+    found = []
+    for nogood in problem.nogoods:
+        why: Why = nogood.why
+        masks = dict(nogood.terms)
+        others = all(bits[problem.nodes[other]] & mask for other, mask in masks.items() if other != number)
+        if why.kind in ("row", "cost") and why.row is not None and masks.get(number, 0) & absent and others:
+            row = catalog.matrix.complete(why.row)
+            found.append(Reason("row", row.title, row.id, row.sources))
+    return found[:2]
+
+
+def _refused(name: str, problem: Problem, bits: Dict[str, int], admitted: int, catalog: Catalog) -> List[Reason]:
+    """Return why the best release that the requirers admit was not taken, where a row about the targets or a build says so."""
+    number = problem.nodes.index(name)
+    better = admitted & problem.variables[number].domain & (bits[name] - 1)
+    for bit in bits_of(better):
+        # What the targets refuse comes before what only follows from another choice.
+        for nogood in sorted(problem.nogoods, key=lambda nogood: not nogood.why.limits):
+            why: Why = nogood.why
+            if why.kind not in ("row", "build") or why.row is None:
+                continue
+            masks = dict(nogood.terms)
+            if number in masks and masks[number] & bit and all(bits[problem.nodes[other]] & mask for other, mask in masks.items() if other != number):
+                row = why.row if why.kind == "build" else catalog.matrix.complete(why.row)
+                return [Reason("refused", f"not {problem.tables[name].at(bit).version}: {row.title}", row.id, row.sources)]
+        break
+    return []
+
+
+def _avoided(name: str, problem: Problem, bits: Mapping[str, int], admitted: int, catalog: Catalog) -> List[Reason]:
+    """Return the row that does not bind and for whose sake a better release was not taken."""
+    number = problem.nodes.index(name)
+    better = admitted & problem.variables[number].domain & (bits[name] - 1)
+    hit: List[Tuple[int, Row]] = []
+    for nogood in problem.nogoods:
+        masks = dict(nogood.terms)
+        row = nogood.why.row
+        if nogood.why.kind != "cost" or row is None or not masks.get(number, 0) & better:
+            continue
+        if all(bits[problem.nodes[other]] & mask for other, mask in masks.items() if other != number):
+            hit.append(((masks[number] & better).bit_length(), row))
+    if not hit:
+        return []
+    worst, row = max(hit, key=lambda entry: (entry[0], entry[1].id))  # the one that reaches down to what was taken
+    complete = catalog.matrix.complete(row)
+    return [Reason("refused", f"not {problem.tables[name].at(1 << worst - 1).version}: {complete.title}", row.id, complete.sources)]
+
+
+# ---------------------------------------------------------------------------------------------------------------- what it requires
+
+
+def _requires(catalog: Catalog, problem: Problem, subjects: Dict[str, Subject]) -> Requires:
+    """Bind the blocking rows to the chosen set on a machine of which nothing is known: what they wait for is what they require."""
+    matrix, request = catalog.matrix, catalog.request
+    rows = [row for row in matrix.rows_about(sorted(subjects)) if row.effect == "blocks" and row.trust == "established"]
+    blank = derive_target(Facts({}), matrix)
+    base = _with_packages(blank, subjects)
+    floors: Dict[str, str] = {}  # as the tables write them: 580.65.06 is no PEP 440 spelling
+    gpus = {
+        tuple(sorted((key, str(value)) for key, value in device.attributes.items())): device
+        for target in problem.targets
+        for device in target.gpus or ()
+    }
+    for chosen in [None, *(gpus[key] for key in sorted(gpus))]:
+        machine = base if chosen is None else base._replace(gpus=(chosen,))
+        for row in rows:
+            binding = bind(row, machine)
+            if binding.outcome != "undetermined" or len(binding.missing) != 1 or binding.missing[0].scope != "host":
+                continue
+            floor = floor_of(row, matrix.driver_branches, {str(entry.major): entry.min_driver for entry in matrix.cuda_majors.values()})
+            if floor is not None:
+                attribute, version = floor
+                floors[attribute] = max(version, floors.get(attribute, version), key=parse_version)
+    glibc = [value for subject in subjects.values() for value in [subject.attributes.get("glibc")] if isinstance(value, Version)]
+    glibc += [parse_version(floors["glibc"])] if "glibc" in floors else []
+    served = []
+    for capability in matrix.capabilities.values():
+        attributes = {
+            "sm": capability.capability,
+            "compute_capability": parse_version(capability.capability),
+            "architecture": capability.architecture,
+        }
+        target = base._replace(gpus=(Subject(True, attributes),))
+        if all(bind(row, target).outcome != "violated" for row in rows):
+            served.append(capability.capability)
+    cuda = subjects["torch"].attributes.get("cuda") if "torch" in subjects else None
+    coded = any("code" in subject.attributes for subject in subjects.values())
+    return Requires(
+        python=".".join(request.python.split(".")[:2]),
+        driver=floors.get("driver"),
+        glibc=str(max(glibc)) if glibc else None,
+        cuda=str(cuda) if cuda is not None else None,
+        sm=tuple(served) if coded else (),
+        platform=request.platform,
+        architecture=request.architecture,
+    )
+
+
+def _with_packages(target: Target, subjects: Dict[str, Subject]) -> Target:
+    absent = Subject(False)
+    return target._replace(environment=lambda name: subjects.get(name, absent), variable=lambda _name: absent)
+
+
+def floor_of(row: Row, branches: Mapping[str, DriverBranch], majors: Dict[str, str]) -> Optional[Tuple[str, str]]:
+    """Return the lowest driver or glibc with which a row that waits for the host does not apply."""
+    for term in row.terms:
+        if term.scope != "host" or term.operator != "in":
+            continue
+        intervals = term.argument.intervals if isinstance(term.argument, VersionSet) else ()
+        if len(intervals) != 1:
+            continue
+        low, high = intervals[0]
+        if low is not None or high is None:
+            continue
+        bound = parse_version(high.base_version)
+        if term.attribute in ("driver", "glibc"):
+            return term.attribute, _release_text(bound, row)
+        if term.attribute == "cuda" and str(bound) in majors:
+            return "driver", majors[str(bound)]
+        if term.attribute == "ptx":
+            able = [name for name, branch in branches.items() if parse_version(branch.cuda) >= bound]
+            return ("driver", min(able, key=parse_version)) if able else None
+    return None
+
+
+def _release_text(bound: Version, row: Row) -> str:
+    """A bound as the row's pins write it, else as PEP 440 does."""
+    for pin in row.pins:
+        text = pin.rpartition(">=")[2].split(",")[0]
+        if try_version(text) == bound:
+            return text
+    return str(bound)
+
+
+def _warnings(catalog: Catalog, problem: Problem, subjects: Dict[str, Subject]) -> List[Reason]:
+    """Return the rows that the chosen set violates on a target without being blocked by them."""
+    found: Dict[str, Reason] = {}
+    for row in catalog.matrix.rows_about(sorted(subjects)):
+        if row.effect == "note" or (row.effect == "blocks" and row.trust == "established"):
+            continue
+        for target in problem.targets:
+            own = _with_packages(target, subjects)._replace(variable=target.variable)
+            if row.id not in found and bind(row, own).outcome == "violated":
+                complete = catalog.matrix.complete(row)
+                found[row.id] = Reason(row.effect, complete.title, row.id, complete.sources)
+    return [found[key] for key in sorted(found)]
+
+
+def target_words(facts: Facts) -> str:
+    """Return a target in words: its name, devices, driver and glibc, as far as they are known."""
+    parts: List[str] = []
+    counts: Dict[str, int] = {}
+    for device in facts.value("gpus") or ():
+        if device.visible is not False:
+            counts[device.name or "GPU"] = counts.get(device.name or "GPU", 0) + 1
+    parts += [f"{count} × {name}" if count > 1 else name for name, count in counts.items()]
+    if facts.value("driver.release"):
+        parts.append(f"driver {facts.value('driver.release')}")
+    if facts.value("glibc.version"):
+        parts.append(f"glibc {facts.value('glibc.version')}")
+    return ", ".join(parts) or "a machine of which nothing is known"
+
+
+def applied(found: Resolution, facts: Facts) -> Facts:
+    """Return a target as it will be with the pins installed and the settings made: what ``check`` has to accept."""
+    here = Evidence("resolution")
+    installed = {line.name: Distribution(line.name, line.version) for line in found.closure.lines}
+    installed.update({pin.name: Distribution(pin.name, pin.version) for pin in found.pins})
+    python = facts.value("python.version") or found.request.python
+    return Facts(
+        {
+            **{field: fact for field, fact in facts if field.partition(".")[0] not in _ENVIRONMENT},
+            "os.platform": Known(found.request.platform, here),
+            "os.architecture": Known(found.request.architecture, here),
+            "python.version": Known(python if str(python).startswith(found.requires.python) else found.request.python, here),
+            "distributions": Known(installed, here),
+            "distributions.complete": Known(True, here),
+            "variables": Known({**(facts.value("variables") or {}), **found.settings}, here),
+        }
+    )
+
+
+#: Families of facts about the environment that the pins replace.
+_ENVIRONMENT = frozenset(["distributions", "libraries", "binaries", "torch", "shadowed_modules", "ptxas", "ray", "cudnn"])

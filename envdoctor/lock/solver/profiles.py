@@ -1,0 +1,225 @@
+"""A framework's profile as a request: which of its named requests fits the targets, and on which Python."""
+
+from __future__ import annotations
+
+from typing import Callable, Container, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+from ...errors import InputError
+from ...matrix.curated import Profile
+from ...matrix.curated import Request as NamedRequest
+from ...matrix.loader import Matrix
+from ...model.facts import Facts
+from ...model.request import Request, Root, parse_root, parse_source
+from ...model.resolution import Explanation, Reason, Resolution, Statement
+from ...model.row import Source
+from ...model.versions import Version, VersionSet, parse_version
+from .candidates import Catalog
+from .explanation import causes_of, explain
+from .objective import attempt, check_request, resolution_of
+
+__all__ = ["ProfileResolver", "Wanted", "find_wanted", "request_of", "resolve_profile"]
+
+_PYTHONS = ("3.14", "3.13", "3.12", "3.11", "3.10", "3.9")
+
+
+class Wanted(NamedTuple):
+    """What ``NAME[:REQUEST]`` names: a profile, and those of its requests that may be taken, the preferred one first."""
+
+    profile: Profile
+    requests: Tuple[NamedRequest, ...]
+
+
+def find_wanted(text: str, matrix: Matrix) -> Wanted:
+    """Find ``verl`` (any of its requests, as the profile orders them) or ``verl:0.7-vllm`` (that one); raises :class:`InputError`."""
+    name, colon, wanted = text.partition(":")
+    profile = matrix.profile(name)
+    if profile is None:
+        raise InputError(f"--profile {text}: no such profile; there are {', '.join(sorted(matrix.profiles))}")
+    if not colon:
+        return Wanted(profile, profile.requests)
+    found = tuple(request for request in profile.requests if request.name.lower() == wanted.lower())
+    if not found:
+        listed = "; ".join(f"{profile.name}:{request.name} ({request.title})" for request in profile.requests)
+        raise InputError(f"--profile {text}: {profile.name} has no request {wanted!r}; it has {listed}")
+    return Wanted(profile, found)
+
+
+def request_of(profile: Profile, named: NamedRequest, base: Request, python: str, known: Container[str]) -> Request:
+    """Return a profile's request as one of the resolver.
+
+    Args:
+        profile: where it stands; the set that it names as tested is preferred.
+        named: the request.
+        base: roots that are asked for besides, date, platform and indexes.
+        python: for which Python.
+        known: names that the matrix knows; what else the request asks for nothing judges.
+    """
+    asked = tuple(map(parse_root, named.requirements))
+    sources = tuple(parse_source(text, profile.note) for text in named.direct)
+    for root in base.roots:
+        if root.name in [step.name for step in sources]:
+            raise InputError(f"{root.text}: {root.name} of the profile {profile.name} comes from {sources[0].url}, not from the index")
+    prefer = {}
+    for tested in profile.tested:
+        if tested.name == named.tested and tested.good:
+            prefer = {root.name: root.specifier[2:] for root in map(parse_root, tested.packages)}
+    return base._replace(
+        roots=_joined([*(root for root in asked if root.name in known), *base.roots]),
+        others=(*base.others, *(root for root in asked if root.name not in known)),
+        python=python,
+        prereleases=(*base.prereleases, *named.prereleases),
+        prefer={**prefer, **base.prefer},
+        profile=f"{profile.name}:{named.name}",
+        origin=named.source,
+        overrides=tuple(map(parse_root, named.overrides)),
+        settings=dict(named.variables),
+        sources=sources,
+    )
+
+
+def _joined(roots: Sequence[Root]) -> Tuple[Root, ...]:
+    """Roots of one name are one: what the profile and the caller ask of it holds together."""
+    found: Dict[str, Root] = {}
+    for root in roots:
+        known = found.get(root.name)
+        if known is not None:
+            specifier = ",".join(dict.fromkeys(part for part in f"{known.specifier},{root.specifier}".split(",") if part))
+            root = parse_root(Root(root.name, tuple(sorted({*known.extras, *root.extras})), specifier).text)
+        found[root.name] = root
+    return tuple(found.values())
+
+
+def resolve_profile(
+    wanted: Wanted,
+    base: Request,
+    facts: Sequence[Facts],
+    matrix: Matrix,
+    python: Optional[str] = None,
+    dated: Callable[[Request], Request] = lambda request: request,
+) -> Union[Resolution, Explanation]:
+    """Resolve the first request that fits all targets, on the first Python that serves it, or explain why the first one does not.
+
+    Args:
+        wanted: a profile and the requests that may be taken.
+        base: roots that are asked for besides, date, platform and indexes; its Python is tried first.
+        facts: the targets.
+        matrix: what is known of versions and hardware.
+        python: the only Python that counts; by default the one of ``base``, then the newest that the request allows.
+        dated: gives a request its as-of date. One that only follows from what is pinned is dropped where nothing of its time fits.
+
+    Raises:
+        InputError: a root that the matrix does not know, or a target of another platform.
+        GaveUp: the search limit was reached.
+    """
+    resolver = ProfileResolver(wanted.profile, base, matrix, python, dated)
+    passed: List[Reason] = []
+    for named in wanted.requests:
+        found = resolver.fit(named, facts)
+        if found is not None:
+            return found._replace(passed=tuple(passed))
+        passed.append(Reason("profile", f"{wanted.profile.name}:{named.name} does not fit: {resolver.causes(named, facts)[-1].text}"))
+    return resolver.explain(wanted.requests, facts)
+
+
+class ProfileResolver:
+    """Resolves requests of one profile. What was read and made for one target serves the next one."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        base: Request,
+        matrix: Matrix,
+        python: Optional[str] = None,
+        dated: Callable[[Request], Request] = lambda request: request,
+    ) -> None:
+        self._profile = profile
+        self._base = base
+        self._python = python
+        self._dated = dated
+        self._catalog = Catalog(matrix, base)
+        self._catalogs: Dict[Tuple[str, str, bool], Catalog] = {}
+
+    def fit(self, named: NamedRequest, facts: Sequence[Facts], *, any_python: bool = False) -> Optional[Resolution]:
+        """Return the resolution of a request on the first Python that serves it, or None."""
+        for own in self._attempts(named, facts, any_python):
+            found = attempt(own, facts)
+            if found.outcome.model is not None:
+                return resolution_of(found, own, facts)
+        return None
+
+    def causes(self, named: NamedRequest, facts: Sequence[Facts]) -> Sequence[Statement]:
+        """Return why a request does not fit; what the hardware says is the last."""
+        own = self._stand_in(named, facts)
+        if own is not None:
+            return causes_of(own, facts)
+        text = f"it is for Python {named.python}, not {self._python or self._base.python}"
+        return (Statement("python", text, sources=(Source(named.source),)),)
+
+    def explain(self, requests: Sequence[NamedRequest], facts: Sequence[Facts]) -> Explanation:
+        """Explain the first of these requests, none of which fits."""
+        named, *others = requests
+        own = self._stand_in(named, facts)
+        if own is not None:
+            found = explain(own, facts)
+        else:
+            found = Explanation(self._base._replace(profile=self._name(named), origin=named.source), tuple(self.causes(named, facts)), ())
+        if others:
+            names = ", ".join(map(self._name, others))
+            text = f"this is {self._name(named)}; {names} {'does' if len(others) == 1 else 'do'} not fit either"
+            found = found._replace(causes=(*found.causes, Statement("profile", text)))
+        return found._replace(ways_out=(*self._other_ways(requests, facts), *found.ways_out))
+
+    def _name(self, named: NamedRequest) -> str:
+        return f"{self._profile.name}:{named.name}"
+
+    def _attempts(self, named: NamedRequest, facts: Sequence[Facts], any_python: bool = False) -> Iterator[Catalog]:
+        for of_the_time in (True, False):
+            for python in _pythons(named, self._base, None if any_python else self._python):
+                request = self._dated(request_of(self._profile, named, self._base, python, self._catalog.matrix.package_names))
+                if not of_the_time:
+                    if not request.of_the_time:
+                        return  # was tried
+                    request = request._replace(as_of=None, of_the_time=False)
+                key = (named.name, python, of_the_time)
+                own = self._catalogs.get(key)
+                if own is None:
+                    check_request(request, facts, self._catalog.matrix)
+                    own = self._catalogs[key] = self._catalog.changed(request)
+                yield own
+
+    def _stand_in(self, named: NamedRequest, facts: Sequence[Facts]) -> Optional[Catalog]:
+        """The request on the first Python on which it fits a machine of which nothing is known, so that what is said is about the targets."""
+        first: Optional[Catalog] = None
+        for own in self._attempts(named, facts):
+            first = first or own
+            if attempt(own, (Facts({}),)).outcome.model is not None:
+                return own
+        return first
+
+    def _other_ways(self, tried: Sequence[NamedRequest], facts: Sequence[Facts]) -> Iterator[str]:
+        """Yield another request of the profile that fits, or another Python with which one does."""
+        for any_python in (False, True) if self._python is not None else (False,):
+            for named in self._profile.requests:
+                found = None if named in tried and not any_python else self.fit(named, facts, any_python=any_python)
+                if found is not None:
+                    minor = found.requires.python
+                    suffix = f" on Python {minor}: --python-version {minor}" if any_python else ""
+                    yield f"ask for --profile {self._name(named)} ({named.title}), which fits{suffix}"
+                    return
+
+
+def _pythons(named: NamedRequest, base: Request, python: Optional[str]) -> Iterator[str]:
+    """Yield the Pythons that a request allows: the one that is asked for, else that of the targets and then the newest."""
+    allowed = VersionSet.parse(named.python)
+    seen = set()
+    for version in (python,) if python is not None else (base.python, *_PYTHONS):
+        minor = ".".join(version.split(".")[:2])
+        both = allowed & VersionSet.parse(f"=={minor}.*")
+        if minor in seen or not both:
+            continue
+        seen.add(minor)
+        if parse_version(version) in allowed:
+            yield version
+        elif version == minor:  # a floor within the minor: ">=3.13.13"
+            low: Optional[Version] = both.intervals[0][0]
+            yield str(low) if low is not None else version

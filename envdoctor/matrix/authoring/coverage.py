@@ -1,0 +1,126 @@
+"""How much of the package index the matrix holds, by the listing that ``scripts/refresh_matrix`` commits (``matrices/index.json``)."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterable, List, Mapping, Tuple
+
+from ...errors import MatrixError
+from ...model.versions import Version, VersionSet, parse_version, try_version
+from ..glibc_floors import glibc_floor
+from ..loader import Matrix
+from ..tables import Release, release_key
+
+__all__ = ["REQUIRED", "measure"]
+
+#: What has to be complete: every listed release in these ranges is in the matrix, with its dependencies; where the package has code for
+#: GPUs and wheels on the index, also with SM list and glibc floor.
+REQUIRED: Mapping[str, str] = {
+    "torch": ">=1.13",
+    "vllm": ">=0.2",
+    "ray": ">=2.0",
+    "verl": "",
+    "openrlhf": "",
+    "sglang": ">=0.4",
+    "flash-attn": ">=2.0",
+    "transformers": ">=4.30",
+    "deepspeed": ">=0.9",
+}
+
+
+def measure(matrix: Matrix, listing: Mapping[str, Any], names: Iterable[str] = ()) -> Dict[str, Any]:
+    """Compare matrix and listing, package by package.
+
+    Args:
+        matrix: what is known.
+        listing: ``index.json``.
+        names: only these packages; all where left out.
+
+    Raises:
+        MatrixError: a listing of another form.
+    """
+    listed = _listed(listing)
+    chosen = sorted(names) or sorted({*listed, *matrix.package_names, *REQUIRED})
+    packages = []
+    missing: List[Dict[str, str]] = []
+    for name in chosen:
+        if name in listed:
+            entry, gaps = _package(matrix, name, listed[name])
+            packages.append(entry)
+            missing += gaps
+        elif name in REQUIRED:
+            missing.append({"name": name, "version": "every release", "lacks": "not on the listing"})
+    return {
+        "kind": "coverage",
+        "listing_date": str(listing.get("date", "")),
+        "matrix_date": matrix.date,
+        "packages": packages,
+        "missing": missing,
+        "unlisted": [name for name in chosen if name not in listed and name not in REQUIRED],
+    }
+
+
+def _listed(listing: Mapping[str, Any]) -> Dict[str, List[Version]]:
+    packages = listing.get("packages")
+    if listing.get("schema") != 1 or not isinstance(packages, dict):
+        raise MatrixError(["index.json: expected schema 1 with 'packages'"])
+    found: Dict[str, List[Version]] = {}
+    faults = []
+    for name, entry in packages.items():
+        releases = entry.get("releases") if isinstance(entry, dict) else None
+        versions = [try_version(text) if isinstance(text, str) else None for text in releases] if isinstance(releases, list) else [None]
+        if None in versions:
+            faults.append(f"index.json: packages.{name}: expected a list of versions in 'releases'")
+        found[name] = sorted(version for version in versions if version is not None)
+    if faults:
+        raise MatrixError(faults)
+    return found
+
+
+def _package(matrix: Matrix, name: str, listed: List[Version]) -> Tuple[Dict[str, Any], List[Dict[str, str]]]:
+    required = VersionSet.parse(REQUIRED[name]) if name in REQUIRED else None
+    package = matrix.package(name)
+    keys = {release_key(version) for version in listed}
+    counts = dict.fromkeys(("in_matrix", "with_dependencies", "with_sm", "with_glibc", "binary"), 0)
+    gaps = []
+    for version in listed:
+        release = package.release(version) if package is not None else None
+        binary = release is not None and _is_binary(release)
+        has_code = name in matrix.code_demands
+        held = {
+            "in_matrix": release is not None,
+            "with_dependencies": release is not None and release.requires is not None,
+            "with_sm": binary and release is not None and any(build.sass for build in release.builds),
+            "with_glibc": binary and release is not None and glibc_floor(release) is not None,
+        }
+        counts["binary"] += binary
+        for key, value in held.items():
+            counts[key] += value
+        if required is not None and version in required:
+            lacks = _lacking(held, binary, has_code)
+            gaps += [{"name": name, "version": str(version), "lacks": word} for word in lacks]
+    known = [str(version) for version in package.versions] if package is not None else []
+    entry = {
+        "name": name,
+        "listed": len(listed),
+        "required": None if required is None else REQUIRED[name] or "every release",
+        **counts,
+        "has_code": name in matrix.code_demands,
+        "gone_from_index": [text for text in known if release_key(parse_version(text)) not in keys],
+    }
+    return entry, gaps
+
+
+def _is_binary(release: Release) -> bool:
+    """Tell whether a release has Linux wheels with compiled code."""
+    return any("linux" in platform for platform in release.platforms)
+
+
+def _lacking(held: Mapping[str, bool], binary: bool, has_code: bool) -> List[str]:
+    if not held["in_matrix"]:
+        return ["not in the matrix"]
+    found = [] if held["with_dependencies"] else ["no dependencies"]
+    if binary and has_code and not held["with_sm"]:
+        found.append("no SM list")
+    if binary and not held["with_glibc"]:
+        found.append("no glibc floor")
+    return found

@@ -1,0 +1,70 @@
+"""Checks a folder of matrix files whole, a site's own as well as ours, and says everything that is wrong at once."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, Dict, List, Mapping, Tuple
+
+from ...errors import MatrixError
+from ..folder import find_sources
+from ..source import compile_core, read_conda, read_listing, read_models, read_profiles, read_signatures
+
+__all__ = ["validate"]
+
+#: What the core does not hold, and how it is read whole.
+_OTHERS: Mapping[str, Callable[[str], Any]] = {
+    "profiles": read_profiles,
+    "models": read_models,
+    "conda names": read_conda,
+    "signatures": lambda folder: read_signatures(folder).get("signatures"),
+    "index listing": read_listing,
+}
+_FOLDERS = ("errata", "packages", "profiles")
+
+
+def validate(folder: str) -> Dict[str, Any]:
+    """Return the faults of a folder's files, each with file and key, or how much it holds. Nothing is imported or executed."""
+    sources = find_sources(folder)
+    faults: List[str] = []
+    counts: Dict[str, int] = {}
+    try:
+        core, _ = compile_core(sources)
+        counts = {"rows": len(core["rows"]), **{name: len(entries) for name, entries in core["tables"].items() if entries}}
+        counts.update({"gpu": len(core["gpus"]["models"]), "packages": len(core["packages"])})
+    except MatrixError as error:
+        faults += error.faults
+    for name, read in _OTHERS.items():
+        found, wrong = _tried(read, folder)
+        faults += wrong
+        if found:
+            counts[name] = len(found)
+    if not faults and not any(counts.values()):
+        faults.append(f"{folder}: expected *.toml, errata/*.toml or packages/*.json, found none of them")
+    return {"kind": "validate", "folder": folder, "faults": faults, "counts": {} if faults else counts, "not_read": _strangers(folder)}
+
+
+def _tried(read: Callable[[str], Any], folder: str) -> Tuple[Any, Tuple[str, ...]]:
+    try:
+        return read(folder) or {}, ()
+    except MatrixError as error:
+        return {}, error.faults
+
+
+def _strangers(folder: str) -> List[str]:
+    """Files that no part of envdoctor reads: a misspelt ending would leave its rows out silently."""
+    found = []
+    for path, folders, names in os.walk(folder):
+        relative = os.path.relpath(path, folder)
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            where = name if relative == "." else f"{relative}/{name}"
+            ending = ".json" if relative == "packages" else ".toml"
+            known = name == "index.json" if relative == "." else False
+            if (
+                not name.startswith(".")
+                and not known
+                and not (relative in (".", *_FOLDERS) and name.endswith(ending))
+                and not name.endswith((".md", ".txt"))
+            ):
+                found.append(where)
+    return found

@@ -1,0 +1,100 @@
+"""What an adapter is: the seam at which one more framework is one more file and one line in ``ADAPTERS``.
+
+An adapter gets a :class:`Run` (the launch, its settings, what is known of the version) and returns a :class:`Reading`: facts by
+field of :data:`~envdoctor.model.workload.WORKLOAD_FIELDS`, the framework's own key of each field, and what is wrong with the settings.
+It never judges memory and never touches the machine.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, List, Mapping, Optional, Protocol, Tuple
+
+from ...model.evidence import Evidence, Fact
+from ...model.facts import Facts
+from ...model.record import NamedTuple
+from ...model.workload import ConfigurationProblem
+from ..shell.expansion import Element, Unclear
+from .settings import Setting
+
+__all__ = ["CERTAIN", "Adapter", "Checkout", "Layout", "Reading", "Run"]
+
+
+#: What ``claims`` returns where nothing speaks against a framework; each key that it does not know takes one away.
+CERTAIN = 1000
+
+
+class Layout(NamedTuple):
+    """Files by which a checkout of the framework is known; ``contains`` are pairs of file and text."""
+
+    files: Tuple[str, ...] = ()
+    absent: Tuple[str, ...] = ()
+    contains: Tuple[Tuple[str, str], ...] = ()
+
+    def fits(self, folder: str) -> bool:
+        """Tell whether a folder is a checkout."""
+        if not self.files or any(not os.path.isfile(os.path.join(folder, path)) for path in self.files):
+            return False
+        if any(os.path.exists(os.path.join(folder, path)) for path in self.absent):
+            return False
+        return all(text in (read_small(os.path.join(folder, path)) or "") for path, text in self.contains)
+
+
+class Checkout(NamedTuple):
+    """A folder that holds the framework's source; ``version`` and ``commit`` as its own files say, else ""."""
+
+    folder: str
+    version: str = ""
+    commit: str = ""
+    place: Optional[Evidence] = None
+
+
+class Run(NamedTuple):
+    """One training run as it was found."""
+
+    name: str  # of the script or file, as evidence names it
+    entry: str  # "verl.trainer.main_ppo", "train.py", "" where there is no command
+    arguments: Tuple[Element, ...]
+    files: Tuple[Setting, ...]  # settings of configuration files that were given
+    base: str  # the folder that relative paths start from
+    unclear: Unclear
+    variables: Mapping[str, Element]
+    launcher: Mapping[str, Element]
+    surroundings: Mapping[str, Fact[Any]]
+    version: str = ""  # stated, installed, or the checkout's
+    checkout: Optional[Checkout] = None
+    facts: Optional[Facts] = None
+    environ: Optional[Mapping[str, str]] = None
+    documents: Mapping[str, str] = {}  # files that the script itself writes
+
+
+class Reading(NamedTuple):
+    """What an adapter found."""
+
+    fields: Dict[str, Fact[Any]]
+    keys: Dict[str, str]
+    problems: List[ConfigurationProblem]
+    version: Fact[Any]
+
+
+class Adapter(Protocol):
+    """One framework."""
+
+    name: str
+    layout: Layout
+
+    def claims(self, run: Run) -> int:
+        """Say how much speaks for this framework: 0 nothing, ``CERTAIN`` its entry with every key its own."""
+
+    def read(self, run: Run) -> Reading:
+        """Read the run."""
+
+
+def read_small(path: str, limit: int = 1 << 20) -> Optional[str]:
+    """Return the text of a file, or None where there is none to read or it is larger than ``limit`` bytes."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(limit + 1)
+    except OSError:
+        return None
+    return data.decode("utf-8", "replace") if len(data) <= limit else None

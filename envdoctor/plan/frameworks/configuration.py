@@ -1,0 +1,240 @@
+"""All settings of one run in layers: the command line over files over the framework's defaults, with interpolations resolved."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
+from .key_tables import Table
+from .settings import Setting, flatten, scalar
+
+__all__ = ["Configuration", "boolean", "decimal", "integer", "named_types", "text_of"]
+
+_INTERPOLATION = re.compile(r"\$\{([^${}]*)\}")
+_MAX_DEPTH = 20
+_NOTHING: Any = object()
+Converter = Callable[[Any], Any]
+
+
+class Configuration:
+    """Looks keys up. ``versions`` are those of the table that the framework may be of."""
+
+    def __init__(
+        self,
+        table: Table,
+        versions: Sequence[str],
+        given: Sequence[Setting],
+        files: Sequence[Setting] = (),
+        environ: Optional[Mapping[str, str]] = None,
+        *,
+        absent: str = "",
+    ) -> None:
+        self.table = table
+        self.versions = tuple(versions)
+        self.environ = environ
+        self.absent = absent  # a file of settings that is not at hand: what it may set is not known
+        self.given: Dict[str, Setting] = {}
+        for setting in [*files, *given]:
+            for leaf in flatten(setting):
+                self._set(leaf)
+
+    def _set(self, leaf: Setting) -> None:
+        for key in [key for key in self.given if key.startswith(leaf.key + ".")]:
+            del self.given[key]
+        self.given[leaf.key] = leaf
+
+    @property
+    def span(self) -> str:
+        """The versions in words, as evidence names them."""
+        if len(self.versions) == 1:
+            return f"{self.table.framework} {self.versions[0]}"
+        return f"{self.table.framework} {self.versions[0]} to {self.versions[-1]}" if self.versions else self.table.framework
+
+    def get(self, *keys: str, convert: Optional[Converter] = None, missing: Any = _NOTHING, unset: Any = _NOTHING) -> Fact[Any]:
+        """Return the fact of the first of several spellings that is set, else of the first that each version knows by default.
+
+        ``missing``: what the code does in versions that have no such key; ``unset``: what it does where the key is null.
+        """
+        for key in keys:
+            if key in self.given:
+                given = self._converted(self._given(key, 0), convert)
+                return Known(unset, given.evidence) if isinstance(given, Absent) and unset is not _NOTHING else given
+        found: List[Tuple[str, Fact[Any]]] = []  # by version
+        if self.absent:
+            return Unknown(f"{self.absent} may set {keys[0]}, and it is not at hand")
+        for version in self.versions:
+            key = next((key for key in keys if version in self.table.versions_of(key)), "")
+            if key:
+                value = self.table.values(key, (version,))[0][0]
+                evidence = Evidence(f"default of {self.span}", key)
+                value = unset if value is None and unset is not _NOTHING else value
+                found.append((version, self._converted(_at(self._resolved(value, key, 0), evidence), convert)))
+            elif missing is not _NOTHING:
+                found.append((version, Known(missing, Evidence(f"code of {self.span}", f"it has no {keys[0]}"))))
+        if not found:
+            return (
+                Known(missing, Evidence(f"code of {self.span}")) if missing is not _NOTHING else Unknown(f"{self.span} has no default for {keys[0]}")
+            )
+        values = {repr(fact.value) if isinstance(fact, Known) else type(fact).__name__ for _, fact in found}
+        if len(values) == 1 and len(found) == len(self.versions):
+            return found[-1][1]
+        return Unknown(f"the default of {keys[0]} depends on the version: {_said(found, self.versions)}")
+
+    def key(self, *keys: str) -> str:
+        """Return the spelling of a key that the run uses, else the one of its newest possible version that has any; "" where none has."""
+        for key in keys:
+            if key in self.given:
+                return key
+        for version in reversed(self.versions):
+            for key in reversed(keys):
+                if version in self.table.versions_of(key):
+                    return key
+        return ""
+
+    def named(self, keys: Mapping[str, str]) -> Dict[str, str]:
+        """Return the keys of fields, with "" for one that no possible version has and the run does not give; "+" adds what none has to have."""
+        return {
+            field: key if key.startswith("+") or key in self.given or any(version in self.table.versions_of(key) for version in self.versions) else ""
+            for field, key in keys.items()
+        }
+
+    def _given(self, key: str, depth: int) -> Fact[Any]:
+        setting = self.given[key]
+        if setting.unclear:
+            return Unknown(f"{setting.place.source}: {setting.unclear}")
+        if setting.operator == "~":
+            return Absent(setting.place)
+        resolved = self._resolved(setting.value, key, depth)
+        return resolved if isinstance(resolved, Unknown) else Known(resolved.value, setting.place)
+
+    def _defaults(self, key: str, depth: int) -> List[Fact[Any]]:
+        return [self._resolved(value, key, depth) for value, _ in self.table.values(key, self.versions)]
+
+    def _lookup(self, key: str, depth: int) -> Fact[Any]:
+        if depth > _MAX_DEPTH:
+            return Unknown(f"{key} refers to itself")
+        if key in self.given:
+            return self._given(key, depth + 1)
+        facts = self._defaults(key, depth + 1)
+        if facts and all(fact == facts[0] for fact in facts):
+            return facts[0]
+        return Unknown(f"{key} is not set and has no single default")
+
+    def _resolved(self, value: Any, key: str, depth: int) -> Any:
+        """A Known with interpolations replaced, or the Unknown that says why not."""
+        nowhere = Evidence("")
+        if not isinstance(value, str) or "${" not in value:
+            return Unknown(f"{key} must be set") if value == "???" else Known(value, nowhere)
+        for _ in range(_MAX_DEPTH):
+            found = _INTERPOLATION.search(value)
+            if found is None:
+                return Known(value, nowhere)
+            fact = self._interpolated(found.group(1), key, depth)
+            if not isinstance(fact, Known):
+                return fact if isinstance(fact, Unknown) else Unknown(f"{found.group()} in {key} is absent")
+            if found.group() == value:
+                return Known(fact.value, nowhere)
+            value = value[: found.start()] + str(fact.value) + value[found.end() :]
+        return Unknown(f"{key} refers to itself")
+
+    def _interpolated(self, text: str, key: str, depth: int) -> Fact[Any]:
+        nowhere = Evidence("")
+        resolver, colon, argument = text.partition(":")
+        if not colon:
+            return self._lookup(_absolute(text.strip(), key), depth + 1)
+        name, comma, fallback = (part.strip() for part in argument.partition(","))
+        if resolver == "oc.select":
+            fact = self._lookup(_absolute(name, key), depth + 1)
+            missing = isinstance(fact, Unknown) and _absolute(name, key) not in self.given and not self._defaults(_absolute(name, key), depth + 1)
+            return Known(scalar(fallback) if comma else None, nowhere) if missing else fact
+        if resolver in ("oc.env", "env"):
+            if self.environ is not None and name in self.environ:
+                return Known(self.environ[name], nowhere)
+            return Known(None if fallback == "null" else fallback, nowhere) if comma else Unknown(f"${name} is not set")
+        return Unknown(f"${{{text}}} is not resolved")
+
+    @staticmethod
+    def _converted(fact: Fact[Any], convert: Optional[Converter]) -> Fact[Any]:
+        if convert is None or not isinstance(fact, Known):
+            return fact
+        if fact.value is None:
+            return Absent(fact.evidence)
+        value = convert(fact.value)
+        return Unknown(f"{fact.evidence}: {fact.value!r} is not what belongs here") if value is None else Known(value, fact.evidence)
+
+
+def _absolute(name: str, key: str) -> str:
+    """``.a`` is a sibling of ``key``, ``..a`` one of its parent's."""
+    dots = len(name) - len(name.lstrip("."))
+    if not dots:
+        return name
+    parents = key.split(".")[:-dots] if dots < key.count(".") + 1 else []
+    return ".".join([*parents, name[dots:]])
+
+
+def _at(fact: Fact[Any], evidence: Evidence) -> Fact[Any]:
+    return Known(fact.value, evidence) if isinstance(fact, Known) else fact
+
+
+def _said(found: Sequence[Tuple[str, Fact[Any]]], versions: Sequence[str]) -> str:
+    """What each run of versions says, in words."""
+    runs: List[Tuple[str, List[str]]] = []
+    by_version = dict(found)
+    for version in versions:
+        fact = by_version.get(version)
+        text = repr(fact.value) if isinstance(fact, Known) else "nothing" if fact is None or isinstance(fact, Absent) else fact.reason
+        if runs and runs[-1][0] == text:
+            runs[-1][1].append(version)
+        else:
+            runs.append((text, [version]))
+    return "; ".join(f"{_span(names)} {text}" for text, names in runs)
+
+
+def _span(versions: Sequence[str]) -> str:
+    return versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
+
+
+def integer(value: Any) -> Optional[int]:
+    """A whole number, also where it is written ``1e3``."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    value = scalar(value) if isinstance(value, str) else value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e18 else None
+
+
+def decimal(value: Any) -> Optional[float]:
+    """A finite number."""
+    value = scalar(value) if isinstance(value, str) else value
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value in (float("inf"), float("-inf")):
+        return None
+    return float(value)
+
+
+def boolean(value: Any) -> Optional[bool]:
+    """A truth value as YAML and Hydra have it."""
+    if isinstance(value, bool):
+        return value
+    return {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}.get(str(value).lower())
+
+
+def text_of(value: Any) -> Optional[str]:
+    """A text."""
+    return str(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else None
+
+
+_TYPES = {"bfloat16": "bf16", "bf16": "bf16", "float16": "fp16", "fp16": "fp16", "half": "fp16", "float32": "fp32", "fp32": "fp32", "float": "fp32"}
+
+
+def named_types(fact: Fact[Any]) -> Fact[Any]:
+    """Return a fact about a type of numbers with its short name."""
+    if not isinstance(fact, Known):
+        return fact
+    return Known(_TYPES[str(fact.value)], fact.evidence) if str(fact.value) in _TYPES else Unknown(f"{fact.evidence}: {fact.value!r} is not a type")
+
+
+Fields = Mapping[str, Tuple[Tuple[str, ...], Converter]]

@@ -1,0 +1,114 @@
+"""The tables of keys and defaults under ``defaults/``: which version of a framework knows which key, and what it gives it.
+
+``scripts/read_framework_defaults`` writes them from the frameworks' own files; each names its sources. A key that a
+release does not have is missing there, so a table also tells keys of another version from keys that nobody knows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import lru_cache
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+
+from ...errors import InternalFault
+from ...model.versions import Version, try_version
+
+__all__ = ["Table", "load_table", "overlaid"]
+
+_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "defaults")
+
+
+class Table:
+    """One framework's keys. A version is one of ``versions``, in their order."""
+
+    def __init__(self, content: Mapping[str, Any], config: str) -> None:
+        self.framework: str = content["framework"]
+        self.versions: Tuple[str, ...] = tuple(content["versions"])
+        self.sources: Mapping[str, str] = content["sources"]
+        self.switches = frozenset(content.get("switches", ()))
+        self.rows: Dict[str, List[List[Any]]] = content["configs"][config]
+        self._by_key: Dict[str, Tuple[str, ...]] = {}
+        self._parents: Optional[Dict[str, Set[str]]] = None
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.rows
+
+    def versions_of(self, key: str) -> Tuple[str, ...]:
+        """Return the versions that know a key."""
+        known = self._by_key.get(key)
+        if known is None:
+            known = self._by_key[key] = tuple(version for first, last, _ in self.rows.get(key, ()) for version in self.versions[first : last + 1])
+        return known
+
+    @property
+    def parents(self) -> Mapping[str, Set[str]]:
+        """Keys that hold other keys, with the versions that know one of them."""
+        if self._parents is None:
+            self._parents = {}
+            for key in self.rows:
+                parent = key.rpartition(".")[0]
+                while parent:
+                    self._parents.setdefault(parent, set()).update(self.versions_of(key))
+                    parent = parent.rpartition(".")[0]
+        return self._parents
+
+    def values(self, key: str, versions: Sequence[str]) -> List[Tuple[Any, Tuple[str, ...]]]:
+        """Return the defaults of a key among ``versions``, each with the versions that give it."""
+        found = []
+        for first, last, value in self.rows.get(key, ()):
+            among = tuple(version for version in self.versions[first : last + 1] if version in versions)
+            if among:
+                found.append((value, among))
+        return found
+
+    def match(self, text: str) -> Tuple[str, ...]:
+        """Return the rows' versions that a version may be: itself, or its neighbours where the table has none of it."""
+        text = text.strip().lstrip("v") if text.strip().lstrip("v") in self.versions else text.strip()
+        if text in self.versions:
+            return (text,)
+        wanted = try_version(text.lstrip("v"))
+        if wanted is None:
+            return ()
+        known: List[Tuple[Version, str]] = sorted((number, name) for name in self.versions for number in [try_version(name)] if number is not None)
+        equal = [name for number, name in known if number == wanted]
+        if equal:
+            return (equal[-1],)
+        below = [name for number, name in known if number < wanted]
+        above = [name for number, name in known if number > wanted]
+        return tuple(below[-1:] + above[:1])
+
+
+@lru_cache(maxsize=16)
+def _content(framework: str) -> Mapping[str, Any]:
+    path = os.path.join(_FOLDER, f"{framework}.json")
+    try:
+        with open(path, encoding="utf-8") as file:
+            content: Mapping[str, Any] = json.load(file)
+    except (OSError, ValueError) as error:
+        raise InternalFault(f"{path}: expected the table of {framework}'s keys that this package carries: {error}") from None
+    return content
+
+
+@lru_cache(maxsize=16)
+def load_table(framework: str, config: Optional[str] = None) -> Table:
+    """Return the table of one of a framework's configurations (the first where none is named)."""
+    content = _content(framework)
+    return Table(content, config if config is not None and config in content["configs"] else next(iter(content["configs"])))
+
+
+@lru_cache(maxsize=16)
+def overlaid(framework: str, below: Optional[str], above: str) -> Table:
+    """Return one configuration laid over another of the same framework, version by version."""
+    content = _content(framework)
+    lower, upper = load_table(framework, below), load_table(framework, above)
+    rows: Dict[str, List[List[Any]]] = {}
+    for number, version in enumerate(lower.versions):
+        for table in (lower, upper):
+            for key in table.rows:
+                for value, _ in table.values(key, (version,)):
+                    runs = rows.setdefault(key, [])
+                    if runs and runs[-1][0] == number:
+                        runs.pop()
+                    runs.append([number, number, value])
+    return Table({**content, "configs": {"": rows}}, "")

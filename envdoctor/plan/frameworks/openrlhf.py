@@ -1,0 +1,275 @@
+"""OpenRLHF: options of argparse, flat (``--zero_stage``) up to 0.10.1.post2 and dotted (``--ds.zero_stage``) from 0.10.2 on."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, List, Mapping, Tuple
+
+from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
+from ...model.versions import parse_version
+from ...model.workload import ConfigurationProblem
+from .adapter import CERTAIN, Layout, Reading, Run
+from .configuration import Configuration, Fields, boolean, decimal, integer, named_types, text_of
+from .key_tables import Table, load_table
+from .problems import key_problems, narrowed, unknown_keys, value_problems
+from .settings import Setting, flags
+
+__all__ = ["ADAPTER"]
+
+_ENTRY = re.compile(r"openrlhf\.cli\.(train_\w+)|(?:.*/)?openrlhf/cli/(train_\w+)\.py|(?:.*/)?(train_(?:ppo_ray|ppo|sft|dpo|rm|kto|prm|kd))\.py")
+#: A file named train_sft.py is anybody's; with these options it is OpenRLHF's.
+_OWN = frozenset(["zero_stage", "micro_train_batch_size", "ds.zero_stage", "train.micro_batch_size"])
+
+_FIELDS: Fields = {
+    "algorithm": (("algo.advantage.estimator", "advantage_estimator"), text_of),
+    **{
+        f"{role}.{name}": ((f"{role}.{dotted}", f"{role}_{dotted}"), integer)
+        for role in ("actor", "critic", "ref", "reward")
+        for name, dotted in (("nodes", "num_nodes"), ("gpus_per_node", "num_gpus_per_node"))
+    },
+    "colocated": (("train.colocate_all", "colocate_all_models"), boolean),
+    "actor.model": (("actor.model_name_or_path", "pretrain"), text_of),
+    "critic.model": (("critic.model_name_or_path", "critic_pretrain"), text_of),
+    "reward.model": (("reward.model_name_or_path", "reward_pretrain"), text_of),
+    "ref.offload_params": (("ref.offload", "ref_reward_offload", "ref_offload"), boolean),
+    "reward.offload_params": (("reward.offload", "ref_reward_offload"), boolean),
+    "actor.gradient_checkpointing": (("actor.gradient_checkpointing_enable", "gradient_checkpointing"), boolean),
+    "actor.lora_rank": (("ds.lora.rank", "lora_rank"), integer),
+    "actor.offload_optimizer": (("ds.adam_offload", "adam_offload"), boolean),
+    "actor.micro_batch": (("train.micro_batch_size", "micro_train_batch_size"), integer),
+    "actor.padding_free": (("ds.packing_samples", "packing_samples"), boolean),
+    "actor.sequence_parallel": (("ds.ring_attn_size", "ring_attn_size"), integer),
+    "actor.tensor_parallel": (("ds.tensor_parallel_size", "ds_tensor_parallel_size"), integer),
+    "rollout.engines": (("vllm.num_engines", "vllm_num_engines"), integer),
+    "rollout.tensor_parallel": (("vllm.tensor_parallel_size", "vllm_tensor_parallel_size"), integer),
+    "rollout.gpu_memory_utilization": (("vllm.gpu_memory_utilization", "vllm_gpu_memory_utilization"), decimal),
+    "rollout.n": (("rollout.n_samples_per_prompt", "n_samples_per_prompt"), integer),
+    "rollout.enforce_eager": (("vllm.enforce_eager", "enforce_eager"), boolean),
+    "rollout.micro_batch": (("rollout.micro_batch_size", "micro_rollout_batch_size"), integer),
+    "data.max_prompt_length": (("prompt_max_len",), integer),
+    "data.max_response_length": (("generate_max_len", "rollout.max_new_tokens"), integer),
+    "data.train_batch_size": (("rollout.batch_size", "rollout_batch_size"), integer),
+    "checkpoint.save_freq": (("ckpt.save_steps", "save_steps"), integer),
+    "checkpoint.limit": (("ckpt.max_num", "max_ckpt_num"), integer),
+}
+_MISSING: Mapping[str, Any] = {
+    "rollout.n": 1,
+    "actor.sequence_parallel": 1,
+    "actor.tensor_parallel": 1,
+    "actor.lora_rank": 0,
+    "actor.padding_free": False,
+    "colocated": False,
+    "rollout.enforce_eager": False,
+    "ref.offload_params": False,
+    "reward.offload_params": False,
+    "actor.offload_optimizer": False,
+    "rollout.engines": 0,
+    "checkpoint.limit": 0,
+}
+
+
+class _OpenRlhf:
+    name = "openrlhf"
+    layout = Layout(files=("openrlhf/cli/train_ppo_ray.py",))
+
+    def claims(self, run: Run) -> int:
+        """By the entry; by that alone, since the options' names are anybody's."""
+        found = _ENTRY.fullmatch(run.entry)
+        if found is None:
+            return 0
+        settings, _ = self._settings(run)
+        if found.group(3) and not any(setting.key in _OWN for setting in settings):
+            return 0
+        return max(CERTAIN - unknown_keys(self._table(run), settings), 1)
+
+    def read(self, run: Run) -> Reading:
+        """Read the run."""
+        settings, _ = self._settings(run)
+        table = self._table(run)
+        versions, version = self._versions(table, run, settings)
+        configuration = Configuration(table, versions, settings, run.files, run.environ)
+        fields: Dict[str, Fact[Any]] = {"framework": Known(self.name, Evidence(run.name, run.entry))}
+        keys: Dict[str, str] = {}
+        for field, (names, convert) in _FIELDS.items():
+            fields[field] = configuration.get(
+                *names,
+                convert=convert,
+                **({"missing": _MISSING[field]} if field in _MISSING else {}),
+                **({"unset": 0} if field == "rollout.engines" else {}),
+            )
+            keys[field] = self._option(configuration.key(*names))
+        self._derive(configuration, fields, keys, ppo=self._tool(run).startswith("train_ppo"))
+        problems = [self._spelled(problem) for problem in key_problems(configuration, settings, exact=isinstance(version, Known))]
+        problems += value_problems(fields, keys)
+        return Reading(fields, keys, problems, version)
+
+    def _tool(self, run: Run) -> str:
+        found = _ENTRY.fullmatch(run.entry)
+        name = next(filter(None, found.groups()), "") if found else ""
+        return name if name != "train_ppo_ray_box" else "train_ppo_ray"
+
+    def _table(self, run: Run) -> Table:
+        return load_table(self.name, self._tool(run) or None)
+
+    def _settings(self, run: Run) -> Tuple[List[Setting], bool]:
+        settings, rest = flags(run.arguments, run.name, run.unclear, tuple(self._table(run).switches))
+        return settings, bool(rest)
+
+    def _versions(self, table: Table, run: Run, settings: List[Setting]) -> Tuple[Tuple[str, ...], Fact[Any]]:
+        known = tuple(
+            version
+            for version in table.versions
+            if any(first <= table.versions.index(version) <= last for runs in table.rows.values() for first, last, _ in runs)
+        )
+        if run.version:
+            matched = tuple(version for version in table.match(run.version) if version in known)
+            if matched:
+                place = run.checkout.place if run.checkout is not None and run.checkout.place else Evidence("--framework", run.version)
+                return matched, Known(run.version, place)
+        versions, version = narrowed(table, settings)
+        return tuple(one for one in versions if one in known) or known, version
+
+    @staticmethod
+    def _option(key: str) -> str:
+        return f"--{key}" if key else ""
+
+    def _spelled(self, problem: ConfigurationProblem) -> ConfigurationProblem:
+        """Keys are options here; the same option in the other spelling is the nearest."""
+        return problem._replace(key=self._option(problem.key), nearest=self._option(self._other_spelling(problem.key) or problem.nearest))
+
+    def _other_spelling(self, key: str) -> str:
+        for names, _ in _FIELDS.values():
+            if key in names and len(names) > 1:
+                return next(name for name in names if name != key)
+        return _RENAMED.get(key, "")
+
+    def _derive(self, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str], *, ppo: bool) -> None:
+        code = Evidence(f"code of {configuration.span}", "openrlhf/utils/deepspeed, openrlhf/cli")
+        stage = configuration.get("ds.zero_stage", "zero_stage", convert=integer)
+        keys["actor.strategy"] = self._option(configuration.key("ds.zero_stage", "zero_stage"))
+        strategy: Fact[Any] = Known(f"zero{stage.value}" if stage.value else "ddp", stage.evidence) if isinstance(stage, Known) else stage
+        gradients = configuration.get("ds.grad_accum_dtype", "grad_accum_dtype", convert=text_of, **self._unset_gradients(configuration))
+        keys["actor.grad_dtype"] = self._option(configuration.key("ds.grad_accum_dtype", "grad_accum_dtype"))
+        for role in ("actor", "critic"):
+            fields[f"{role}.strategy"] = strategy
+            fields[f"{role}.grad_dtype"] = named_types(gradients)
+            fields[f"{role}.param_dtype"] = Known("bf16", code)
+            fields[f"{role}.optimizer"] = Known("adamw", code)
+        for field in [name for name in fields if name.startswith("actor.") and name.rpartition(".")[2] not in ("nodes", "gpus_per_node", "model")]:
+            shared = f"critic.{field.partition('.')[2]}"
+            fields[shared] = fields[field]
+        for field in [name for name in keys if name.startswith("actor.") and name.rpartition(".")[2] not in ("nodes", "gpus_per_node", "model")]:
+            keys[f"critic.{field.partition('.')[2]}"] = keys[field]
+        self._derive_roles(configuration, fields, keys, code, ppo)
+        self._derive_batches(configuration, fields, keys)
+        self._derive_rollout(configuration, fields, keys, code)
+        frequency = fields["checkpoint.save_freq"]
+        fields["checkpoint.save_freq"] = Known(max(frequency.value, 0), frequency.evidence) if isinstance(frequency, Known) else frequency
+        fields["checkpoint.gather"] = Known("full_bf16", code)
+
+    @staticmethod
+    def _unset_gradients(configuration: Configuration) -> Dict[str, str]:
+        """Return what gradients are summed in where nothing is said; empty where the versions differ.
+
+        0.1.5 to 0.5.3 tell DeepSpeed fp32; those before and 0.5.4 (47f7cd8f) and newer tell it nothing, and with ZeRO it then takes the
+        type of the weights (DeepSpeed engine.py@v0.12.6 get_data_types).
+        """
+        told = {parse_version("0.1.5") <= parse_version(version) < parse_version("0.5.4") for version in configuration.versions}
+        if len(told) != 1:
+            return {}
+        unset = "fp32" if told == {True} else "bf16"
+        return {"missing": unset, "unset": unset}
+
+    def _derive_roles(self, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str], code: Evidence, ppo: bool) -> None:
+        fields["actor.present"] = Known(True, code)
+        for name in ("nodes", "gpus_per_node"):
+            if isinstance(fields[f"actor.{name}"], Known):
+                fields[name], keys[name] = fields[f"actor.{name}"], keys[f"actor.{name}"]
+        stage = fields["actor.strategy"]
+        inference = Known("zero3" if stage.value == "zero3" else "none", code) if isinstance(stage, Known) else stage  # ds_eval_config: 3 or 0
+        for role in ("ref", "reward"):
+            fields[f"{role}.strategy"] = inference
+            fields[f"{role}.optimizer"] = Known("none", code)
+            fields[f"{role}.param_dtype"] = Known("bf16", code)
+            fields[f"{role}.cpu_offload"] = fields[f"{role}.offload_params"]
+            keys[f"{role}.cpu_offload"] = keys[f"{role}.offload_params"]
+        fields["ref.model"], keys["ref.model"] = fields["actor.model"], keys["actor.model"]
+        estimator = fields["algorithm"]
+        if not ppo:
+            for role in ("critic", "reward"):
+                fields[f"{role}.present"] = Known(False, code)
+            return
+        always = isinstance(estimator, Unknown) and "no default" in estimator.reason
+        fields["critic.present"] = (
+            Known(True, code) if always else Known(estimator.value == "gae", estimator.evidence) if isinstance(estimator, Known) else estimator
+        )
+        if always or (isinstance(estimator, Known) and estimator.value == "gae"):
+            fields["algorithm"] = Known("ppo", estimator.evidence if isinstance(estimator, Known) else code)
+        remote = configuration.get("reward.remote_url", "remote_rm_url", "train.agent_func_path", "agent_func_path", convert=text_of)
+        served = isinstance(remote, Known)
+        fields["reward.present"] = Known(not served and isinstance(fields["reward.model"], Known), remote.evidence if served else code)  # type: ignore[union-attr]
+        coefficient = configuration.get("algo.kl.init_coef", "init_kl_coef", convert=decimal)
+        fields["ref.present"] = (
+            Known(True, code)
+            if not isinstance(coefficient, Known) or coefficient.value > 0
+            else Unknown("without a KL term it depends on the version")
+        )
+        if not isinstance(fields["critic.model"], Known):
+            fields["critic.model"] = fields["reward.model"] if isinstance(fields["reward.model"], Known) else fields["actor.model"]
+
+    def _derive_batches(self, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str]) -> None:
+        """``train_batch_size`` counts samples; the workload counts prompts."""
+        total = configuration.get("train.batch_size", "train_batch_size", convert=integer)
+        samples = fields["rollout.n"]
+        dynamic = configuration.get("train.dynamic_batch_enable", "use_dynamic_batch", convert=boolean, missing=False)
+        tokens = configuration.get("train.max_tokens_per_gpu", "train_max_tokens_per_gpu", convert=integer)
+        for role in ("actor", "critic"):
+            keys[f"{role}.mini_batch"] = self._option(configuration.key("train.batch_size", "train_batch_size"))
+            keys[f"{role}.max_tokens_per_gpu"] = self._option(configuration.key("train.max_tokens_per_gpu", "train_max_tokens_per_gpu"))
+            if isinstance(total, Known) and isinstance(samples, Known) and samples.value > 0:
+                fields[f"{role}.mini_batch"] = Known(max(total.value // samples.value, 1), total.evidence)
+            else:
+                fields[f"{role}.mini_batch"] = total if isinstance(total, Unknown) else Unknown("the samples per prompt are not known")
+            if isinstance(dynamic, Known) and dynamic.value:
+                fields[f"{role}.max_tokens_per_gpu"], fields[f"{role}.micro_batch"] = tokens, Absent(dynamic.evidence)
+            elif isinstance(dynamic, Known):
+                fields[f"{role}.max_tokens_per_gpu"] = Absent(dynamic.evidence)
+
+    def _derive_rollout(self, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str], code: Evidence) -> None:
+        engines = fields["rollout.engines"]
+        fields["rollout.engine"] = Known("vllm" if engines.value else "hf", engines.evidence) if isinstance(engines, Known) else engines
+        keys["rollout.engine"] = keys["rollout.engines"]
+        fields["rollout.utilization_of"] = Known("total", Evidence("vllm as it is released"))
+        fields["rollout.cpu_weights"] = Known(False, code)
+        asleep = configuration.get("vllm.enable_sleep", "vllm_enable_sleep", convert=boolean, missing=False)
+        keys["rollout.sleep_level"] = self._option(configuration.key("vllm.enable_sleep", "vllm_enable_sleep"))
+        fields["rollout.sleep_level"] = Known(1 if asleep.value else 0, asleep.evidence) if isinstance(asleep, Known) else asleep
+        fields["rollout.dtype"] = Known("bf16", code)
+        length = configuration.get("data.max_len", "max_len", convert=integer)
+        prompt, response = fields["data.max_prompt_length"], fields["data.max_response_length"]
+        keys["rollout.max_model_len"] = self._option(configuration.key("data.max_len", "max_len"))
+        if isinstance(length, Known):
+            fields["rollout.max_model_len"] = length
+        elif isinstance(prompt, Known) and isinstance(response, Known):
+            fields["rollout.max_model_len"] = Known(
+                prompt.value + response.value, Evidence(prompt.evidence.source, "prompt_max_len + generate_max_len")
+            )
+
+
+#: Options whose dotted name is not found by their last part (0.10.2, ed62d0e2).
+_RENAMED = {
+    "zero_stage": "ds.zero_stage",
+    "grad_accum_dtype": "ds.grad_accum_dtype",
+    "vllm_enable_sleep": "vllm.enable_sleep",
+    "bf16": "ds.param_dtype",
+    "train_batch_size": "train.batch_size",
+    "save_path": "ckpt.output_dir",
+    "deepspeed_enable_sleep": "ds.enable_sleep",
+    "prompt_data": "data.prompt_dataset",
+    "zpg": "ds.zpg",
+    "max_len": "data.max_len",
+    "init_kl_coef": "algo.kl.init_coef",
+}
+_RENAMED.update({value: key for key, value in list(_RENAMED.items())})
+
+ADAPTER = _OpenRlhf()

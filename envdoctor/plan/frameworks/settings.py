@@ -1,0 +1,318 @@
+"""Single settings: ``key=value`` as Hydra and OmegaConf take it, ``--flag value`` as argparse does, and files of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+from ...errors import InputError
+from ...model.evidence import Evidence
+from ...model.record import NamedTuple
+from ..shell.expansion import Element, Unclear, is_clear
+
+__all__ = ["MAX_CONFIG_BYTES", "Setting", "flags", "flatten", "override", "read_config", "scalar"]
+
+MAX_CONFIG_BYTES = 4 << 20
+_MAX_DEPTH = 100
+_MAX_NODES = 100_000
+_KEY = re.compile(r"(\+\+|\+|~)?([A-Za-z_][\w./@:-]*(?:\.[\w@-]+)*)(=)?")
+_INTEGER = re.compile(r"[-+]?\d[\d_]*\Z")
+_FLOAT = re.compile(r"[-+]?(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][-+]?\d+)?\Z")
+_SPECIAL = {"null": None, "none": None, "true": True, "false": False}
+
+
+class Setting(NamedTuple):
+    """One setting as it was made. ``unclear`` says why the value is not known (it is None then)."""
+
+    key: str
+    value: Any
+    place: Evidence
+    operator: str = ""  # "+" adds a key, "++" forces it, "~" removes it, "--" an option of argparse
+    unclear: str = ""
+
+
+def scalar(text: str) -> Any:
+    """Return the value that a bare word stands for: null, a truth value, a number, or the text."""
+    if text.lower() in _SPECIAL:
+        return _SPECIAL[text.lower()]
+    if _INTEGER.match(text) and len(text) < 30:
+        return int(text.replace("_", ""))
+    if _FLOAT.match(text) and len(text) < 60:
+        return float(text.replace("_", ""))
+    return text
+
+
+def override(word: Element, name: str, unclear: Unclear) -> Optional[Setting]:
+    """Read ``key=value`` with its ``+``, ``++`` or ``~``; None where the word is none."""
+    text = word.text
+    found = _KEY.match(text)
+    if found is None or (not found.group(3) and found.group(1) != "~") or (not found.group(3) and found.end() != len(text)):
+        return None
+    value = text[found.end() :] if found.group(3) else ""
+    place = Evidence(f"{name}:{word.line}" if word.line else name, unclear.readable(word.raw or word.text)[:200])
+    if not is_clear(value):
+        return Setting(found.group(2), None, place, found.group(1) or "", unclear.reason(value))
+    return Setting(found.group(2), _value(value), place, found.group(1) or "")
+
+
+def flags(words: Sequence[Element], name: str, unclear: Unclear, switches: Sequence[str] = ()) -> Tuple[List[Setting], List[Element]]:
+    """Read ``--a b``, ``--a=b`` and ``--switch``; return the settings and the words that belong to none.
+
+    ``switches``: options without a value, in the spelling of their keys (``zero_stage``, ``ds.adam_offload``).
+    """
+    settings: List[Setting] = []
+    rest: List[Element] = []
+    position = 0
+    while position < len(words):
+        word = words[position]
+        position += 1
+        if not word.text.startswith("--") or len(word.text) < 3:
+            rest.append(word)
+            continue
+        key, equals, text = word.text[2:].partition("=")
+        key = key.replace("-", "_")
+        values: List[str] = [text] if equals else []
+        if not equals and key not in switches:
+            while position < len(words) and not _is_option(words[position].text):
+                values.append(words[position].text)
+                position += 1
+        place = Evidence(f"{name}:{word.line}" if word.line else name, unclear.readable(" ".join([word.text, *([] if equals else values)]))[:200])
+        reason = next((unclear.reason(value) for value in values if not is_clear(value)), "")
+        value: Any = True if not values else (scalar(values[0]) if len(values) == 1 else [scalar(one) for one in values])
+        settings.append(Setting(key, None if reason else value, place, "--", reason))
+    return settings, rest
+
+
+def _is_option(text: str) -> bool:
+    return text.startswith("--") or (text.startswith("-") and len(text) > 1 and not _FLOAT.match(text))
+
+
+def flatten(setting: Setting) -> Iterator[Setting]:
+    """Yield the leaves of a setting whose value is a mapping."""
+    if isinstance(setting.value, dict) and setting.value:
+        for key, value in setting.value.items():
+            yield from flatten(setting._replace(key=f"{setting.key}.{key}", value=value))
+    else:
+        yield setting
+
+
+def _value(text: str) -> Any:
+    """The value after ``=``: a list or a mapping in brackets, a quoted text, or a bare word."""
+    text = text.strip()
+    if text[:1] in ("[", "{"):
+        reader = _Nested(text)
+        value = reader.read(0)
+        return value if reader.at == len(text) and not reader.failed else text
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
+        return text[1:-1]
+    return scalar(text)
+
+
+class _Nested:
+    """Reads ``[a, {b: c}]`` in Hydra's grammar, which takes JSON as well."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.failed = False
+
+    def read(self, depth: int) -> Any:
+        """Read one value; ``failed`` tells where it is none."""
+        self._blanks()
+        char = self.text[self.at : self.at + 1]
+        if depth > 30:
+            self.failed = True
+            return None
+        if char == "[":
+            return self._list(depth)
+        if char == "{":
+            return self._mapping(depth)
+        return self._atom(",]}")
+
+    def _list(self, depth: int) -> List[Any]:
+        self.at += 1
+        values: List[Any] = []
+        while not self.failed:
+            self._blanks()
+            if self.text.startswith("]", self.at):
+                self.at += 1
+                return values
+            values.append(self.read(depth + 1))
+            self._separator("]")
+        return values
+
+    def _mapping(self, depth: int) -> Dict[str, Any]:
+        self.at += 1
+        values: Dict[str, Any] = {}
+        while not self.failed:
+            self._blanks()
+            if self.text.startswith("}", self.at):
+                self.at += 1
+                return values
+            key = self._atom(":,}")
+            self._blanks()
+            if not self.text.startswith(":", self.at):
+                self.failed = True
+                return values
+            self.at += 1
+            values[str(key)] = self.read(depth + 1)
+            self._separator("}")
+        return values
+
+    def _separator(self, close: str) -> None:
+        self._blanks()
+        if self.text.startswith(",", self.at):
+            self.at += 1
+        elif not self.text.startswith(close, self.at):
+            self.failed = True
+
+    def _atom(self, ends: str) -> Any:
+        start = self.at
+        char = self.text[start : start + 1]
+        if char and char in "'\"":
+            close = self.text.find(char, start + 1)
+            if close < 0:
+                self.failed = True
+                return None
+            self.at = close + 1
+            return self.text[start + 1 : close]
+        while self.at < len(self.text) and self.text[self.at] not in ends:
+            if self.text.startswith("${", self.at):
+                close = self.text.find("}", self.at)
+                self.at = close if close > 0 else self.at
+            self.at += 1
+        return scalar(self.text[start : self.at].strip())
+
+    def _blanks(self) -> None:
+        while self.text[self.at : self.at + 1] in (" ", "\n", "\t") and self.at < len(self.text):
+            self.at += 1
+
+
+def read_config(text: str, name: str) -> List[Setting]:
+    """Read a YAML or JSON file into its leaves, each with its line. Raises :class:`InputError`."""
+    if len(text) > MAX_CONFIG_BYTES:
+        raise InputError(f"{name}: expected a configuration, found {len(text)} characters; at most {MAX_CONFIG_BYTES} are read")
+    if "\x00" in text:
+        raise InputError(f"{name}: expected a configuration, found binary data")
+    if name.endswith(".json"):
+        return _read_json(text, name)
+    return _read_yaml(text, name)
+
+
+def _read_json(text: str, name: str) -> List[Setting]:
+    try:
+        tree = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"{name}: expected JSON: {error}") from None
+    except RecursionError:
+        raise InputError(f"{name}: nested too deep to be a configuration") from None
+    if not isinstance(tree, dict):
+        raise InputError(f"{name}: expected a JSON object, found {type(tree).__name__}")
+    return [leaf for key, value in tree.items() for leaf in flatten(Setting(key, value, Evidence(name, key)))]
+
+
+def _read_yaml(text: str, name: str) -> List[Setting]:
+    try:
+        import yaml
+    except ImportError:
+        raise InputError(f"{name}: YAML is read with PyYAML, which is not installed; pip install PyYAML") from None
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        return _Leaves(yaml, name).read(yaml.parse(text, Loader=loader))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{name}:{mark.line + 1}" if mark is not None else name
+        raise InputError(f"{where}: not YAML: {getattr(error, 'problem', None) or error}") from None
+    except RecursionError:
+        raise InputError(f"{name}: nested too deep to be a configuration") from None
+
+
+class _Leaves:
+    """Collects the leaves of a stream of YAML events without recursion: nothing in a file can make it deep or large."""
+
+    def __init__(self, yaml: Any, name: str) -> None:
+        self.yaml = yaml
+        self.name = name
+        self.anchors: Dict[str, Any] = {}
+        self.nodes = 0
+
+    def read(self, events: Iterator[Any]) -> List[Setting]:
+        """Return the leaves of the first document."""
+        yaml = self.yaml
+        root: Dict[str, Any] = {}
+        stack: List[Tuple[Any, Optional[str]]] = []  # container, and the key that waits for its value
+        top: Any = root
+        key: Optional[str] = "\x00"
+        for event in events:
+            self.nodes += 1
+            if self.nodes > _MAX_NODES:
+                raise InputError(f"{self.name}: more than {_MAX_NODES} values; this is no configuration")
+            line = event.start_mark.line + 1
+            if isinstance(event, (yaml.ScalarEvent, yaml.AliasEvent)):
+                scalar_event = isinstance(event, yaml.ScalarEvent)
+                if isinstance(top, dict) and key is None and scalar_event:
+                    key = event.value
+                    continue
+                value = _yaml_value(event) if scalar_event else self.anchors.get(event.anchor)
+                if scalar_event and event.anchor:
+                    self.anchors[event.anchor] = value
+                self._put(top, key, (value, line))
+                key = None
+            elif isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
+                made: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
+                if event.anchor:
+                    self.anchors[event.anchor] = made
+                self._put(top, key, (made, line))
+                stack.append((top, None))
+                top, key = made, None
+                if len(stack) > _MAX_DEPTH:
+                    raise InputError(f"{self.name}:{line}: more than {_MAX_DEPTH} levels; this is no configuration")
+            elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
+                top, key = stack.pop()
+            elif isinstance(event, yaml.DocumentEndEvent):
+                break
+        tree = root.get("\x00", ({}, 1))[0]
+        if not isinstance(tree, dict):
+            raise InputError(f"{self.name}: expected keys and values, found {'a list' if isinstance(tree, list) else 'a single value'}")
+        return list(self._walk(tree, "", 0))
+
+    def _put(self, container: Any, key: Optional[str], entry: Tuple[Any, int]) -> None:
+        if isinstance(container, dict):
+            container[key if key is not None else "?"] = entry
+        else:
+            container.append(entry)
+
+    def _walk(self, tree: Mapping[str, Any], prefix: str, depth: int) -> Iterator[Setting]:
+        for key, (value, line) in tree.items():
+            self.nodes += 1
+            if self.nodes > 2 * _MAX_NODES or depth > _MAX_DEPTH:
+                raise InputError(f"{self.name}:{line}: aliases that repeat themselves; this is no configuration")
+            name = f"{prefix}.{key}" if prefix else str(key)
+            if isinstance(value, dict) and key == "<<":
+                yield from self._walk(value, prefix, depth + 1)
+            elif isinstance(value, dict) and value:
+                yield from self._walk(value, name, depth + 1)
+            else:
+                plain = self._plain(value, 0)
+                yield Setting(name, plain, Evidence(f"{self.name}:{line}", f"{key}: {plain}"[:200]))
+
+    def _plain(self, value: Any, depth: int) -> Any:
+        self.nodes += 1
+        if self.nodes > 2 * _MAX_NODES or depth > _MAX_DEPTH:
+            raise InputError(f"{self.name}: aliases that repeat themselves; this is no configuration")
+        if isinstance(value, list):
+            return [self._plain(item, depth + 1) for item, _ in value]
+        if isinstance(value, dict):
+            return {key: self._plain(item, depth + 1) for key, (item, _) in value.items()}
+        return value
+
+
+def _yaml_value(event: Any) -> Any:
+    if not event.implicit[0]:
+        return event.value if event.tag in (None, "!", "tag:yaml.org,2002:str") else scalar(event.value)
+    text = event.value
+    if text in ("", "~"):
+        return None
+    words = {"yes": True, "on": True, "no": False, "off": False}
+    return words[text.lower()] if text.lower() in words else (text if text.lower() == "none" else scalar(text))

@@ -1,0 +1,158 @@
+"""The values that formulas take, each with the place where it was set."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Mapping, Optional, Tuple
+
+from ...model.evidence import Evidence, Known
+from ...model.facts import Facts
+from ...model.record import NamedTuple
+from ...model.workload import ROLES, Workload
+from .model_sizes import ModelSize
+from .pools import Input
+
+__all__ = ["Inputs", "Role"]
+
+#: Frameworks in which LoRA is off unless it is asked for (their default configurations; research in matrices/profiles).
+_FULL_BY_DEFAULT = frozenset(["verl", "easyr1", "tinyzero", "simplerl", "openrlhf", "deepspeed"])
+_SEES = re.compile(r"(?<![a-z])(?:vl|vision|llava|omni|internvl|pixtral)(?![a-z])", re.IGNORECASE)
+_BYTES = {"fp32": 4, "float32": 4, "bf16": 2, "bfloat16": 2, "fp16": 2, "float16": 2, "half": 2}
+
+
+class Role(NamedTuple):
+    """One model that a trainer holds, with where it lies.
+
+    present: True, or None where the configuration does not say (then it counts for the upper bound only). share: part of the whole state
+    that lies on one node. ranks: GPUs that one copy of the state is spread over; None is not known.
+    """
+
+    name: str
+    size: ModelSize
+    present: Optional[bool]
+    gpus: Optional[int]
+    ranks: Optional[int]
+    share: float
+    strategy: str
+    trainable: bool
+
+
+class Inputs:
+    """A workload, what is known of its models, and what is known of the machine."""
+
+    def __init__(self, workload: Workload, sizes: Mapping[str, ModelSize], facts: Optional[Facts] = None) -> None:
+        self.workload = workload
+        self.sizes = sizes
+        self.facts = facts if facts is not None else Facts()
+
+    def get(self, field: str, default: Any = None) -> Any:
+        """Return a field's value, or ``default`` where it is not known. No count is negative: frameworks write -1 for "not set"."""
+        value = self.workload.value(field, default)
+        return default if isinstance(value, (int, float)) and value < 0 else value
+
+    def used(self, *fields: str) -> Tuple[Input, ...]:
+        """Return what these fields are and where that was set, for those that are known."""
+        found = []
+        for field in fields:
+            fact = self.workload.get(field)
+            if isinstance(fact, Known):
+                found.append(Input(field, fact.value, str(fact.evidence)))
+        return tuple(found)
+
+    def evidence(self, *fields: str) -> Tuple[Evidence, ...]:
+        """Return where these fields were set."""
+        places = (self.workload.place(field) for field in fields)
+        return tuple(place for place in places if place is not None)
+
+    @property
+    def framework(self) -> str:
+        """The framework, or nothing."""
+        return str(self.get("framework", ""))
+
+    @property
+    def serves(self) -> bool:
+        """An engine alone."""
+        return bool(self.get("algorithm") == "serve")
+
+    @property
+    def multimodal(self) -> bool:
+        """The data carry images, or may: nothing says so, and the model is one that sees."""
+        found = self.get("data.multimodal")
+        return bool(_SEES.search(str(self.get("actor.model", "")))) if found is None else bool(found)
+
+    @property
+    def generates(self) -> bool:
+        """The run produces texts, with an engine or by itself."""
+        return self.get("algorithm") not in ("sft", "dpo", "rm")
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of the run; one where it is not said."""
+        return max(1, int(self.get("nodes") or 1))
+
+    @property
+    def gpus(self) -> Optional[int]:
+        """GPUs of a node that the run takes: as configured, else those that the machine has."""
+        asked = self.get("gpus_per_node")
+        if asked and asked > 0:
+            return int(asked)
+        devices = self.facts.value("gpus")
+        return sum(1 for device in devices if device.visible is not False) or None if devices else None
+
+    @property
+    def separate(self) -> bool:
+        """Roles and engines have GPUs of their own."""
+        return self.get("colocated") is False
+
+    @property
+    def tensor_parallel(self) -> int:
+        """GPUs of one engine; one where it is not said, which is the default of the engines."""
+        return max(1, int(self.get("rollout.tensor_parallel") or 1))
+
+    @property
+    def engine_gpus(self) -> Optional[int]:
+        """GPUs of a node that hold an engine's weights."""
+        engines = self.get("rollout.engines")
+        if self.separate and engines:
+            return -(-int(engines) * self.tensor_parallel // self.nodes)
+        return self.gpus
+
+    def lora(self, role: str) -> Optional[int]:
+        """Return the rank of LoRA; 0 is a full update, None is not known."""
+        rank = self.get(f"{role}.lora_rank")
+        return rank if rank is not None else 0 if self.framework in _FULL_BY_DEFAULT else None
+
+    def passes(self, role: Role) -> Optional[int]:
+        """Return how many passes one optimizer step of a model has on each GPU, or None where that is not known."""
+        mini, micro, repeat = self.get(f"{role.name}.mini_batch"), self.get(f"{role.name}.micro_batch"), self.get("rollout.n")
+        if not (mini and micro and role.gpus) or (repeat is None and self.generates):
+            return None
+        return max(1, int(mini) * int(repeat or 1) // (int(micro) * role.gpus * int(self.get(f"{role.name}.nodes") or self.nodes)))
+
+    def width(self, field: str, default: Tuple[int, int]) -> Tuple[int, int]:
+        """Return the bytes of a type that a field names, as bounds."""
+        found = _BYTES.get(str(self.get(field, "")).lower())
+        return (found, found) if found else default
+
+    def roles(self) -> Tuple[Role, ...]:
+        """Return the models that the trainer holds and whose size is known."""
+        found = [] if self.serves else [self._role(name) for name in ROLES]
+        return tuple(role for role in found if role is not None)
+
+    def _role(self, name: str) -> Optional[Role]:
+        present = self.get(f"{name}.present")
+        if name == "actor":
+            present = True
+        size = self.sizes.get(name)
+        if present is False or size is None or (present is None and self.get(f"{name}.model") is None):
+            return None
+        own = self.get(f"{name}.gpus_per_node")
+        gpus = int(own) if own else self.gpus
+        nodes = int(self.get(f"{name}.nodes") or self.nodes)
+        spread = self.get(f"{name}.shard_ranks")
+        ranks = int(spread) if spread else gpus * nodes if gpus else None
+        strategy = str(self.get(f"{name}.strategy") or ("none" if name in ("ref", "reward") else ""))
+        whole = max(1.0, gpus * nodes / ranks) if gpus and ranks else 1.0
+        return Role(
+            name, size, present, gpus, ranks, min(whole, gpus or 1) / nodes if strategy != "none" else 1.0, strategy, name in ("actor", "critic")
+        )

@@ -1,0 +1,170 @@
+"""What a memory plan consists of: terms with their bounds, pools with their limits, and the verdict of each."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterable, List, Optional, Tuple
+
+from ...model.evidence import Evidence
+from ...model.record import NamedTuple
+
+__all__ = ["GIB", "PHASES", "VERDICTS", "CacheCheck", "Input", "Limit", "MemoryPlan", "Pool", "Term", "gib_text"]
+
+GIB = 1 << 30
+
+#: What a run does one after the other. A pool needs what its worst phase needs.
+PHASES = ("load", "rollout", "update", "save")
+
+#: From good to bad; "cannot tell" is no answer.
+VERDICTS = ("fits", "cannot tell", "tight", "does not fit")
+
+#: Bounds that lie further apart say nothing of a limit between them.
+_WIDEST = 3
+
+
+class Input(NamedTuple):
+    """A value that a formula took, and where it was set; ``place`` is empty for what nobody set."""
+
+    field: str
+    value: Any
+    place: str = ""
+
+
+class Term(NamedTuple):
+    """One part of what a pool has to hold, in bytes: not less than ``low``, not more than ``high``.
+
+    passing: only one model at a time has it there, because models are updated one after the other.
+    """
+
+    name: str
+    low: int
+    high: int
+    formula: str
+    source: str
+    phases: Tuple[str, ...]
+    role: str = ""
+    inputs: Tuple[Input, ...] = ()
+    note: str = ""
+    passing: bool = False
+
+
+class Limit(NamedTuple):
+    """What a pool may hold. ``usable``: from where on a run is in danger (Ray's monitor acts at 95 %); ``reason`` says which of the limits it is."""
+
+    size: int
+    usable: int
+    reason: str
+    evidence: Tuple[Evidence, ...] = ()
+
+
+class Pool(NamedTuple):
+    """One kind of memory: ``host`` (a node's), ``gpu`` (one device's), ``shm`` (/dev/shm of a node).
+
+    missing: inputs without which ``high`` is no upper bound, each as a question. doubts: inputs that would narrow the bounds.
+    """
+
+    name: str
+    terms: Tuple[Term, ...]
+    limit: Optional[Limit] = None
+    subject: str = ""
+    missing: Tuple[str, ...] = ()
+    doubts: Tuple[str, ...] = ()
+
+    def bounds(self, phase: str) -> Tuple[int, int]:
+        """Return low and high of one phase, bytes."""
+        held = [term for term in self.terms if phase in term.phases]
+        return sum(term.low for term in held), sum(term.high for term in held)
+
+    @property
+    def low(self) -> int:
+        """What the worst phase needs at least, bytes."""
+        return max(self.bounds(phase)[0] for phase in PHASES)
+
+    @property
+    def high(self) -> int:
+        """What the worst phase needs at most, bytes."""
+        return max(self.bounds(phase)[1] for phase in PHASES)
+
+    @property
+    def peak(self) -> str:
+        """The phase that needs most."""
+        return max(PHASES, key=lambda phase: (self.bounds(phase)[1], self.bounds(phase)[0]))
+
+    @property
+    def floor(self) -> str:
+        """The phase that surely needs most."""
+        return max(PHASES, key=lambda phase: self.bounds(phase))
+
+    @property
+    def verdict(self) -> str:
+        """One of ``VERDICTS``.
+
+        Both bounds on one side of the limit are an answer. A limit between them is "tight", or no answer where they lie more than a factor
+        of three apart. "Fits" needs all inputs and a limit: an unknown limit is not "unlimited".
+        """
+        if self.limit is None:
+            return "cannot tell"
+        if self.low > self.limit.usable:
+            return "does not fit"
+        if self.missing:
+            return "cannot tell"
+        if self.high <= self.limit.usable:
+            return "fits"
+        return "cannot tell" if self.high > _WIDEST * self.low else "tight"
+
+    def term(self, name: str) -> Tuple[Term, ...]:
+        """Return the terms of this name, of all roles."""
+        return tuple(term for term in self.terms if term.name == name)
+
+
+class CacheCheck(NamedTuple):
+    """Whether the KV cache of one engine holds one sequence of the longest length that it accepts. Bytes per GPU; tokens for messages."""
+
+    need: int
+    low: int
+    high: int
+    length: int
+    per_token: int
+    formula: str
+    inputs: Tuple[Input, ...] = ()
+    missing: Tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        """One of ``VERDICTS``; ``need`` is no lower bound where something is missing."""
+        if self.low >= self.need:
+            return "fits"
+        if self.missing:
+            return "cannot tell"
+        return "does not fit" if self.high < self.need else "tight"
+
+
+class MemoryPlan(NamedTuple):
+    """The plan of one node (all are alike) and of each kind of GPU on it."""
+
+    pools: Tuple[Pool, ...]
+    cache: Optional[CacheCheck] = None
+    notes: Tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        """The worst verdict: "does not fit" before "tight" before "cannot tell" before "fits"."""
+        found = [pool.verdict for pool in self.pools] + ([self.cache.verdict] if self.cache is not None else [])
+        return max(found, key=VERDICTS.index) if found else "cannot tell"
+
+    def pool(self, name: str, subject: Optional[str] = None) -> Pool:
+        """Return a pool by name; raises :class:`KeyError`."""
+        for pool in self.pools:
+            if pool.name == name and subject in (None, pool.subject):
+                return pool
+        raise KeyError(name)
+
+    def matching(self, names: Iterable[Tuple[str, str]]) -> List[Pool]:
+        """Return pools by (name, subject), in the order asked."""
+        known: Dict[Tuple[str, str], Pool] = {(pool.name, pool.subject): pool for pool in self.pools}
+        return [known[name] for name in names if name in known]
+
+
+def gib_text(size: float) -> str:
+    """Return bytes in GiB, with as many digits as mean something: "448", "62.1", "0.36"."""
+    value = size / GIB
+    return f"{value:.0f}" if abs(value) >= 99.95 else f"{value:.1f}" if abs(value) >= 9.95 else f"{value:.2f}".rstrip("0").rstrip(".") or "0"

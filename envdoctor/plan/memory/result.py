@@ -1,0 +1,50 @@
+"""What ``envdoctor plan`` found: the plan, what is wrong with it, what would help, and what a change does to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Mapping, Optional, Sequence, Tuple
+
+from ...model.facts import Facts
+from ...model.finding import Finding
+from ...model.record import NamedTuple
+from ...model.workload import Workload
+from .estimate import make_plan, sizes_of
+from .findings import findings_of, problem_findings
+from .levers import Lever, find_levers
+from .pools import MemoryPlan
+from .setting_change import change_workload
+
+if TYPE_CHECKING:
+    from ...matrix.loader import Matrix
+
+__all__ = ["PlanResult", "plan_run"]
+
+
+class PlanResult(NamedTuple):
+    """The plan of one run on one machine. before: the plan without the changes that ``changes`` names. findings: of the memory and the settings."""
+
+    workload: Workload
+    plan: MemoryPlan
+    levers: Tuple[Lever, ...]
+    findings: Tuple[Finding, ...]
+    before: Optional[MemoryPlan] = None
+    changes: Tuple[str, ...] = ()
+
+
+def plan_run(
+    workload: Workload, facts: Optional[Facts], matrix: Matrix, changes: Sequence[str] = (), configs: Mapping[str, Mapping[str, object]] = {}
+) -> PlanResult:
+    """Plan a run, with ``changes`` (``key=value``) applied to it.
+
+    Raises:
+        InputError: a change that means nothing.
+    """
+    changed = workload
+    for text in changes:
+        changed = change_workload(changed, text)[0]
+    sizes = sizes_of(changed, matrix, configs)
+    plan = make_plan(changed, sizes, facts, matrix)
+    levers = find_levers(changed, sizes, plan, facts, matrix)
+    before = make_plan(workload, sizes_of(workload, matrix, configs), facts, matrix) if changes else None
+    findings = (*findings_of(changed, plan, levers), *problem_findings(workload.problems))
+    return PlanResult(changed, plan, levers, findings, before, tuple(changes))

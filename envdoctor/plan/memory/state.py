@@ -1,0 +1,389 @@
+"""What a trainer keeps of each model: weights, gradients, master weights, optimizer; on the GPU and, offloaded, on the host.
+
+Bytes for each parameter (P) and how they are spread (N ranks):
+
+* mixed precision with Adam: 2 + 2 + 12 (arXiv:1910.02054, section 3); ZeRO-1, 2, 3 spread 12, 14 and 16 of them.
+* DeepSpeed adds fp32 gradients (4): 2 P + 18 P/N for ZeRO-2 (deepspeed/runtime/zero/stage_1_and_2.py@edaa72212, line 3081).
+* FSDP keeps its parameters in one type and the gradients and Adam's moments in the same: 16 P/N in fp32, 8 P/N in bf16
+  (verl and EasyR1, fsdp_workers.py); offloaded are parameters and moments, 12 P/N (6 P/N), pinned and so rounded (:mod:`.pinned`).
+* DeepSpeed's Adam on the CPU, ZeRO-1 and 2: master weights, two moments and fp32 gradients, 16 P, whatever ``grad_accum_dtype`` is (the
+  gradients on the host have the type of the master weights: initialize_optimizer_states in stage_1_and_2.py@v0.12.6:635, @v0.13.2:670,
+  @edaa72212:840). Between passes of one step the sums of the gradients lie there too, in the type of the weights, 2 P
+  (async_accumulate_grad_in_cpu_via_gpu); from 0.17.0 on a bf16 copy of the weights, 2 P (@17c8be070).
+* ZeRO-3: the same 16 P (initialize_optimizer_states in stage3.py), and the sums of the gradients in grad_accum_dtype, 2 or 4 P
+  (grad_partitions_flat_buffer, stage3.py@v0.13.2:500); parameters are 2 P more. The upper bound is DeepSpeed's own: 16 P and 18 P with
+  parameters, and half as much again in buffers (stage3.py@edaa72212, line 3744).
+"""
+
+from __future__ import annotations
+
+from typing import List, Optional, Tuple
+
+from ...model.versions import parse_version, try_version
+from .inputs import Inputs, Role
+from .pinned import SOURCE as PINNED
+from .pinned import rounded, rounded_shards, rounded_weights
+from .pools import PHASES, Term
+
+__all__ = ["STRATEGIES", "state_terms"]
+
+_ZERO = "arXiv:1910.02054 section 3"
+_DEEPSPEED = "DeepSpeed deepspeed/runtime/zero/stage_1_and_2.py@edaa72212:3081"
+_STAGE3 = "DeepSpeed deepspeed/runtime/zero/stage3.py@edaa72212:3744"
+_FSDP = "verl/workers/fsdp_workers.py (EasyR1@v0.3.2, verl@8d9e350ea)"
+_OFFLOAD = "verl/utils/fsdp_utils.py (EasyR1@v0.3.2; verl@1dda039:187,249)"
+_MEGATRON = "Megatron-LM docs/source/api-guide/dist_optimizer.md: 6 + 12/d bytes for each parameter"
+#: What the terms below know.
+STRATEGIES = ("ddp", "fsdp", "fsdp2", "zero1", "zero2", "zero3", "megatron", "none")
+_COPIED = parse_version("0.17.0")
+_COPIED_WHOLE = parse_version("0.14.1")
+_ALWAYS = PHASES
+_TRAINING = ("update", "save")
+
+Bounds = Tuple[float, float]
+
+
+def state_terms(inputs: Inputs, role: Role) -> Tuple[List[Term], List[Term]]:
+    """Return the terms of one model: those of one of its GPUs, and those of the host of one node."""
+    builder = _Builder(inputs, role)
+    if role.strategy.startswith("zero") or role.strategy == "ddp":
+        builder.zero() if role.trainable else builder.frozen()
+    elif role.strategy.startswith("fsdp"):
+        builder.fsdp() if role.trainable else builder.frozen()
+    elif role.strategy == "megatron":
+        builder.megatron() if role.trainable else builder.frozen()
+    elif not role.trainable or role.strategy == "none":
+        builder.frozen()
+    return builder.gpu, builder.host
+
+
+class _Builder:
+    def __init__(self, inputs: Inputs, role: Role) -> None:
+        self.inputs, self.role = inputs, role
+        self.gpu: List[Term] = []
+        self.host: List[Term] = []
+        self.lora = inputs.lora(role.name) if role.trainable else 0
+
+    def _get(self, field: str) -> Optional[bool]:
+        found = self.inputs.get(f"{self.role.name}.{field}")
+        return None if found is None else bool(found)
+
+    def _add(
+        self,
+        place: List[Term],
+        name: str,
+        per: Bounds,
+        share: float,
+        formula: str,
+        source: str,
+        phases: Tuple[str, ...],
+        *fields: str,
+        passing: bool = False,
+    ) -> None:
+        """Add ``per`` bytes for each parameter; of a model that may not be there only the upper bound."""
+        size, role = self.role.size, self.role
+        low = 0 if role.present is None else int(per[0] * size.low * share)
+        known = tuple(f"{role.name}.{field}" for field in ("model", "strategy", *fields))
+        if per[1] > 0:
+            place.append(
+                Term(
+                    name,
+                    low,
+                    int(per[1] * size.high * share),
+                    formula,
+                    source,
+                    phases,
+                    role.name,
+                    self.inputs.used(*known),
+                    passing=passing or name == "gradients",
+                )
+            )
+
+    def _trained(self, per: Bounds) -> Bounds:
+        """Return bytes of what exists for trained parameters only: adapters have little of it, and where LoRA is not known it may be either."""
+        if self.lora == 0:
+            return per
+        return (0.0, per[1] if self.lora is None else per[1] * min(1.0, self._adapter_share()))
+
+    def _adapter_share(self) -> float:
+        size, rank = self.role.size, self.lora or 0
+        if not (size.hidden and size.layers and size.intermediate):
+            return 0.1
+        # An adapter on every linear layer: rank times (inputs + outputs).
+        return rank * size.layers * (8 * size.hidden + 3 * (size.hidden + size.intermediate)) / size.high
+
+    def _resident(
+        self, name: str, per: Bounds, share: float, formula: str, source: str, offloaded: Optional[bool], *fields: str, load: bool = True
+    ) -> None:
+        """Add what is on the GPU in training, and between phases where it is not offloaded."""
+        self._add(self.gpu, name, per, share, formula, source, _TRAINING, *fields, passing=offloaded is not False)
+        between = ("load", "rollout") if load else ("rollout",)
+        if offloaded is not True:
+            self._add(self.gpu, name, (per[0] if offloaded is False else 0, per[1]), share, formula, source, between, *fields)
+
+    def frozen(self) -> None:
+        """A model that is only asked: weights on its GPUs, or on the host where FSDP's CPUOffload keeps them."""
+        role = self.role
+        width = self.inputs.width(f"{role.name}.param_dtype", (2, 2))
+        spread = 1 / role.ranks if role.ranks and role.strategy in ("fsdp", "fsdp2", "zero3") else 1.0
+        offload = self._get("cpu_offload") if self._get("cpu_offload") is not None else self._get("offload_params")
+        text = f"{width[1]} B x P" + (f" / {role.ranks} GPUs" if spread < 1 else "")
+        if offload is not True:
+            self._add(
+                self.gpu,
+                "weights",
+                (width[0] if offload is False or role.strategy == "none" else 0, width[1]),
+                spread,
+                text,
+                _FSDP,
+                _ALWAYS,
+                "cpu_offload",
+            )
+        if offload is not False and role.strategy != "none":
+            share = role.share
+            high = rounded_shards(role.size, max(role.ranks or 1, 1), width[1]) / role.size.high
+            self._add(
+                self.host,
+                "reference model" if role.name == "ref" else "reward model",
+                (width[0] if offload else 0, high),
+                share,
+                f"{width[1]} B x P, pinned shards rounded to powers of two",
+                f"{_FSDP}: CPUOffload of the reference; {PINNED}",
+                _ALWAYS,
+                "cpu_offload",
+            )
+
+    def fsdp(self) -> None:
+        """Parameters, gradients and moments sharded over all ranks; parameters and moments may go to pinned host memory between phases."""
+        role, name = self.role, self.role.name
+        param = self.inputs.width(f"{name}.param_dtype", (2, 4))
+        moments: Bounds = (2 * param[0], 2 * param[1])
+        if self.inputs.get(f"{name}.optimizer") == "adamw_bf16":
+            moments = (4, 4)
+        elif self.inputs.get(f"{name}.optimizer") == "none":
+            moments = (0, 0)
+        params_away, moments_away, always_away = self._get("offload_params"), self._get("offload_optimizer"), self._get("cpu_offload") is True
+        if role.ranks is not None:
+            spread = 1 / role.ranks
+            over = f"P / {role.ranks} GPUs"
+            if not always_away:
+                self._resident("weights", param, spread, f"{_width(param)} B x {over}", _FSDP, params_away, "param_dtype", "offload_params")
+                self._add(self.gpu, "gradients", self._trained(param), spread, f"{_width(param)} B x {over}", _FSDP, ("update",), "param_dtype")
+                self._resident(
+                    "optimizer",
+                    self._trained(moments),
+                    spread,
+                    f"{_width(moments)} B x {over}",
+                    _FSDP,
+                    moments_away,
+                    "optimizer",
+                    "offload_optimizer",
+                    load=False,
+                )
+            self._gathered()
+        ratio = rounded_shards(role.size, role.ranks or 1, param[1]) / (param[1] * role.size.high)
+        if always_away:
+            trained = self._trained(moments)
+            high = (ratio + 1) * param[1] + trained[1]
+            formula = "CPUOffload: parameters (pinned), gradients and moments live on the host, which takes the optimizer's step"
+            self._add(
+                self.host, "state on the host", (param[0] + trained[0], high), role.share, formula, f"{_FSDP}; {PINNED}", _ALWAYS, "cpu_offload"
+            )
+        exact = rounding = low = 0.0
+        for away, per in ((params_away, param), (moments_away, self._trained(moments))):
+            if away is False or always_away:
+                continue
+            exact += per[1]
+            low += per[0] if away else 0
+            rounding += per[1] * ratio
+        if exact:
+            formula = f"{exact:g} B x P offloaded; pinned shards rounded to powers of two make it {rounding:.3g} B, and stay"
+            fields = ("offload_params", "offload_optimizer", "param_dtype", "optimizer")
+            self._add(self.host, "state on the host", (low, rounding), role.share, formula, f"{_OFFLOAD}; {PINNED}", ("rollout",), *fields)
+            self._add(self.host, "state on the host", (0, rounding), role.share, formula, f"{_OFFLOAD}; {PINNED}", _TRAINING, *fields)
+
+    def _gathered(self) -> None:
+        """One layer at a time is whole on each GPU, in bf16, with the next one fetched ahead; so is the root unit."""
+        size, role = self.role.size, self.role
+        if not size.layers:
+            return
+        layer = max(size.high - size.root, 0) // size.layers
+        self.gpu.append(
+            Term(
+                "gathered layer",
+                0 if role.present is None else 2 * layer,
+                2 * 3 * layer + 2 * 2 * size.root,
+                "2 B x (one layer .. three layers, embedding and head, their gradients)",
+                "PyTorch FSDP: limit_all_gathers, at most two all-gathers ahead",
+                ("update",),
+                role.name,
+                self.inputs.used(f"{role.name}.model"),
+                passing=True,
+            )
+        )
+
+    def zero(self) -> None:
+        """DeepSpeed's ZeRO, or plain data parallelism, in mixed precision."""
+        role, name = self.role, self.role.name
+        n = role.ranks
+        stage = int(role.strategy[4:]) if role.strategy[4:].isdigit() and role.strategy != "ddp" else 0
+        width = self.inputs.width(f"{name}.param_dtype", (2, 4))
+        away = self._get("offload_optimizer") if stage else False
+        params_away = self._get("offload_params") if stage == 3 else False
+        if n is not None:
+            over = f"P / {n} GPUs" if n > 1 else "P"
+            whole = "P" if stage < 3 else over
+            if params_away is not True:
+                self._add(self.gpu, "weights", width, 1 / n if stage == 3 else 1, f"{_width(width)} B x {whole}", _ZERO, _ALWAYS, "param_dtype")
+            if away is not False and stage in (1, 2):
+                self._master_copy(n, away)
+            if away is True:
+                buffers = 2 / n if stage < 3 else 0
+                self._add(
+                    self.gpu, "gradients", self._trained((0, buffers)), 1, f"up to 2 B x {over} before they go to the host", _DEEPSPEED, ("update",)
+                )
+            else:
+                fp32 = 4 if stage and self.inputs.width(f"{name}.grad_dtype", (2, 4))[1] == 4 else 0
+                spread = 1 / n if stage >= 2 else 1
+                per = self._trained((2 * spread, 2 * spread + fp32 / n))
+                self._add(
+                    self.gpu,
+                    "gradients",
+                    per,
+                    1,
+                    f"2 B x {'P' if stage < 2 else over}, and {fp32} B x {over} where they are summed in fp32",
+                    _DEEPSPEED,
+                    ("update",),
+                )
+                split = 1 / n if stage else 1
+                low = 1.0 if away is False else 0.0
+                master, moments = self._trained((4 * low, 4)), self._trained((8 * low, 8))
+                self._add(self.gpu, "master weights", master, split, f"4 B x {over if stage else 'P'}", _ZERO, _ALWAYS, "offload_optimizer")
+                self._add(
+                    self.gpu, "optimizer", moments, split, f"8 B x {over if stage else 'P'}", _ZERO, ("rollout", *_TRAINING), "offload_optimizer"
+                )
+            if stage:
+                bucket = 5 * 10**8  # reduce_bucket_size and allgather_bucket_size, elements
+                self.gpu.append(
+                    Term(
+                        "bucket",
+                        0,
+                        2 * 2 * bucket,
+                        "2 buckets of up to 5e8 elements x 2 B",
+                        "DeepSpeed config reduce_bucket_size, 5e8 by default",
+                        ("update",),
+                        name,
+                    )
+                )
+            if stage == 3:
+                self._gathered()
+        if away is not False:
+            self._deepspeed_host(stage, away, params_away)
+
+    def _deepspeed_host(self, stage: int, away: Optional[bool], params_away: Optional[bool]) -> None:
+        role, name = self.role, self.role.name
+        sums = self.inputs.width(f"{name}.grad_dtype", (2, 4)) if stage == 3 else (0, 0)
+        per = self._trained((16.0 + sums[0], 1.5 * (12 + sums[1]) if stage == 3 else 16.0))
+        low, high = (per[0] if away else 0.0), per[1]
+        formula = f"{16 + sums[1]} B x P (master weights 4, moments 8, gradients 4{f', their sums {sums[1]}' if sums[1] else ''})"
+        source = "DeepSpeed stage_1_and_2.py@v0.12.6:635 initialize_optimizer_states"
+        if stage == 3:
+            if params_away is not False:
+                high += 3
+                low += 2 if params_away else 0
+                formula += " + 2 B of the parameters"
+            source = f"{_STAGE3}; stage3.py@v0.13.2:500 grad_partitions_flat_buffer"
+            formula += "; the upper bound is DeepSpeed's, 1.5 times that without one copy of the gradients"
+        elif self.inputs.get(f"{name}.pin_offload") is not False:
+            # Flat fp32 partitions of each rank, master weights and gradients: pinned, so rounded; the moments are not.
+            ranks = role.ranks or 1
+            block = 4 * role.size.high // ranks
+            extra = (rounded(block) - block) * ranks / role.size.high
+            high += self._trained((0, extra * 2))[1]
+            formula += "; pinned partitions rounded to powers of two"
+            source += f"; {PINNED}"
+        if stage < 3:
+            self._between_passes(away)
+        self._add(
+            self.host,
+            "state on the host",
+            (low, high),
+            role.share,
+            formula,
+            source,
+            ("rollout", *_TRAINING),
+            "offload_optimizer",
+            "offload_params",
+            "grad_dtype",
+            "pin_offload",
+        )
+
+    def _between_passes(self, away: Optional[bool]) -> None:
+        """What ZeRO-1 and 2 keep on the host beside their optimizer: sums of gradients where a step has several passes, and a copy of the weights."""
+        role, name = self.role, self.role.name
+        pinned = self.inputs.get(f"{name}.pin_offload") is not False
+        passes = self.inputs.passes(role)
+        if passes != 1:
+            high = max(2.0, rounded_weights(role.size, 1, 2) / role.size.high) if pinned else 2.0
+            text = "2 B x P: sums of gradients" + (f" over {passes} passes" if passes else ", where a step has several passes")
+            source = "DeepSpeed stage_1_and_2.py@v0.13.2 copy_grads_in_partition, async_accumulate_grad_in_cpu_via_gpu"
+            low = 2.0 if passes and away else 0.0
+            self._add(
+                self.host, "gradients between passes", self._trained((low, high)), role.share, text, source, _TRAINING, "mini_batch", "micro_batch"
+            )
+        version = try_version(self.inputs.facts.version_of("deepspeed"))
+        if version is None or version >= _COPIED:
+            text = "2 B x P: bf16 copy of the weights, from DeepSpeed 0.17.0 on"
+            source = "DeepSpeed stage_1_and_2.py@17c8be070 param_buffer_of_bit16_for_cpu_offload_groups"
+            low = 2.0 if version is not None and away else 0.0
+            self._add(
+                self.host, "copy of the weights", self._trained((low, 4.0 if pinned else 2.0)), role.share, text, source, ("rollout", *_TRAINING)
+            )
+
+    def _master_copy(self, ranks: int, away: Optional[bool]) -> None:
+        """What the step brings back in fp32 before it is rounded on the GPU: DeepSpeed 0.14.1 (@7b5b06602) up to 0.17.0 (@17c8be070)."""
+        version = try_version(self.inputs.facts.version_of("deepspeed"))
+        if version is not None and not _COPIED_WHOLE <= version < _COPIED:
+            return
+        text = f"4 B x P / {ranks} GPUs, DeepSpeed 0.14.1 to 0.16: the step's result comes back in fp32"
+        source = "DeepSpeed stage_1_and_2.py@7b5b06602; PR#7309: about three times the weights"
+        low = 4.0 if version is not None and away else 0.0
+        self._add(self.gpu, "copy of the master weights", self._trained((low, 4.0)), 1 / ranks, text, source, ("update",), passing=True)
+
+    def megatron(self) -> None:
+        """Megatron with its distributed optimizer: bf16 weights, fp32 gradients, and 12 bytes spread over the data-parallel ranks."""
+        role, name = self.role, self.role.name
+        split = int(self.inputs.get(f"{name}.tensor_parallel") or 1) * int(self.inputs.get(f"{name}.pipeline_parallel") or 1)
+        params_away, moments_away = self._get("offload_params"), self._get("offload_optimizer")
+        if role.ranks is not None:
+            replicas = max(1, role.ranks // split)
+            self._resident("weights", (2, 2), 1 / split, f"2 B x P / {split}", _MEGATRON, params_away, "tensor_parallel", "pipeline_parallel")
+            self._add(self.gpu, "gradients", self._trained((2, 4)), 1 / split, f"4 B x P / {split}", _MEGATRON, ("update",))
+            self._resident(
+                "optimizer",
+                self._trained((12, 12)),
+                1 / split / replicas,
+                f"12 B x P / {split} / {replicas}",
+                _MEGATRON,
+                moments_away,
+                "offload_optimizer",
+                load=False,
+            )
+        high = (0 if params_away is False else 2 * 2 * split) + (0 if moments_away is False else 2 * 12)
+        low = (2 if params_away else 0) + (12 if moments_away else 0)
+        if high:
+            self._add(
+                self.host,
+                "state on the host",
+                (low, high),
+                role.share,
+                "2 B and 12 B x P offloaded, pinned",
+                "verl PR#6193; " + PINNED,
+                ("rollout",),
+                "offload_params",
+                "offload_optimizer",
+            )
+
+
+def _width(per: Bounds) -> str:
+    return f"{per[0]:g}" if per[0] == per[1] else f"{per[0]:g}..{per[1]:g}"

@@ -1,0 +1,68 @@
+"""The same request gives the same bytes on every Python and with every hash seed."""
+
+from __future__ import annotations
+
+import glob
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Callable, List, Optional
+
+import packaging
+import pytest
+import tomli
+
+ROOT = Path(__file__).parents[3]
+OTHERS = ("3.9", "3.13")
+
+
+@pytest.fixture(scope="module")
+def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what solving depends on, which is pure Python: another interpreter need not have it installed."""
+    folder = tmp_path_factory.mktemp("modules")
+    for module in (packaging, tomli):
+        (folder / module.__name__).symlink_to(Path(module.__file__).parent)
+    return folder
+
+
+def answers(python: str, seed: str, modules: Path) -> bytes:
+    environment = {"PYTHONPATH": f"{ROOT}:{modules}", "PYTHONHASHSEED": seed, "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
+    done = subprocess.run([python, "-m", "tests.lock.solver.answers"], cwd=ROOT, env=environment, capture_output=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout
+
+
+def interpreter(version: str) -> Optional[str]:
+    """An interpreter of this minor: on PATH, or among those that a version manager keeps."""
+    candidates: List[str] = [shutil.which(f"python{version}") or ""]
+    for root in (os.environ.get("PYENV_ROOT"), os.path.expanduser("~/.pyenv")):
+        if root:
+            candidates += sorted(glob.glob(os.path.join(root, "versions", f"{version}.*", "bin", "python")))
+    for path in candidates:
+        if path and os.path.exists(path):
+            done = subprocess.run([path, "-c", "import sys; print(sys.version_info[:2])"], capture_output=True, text=True, check=False)
+            if done.stdout.strip() == f"({version.replace('.', ', ')})":
+                return path
+    return None
+
+
+@pytest.fixture(scope="module")
+def reference(modules: Path) -> bytes:
+    return answers(sys.executable, "0", modules)
+
+
+def test_the_hash_seed_changes_nothing(reference: bytes, modules: Path) -> None:
+    assert b"nvidia-cublas-cu12==12.3.4.1" in reference
+    assert b"update the driver" in reference
+    for seed in ("1", "4242"):
+        assert answers(sys.executable, seed, modules) == reference
+
+
+@pytest.mark.parametrize("version", OTHERS)
+def test_the_python_that_runs_it_changes_nothing(version: str, reference: bytes, modules: Path, prerequisite: Callable[[object, str], None]) -> None:
+    found = interpreter(version)
+    prerequisite(found, f"no Python {version} here")
+    assert found is not None
+    assert answers(found, "7", modules) == reference

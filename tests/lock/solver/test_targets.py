@@ -1,0 +1,76 @@
+"""Machines that no packages cure: the resolver says of them what check says."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from envdoctor.fix.repair import plan
+from envdoctor.intake.assumptions import parse_assumptions
+from envdoctor.lock.solver import resolve
+from envdoctor.matrix.loader import Matrix
+from envdoctor.model.evidence import Evidence, Known
+from envdoctor.model.facts import Distribution, Facts
+from envdoctor.model.request import Request, parse_root
+from envdoctor.model.resolution import Explanation, Resolution
+from envdoctor.rules import judge
+
+from .grid import DRIVERS, GPUS
+
+REQUEST = Request((parse_root("einops"),), "3.11")  # asks nothing of a machine
+
+
+def machine(driver: str, gpu: str) -> Facts:
+    return Facts(parse_assumptions([f"nvidia-driver={driver}", f"gpu={gpu}"]))
+
+
+@pytest.mark.parametrize(("driver", "gpu"), list(product(DRIVERS, GPUS)))
+def test_a_machine_that_check_refuses_gets_no_lock(driver: str, gpu: str, matrix: Matrix) -> None:
+    facts = machine(driver, gpu)
+    refused = [finding.row for finding in judge(facts, matrix, today=matrix.date) if finding.severity == "error"]
+    found = resolve(REQUEST, (facts,), matrix)
+    if not refused:
+        assert isinstance(found, Resolution)
+        return
+    assert isinstance(found, Explanation)
+    assert [cause.row for cause in found.causes] == refused
+    assert {cause.kind for cause in found.causes} == {"hardware"}
+    assert driver in found.causes[0].text
+    assert gpu in found.causes[0].text
+
+
+@pytest.mark.parametrize(
+    ("driver", "gpu", "way"),
+    [("615.71.09", "V100", "install driver R580"), ("550.54.15", "B200", "update the driver to 570 or newer")],
+)
+def test_the_way_out_is_a_driver_that_knows_the_device(driver: str, gpu: str, way: str, matrix: Matrix) -> None:
+    found = resolve(REQUEST, (machine(driver, gpu),), matrix)
+    assert isinstance(found, Explanation)
+    assert any(line.startswith(way) for line in found.ways_out), found.ways_out
+
+
+def test_one_such_target_among_several_is_named(matrix: Matrix) -> None:
+    found = resolve(REQUEST, (machine("550.54.15", "H100"), machine("550.54.15", "B200")), matrix)
+    assert isinstance(found, Explanation)
+    assert "B200" in found.causes[0].text
+    assert "H100" not in found.causes[0].text
+
+
+def test_what_packages_can_cure_on_such_a_machine_is_cured(matrix: Matrix) -> None:
+    installed = {
+        "vllm": Distribution("vllm", "0.8.5"),
+        "torch": Distribution("torch", "2.7.1"),
+        "transformers": Distribution("transformers", "4.51.3"),
+    }
+    here = Evidence("test")
+    facts = machine("615.71.09", "V100").updated({"distributions": Known(installed, here), "python.version": Known("3.11.9", here)})
+    assert errors(facts, matrix) >= {"ED109", "ED304"}
+    found = plan(facts, matrix, alternatives=False)
+    assert not isinstance(found, Explanation)
+    assert found.changes
+    assert {finding.code for finding in found.remaining} == {"ED109"}
+
+
+def errors(facts: Facts, matrix: Matrix) -> frozenset[str]:
+    return frozenset(finding.code for finding in judge(facts, matrix, today=matrix.date) if finding.severity == "error")

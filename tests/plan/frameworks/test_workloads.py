@@ -1,0 +1,396 @@
+"""Known runs: what each asks for, and where it says so."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Optional
+
+import pytest
+
+from envdoctor.errors import InputError
+from envdoctor.model.evidence import Absent, Evidence, Known, Unknown
+from envdoctor.model.facts import Distribution, Facts
+from envdoctor.model.workload import WORKLOAD_FIELDS, Workload
+from envdoctor.plan.frameworks import ADAPTERS, read_workload
+
+DATA = Path(__file__).parent.parent.parent / "data" / "workloads"
+GIB = 1 << 30
+
+#: Run, framework as stated (None: to be told), and for each field its value and the start of its place.
+RUNS = {
+    "easyr1_261.sh": (
+        "easyr1==0.3.0",
+        {
+            "data.max_prompt_length": (22000, "easyr1_261.sh:9"),
+            "data.images_per_prompt": (10, "easyr1_261.sh:6"),
+            "data.multimodal": (True, "easyr1_261.sh:11"),
+            "actor.offload_params": (True, "default of easyr1 0.3.0"),
+            "actor.offload_optimizer": (True, "default of easyr1 0.3.0"),
+            "actor.cpu_offload": (False, "default of easyr1 0.3.0"),
+            "ref.cpu_offload": (True, "default of easyr1 0.3.0"),
+            "rollout.n": (5, "easyr1_261.sh:4"),
+            "rollout.sleep_level": (1, "code of easyr1 0.3.0"),
+            "actor.model": ("Qwen/Qwen2.5-VL-7B-Instruct", "easyr1_261.sh:11"),
+            "data.train_batch_size": (512, "default of easyr1 0.3.0"),
+            "checkpoint.save_freq": (5, "default of easyr1 0.3.0"),
+        },
+    ),
+    "easyr1_50.sh": (
+        "easyr1==b3d72a7",
+        {
+            "rollout.version": ("0.7.3", "easyr1_50.sh:2"),
+            "rollout.v1": (False, "easyr1_50.sh:4"),
+            "rollout.n": (5, "default of easyr1 b3d72a7"),
+            "rollout.gpu_memory_utilization": (0.7, "default of easyr1 b3d72a7"),
+            "data.max_prompt_length": (4096, "easyr1_50.sh:6"),
+            "actor.offload_params": (True, "default of easyr1 b3d72a7"),
+            "actor.micro_batch": (2, "default of easyr1 b3d72a7"),
+        },
+    ),
+    "simplerl_84.sh": (
+        None,
+        {
+            "framework": ("simplerl", "simplerl_84.sh"),
+            "rollout.swap_space": (40 * GIB, "default of simplerl v1"),
+            "rollout.free_cache_engine": (True, "default of simplerl v1"),
+            "rollout.utilization_of": ("free", "code of simplerl v1"),
+            "rollout.cpu_weights": (True, "code of simplerl v1"),
+            "rollout.micro_batch": (1024, "simplerl_84.sh:30"),
+            "rollout.max_num_batched_tokens": (1024 + 3072 + 1000, "simplerl_84.sh:29"),
+            "rollout.gpu_memory_utilization": (0.75, "simplerl_84.sh:28"),
+            "ref.cpu_offload": (True, "code of simplerl v1"),
+            "ray.num_gpus": (8, "simplerl_84.sh:13"),
+            "critic.present": (False, "simplerl_84.sh:17"),
+            "actor.param_dtype": ("fp32", "code of simplerl v1"),
+        },
+    ),
+    "openrlhf_187.sh": (
+        "openrlhf==0.1.4",
+        {
+            "container.memory": (500 * GIB, "openrlhf_187.sh:2"),
+            "container.shm": (10 * GIB, "openrlhf_187.sh:2"),
+            "actor.model": ("baichuan-inc/Baichuan-13B-Chat", "openrlhf_187.sh:3"),
+            "actor.strategy": ("zero2", "openrlhf_187.sh:3"),
+            "critic.strategy": ("zero2", "openrlhf_187.sh:3"),
+            "actor.offload_optimizer": (True, "openrlhf_187.sh:3"),
+            "critic.offload_optimizer": (True, "openrlhf_187.sh:3"),
+            "actor.grad_dtype": ("bf16", "code of openrlhf 0.1.4"),  # DeepSpeed's own choice, where nobody tells it
+            "actor.gpus_per_node": (4, "openrlhf_187.sh:3"),
+            "critic.gpus_per_node": (2, "openrlhf_187.sh:3"),
+            "critic.present": (True, "code of openrlhf 0.1.4"),
+            "rollout.engine": ("hf", "default of openrlhf 0.1.4"),
+            "data.train_batch_size": (1024, "openrlhf_187.sh:3"),
+        },
+    ),
+    "openrlhf_dotted.sh": (
+        None,
+        {
+            "actor.strategy": ("zero3", "openrlhf_dotted.sh:11"),
+            "reward.strategy": ("zero3", "code of openrlhf"),
+            "colocated": (True, "openrlhf_dotted.sh:6"),
+            "rollout.engines": (4, "openrlhf_dotted.sh:5"),
+            "rollout.sleep_level": (1, "openrlhf_dotted.sh:6"),
+            "rollout.gpu_memory_utilization": (0.5, "openrlhf_dotted.sh:5"),
+            "actor.mini_batch": (32, "openrlhf_dotted.sh:9"),
+            "actor.max_tokens_per_gpu": (16384, "openrlhf_dotted.sh:10"),
+            "rollout.max_model_len": (2048, "openrlhf_dotted.sh:9"),
+            "algorithm": ("ppo", "default of openrlhf"),
+        },
+    ),
+    "tinyzero_58.sh": (
+        "tinyzero",
+        {
+            "ray.object_store": (50 * GIB, "tinyzero_58.sh:5"),
+            "container.memory": (240 * GIB, "tinyzero_58.sh:3"),
+            "gpus_per_node": (4, "tinyzero_58.sh:18"),
+            "actor.model": ("Qwen/Qwen2.5-3B", "tinyzero_58.sh:12"),
+            "critic.present": (True, "default of tinyzero"),
+            "critic.gradient_checkpointing": (False, "default of tinyzero"),
+            "rollout.gpu_memory_utilization": (0.4, "tinyzero_58.sh:16"),
+            "rollout.tensor_parallel": (4, "tinyzero_58.sh:15"),
+            "actor.micro_batch": (1, "tinyzero_58.sh:14"),
+            "checkpoint.gather": ("full", "code of tinyzero"),
+            "rollout.swap_space": (4 * GIB, "default of vllm 0.6.3"),
+        },
+    ),
+    "tinyzero_61.sh": (
+        "tinyzero",
+        {
+            "rollout.version": ("0.6.3", "tinyzero_61.sh:3"),
+            "gpus_per_node": (2, "tinyzero_61.sh:10"),
+            "rollout.tensor_parallel": (2, "tinyzero_61.sh:9"),
+        },
+    ),
+    "verl_arrays.sh": (
+        "verl==0.9.0",
+        {
+            "nodes": (2, "verl_arrays.sh:29"),
+            "data.max_prompt_length": (1024, "verl_arrays.sh:8"),
+            "data.max_response_length": (1024, "verl_arrays.sh:9"),
+            "actor.model": ("Qwen/Qwen2.5-32B", "verl_arrays.sh:13"),
+            "rollout.engine": ("vllm", "verl_arrays.sh:20"),
+            "rollout.swap_space": (8 * GIB, "verl_arrays.sh:20"),
+            "rollout.tensor_parallel": (8, "verl_arrays.sh:26"),
+            "rollout.utilization_of": ("total", "code of verl 0.9.0"),
+            "rollout.max_num_seqs": (256, "default of verl 0.9.0"),
+            "rollout.sleep_level": (2, "code of verl 0.9.0"),
+            "ref.present": (True, "verl_arrays.sh:17"),
+            "ref.param_dtype": ("fp32", "default of verl 0.9.0"),
+            "checkpoint.gather": ("sharded", "code of verl 0.9.0"),
+        },
+    ),
+    "verl_lora.sh": (
+        "verl==0.4.1",
+        {
+            "rollout.use_shm": (True, "verl_lora.sh:4"),
+            "actor.lora_rank": (64, "verl_lora.sh:5"),
+            "actor.max_tokens_per_gpu": (24000, "verl_lora.sh:7"),
+            "rollout.load_format": ("safetensors", "verl_lora.sh:8"),
+            "ref.present": (False, "verl_lora.sh:5"),
+            "rollout.sleep_level": (1, "code of verl 0.4.1"),
+            "rollout.enforce_eager": (True, "default of verl 0.4.1"),
+        },
+    ),
+    "easyr1_own.yaml": (
+        "easyr1==0.3.2",
+        {
+            "data.max_response_length": (2048, "easyr1_own.yaml:4"),
+            "actor.offload_params": (True, "easyr1_own.yaml:11"),
+            "actor.offload_optimizer": (False, "easyr1_own.yaml:12"),
+            "actor.model": ("Qwen/Qwen2.5-7B-Instruct", "easyr1_own.yaml:9"),
+            "actor.micro_batch": (4, "default of easyr1 0.3.2"),
+            "checkpoint.save_freq": (0, "easyr1_own.yaml:18"),
+        },
+    ),
+    "trl_grpo.sh": (
+        "trl==1.9.0",
+        {
+            "actor.strategy": ("zero3", "trl_accelerate.yaml:4"),
+            "actor.offload_optimizer": (True, "trl_accelerate.yaml:5"),
+            "actor.offload_params": (False, "trl_accelerate.yaml:6"),
+            "gpus_per_node": (8, "trl_grpo.sh:2"),
+            "rollout.n": (8, "trl_grpo.yaml:3"),
+            "actor.micro_batch": (2, "trl_grpo.yaml:2"),
+            "actor.mini_batch": (8, "devices"),
+            "colocated": (True, "trl_grpo.yaml:6"),
+            "ref.present": (True, "trl_grpo.sh:3"),
+            "rollout.sleep_level": (0, "default of trl 1.9.0"),
+        },
+    ),
+}
+
+
+def read(name: str, framework: str | None = None, **options: object) -> Workload:
+    return read_workload([str(DATA / name)], framework=framework, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_known_run_asks_for_what_its_report_says(name: str) -> None:
+    framework, expected = RUNS[name]
+    workload = read(name, framework)
+    found = {field: workload.get(field) for field in expected}
+    assert {field: fact.value if isinstance(fact, Known) else fact for field, fact in found.items()} == {
+        field: value for field, (value, _) in expected.items()
+    }
+    for field, (_, place) in expected.items():
+        assert str(workload.place(field)).startswith(place), field
+
+
+@pytest.mark.parametrize("name", [name for name in RUNS if name != "tinyzero_58.sh"])
+def test_a_known_run_has_no_fault(name: str) -> None:
+    assert read(name, RUNS[name][0]).problems == ()
+
+
+def test_a_name_with_dots_is_told_and_changes_nothing() -> None:
+    workload = read("tinyzero_58.sh", "tinyzero")
+    assert [(problem.kind, problem.place.source, problem.key) for problem in workload.problems] == [
+        ("not-an-identifier", "tinyzero_58.sh:6", "actor_rollout_ref.rollout.gpu_memory_utilization")
+    ]
+    assert isinstance(workload.get("ray.num_gpus"), Unknown)  # N_GPUS is set after ray start
+
+
+def test_faults_are_told_with_the_nearest_right_key() -> None:
+    problems = {(problem.kind, problem.place.source): problem for problem in read("verl_faults.sh", "verl==0.7.0").problems}
+    assert problems["unknown-key", "verl_faults.sh:3"].nearest == "actor_rollout_ref.rollout.gpu_memory_utilization"
+    assert problems["impossible-value", "verl_faults.sh:4"].nearest == "0.6"
+    older = problems["other-version", "verl_faults.sh:5"]
+    assert "0.1 to 0.2.0.post2 has it" in older.message
+    assert older.certain
+    assert "16 GPUs" in problems["impossible-value", "verl_faults.sh:6"].message
+    assert "do not divide" in problems["impossible-value", "verl_faults.sh:7"].message
+    assert problems["lost-line", "verl_faults.sh:10"].key == "trainer.save_freq"
+    assert len(problems) == 6
+
+
+def test_an_option_in_the_other_spelling_is_named() -> None:
+    workload = read("openrlhf_dotted.sh", "openrlhf==0.9.0")
+    nearest = {problem.key: problem.nearest for problem in workload.problems}
+    assert nearest["--ds.zero_stage"] == "--zero_stage"
+    assert nearest["--vllm.num_engines"] == "--vllm_num_engines"
+
+
+def test_arguments_of_the_script_count() -> None:
+    workload = read_workload(["bash", str(DATA / "simplerl_84.sh"), "--response", "8192", "--batch", "1024"])
+    assert workload.value("data.max_response_length") == 8192
+    assert workload.value("data.train_batch_size") == 1024
+    assert workload.value("rollout.max_num_batched_tokens") == 1024 + 8192 + 1000
+
+
+def test_the_environment_counts_where_it_is_known() -> None:
+    assert read("verl_arrays.sh", "verl==0.9.0", environ={"NNODES": "4", "ENGINE": "sglang"}).value("nodes") == 4
+    assert read("verl_arrays.sh", "verl==0.9.0", environ={"ENGINE": "sglang"}).value("rollout.engine") == "sglang"
+
+
+def test_what_versions_disagree_on_is_unknown() -> None:
+    workload = read("verl_arrays.sh")
+    assert isinstance(workload.get("framework.version"), Unknown)
+    seqs = workload.get("rollout.max_num_seqs")
+    assert isinstance(seqs, Unknown)
+    assert "1024" in seqs.reason
+    assert "256" in seqs.reason
+    assert workload.value("rollout.n") == 5
+
+
+def test_forks_that_cannot_be_told_apart_are_candidates() -> None:
+    workload = read("tinyzero_61.sh")
+    framework = workload.get("framework")
+    assert isinstance(framework, Unknown)
+    assert "verl or tinyzero or simplerl" in framework.reason
+    assert workload.value("rollout.gpu_memory_utilization") == 0.4
+    swap = workload.get("rollout.swap_space")
+    assert isinstance(swap, Unknown)
+    assert "simplerl 42949672960" in swap.reason
+
+
+def test_a_checkout_tells_framework_and_version(tmp_path: Path) -> None:
+    for path, text in (
+        ("verl/trainer/main_ppo.py", ""),
+        ("verl/utils/reward_score/countdown.py", ""),
+        ("scripts/run.sh", (DATA / "tinyzero_61.sh").read_text()),
+        (".git/HEAD", "ref: refs/heads/main\n"),
+        (".git/refs/heads/main", "95df88f2d" + "0" * 31 + "\n"),
+    ):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    workload = read_workload([str(tmp_path / "scripts" / "run.sh")])
+    assert workload.value("framework") == "tinyzero"
+    assert workload.value("framework.version").startswith("95df88f2d")
+
+
+def test_a_checkout_without_a_known_fix_is_told(tmp_path: Path) -> None:
+    for path in ("verl/trainer/main_ppo.py", "verl/utils/reward_score/countdown.py", "scripts/train_tiny_zero.sh"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text((DATA / "tinyzero_61.sh").read_text() if path.endswith(".sh") else "")
+    script = tmp_path / "scripts" / "train_tiny_zero.sh"
+    assert [(problem.kind, problem.place.source) for problem in read_workload([str(script)]).problems] == [
+        ("old-checkout", "scripts/train_tiny_zero.sh")
+    ]
+    script.write_text(script.read_text() + "# actor_rollout_ref.actor.use_dynamic_bsz\n")
+    assert read_workload([str(script)]).problems == ()
+
+
+def test_variables_of_every_way_to_start_are_kept(tmp_path: Path) -> None:
+    script = tmp_path / "s.sh"
+    script.write_text(
+        "export NCCL_DEBUG=INFO\nRAY_memory_usage_threshold=0.9 srun -N 1 --overlap env VLLM_USE_V1=0 "
+        'ray job submit --runtime-env-json=\'{"env_vars": {"NCCL_CUMEM_ENABLE": "0"}}\' -- '
+        "nohup python3 -u -m verl.trainer.main_ppo actor_rollout_ref.rollout.n=4\n"
+    )
+    workload = read_workload([str(script)], framework="verl==0.4.1")
+    assert workload.value("variables") == {
+        "NCCL_DEBUG": "INFO", "RAY_memory_usage_threshold": "0.9", "VLLM_USE_V1": "0", "NCCL_CUMEM_ENABLE": "0"
+    }  # fmt: skip
+    assert workload.value("rollout.v1") is False
+
+
+def test_no_default_is_claimed_under_a_configuration_of_its_own() -> None:
+    for words in (["-m", "recipe.spin.main_spin"], ["-m", "verl.trainer.main_ppo", "--config-name=ours"]):
+        workload = read_workload(["python", *words, "actor_rollout_ref.rollout.n=4"], framework="verl==0.6.1")
+        assert workload.value("rollout.n") == 4
+        eager = workload.get("rollout.enforce_eager")
+        assert isinstance(eager, Unknown)
+        assert "not at hand" in eager.reason
+
+
+def test_a_command_line_is_read() -> None:
+    words = ["torchrun", "--nproc_per_node=8", "-m", "verl.trainer.main_ppo", "actor_rollout_ref.rollout.n=4", "data.train_files=[a, b]"]
+    workload = read_workload(words, framework="verl==0.6.0")
+    assert workload.value("rollout.n") == 4
+    assert str(workload.place("rollout.n")) == "command line:1 (actor_rollout_ref.rollout.n=4)"
+
+
+def test_secrets_are_not_kept(tmp_path: Path) -> None:
+    script = tmp_path / "s.sh"
+    script.write_text("export WANDB_API_KEY=abc123 VLLM_USE_V1=1\npython -m verl.trainer.main_ppo actor_rollout_ref.rollout.n=4\n")
+    assert read_workload([str(script)], framework="verl").value("variables") == {"VLLM_USE_V1": "1"}
+
+
+def test_every_field_is_declared_and_every_fact_is_one() -> None:
+    for name, (framework, _) in RUNS.items():
+        for field, fact in read(name, framework):
+            assert field in WORKLOAD_FIELDS
+            assert isinstance(fact, (Known, Absent, Unknown))
+
+
+@pytest.mark.parametrize(
+    ("sources", "framework", "text"),
+    [
+        (["nowhere.sh"], None, "no such file"),
+        ([str(DATA)], None, "expected a command"),
+        ([], None, "found nothing"),
+        ([str(DATA / "verl_lora.sh")], "nemo", "expected one of verl"),
+        (["python", "-m", "http.server"], None, "http.server"),
+        (["a\x00b.yaml"], None, "no such file"),
+    ],
+)
+def test_what_cannot_be_read_says_what_was_expected(sources: list[str], framework: str | None, text: str) -> None:
+    with pytest.raises(InputError, match=text):
+        read_workload(sources, framework=framework)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "text"),
+    [
+        ("deep.yaml", "a: " + "[" * 1_000_000, "levels"),
+        ("open.yaml", "a: [1, 2", "not YAML"),
+        ("laughs.yaml", "\n".join(["a0: &a0 [x]"] + [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]), "repeat"),
+        ("big.yaml", "a: 1\n" * 1_000_000, "at most"),
+        ("list.yaml", "- 1\n- 2\n", "expected keys and values"),
+        ("binary.yaml", "a: \x00\x01", "binary"),
+        ("deep.json", '{"a":' * 100_000, "deep|JSON"),
+        ("huge.sh", "x" * (2 << 20), "larger"),
+        ("binary.sh", "\x7fELF\x00", "binary"),
+    ],
+)
+def test_hostile_files_are_refused_quickly(tmp_path: Path, name: str, content: str, text: str) -> None:
+    path = tmp_path / name
+    path.write_text(content)
+    started = time.perf_counter()
+    with pytest.raises(InputError, match=text):
+        read_workload([str(path)], framework="easyr1")
+    assert time.perf_counter() - started < 3
+
+
+def test_reading_is_fast() -> None:
+    """At most 50 ms of processor time, with room for a slow machine."""
+    for name, (framework, _) in RUNS.items():
+        read(name, framework)
+        started = time.process_time()
+        read(name, framework)
+        assert time.process_time() - started < 0.1, name
+
+
+def test_adapters_are_the_frameworks() -> None:
+    assert set(ADAPTERS) == {"verl", "easyr1", "tinyzero", "simplerl", "openrlhf", "trl"}
+
+
+@pytest.mark.parametrize(
+    ("version", "vllm", "level"),
+    [("0.5.0", "0.8.5", 1), ("0.6.0", "0.8.4", 1), ("0.6.0", "0.8.5", 2), ("0.6.0", None, None), ("0.6.1", None, 2), ("0.7.0", "0.8.4", 1)],
+)
+def test_sleep_level_of_verl_goes_by_vllm(version: str, vllm: Optional[str], level: Optional[int]) -> None:
+    words = ["python3", "-m", "verl.trainer.main_ppo", "actor_rollout_ref.model.path=Qwen/Qwen2.5-7B-Instruct", "trainer.n_gpus_per_node=8"]
+    place = Evidence("test")
+    installed = Facts({"distributions": Known({"vllm": Distribution("vllm", vllm)} if vllm else {}, place)})
+    assert read_workload(words, framework=f"verl=={version}", facts=installed).value("rollout.sleep_level") == level

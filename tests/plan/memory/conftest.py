@@ -1,0 +1,42 @@
+"""Runs on machines, planned as ``envdoctor plan`` does it."""
+
+from pathlib import Path
+
+import pytest
+
+from envdoctor.app import Sources, gather, plan
+from envdoctor.matrix.loader import load_matrix
+from envdoctor.model.evidence import Evidence, Known
+from envdoctor.model.facts import Facts
+from envdoctor.model.workload import Workload
+
+RUNS = Path(__file__).parent.parent.parent / "data" / "workloads"
+PLACE = Evidence("test")
+
+
+@pytest.fixture(scope="session")
+def matrix():
+    return load_matrix()
+
+
+@pytest.fixture
+def planned(matrix, monkeypatch, tmp_path):
+    """Return a function: name of a run, --assume values, --what-if values -> (result, exit code)."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    empty = tmp_path / "facts.json"
+    empty.write_text('{"schema_version": 1, "facts": {}}')
+
+    def run(name, assume=(), changes=(), framework=None):
+        facts = gather(Sources(facts=[str(empty)], assume=list(assume)))[0]
+        return plan([str(RUNS / name)], facts, matrix, framework=framework, changes=changes)
+
+    return run
+
+
+def workload(**values):
+    """Make a workload of fields, with ``__`` for the dot: ``actor__model="Qwen2.5-7B"``."""
+    return Workload({name.replace("__", "."): Known(value, PLACE) for name, value in values.items()})
+
+
+def facts(**values):
+    return Facts({name.replace("__", "."): Known(value, PLACE) for name, value in values.items()})

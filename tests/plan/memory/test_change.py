@@ -1,0 +1,87 @@
+"""``--what-if``: the framework's words and ours, and what is refused."""
+
+import pytest
+
+from envdoctor.errors import InputError
+from envdoctor.model.workload import Workload
+from envdoctor.plan.memory.pools import GIB
+from envdoctor.plan.memory.setting_change import can_set, change_workload, key_of, setting_text, spelled
+
+from .conftest import workload
+
+KEYS = {
+    "rollout.swap_space": "actor_rollout_ref.rollout.swap_space",
+    "rollout.free_cache_engine": "actor_rollout_ref.rollout.free_cache_engine",
+    "rollout.sleep_level": "actor_rollout_ref.rollout.free_cache_engine",
+    "rollout.gpu_memory_utilization": "actor_rollout_ref.rollout.gpu_memory_utilization",
+    "actor.strategy": "--zero_stage",
+    "actor.grad_dtype": "--grad_accum_dtype",
+    "critic.grad_dtype": "--grad_accum_dtype",
+    "rollout.mm_cache": "",
+}
+RUN = Workload({}, KEYS)
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "value"),
+    [
+        ("actor_rollout_ref.rollout.swap_space=4", "rollout.swap_space", 4 * GIB),
+        ("+actor_rollout_ref.rollout.swap_space=4", "rollout.swap_space", 4 * GIB),
+        ("rollout.swap_space=4GiB", "rollout.swap_space", 4 * GIB),
+        ("rollout.swap_space=4294967296", "rollout.swap_space", 4 * GIB),
+        ("ray.object_store=60000000000", "ray.object_store", 60_000_000_000),
+        ("--zero_stage=3", "actor.strategy", "zero3"),
+        ("--grad-accum-dtype=bf16", "critic.grad_dtype", "bf16"),
+        ("actor_rollout_ref.rollout.free_cache_engine=False", "rollout.free_cache_engine", False),
+        ("actor_rollout_ref.rollout.free_cache_engine=False", "rollout.sleep_level", 0),
+    ],
+)
+def test_change(text, field, value):
+    changed, _ = change_workload(RUN, text)
+    assert changed.value(field) == value
+    assert str(changed.place(field)).startswith("--what-if")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("export a.b.c=0.6", "not a valid identifier"),
+        ("actor_rollout_ref.rollout.swap_spac=4", "did you mean actor_rollout_ref.rollout.swap_space"),
+        ("rollout.swap_space", "expected KEY=VALUE"),
+        ("rollout.swap_space=much", "expected a number"),
+        ("rollout.gpu_memory_utilization=60", "up to 1"),
+        ("actor_rollout_ref.rollout.free_cache_engine=maybe", "expected"),
+        ("--zero_stage=7", "expected one of"),
+        ("=4", "expected KEY=VALUE"),
+    ],
+)
+def test_refused(text, says):
+    with pytest.raises(InputError, match=says):
+        change_workload(RUN, text)
+
+
+def test_words():
+    assert key_of(RUN, "rollout.swap_space") == "actor_rollout_ref.rollout.swap_space"
+    assert key_of(RUN, "ray.object_store") == "ray start --object-store-memory"
+    assert spelled("rollout.swap_space", 4 * GIB) == "4"
+    assert spelled("actor.strategy", "zero3") == "3"
+    assert not can_set(RUN, "rollout.mm_cache")
+    assert not can_set(RUN, "rollout.sleep_level")  # its key is a flag
+    assert can_set(Workload(), "rollout.mm_cache")
+
+
+def test_switches_of_argparse_are_there_or_left_out():
+    run = Workload(
+        dict(iter(workload(framework="openrlhf"))), {"actor.offload_optimizer": "--adam_offload", "actor.grad_dtype": "--grad_accum_dtype"}
+    )
+    assert setting_text(run, "actor.offload_optimizer", True) == "--adam_offload"
+    assert setting_text(run, "actor.offload_optimizer", False) == "no --adam_offload"
+    assert setting_text(run, "actor.grad_dtype", "bf16") == "--grad_accum_dtype=bf16"
+
+
+def test_a_key_that_disables_says_the_opposite():
+    key = "actor_rollout_ref.rollout.engine_kwargs.vllm.disable_mm_preprocessor_cache"
+    run = Workload({}, {"rollout.mm_cache": key})
+    assert setting_text(run, "rollout.mm_cache", 0) == f"{key}=True"
+    assert change_workload(run, f"{key}=True")[0].value("rollout.mm_cache") == 0
+    assert change_workload(run, f"{key}=False")[0].value("rollout.mm_cache") == 4 * GIB

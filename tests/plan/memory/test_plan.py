@@ -1,0 +1,195 @@
+"""Verdicts, bounds and phases: what may be claimed from what is known."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from envdoctor.model.facts import Facts, Gpu
+from envdoctor.plan.memory.estimate import make_plan, sizes_of
+from envdoctor.plan.memory.model_sizes import ModelSize, size_of
+from envdoctor.plan.memory.pinned import rounded, rounded_shards
+from envdoctor.plan.memory.pools import GIB, PHASES, Limit, Pool, Term
+
+from .conftest import facts, workload
+
+
+def pool(low, high, usable=100, missing=()):
+    limit = None if usable is None else Limit(usable, usable, "test")
+    return Pool("host", (Term("x", low, high, "", "", PHASES),), limit, "", missing)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "usable", "missing", "verdict"),
+    [
+        (10, 20, 100, (), "fits"),
+        (10, 100, 100, (), "fits"),
+        (101, 500, 100, (), "does not fit"),
+        (101, 500, 100, ("a size",), "does not fit"),  # what is missing only adds
+        (60, 120, 100, (), "tight"),
+        (30, 120, 100, (), "cannot tell"),  # bounds a factor of four apart say nothing of what lies between them
+        (10, 20, 100, ("a size",), "cannot tell"),
+        (10, 20, None, (), "cannot tell"),  # an unknown limit is not "unlimited"
+    ],
+)
+def test_verdict(low, high, usable, missing, verdict):
+    assert pool(low, high, usable, missing).verdict == verdict
+
+
+def test_phases_are_not_added_up():
+    terms = (Term("a", 10, 10, "", "", ("load",)), Term("b", 7, 30, "", "", ("update",)), Term("c", 1, 1, "", "", PHASES))
+    held = Pool("host", terms)
+    assert (held.low, held.high, held.peak, held.floor) == (11, 31, "update", "load")
+
+
+BASE = {
+    "framework": "verl",
+    "nodes": 1,
+    "gpus_per_node": 8,
+    "colocated": True,
+    "actor__model": "Qwen2.5-7B",
+    "actor__strategy": "fsdp",
+    "actor__param_dtype": "fp32",
+    "actor__offload_params": False,
+    "actor__offload_optimizer": False,
+    "actor__gradient_checkpointing": True,
+    "actor__micro_batch": 2,
+    "actor__padding_free": False,
+    "ref__present": True,
+    "ref__strategy": "fsdp",
+    "ref__cpu_offload": True,
+    "rollout__engine": "vllm",
+    "rollout__v1": True,
+    "rollout__tensor_parallel": 2,
+    "rollout__gpu_memory_utilization": 0.5,
+    "rollout__utilization_of": "total",
+    "rollout__sleep_level": 1,
+    "rollout__n": 4,
+    "data__train_batch_size": 256,
+    "data__max_prompt_length": 1024,
+    "data__max_response_length": 2048,
+    "checkpoint__save_freq": 0,
+}
+MACHINE = facts(memory__total=1000 * GIB, gpus=(Gpu("H100", memory_total=80 * GIB),) * 8)
+
+
+def plan_of(matrix, machine=MACHINE, **changes):
+    run = workload(**{**BASE, **changes})
+    return make_plan(run, sizes_of(run, matrix), machine, matrix)
+
+
+def test_fsdp_state_is_sixteen_bytes_spread_over_all_ranks(matrix):
+    terms = {term.name: term for term in plan_of(matrix).pool("gpu").terms if term.role == "actor" and "update" in term.phases}
+    state = sum(terms[name].low for name in ("weights", "gradients", "optimizer"))
+    assert state == pytest.approx(16 * 7_615_616_512 / 8, rel=1e-6)
+
+
+def test_offload_moves_state_to_the_host_between_phases_only(matrix):
+    plain, offloaded = plan_of(matrix), plan_of(matrix, actor__offload_params=True, actor__offload_optimizer=True)
+    gpu, host = offloaded.pool("gpu"), offloaded.pool("host")
+    assert gpu.bounds("rollout")[0] < plain.pool("gpu").bounds("rollout")[0]
+    assert gpu.bounds("update") == plain.pool("gpu").bounds("update")
+    state = host.term("state on the host")
+    assert max(term.low for term in state) == pytest.approx(12 * 7_615_616_512, rel=1e-6)
+    assert max(term.high for term in state) / max(term.low for term in state) == pytest.approx(1.27, abs=0.005)
+
+
+def test_a_model_that_nobody_knows_is_no_upper_bound(matrix):
+    plan = plan_of(matrix, actor__model="our-own-model")
+    assert plan.pool("host").verdict == "cannot tell"
+    assert "our-own-model" in plan.pool("host").missing[0]
+
+
+def test_a_size_from_the_name_is_said_to_be_rough(matrix):
+    plan = plan_of(matrix, actor__model="/models/our-7B")
+    assert "rough" in plan.notes[0]
+    assert plan.pool("gpu").verdict == "cannot tell"  # activations need dimensions
+
+
+def test_without_facts_no_limit_is_known(matrix):
+    assert {pool.verdict for pool in plan_of(matrix, Facts()).pools} == {"cannot tell"}
+
+
+def test_ray_monitor_counts_unless_it_is_off(matrix):
+    assert plan_of(matrix).pool("host").limit.usable == int(0.95 * 1000 * GIB)
+    assert plan_of(matrix, variables={"RAY_memory_monitor_refresh_ms": "0"}).pool("host").limit.usable == 1000 * GIB
+    assert plan_of(matrix, variables={"RAY_memory_usage_threshold": "0.9"}).pool("host").limit.usable == int(0.9 * 1000 * GIB)
+
+
+def test_the_smallest_limit_counts(matrix):
+    machine = facts(memory__total=1000 * GIB, memory__limit=300 * GIB, memory__scheduler_limit=200 * GIB)
+    assert plan_of(matrix, machine).pool("host").limit.size == 200 * GIB
+    assert plan_of(matrix, machine, container__memory=100 * GIB).pool("host").limit.size == 100 * GIB
+
+
+def test_host_state_of_several_nodes_is_shared(matrix):
+    one, two = (plan_of(matrix, nodes=nodes, actor__offload_params=True, actor__offload_optimizer=True) for nodes in (1, 2))
+    low = [max(term.low for term in plan.pool("host").term("state on the host")) for plan in (one, two)]
+    assert low[0] == pytest.approx(2 * low[1], rel=1e-6)
+
+
+def test_config_json_counts_before_the_name(matrix):
+    config = {"num_hidden_layers": 28, "hidden_size": 3584, "vocab_size": 152064, "num_attention_heads": 28, "num_key_value_heads": 4}
+    config.update({"intermediate_size": 18944, "tie_word_embeddings": False, "torch_dtype": "bfloat16"})
+    found = size_of("/models/mine-3B", matrix, config)
+    assert found.low < 7_615_616_512 < found.high
+    assert found.cache_values == 28 * 2 * 4 * 128
+    exact = size_of("/models/mine-3B", matrix, config, {"metadata": {"total_size": 2 * 7_615_616_512}})
+    assert exact.low == exact.high == 7_615_616_512
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "actor__offload_params": st.booleans(),
+            "actor__offload_optimizer": st.booleans(),
+            "actor__param_dtype": st.sampled_from(["fp32", "bf16"]),
+            "actor__strategy": st.sampled_from(["fsdp", "ddp", "zero1", "zero2", "zero3", "megatron"]),
+            "actor__lora_rank": st.sampled_from([0, 8, 64]),
+            "actor__rank0_init": st.booleans(),
+            "actor__padding_free": st.booleans(),
+            "critic__present": st.booleans(),
+            "critic__strategy": st.just("fsdp"),
+            "rollout__v1": st.booleans(),
+            "rollout__swap_space": st.sampled_from([0, 4 * GIB, 40 * GIB]),
+            "rollout__free_cache_engine": st.booleans(),
+            "rollout__sleep_level": st.sampled_from([0, 1, 2]),
+            "data__multimodal": st.booleans(),
+            "data__max_pixels": st.just(1 << 20),
+            "checkpoint__save_freq": st.sampled_from([0, 10]),
+            "checkpoint__gather": st.sampled_from(["sharded", "full", "full_bf16"]),
+        },
+    ),
+    st.sets(st.sampled_from(sorted(name for name in BASE if not name.startswith(("actor__model", "gpus", "framework")))), max_size=6),
+)
+def test_knowing_less_never_narrows_the_bounds(matrix, changes, forgotten):
+    """What is left out may be anything: the bounds hold those of the run that says it."""
+    whole = {**BASE, "ref__model": "Qwen2.5-7B", **changes}
+    known = make_plan(workload(**whole), sizes_of(workload(**whole), matrix), MACHINE, matrix)
+    for plan in (known, make_plan(workload(**whole), sizes_of(workload(**whole), matrix), None, matrix)):
+        for entry in plan.pools:
+            assert all(0 <= term.low <= term.high for term in entry.terms), [term for term in entry.terms if term.low > term.high]
+    less = {name: value for name, value in whole.items() if name not in forgotten and name not in ("actor__strategy", "colocated")}
+    less.update({name: whole[name] for name in ("actor__strategy", "colocated")})
+    guessed = make_plan(workload(**less), sizes_of(workload(**less), matrix), MACHINE, matrix)
+    assert not (known.pool("host").verdict == "fits" and guessed.pool("host").verdict == "does not fit")
+
+
+@given(st.integers(1, 1 << 45))
+def test_rounding_is_the_next_power_of_two(size):
+    result = rounded(size)
+    assert result & (result - 1) == 0
+    assert size <= result < 2 * size
+
+
+@given(st.integers(10**8, 10**12), st.sampled_from([1, 2, 8, 64]), st.sampled_from([2, 4]))
+def test_rounded_shards_lie_between_once_and_twice(parameters, ranks, width):
+    size = ModelSize("x", parameters, parameters, "", layers=28, hidden=3584, intermediate=18944, vocabulary=15206, tied=False)
+    assert parameters * width <= rounded_shards(size, ranks, width) <= 2 * (parameters * width + 4 * ranks * 30)
+
+
+def test_a_share_that_is_none_is_not_multiplied(matrix):
+    gpu = plan_of(matrix, rollout__gpu_memory_utilization=60.0).pool("gpu")
+    assert gpu.high < 80 * GIB
+    assert gpu.verdict == "cannot tell"
