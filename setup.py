@@ -32,9 +32,16 @@ class BuildWithMatrix(build_py):
         destination = os.path.join(self.build_lib, "envdoctor", "_compiled")
         shutil.rmtree(destination, ignore_errors=True)
         write_compiled(source, destination, times=False)
-        others = [python for python in os.environ.get("ENVDOCTOR_BUILD_PYTHONS", "").split(":") if python]
+        others = [
+            python for python in os.environ.get("ENVDOCTOR_BUILD_PYTHONS", "").split(":") if python
+        ]
         for python in [sys.executable, *others]:
-            command = [python, os.path.join(ROOT, "scripts", "compile_code"), os.path.join(self.build_lib, "envdoctor"), destination]
+            command = [
+                python,
+                os.path.join(ROOT, "scripts", "compile_code"),
+                os.path.join(self.build_lib, "envdoctor"),
+                destination,
+            ]
             subprocess.run(command, check=True)
 
 

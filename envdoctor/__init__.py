@@ -1,6 +1,7 @@
 """An environment doctor and compatibility resolver for LLM training and inference stacks.
 
-``probe()`` reads this machine, ``check()`` judges it. Importing this package loads nothing but what finds its compiled code.
+``probe()`` reads this machine, ``check()`` judges it. Importing this package loads nothing but what
+finds its compiled code.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ __version__ = "0.1.0"
 
 
 def probe(*, python: Optional[str] = None, root: Optional[str] = None, deep: bool = False) -> Facts:
-    """Read this machine, or the environment of another interpreter, or an unpacked image; see :func:`envdoctor.app.probe`."""
+    """Read this machine, or the environment of another interpreter, or an unpacked image; see
+    :func:`envdoctor.app.probe`.
+    """
     from . import app
 
     return app.probe(python=python, root=root, deep=deep)

@@ -5,7 +5,9 @@ import sys
 
 
 def _drop_working_directory() -> None:
-    """``-m`` puts the working directory first on sys.path, where a stray json.py or rich/ would be taken for the real one."""
+    """``-m`` puts the working directory first on sys.path, where a stray json.py or rich/ would be
+    taken for the real one.
+    """
     home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     try:
         here = os.getcwd()

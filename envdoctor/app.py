@@ -47,7 +47,8 @@ FAIL_ON = (*SEVERITIES, "undetermined", "never")
 
 _SIZE_LIMIT = 64 << 20
 
-# Facts about the Python environment: where a requirements file is the patient, those of the machine's own say nothing.
+# Facts about the Python environment: where a requirements file is the patient, those of the
+# machine's own say nothing.
 _ENVIRONMENT_FIELDS = (
     "distributions",
     "distributions.complete",
@@ -67,7 +68,9 @@ _ENVIRONMENT_FIELDS = (
 
 
 class Sources(NamedTuple):
-    """Where facts come from. Without ``facts`` and ``report`` it is this machine; ``requirements`` replaces the environment.
+    """Where facts come from.
+
+    Without ``facts`` and ``report`` it is this machine; ``requirements`` replaces the environment.
 
     ``lock`` is compared with it.
     """
@@ -84,7 +87,10 @@ class Sources(NamedTuple):
 
 
 class Options(NamedTuple):
-    """What is reported, and from which level on the exit code is 1. ``only`` and ``skip`` hold codes, bands (ED3) and row ids."""
+    """What is reported, and from which level on the exit code is 1.
+
+    ``only`` and ``skip`` hold codes, bands (ED3) and row ids.
+    """
 
     only: Sequence[str] = ()
     skip: Sequence[str] = ()
@@ -108,9 +114,14 @@ def probe(*, python: Optional[str] = None, root: Optional[str] = None, deep: boo
     if python is not None:
         _check_python(python, root)
     found = probe_machine(python=python, root=root, deep=deep)
-    if root is not None and found.value("distributions") is None and not os.path.isdir(os.path.join(root, "etc")):
+    if (
+        root is not None
+        and found.value("distributions") is None
+        and not os.path.isdir(os.path.join(root, "etc"))
+    ):
         raise InputError(
-            f"--root {root}: expected an unpacked image or a mounted root, found neither etc nor an interpreter in a usual place; "
+            f"--root {root}: expected an unpacked image or a mounted root, found neither etc nor "
+            "an interpreter in a usual place; "
             f"an environment is judged with --python {root}"
         )
     return found
@@ -135,7 +146,9 @@ def gather(sources: Sources) -> Tuple[Facts, ...]:
         from .intake import parse_requirements
 
         overlay = {name: Unknown("not part of a requirements file") for name in _ENVIRONMENT_FIELDS}
-        overlay.update(parse_requirements(read_text(sources.requirements), _where(sources.requirements)))
+        overlay.update(
+            parse_requirements(read_text(sources.requirements), _where(sources.requirements))
+        )
     if sources.lock is not None:
         from .intake.lock_reader import lock_facts
 
@@ -166,7 +179,8 @@ def check(
         facts: What is known; by default this machine is read.
         matrix: What is known of versions and hardware; by default the one that envdoctor carries.
         options: What to report, and when it counts as failed.
-        run: A launch script, configuration files or a command: what it takes of memory is judged too.
+        run: A launch script, configuration files or a command: what it takes of memory is judged
+            too.
         framework: "verl" or "verl==0.4.1", where the run does not tell it.
     """
     if matrix is None:
@@ -174,12 +188,16 @@ def check(
 
         matrix = load_matrix()
     options = options or Options()
-    nodes: Tuple[Facts, ...] = (probe(),) if facts is None else (facts,) if isinstance(facts, Facts) else tuple(facts)
+    nodes: Tuple[Facts, ...] = (
+        (probe(),) if facts is None else (facts,) if isinstance(facts, Facts) else tuple(facts)
+    )
     _check_codes(options, matrix)
     return report_of(_judge_all(nodes, matrix, run, framework), nodes, str(matrix.date), options)
 
 
-def _judge_all(nodes: Sequence[Facts], matrix: Matrix, run: Sequence[str], framework: Optional[str]) -> List[Finding]:
+def _judge_all(
+    nodes: Sequence[Facts], matrix: Matrix, run: Sequence[str], framework: Optional[str]
+) -> List[Finding]:
     """Judge one node or several, with what a run takes of their memory where there is one."""
     if run:
         judge_node = _judge_of_run(run, framework, matrix, nodes)
@@ -188,7 +206,9 @@ def _judge_all(nodes: Sequence[Facts], matrix: Matrix, run: Sequence[str], frame
     return judge_node(nodes[0]) if len(nodes) == 1 else _judge_nodes(nodes, judge_node)
 
 
-def _judge_of_run(run: Sequence[str], framework: Optional[str], matrix: Matrix, nodes: Sequence[Facts]) -> Callable[[Facts], List[Finding]]:
+def _judge_of_run(
+    run: Sequence[str], framework: Optional[str], matrix: Matrix, nodes: Sequence[Facts]
+) -> Callable[[Facts], List[Finding]]:
     """Return what judges a node together with the memory plan of a run."""
     from .plan.frameworks import read_workload
     from .plan.memory.asked import with_workload
@@ -198,13 +218,20 @@ def _judge_of_run(run: Sequence[str], framework: Optional[str], matrix: Matrix, 
     def judge_node(facts: Facts) -> List[Finding]:
         workload = read_workload(run, framework=framework, facts=facts, environ=os.environ)
         planned = plan_run(workload, facts, matrix, (), _model_files(workload))
-        return judge_facts(with_workload(facts, workload), matrix, nodes=nodes if len(nodes) > 1 else (), also=planned.findings)
+        return judge_facts(
+            with_workload(facts, workload),
+            matrix,
+            nodes=nodes if len(nodes) > 1 else (),
+            also=planned.findings,
+        )
 
     return judge_node
 
 
 def judge(facts: Facts, matrix: Matrix, *, nodes: Sequence[Facts] = ()) -> List[Finding]:
-    """Return what is wrong with one target: rows and rules, and what the launch settings of a report ask of its memory."""
+    """Return what is wrong with one target: rows and rules, and what the launch settings of a
+    report ask of its memory.
+    """
     from .plan.memory import SETTINGS
     from .rules import judge as judge_facts
 
@@ -217,9 +244,15 @@ def judge(facts: Facts, matrix: Matrix, *, nodes: Sequence[Facts] = ()) -> List[
 
 
 def plan(
-    run: Sequence[str], facts: Facts, matrix: Optional[Matrix] = None, *, framework: Optional[str] = None, changes: Sequence[str] = ()
+    run: Sequence[str],
+    facts: Facts,
+    matrix: Optional[Matrix] = None,
+    *,
+    framework: Optional[str] = None,
+    changes: Sequence[str] = (),
 ) -> Tuple[PlanResult, int]:
-    """Say what a training run takes of the memory of a target, and whether that fits; returns the exit code too.
+    """Say what a training run takes of the memory of a target, and whether that fits; returns the
+    exit code too.
 
     Args:
         run: A launch script, configuration files, or the words of a command.
@@ -242,10 +275,17 @@ def plan(
         matrix = load_matrix()
     workload = read_workload(run, framework=framework, facts=facts, environ=os.environ)
     result = plan_run(workload, facts, matrix, changes, _model_files(workload))
-    # What no arithmetic covers (leaks of one version) is a row of the matrix, and asks for settings that the run has.
-    rows = [finding for finding in judge_facts(with_workload(facts, result.workload), matrix) if finding.row and finding.verdict == "violated"]
+    # What no arithmetic covers (leaks of one version) is a row of the matrix, and asks for settings
+    # that the run has.
+    rows = [
+        finding
+        for finding in judge_facts(with_workload(facts, result.workload), matrix)
+        if finding.row and finding.verdict == "violated"
+    ]
     findings = [*(finding for finding in rows if finding.severity != "advice"), *result.findings]
-    result = result._replace(findings=tuple(sorted(findings, key=lambda finding: finding.severity != "error")))
+    result = result._replace(
+        findings=tuple(sorted(findings, key=lambda finding: finding.severity != "error"))
+    )
     return result, 1 if any(finding.severity == "error" for finding in result.findings) else 0
 
 
@@ -256,9 +296,14 @@ def _model_files(workload: Workload) -> Dict[str, Dict[str, Any]]:
     from .model.workload import ROLES
 
     found: Dict[str, Dict[str, Any]] = {}
-    for name in {str(workload.value(f"{role}.model")) for role in ROLES if workload.value(f"{role}.model")}:
+    for name in {
+        str(workload.value(f"{role}.model")) for role in ROLES if workload.value(f"{role}.model")
+    }:
         folder = os.path.expanduser(name)
-        for key, file_name in ((name, "config.json"), (f"{name}#index", "model.safetensors.index.json")):
+        for key, file_name in (
+            (name, "config.json"),
+            (f"{name}#index", "model.safetensors.index.json"),
+        ):
             path = os.path.join(folder, file_name)
             if not os.path.isfile(path):
                 continue
@@ -280,13 +325,17 @@ def diagnose(
     framework: Optional[str] = None,
     facts_from: str = "what was given",
 ) -> Diagnosis:
-    """Read logs in one pass and say what failed, what followed from it, how sure that is, and what would decide.
+    """Read logs in one pass and say what failed, what followed from it, how sure that is, and what
+    would decide.
 
     Args:
         logs: Files, or ``-`` for standard input; gzip, bzip2 and xz are unpacked.
-        facts: What is known of the machine and environment that wrote them, or of each node; by default what the logs themselves tell.
-        matrix: What is known of versions, hardware and lines of logs; by default the one that envdoctor carries.
-        run: The launch script or configuration of the run that wrote them; what the memory model finds of it is joined.
+        facts: What is known of the machine and environment that wrote them, or of each node; by
+            default what the logs themselves tell.
+        matrix: What is known of versions, hardware and lines of logs; by default the one that
+            envdoctor carries.
+        run: The launch script or configuration of the run that wrote them; what the memory model
+            finds of it is joined.
         framework: The framework of ``run``, where it does not tell.
         facts_from: Where the facts come from, for the report.
 
@@ -305,7 +354,9 @@ def diagnose(
 
         matrix = load_matrix()
     signatures = matrix.signatures
-    symptoms, rows_of = symptom_patterns((matrix.complete(row) for row in matrix.rows()), matrix.modules)
+    symptoms, rows_of = symptom_patterns(
+        (matrix.complete(row) for row in matrix.rows()), matrix.modules
+    )
     patterns = [*patterns_of(signatures), *symptoms]
     reading = read_logs(logs, patterns)
     nodes = (facts,) if isinstance(facts, Facts) else tuple(facts or ())
@@ -313,12 +364,23 @@ def diagnose(
         nodes = (_facts_of_log(reading),)
         facts_from = "the log" if any(True for _ in nodes[0]) else ""
     found = _judge_all(nodes, matrix, run, framework)
-    contexts = [Context(node, matrix, derive_target(node, matrix), nodes[1:] and nodes, str(matrix.date), {}) for node in nodes]
-    knowledge = Knowledge({signature.id: signature for signature in signatures}, rows_of, matrix.modules)
+    contexts = [
+        Context(
+            node, matrix, derive_target(node, matrix), nodes[1:] and nodes, str(matrix.date), {}
+        )
+        for node in nodes
+    ]
+    knowledge = Knowledge(
+        {signature.id: signature for signature in signatures}, rows_of, matrix.modules
+    )
     traces, rest = explain(reading.events, knowledge, contexts, found)
     return Diagnosis(
         tuple(traces),
-        tuple(finding for finding in rest if finding.verdict == "violated" and finding.severity != "advice"),
+        tuple(
+            finding
+            for finding in rest
+            if finding.verdict == "violated" and finding.severity != "advice"
+        ),
         reading.sources,
         reading.lines,
         reading.size,
@@ -341,14 +403,18 @@ def _facts_of_log(reading: Reading) -> Facts:
 
 
 def watch(**options: Any) -> Recording:
-    """Watch the memory of a run until it ends; see :func:`envdoctor.watch.sampling.watch` for the options."""
+    """Watch the memory of a run until it ends; see :func:`envdoctor.watch.sampling.watch` for the
+    options.
+    """
     from .watch.sampling import watch as record
 
     return record(**options)
 
 
 def read_lock(folder: str) -> Lock:
-    """Read the lock that ``envdoctor lock -o DIR`` wrote, from its folder or the file itself; raises :class:`InputError`."""
+    """Read the lock that ``envdoctor lock -o DIR`` wrote, from its folder or the file itself;
+    raises :class:`InputError`.
+    """
     from .intake.lock_reader import parse_lock
 
     path = os.path.join(folder, "envdoctor.lock.json") if os.path.isdir(folder) else folder
@@ -358,7 +424,8 @@ def read_lock(folder: str) -> Lock:
 def read_text(path: str, lenient: bool = False) -> str:
     """Read a text file, or standard input for ``-``; raises :class:`InputError`.
 
-    UTF-8, or UTF-16 with a byte order mark (what PowerShell's ``>`` writes). ``lenient`` replaces what does not decode.
+    UTF-8, or UTF-16 with a byte order mark (what PowerShell's ``>`` writes). ``lenient`` replaces
+    what does not decode.
     """
     where = _where(path)
     try:
@@ -370,18 +437,28 @@ def read_text(path: str, lenient: bool = False) -> str:
             with open(path, "rb") as file:
                 data = file.read(_SIZE_LIMIT + 1)
     except (OSError, ValueError) as error:
-        raise InputError(f"{where}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        raise InputError(
+            f"{where}: cannot be read: {getattr(error, 'strerror', None) or error}"
+        ) from error
     if len(data) > _SIZE_LIMIT:
-        raise InputError(f"{where}: larger than {_SIZE_LIMIT >> 20} MiB, so this is hardly the file that was meant")
+        raise InputError(
+            f"{where}: larger than {_SIZE_LIMIT >> 20} MiB, so this is hardly the file that was "
+            "meant"
+        )
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
         return data.decode(encoding, "replace" if lenient else "strict")
     except UnicodeDecodeError as error:
-        raise InputError(f"{where}: expected UTF-8 text, found the byte 0x{data[error.start]:02x} at offset {error.start}") from error
+        raise InputError(
+            f"{where}: expected UTF-8 text, found the byte 0x{data[error.start]:02x} at offset "
+            f"{error.start}"
+        ) from error
 
 
 def suggest(word: str, known: Iterable[str], least: float = 0.6) -> str:
-    """Return " (did you mean …?)" with the nearest of ``known``, or nothing; ``least`` is how alike they have to be, 0..1."""
+    """Return " (did you mean …?)" with the nearest of ``known``, or nothing; ``least`` is how alike
+    they have to be, 0..1.
+    """
     from difflib import get_close_matches
 
     spelled = {entry.lower(): entry for entry in known}
@@ -396,7 +473,8 @@ def _where(path: str) -> str:
 def read_assumptions(assumptions: Sequence[str]) -> Dict[str, Fact[Any]]:
     """Return the facts that ``KEY=VALUE`` texts state; raises :class:`InputError`.
 
-    A GPU that nobody has described constrains nothing: a misspelt one would make everything fit, silently.
+    A GPU that nobody has described constrains nothing: a misspelt one would make everything fit,
+    silently.
     """
     if not assumptions:
         return {}
@@ -411,7 +489,10 @@ def read_assumptions(assumptions: Sequence[str]) -> Dict[str, Fact[Any]]:
         for name in dict.fromkeys(device.name or "" for device in gpus.value):
             if matrix.gpu(name, None) is None:
                 near = suggest(name, [model.name for model in matrix.gpus])
-                raise InputError(f"--assume gpu={name}: no such GPU is known{near}; 'envdoctor matrix list gpus' names all")
+                raise InputError(
+                    f"--assume gpu={name}: no such GPU is known{near}; 'envdoctor matrix list "
+                    "gpus' names all"
+                )
     return assumed
 
 
@@ -420,16 +501,26 @@ def _check_sources(sources: Sources) -> None:
         raise InputError("--facts and --report both name the target; give one of them")
     for option, value in (("--python", sources.python), ("--root", sources.root)):
         if value is not None and (sources.facts or sources.report is not None):
-            raise InputError(f"{option} says what to read on this machine, but the facts come from {'--facts' if sources.facts else '--report'}")
-    read_once = [path for path in (*sources.facts, sources.report, sources.requirements) if path == "-"]
+            raise InputError(
+                f"{option} says what to read on this machine, but the facts come from "
+                f"{'--facts' if sources.facts else '--report'}"
+            )
+    read_once = [
+        path for path in (*sources.facts, sources.report, sources.requirements) if path == "-"
+    ]
     if len(read_once) > 1:
         raise InputError("standard input ('-') can be read only once")
     if sources.root is not None and not os.path.isdir(sources.root):
-        raise InputError(f"--root {sources.root}: expected a directory, found {'a file' if os.path.exists(sources.root) else 'nothing'}")
+        raise InputError(
+            f"--root {sources.root}: expected a directory, found "
+            f"{'a file' if os.path.exists(sources.root) else 'nothing'}"
+        )
 
 
 def _check_python(python: str, root: Optional[str]) -> None:
-    """Raise :class:`InputError` where there is no such interpreter: an empty environment would look healthy."""
+    """Raise :class:`InputError` where there is no such interpreter: an empty environment would look
+    healthy.
+    """
     from .probes import Machine
     from .probes.interpreter import find_executable
 
@@ -437,8 +528,15 @@ def _check_python(python: str, root: Optional[str]) -> None:
     if find_executable(machine, python) is not None:
         return
     where = f" in {root}" if root else "" if "/" in python else " on PATH"
-    found = "a folder without bin/python" if machine.isdir(python if root else os.path.abspath(python)) else "nothing"
-    raise InputError(f"--python {python}: expected an interpreter or the folder of an environment{where}, found {found}")
+    found = (
+        "a folder without bin/python"
+        if machine.isdir(python if root else os.path.abspath(python))
+        else "nothing"
+    )
+    raise InputError(
+        f"--python {python}: expected an interpreter or the folder of an environment{where}, found "
+        f"{found}"
+    )
 
 
 def _python_version(text: str) -> Dict[str, Fact[Any]]:
@@ -446,7 +544,10 @@ def _python_version(text: str) -> Dict[str, Fact[Any]]:
     if len(parts) not in (2, 3) or not all(part.isascii() and part.isdigit() for part in parts):
         raise InputError(f"--python-version: expected X.Y such as 3.11, found {text!r}")
     evidence = Evidence("--python-version")
-    return {"python.version": Known(text, evidence), "python.abi": Known(f"cp{parts[0]}{parts[1]}", evidence)}
+    return {
+        "python.version": Known(text, evidence),
+        "python.abi": Known(f"cp{parts[0]}{parts[1]}", evidence),
+    }
 
 
 def _named(targets: Sequence[Tuple[str, Facts]]) -> Tuple[Facts, ...]:
@@ -454,26 +555,41 @@ def _named(targets: Sequence[Tuple[str, Facts]]) -> Tuple[Facts, ...]:
     taken: Set[str] = set()
     named = []
     for number, (path, facts) in enumerate(targets, 1):
-        name = facts.value("node.name") or os.path.splitext(os.path.basename(path))[0] or f"node{number}"
+        name = (
+            facts.value("node.name")
+            or os.path.splitext(os.path.basename(path))[0]
+            or f"node{number}"
+        )
         if name in taken:
             name = f"{name}#{number}"
         taken.add(name)
-        named.append(facts if facts.value("node.name") == name else facts.updated({"node.name": Known(name, Evidence(_where(path)))}))
+        named.append(
+            facts
+            if facts.value("node.name") == name
+            else facts.updated({"node.name": Known(name, Evidence(_where(path)))})
+        )
     return tuple(named)
 
 
 def _judge_nodes(nodes: Sequence[Facts], judge: Callable[[Facts], List[Finding]]) -> List[Finding]:
-    """Judge every node; what is found alike on several is one finding that names them, what compares nodes comes once.
+    """Judge every node; what is found alike on several is one finding that names them, what
+    compares nodes comes once.
 
-    The order is that of ``judge``: roots first, the gravest before the others, each followed by its consequences, then what is open.
+    The order is that of ``judge``: roots first, the gravest before the others, each followed by its
+    consequences, then what is open.
     """
     merged: Dict[Tuple[str, str], Finding] = {}
-    # The root of a finding is that of the node where it was met first: another node may have other words for the same key.
+    # The root of a finding is that of the node where it was met first: another node may have other
+    # words for the same key.
     roots: Dict[Tuple[str, str], Optional[Tuple[str, str]]] = {}
     for node in nodes:
         name = (node.value("node.name", "?"),)
         found = judge(node)
-        identities = {finding.key: (finding.key, finding.message) for finding in found if finding.verdict == "violated"}
+        identities = {
+            finding.key: (finding.key, finding.message)
+            for finding in found
+            if finding.verdict == "violated"
+        }
         for finding in found:
             identity = (finding.key, finding.message)
             known = merged.get(identity)
@@ -485,13 +601,22 @@ def _judge_nodes(nodes: Sequence[Facts], judge: Callable[[Facts], List[Finding]]
     return _under_roots(merged, roots)
 
 
-def _under_roots(findings: Dict[Tuple[str, str], Finding], roots: Dict[Tuple[str, str], Optional[Tuple[str, str]]]) -> List[Finding]:
-    """Order findings by severity, and among equals as they come, with each one's consequences right after it."""
+def _under_roots(
+    findings: Dict[Tuple[str, str], Finding],
+    roots: Dict[Tuple[str, str], Optional[Tuple[str, str]]],
+) -> List[Finding]:
+    """Order findings by severity, and among equals as they come, with each one's consequences right
+    after it.
+    """
     under: Dict[Optional[Tuple[str, str]], List[Tuple[str, str]]] = {}
-    for identity in sorted(findings, key=lambda identity: severity_rank(findings[identity].severity)):
+    for identity in sorted(
+        findings, key=lambda identity: severity_rank(findings[identity].severity)
+    ):
         if findings[identity].verdict == "violated":
             root = roots[identity]
-            under.setdefault(root if root is not None and findings[root].verdict == "violated" else None, []).append(identity)
+            under.setdefault(
+                root if root is not None and findings[root].verdict == "violated" else None, []
+            ).append(identity)
     ordered: List[Finding] = []
     waiting = under.get(None, [])[::-1]
     while waiting:
@@ -499,13 +624,19 @@ def _under_roots(findings: Dict[Tuple[str, str], Finding], roots: Dict[Tuple[str
         ordered.append(findings[identity])
         waiting.extend(under.get(identity, [])[::-1])
     open_questions = [finding for finding in findings.values() if finding.verdict != "violated"]
-    return ordered + sorted(open_questions, key=lambda finding: (finding.missing, severity_rank(finding.severity)))
+    return ordered + sorted(
+        open_questions, key=lambda finding: (finding.missing, severity_rank(finding.severity))
+    )
 
 
 def _check_codes(options: Options, matrix: Matrix) -> None:
-    """Raise :class:`InputError` for a code or row id that does not exist: a misspelt --skip would hide nothing, silently."""
+    """Raise :class:`InputError` for a code or row id that does not exist: a misspelt --skip would
+    hide nothing, silently.
+    """
     if options.fail_on not in FAIL_ON:
-        raise InputError(f"fail_on: expected one of {', '.join(FAIL_ON)}, found {options.fail_on!r}")
+        raise InputError(
+            f"fail_on: expected one of {', '.join(FAIL_ON)}, found {options.fail_on!r}"
+        )
     if not (options.only or options.skip or options.ignores):
         return
     from .plan.memory.codes import RULES as PLAN_RULES
@@ -517,10 +648,15 @@ def _check_codes(options: Options, matrix: Matrix) -> None:
     for option, patterns in (("--only", options.only), ("--skip", options.skip)):
         for pattern in patterns:
             if not any(_selects(pattern, code) for code in known):
-                raise InputError(f"{option} {pattern}: no such code, band or row{suggest(pattern, known)}")
+                raise InputError(
+                    f"{option} {pattern}: no such code, band or row{suggest(pattern, known)}"
+                )
     for entry in options.ignores:
         if entry.pattern not in known and entry.pattern.split(":", 1)[0] not in known:
-            raise InputError(f"{entry.origin or 'ignore'}: {entry.pattern}: no such code or row{suggest(entry.pattern.split(':', 1)[0], known)}")
+            raise InputError(
+                f"{entry.origin or 'ignore'}: {entry.pattern}: no such code or "
+                f"row{suggest(entry.pattern.split(':', 1)[0], known)}"
+            )
 
 
 def _selects(pattern: str, code: str) -> bool:
@@ -531,8 +667,12 @@ def _selects(pattern: str, code: str) -> bool:
     return band[:2] == "ED" and band[2:].isdigit() and len(band) < 5 and code.startswith(band)
 
 
-def report_of(found: Sequence[Finding], nodes: Tuple[Facts, ...], date: str, options: Options) -> Report:
-    """Sort findings into those that count, open questions, and what is accepted; ``date`` is that of the matrix."""
+def report_of(
+    found: Sequence[Finding], nodes: Tuple[Facts, ...], date: str, options: Options
+) -> Report:
+    """Sort findings into those that count, open questions, and what is accepted; ``date`` is that
+    of the matrix.
+    """
     today = options.today
     if today is None and options.ignores:
         import time
@@ -543,9 +683,13 @@ def report_of(found: Sequence[Finding], nodes: Tuple[Facts, ...], date: str, opt
     ignored: List[Ignored] = []
     expired: List[Ignored] = []
     for finding in found:
-        if options.only and not any(_selects(pattern, finding.code) or pattern == finding.row for pattern in options.only):
+        if options.only and not any(
+            _selects(pattern, finding.code) or pattern == finding.row for pattern in options.only
+        ):
             continue
-        if any(_selects(pattern, finding.code) or pattern == finding.row for pattern in options.skip):
+        if any(
+            _selects(pattern, finding.code) or pattern == finding.row for pattern in options.skip
+        ):
             continue
         entries = [entry for entry in options.ignores if entry.covers(finding)]
         valid = [entry for entry in entries if today is not None and entry.until >= today]
@@ -555,7 +699,15 @@ def report_of(found: Sequence[Finding], nodes: Tuple[Facts, ...], date: str, opt
         if entries:
             expired.append(Ignored(finding, entries[0]))
         (undetermined if finding.verdict == "undetermined" else kept).append(finding)
-    return Report(tuple(kept), tuple(undetermined), tuple(ignored), tuple(expired), nodes, date, _exit_code(kept, undetermined, options.fail_on))
+    return Report(
+        tuple(kept),
+        tuple(undetermined),
+        tuple(ignored),
+        tuple(expired),
+        nodes,
+        date,
+        _exit_code(kept, undetermined, options.fail_on),
+    )
 
 
 def _exit_code(found: Sequence[Finding], undetermined: Sequence[Finding], fail_on: str) -> int:
@@ -563,4 +715,8 @@ def _exit_code(found: Sequence[Finding], undetermined: Sequence[Finding], fail_o
         return 0
     if fail_on == "undetermined":
         return 1 if found or undetermined else 0
-    return 1 if any(severity_rank(finding.severity) <= severity_rank(fail_on) for finding in found) else 0
+    return (
+        1
+        if any(severity_rank(finding.severity) <= severity_rank(fail_on) for finding in found)
+        else 0
+    )

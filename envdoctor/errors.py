@@ -1,4 +1,6 @@
-"""Errors that reach a user: one line that says what was expected, what was found, where, and what to do."""
+"""Errors that reach a user: one line that says what was expected, what was found, where, and what
+to do.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ __all__ = ["EnvdoctorError", "InputError", "InternalFault", "MatrixError", "NoRe
 
 
 class EnvdoctorError(Exception):
-    """The root of all errors that the command line prints without a traceback; ``exit_code`` is its exit code."""
+    """The root of all errors that the command line prints without a traceback; ``exit_code`` is its
+    exit code.
+    """
 
     exit_code = 4
 

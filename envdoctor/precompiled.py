@@ -1,8 +1,10 @@
-"""envdoctor's own modules as compiled code in one file for each release of Python, which the build of a wheel writes (scripts/compile_code).
+"""envdoctor's own modules as compiled code in one file for each release of Python, which the build
+of a wheel writes (scripts/compile_code).
 
-A start that was not baked loads seventy modules. Where no .pyc files were written (what uv does, and ``pip --no-compile``) or none were
-kept, it takes 43 ms of CPU time with this file and 144 ms without; beside .pyc files 37 and 39 (CPython 3.11, medians of 25 in one run).
-A checkout and an editable install have no such file.
+A start that was not baked loads seventy modules. Where no .pyc files were written (what uv does,
+and ``pip --no-compile``) or none were kept, it takes 43 ms of CPU time with this file and 144 ms
+without; beside .pyc files 37 and 39 (CPython 3.11, medians of 25 in one run). A checkout and an
+editable install have no such file.
 """
 
 from __future__ import annotations
@@ -40,9 +42,14 @@ class Loader(_external.SourceFileLoader):  # type: ignore[misc,name-defined,unus
 
 
 class _Finder:
-    """Finds the modules that the file holds. One whose source has another size than when it was compiled was changed: not found here."""
+    """Finds the modules that the file holds.
 
-    def __init__(self, path: str, home: str, table: Dict[str, Tuple[int, int, int, bool]], start: int) -> None:
+    One whose source has another size than when it was compiled was changed: not found here.
+    """
+
+    def __init__(
+        self, path: str, home: str, table: Dict[str, Tuple[int, int, int, bool]], start: int
+    ) -> None:
         self.path = path
         self.home = home
         self.table = table
@@ -67,7 +74,9 @@ class _Finder:
             return None
         if len(content) != size:
             return None
-        spec = _frozen_importlib.ModuleSpec(name, Loader(name, source, content), origin=source, is_package=package)
+        spec = _frozen_importlib.ModuleSpec(
+            name, Loader(name, source, content), origin=source, is_package=package
+        )
         spec.has_location = True
         if spec.submodule_search_locations is not None:
             spec.submodule_search_locations.append(folder)
@@ -75,7 +84,9 @@ class _Finder:
 
 
 def install(home: str) -> None:
-    """Import envdoctor's modules from the file for this Python, where there is one in ``home/_compiled`` and it can be read."""
+    """Import envdoctor's modules from the file for this Python, where there is one in
+    ``home/_compiled`` and it can be read.
+    """
     tag = sys.implementation.cache_tag
     if not tag or sys.flags.optimize:
         return

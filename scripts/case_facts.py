@@ -1,4 +1,7 @@
-"""The ``facts`` of a case (cases/README.md) as envdoctor's Facts. Keys vary; what is not understood is left out."""
+"""The ``facts`` of a case (cases/README.md) as envdoctor's Facts.
+
+Keys vary; what is not understood is left out.
+"""
 
 from __future__ import annotations
 
@@ -30,15 +33,19 @@ _ENABLED = ("enabled", "true", "on", "yes", "active")
 # Launch settings and sizes that no distribution is named after.
 _SETTINGS = words(
     """
-    tensor_parallel pipeline_parallel data_parallel tensor_parallel_size pipeline_parallel_size data_parallel_size gpu_memory_utilization
-    max_model_len kv_cache_dtype attention_backend zero_stage precision deepspeed_config optimizer_offload quantization dtype executor
+    tensor_parallel pipeline_parallel data_parallel tensor_parallel_size pipeline_parallel_size
+    data_parallel_size gpu_memory_utilization max_model_len kv_cache_dtype attention_backend
+    zero_stage precision deepspeed_config optimizer_offload quantization dtype executor
     distributed_executor_backend swap_space block_size kv_tokens weights_gb model scheduler
     """
 )
 
 
 def case_facts(stated: Mapping[str, Any], matrix: Optional[Any] = None) -> Facts:
-    """Return what the key/value pairs of one case say. ``matrix`` dates a release that is only given by its day."""
+    """Return what the key/value pairs of one case say.
+
+    ``matrix`` dates a release that is only given by its day.
+    """
     draft = Draft("case")
     for key, value in stated.items():
         _read(draft, key, value, matrix)
@@ -56,7 +63,11 @@ def _read(draft: Draft, key: str, value: Any, matrix: Optional[Any]) -> None:
     if handler is not None:
         handler(draft, text)
     elif plain in _SETTINGS:
-        name = plain if plain not in ("tensor_parallel", "pipeline_parallel", "data_parallel") else plain + "_size"
+        name = (
+            plain
+            if plain not in ("tensor_parallel", "pipeline_parallel", "data_parallel")
+            else plain + "_size"
+        )
         draft.request("distributed_executor_backend" if name == "executor" else name, text, LINE)
     elif plain.endswith("_engine"):
         draft.request("engine", text, LINE)
@@ -71,7 +82,11 @@ def _read(draft: Draft, key: str, value: Any, matrix: Optional[Any]) -> None:
     elif plain.startswith("nvcc_") or plain.endswith("_headers"):
         found = _CUDA.search(text)
         if found:
-            draft.distribution("nvidia-cuda-nvcc" if plain.startswith("nvcc_") else "nvidia-cuda-runtime", found.group(1), LINE)
+            draft.distribution(
+                "nvidia-cuda-nvcc" if plain.startswith("nvcc_") else "nvidia-cuda-runtime",
+                found.group(1),
+                LINE,
+            )
     elif isinstance(value, str):
         _package(draft, key, text, matrix)
 
@@ -86,9 +101,13 @@ def _package(draft: Draft, key: str, text: str, matrix: Optional[Any]) -> None:
             draft.distribution(name, version, LINE)
         return
     if claim is not None and (claim.constraint or "." in (claim.version or "")):
-        if name is None and (try_version(claim.version) is None or not re.fullmatch(r"[A-Za-z][\w.-]{1,60}", key)):
+        if name is None and (
+            try_version(claim.version) is None or not re.fullmatch(r"[A-Za-z][\w.-]{1,60}", key)
+        ):
             return
-        draft.distribution(name or canonicalize_name(key), claim.version, LINE, constraint=claim.constraint)
+        draft.distribution(
+            name or canonicalize_name(key), claim.version, LINE, constraint=claim.constraint
+        )
         if name == "torch" and claim.version:
             draft.torch(claim.version, LINE)
     elif name == "torch" and find_variant(text.split()[0] if text else ""):
@@ -100,11 +119,18 @@ def _package(draft: Draft, key: str, text: str, matrix: Optional[Any]) -> None:
 
 
 def newest_of_day(matrix: Optional[Any], name: Optional[str], day: str) -> Optional[str]:
-    """Return the newest final release of a distribution on a day (``2026-02`` is the whole month), or None."""
+    """Return the newest final release of a distribution on a day (``2026-02`` is the whole month),
+    or None.
+    """
     package = matrix.package(name) if matrix is not None and name is not None else None
     if package is None:
         return None
-    found = [version for version in package.versions if not version.is_prerelease and (package.release(version).released or "9")[: len(day)] <= day]
+    found = [
+        version
+        for version in package.versions
+        if not version.is_prerelease
+        and (package.release(version).released or "9")[: len(day)] <= day
+    ]
     return str(max(found)) if found else None
 
 
@@ -151,16 +177,27 @@ def _gpu(draft: Draft, text: str) -> None:
 def _capability(draft: Draft, text: str) -> None:
     found = re.search(r"(\d{1,2})\.?(\d)[af]?\b", text)
     if found:
-        draft.device(0, Gpu(compute_capability=f"{found.group(1)}.{found.group(2)}"), LINE, LABEL + 5)
+        draft.device(
+            0, Gpu(compute_capability=f"{found.group(1)}.{found.group(2)}"), LINE, LABEL + 5
+        )
 
 
 def _memory_of_gpus(draft: Draft, stated: Mapping[str, Any]) -> None:
     total = stated.get("gpu_total", stated.get("gpu_memory_gib"))
-    size = parse_size(str(total) if isinstance(total, str) else f"{total}GiB") if total is not None else None
+    size = (
+        parse_size(str(total) if isinstance(total, str) else f"{total}GiB")
+        if total is not None
+        else None
+    )
     if size is None:
         return
     free = parse_size(str(stated.get("gpu_free", "")))
-    draft.device(0, Gpu(memory_total=size, memory_used=None if free is None else max(0, size - free)), LINE, LABEL + 5)
+    draft.device(
+        0,
+        Gpu(memory_total=size, memory_used=None if free is None else max(0, size - free)),
+        LINE,
+        LABEL + 5,
+    )
 
 
 def _number(field: str, unit: int = 1) -> Handler:
@@ -234,7 +271,11 @@ def _image(draft: Draft, text: str) -> None:
 def _parallel(draft: Draft, text: str) -> None:
     """``TP+PP``: each that is named splits over at least two devices."""
     draft.request("parallel", text, LINE)
-    for word, name in (("TP", "tensor_parallel_size"), ("PP", "pipeline_parallel_size"), ("DP", "data_parallel_size")):
+    for word, name in (
+        ("TP", "tensor_parallel_size"),
+        ("PP", "pipeline_parallel_size"),
+        ("DP", "data_parallel_size"),
+    ):
         found = re.search(rf"\b{word}\s*=?\s*(\d+)?", text)
         if found:
             draft.request(name, found.group(1) or "2", LINE)
@@ -285,40 +326,77 @@ def _compat(draft: Draft, text: str) -> None:
 
 def _ldconfig(draft: Draft, text: str) -> None:
     if "libcuda.so.1" in text:
-        draft.put("driver.unversioned_libcuda", re.search(r"libcuda\.so(?!\.\d)", text) is not None, LINE)
+        draft.put(
+            "driver.unversioned_libcuda", re.search(r"libcuda\.so(?!\.\d)", text) is not None, LINE
+        )
 
 
 _GIGABYTES = 10**9
 
 _HANDLERS: Dict[str, Handler] = {
-    **dict.fromkeys(("driver", "nvidia_driver", "driver_version", "nvidia_driver_version", "driver_release"), _driver),
-    **dict.fromkeys(("driver_cuda", "cuda_driver", "driver_cuda_version"), _cuda("driver.cuda_version")),
-    **dict.fromkeys(("gpu", "gpus", "gpu_name", "gpu_model", "gpu_type", "gpu_count", "num_gpus", "gpu_number"), _gpu),
-    **dict.fromkeys(("gpu_arch", "compute_capability", "sm", "gpu_compute_capability"), _capability),
-    **dict.fromkeys(("cuda_runtime", "cuda_toolkit", "nvcc", "toolkit", "cuda_nvcc", "nvcc_version"), _cuda("toolkit.version")),
+    **dict.fromkeys(
+        ("driver", "nvidia_driver", "driver_version", "nvidia_driver_version", "driver_release"),
+        _driver,
+    ),
+    **dict.fromkeys(
+        ("driver_cuda", "cuda_driver", "driver_cuda_version"), _cuda("driver.cuda_version")
+    ),
+    **dict.fromkeys(
+        ("gpu", "gpus", "gpu_name", "gpu_model", "gpu_type", "gpu_count", "num_gpus", "gpu_number"),
+        _gpu,
+    ),
+    **dict.fromkeys(
+        ("gpu_arch", "compute_capability", "sm", "gpu_compute_capability"), _capability
+    ),
+    **dict.fromkeys(
+        ("cuda_runtime", "cuda_toolkit", "nvcc", "toolkit", "cuda_nvcc", "nvcc_version"),
+        _cuda("toolkit.version"),
+    ),
     **dict.fromkeys(("system_cuda", "local_cuda"), _system_cuda),
     **dict.fromkeys(("torch_cuda", "pytorch_cuda"), _torch_cuda),
-    **dict.fromkeys(("cuda_available", "torch_cuda_available", "is_cuda_available"), _boolean("torch.cuda_available")),
-    **dict.fromkeys(("cxx11_abi", "cxx11abi", "torch_cxx11_abi", "glibcxx_use_cxx11_abi"), _boolean("torch.cxx11abi")),
+    **dict.fromkeys(
+        ("cuda_available", "torch_cuda_available", "is_cuda_available"),
+        _boolean("torch.cuda_available"),
+    ),
+    **dict.fromkeys(
+        ("cxx11_abi", "cxx11abi", "torch_cxx11_abi", "glibcxx_use_cxx11_abi"),
+        _boolean("torch.cxx11abi"),
+    ),
     **dict.fromkeys(("arch_list", "torch_arch_list"), _architectures),
     **dict.fromkeys(("system_cudnn", "cudnn_system"), _version("cudnn.system_version")),
     **dict.fromkeys(("python", "python_version"), _python),
     **dict.fromkeys(("glibc", "libc"), _version("glibc.version")),
-    **dict.fromkeys(("os", "operating_system", "distro"), lambda draft, text: operating_system(text, LINE, draft)),
+    **dict.fromkeys(
+        ("os", "operating_system", "distro"),
+        lambda draft, text: operating_system(text, LINE, draft),
+    ),
     "kernel": lambda draft, text: draft.put("os.kernel", text, LINE),
     **dict.fromkeys(("platform", "cloud", "orchestrator"), _platform),
     **dict.fromkeys(("cpu_arch", "architecture", "arch", "machine"), _architecture),
     **dict.fromkeys(("dev_shm", "/dev/shm", "shm", "shm_size", "shared_memory"), _shm),
-    **dict.fromkeys(("nofile_soft", "nofile", "ulimit_n", "open_files", "nofile_limit"), _number("rlimit.nofile")),
+    **dict.fromkeys(
+        ("nofile_soft", "nofile", "ulimit_n", "open_files", "nofile_limit"),
+        _number("rlimit.nofile"),
+    ),
     "nofile_hard": _number("rlimit.nofile_hard"),
-    **dict.fromkeys(("memlock_kb", "max_locked_memory_kb", "ulimit_l", "memlock_soft_kb"), _number("rlimit.memlock", 1024)),
+    **dict.fromkeys(
+        ("memlock_kb", "max_locked_memory_kb", "ulimit_l", "memlock_soft_kb"),
+        _number("rlimit.memlock", 1024),
+    ),
     "memlock": _number("rlimit.memlock"),
-    **dict.fromkeys(("nproc", "nproc_soft", "ulimit_u", "max_user_processes"), _number("rlimit.nproc")),
-    **dict.fromkeys(("nvml", "nvml_version", "nvml_library", "user_driver", "user_space_driver"), _release("driver.nvml_release")),
+    **dict.fromkeys(
+        ("nproc", "nproc_soft", "ulimit_u", "max_user_processes"), _number("rlimit.nproc")
+    ),
+    **dict.fromkeys(
+        ("nvml", "nvml_version", "nvml_library", "user_driver", "user_space_driver"),
+        _release("driver.nvml_release"),
+    ),
     **dict.fromkeys(("libcuda", "libcuda_version"), _release("driver.libcuda_release")),
     **dict.fromkeys(("kernel_driver", "kernel_module", "host_driver"), _release("driver.release")),
     "wsl": _boolean("os.wsl"),
-    "mig": lambda draft, text: draft.device(0, Gpu(mig_mode=text.lower() in _ENABLED), LINE, LABEL + 5),
+    "mig": lambda draft, text: draft.device(
+        0, Gpu(mig_mode=text.lower() in _ENABLED), LINE, LABEL + 5
+    ),
     "pids_limit": _number("pids.limit"),
     **dict.fromkeys(("host_memory_gb", "ram_gb", "memory_gb"), _number("memory.total", _GIGABYTES)),
     **dict.fromkeys(("host_memory", "ram", "memory", "system_memory"), _number("memory.total")),
@@ -328,10 +406,16 @@ _HANDLERS: Dict[str, Handler] = {
     "cluster_python": lambda draft, text: draft.put("ray.cluster_python", text, LINE),
     "process_ray": _ray_process,
     "process_python": _process_python,
-    **dict.fromkeys(("fabricmanager", "fabric_manager", "nvidia_fabricmanager"), _version("driver.fabric_manager")),
+    **dict.fromkeys(
+        ("fabricmanager", "fabric_manager", "nvidia_fabricmanager"),
+        _version("driver.fabric_manager"),
+    ),
     **dict.fromkeys(("cuda_compat", "compat"), _compat),
     **dict.fromkeys(("image", "docker_image", "container_image"), _image),
-    **dict.fromkeys(("cwd", "working_directory"), lambda draft, text: draft.put("python.working_directory", text, LINE)),
+    **dict.fromkeys(
+        ("cwd", "working_directory"),
+        lambda draft, text: draft.put("python.working_directory", text, LINE),
+    ),
     "parallel": _parallel,
     "pcie_acs_iommu": _boolean("pcie.acs_iommu"),
     **dict.fromkeys(("acs", "iommu", "pcie_acs"), _boolean("pcie.acs_iommu")),
@@ -340,7 +424,15 @@ _HANDLERS: Dict[str, Handler] = {
     "nvml_error": lambda draft, text: draft.put("driver.nvml_error", text, LINE),
     "ipc_host": _boolean("container.ipc_host"),
     **dict.fromkeys(
-        ("cudnn_build", "gpu_total", "gpu_free", "gpu_memory_gib", "gpu_gb_after_prepare", "gpu_gb_after_backward", "nccl"),
+        (
+            "cudnn_build",
+            "gpu_total",
+            "gpu_free",
+            "gpu_memory_gib",
+            "gpu_gb_after_prepare",
+            "gpu_gb_after_backward",
+            "nccl",
+        ),
         lambda _draft, _text: None,
     ),
 }

@@ -1,4 +1,6 @@
-"""Which tests run: the fast ones; with --slow all; with --slow-sample a seeded share of the slow ones too."""
+"""Which tests run: the fast ones; with --slow all; with --slow-sample a seeded share of the slow
+ones too.
+"""
 
 import importlib.util
 import os
@@ -13,16 +15,30 @@ import pytest
 def pytest_addoption(parser):
     group = parser.getgroup("envdoctor")
     group.addoption("--slow", action="store_true", help="run the slow tests too")
-    group.addoption("--slow-sample", type=float, default=0.0, metavar="SHARE", help="run this share of the slow tests, 0..1")
-    group.addoption("--update-golden", action="store_true", help="write the golden outputs anew; read the difference before you commit it")
+    group.addoption(
+        "--slow-sample",
+        type=float,
+        default=0.0,
+        metavar="SHARE",
+        help="run this share of the slow tests, 0..1",
+    )
+    group.addoption(
+        "--update-golden",
+        action="store_true",
+        help="write the golden outputs anew; read the difference before you commit it",
+    )
     group.addoption("--seed", default="0", help="which slow tests --slow-sample takes")
 
 
 def pytest_configure():
     # What a developer has installed with 'envdoctor matrix update' is not what is tested.
     os.environ["ENVDOCTOR_HOME"] = "/nonexistent"
-    # A shell starts what it puts into the background with these ignored, and children would inherit that.
-    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+    # A shell starts what it puts into the background with these ignored, and children would inherit
+    # that.
+    for number, handler in (
+        (signal.SIGINT, signal.default_int_handler),
+        (signal.SIGQUIT, signal.SIG_DFL),
+    ):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)
 
@@ -31,7 +47,11 @@ def pytest_report_header(config):
     share = config.getoption("--slow-sample")
     if config.getoption("--slow"):
         return "slow tests: all"
-    return f"slow tests: a sample of {share:.0%}, seed {config.getoption('--seed')}" if share else "slow tests: none (--slow)"
+    return (
+        f"slow tests: a sample of {share:.0%}, seed {config.getoption('--seed')}"
+        if share
+        else "slow tests: none (--slow)"
+    )
 
 
 def pytest_collection_modifyitems(config, items):
@@ -40,7 +60,9 @@ def pytest_collection_modifyitems(config, items):
     slow = [item for item in items if item.get_closest_marker("slow")]
     count = round(len(slow) * config.getoption("--slow-sample"))
     # The seed alone decides, not the order of collection.
-    taken = random.Random(config.getoption("--seed")).sample(sorted(slow, key=lambda item: item.nodeid), count)
+    taken = random.Random(config.getoption("--seed")).sample(
+        sorted(slow, key=lambda item: item.nodeid), count
+    )
     left = [item for item in slow if item not in taken]
     if left:
         config.hook.pytest_deselected(items=left)
@@ -49,11 +71,15 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.fixture(scope="session")
 def prerequisite():
-    """Return a function that ends a test whose prerequisite is missing: failed in CI, skipped elsewhere."""
+    """Return a function that ends a test whose prerequisite is missing: failed in CI, skipped
+    elsewhere.
+    """
 
     def require(present, reason):
         if not present:
-            (pytest.fail if os.environ.get("CI") else pytest.skip)(f"prerequisite missing: {reason}")
+            (pytest.fail if os.environ.get("CI") else pytest.skip)(
+                f"prerequisite missing: {reason}"
+            )
 
     return require
 
@@ -63,6 +89,9 @@ def nvcc(prerequisite):
     """Return the path of a real nvcc: the one on PATH, else that of NVIDIA's wheel."""
     spec = importlib.util.find_spec("nvidia")
     folders = spec.submodule_search_locations or () if spec else ()
-    found = shutil.which("nvcc") or next((str(path) for folder in folders for path in sorted(Path(folder).glob("cu*/bin/nvcc"))), None)
+    found = shutil.which("nvcc") or next(
+        (str(path) for folder in folders for path in sorted(Path(folder).glob("cu*/bin/nvcc"))),
+        None,
+    )
     prerequisite(found, "nvcc (pip install nvidia-cuda-nvcc)")
     return found

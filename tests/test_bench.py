@@ -20,5 +20,11 @@ def test_an_envdoctor_on_pythonpath_is_not_taken_for_installed(tmp_path, monkeyp
     bench = importlib.util.module_from_spec(importlib.util.spec_from_loader("bench", loader))
     loader.exec_module(bench)
     python = bench.build_environment(tmp_path / "environment")
-    said = subprocess.run([python.parent / "envdoctor", "--version"], capture_output=True, text=True, env=bench.plain_environment(), check=False)
+    said = subprocess.run(
+        [python.parent / "envdoctor", "--version"],
+        capture_output=True,
+        text=True,
+        env=bench.plain_environment(),
+        check=False,
+    )
     assert said.stdout.startswith("envdoctor "), said.stderr

@@ -22,11 +22,30 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="what is known of its machines: nvidia-driver=550.54.14 gpu=H100:8",
     )
-    parser.add_argument("--lock", metavar="DIR", help="the lock that the image was made from; its pins are compared, its requirements kept")
-    parser.add_argument("--output", "-o", metavar="FILE", help="the baseline (default: share/envdoctor/baseline.json of the environment)")
-    parser.add_argument("--matrix", metavar="DIR", action="append", default=[], help="add a site's own rows (also $ENVDOCTOR_MATRIX)")
-    parser.add_argument("--dry-run", action="store_true", help="only judge, and say what would be written")
-    parser.add_argument("--verbose", "-v", action="store_true", help="all evidence, sources and open questions")
+    parser.add_argument(
+        "--lock",
+        metavar="DIR",
+        help="the lock that the image was made from; its pins are compared, its requirements kept",
+    )
+    parser.add_argument(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="the baseline (default: share/envdoctor/baseline.json of the environment)",
+    )
+    parser.add_argument(
+        "--matrix",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="add a site's own rows (also $ENVDOCTOR_MATRIX)",
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="only judge, and say what would be written"
+    )
+    parser.add_argument(
+        "--verbose", "-v", action="store_true", help="all evidence, sources and open questions"
+    )
 
 
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
@@ -37,19 +56,32 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     from ..report import render
 
     facts = gather(Sources())[0]
-    baked = bake(facts, read_assumptions(options.assume), load_matrix(options.matrix), options.lock, options.assume)
+    baked = bake(
+        facts,
+        read_assumptions(options.assume),
+        load_matrix(options.matrix),
+        options.lock,
+        options.assume,
+    )
     text = render(baked.report, "plain", view(options.verbose, False))
     if baked.report.exit_code:
-        return f"{text}\nNo baseline was written: the image would fail on its target.\n", baked.report.exit_code
+        return (
+            f"{text}\nNo baseline was written: the image would fail on its target.\n",
+            baked.report.exit_code,
+        )
     path = options.output or default_path()
     if not options.dry_run:
         try:
             os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
         except OSError as error:
-            raise InputError(f"--output {path}: its folder cannot be made: {error.strerror}") from error
+            raise InputError(
+                f"--output {path}: its folder cannot be made: {error.strerror}"
+            ) from error
         write_file(path, baked.baseline)
         compile_start()
-    text += f"\nBaseline {'not written (--dry-run)' if options.dry_run else 'written to ' + path}.\n"
+    text += (
+        f"\nBaseline {'not written (--dry-run)' if options.dry_run else 'written to ' + path}.\n"
+    )
     if baked.require:
         text += f'For the Dockerfile:\nENV NVIDIA_REQUIRE_CUDA="{baked.require}"\n'
     return text, 0

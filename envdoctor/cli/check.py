@@ -24,20 +24,58 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what is reported")
     formats = "; ".join(f"{name}: {reporter.summary}" for name, reporter in REPORTERS.items())
     group.add_argument("--format", choices=tuple(REPORTERS), help=formats)
-    group.add_argument("--only", metavar="CODE", nargs="+", action="extend", help="report these codes, bands (ED3) or rows only")
-    group.add_argument("--skip", metavar="CODE", nargs="+", action="extend", help="report all but these")
-    group.add_argument("--ignore-file", metavar="FILE", help="accepted findings, each with reason and expiry (default: $ENVDOCTOR_IGNORE)")
-    group.add_argument("--fail-on", choices=FAIL_ON, default="error", help="exit with 1 from this level on (default: error)")
-    group.add_argument("--plan", metavar="CONFIG", nargs="+", help="also judge what this run takes of memory: a launch script or configuration files")
-    group.add_argument("--framework", metavar="NAME[==V]", help="the framework of --plan, where it does not tell: verl==0.4.1")
+    group.add_argument(
+        "--only",
+        metavar="CODE",
+        nargs="+",
+        action="extend",
+        help="report these codes, bands (ED3) or rows only",
+    )
+    group.add_argument(
+        "--skip", metavar="CODE", nargs="+", action="extend", help="report all but these"
+    )
+    group.add_argument(
+        "--ignore-file",
+        metavar="FILE",
+        help="accepted findings, each with reason and expiry (default: $ENVDOCTOR_IGNORE)",
+    )
+    group.add_argument(
+        "--fail-on",
+        choices=FAIL_ON,
+        default="error",
+        help="exit with 1 from this level on (default: error)",
+    )
+    group.add_argument(
+        "--plan",
+        metavar="CONFIG",
+        nargs="+",
+        help="also judge what this run takes of memory: a launch script or configuration files",
+    )
+    group.add_argument(
+        "--framework",
+        metavar="NAME[==V]",
+        help="the framework of --plan, where it does not tell: verl==0.4.1",
+    )
     group.add_argument(
         "--exit-style",
         choices=("default", "nagios", "nhc"),
         default="default",
-        help="output and exit codes of a monitoring system: nagios 0 OK, 1 warning, 2 error, 3 unknown; nhc silent and 0, or a line and 1 for errors",
+        help="output and exit codes of a monitoring system: nagios 0 OK, 1 warning, 2 error, 3 "
+        "unknown; nhc silent and 0, or a line and 1 for errors",
     )
-    group.add_argument("--matrix", metavar="DIR", action="append", default=[], help="add a site's own rows (also $ENVDOCTOR_MATRIX)")
-    group.add_argument("--verbose", "-v", action="store_true", help="all evidence, sources, open questions and what was ignored")
+    group.add_argument(
+        "--matrix",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="add a site's own rows (also $ENVDOCTOR_MATRIX)",
+    )
+    group.add_argument(
+        "--verbose",
+        "-v",
+        action="store_true",
+        help="all evidence, sources, open questions and what was ignored",
+    )
     group.add_argument("--no-color", action="store_true", help="no colour (also $NO_COLOR)")
 
 
@@ -46,8 +84,11 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
 
     if options.exit_style == "default":
         report = _judge(options)
-        return render(report, choose_format(options.format), view(options.verbose, options.no_color)), report.exit_code
-    # Where there is no verdict, main says so in the same style: the code of an error would be taken for one.
+        return render(
+            report, choose_format(options.format), view(options.verbose, options.no_color)
+        ), report.exit_code
+    # Where there is no verdict, main says so in the same style: the code of an error would be taken
+    # for one.
     from ..report.monitoring import render_status
 
     return render_status(_judge(options), options.exit_style)

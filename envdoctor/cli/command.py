@@ -18,9 +18,12 @@ if TYPE_CHECKING:
 
 
 class Command(NamedTuple):
-    """One command: what it adds to its parser, and what it does. ``execute`` returns the text and the exit code.
+    """One command: what it adds to its parser, and what it does.
 
-    With ``takes_command``, what follows a ``--`` is somebody else's command line: it is left alone, as ``options.command_line``.
+    ``execute`` returns the text and the exit code.
+
+    With ``takes_command``, what follows a ``--`` is somebody else's command line: it is left alone,
+    as ``options.command_line``.
     """
 
     configure: Callable[[argparse.ArgumentParser], None]
@@ -36,7 +39,8 @@ class HelpWanted(Exception):
         super().__init__(text)
 
 
-# argparse asks gettext for every word, which reads the locale's folders: 2 ms, and a translation would depend on the machine.
+# argparse asks gettext for every word, which reads the locale's folders: 2 ms, and a translation
+# would depend on the machine.
 argparse._ = str  # type: ignore[attr-defined]
 
 
@@ -58,7 +62,9 @@ class _Parser(argparse.ArgumentParser):
 
     def _explained(self, message: str) -> str:
         required = message.partition("the following arguments are required: ")[2]
-        if required and any(action.nargs == "+" and action.option_strings for action in self._actions):
+        if required and any(
+            action.nargs == "+" and action.option_strings for action in self._actions
+        ):
             return f"{message}{put_first(required)}"
         unknown = message.partition("unrecognized arguments: ")[2].split(" ")[0]
         if not unknown:
@@ -74,18 +80,31 @@ class _Parser(argparse.ArgumentParser):
         known = list(self._option_string_actions)
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction):
-                known += [option for parser in action.choices.values() for option in parser._option_string_actions]
+                known += [
+                    option
+                    for parser in action.choices.values()
+                    for option in parser._option_string_actions
+                ]
         return known
 
 
 def put_first(name: str) -> str:
-    """Return the hint for a positional argument that is missing: argparse gives it to the option before it."""
+    """Return the hint for a positional argument that is missing: argparse gives it to the option
+    before it.
+    """
     return f" (options such as --assume take all words that follow; put {name} before them)"
 
 
-def parse(name: str, summary: str, command: Command, arguments: Sequence[str]) -> argparse.Namespace:
+def parse(
+    name: str, summary: str, command: Command, arguments: Sequence[str]
+) -> argparse.Namespace:
     """Parse the options of one command; raises :class:`InputError` or :class:`HelpWanted`."""
-    parser = _Parser(prog=f"envdoctor {name}", description=f"{summary[0].upper()}{summary[1:]}.", formatter_class=_Formatter, allow_abbrev=False)
+    parser = _Parser(
+        prog=f"envdoctor {name}",
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        formatter_class=_Formatter,
+        allow_abbrev=False,
+    )
     command.configure(parser)
     own = list(arguments)
     command_line: List[str] = []
@@ -99,18 +118,42 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
     """Add the options that say where facts come from."""
     group = parser.add_argument_group("what is judged (default: this machine and this environment)")
     group.add_argument(
-        "--facts", metavar="FILE", nargs="+", action="extend", default=[], help="facts written by 'envdoctor probe --json'; several are nodes"
+        "--facts",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="facts written by 'envdoctor probe --json'; several are nodes",
     )
-    group.add_argument("--report", metavar="FILE", help="a pasted report: collect_env, pip list, nvidia-smi ... ('-' is standard input)")
-    group.add_argument("--requirements", metavar="FILE", help="judge what this requirements file or lock would install")
-    group.add_argument("--lock", metavar="DIR", help="compare with what 'envdoctor lock -o DIR' wrote")
     group.add_argument(
-        "--assume", metavar="KEY=VALUE", nargs="+", action="extend", default=[], help="set one fact: nvidia-driver=535.129.03, gpu=H20:8"
+        "--report",
+        metavar="FILE",
+        help="a pasted report: collect_env, pip list, nvidia-smi ... ('-' is standard input)",
+    )
+    group.add_argument(
+        "--requirements",
+        metavar="FILE",
+        help="judge what this requirements file or lock would install",
+    )
+    group.add_argument(
+        "--lock", metavar="DIR", help="compare with what 'envdoctor lock -o DIR' wrote"
+    )
+    group.add_argument(
+        "--assume",
+        metavar="KEY=VALUE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="set one fact: nvidia-driver=535.129.03, gpu=H20:8",
     )
     group.add_argument("--python-version", metavar="X.Y", help="judge for this Python")
     group.add_argument("--python", metavar="PATH", help="judge the environment of this interpreter")
     group.add_argument("--root", metavar="DIR", help="judge an unpacked image or a mounted root")
-    group.add_argument("--deep", action="store_true", help="also read every installed file: damage, undefined symbols")
+    group.add_argument(
+        "--deep",
+        action="store_true",
+        help="also read every installed file: damage, undefined symbols",
+    )
 
 
 def sources_of(options: argparse.Namespace) -> Sources:

@@ -15,7 +15,8 @@ __all__ = ["COMMAND"]
 def _configure(parser: argparse.ArgumentParser) -> None:
     parser.usage = "envdoctor entrypoint [OPTION ...] -- CMD [ARGUMENT ...]"
     parser.epilog = (
-        "ENVDOCTOR_DISABLE=1 runs CMD unchecked, whatever the options say. Exit codes, where CMD does not start: 64 wrong usage, "
+        "ENVDOCTOR_DISABLE=1 runs CMD unchecked, whatever the options say. Exit codes, where CMD "
+        "does not start: 64 wrong usage, "
         "78 refused, 126 CMD cannot be run, 127 CMD is not there. Else this process becomes CMD."
     )
     for name, (metavar, summary) in OPTIONS.items():

@@ -52,10 +52,23 @@ _TRUSTS = {
 
 def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "what", metavar="CODE|ID|PIN", help="a code (ED304), a rule's name, the id of a row or signature, or with --lock a pin (torch==2.6.0)"
+        "what",
+        metavar="CODE|ID|PIN",
+        help="a code (ED304), a rule's name, the id of a row or signature, or with --lock a pin "
+        "(torch==2.6.0)",
     )
-    parser.add_argument("--lock", metavar="DIR", help="tell why the lock that 'envdoctor lock -o DIR' wrote pins this package")
-    parser.add_argument("--matrix", metavar="DIR", action="append", default=[], help="add a site's own rows (also $ENVDOCTOR_MATRIX)")
+    parser.add_argument(
+        "--lock",
+        metavar="DIR",
+        help="tell why the lock that 'envdoctor lock -o DIR' wrote pins this package",
+    )
+    parser.add_argument(
+        "--matrix",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="add a site's own rows (also $ENVDOCTOR_MATRIX)",
+    )
     parser.add_argument("--no-color", action="store_true", help="no colour (also $NO_COLOR)")
 
 
@@ -74,7 +87,11 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     row = matrix.row(wanted) or matrix.row(wanted.lower())
     coded = [entry for entry in matrix.rows() if entry.code == wanted.upper()]
     # A row's question comes first: signatures are read only where nothing else goes by that name.
-    signatures = [] if row is not None or rules or coded else [entry for entry in matrix.signatures if entry.id == wanted.lower()]
+    signatures = (
+        []
+        if row is not None or rules or coded
+        else [entry for entry in matrix.signatures if entry.id == wanted.lower()]
+    )
     if row is not None:
         blocks = _row(row)
     elif rules:
@@ -86,16 +103,31 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     elif coded:
         blocks = [heading(f"{coded[0].code}: known combinations"), Block(""), *_listed(coded)]
     else:
-        known = [*(name for rule in listed for name in (rule.code, rule.name)), *_codes_and_ids(matrix)]
+        known = [
+            *(name for rule in listed for name in (rule.code, rule.name)),
+            *_codes_and_ids(matrix),
+        ]
         raise InputError(f"{wanted}: no such code, rule or row{suggest(wanted, known)}")
     return draw(blocks, view(False, options.no_color)), 0
 
 
 def _signature(signature: Signature) -> List[Block]:
-    blocks = [heading(f"{signature.id}: {_plain(signature.title)}"), Block(""), paragraph(", ".join(signature.anchors), 0, "text in a log")]
-    told = [("meaning", signature.meaning), ("fix", signature.fix), ("collect", "; ".join(signature.collect)), ("source", signature.source.address)]
+    blocks = [
+        heading(f"{signature.id}: {_plain(signature.title)}"),
+        Block(""),
+        paragraph(", ".join(signature.anchors), 0, "text in a log"),
+    ]
+    told = [
+        ("meaning", signature.meaning),
+        ("fix", signature.fix),
+        ("collect", "; ".join(signature.collect)),
+        ("source", signature.source.address),
+    ]
     blocks += [paragraph(text, 0, label) for label, text in told if text]
-    blocks += [paragraph(f"{cause.text} ({cause.confidence} confidence)", 2, "may stand behind it") for cause in signature.causes]
+    blocks += [
+        paragraph(f"{cause.text} ({cause.confidence} confidence)", 2, "may stand behind it")
+        for cause in signature.causes
+    ]
     return [*blocks, Block("")]
 
 
@@ -108,7 +140,9 @@ def _band(code: str, matrix: Matrix) -> List[Block]:
         heading(f"{code}: what a log says of {about}"),
         Block(""),
         paragraph(
-            "envdoctor diagnose gives this code to what a line of a log says; no check of an environment does. The key says which text it was.", 0
+            "envdoctor diagnose gives this code to what a line of a log says; no check of an "
+            "environment does. The key says which text it was.",
+            0,
         ),
         Block(""),
     ]
@@ -120,8 +154,12 @@ def _band(code: str, matrix: Matrix) -> List[Block]:
 
 
 def _plain(title: str) -> str:
-    """A title as it reads where nothing is filled in: {library} becomes LIBRARY, and what may be left out is."""
-    return re.sub(r"\{\W?(\w+)[^}]*\}", lambda match: match.group(1).upper(), re.sub(r"\[[^\]]*\]", "", title))
+    """A title as it reads where nothing is filled in: {library} becomes LIBRARY, and what may be
+    left out is.
+    """
+    return re.sub(
+        r"\{\W?(\w+)[^}]*\}", lambda match: match.group(1).upper(), re.sub(r"\[[^\]]*\]", "", title)
+    )
 
 
 def _codes_and_ids(matrix: Matrix) -> List[str]:
@@ -160,7 +198,9 @@ def _dedent(text: str) -> str:
 
 
 def _listed(rows: Sequence[Row]) -> List[Block]:
-    """Name the rows; those made for each distribution ("driver-for-cuda-13:torch") stand once, with the distributions."""
+    """Name the rows; those made for each distribution ("driver-for-cuda-13:torch") stand once, with
+    the distributions.
+    """
     if not rows:
         return []
     grouped: Dict[str, List[Row]] = {}
@@ -169,7 +209,13 @@ def _listed(rows: Sequence[Row]) -> List[Block]:
     blocks = [heading("Rows of the matrix")]
     for template, group in list(grouped.items())[:_FEW_ROWS]:
         names = [row.id.partition(":")[2] for row in group]
-        blocks.append(paragraph(group[0].title + (f" ({', '.join(names)})" if names[0] else ""), 2, template + (":*" if names[0] else "")))
+        blocks.append(
+            paragraph(
+                group[0].title + (f" ({', '.join(names)})" if names[0] else ""),
+                2,
+                template + (":*" if names[0] else ""),
+            )
+        )
     if len(grouped) > _FEW_ROWS:
         blocks.append(paragraph(f"and {len(grouped) - _FEW_ROWS} more", 2))
     return blocks
@@ -184,16 +230,26 @@ def _row(row: Row) -> List[Block]:
     blocks += [paragraph(f"- {term.scope}: {term}", 2) for term in row.terms]
     for setting in row.mitigations:
         blocks.append(paragraph(f"{setting.component}={setting.value} is set", 0, "unless"))
-    for label, text in (("symptom", row.symptom), ("fix", row.fix), ("pins", " ".join(row.pins)), ("overrides", ", ".join(row.overrides))):
+    for label, text in (
+        ("symptom", row.symptom),
+        ("fix", row.fix),
+        ("pins", " ".join(row.pins)),
+        ("overrides", ", ".join(row.overrides)),
+    ):
         if text:
             blocks.append(paragraph(text, 0, label))
     for source in row.sources:
-        blocks.append(paragraph(source.address + (f' "{source.quote}"' if source.quote else ""), 0, "source"))
-    blocks.append(paragraph(f"{row.established_by or 'not named'}, {row.date}", 0, "established by"))
+        blocks.append(
+            paragraph(source.address + (f' "{source.quote}"' if source.quote else ""), 0, "source")
+        )
+    blocks.append(
+        paragraph(f"{row.established_by or 'not named'}, {row.date}", 0, "established by")
+    )
     return blocks
 
 
-# ---------------------------------------------------------------------------------------------------------------- pins
+# --------------------------------------------------------------------------------------------------
+# pins
 
 
 def _pin(wanted: str, folder: str, matrix: Matrix) -> List[Block]:
@@ -205,29 +261,59 @@ def _pin(wanted: str, folder: str, matrix: Matrix) -> List[Block]:
 
     root = parse_root(wanted)
     if root.specifier and not re.fullmatch(r"==[^,*]+", root.specifier):
-        raise InputError(f"{wanted}: expected a package or one release of it, such as torch or torch==2.6.0")
+        raise InputError(
+            f"{wanted}: expected a package or one release of it, such as torch or torch==2.6.0"
+        )
     lock = read_lock(folder)
     story = tell_pin(lock, root.name, root.specifier[2:] or None, target_facts(lock), matrix)
     pin = story.pin
     blocks = [heading(f"{pin.name} {pin.version} in {lock.path}"), Block("")]
     shown = [reason for reason in pin.reasons if reason.kind != "refused"]
     shown.sort(key=lambda reason: reason.kind not in ("asked", "override", "row"))
-    blocks += [paragraph(reason.text + _noted(reason.row, reason.sources), 2, "because") for reason in shown[:_FEW_REASONS]]
-    named = [name for name in story.requirers if not any(f"{name} " in reason.text for reason in shown[:_FEW_REASONS])]
+    blocks += [
+        paragraph(reason.text + _noted(reason.row, reason.sources), 2, "because")
+        for reason in shown[:_FEW_REASONS]
+    ]
+    named = [
+        name
+        for name in story.requirers
+        if not any(f"{name} " in reason.text for reason in shown[:_FEW_REASONS])
+    ]
     if named:
         more = f" and {len(named) - _FEW_REASONS} more" if len(named) > _FEW_REASONS else ""
         blocks.append(paragraph(", ".join(named[:_FEW_REASONS]) + more, 2, "required by, too"))
     if story.other is None:
-        blocks.append(paragraph(f"{pin.version} is the newest release that is known", 2, "not newer"))
+        blocks.append(
+            paragraph(f"{pin.version} is the newest release that is known", 2, "not newer")
+        )
     elif story.causes:
-        texts = [cause.text.replace("you asked for", "the lock was asked for") + _noted(cause.row, cause.sources) for cause in story.causes]
+        texts = [
+            cause.text.replace("you asked for", "the lock was asked for")
+            + _noted(cause.row, cause.sources)
+            for cause in story.causes
+        ]
         blocks += [paragraph(text, 2, f"not {story.other}") for text in texts[:_FEW_CAUSES]]
     elif story.instead:
-        more = f" and {len(story.instead) - _FEW_REASONS} more" if len(story.instead) > _FEW_REASONS else ""
+        more = (
+            f" and {len(story.instead) - _FEW_REASONS} more"
+            if len(story.instead) > _FEW_REASONS
+            else ""
+        )
         cost = ", ".join(story.instead[:_FEW_REASONS]) + more
-        blocks.append(paragraph(f"it would do, with {cost}: what was asked for first, and by name, is chosen newest", 2, f"not {story.other}"))
+        blocks.append(
+            paragraph(
+                f"it would do, with {cost}: what was asked for first, and by name, is "
+                "chosen newest",
+                2,
+                f"not {story.other}",
+            )
+        )
     else:
-        blocks.append(paragraph("with the matrix as it is now it would do: lock again", 2, f"not {story.other}"))
+        blocks.append(
+            paragraph(
+                "with the matrix as it is now it would do: lock again", 2, f"not {story.other}"
+            )
+        )
     return blocks
 
 

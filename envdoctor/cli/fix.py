@@ -23,16 +23,43 @@ __all__ = ["COMMAND"]
 def _configure(parser: argparse.ArgumentParser) -> None:
     add_sources(parser)
     group = parser.add_argument_group("what may be chosen")
-    group.add_argument("--as-of", metavar="DATE", help="only releases of this day or before; 'latest': of any day (default)")
     group.add_argument(
-        "--allow-index", metavar="NAME", action="append", default=[], help="also builds of this index: pytorch (+cu126), github (flash-attn's wheels)"
+        "--as-of",
+        metavar="DATE",
+        help="only releases of this day or before; 'latest': of any day (default)",
     )
-    group.add_argument("--matrix", metavar="DIR", action="append", default=[], help="add a site's own rows (also $ENVDOCTOR_MATRIX)")
+    group.add_argument(
+        "--allow-index",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="also builds of this index: pytorch (+cu126), github (flash-attn's wheels)",
+    )
+    group.add_argument(
+        "--matrix",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="add a site's own rows (also $ENVDOCTOR_MATRIX)",
+    )
     group = parser.add_argument_group("what is done (default: nothing, the plan is shown)")
-    group.add_argument("--output", choices=("plan", "script", "json"), default="plan", help="the form of the plan (default: plan)")
-    group.add_argument("--apply", action="store_true", help="make the changes in this environment, or that of --python; all or none of them")
+    group.add_argument(
+        "--output",
+        choices=("plan", "script", "json"),
+        default="plan",
+        help="the form of the plan (default: plan)",
+    )
+    group.add_argument(
+        "--apply",
+        action="store_true",
+        help="make the changes in this environment, or that of --python; all or none of them",
+    )
     group.add_argument("--yes", "-y", action="store_true", help="do not ask before")
-    group.add_argument("--rollback", action="store_true", help="give the environment back as it was before a change that was cut off")
+    group.add_argument(
+        "--rollback",
+        action="store_true",
+        help="give the environment back as it was before a change that was cut off",
+    )
 
 
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
@@ -68,10 +95,13 @@ def _check_local(options: argparse.Namespace) -> None:
     for name in ("facts", "report", "requirements", "root"):
         if getattr(options, name):
             raise InputError(
-                f"--apply changes an environment of this machine, but --{name} names another patient; --output script gives the commands"
+                f"--apply changes an environment of this machine, but --{name} names another "
+                "patient; --output script gives the commands"
             )
     if not options.yes and not (sys.stdin is not None and sys.stdin.isatty()):
-        raise InputError("--apply asks before it changes anything, but standard input is no terminal; give --yes")
+        raise InputError(
+            "--apply asks before it changes anything, but standard input is no terminal; give --yes"
+        )
 
 
 def _plan(options: argparse.Namespace, facts: Facts, matrix: Matrix) -> Union[Plan, Explanation]:
@@ -82,7 +112,9 @@ def _plan(options: argparse.Namespace, facts: Facts, matrix: Matrix) -> Union[Pl
     check_date(as_of)
     if options.lock is not None:
         return plan_for_lock(facts, read_lock(options.lock), matrix)
-    return plan(facts, matrix, python=options.python_version, as_of=as_of, allow_index=options.allow_index)
+    return plan(
+        facts, matrix, python=options.python_version, as_of=as_of, allow_index=options.allow_index
+    )
 
 
 def _explained(found: Explanation) -> str:
@@ -104,7 +136,8 @@ def _shown(found: Plan, options: argparse.Namespace, facts: Facts) -> str:
     return wrapped(plan_text(found))
 
 
-# ---------------------------------------------------------------------------------------------------------------- applying
+# --------------------------------------------------------------------------------------------------
+# applying
 
 
 def _interpreter(options: argparse.Namespace, facts: Facts) -> str:
@@ -112,17 +145,28 @@ def _interpreter(options: argparse.Namespace, facts: Facts) -> str:
 
 
 def _warn_of_unfinished(options: argparse.Namespace, facts: Facts) -> None:
-    """Say so where an earlier change of this environment was cut off: the plan is one for half a change."""
+    """Say so where an earlier change of this environment was cut off: the plan is one for half a
+    change.
+    """
     import os
 
     from ..fix.environment_snapshot import read_state
 
     prefix = facts.value("python.prefix")
-    if prefix and not (options.facts or options.report or options.root) and read_state(os.path.realpath(prefix)) is not None:
-        write_error(f"envdoctor: warning: {prefix}: an earlier change was cut off before its end; 'envdoctor fix --rollback' gives it back as it was")
+    if (
+        prefix
+        and not (options.facts or options.report or options.root)
+        and read_state(os.path.realpath(prefix)) is not None
+    ):
+        write_error(
+            f"envdoctor: warning: {prefix}: an earlier change was cut off before its end; "
+            "'envdoctor fix --rollback' gives it back as it was"
+        )
 
 
-def _apply(found: Plan, options: argparse.Namespace, facts: Facts, matrix: Matrix) -> Tuple[str, int]:
+def _apply(
+    found: Plan, options: argparse.Namespace, facts: Facts, matrix: Matrix
+) -> Tuple[str, int]:
     from ..fix.change_plan import plan_text
     from ..fix.environment_change import apply_plan, inspect
 
@@ -133,7 +177,14 @@ def _apply(found: Plan, options: argparse.Namespace, facts: Facts, matrix: Matri
     apply_plan(found, environment, _verifier(found, options, matrix), _notes(found, facts))
     changes = f"{len(found.changes)} change{'s' if len(found.changes) != 1 else ''}"
     if found.remaining:
-        return f"{changes} made in {environment.prefix}; {len(found.remaining)} errors are left that packages do not cure\n", 1
+        return (
+            (
+                f"{changes} made in {environment.prefix}; {len(found.remaining)} errors are left "
+                "that "
+                "packages do not cure\n"
+            ),
+            1,
+        )
     return f"{changes} made in {environment.prefix}; check finds no error\n", 0
 
 
@@ -143,7 +194,9 @@ def _agreed(prefix: str, count: int) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _verifier(found: Plan, options: argparse.Namespace, matrix: Matrix) -> Callable[[], Sequence[str]]:
+def _verifier(
+    found: Plan, options: argparse.Namespace, matrix: Matrix
+) -> Callable[[], Sequence[str]]:
     from ..fix.repair import errors_of
     from ..model.facts import Distribution
     from ..model.lock_file import meets_pin
@@ -157,9 +210,16 @@ def _verifier(found: Plan, options: argparse.Namespace, matrix: Matrix) -> Calla
             if change.after is None:
                 faults += [f"{change.name} is still there"] if now is not None else []
             elif now is None or not meets_pin(now.version, change.after):
-                faults.append(f"{change.name} {change.after} was to be installed, and {now.version if now is not None else 'nothing'} is there")
+                faults.append(
+                    f"{change.name} {change.after} was to be installed, and "
+                    f"{now.version if now is not None else 'nothing'} is there"
+                )
         expected = {finding.key for finding in found.remaining}
-        return faults + [f"{finding.code} {finding.message}" for finding in errors_of(facts, matrix) if finding.key not in expected]
+        return faults + [
+            f"{finding.code} {finding.message}"
+            for finding in errors_of(facts, matrix)
+            if finding.key not in expected
+        ]
 
     return verify
 
@@ -174,7 +234,9 @@ def _notes(found: Plan, facts: Facts) -> Dict[str, Any]:
         if entry.editable:
             freeze.append(f"-e {entry.direct_url or entry.location}  # {name}")
         else:
-            freeze.append(f"{name} @ {entry.direct_url}" if entry.direct_url else f"{name}=={entry.version}")
+            freeze.append(
+                f"{name} @ {entry.direct_url}" if entry.direct_url else f"{name}=={entry.version}"
+            )
     changes = [f"{change.name} {change.before} -> {change.after}" for change in found.changes]
     return {"freeze": freeze, "changes": changes}
 

@@ -19,19 +19,39 @@ __all__ = ["COMMAND"]
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("requirements", metavar="REQ", nargs="*", help="what is wanted, the most important first: 'vllm>=0.8' 'verl[vllm]'")
+    parser.add_argument(
+        "requirements",
+        metavar="REQ",
+        nargs="*",
+        help="what is wanted, the most important first: 'vllm>=0.8' 'verl[vllm]'",
+    )
     parser.add_argument(
         "--profile",
         metavar="NAME[:REQUEST]",
-        help="what a framework needs: verl (the newest of its requests that fits), verl:0.7-vllm; 'envdoctor matrix list profiles'",
+        help="what a framework needs: verl (the newest of its requests that fits), verl:0.7-vllm; "
+        "'envdoctor matrix list profiles'",
     )
     group = parser.add_argument_group("what it is for (default: this machine)")
     group.add_argument(
-        "--target", metavar="FILE", nargs="+", action="extend", default=[], help="facts written by 'envdoctor probe --json'; all targets at once"
+        "--target",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="facts written by 'envdoctor probe --json'; all targets at once",
     )
-    group.add_argument("--report", metavar="FILE", help="a pasted report of the target: collect_env, nvidia-smi ... ('-' is standard input)")
     group.add_argument(
-        "--assume", metavar="KEY=VALUE", nargs="+", action="extend", default=[], help="set one fact: nvidia-driver=535.129.03, gpu=H20:8"
+        "--report",
+        metavar="FILE",
+        help="a pasted report of the target: collect_env, nvidia-smi ... ('-' is standard input)",
+    )
+    group.add_argument(
+        "--assume",
+        metavar="KEY=VALUE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="set one fact: nvidia-driver=535.129.03, gpu=H20:8",
     )
     group.add_argument("--python-version", metavar="X.Y", help="the Python of the lock")
     group = parser.add_argument_group("what may be chosen")
@@ -39,27 +59,76 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         "--as-of",
         metavar="DATE",
         default="release",
-        help="only releases of this day or before; 'latest': of any day (default: a month after the newest REQ that is pinned with ==)",
+        help="only releases of this day or before; 'latest': of any day (default: a month after "
+        "the newest REQ that is pinned with ==)",
     )
     group.add_argument(
-        "--allow-index", metavar="NAME", action="append", default=[], help="also builds of this index: pytorch (+cu126), github (flash-attn's wheels)"
+        "--allow-index",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="also builds of this index: pytorch (+cu126), github (flash-attn's wheels)",
     )
-    group.add_argument("--matrix", metavar="DIR", action="append", default=[], help="add a site's own rows (also $ENVDOCTOR_MATRIX)")
+    group.add_argument(
+        "--matrix",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="add a site's own rows (also $ENVDOCTOR_MATRIX)",
+    )
     group = parser.add_argument_group(
-        "closing: what the pins need besides, with hashes (default: where uv and an index are there; what pip and uv are configured with holds)"
+        "closing: what the pins need besides, with hashes (default: where uv and an index are "
+        "there; what pip and uv are configured with holds)"
     )
-    group.add_argument("--no-close", dest="close", action="store_false", help="only the core pins: no uv, no index, less than a second")
-    group.add_argument("--index-url", metavar="URL", help="the index, instead of the default one")
-    group.add_argument("--extra-index-url", metavar="URL", action="append", default=[], help="a further index; the best release of all is taken")
-    group.add_argument("--find-links", metavar="PLACE", action="append", default=[], help="a folder or page with wheels")
-    group.add_argument("--offline", action="store_true", help="only what uv has in its cache and what --find-links names")
     group.add_argument(
-        "--allow-build", metavar="NAME", action="append", default=[], help="uv may run the setup code of this package to learn what it requires"
+        "--no-close",
+        dest="close",
+        action="store_false",
+        help="only the core pins: no uv, no index, less than a second",
+    )
+    group.add_argument("--index-url", metavar="URL", help="the index, instead of the default one")
+    group.add_argument(
+        "--extra-index-url",
+        metavar="URL",
+        action="append",
+        default=[],
+        help="a further index; the best release of all is taken",
+    )
+    group.add_argument(
+        "--find-links",
+        metavar="PLACE",
+        action="append",
+        default=[],
+        help="a folder or page with wheels",
+    )
+    group.add_argument(
+        "--offline",
+        action="store_true",
+        help="only what uv has in its cache and what --find-links names",
+    )
+    group.add_argument(
+        "--allow-build",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="uv may run the setup code of this package to learn what it requires",
     )
     group = parser.add_argument_group("what is written")
-    group.add_argument("--output", "-o", metavar="DIR", help="write all files there (default, and '-': requirements.txt to standard output)")
-    group.add_argument("--print", dest="shown", metavar="FILE", help="write this file, such as pylock.toml, to standard output")
-    group.add_argument("--dry-run", action="store_true", help="only say which core pins would be chosen")
+    group.add_argument(
+        "--output",
+        "-o",
+        metavar="DIR",
+        help="write all files there (default, and '-': requirements.txt to standard output)",
+    )
+    group.add_argument(
+        "--print",
+        dest="shown",
+        metavar="FILE",
+        help="write this file, such as pylock.toml, to standard output",
+    )
+    group.add_argument(
+        "--dry-run", action="store_true", help="only say which core pins would be chosen"
+    )
 
 
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
@@ -72,11 +141,22 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
         raise InputError(f"--output {folder}: expected a directory, found a file")
     if not options.requirements and options.profile is None:
         hint = put_first("REQ") if options.assume or options.target else ""
-        raise InputError(f"expected at least one requirement, such as 'vllm>=0.8', or --profile NAME{hint}")
+        raise InputError(
+            f"expected at least one requirement, such as 'vllm>=0.8', or --profile NAME{hint}"
+        )
     if options.shown is not None and options.shown not in NAMES:
         raise InputError(f"--print: expected one of {', '.join(NAMES)}, found {options.shown!r}")
-    facts = gather(Sources(facts=options.target, report=options.report, assume=options.assume, python_version=options.python_version))
-    gc.disable()  # a tenth of the time: what the solver makes stays until the process ends, and holds no cycles worth a search
+    facts = gather(
+        Sources(
+            facts=options.target,
+            report=options.report,
+            assume=options.assume,
+            python_version=options.python_version,
+        )
+    )
+    # a tenth of the time: what the solver makes stays until the process ends, and holds no cycles
+    # worth a search
+    gc.disable()
     matrix = load_matrix(options.matrix)
     closing = options.close and not options.dry_run
     found = lock(
@@ -101,7 +181,14 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
             find_links=options.find_links,
             offline=options.offline,
         )
-        found = close(found, facts, matrix, sources, allow_build=options.allow_build, progress=lambda words: write_error(f"envdoctor: {words}"))
+        found = close(
+            found,
+            facts,
+            matrix,
+            sources,
+            allow_build=options.allow_build,
+            progress=lambda words: write_error(f"envdoctor: {words}"),
+        )
     if not found.pins and not found.closure.is_closed and found.closure.state != "refused":
         raise InputError(_nothing_known(found, matrix.date))
     if options.dry_run:
@@ -124,16 +211,23 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
 
 
 def _nothing_known(found: Resolution, date: str) -> str:
-    """Say of a request of which the matrix knows nothing that only closing could help, and did not."""
+    """Say of a request of which the matrix knows nothing that only closing could help, and did
+    not.
+    """
     notes = [note.partition("the matrix does not know it")[2] for note in found.notes]
     shown = ", ".join(f"{root.text}{note}" for root, note in zip(found.request.others, notes))
     why = f"; not closed: {found.closure.reason}" if found.closure.reason else ""
     names = ", ".join(root.name for root in found.request.others)
-    return f"{shown}: the matrix of {date} has no releases of {names}, so there is nothing to choose from{why}"
+    return (
+        f"{shown}: the matrix of {date} has no releases of {names}, so there is nothing to "
+        f"choose from{why}"
+    )
 
 
 def _keep_closed(folder: str, found: Resolution, wanted: bool) -> None:
-    """Refuse to replace a closed lock by core pins only because there is no index today; raises :class:`InputError`."""
+    """Refuse to replace a closed lock by core pins only because there is no index today; raises
+    :class:`InputError`.
+    """
     if not wanted or found.closure.state != "core":
         return
     try:
@@ -149,13 +243,18 @@ def _keep_closed(folder: str, found: Resolution, wanted: bool) -> None:
 
 
 def _write_all(folder: str, files: Mapping[str, str], ours: Set[str]) -> None:
-    """Write all files whole, or leave those that are there as they are. Files of an earlier lock that this one does not have go."""
+    """Write all files whole, or leave those that are there as they are.
+
+    Files of an earlier lock that this one does not have go.
+    """
     import signal
 
     written: Dict[str, str] = {}
     try:
         os.makedirs(folder, exist_ok=True)
-        stale = [name for name in sorted(ours - set(files)) if os.path.isfile(os.path.join(folder, name))]
+        stale = [
+            name for name in sorted(ours - set(files)) if os.path.isfile(os.path.join(folder, name))
+        ]
         stale = stale if os.path.isfile(os.path.join(folder, "envdoctor.lock.json")) else []
         for name, text in files.items():
             path = os.path.join(folder, f".{name}.{os.getpid()}.tmp")
@@ -166,7 +265,9 @@ def _write_all(folder: str, files: Mapping[str, str], ours: Set[str]) -> None:
             if os.path.isdir(target):
                 raise InputError(f"{target}: expected a file, found a directory")
         # Between the first file and the last, an interruption would leave two locks mixed.
-        held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+        held = signal.pthread_sigmask(
+            signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+        )
         try:
             for path, target in written.items():
                 os.replace(path, target)
@@ -175,7 +276,9 @@ def _write_all(folder: str, files: Mapping[str, str], ours: Set[str]) -> None:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, held)
     except (OSError, ValueError) as error:
-        raise InputError(f"{folder}: cannot be written: {getattr(error, 'strerror', None) or error}") from error
+        raise InputError(
+            f"{folder}: cannot be written: {getattr(error, 'strerror', None) or error}"
+        ) from error
     finally:
         for path in written:
             if os.path.exists(path):

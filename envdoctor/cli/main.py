@@ -1,6 +1,8 @@
-"""The console script: chooses the command, writes its text, and turns every outcome into an exit code.
+"""The console script: chooses the command, writes its text, and turns every outcome into an exit
+code.
 
-Nothing but built-in modules is imported before the command is known; a command's module is imported only when chosen.
+Nothing but built-in modules is imported before the command is known; a command's module is imported
+only when chosen.
 """
 
 from __future__ import annotations
@@ -20,16 +22,31 @@ __all__ = ["COMMANDS", "main", "run"]
 #: Name -> (module, line for --help).
 COMMANDS: Mapping[str, Tuple[str, str]] = {
     "check": ("check", "say what is wrong with an environment, why, and what to do"),
-    "diagnose": ("diagnose", "say from a log why a run died, and what would decide where the log does not tell"),
+    "diagnose": (
+        "diagnose",
+        "say from a log why a run died, and what would decide where the log does not tell",
+    ),
     "probe": ("probe", "show what can be read of this machine, or write it as JSON"),
-    "plan": ("plan", "say whether a training run fits memory, before it starts, and what would help"),
-    "lock": ("lock", "choose versions that work together on given hardware, or say why there are none"),
-    "fix": ("fix", "find the smallest set of changes that cures an environment, and make them when told to"),
+    "plan": (
+        "plan",
+        "say whether a training run fits memory, before it starts, and what would help",
+    ),
+    "lock": (
+        "lock",
+        "choose versions that work together on given hardware, or say why there are none",
+    ),
+    "fix": (
+        "fix",
+        "find the smallest set of changes that cures an environment, and make them when told to",
+    ),
     "watch": ("watch", "watch the memory of a run, and say when it will meet its limit"),
     "explain": ("explain", "explain a code (ED304) or a row of the matrix, with its sources"),
     "matrix": ("matrix", "look at what is known, check it, compare it, update it"),
     "entrypoint": ("entrypoint", "in a container: check, say one line, then become the command"),
-    "bake": ("bake", "at image build: judge the image for its target, and write what its starts rest on"),
+    "bake": (
+        "bake",
+        "at image build: judge the image for its target, and write what its starts rest on",
+    ),
 }
 
 INTERNAL_FAULT = 4
@@ -39,10 +56,12 @@ INTERRUPTED = 130
 def main() -> NoReturn:
     """Run the process's arguments and end the process.
 
-    Every write was flushed, so it ends without the interpreter's own teardown: that costs 2 to 4 ms, turns a reader
-    that went away into exit code 120, and waits for threads of a probe that hangs.
+    Every write was flushed, so it ends without the interpreter's own teardown: that costs 2 to 4
+    ms, turns a reader that went away into exit code 120, and waits for threads of a probe that
+    hangs.
     """
-    # Nothing that is built here is garbage before the end, so looking for it is in vain: 3 ms of 60.
+    # Nothing that is built here is garbage before the end, so looking for it is in vain: 3 ms of
+    # 60.
     gc.set_threshold(100_000)
     _occupy_closed_descriptors()
     if sys.argv[1:2] == ["entrypoint"] and not {"--help", "-h"}.intersection(sys.argv[2:3]):
@@ -52,7 +71,9 @@ def main() -> NoReturn:
 
 
 def _hand_off(arguments: List[str]) -> NoReturn:
-    """Check and become another program; a fault of ours, even a broken installation, must not be why that program does not run."""
+    """Check and become another program; a fault of ours, even a broken installation, must not be
+    why that program does not run.
+    """
     try:
         from ..entrypoint.handoff import hand_off
 
@@ -91,7 +112,10 @@ def run(arguments: Sequence[str]) -> int:
         _say_error("interrupted")
         return INTERRUPTED
     except MemoryError:
-        _say_error("memory ran out: a limit of this process (ulimit -v) or of its container is below what this takes, some 100 MiB")
+        _say_error(
+            "memory ran out: a limit of this process (ulimit -v) or of its container is below what "
+            "this takes, some 100 MiB"
+        )
         return INTERNAL_FAULT
     except Exception as error:  # noqa: BLE001 - the last resort: users get a line, ENVDOCTOR_DEBUG=1 the traceback
         return _failed(arguments, "a fault of envdoctor itself", _internal_fault(error))
@@ -100,7 +124,14 @@ def run(arguments: Sequence[str]) -> int:
 def _failed(arguments: Sequence[str], message: str, code: int) -> int:
     """Return the exit code where there is no verdict; under --exit-style it may not read as one."""
     words = [*arguments, ""]
-    style = next((following if word == "--exit-style" else word[13:] for word, following in zip(words, words[1:]) if word[:12] == "--exit-style"), "")
+    style = next(
+        (
+            following if word == "--exit-style" else word[13:]
+            for word, following in zip(words, words[1:])
+            if word[:12] == "--exit-style"
+        ),
+        "",
+    )
     if not style:
         return code
     from ..report.monitoring import STYLES, status_of_failure
@@ -141,11 +172,20 @@ def _refuse(name: str) -> NoReturn:
     if not name:
         raise InputError(f"expected a command: {choices}; 'envdoctor --help' says more")
     kind = "option" if name.startswith("-") else "command"
-    raise InputError(f"no such {kind}: {name}{suggest(name, [*COMMANDS, '--help', '--version'])}; the commands are {choices}")
+    raise InputError(
+        f"no such {kind}: {name}{suggest(name, [*COMMANDS, '--help', '--version'])}; the commands "
+        f"are {choices}"
+    )
 
 
 def _help() -> str:
-    lines = ["usage: envdoctor COMMAND [OPTION ...]", "", "An environment doctor for LLM training and inference stacks.", "", "commands:"]
+    lines = [
+        "usage: envdoctor COMMAND [OPTION ...]",
+        "",
+        "An environment doctor for LLM training and inference stacks.",
+        "",
+        "commands:",
+    ]
     lines += [f"  {name:<10} {summary}" for name, (_, summary) in COMMANDS.items()]
     lines += [
         "",
@@ -179,7 +219,11 @@ def _internal_fault(error: Exception) -> int:
     place = error.__traceback__
     while place is not None and place.tb_next is not None:
         place = place.tb_next
-    where = f" in {os.path.basename(place.tb_frame.f_code.co_filename)}:{place.tb_lineno}" if place is not None else ""
+    where = (
+        f" in {os.path.basename(place.tb_frame.f_code.co_filename)}:{place.tb_lineno}"
+        if place is not None
+        else ""
+    )
     _say_error(
         f"this is a fault of envdoctor itself: {type(error).__name__}: {str(error)[:200]}{where}. "
         "Please report it with what ENVDOCTOR_DEBUG=1 shows (CONTRIBUTING.md, 'Reporting a fault')"
@@ -194,7 +238,9 @@ def _say_error(message: str) -> None:
 
 
 def _occupy_closed_descriptors() -> None:
-    """Open /dev/null where descriptor 0, 1 or 2 is closed, so that no file that is opened later is taken for one of them."""
+    """Open /dev/null where descriptor 0, 1 or 2 is closed, so that no file that is opened later is
+    taken for one of them.
+    """
     if sys.stdin is not None and sys.stdout is not None and sys.stderr is not None:
         return
     try:

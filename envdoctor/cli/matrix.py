@@ -23,7 +23,9 @@ Answer = Dict[str, Any]
 
 
 class _Action(NamedTuple):
-    """One action: its line for --help, its options, and what it does; ``execute`` returns the answer and the exit code."""
+    """One action: its line for --help, its options, and what it does; ``execute`` returns the
+    answer and the exit code.
+    """
 
     summary: str
     configure: Callable[[argparse.ArgumentParser], None]
@@ -31,7 +33,9 @@ class _Action(NamedTuple):
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(title="actions", description="", dest="action", metavar="ACTION", required=True)
+    actions = parser.add_subparsers(
+        title="actions", description="", dest="action", metavar="ACTION", required=True
+    )
     for name, action in _ACTIONS.items():
         made = actions.add_parser(
             name,
@@ -41,7 +45,9 @@ def _configure(parser: argparse.ArgumentParser) -> None:
             allow_abbrev=False,
         )
         action.configure(made)
-        made.add_argument("--json", action="store_true", help="for programs (schemas/matrix.schema.json)")
+        made.add_argument(
+            "--json", action="store_true", help="for programs (schemas/matrix.schema.json)"
+        )
         made.add_argument("--no-color", action="store_true", help="no colour (also $NO_COLOR)")
 
 
@@ -53,7 +59,9 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
         from ..report.matrix_schema import MATRIX_SCHEMA_VERSION
 
         # Dates of TOML have no JSON form: they are written as ISO 8601.
-        return json.dumps({"schema_version": MATRIX_SCHEMA_VERSION, **answer}, indent=1, default=str) + "\n", code
+        return json.dumps(
+            {"schema_version": MATRIX_SCHEMA_VERSION, **answer}, indent=1, default=str
+        ) + "\n", code
     from ..report.console import draw
     from ..report.matrix_text import lay_out_answer
 
@@ -61,7 +69,13 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
 
 
 def _add_site(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--matrix", metavar="DIR", action="append", default=[], help="add a site's own rows (also $ENVDOCTOR_MATRIX)")
+    parser.add_argument(
+        "--matrix",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="add a site's own rows (also $ENVDOCTOR_MATRIX)",
+    )
 
 
 def _load(options: argparse.Namespace) -> Matrix:
@@ -70,7 +84,8 @@ def _load(options: argparse.Namespace) -> Matrix:
     return load_matrix(options.matrix)
 
 
-# ---------------------------------------------------------------------------------------------------------------- show, list
+# --------------------------------------------------------------------------------------------------
+# show, list
 
 
 def _configure_show(parser: argparse.ArgumentParser) -> None:
@@ -78,7 +93,8 @@ def _configure_show(parser: argparse.ArgumentParser) -> None:
         "what",
         metavar="NAME",
         nargs="+",
-        help="vllm==0.8.5, vllm, 'vllm>=0.8,<0.9', H20, 10de:2329, sm_90, Hopper, driver 550, cuda 12.8, a profile, or the id of a row",
+        help="vllm==0.8.5, vllm, 'vllm>=0.8,<0.9', H20, 10de:2329, sm_90, Hopper, driver 550, cuda "
+        "12.8, a profile, or the id of a row",
     )
     _add_site(parser)
 
@@ -96,7 +112,13 @@ def _configure_list(parser: argparse.ArgumentParser) -> None:
     from ..matrix.authoring.listing import TOPICS
 
     topics = "; ".join(f"{name}: {summary}" for name, summary in TOPICS.items())
-    parser.add_argument("topic", metavar="TOPIC", nargs="?", choices=tuple(TOPICS), help=f"{topics}. Without one: how much there is of each")
+    parser.add_argument(
+        "topic",
+        metavar="TOPIC",
+        nargs="?",
+        choices=tuple(TOPICS),
+        help=f"{topics}. Without one: how much there is of each",
+    )
     _add_site(parser)
 
 
@@ -106,11 +128,14 @@ def _list(options: argparse.Namespace) -> Tuple[Answer, int]:
     return listing(_load(options), options.topic), 0
 
 
-# ---------------------------------------------------------------------------------------------------------------- coverage, validate, lint
+# --------------------------------------------------------------------------------------------------
+# coverage, validate, lint
 
 
 def _configure_coverage(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("names", metavar="PACKAGE", nargs="*", help="only these; all where left out")
+    parser.add_argument(
+        "names", metavar="PACKAGE", nargs="*", help="only these; all where left out"
+    )
     _add_site(parser)
 
 
@@ -122,19 +147,27 @@ def _coverage(options: argparse.Namespace) -> Tuple[Answer, int]:
     listing = matrix.index_listing()
     if listing is None:
         raise InputError(
-            "this matrix carries no listing of the package index; a checkout has it (matrices/index.json, made by scripts/refresh_matrix)"
+            "this matrix carries no listing of the package index; a checkout has it "
+            "(matrices/index.json, made by scripts/refresh_matrix)"
         )
     names = [canonicalize_name(name) for name in options.names]
     known = {*matrix.package_names, *listing.get("packages", ())}
     for name in names:
         if name not in known:
-            raise InputError(f"{name}: neither in the matrix nor on its listing{suggest(name, known)}")
+            raise InputError(
+                f"{name}: neither in the matrix nor on its listing{suggest(name, known)}"
+            )
     answer = measure(matrix, listing, names)
     return answer, 1 if answer["missing"] else 0
 
 
 def _configure_folder(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", metavar="DIR", nargs="?", help="a matrices folder or a site's own (default: the matrices/ of this checkout)")
+    parser.add_argument(
+        "folder",
+        metavar="DIR",
+        nargs="?",
+        help="a matrices folder or a site's own (default: the matrices/ of this checkout)",
+    )
 
 
 def _validate(options: argparse.Namespace) -> Tuple[Answer, int]:
@@ -147,13 +180,19 @@ def _validate(options: argparse.Namespace) -> Tuple[Answer, int]:
 def _given_folder(folder: Optional[str]) -> str:
     if folder is not None:
         if not os.path.isdir(folder):
-            raise InputError(f"{folder}: expected a folder, found {'a file' if os.path.exists(folder) else 'nothing'}")
+            raise InputError(
+                f"{folder}: expected a folder, found "
+                f"{'a file' if os.path.exists(folder) else 'nothing'}"
+            )
         return folder
     from ..matrix.loader import builtin_folder
 
     found = builtin_folder()
     if found is None:
-        raise InputError("an installed envdoctor has no matrices/ folder, and its compiled form was checked when it was built; name a folder")
+        raise InputError(
+            "an installed envdoctor has no matrices/ folder, and its compiled form was checked "
+            "when it was built; name a folder"
+        )
     return found
 
 
@@ -164,22 +203,33 @@ def _lint(options: argparse.Namespace) -> Tuple[Answer, int]:
     today = time.strftime("%Y-%m-%d")
     if options.folder is None:
         matrix = load_builtin()
-        findings, rows = lint(matrix, today), [row for row in matrix.rows() if row.origin != "derived"]
+        findings, rows = (
+            lint(matrix, today),
+            [row for row in matrix.rows() if row.origin != "derived"],
+        )
     else:
         folder = _given_folder(options.folder)
         if os.path.exists(os.path.join(folder, "drivers.toml")):  # a whole matrix of its own
             matrix = load_folder(folder)
-            findings, rows = lint(matrix, today), [row for row in matrix.rows() if row.origin != "derived"]
+            findings, rows = (
+                lint(matrix, today),
+                [row for row in matrix.rows() if row.origin != "derived"],
+            )
         else:  # a site's rows are judged by our tables and packages
             matrix = load_matrix([folder])
             start = os.path.join(folder, "")
             rows = [row for row in matrix.rows() if row.origin.startswith(start)]
             findings = lint(matrix, today, lambda row: row.origin.startswith(start))
-    answer: Answer = {"kind": "lint", "rows": len(rows), "findings": [finding._asdict() for finding in findings]}
+    answer: Answer = {
+        "kind": "lint",
+        "rows": len(rows),
+        "findings": [finding._asdict() for finding in findings],
+    }
     return answer, 1 if any(finding.level == "fault" for finding in findings) else 0
 
 
-# ---------------------------------------------------------------------------------------------------------------- diff, update
+# --------------------------------------------------------------------------------------------------
+# diff, update
 
 
 def _configure_diff(parser: argparse.ArgumentParser) -> None:
@@ -203,7 +253,9 @@ def _named_matrix(name: str, stack: ExitStack) -> Matrix:
 
     if os.path.isdir(name):
         if not os.path.exists(os.path.join(name, "drivers.toml")):
-            raise InputError(f"{name}: expected a whole matrices folder, found no drivers.toml in it")
+            raise InputError(
+                f"{name}: expected a whole matrices folder, found no drivers.toml in it"
+            )
         return load_folder(name)
     if os.path.exists(name):
         from ..matrix.update.installation import open_archive
@@ -222,14 +274,28 @@ def _named_matrix(name: str, stack: ExitStack) -> Matrix:
         before = previous(generation)
         found = load_generation(before) if before is not None else load_builtin()
         return found or load_builtin()
-    raise InputError(f"{name}: expected a folder, an archive, 'built-in', 'current' or 'previous', found nothing of that name")
+    raise InputError(
+        f"{name}: expected a folder, an archive, 'built-in', 'current' or 'previous', found "
+        "nothing of that name"
+    )
 
 
 def _configure_update(parser: argparse.ArgumentParser) -> None:
     group = parser.add_mutually_exclusive_group(required=True)
-    group.add_argument("--from", dest="source", metavar="URL|FILE", help="https address or file: a .tar.gz or .zip of a matrices folder")
-    group.add_argument("--rollback", action="store_true", help="go back to the matrix before the last update")
-    parser.add_argument("--sha256", metavar="HEX", help="digest of the archive (default: what URL.sha256 or FILE.sha256 says)")
+    group.add_argument(
+        "--from",
+        dest="source",
+        metavar="URL|FILE",
+        help="https address or file: a .tar.gz or .zip of a matrices folder",
+    )
+    group.add_argument(
+        "--rollback", action="store_true", help="go back to the matrix before the last update"
+    )
+    parser.add_argument(
+        "--sha256",
+        metavar="HEX",
+        help="digest of the archive (default: what URL.sha256 or FILE.sha256 says)",
+    )
 
 
 def _update(options: argparse.Namespace) -> Tuple[Answer, int]:
@@ -252,27 +318,55 @@ def _update(options: argparse.Namespace) -> Tuple[Answer, int]:
         "previous_date": done.before.date,
         "previous_origin": done.before.origin,
         "rows": _totals(changes, lambda table: table == "rows"),
-        "releases": _totals(changes, lambda table: table.startswith("releases of ") or table == "packages"),
+        "releases": _totals(
+            changes, lambda table: table.startswith("releases of ") or table == "packages"
+        ),
         "note": note,
     }
     return answer, 0
 
 
 def _totals(changes: List[Mapping[str, Any]], mine: Callable[[str], bool]) -> str:
-    counts = {word: sum(mine(change["table"]) and change["change"] == word for change in changes) for word in ("added", "removed", "changed")}
+    counts = {
+        word: sum(mine(change["table"]) and change["change"] == word for change in changes)
+        for word in ("added", "removed", "changed")
+    }
     return ", ".join(f"{count} {word}" for word, count in counts.items() if count) or "no change"
 
 
 _ACTIONS: Mapping[str, _Action] = {
-    "show": _Action("say all that is known of a release, a package, a GPU, a driver, a CUDA version or a row", _configure_show, _show),
-    "list": _Action("list packages, rows, GPUs, drivers, toolkits, profiles, models or conda names", _configure_list, _list),
-    "coverage": _Action(
-        "compare the matrix with the listing of the package index; exit 1 where something is missing", _configure_coverage, _coverage
+    "show": _Action(
+        "say all that is known of a release, a package, a GPU, a driver, a CUDA version or a row",
+        _configure_show,
+        _show,
     ),
-    "validate": _Action("check the files of a folder; exit 2 with all faults", _configure_folder, _validate),
-    "lint": _Action("look for rows that contradict releases, other rows or themselves; exit 1 for faults", _configure_folder, _lint),
-    "diff": _Action("say what differs between two matrices; exit 1 where they differ", _configure_diff, _diff),
-    "update": _Action("install a newer matrix, or go back; goes online only for an https address", _configure_update, _update),
+    "list": _Action(
+        "list packages, rows, GPUs, drivers, toolkits, profiles, models or conda names",
+        _configure_list,
+        _list,
+    ),
+    "coverage": _Action(
+        "compare the matrix with the listing of the package index; exit 1 where something is "
+        "missing",
+        _configure_coverage,
+        _coverage,
+    ),
+    "validate": _Action(
+        "check the files of a folder; exit 2 with all faults", _configure_folder, _validate
+    ),
+    "lint": _Action(
+        "look for rows that contradict releases, other rows or themselves; exit 1 for faults",
+        _configure_folder,
+        _lint,
+    ),
+    "diff": _Action(
+        "say what differs between two matrices; exit 1 where they differ", _configure_diff, _diff
+    ),
+    "update": _Action(
+        "install a newer matrix, or go back; goes online only for an https address",
+        _configure_update,
+        _update,
+    ),
 }
 
 COMMAND = Command(_configure, _execute)

@@ -1,4 +1,6 @@
-"""Writing to standard output and error, whatever they are: a terminal, a pipe whose reader left, a full disk, nothing at all."""
+"""Writing to standard output and error, whatever they are: a terminal, a pipe whose reader left, a
+full disk, nothing at all.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ _WIDEST = 110
 
 
 def write(text: str, code: int) -> int:
-    """Write data to standard output and return ``code``; raises :class:`InputError` where it cannot be written.
+    """Write data to standard output and return ``code``; raises :class:`InputError` where it cannot
+    be written.
 
     A reader that closed the pipe has seen enough: the verdict stands.
     """
@@ -33,12 +36,16 @@ def write(text: str, code: int) -> int:
         _silence(sys.stdout)
     except (OSError, ValueError) as error:
         _silence(sys.stdout)
-        raise InputError(f"cannot write to standard output: {getattr(error, 'strerror', None) or error}") from error
+        raise InputError(
+            f"cannot write to standard output: {getattr(error, 'strerror', None) or error}"
+        ) from error
     return code
 
 
 def write_error(message: str) -> None:
-    """Write lines to standard error, escaped; where that is impossible, the exit code has to speak."""
+    """Write lines to standard error, escaped; where that is impossible, the exit code has to
+    speak.
+    """
     from ..report.text import clean, fold
 
     if sys.stderr is None:
@@ -52,7 +59,10 @@ def write_error(message: str) -> None:
 
 
 def write_file(path: str, text: str) -> None:
-    """Write a file whole or not at all; raises :class:`InputError`. Devices and pipes are written to as they are."""
+    """Write a file whole or not at all; raises :class:`InputError`.
+
+    Devices and pipes are written to as they are.
+    """
     special = os.path.exists(path) and not os.path.isfile(path)
     target = path if special else f"{path}.{os.getpid()}.tmp"
     try:
@@ -63,7 +73,9 @@ def write_file(path: str, text: str) -> None:
     except (OSError, ValueError) as error:
         if not special and os.path.exists(target):
             os.unlink(target)
-        raise InputError(f"{path}: cannot be written: {getattr(error, 'strerror', None) or error}") from error
+        raise InputError(
+            f"{path}: cannot be written: {getattr(error, 'strerror', None) or error}"
+        ) from error
 
 
 def choose_format(wanted: str) -> str:
@@ -72,16 +84,26 @@ def choose_format(wanted: str) -> str:
 
 
 def view(verbose: bool, no_color: bool) -> View:
-    """Return the surface that standard output is. Elsewhere than on a terminal the width is 80, or COLUMNS."""
+    """Return the surface that standard output is.
+
+    Elsewhere than on a terminal the width is 80, or COLUMNS.
+    """
     from ..report.view import View
 
     environment = os.environ
-    colored = _is_terminal() and not no_color and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
+    colored = (
+        _is_terminal()
+        and not no_color
+        and not environment.get("NO_COLOR")
+        and environment.get("TERM") != "dumb"
+    )
     return View(text_width(), verbose, colored)
 
 
 def text_width() -> int:
-    """Return the width of standard output: COLUMNS, else the terminal's, else 80; not above what the eye can follow."""
+    """Return the width of standard output: COLUMNS, else the terminal's, else 80; not above what
+    the eye can follow.
+    """
     asked = os.environ.get("COLUMNS", "")
     width = int(asked) if asked.isascii() and asked.isdigit() else 0
     if not width and _is_terminal():
@@ -93,7 +115,9 @@ def text_width() -> int:
 
 
 def wrapped(text: str) -> str:
-    """Return text at the width of standard output, each line going on under its own beginning; what is copied ("then: pip …") stays whole."""
+    """Return text at the width of standard output, each line going on under its own beginning; what
+    is copied ("then: pip …") stays whole.
+    """
     from ..report.text import wrap
 
     width = text_width()
@@ -115,11 +139,15 @@ def _encodable(text: str, encoding: str) -> str:
     """Return the text with what this encoding lacks escaped."""
     if text.isascii():
         return text
-    return text.encode(encoding or "ascii", "backslashreplace").decode(encoding or "ascii", "replace")
+    return text.encode(encoding or "ascii", "backslashreplace").decode(
+        encoding or "ascii", "replace"
+    )
 
 
 def _silence(stream: object) -> None:
-    """Point the stream's descriptor at /dev/null, so that nothing is raised when its buffer is flushed at exit."""
+    """Point the stream's descriptor at /dev/null, so that nothing is raised when its buffer is
+    flushed at exit.
+    """
     try:
         descriptor = os.open(os.devnull, os.O_WRONLY)
         os.dup2(descriptor, stream.fileno())  # type: ignore[attr-defined]

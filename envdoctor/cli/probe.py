@@ -18,7 +18,9 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what is shown")
     group.add_argument("--json", action="store_true", help="the facts file that --facts reads")
     group.add_argument("--output", "-o", metavar="FILE", help="write the facts file there")
-    group.add_argument("--verbose", "-v", action="store_true", help="whole lists, and why something is not known")
+    group.add_argument(
+        "--verbose", "-v", action="store_true", help="whole lists, and why something is not known"
+    )
     group.add_argument("--no-color", action="store_true", help="no colour (also $NO_COLOR)")
 
 
@@ -39,7 +41,9 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     from ..report.console import draw
     from ..report.facts_text import lay_out_facts
 
-    return draw(lay_out_facts(nodes[0], options.verbose), view(options.verbose, options.no_color)), 0
+    return draw(
+        lay_out_facts(nodes[0], options.verbose), view(options.verbose, options.no_color)
+    ), 0
 
 
 COMMAND = Command(_configure, _execute)

@@ -24,11 +24,38 @@ _HEADER = "elapsed_s,kind,pid,name,bytes\n"
 
 def _configure(parser: argparse.ArgumentParser) -> None:
     parser.usage = "envdoctor watch [OPTION ...] [PID | --container] [-- CMD ...]"
-    parser.add_argument("pid", metavar="PID", nargs="?", type=int, help="a process that runs already, with all that descend from it")
-    parser.add_argument("--container", action="store_true", help="every process of the control group that limits this one")
-    parser.add_argument("--interval", metavar="S", type=float, default=1.0, help="seconds between samples (default: 1)")
-    parser.add_argument("--every", metavar="S", type=float, default=60.0, help="seconds between lines on standard error (default: 60)")
-    parser.add_argument("--duration", metavar="S", type=float, help="stop watching after so many seconds; a command goes on")
+    parser.add_argument(
+        "pid",
+        metavar="PID",
+        nargs="?",
+        type=int,
+        help="a process that runs already, with all that descend from it",
+    )
+    parser.add_argument(
+        "--container",
+        action="store_true",
+        help="every process of the control group that limits this one",
+    )
+    parser.add_argument(
+        "--interval",
+        metavar="S",
+        type=float,
+        default=1.0,
+        help="seconds between samples (default: 1)",
+    )
+    parser.add_argument(
+        "--every",
+        metavar="S",
+        type=float,
+        default=60.0,
+        help="seconds between lines on standard error (default: 60)",
+    )
+    parser.add_argument(
+        "--duration",
+        metavar="S",
+        type=float,
+        help="stop watching after so many seconds; a command goes on",
+    )
     parser.add_argument("--csv", metavar="FILE", help="write every sample there as it is taken")
     parser.add_argument("--svg", metavar="FILE", help="draw the run there when it has ended")
 

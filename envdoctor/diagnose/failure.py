@@ -1,9 +1,11 @@
-"""Events of logs, joined with facts: what failed first, what followed from it, how sure that is, and what would decide.
+"""Events of logs, joined with facts: what failed first, what followed from it, how sure that is,
+and what would decide.
 
-The words come from ``matrices/signatures.toml`` and from the rows' symptoms; this module only weighs them. A line that says itself what is
-wrong is a cause. An effect (a process died, a peer is gone) is put under the nearest cause before it that can have led to it; where there
-is none, the causes that may stand behind it are suspects: one that the facts confirm is named, one that they refute is left out, the
-others are listed with what would decide.
+The words come from ``matrices/signatures.toml`` and from the rows' symptoms; this module only
+weighs them. A line that says itself what is wrong is a cause. An effect (a process died, a peer is
+gone) is put under the nearest cause before it that can have led to it; where there is none, the
+causes that may stand behind it are suspects: one that the facts confirm is named, one that they
+refute is left out, the others are listed with what would decide.
 """
 
 from __future__ import annotations
@@ -28,7 +30,11 @@ from ..rules.rule import Context
 
 __all__ = ["Knowledge", "code_of", "explain"]
 
-_SEVERITY = {"established": ("error", "violated"), "likely": ("warning", "violated"), "candidate": ("warning", "undetermined")}
+_SEVERITY = {
+    "established": ("error", "violated"),
+    "likely": ("warning", "violated"),
+    "candidate": ("warning", "undetermined"),
+}
 _SHOWN_LINES = 3
 _SLACK = 90.0  # seconds by which the clocks of two writers may differ
 _SEGMENT = pattern(r"\[([^\[\]]*)\]")
@@ -41,7 +47,9 @@ _SPECIFIC = 24  # characters from which a symptom that all its rows share is lik
 
 
 class Knowledge(NamedTuple):
-    """What lines mean: signatures by id, the rows of symptoms by pattern, and what installs a module of another name."""
+    """What lines mean: signatures by id, the rows of symptoms by pattern, and what installs a
+    module of another name.
+    """
 
     signatures: Mapping[str, Signature]
     symptoms: Mapping[str, Tuple[str, ...]]
@@ -49,14 +57,19 @@ class Knowledge(NamedTuple):
 
 
 def explain(
-    events: Sequence[Event], knowledge: Knowledge, contexts: Sequence[Context], findings: Sequence[Finding]
+    events: Sequence[Event],
+    knowledge: Knowledge,
+    contexts: Sequence[Context],
+    findings: Sequence[Finding],
 ) -> Tuple[List[Trace], List[Finding]]:
-    """Return the traces, roots first and each with its consequences behind it, and the findings of which no line speaks.
+    """Return the traces, roots first and each with its consequences behind it, and the findings of
+    which no line speaks.
 
     Args:
         events: what was found in the logs, in the order in which it was read.
         knowledge: what the patterns mean.
-        contexts: facts and matrix of each node; what holds on one of them may be the cause, what is refuted is so on all.
+        contexts: facts and matrix of each node; what holds on one of them may be the cause, what is
+            refuted is so on all.
         findings: what a check of these facts found.
     """
     drafts = _drafts(events, knowledge)
@@ -67,13 +80,24 @@ def explain(
     _merge(drafts)
     traces = _arranged(drafts)
     spoken = {trace.finding.key for trace in traces}
-    return traces, [finding for finding in findings if finding.key not in spoken and finding.caused_by not in spoken]
+    return traces, [
+        finding
+        for finding in findings
+        if finding.key not in spoken and finding.caused_by not in spoken
+    ]
 
 
 class _Draft:
     """A trace in the making."""
 
-    def __init__(self, signature: Optional[Signature], finding: Finding, certainty: str, role: str, events: List[Event]) -> None:
+    def __init__(
+        self,
+        signature: Optional[Signature],
+        finding: Finding,
+        certainty: str,
+        role: str,
+        events: List[Event],
+    ) -> None:
         self.signature = signature
         self.finding = finding
         self.certainty = certainty
@@ -100,7 +124,8 @@ class _Draft:
         return False
 
 
-# ---------------------------------------------------------------------------------------------------------------- from events
+# --------------------------------------------------------------------------------------------------
+# from events
 
 
 def _drafts(events: Sequence[Event], knowledge: Knowledge) -> List[_Draft]:
@@ -115,39 +140,69 @@ def _drafts(events: Sequence[Event], knowledge: Knowledge) -> List[_Draft]:
         known = found.get((signature.id, component))
         if known is not None:
             if len(groups) > max(len(_groups(other, knowledge.modules)) for other in known.events):
-                # The fullest of its lines is the one to be quoted: Ray says first that it killed, and then with which numbers.
+                # The fullest of its lines is the one to be quoted: Ray says first that it killed,
+                # and then with which numbers.
                 known.finding = _finding(signature, component, groups, known.certainty)
             known.events.append(event)
             continue
         certainty = signature.certainty or "candidate"
-        found[signature.id, component] = _Draft(signature, _finding(signature, component, groups, certainty), certainty, signature.role, [event])
+        found[signature.id, component] = _Draft(
+            signature,
+            _finding(signature, component, groups, certainty),
+            certainty,
+            signature.role,
+            [event],
+        )
     return list(found.values())
 
 
 def _groups(event: Event, modules: Mapping[str, str]) -> Dict[str, str]:
-    """The groups of an event; a trailing digit tells alternatives of one group apart, and the path of a library becomes its distribution."""
+    """The groups of an event; a trailing digit tells alternatives of one group apart, and the path
+    of a library becomes its distribution.
+    """
     groups: Dict[str, str] = {}
     for name, value in event.groups.items():
         groups.setdefault(name.rstrip("23"), value)
-    return {**groups, **{f"@{name}": distribution_of(groups[name], modules) for name in _MODULE_GROUPS if name in groups}}
+    return {
+        **groups,
+        **{
+            f"@{name}": distribution_of(groups[name], modules)
+            for name in _MODULE_GROUPS
+            if name in groups
+        },
+    }
 
 
 def fill(text: str, groups: Mapping[str, str]) -> str:
-    """Fill {group}s in, {one|other} with the first that is there; a [part] is left out where one of its groups is not there."""
+    """Fill {group}s in, {one|other} with the first that is there; a [part] is left out where one of
+    its groups is not there.
+    """
 
     def value(names: str) -> Optional[str]:
         return next((groups[name] for name in names.split("|") if name in groups), None)
 
     def part(match: re.Match[str]) -> str:
-        return match.group(1) if all(value(names) is not None for names in _GROUP.findall(match.group(1))) else ""
+        return (
+            match.group(1)
+            if all(value(names) is not None for names in _GROUP.findall(match.group(1)))
+            else ""
+        )
 
     return _GROUP.sub(lambda match: value(match.group(1)) or "?", _SEGMENT.sub(part, text))
 
 
-def _finding(signature: Signature, component: str, groups: Mapping[str, str], certainty: str) -> Finding:
+def _finding(
+    signature: Signature, component: str, groups: Mapping[str, str], certainty: str
+) -> Finding:
     # The component of a signature that says "{library}" is what installs it.
     component = fill(
-        _GROUP.sub(lambda match: "{" + "|".join(f"@{name}|{name}" for name in match.group(1).split("|")) + "}", signature.component), groups
+        _GROUP.sub(
+            lambda match: (
+                "{" + "|".join(f"@{name}|{name}" for name in match.group(1).split("|")) + "}"
+            ),
+            signature.component,
+        ),
+        groups,
     )
     severity, verdict = _SEVERITY[certainty]
     kind = signature.kind or "not-judged"
@@ -166,7 +221,9 @@ def _finding(signature: Signature, component: str, groups: Mapping[str, str], ce
 
 
 def code_of(signature: Signature) -> str:
-    """Return the code under which a signature is reported, as far as no group of its line decides."""
+    """Return the code under which a signature is reported, as far as no group of its line
+    decides.
+    """
     return _code(signature.component, signature.kind or "not-judged")
 
 
@@ -183,19 +240,42 @@ def _remedies(fix: str, commands: Tuple[str, ...]) -> Tuple[Remedy, ...]:
     return (Remedy(fix, commands),) if fix or commands else ()
 
 
-# ---------------------------------------------------------------------------------------------------------------- rows and findings
+# --------------------------------------------------------------------------------------------------
+# rows and findings
 
 
-def _join_rows(drafts: List[_Draft], events: Sequence[Event], knowledge: Knowledge, contexts: Sequence[Context], findings: Sequence[Finding]) -> None:
+def _join_rows(
+    drafts: List[_Draft],
+    events: Sequence[Event],
+    knowledge: Knowledge,
+    contexts: Sequence[Context],
+    findings: Sequence[Finding],
+) -> None:
     """Rows whose symptom stands in a log: what the facts say of them decides."""
     for event in events:
-        rows = [row for row in (contexts[0].matrix.row(name) for name in knowledge.symptoms.get(event.pattern, ())) if row is not None]
+        rows = [
+            row
+            for row in (
+                contexts[0].matrix.row(name) for name in knowledge.symptoms.get(event.pattern, ())
+            )
+            if row is not None
+        ]
         if not rows:
             continue
-        refuted = {row.id for row in rows if all(bind(row, context.target).outcome == "satisfied" for context in contexts)}
-        here = [draft for draft in drafts if any(_same_line(event, other) for other in draft.events)]
+        refuted = {
+            row.id
+            for row in rows
+            if all(bind(row, context.target).outcome == "satisfied" for context in contexts)
+        }
+        here = [
+            draft for draft in drafts if any(_same_line(event, other) for other in draft.events)
+        ]
         beside = [draft for draft in here if draft.role == "cause"]
-        violated = [finding for finding in findings if finding.verdict == "violated" and any(_speaks_for(finding, row) for row in rows)]
+        violated = [
+            finding
+            for finding in findings
+            if finding.verdict == "violated" and any(_speaks_for(finding, row) for row in rows)
+        ]
         if violated:
             for draft in (_confirm(drafts, finding, [event]) for finding in violated):
                 _put_under(beside, draft)
@@ -204,9 +284,19 @@ def _join_rows(drafts: List[_Draft], events: Sequence[Event], knowledge: Knowled
         if not open_rows:
             continue
         named = [row for row in open_rows if event.near is None or packages_of(row) <= event.near]
-        only = named[0] if len(named) == 1 and named[0].trust == "established" and named[0].effect in ("blocks", "degrades") else None
+        only = (
+            named[0]
+            if len(named) == 1
+            and named[0].trust == "established"
+            and named[0].effect in ("blocks", "degrades")
+            else None
+        )
         # An effect on this line has its own suspects: then the symptom is too common to tell.
-        if only is not None and beside == here and len(event.pattern) - len("symptom:") >= _SPECIFIC:
+        if (
+            only is not None
+            and beside == here
+            and len(event.pattern) - len("symptom:") >= _SPECIFIC
+        ):
             _put_under(beside, _of_row(drafts, only, event))
         else:
             open_rows = named or open_rows
@@ -241,7 +331,9 @@ def _confirm(drafts: List[_Draft], finding: Finding, events: Iterable[Event]) ->
 
 
 def _of_row(drafts: List[_Draft], row: Row, event: Event, certainty: str = "likely") -> _Draft:
-    """Make a draft of a row of which the facts do not tell whether it holds, but whose very symptom stands in the log."""
+    """Make a draft of a row of which the facts do not tell whether it holds, but whose very symptom
+    stands in the log.
+    """
     severity, verdict = _SEVERITY[certainty]
     finding = Finding(
         row.code,
@@ -268,22 +360,38 @@ def _of_row(drafts: List[_Draft], row: Row, event: Event, certainty: str = "like
 
 def _suspect_of_row(row: Row, named: bool) -> Suspect:
     names = sorted(packages_of(row))
-    collect = (f"the version{'s' if len(names) > 1 else ''} of {', '.join(names)}",) if names else ()
+    collect = (
+        (f"the version{'s' if len(names) > 1 else ''} of {', '.join(names)}",) if names else ()
+    )
     confidence = "medium" if named and row.trust == "established" else "low"
-    return Suspect(row.title, row.component, row.kind, confidence, remedies_of_row(row), collect, row.id)
+    return Suspect(
+        row.title, row.component, row.kind, confidence, remedies_of_row(row), collect, row.id
+    )
 
 
 def _join_findings(drafts: List[_Draft], knowledge: Knowledge, findings: Sequence[Finding]) -> None:
-    """Findings of the check that say of the environment what a line says of the run: they are the root of that line."""
+    """Findings of the check that say of the environment what a line says of the run: they are the
+    root of that line.
+    """
     for draft in list(drafts):
         signature = draft.signature
         if signature is None or not signature.codes or draft.parent is not None:
             continue
-        matching = [finding for finding in findings if finding.verdict == "violated" and _says_the_same(finding, draft, signature, knowledge)]
+        matching = [
+            finding
+            for finding in findings
+            if finding.verdict == "violated"
+            and _says_the_same(finding, draft, signature, knowledge)
+        ]
         if not matching:
             continue
         # The nearest first: the same component, then the gravest.
-        matching.sort(key=lambda finding: (finding.component != draft.finding.component, finding.severity != "error"))
+        matching.sort(
+            key=lambda finding: (
+                finding.component != draft.finding.component,
+                finding.severity != "error",
+            )
+        )
         root = _confirm(drafts, matching[0], draft.events)
         for other in matching[1:]:
             also = _confirm(drafts, other, draft.events)
@@ -293,7 +401,9 @@ def _join_findings(drafts: List[_Draft], knowledge: Knowledge, findings: Sequenc
             draft.parent = root
 
 
-def _says_the_same(finding: Finding, draft: _Draft, signature: Signature, knowledge: Knowledge) -> bool:
+def _says_the_same(
+    finding: Finding, draft: _Draft, signature: Signature, knowledge: Knowledge
+) -> bool:
     if finding.severity == "advice" or not _has_code(finding, signature.codes):
         return False
     if "{" not in signature.component or finding.code in _ABOUT_ALL:
@@ -307,22 +417,39 @@ def _says_the_same(finding: Finding, draft: _Draft, signature: Signature, knowle
 
 
 def _has_code(finding: Finding, codes: Iterable[str]) -> bool:
-    return any(finding.code == code or finding.key.startswith(f"{code}:") or f"{finding.key}:".startswith(f"{code}:") for code in codes)
+    return any(
+        finding.code == code
+        or finding.key.startswith(f"{code}:")
+        or f"{finding.key}:".startswith(f"{code}:")
+        for code in codes
+    )
 
 
-# ---------------------------------------------------------------------------------------------------------------- hypotheses
+# --------------------------------------------------------------------------------------------------
+# hypotheses
 
 
-def _weigh_causes(drafts: List[_Draft], contexts: Sequence[Context], findings: Sequence[Finding], modules: Mapping[str, str]) -> None:
-    """Judge the hypotheses of each signature: confirmed ones become roots, refuted ones go, the rest are suspects."""
+def _weigh_causes(
+    drafts: List[_Draft],
+    contexts: Sequence[Context],
+    findings: Sequence[Finding],
+    modules: Mapping[str, str],
+) -> None:
+    """Judge the hypotheses of each signature: confirmed ones become roots, refuted ones go, the
+    rest are suspects.
+    """
     for draft in list(drafts):
         signature = draft.signature
         if signature is None or draft.parent is not None:
             continue
-        groups = {name: value for event in draft.events for name, value in _groups(event, modules).items()}
+        groups = {
+            name: value for event in draft.events for name, value in _groups(event, modules).items()
+        }
         refuted: List[Hypothesis] = []
         left: List[Hypothesis] = []
-        for hypothesis in sorted(signature.causes, key=lambda entry: CONFIDENCES.index(entry.confidence)):
+        for hypothesis in sorted(
+            signature.causes, key=lambda entry: CONFIDENCES.index(entry.confidence)
+        ):
             state, by, missing, context = _state_of_nodes(hypothesis, contexts, findings)
             if state is False:
                 refuted.append(hypothesis)
@@ -345,21 +472,40 @@ def _weigh_causes(drafts: List[_Draft], contexts: Sequence[Context], findings: S
             else:
                 root = _of_hypothesis(drafts, draft, hypothesis, groups, context)
             if draft.role == "cause" and root.certainty == "established":
-                root.certainty = "likely"  # it explains why the line came about, and need not be all of it
+                root.certainty = (
+                    "likely"  # it explains why the line came about, and need not be all of it
+                )
             if draft.parent is None and not root.under(draft):
                 draft.parent = root
-        if draft.parent is None and draft.role == "effect" and refuted and len(left) == 1 and left[0].confidence != "low":
-            # The facts leave one of the known causes: likely, since a cause that nobody wrote down cannot be excluded.
+        if (
+            draft.parent is None
+            and draft.role == "effect"
+            and refuted
+            and len(left) == 1
+            and left[0].confidence != "low"
+        ):
+            # The facts leave one of the known causes: likely, since a cause that nobody wrote down
+            # cannot be excluded.
             draft.suspects = []
             draft.parent = _of_hypothesis(drafts, draft, left[0], groups, context)
 
 
-def _of_hypothesis(drafts: List[_Draft], draft: _Draft, hypothesis: Hypothesis, groups: Mapping[str, str], context: Context) -> _Draft:
+def _of_hypothesis(
+    drafts: List[_Draft],
+    draft: _Draft,
+    hypothesis: Hypothesis,
+    groups: Mapping[str, str],
+    context: Context,
+) -> _Draft:
     component = fill(hypothesis.component, groups)
     evidence = tuple(
         entry
         for condition in hypothesis.facts
-        for entry in context.evidence(condition.field.split(".")[0] if condition.field.startswith("request.") else condition.field)
+        for entry in context.evidence(
+            condition.field.split(".")[0]
+            if condition.field.startswith("request.")
+            else condition.field
+        )
     )
     held = ", ".join(str(condition) for condition in hypothesis.facts)
     finding = Finding(
@@ -382,18 +528,30 @@ def _of_hypothesis(drafts: List[_Draft], draft: _Draft, hypothesis: Hypothesis, 
 def _state_of_nodes(
     hypothesis: Hypothesis, contexts: Sequence[Context], findings: Sequence[Finding]
 ) -> Tuple[Optional[bool], Optional[Finding], Tuple[str, ...], Context]:
-    """Return what ``_state`` says of the first node on which it holds, else of one where it is open, else that it is refuted."""
+    """Return what ``_state`` says of the first node on which it holds, else of one where it is
+    open, else that it is refuted.
+    """
     states = [(*_state(hypothesis, context, findings), context) for context in contexts]
     return min(states, key=lambda entry: (True, None, False).index(entry[0]))
 
 
-def _state(hypothesis: Hypothesis, context: Context, findings: Sequence[Finding]) -> Tuple[Optional[bool], Optional[Finding], Tuple[str, ...]]:
+def _state(
+    hypothesis: Hypothesis, context: Context, findings: Sequence[Finding]
+) -> Tuple[Optional[bool], Optional[Finding], Tuple[str, ...]]:
     """Return True, False or None (open), the finding that confirms, and what is missing."""
     for finding in findings:
         if finding.verdict != "violated" or finding.severity == "advice":
             continue
-        named = any(fnmatchcase(row, name) for name in hypothesis.rows for row in (finding.row, *finding.rows) if row)
-        if named or (_has_code(finding, hypothesis.codes) and _same_family(finding.component, hypothesis.component)):
+        named = any(
+            fnmatchcase(row, name)
+            for name in hypothesis.rows
+            for row in (finding.row, *finding.rows)
+            if row
+        )
+        if named or (
+            _has_code(finding, hypothesis.codes)
+            and _same_family(finding.component, hypothesis.component)
+        ):
             return True, finding, ()
     rows = _rows(hypothesis.rows, context)
     bindings = [bind(row, context.target) for row in rows]
@@ -401,14 +559,28 @@ def _state(hypothesis: Hypothesis, context: Context, findings: Sequence[Finding]
         return False, None, ()
     held: List[Optional[bool]] = [_holds(condition, context) for condition in hypothesis.facts]
     if hypothesis.when:
-        made = Row("when", "note", "reported", hypothesis.when, "", "", "", "", "", "", (), (), (), (), "")
+        made = Row(
+            "when", "note", "reported", hypothesis.when, "", "", "", "", "", "", (), (), (), (), ""
+        )
         held.append({"violated": True, "satisfied": False}.get(bind(made, context.target).outcome))
     if False in held:
-        # What a counter does not show may have happened elsewhere: only conditions on versions and devices refute.
+        # What a counter does not show may have happened elsewhere: only conditions on versions and
+        # devices refute.
         return (False if hypothesis.when and held[-1] is False else None), None, ()
     if hypothesis.facts and None not in held and not rows:
         return True, None, ()
-    return None, None, tuple(dict.fromkeys(str(term) for binding in bindings for term in binding.missing if term.scope in ("gpu", "host")))[:0]
+    return (
+        None,
+        None,
+        tuple(
+            dict.fromkeys(
+                str(term)
+                for binding in bindings
+                for term in binding.missing
+                if term.scope in ("gpu", "host")
+            )
+        )[:0],
+    )
 
 
 def _rows(names: Sequence[str], context: Context) -> List[Row]:
@@ -416,7 +588,11 @@ def _rows(names: Sequence[str], context: Context) -> List[Row]:
     found: List[Row] = []
     for name in names:
         if "*" in name:
-            found += [row for row in context.matrix.rows_about([name.rpartition(":")[2]]) if fnmatchcase(row.id, name)]
+            found += [
+                row
+                for row in context.matrix.rows_about([name.rpartition(":")[2]])
+                if fnmatchcase(row.id, name)
+            ]
         else:
             row = context.matrix.row(name)
             found += [row] if row is not None else []
@@ -424,7 +600,9 @@ def _rows(names: Sequence[str], context: Context) -> List[Row]:
 
 
 def _same_family(first: str, second: str) -> bool:
-    """Tell whether a finding's component may be what a hypothesis speaks of: always, unless both are packages of their own."""
+    """Tell whether a finding's component may be what a hypothesis speaks of: always, unless both
+    are packages of their own.
+    """
     packages = ("torch", "vllm", "flash-attn", "sgl-kernel", "xformers")
     return first == second or second not in packages or first not in packages or second == "torch"
 
@@ -433,7 +611,11 @@ def _holds(condition: Condition, context: Context) -> Optional[bool]:
     wanted = condition.value
     if condition.field.startswith("request."):
         asked = context.facts.value("request", {}).get(condition.field[len("request.") :])
-        return None if asked is None else (str(asked).lower() == str(wanted).lower()) is (condition.operator == "==")
+        return (
+            None
+            if asked is None
+            else (str(asked).lower() == str(wanted).lower()) is (condition.operator == "==")
+        )
     fact = context.facts.get(condition.field)
     if isinstance(fact, Absent):
         return False
@@ -454,19 +636,34 @@ def _holds(condition: Condition, context: Context) -> Optional[bool]:
     }[condition.operator]
 
 
-# ---------------------------------------------------------------------------------------------------------------- what followed from what
+# --------------------------------------------------------------------------------------------------
+# what followed from what
 
 
 def _link(drafts: List[_Draft]) -> None:
-    """Put each consequence under the nearest thing before it that can have led to it, a cause before an effect."""
+    """Put each consequence under the nearest thing before it that can have led to it, a cause
+    before an effect.
+    """
     for draft in sorted(drafts, key=lambda entry: entry.order):
         if draft.signature is None or draft.parent is not None or not draft.signature.after:
             continue
-        able = [other for other in drafts if other is not draft and _may_follow(draft.signature, other) and not other.under(draft)]
+        able = [
+            other
+            for other in drafts
+            if other is not draft and _may_follow(draft.signature, other) and not other.under(draft)
+        ]
         before = [other for other in able if _precedes(other, draft)]
-        chosen = [other for other in before if other.role == "cause"] or before or [other for other in able if other.role == "cause"]
+        chosen = (
+            [other for other in before if other.role == "cause"]
+            or before
+            or [other for other in able if other.role == "cause"]
+        )
         if chosen:
-            nearest = max(chosen, key=lambda other: other.order) if before else min(chosen, key=lambda other: other.order)
+            nearest = (
+                max(chosen, key=lambda other: other.order)
+                if before
+                else min(chosen, key=lambda other: other.order)
+            )
             draft.parent = nearest
             draft.suspects = []
 
@@ -497,7 +694,10 @@ def _merge(drafts: List[_Draft]) -> None:
         parent = draft.parent
         if parent is None or draft.role != "cause":
             continue
-        same = (draft.finding.component, draft.finding.kind) == (parent.finding.component, parent.finding.kind)
+        same = (draft.finding.component, draft.finding.kind) == (
+            parent.finding.component,
+            parent.finding.kind,
+        )
         if same and parent.signature is None:
             parent.events += [event for event in draft.events if event not in parent.events]
             for other in drafts:
@@ -507,7 +707,9 @@ def _merge(drafts: List[_Draft]) -> None:
 
 
 def _arranged(drafts: Sequence[_Draft]) -> List[Trace]:
-    """Roots: those with consequences first, then the surer ones, then the earlier ones; each followed by its consequences in time."""
+    """Roots: those with consequences first, then the surer ones, then the earlier ones; each
+    followed by its consequences in time.
+    """
     under: Dict[int, List[_Draft]] = {}
     for draft in drafts:
         if draft.parent is not None:
@@ -516,7 +718,12 @@ def _arranged(drafts: Sequence[_Draft]) -> List[Trace]:
 
     def weight(draft: _Draft) -> Tuple[bool, int, bool, int]:
         candidate = draft.certainty == "candidate"
-        return (candidate, 0 if id(draft) in under else 1, draft.certainty != "established", draft.order)
+        return (
+            candidate,
+            0 if id(draft) in under else 1,
+            draft.certainty != "established",
+            draft.order,
+        )
 
     def append(draft: _Draft) -> None:
         ordered.append(_trace(draft))
@@ -531,20 +738,29 @@ def _arranged(drafts: Sequence[_Draft]) -> List[Trace]:
 def _trace(draft: _Draft) -> Trace:
     events = sorted(draft.events, key=lambda event: event.order)
     lines = [event.first for event in events[:_SHOWN_LINES]]
-    last = max((event.last for event in events), key=lambda line: (line.source, line.number), default=None)
+    last = max(
+        (event.last for event in events), key=lambda line: (line.source, line.number), default=None
+    )
     if last is not None and last not in lines and sum(event.times for event in events) > 1:
         lines.append(last)
     signature = draft.signature
     evidence = tuple(Evidence(f"{line.source}:{line.number}", line.text) for line in lines)
     severity, verdict = (
-        _SEVERITY[draft.certainty] if signature is not None or draft.finding.verdict != "violated" else (draft.finding.severity, "violated")
+        _SEVERITY[draft.certainty]
+        if signature is not None or draft.finding.verdict != "violated"
+        else (draft.finding.severity, "violated")
     )
     finding = draft.finding._replace(
         severity=severity,
         verdict=verdict,
-        evidence=evidence + tuple(entry for entry in draft.finding.evidence if entry not in evidence),
+        evidence=evidence
+        + tuple(entry for entry in draft.finding.evidence if entry not in evidence),
         caused_by=None if draft.parent is None else draft.parent.finding.key,
-        missing="; ".join(dict.fromkeys(step for suspect in draft.suspects for step in suspect.collect)) if verdict == "undetermined" else "",
+        missing="; ".join(
+            dict.fromkeys(step for suspect in draft.suspects for step in suspect.collect)
+        )
+        if verdict == "undetermined"
+        else "",
     )
     certainty = draft.certainty if draft.parent is None or draft.role == "cause" else "established"
     if draft.parent is not None and draft.role == "effect":

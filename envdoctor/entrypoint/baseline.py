@@ -1,4 +1,5 @@
-"""The baseline that ``envdoctor bake`` writes into an image, and the stamp by which a start sees that nothing was installed since.
+"""The baseline that ``envdoctor bake`` writes into an image, and the stamp by which a start sees
+that nothing was installed since.
 
 Read at every start, so next to nothing is imported here.
 """
@@ -28,18 +29,40 @@ __all__ = [
 
 SCHEMA_VERSION = 1
 
-#: The modules of probes, and the families of rules, that speak of the machine; the others speak of what is in the image, and so does bake.
+#: The modules of probes, and the families of rules, that speak of the machine; the others speak of
+#: what is in the image, and so does bake.
 HOST_PROBES = ("system", "variables", "nvidia", "container", "process_limits", "schedulers")
 HOST_RULES = ("driver", "devices", "limits", "tool")
-#: Where nothing was baked: all but those that compare with other machines, or with the lock of ``check --lock``.
-START_RULES = ("driver", "devices", "cuda_libraries", "cuda_versions", "packages", "abi", "limits", "environment", "tool")
+#: Where nothing was baked: all but those that compare with other machines, or with the lock of
+#: ``check --lock``.
+START_RULES = (
+    "driver",
+    "devices",
+    "cuda_libraries",
+    "cuda_versions",
+    "packages",
+    "abi",
+    "limits",
+    "environment",
+    "tool",
+)
 
 _LARGEST = 64 << 20
-_VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "PYTHONHOME", "PYTHONNOUSERSITE", "CUDA_HOME", "CUDA_PATH")
+_VARIABLES = (
+    "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "PYTHONNOUSERSITE",
+    "CUDA_HOME",
+    "CUDA_PATH",
+)
 
 
 def default_path() -> str:
-    """Return where a baseline lies: inside the environment, so that it goes where the environment goes."""
+    """Return where a baseline lies: inside the environment, so that it goes where the environment
+    goes.
+    """
     return os.path.join(sys.prefix, "share", "envdoctor", "baseline.json")
 
 
@@ -48,16 +71,22 @@ def read_baseline(path: str) -> Dict[str, Any]:
     with open(path, "rb") as file:
         text = file.read(_LARGEST).decode("utf-8")
     found = parse_json(text)
-    if not isinstance(found, dict) or found.get("schema_version") != SCHEMA_VERSION or not isinstance(found.get("stamp"), dict):
+    if (
+        not isinstance(found, dict)
+        or found.get("schema_version") != SCHEMA_VERSION
+        or not isinstance(found.get("stamp"), dict)
+    ):
         raise ValueError(f"it is no baseline of schema version {SCHEMA_VERSION}")
     return found
 
 
 def take_stamp() -> Dict[str, Any]:
-    """Return what changes when something is installed, at the price of one listing and one stat a distribution.
+    """Return what changes when something is installed, at the price of one listing and one stat a
+    distribution.
 
-    Names and times in seconds: inodes and parts of seconds do not survive the layers of an image. ``__pycache__`` and compiled files come
-    and go with the first run, and the time of a folder with them.
+    Names and times in seconds: inodes and parts of seconds do not survive the layers of an image.
+    ``__pycache__`` and compiled files come and go with the first run, and the time of a folder with
+    them.
     """
     return {
         "python": sys.version.split()[0],
@@ -68,13 +97,21 @@ def take_stamp() -> Dict[str, Any]:
 
 
 def _folders() -> List[str]:
-    """Return the folders in which distributions are found; the first entry of sys.path is where the program lies."""
-    return [folder for folder in sys.path[1:] if folder.endswith(("site-packages", "dist-packages")) or _has_metadata(folder)]
+    """Return the folders in which distributions are found; the first entry of sys.path is where the
+    program lies.
+    """
+    return [
+        folder
+        for folder in sys.path[1:]
+        if folder.endswith(("site-packages", "dist-packages")) or _has_metadata(folder)
+    ]
 
 
 def _has_metadata(folder: str) -> bool:
     try:
-        return os.path.isdir(folder) and any(name.endswith((".dist-info", ".egg-info")) for name in os.listdir(folder or "."))
+        return os.path.isdir(folder) and any(
+            name.endswith((".dist-info", ".egg-info")) for name in os.listdir(folder or ".")
+        )
     except OSError:
         return False
 
@@ -102,10 +139,16 @@ def stale_reason(baseline: Dict[str, Any]) -> str:
     before = then.get("variables", {})
     for name in _VARIABLES:
         if before.get(name) != now["variables"].get(name):
-            return f"{name} was {before.get(name) or 'not set'}, is {now['variables'].get(name) or 'not set'}"
+            return (
+                f"{name} was {before.get(name) or 'not set'}, is "
+                f"{now['variables'].get(name) or 'not set'}"
+            )
     listed = then.get("folders", {})
     if list(listed) != list(now["folders"]):
-        return f"distributions are looked for in {', '.join(now['folders'])}, not in {', '.join(listed)}"
+        return (
+            f"distributions are looked for in {', '.join(now['folders'])}, not in "
+            f"{', '.join(listed)}"
+        )
     for folder, entries in now["folders"].items():
         if entries != listed[folder]:
             return _difference(folder, listed[folder], entries)
@@ -113,7 +156,11 @@ def stale_reason(baseline: Dict[str, Any]) -> str:
 
 
 def _difference(folder: str, before: Dict[str, int], now: Dict[str, int]) -> str:
-    words = (("added", _not_in(now, before)), ("removed", _not_in(before, now)), ("changed", [name for name in now if before.get(name) != now[name]]))
+    words = (
+        ("added", _not_in(now, before)),
+        ("removed", _not_in(before, now)),
+        ("changed", [name for name in now if before.get(name) != now[name]]),
+    )
     for word, names in words:
         if names:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
@@ -126,7 +173,9 @@ def _not_in(names: Dict[str, int], others: Dict[str, int]) -> Sequence[str]:
 
 
 def find_baseline(path: Optional[str]) -> Optional[str]:
-    """Return the baseline that serves: the one that was named, else that of the environment where there is one."""
+    """Return the baseline that serves: the one that was named, else that of the environment where
+    there is one.
+    """
     if path is not None:
         return path
     found = default_path()

@@ -1,8 +1,9 @@
 """Check in a child, say what it found, become the command.
 
-This process reads no file of the machine and loads nothing that can hang: it forks, waits on a pipe with a deadline, writes to standard
-error without ever waiting for a reader, and executes. Whatever the check does, crash, hang, or be unkillable in a driver call, the
-command gets what this process was given: arguments, environment, folder, descriptors, umask, signal mask and dispositions.
+This process reads no file of the machine and loads nothing that can hang: it forks, waits on a pipe
+with a deadline, writes to standard error without ever waiting for a reader, and executes. Whatever
+the check does, crash, hang, or be unkillable in a driver call, the command gets what this process
+was given: arguments, environment, folder, descriptors, umask, signal mask and dispositions.
 """
 
 from __future__ import annotations
@@ -19,7 +20,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Iterator, List, NoReturn, Optional, Tuple
 
-__all__ = ["CANNOT_RUN", "NOT_FOUND", "REFUSED", "USAGE", "Answer", "execute", "hand_off", "supervise"]
+__all__ = [
+    "CANNOT_RUN",
+    "NOT_FOUND",
+    "REFUSED",
+    "USAGE",
+    "Answer",
+    "execute",
+    "hand_off",
+    "supervise",
+]
 
 USAGE = 64  # EX_USAGE
 REFUSED = 78  # EX_CONFIG: free of the codes of shells, docker and signals
@@ -40,7 +50,8 @@ class Answer:
     """What the check says.
 
     kind: "ok", "errors", "undetermined" (nothing found, but not all could be decided), "usage" (an
-        option names a lock or an ignore file that cannot be read), or "fault" (envdoctor itself failed).
+        option names a lock or an ignore file that cannot be read), or "fault" (envdoctor itself
+        failed).
     line: the verdict, at most 80 characters. details: further lines. document: the same as JSON.
     """
 
@@ -54,7 +65,9 @@ class Answer:
 
     def pack(self) -> bytes:
         """Return the answer as bytes for a pipe."""
-        return f"{self.kind}\0{self.line}\0{self.details}\0{self.document}".encode("utf-8", "replace")
+        return f"{self.kind}\0{self.line}\0{self.details}\0{self.document}".encode(
+            "utf-8", "replace"
+        )
 
     @classmethod
     def unpack(cls, content: bytes) -> Answer:
@@ -72,7 +85,9 @@ class _Stopped(BaseException):
 
 
 def hand_off(arguments: List[str]) -> NoReturn:
-    """Do ``envdoctor entrypoint``: check, then become the command, or end with 64, 78, 126 or 127."""
+    """Do ``envdoctor entrypoint``: check, then become the command, or end with 64, 78, 126 or
+    127.
+    """
     settings = parse_settings(arguments, os.environ)
     if not settings.command:
         why = "; ".join(settings.troubles) or "no command"
@@ -81,9 +96,17 @@ def hand_off(arguments: List[str]) -> NoReturn:
     if settings.disabled or (settings.policy == "off" and not settings.troubles):
         execute(settings.command)
     if settings.troubles and settings.policy == "enforce":
-        say(f"envdoctor: error: {'; '.join(settings.troubles)}; 'envdoctor entrypoint --help' says more")
+        say(
+            f"envdoctor: error: {'; '.join(settings.troubles)}; 'envdoctor entrypoint --help' says "
+            "more"
+        )
         os._exit(USAGE)
-    _decide(settings, _checked(settings) if settings.policy != "off" else Answer("fault", "envdoctor: not checked"))
+    _decide(
+        settings,
+        _checked(settings)
+        if settings.policy != "off"
+        else Answer("fault", "envdoctor: not checked"),
+    )
     execute(settings.command)
 
 
@@ -107,15 +130,23 @@ def _checked(settings: Settings) -> Answer:
 
 def _decide(settings: Settings, answer: Answer) -> None:
     """Say what was found, and end the process where the policy refuses."""
-    refused = settings.policy == "enforce" and (answer.kind == "errors" or (settings.strict and answer.kind not in ("ok", "usage")))
+    refused = settings.policy == "enforce" and (
+        answer.kind == "errors" or (settings.strict and answer.kind not in ("ok", "usage"))
+    )
     if settings.troubles:
-        answer.details = "".join(f"  ignored: {trouble}\n" for trouble in settings.troubles) + answer.details
+        answer.details = (
+            "".join(f"  ignored: {trouble}\n" for trouble in settings.troubles) + answer.details
+        )
         if answer.line == "envdoctor: not checked":
-            answer.line = "envdoctor: an option means nothing and was ignored; policy off, nothing was checked"
+            answer.line = (
+                "envdoctor: an option means nothing and was ignored; policy off, nothing "
+                "was checked"
+            )
     text = answer.line + "\n"
     if refused:
         text += (
-            f"  refused: {settings.command[0]} does not start under policy enforce{' --strict' if settings.strict else ''} (exit code {REFUSED})\n"
+            f"  refused: {settings.command[0]} does not start under policy "
+            f"enforce{' --strict' if settings.strict else ''} (exit code {REFUSED})\n"
         )
     elif answer.kind == "errors":
         text += f"  policy warn: {settings.command[0]} starts all the same\n"
@@ -134,13 +165,16 @@ def _decide(settings: Settings, answer: Answer) -> None:
         os._exit(REFUSED)
 
 
-# ---------------------------------------------------------------------------------------------------------------- the child
+# --------------------------------------------------------------------------------------------------
+# the child
 
 
 def supervise(function: Callable[[Callable[[str], None]], Answer], timeout: float) -> Answer:
-    """Run a check in a child and return its answer after at most ``timeout`` seconds (plus twice ``GRACE`` for its death).
+    """Run a check in a child and return its answer after at most ``timeout`` seconds (plus twice
+    ``GRACE`` for its death).
 
-    The check gets a function to which it tells what it does next, so that what hangs or crashes has a name.
+    The check gets a function to which it tells what it does next, so that what hangs or crashes has
+    a name.
     """
     end = time.monotonic() + timeout
     try:
@@ -170,7 +204,9 @@ def supervise(function: Callable[[Callable[[str], None]], Answer], timeout: floa
 
 
 def _run_child(function: Callable[[Callable[[str], None]], Answer], pipe: int) -> None:
-    """Do the check. Nothing of the parent's stays open here: an unkillable child must not hold the job's files, locks or terminal."""
+    """Do the check. Nothing of the parent's stays open here: an unkillable child must not hold the
+    job's files, locks or terminal.
+    """
     os.setpgid(0, 0)
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_DFL)
@@ -198,7 +234,9 @@ def _run_child(function: Callable[[Callable[[str], None]], Answer], pipe: int) -
 
 
 def _leave(*_: object) -> NoReturn:
-    raise SystemExit(70)  # unwinds through the probe that waits for a child of its own, and kills that
+    raise SystemExit(
+        70
+    )  # unwinds through the probe that waits for a child of its own, and kills that
 
 
 def _open_descriptors() -> List[int]:
@@ -234,7 +272,10 @@ def _await(pid: int, pipe: int, end: float, timeout: float) -> Answer:
             if part:
                 continue
             status = status or _reap(pid, GRACE)
-            return _fault(f"{_ending(status) if status else 'no answer'} in {step}{'' if status else _stop(pid)}")
+            return _fault(
+                f"{_ending(status) if status else 'no answer'} in "
+                f"{step}{'' if status else _stop(pid)}"
+            )
         if status:  # dead, and nothing more in the pipe: what it left behind may hold the other end
             return _fault(f"{_ending(status)} in {step}")
         status = _reap(pid, 0)
@@ -252,7 +293,9 @@ def _messages(received: bytearray) -> Iterator[Tuple[bytes, bytes]]:
 
 
 def _stop(pid: int) -> str:
-    """End the child: asked first, so that it kills what it started; return what must be known of its death ("" for a clean one)."""
+    """End the child: asked first, so that it kills what it started; return what must be known of
+    its death ("" for a clean one).
+    """
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.kill(pid, number)
@@ -264,7 +307,9 @@ def _stop(pid: int) -> str:
 
 
 def _reap(pid: int, seconds: float) -> Tuple[int, ...]:
-    """Return the wait status of the child as a tuple of one, or () where it does not end in time."""
+    """Return the wait status of the child as a tuple of one, or () where it does not end in
+    time.
+    """
     end = time.monotonic() + seconds
     pause = 0.0002
     while True:
@@ -283,17 +328,26 @@ def _reap(pid: int, seconds: float) -> Tuple[int, ...]:
 
 def _ending(status: Tuple[int, ...]) -> str:
     value = status[0]
-    return f"ended by signal {os.WTERMSIG(value)}" if os.WIFSIGNALED(value) else f"ended with exit code {os.WEXITSTATUS(value)}"
+    return (
+        f"ended by signal {os.WTERMSIG(value)}"
+        if os.WIFSIGNALED(value)
+        else f"ended with exit code {os.WEXITSTATUS(value)}"
+    )
 
 
 def _fault(reason: str) -> Answer:
     """The answer where there is none: the reason on one line."""
     reason = " ".join(reason.split())
     line = f"envdoctor: no verdict: {reason}"
-    return Answer("fault", line if len(line) <= 80 else line[:77] + "...", f"  envdoctor itself failed, so nothing was judged: {reason[:400]}\n")
+    return Answer(
+        "fault",
+        line if len(line) <= 80 else line[:77] + "...",
+        f"  envdoctor itself failed, so nothing was judged: {reason[:400]}\n",
+    )
 
 
-# ---------------------------------------------------------------------------------------------------------------- signals
+# --------------------------------------------------------------------------------------------------
+# signals
 
 
 def _catch() -> List[Tuple[int, object]]:
@@ -302,11 +356,17 @@ def _catch() -> List[Tuple[int, object]]:
     def stop(number: int, _: object) -> None:
         raise _Stopped(number)
 
-    return [(number, signal.signal(number, stop)) for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
+    return [
+        (number, signal.signal(number, stop))
+        for number in _SIGNALS
+        if signal.getsignal(number) != signal.SIG_IGN
+    ]
 
 
 def _release(kept: List[Tuple[int, object]], raising: bool = True) -> None:
-    """Put the dispositions back that an exec leaves, and lose no signal in between: blocked ones wait for the old disposition."""
+    """Put the dispositions back that an exec leaves, and lose no signal in between: blocked ones
+    wait for the old disposition.
+    """
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
         for number, _ in kept:
@@ -319,18 +379,24 @@ def _release(kept: List[Tuple[int, object]], raising: bool = True) -> None:
 
 
 def _die(number: int) -> NoReturn:
-    """End as a program without a handler would. PID 1 cannot be ended by its own signal: it tells by its exit code."""
+    """End as a program without a handler would.
+
+    PID 1 cannot be ended by its own signal: it tells by its exit code.
+    """
     signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (number,))
     os.kill(os.getpid(), number)
     os._exit(128 + number)
 
 
-# ---------------------------------------------------------------------------------------------------------------- output
+# --------------------------------------------------------------------------------------------------
+# output
 
 
 def say(text: str) -> None:
-    """Write to standard error, and never wait for it: a full pipe whose reader sleeps must not hold the job."""
+    """Write to standard error, and never wait for it: a full pipe whose reader sleeps must not hold
+    the job.
+    """
     content = (text if text.endswith("\n") else text + "\n").encode("utf-8", "backslashreplace")
     end = time.monotonic() + 1.0
     try:
@@ -349,7 +415,9 @@ def say(text: str) -> None:
 def _leave_message(text: str) -> None:
     """Write to the file that Kubernetes shows as the reason of a pod's end, where there is one."""
     try:
-        descriptor = os.open(_TERMINATION_LOG, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOFOLLOW)
+        descriptor = os.open(
+            _TERMINATION_LOG, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOFOLLOW
+        )
     except OSError:
         return
     try:
@@ -360,11 +428,14 @@ def _leave_message(text: str) -> None:
         os.close(descriptor)
 
 
-# ---------------------------------------------------------------------------------------------------------------- exec
+# --------------------------------------------------------------------------------------------------
+# exec
 
 
 def execute(command: List[str]) -> NoReturn:
-    """Become the command; where that is impossible, end with 127 (not found) or 126, as shells and docker do."""
+    """Become the command; where that is impossible, end with 127 (not found) or 126, as shells and
+    docker do.
+    """
     _restore_locale()
     # Python ignores these two, and an ignored signal stays ignored over an exec.
     for number in (signal.SIGPIPE, getattr(signal, "SIGXFSZ", None)):
@@ -376,10 +447,12 @@ def execute(command: List[str]) -> NoReturn:
         try:
             os.execv(path, words)  # noqa: S606 - no shell is wanted
         except OSError as failed:  # noqa: PERF203 - each candidate has its own error
-            # What a shell would do (and tini, env): no "#!" and no ELF header is a script of the shell.
+            # What a shell would do (and tini, env): no "#!" and no ELF header is a script of the
+            # shell.
             if failed.errno == 8:  # ENOEXEC
                 failed = _execute_script(path, words)
-            # Another folder may have one that runs; what may not be run says more than what is not there.
+            # Another folder may have one that runs; what may not be run says more than what is not
+            # there.
             if error is None or isinstance(error, (FileNotFoundError, NotADirectoryError)):
                 error = failed
             if not isinstance(failed, (FileNotFoundError, NotADirectoryError, PermissionError)):
@@ -403,7 +476,9 @@ def _execute_script(path: bytes, words: List[bytes]) -> OSError:
 
 
 def _candidates(name: bytes) -> List[bytes]:
-    """Return where a command may lie, as execvp(3) looks for it: an empty entry of PATH is the current folder."""
+    """Return where a command may lie, as execvp(3) looks for it: an empty entry of PATH is the
+    current folder.
+    """
     if b"/" in name or not name:
         return [name]
     folders = os.environb.get(b"PATH", b"/bin:/usr/bin").split(b":")
@@ -411,9 +486,11 @@ def _candidates(name: bytes) -> List[bytes]:
 
 
 def _restore_locale() -> None:
-    """Undo what Python did to LC_CTYPE: in the C locale it sets C.UTF-8 for itself (PEP 538), and a child would inherit that.
+    """Undo what Python did to LC_CTYPE: in the C locale it sets C.UTF-8 for itself (PEP 538), and a
+    child would inherit that.
 
-    execv passes the environment of the C library on, with every entry that os.environ cannot hold, so only this one is put back.
+    execv passes the environment of the C library on, with every entry that os.environ cannot hold,
+    so only this one is put back.
     """
     if not os.environb.get(b"LC_CTYPE"):
         return

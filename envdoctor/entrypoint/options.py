@@ -18,14 +18,40 @@ FORMATS = ("text", "line", "json", "none")
 OPTIONS: Mapping[str, Tuple[str, str]] = {
     "--policy": (
         "off|warn|enforce",
-        "what an error does: nothing is checked, CMD runs all the same (default), CMD is refused with 78; $ENVDOCTOR_POLICY",
+        (
+            "what an error does: nothing is checked, CMD runs all the same (default), CMD is "
+            "refused "
+            "with 78; $ENVDOCTOR_POLICY"
+        ),
     ),
-    "--strict": ("", "with enforce: also refuse what is undetermined, and where envdoctor itself failed"),
-    "--lock": ("DIR", "also hold the machine against what this lock requires (written by 'envdoctor lock --output DIR')"),
-    "--baseline": ("FILE", "what 'envdoctor bake' wrote (default: share/envdoctor/baseline.json of the environment, where it is there)"),
+    "--strict": (
+        "",
+        "with enforce: also refuse what is undetermined, and where envdoctor itself failed",
+    ),
+    "--lock": (
+        "DIR",
+        (
+            "also hold the machine against what this lock requires (written by 'envdoctor lock "
+            "--output DIR')"
+        ),
+    ),
+    "--baseline": (
+        "FILE",
+        (
+            "what 'envdoctor bake' wrote (default: share/envdoctor/baseline.json of the "
+            "environment, "
+            "where it is there)"
+        ),
+    ),
     "--timeout": ("S", "seconds that the check may take (default: 5); $ENVDOCTOR_TIMEOUT"),
     "--report": ("FILE", "write the report there as JSON, whole or not at all"),
-    "--format": ("text|line|json|none", "what goes to standard error: verdict and details (default), the verdict, all as JSON; $ENVDOCTOR_FORMAT"),
+    "--format": (
+        "text|line|json|none",
+        (
+            "what goes to standard error: verdict and details (default), the verdict, all as JSON; "
+            "$ENVDOCTOR_FORMAT"
+        ),
+    ),
 }
 
 _TIMEOUT = 5.0
@@ -34,9 +60,22 @@ _NO = ("", "0", "no", "off", "false")
 
 
 class Settings:
-    """What was asked for. ``troubles`` are the options and variables that mean nothing; their defaults stand."""
+    """What was asked for. ``troubles`` are the options and variables that mean nothing; their
+    defaults stand.
+    """
 
-    __slots__ = ("baseline", "command", "disabled", "format", "lock", "policy", "report", "strict", "timeout", "troubles")
+    __slots__ = (
+        "baseline",
+        "command",
+        "disabled",
+        "format",
+        "lock",
+        "policy",
+        "report",
+        "strict",
+        "timeout",
+        "troubles",
+    )
 
     def __init__(self) -> None:
         self.policy = "warn"
@@ -52,16 +91,22 @@ class Settings:
 
 
 def parse_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> Settings:
-    """Return what was asked for; an option stands over its variable, ENVDOCTOR_DISABLE over everything. Never raises.
+    """Return what was asked for; an option stands over its variable, ENVDOCTOR_DISABLE over
+    everything. Never raises.
 
-    The command is what follows the first ``--``, or begins with the first word that is no option. Where an option is unknown and
-    there is no ``--``, nothing tells where the command begins, and there is none.
+    The command is what follows the first ``--``, or begins with the first word that is no option.
+    Where an option is unknown and there is no ``--``, nothing tells where the command begins, and
+    there is none.
     """
     settings = Settings()
     settings.disabled = environment.get("ENVDOCTOR_DISABLE", "").lower() not in _NO
     own, settings.command, sure = _split(arguments)
     given: Dict[str, Tuple[str, str]] = {}
-    for name, key in (("ENVDOCTOR_POLICY", "--policy"), ("ENVDOCTOR_TIMEOUT", "--timeout"), ("ENVDOCTOR_FORMAT", "--format")):
+    for name, key in (
+        ("ENVDOCTOR_POLICY", "--policy"),
+        ("ENVDOCTOR_TIMEOUT", "--timeout"),
+        ("ENVDOCTOR_FORMAT", "--format"),
+    ):
         if environment.get(name):
             _apply(settings, key, environment[name], name)
     position = 0
@@ -118,16 +163,22 @@ def _apply(settings: Settings, key: str, value: str, where: str) -> None:
         if value in POLICIES:
             settings.policy = value
         else:
-            settings.troubles.append(f"{where}: expected one of {', '.join(POLICIES)}, found {value!r}")
+            settings.troubles.append(
+                f"{where}: expected one of {', '.join(POLICIES)}, found {value!r}"
+            )
     elif key == "--format":
         if value in FORMATS:
             settings.format = value
         else:
-            settings.troubles.append(f"{where}: expected one of {', '.join(FORMATS)}, found {value!r}")
+            settings.troubles.append(
+                f"{where}: expected one of {', '.join(FORMATS)}, found {value!r}"
+            )
     elif key == "--timeout":
         seconds = _seconds(value)
         if seconds is None:
-            settings.troubles.append(f"{where}: expected seconds between 0.05 and {_LONGEST:g}, found {value!r}")
+            settings.troubles.append(
+                f"{where}: expected seconds between 0.05 and {_LONGEST:g}, found {value!r}"
+            )
         else:
             settings.timeout = seconds
     elif key == "--lock":

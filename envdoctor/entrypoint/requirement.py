@@ -1,4 +1,6 @@
-"""What an environment requires of a machine: computed at bake, read from a lock, held against a host, written for NVIDIA's runtime."""
+"""What an environment requires of a machine: computed at bake, read from a lock, held against a
+host, written for NVIDIA's runtime.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,21 @@ __all__ = ["find_unmet", "nvidia_require", "read_lock", "required_of", "with_fin
 
 _FILE = "envdoctor.lock.json"
 
-# As the ENV lines of NVIDIA's CUDA images have them (github.com/NVIDIA/nvidia-docker/wiki/CUDA; a space is "or", a comma "and"): the brands
-# of which some models may use cuda-compat. Which of these really may is the entrypoint's to judge; this line must not refuse what works.
-_BRANDS = ("tesla", "unknown", "nvidia", "nvidiartx", "geforce", "geforcertx", "quadro", "quadrortx", "titan", "titanrtx")
+# As the ENV lines of NVIDIA's CUDA images have them (github.com/NVIDIA/nvidia-docker/wiki/CUDA; a
+# space is "or", a comma "and"): the brands of which some models may use cuda-compat. Which of these
+# really may is the entrypoint's to judge; this line must not refuse what works.
+_BRANDS = (
+    "tesla",
+    "unknown",
+    "nvidia",
+    "nvidiartx",
+    "geforce",
+    "geforcertx",
+    "quadro",
+    "quadrortx",
+    "titan",
+    "titanrtx",
+)
 
 
 def read_lock(folder: str) -> Dict[str, Any]:
@@ -34,9 +48,14 @@ def read_lock(folder: str) -> Dict[str, Any]:
         with open(path, encoding="utf-8") as file:
             found = json.load(file)
     except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"--lock {folder}: expected {_FILE}, written by 'envdoctor lock --output DIR': {error}") from error
+        raise InputError(
+            f"--lock {folder}: expected {_FILE}, written by 'envdoctor lock --output DIR': {error}"
+        ) from error
     if not isinstance(found, dict) or not isinstance(found.get("requires"), dict):
-        raise InputError(f"--lock {folder}: {_FILE} has no 'requires'; write it again with 'envdoctor lock --output DIR'")
+        raise InputError(
+            f"--lock {folder}: {_FILE} has no 'requires'; write it again with 'envdoctor lock "
+            "--output DIR'"
+        )
     return found
 
 
@@ -46,13 +65,18 @@ def with_findings(report: Report, found: Iterable[Finding]) -> Report:
     violated = tuple(finding for finding in listed if finding.verdict == "violated")
     return report._replace(
         findings=violated + report.findings,
-        undetermined=tuple(finding for finding in listed if finding.verdict != "violated") + report.undetermined,
-        exit_code=1 if any(finding.severity == "error" for finding in violated) else report.exit_code,
+        undetermined=tuple(finding for finding in listed if finding.verdict != "violated")
+        + report.undetermined,
+        exit_code=1
+        if any(finding.severity == "error" for finding in violated)
+        else report.exit_code,
     )
 
 
 def find_unmet(requires: Mapping[str, Any], facts: Facts, origin: str) -> Iterator[Finding]:
-    """Yield what a machine lacks of what a lock requires; what is not known of the machine is undetermined."""
+    """Yield what a machine lacks of what a lock requires; what is not known of the machine is
+    undetermined.
+    """
     for name, code, component, field, words in _FLOORS:
         wanted = requires.get(name)
         if not isinstance(wanted, str) or try_version(wanted) is None:
@@ -60,19 +84,34 @@ def find_unmet(requires: Mapping[str, Any], facts: Facts, origin: str) -> Iterat
         known = facts.get(field)
         asked = f"The lock requires {words} {wanted} or newer"
         if isinstance(known, Unknown):
-            yield _finding(code, component, "too-old", field, f"{asked}, and which one this is is not known.", facts, origin, words)
-        elif not isinstance(known, Known):
-            yield _finding(code, component, "missing", field, f"{asked}, and there is none.", facts, origin)._replace(
-                severity=_of_missing(name, facts)
+            yield _finding(
+                code,
+                component,
+                "too-old",
+                field,
+                f"{asked}, and which one this is is not known.",
+                facts,
+                origin,
+                words,
             )
-        elif try_version(known.value) is not None and parse_version(known.value) < parse_version(wanted):
-            yield _finding(code, component, "too-old", field, f"{asked}, this is {known.value}.", facts, origin)
+        elif not isinstance(known, Known):
+            yield _finding(
+                code, component, "missing", field, f"{asked}, and there is none.", facts, origin
+            )._replace(severity=_of_missing(name, facts))
+        elif try_version(known.value) is not None and parse_version(known.value) < parse_version(
+            wanted
+        ):
+            yield _finding(
+                code, component, "too-old", field, f"{asked}, this is {known.value}.", facts, origin
+            )
     yield from _python(requires, facts, origin)
     yield from _devices(requires, facts, origin)
 
 
 def _of_missing(name: str, facts: Facts) -> str:
-    """As ED307 has it: a machine without a driver and without a sign of a GPU may be meant to run without one."""
+    """As ED307 has it: a machine without a driver and without a sign of a GPU may be meant to run
+    without one.
+    """
     from ..rules.driver import gpu_sign
 
     return "error" if name != "driver" or gpu_sign(facts) else "warning"
@@ -87,9 +126,25 @@ _FLOORS = (
 
 def _python(requires: Mapping[str, Any], facts: Facts, origin: str) -> Iterator[Finding]:
     wanted, known = requires.get("python"), facts.value("python.version")
-    if isinstance(wanted, str) and isinstance(known, str) and known.split(".")[:2] != wanted.split(".")[:2]:
-        kind = "too-old" if (try_version(known) or parse_version("0")) < parse_version(wanted) else "too-new"
-        yield _finding("ED303", "python", kind, "python.version", f"The lock is for Python {wanted}, this is {known}.", facts, origin)
+    if (
+        isinstance(wanted, str)
+        and isinstance(known, str)
+        and known.split(".")[:2] != wanted.split(".")[:2]
+    ):
+        kind = (
+            "too-old"
+            if (try_version(known) or parse_version("0")) < parse_version(wanted)
+            else "too-new"
+        )
+        yield _finding(
+            "ED303",
+            "python",
+            kind,
+            "python.version",
+            f"The lock is for Python {wanted}, this is {known}.",
+            facts,
+            origin,
+        )
 
 
 def _devices(requires: Mapping[str, Any], facts: Facts, origin: str) -> Iterator[Finding]:
@@ -99,12 +154,24 @@ def _devices(requires: Mapping[str, Any], facts: Facts, origin: str) -> Iterator
     for device in facts.value("gpus", ()):
         capability = device.compute_capability
         if device.visible is not False and capability is not None and capability not in served:
-            message = f"The lock has code for compute capability {', '.join(served)}, {device.name or 'the GPU'} is {capability}."
+            message = (
+                f"The lock has code for compute capability {', '.join(served)}, "
+                f"{device.name or 'the GPU'} is {capability}."
+            )
             yield _finding("ED109", "gpu", "arch-missing", "gpus", message, facts, origin)
             return
 
 
-def _finding(code: str, component: str, kind: str, field: str, message: str, facts: Facts, origin: str, missing: str = "") -> Finding:
+def _finding(
+    code: str,
+    component: str,
+    kind: str,
+    field: str,
+    message: str,
+    facts: Facts,
+    origin: str,
+    missing: str = "",
+) -> Finding:
     known = facts.evidence(field)
     return Finding(
         code=code,
@@ -115,18 +182,26 @@ def _finding(code: str, component: str, kind: str, field: str, message: str, fac
         verdict="undetermined" if missing else "violated",
         subject="lock",
         evidence=(Evidence(origin), *((known,) if known is not None else ())),
-        remedies=(Remedy("Run this where the lock's requirements are met, or resolve for this machine with 'envdoctor lock'."),),
+        remedies=(
+            Remedy(
+                "Run this where the lock's requirements are met, or resolve for this machine with "
+                "'envdoctor lock'."
+            ),
+        ),
         missing=missing,
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------- at bake
+# --------------------------------------------------------------------------------------------------
+# at bake
 
 
 def required_of(facts: Facts, matrix: Matrix) -> Dict[str, Any]:
-    """Return what the installed packages require of a machine: the lowest driver with which no blocking row can apply, and the CUDA of torch.
+    """Return what the installed packages require of a machine: the lowest driver with which no
+    blocking row can apply, and the CUDA of torch.
 
-    Rows are bound to a machine of which nothing but the environment is known: what they wait for is what they require, as in ``lock``.
+    Rows are bound to a machine of which nothing but the environment is known: what they wait for is
+    what they require, as in ``lock``.
     """
     from ..lock.solver.objective import floor_of
 
@@ -137,12 +212,20 @@ def required_of(facts: Facts, matrix: Matrix) -> Dict[str, Any]:
         if row.effect != "blocks" or row.trust != "established":
             continue
         binding = bind(row, blank)
-        if binding.outcome != "undetermined" or {term.scope for term in binding.missing} != {"host"}:
+        if binding.outcome != "undetermined" or {term.scope for term in binding.missing} != {
+            "host"
+        }:
             continue
         floor = floor_of(row, matrix.driver_branches, majors)
-        if floor is not None and floor[0] == "driver" and (driver is None or parse_version(floor[1]) > parse_version(driver)):
+        if (
+            floor is not None
+            and floor[0] == "driver"
+            and (driver is None or parse_version(floor[1]) > parse_version(driver))
+        ):
             driver = floor[1]
-    found: Dict[str, Any] = {"python": ".".join(str(facts.value("python.version", "")).split(".")[:2])}
+    found: Dict[str, Any] = {
+        "python": ".".join(str(facts.value("python.version", "")).split(".")[:2])
+    }
     if driver is not None:
         found["driver"] = driver
     if facts.value("torch.cuda") is not None:
@@ -157,16 +240,24 @@ def _software(facts: Facts) -> Facts:
 
 
 def nvidia_require(requires: Mapping[str, Any], compat: Optional[str], matrix: Matrix) -> str:
-    """Return the value of NVIDIA_REQUIRE_CUDA: the driver that is required, or with a cuda-compat in the image one of its base branches."""
+    """Return the value of NVIDIA_REQUIRE_CUDA: the driver that is required, or with a cuda-compat
+    in the image one of its base branches.
+    """
     driver = requires.get("driver")
     if not driver:
         return ""
     alternatives = [f"driver>={driver}"]
     branches = matrix.forward_compat.get(".".join(compat.split(".")[:2])) if compat else None
     for branch in _older(branches.branches if branches is not None else (), driver):
-        alternatives += [f"brand={brand},driver>={branch},driver<{int(branch) + 1}" for brand in _BRANDS]
+        alternatives += [
+            f"brand={brand},driver>={branch},driver<{int(branch) + 1}" for brand in _BRANDS
+        ]
     return " ".join(alternatives)
 
 
 def _older(branches: Tuple[str, ...], driver: str) -> List[str]:
-    return [branch for branch in branches if branch.isdigit() and int(branch) < int(driver_branch(driver))]
+    return [
+        branch
+        for branch in branches
+        if branch.isdigit() and int(branch) < int(driver_branch(driver))
+    ]

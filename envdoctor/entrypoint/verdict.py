@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import os
 
-from .baseline import HOST_PROBES, HOST_RULES, START_RULES, find_baseline, read_baseline, stale_reason
+from .baseline import (
+    HOST_PROBES,
+    HOST_RULES,
+    START_RULES,
+    find_baseline,
+    read_baseline,
+    stale_reason,
+)
 from .handoff import Answer
 from .options import Settings
 
@@ -26,7 +33,9 @@ _JUDGING = 0.25  # share of the time that is kept for judging what the probes fo
 
 
 def check_start(settings: Settings, announce: Callable[[str], None]) -> Answer:
-    """Read this machine, judge it and return the answer; writes the report where one is asked for."""
+    """Read this machine, judge it and return the answer; writes the report where one is asked
+    for.
+    """
     announce("reading the baseline")
     from ..matrix.loader import load_matrix
 
@@ -39,7 +48,11 @@ def check_start(settings: Settings, announce: Callable[[str], None]) -> Answer:
     try:
         report = _judge(facts, matrix, settings, baseline)
     except InputError as error:
-        return Answer("usage", "envdoctor: an option names what cannot be read, so nothing was judged", f"  {error}\n")
+        return Answer(
+            "usage",
+            "envdoctor: an option names what cannot be read, so nothing was judged",
+            f"  {error}\n",
+        )
     answer = _answer(report, settings)
     if note:
         answer.details += f"  {note}\n"
@@ -62,16 +75,28 @@ def _baseline(settings: Settings, matrix_date: str) -> Tuple[Dict[str, Any], str
     try:
         found = read_baseline(path)
         then = found["tool"]["matrix_date"]
-        reason = stale_reason(found) if then == matrix_date else f"the matrix was of {then}, is of {matrix_date}"
+        reason = (
+            stale_reason(found)
+            if then == matrix_date
+            else f"the matrix was of {then}, is of {matrix_date}"
+        )
         if not reason:
             found["facts"] = _with_packages(read_facts(found["facts"], "facts"), found["packages"])
     except (OSError, ValueError, LookupError, AttributeError, TypeError, InputError) as error:
-        return {}, f"judged whole: the baseline {path} cannot be read ({getattr(error, 'strerror', None) or error})"
+        return (
+            {},
+            (
+                f"judged whole: the baseline {path} cannot be read "
+                f"({getattr(error, 'strerror', None) or error})"
+            ),
+        )
     return ({}, f"judged whole, not as baked: {reason}") if reason else (found, "")
 
 
 def _with_packages(facts: Facts, packages: Dict[str, Any]) -> Facts:
-    """Return the facts with the distributions of which the baseline tells name and version alone: most of them, and no row speaks of them."""
+    """Return the facts with the distributions of which the baseline tells name and version alone:
+    most of them, and no row speaks of them.
+    """
     from ..model.evidence import Known
     from ..model.facts import Distribution
 
@@ -79,15 +104,21 @@ def _with_packages(facts: Facts, packages: Dict[str, Any]) -> Facts:
     if not isinstance(listed, Known):
         return facts
     known = listed.value
-    every = {name: known[name] if name in known else Distribution(name, version) for name, version in packages.items()}
+    every = {
+        name: known[name] if name in known else Distribution(name, version)
+        for name, version in packages.items()
+    }
     return facts.updated({"distributions": Known(every, listed.evidence)})
 
 
-def _read(settings: Settings, announce: Callable[[str], None], baseline: Dict[str, Any], matrix: Matrix) -> Facts:
+def _read(
+    settings: Settings, announce: Callable[[str], None], baseline: Dict[str, Any], matrix: Matrix
+) -> Facts:
     """Read the machine; where a baseline holds, the host half only.
 
-    Without one, METADATA is read of the distributions of which the matrix speaks or a rule can make an error: what the others require can
-    only be a warning, and that is for ``bake`` and ``check``. A start has no time for hundreds of files of which none stops the job.
+    Without one, METADATA is read of the distributions of which the matrix speaks or a rule can make
+    an error: what the others require can only be a warning, and that is for ``bake`` and ``check``.
+    A start has no time for hundreds of files of which none stops the job.
     """
     from .. import probes
 
@@ -105,7 +136,9 @@ def _read(settings: Settings, announce: Callable[[str], None], baseline: Dict[st
 
 
 def _announced(probe: Probe, announce: Callable[[str], None]) -> Probe:
-    """Return a probe that says its name before it runs, so that one that hangs for ever has a name."""
+    """Return a probe that says its name before it runs, so that one that hangs for ever has a
+    name.
+    """
 
     def run(machine: Machine) -> Dict[str, Fact[Any]]:
         announce(f"probe {probe.name}")
@@ -115,7 +148,9 @@ def _announced(probe: Probe, announce: Callable[[str], None]) -> Probe:
 
 
 def _judge(facts: Facts, matrix: Matrix, settings: Settings, baseline: Dict[str, Any]) -> Report:
-    """Judge by rows and rules; with a baseline that holds, by those rules that speak of the machine."""
+    """Judge by rows and rules; with a baseline that holds, by those rules that speak of the
+    machine.
+    """
     from ..model.report import Report
     from ..rules import judge
 
@@ -133,17 +168,32 @@ def _judge(facts: Facts, matrix: Matrix, settings: Settings, baseline: Dict[str,
         from ..intake.ignores import parse_ignores
 
         path = os.environ["ENVDOCTOR_IGNORE"]
-        return report_of(found, (facts,), matrix.date, Options(ignores=parse_ignores(read_text(path), path)))
+        return report_of(
+            found, (facts,), matrix.date, Options(ignores=parse_ignores(read_text(path), path))
+        )
     violated = tuple([finding for finding in found if finding.verdict == "violated"])
     undetermined = tuple([finding for finding in found if finding.verdict != "violated"])
-    return Report(violated, undetermined, (), (), (facts,), matrix.date, int(any(finding.severity == "error" for finding in violated)))
+    return Report(
+        violated,
+        undetermined,
+        (),
+        (),
+        (facts,),
+        matrix.date,
+        int(any(finding.severity == "error" for finding in violated)),
+    )
 
 
 def _answer(report: Report, settings: Settings) -> Answer:
     from ..report.headline import summary_line
 
-    # Neither a failed probe nor a driver that a lock requires and that is missing is an error by itself, but --strict wants to be sure.
-    failed = [finding for finding in report.findings if finding.code == "ED901" or finding.subject == "lock"]
+    # Neither a failed probe nor a driver that a lock requires and that is missing is an error by
+    # itself, but --strict wants to be sure.
+    failed = [
+        finding
+        for finding in report.findings
+        if finding.code == "ED901" or finding.subject == "lock"
+    ]
     if report.count_of("error"):
         kind = "errors"
     else:
@@ -159,19 +209,27 @@ def _answer(report: Report, settings: Settings) -> Answer:
 
 
 def _details(report: Report) -> str:
-    """Return errors and the first warnings, each with its first remedy; nothing where nothing is wrong."""
+    """Return errors and the first warnings, each with its first remedy; nothing where nothing is
+    wrong.
+    """
     grave = [finding for finding in report.findings if finding.severity != "advice"]
     if not grave:
         return ""
     from ..report.text import clean, fold
 
     lines: List[str] = []
-    shown = max(_MOST, report.count_of("error"))  # errors come first, and each is a reason why the job fails
+    shown = max(
+        _MOST, report.count_of("error")
+    )  # errors come first, and each is a reason why the job fails
     for finding in grave[:shown]:
         lines.append(f"  {finding.code} {finding.severity}: {fold(clean(finding.message))}")
         if finding.remedies:
             lines.append(f"    fix: {fold(clean(finding.remedies[0].text))}")
-    lines.append(f"  {len(grave) - shown} more; 'envdoctor check' says all" if len(grave) > shown else "  'envdoctor check' says more")
+    lines.append(
+        f"  {len(grave) - shown} more; 'envdoctor check' says all"
+        if len(grave) > shown
+        else "  'envdoctor check' says more"
+    )
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -185,5 +243,7 @@ def write_report(path: str, document: str) -> str:
     except (OSError, ValueError) as error:
         if os.path.exists(target):
             os.unlink(target)
-        return f"the report cannot be written to {path}: {getattr(error, 'strerror', None) or error}"
+        return (
+            f"the report cannot be written to {path}: {getattr(error, 'strerror', None) or error}"
+        )
     return ""

@@ -1,1 +1,3 @@
-"""Changes that mend an environment: proposed as a plan, applied to the environment only when asked, and undone on failure."""
+"""Changes that mend an environment: proposed as a plan, applied to the environment only when asked,
+and undone on failure.
+"""

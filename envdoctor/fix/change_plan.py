@@ -1,4 +1,7 @@
-"""A plan of changes as steps, as text, as JSON and as a shell script. The script and ``--apply`` take the same steps."""
+"""A plan of changes as steps, as text, as JSON and as a shell script.
+
+The script and ``--apply`` take the same steps.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,10 @@ _SHOWN = 40
 
 
 class Step(NamedTuple):
-    """One run of the installer. ``requirements`` are names for "uninstall". ``wheels``: names of shell variables that hold a wheel's address."""
+    """One run of the installer. ``requirements`` are names for "uninstall".
+
+    ``wheels``: names of shell variables that hold a wheel's address.
+    """
 
     action: str  # "uninstall" or "install"
     requirements: Tuple[str, ...]
@@ -37,7 +43,9 @@ class Step(NamedTuple):
     why: str = ""
 
     def command(self, tool: str, python: str) -> Tuple[str, ...]:
-        """Return the command line for ``uv`` (its path) or, where that is empty, for the environment's pip."""
+        """Return the command line for ``uv`` (its path) or, where that is empty, for the
+        environment's pip.
+        """
         base = (tool, "pip", self.action) if tool else (python, "-m", "pip", self.action)
         line = [*base, *(("--python", python) if tool else ())]
         if self.action == "uninstall":
@@ -54,29 +62,68 @@ class Step(NamedTuple):
 def steps_of(plan: Plan) -> List[Step]:
     """Return what has to be run, in this order.
 
-    What goes, and what is replaced by another build under the same version, which installers take for the same; then everything at once;
-    then what is compiled against it; then what contradicts metadata, which an installer would refuse beside the rest.
+    What goes, and what is replaced by another build under the same version, which installers take
+    for the same; then everything at once; then what is compiled against it; then what contradicts
+    metadata, which an installer would refuse beside the rest.
     """
-    gone = tuple(change.name for change in plan.changes if change.after is None or change.kind == "build")
+    gone = tuple(
+        change.name for change in plan.changes if change.after is None or change.kind == "build"
+    )
     overridden = {override.name: override.version for override in plan.overrides}
     moved = [change for change in plan.changes if change.after is not None]
-    plain = [change for change in moved if not change.from_source and change.name not in overridden and change.index_name != "github"]
+    plain = [
+        change
+        for change in moved
+        if not change.from_source
+        and change.name not in overridden
+        and change.index_name != "github"
+    ]
     built = [change for change in moved if change.from_source and change.name not in overridden]
     fetched = [change for change in moved if change.index_name == "github"]
-    again = any(override.requirer in {change.name for change in moved} for override in plan.overrides)
+    again = any(
+        override.requirer in {change.name for change in moved} for override in plan.overrides
+    )
     last = [name for name in overridden if again or name in {change.name for change in moved}]
     steps = []
     if gone:
-        steps.append(Step("uninstall", gone, why="what goes, and what is replaced by another build of the same version"))
+        steps.append(
+            Step(
+                "uninstall",
+                gone,
+                why="what goes, and what is replaced by another build of the same version",
+            )
+        )
     if plain:
         steps.append(Step("install", tuple(map(_pin, plain)), _indexes(plain)))
     if built:
-        steps.append(Step("install", tuple(map(_pin, built)), no_build_isolation=True, why="compiled against what is installed now"))
+        steps.append(
+            Step(
+                "install",
+                tuple(map(_pin, built)),
+                no_build_isolation=True,
+                why="compiled against what is installed now",
+            )
+        )
     if fetched:
-        steps.append(Step("install", (), no_deps=True, wheels=tuple(map(_variable, fetched)), why="wheels that no index has"))
+        steps.append(
+            Step(
+                "install",
+                (),
+                no_deps=True,
+                wheels=tuple(map(_variable, fetched)),
+                why="wheels that no index has",
+            )
+        )
     if last:
         pins = tuple(f"{name}=={overridden[name]}" for name in last)
-        steps.append(Step("install", pins, no_deps=True, why="contradicts metadata on purpose, so it comes last and alone"))
+        steps.append(
+            Step(
+                "install",
+                pins,
+                no_deps=True,
+                why="contradicts metadata on purpose, so it comes last and alone",
+            )
+        )
     return steps
 
 
@@ -89,11 +136,16 @@ def _variable(change: Change) -> str:
 
 
 def _indexes(changes: List[Change]) -> Tuple[str, ...]:
-    variants = {(change.after or "").partition("+")[2] for change in changes if change.index_name == "pytorch"}
+    variants = {
+        (change.after or "").partition("+")[2]
+        for change in changes
+        if change.index_name == "pytorch"
+    }
     return tuple(f"{_PYTORCH}{variant}" for variant in sorted(variants) if variant)
 
 
-# ---------------------------------------------------------------------------------------------------------------- text
+# --------------------------------------------------------------------------------------------------
+# text
 
 
 def plan_text(plan: Plan) -> str:
@@ -104,7 +156,10 @@ def plan_text(plan: Plan) -> str:
     if plan.changes:
         count = len(plan.changes)
         cured = len(plan.errors) - len(plan.remaining)
-        lines.append(f"{_counted(count, 'change')} {_s(count, 'cures', 'cure')} {cured} of {_counted(len(plan.errors), 'error')} ({plan.target})")
+        lines.append(
+            f"{_counted(count, 'change')} {_s(count, 'cures', 'cure')} {cured} of "
+            f"{_counted(len(plan.errors), 'error')} ({plan.target})"
+        )
         for change in plan.changes[:_SHOWN]:
             lines.append(f"  {_change_line(change)}")
             lines += [f"      {line}" for line in _reason_lines(change)]
@@ -114,7 +169,8 @@ def plan_text(plan: Plan) -> str:
         lines.append(f"no change of packages was found that helps ({plan.target})")
     for override in plan.overrides:
         lines.append(
-            f"  contradicts {override.requirer} {override.requirer_version}, which asks for {override.name}{override.specifier} [{override.row}]"
+            f"  contradicts {override.requirer} {override.requirer_version}, which asks for "
+            f"{override.name}{override.specifier} [{override.row}]"
         )
     lines += [f"  breaks: {text}" for text in plan.broken]
     lines += [f"  set {name}={value}" for name, value in sorted(plan.settings.items())]
@@ -132,15 +188,26 @@ def plan_text(plan: Plan) -> str:
 
 
 def _left(plan: Plan) -> List[Tuple[str, List[Finding]]]:
-    """What stays wrong: that which packages have no part in, and that for which no better set was found."""
+    """What stays wrong: that which packages have no part in, and that for which no better set was
+    found.
+    """
     about = [finding for finding in plan.remaining if finding.code.startswith(OF_PACKAGES)]
     others = [finding for finding in plan.remaining if finding not in about]
-    titled = (("not cured by packages", others), ("about packages, and no set was found that cures it", about))
+    titled = (
+        ("not cured by packages", others),
+        ("about packages, and no set was found that cures it", about),
+    )
     return [(title, findings) for title, findings in titled if findings]
 
 
 def _change_line(change: Change) -> str:
-    source = ", built from source" if change.from_source else "" if change.index_name == "pypi" else f", from the index {change.index_name}"
+    source = (
+        ", built from source"
+        if change.from_source
+        else ""
+        if change.index_name == "pypi"
+        else f", from the index {change.index_name}"
+    )
     after = change.after or "removed"
     arrow = after if change.before is None else f"{change.before} -> {after}"
     return f"{change.name} {arrow} ({_KINDS.get(change.kind, change.kind)}{source})"
@@ -166,7 +233,8 @@ def _s(number: int, one: str, many: str) -> str:
     return one if number == 1 else many
 
 
-# ---------------------------------------------------------------------------------------------------------------- JSON
+# --------------------------------------------------------------------------------------------------
+# JSON
 
 
 def plan_json(plan: Plan, version: str) -> str:
@@ -179,7 +247,13 @@ def plan_json(plan: Plan, version: str) -> str:
         "python": plan.python,
         "changes": [_change_json(change) for change in plan.changes],
         "overrides": [
-            {"requirer": entry.requirer, "name": entry.name, "specifier": entry.specifier, "version": entry.version, "row": entry.row}
+            {
+                "requirer": entry.requirer,
+                "name": entry.name,
+                "specifier": entry.specifier,
+                "version": entry.version,
+                "row": entry.row,
+            }
             for entry in plan.overrides
         ],
         "settings": dict(sorted(plan.settings.items())),
@@ -188,7 +262,10 @@ def plan_json(plan: Plan, version: str) -> str:
         "not_cured": [_finding_json(finding) for finding in plan.remaining],
         "alternatives": list(plan.alternatives),
         "presumed": list(plan.presumed),
-        "steps": [{key: value for key, value in step._asdict().items() if value} for step in steps_of(plan)],
+        "steps": [
+            {key: value for key, value in step._asdict().items() if value}
+            for step in steps_of(plan)
+        ],
     }
     return json.dumps(table, indent=2, ensure_ascii=False) + "\n"
 
@@ -202,7 +279,11 @@ def _change_json(change: Change) -> Dict[str, Any]:
         "index": change.index_name,
         "top": change.top,
         "from_source": change.from_source,
-        "reason": {"text": change.reason.text, "row": change.reason.row, "sources": [source.address for source in change.reason.sources]},
+        "reason": {
+            "text": change.reason.text,
+            "row": change.reason.row,
+            "sources": [source.address for source in change.reason.sources],
+        },
     }
 
 
@@ -216,7 +297,8 @@ def _finding_json(finding: Finding) -> Dict[str, Any]:
     }
 
 
-# ---------------------------------------------------------------------------------------------------------------- script
+# --------------------------------------------------------------------------------------------------
+# script
 
 
 def script_text(plan: Plan, version: str, python: Optional[str]) -> str:
@@ -227,20 +309,37 @@ def script_text(plan: Plan, version: str, python: Optional[str]) -> str:
         version: version of envdoctor, for the header.
         python: interpreter of the environment; without one the script takes the first on PATH.
     """
-    lines = ["#!/bin/sh", f"# written by envdoctor {version} with the matrix of {plan.matrix_date}, for: {_line(plan.target)}", "set -eu"]
+    lines = [
+        "#!/bin/sh",
+        (
+            f"# written by envdoctor {version} with the matrix of {plan.matrix_date}, for: "
+            f"{_line(plan.target)}"
+        ),
+        "set -eu",
+    ]
     for change in plan.changes:
         lines.append(f"# {_change_line(change)}")
         lines += [f"#   {line}" for line in _reason_lines(change)]
     lines += [f"# breaks: {_line(text)}" for text in plan.broken]
-    lines += [f"# {title}: {finding.code} {_line(finding.message)}" for title, findings in _left(plan) for finding in findings]
+    lines += [
+        f"# {title}: {finding.code} {_line(finding.message)}"
+        for title, findings in _left(plan)
+        for finding in findings
+    ]
     lines += [f"# set {name}={value}" for name, value in sorted(plan.settings.items())]
     steps = steps_of(plan)
     if not steps:
         return "\n".join([*lines, "# nothing to change"]) + "\n"
     lines += ["", f'PYTHON="${{PYTHON:-{_in_quotes(python or "python3")}}}"']
     for step in steps:
-        lines += [f': "${{{name}:?set it to the address of the wheel that the comment above names}}"' for name in step.wheels]
-    lines += ["if command -v uv >/dev/null 2>&1; then", *(f"    {_shell(step, 'uv')}" for step in steps)]
+        lines += [
+            f': "${{{name}:?set it to the address of the wheel that the comment above names}}"'
+            for name in step.wheels
+        ]
+    lines += [
+        "if command -v uv >/dev/null 2>&1; then",
+        *(f"    {_shell(step, 'uv')}" for step in steps),
+    ]
     lines += ["else", *(f"    {_shell(step, '')}" for step in steps), "fi"]
     return "\n".join(lines) + "\n"
 
@@ -251,5 +350,9 @@ def _in_quotes(text: str) -> str:
 
 
 def _shell(step: Step, tool: str) -> str:
-    words = ['"$PYTHON"' if word == "$PYTHON" else quote(word) for word in step.command(tool, "$PYTHON")]
-    return " ".join([*words, *(f'"${name}"' for name in step.wheels)]) + (f"  # {step.why}" if step.why else "")
+    words = [
+        '"$PYTHON"' if word == "$PYTHON" else quote(word) for word in step.command(tool, "$PYTHON")
+    ]
+    return " ".join([*words, *(f'"${name}"' for name in step.wheels)]) + (
+        f"  # {step.why}" if step.why else ""
+    )

@@ -1,8 +1,11 @@
-"""A copy of an environment's folders that gives them back byte for byte, without the network and after any interruption.
+"""A copy of an environment's folders that gives them back byte for byte, without the network and
+after any interruption.
 
-The copy lies in ``PREFIX/.envdoctor-change``, so on the same file system: what installers replace (they unlink and write anew) is kept by hard
-links, which costs no space and 1.5 s for 50,000 files; what is small and may be written in place (metadata, ``.pth``, scripts) is copied.
-``state.json`` is written last and removed first: with it there the copy is whole and the change unfinished, without it nothing was changed.
+The copy lies in ``PREFIX/.envdoctor-change``, so on the same file system: what installers replace
+(they unlink and write anew) is kept by hard links, which costs no space and 1.5 s for 50,000 files;
+what is small and may be written in place (metadata, ``.pth``, scripts) is copied. ``state.json`` is
+written last and removed first: with it there the copy is whole and the change unfinished, without
+it nothing was changed.
 """
 
 from __future__ import annotations
@@ -13,7 +16,14 @@ import shutil
 import stat
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-__all__ = ["FOLDER", "Restored", "discard_snapshot", "read_state", "restore_snapshot", "take_snapshot"]
+__all__ = [
+    "FOLDER",
+    "Restored",
+    "discard_snapshot",
+    "read_state",
+    "restore_snapshot",
+    "take_snapshot",
+]
 
 #: Name of the folder in the environment's prefix.
 FOLDER = ".envdoctor-change"
@@ -23,7 +33,9 @@ _SMALL = 1 << 16
 
 
 class Restored(NamedTuple):
-    """What a restore did: files put back, files removed, and files of which no true copy was left."""
+    """What a restore did: files put back, files removed, and files of which no true copy was
+    left.
+    """
 
     replaced: int
     removed: int
@@ -75,7 +87,10 @@ def discard_snapshot(prefix: str) -> None:
 
 
 def restore_snapshot(prefix: str) -> Restored:
-    """Give the folders back as they were. May be run again after it was interrupted. Raises :class:`OSError`."""
+    """Give the folders back as they were. May be run again after it was interrupted.
+
+    Raises :class:`OSError`.
+    """
     base = os.path.join(prefix, FOLDER)
     with open(os.path.join(base, _STATE), encoding="utf-8") as file:
         folders = json.load(file)["folders"]
@@ -109,11 +124,14 @@ def restore_snapshot(prefix: str) -> Restored:
     return Restored(replaced, removed, tuple(lost))
 
 
-# ---------------------------------------------------------------------------------------------------------------- files
+# --------------------------------------------------------------------------------------------------
+# files
 
 
 def _copy_tree(folder: str, copy: str, number: int, manifest: List[List[Any]]) -> None:
-    """Copy a folder. An entry of the manifest: folder, path in it, kind (d, f, l), mode, mtime in ns, size or target of a link."""
+    """Copy a folder. An entry of the manifest: folder, path in it, kind (d, f, l), mode, mtime in
+    ns, size or target of a link.
+    """
     about = os.stat(folder)
     manifest.append([number, ".", "d", stat.S_IMODE(about.st_mode), about.st_mtime_ns, 0])
     os.mkdir(copy)
@@ -129,7 +147,9 @@ def _copy_tree(folder: str, copy: str, number: int, manifest: List[List[Any]]) -
             about = entry.stat(follow_symlinks=False)
             mode = stat.S_IMODE(about.st_mode)
             if stat.S_ISLNK(about.st_mode):
-                manifest.append([number, path, "l", mode, about.st_mtime_ns, os.readlink(entry.path)])
+                manifest.append(
+                    [number, path, "l", mode, about.st_mtime_ns, os.readlink(entry.path)]
+                )
             elif stat.S_ISDIR(about.st_mode):
                 manifest.append([number, path, "d", mode, about.st_mtime_ns, 0])
                 os.mkdir(os.path.join(copy, path))
@@ -140,7 +160,9 @@ def _copy_tree(folder: str, copy: str, number: int, manifest: List[List[Any]]) -
 
 
 def _keep(path: str, copy: str, about: os.stat_result) -> None:
-    """Keep a file by a hard link, or where it may be written in place or cannot be linked by a copy."""
+    """Keep a file by a hard link, or where it may be written in place or cannot be linked by a
+    copy.
+    """
     folder, name = os.path.split(path)
     metadata = folder.endswith((".dist-info", ".egg-info"))
     top = os.path.basename(folder) in ("site-packages", "dist-packages", "bin")
@@ -154,7 +176,9 @@ def _keep(path: str, copy: str, about: os.stat_result) -> None:
 
 
 def _has(about: os.stat_result, entry: Sequence[Any]) -> bool:
-    return stat.S_ISREG(about.st_mode) and about.st_size == entry[5] and about.st_mtime_ns == entry[4]
+    return (
+        stat.S_ISREG(about.st_mode) and about.st_size == entry[5] and about.st_mtime_ns == entry[4]
+    )
 
 
 def _is_as_it_was(path: str, entry: Sequence[Any]) -> bool:
@@ -168,7 +192,9 @@ def _is_as_it_was(path: str, entry: Sequence[Any]) -> bool:
 
 
 def _put_back(kept: str, path: str, entry: Sequence[Any]) -> None:
-    """Put a file in its place whole: the copy stays, so that a restore that is interrupted can be run again."""
+    """Put a file in its place whole: the copy stays, so that a restore that is interrupted can be
+    run again.
+    """
     beside = f"{path}.{os.getpid()}.tmp"
     if entry[2] == "l":
         os.symlink(entry[5], beside)

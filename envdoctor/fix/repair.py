@@ -1,14 +1,30 @@
-"""Use case: what has to change in an environment so that ``check`` finds no error in it. Never prints, never changes anything.
+"""Use case: what has to change in an environment so that ``check`` finds no error in it.
 
-The solver knows rows, builds and metadata; ``check`` knows more (how installed binaries were compiled, what an engine checks at import). So
-each plan is judged with its changes made, and an installed copy that is still in error is given up and the search repeated. What no change
-of packages cures stays in the plan as such, with its own remedies.
+Never prints, never changes anything.
+
+The solver knows rows, builds and metadata; ``check`` knows more (how installed binaries were
+compiled, what an engine checks at import). So each plan is judged with its changes made, and an
+installed copy that is still in error is given up and the search repeated. What no change of
+packages cures stays in the plan as such, with its own remedies.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
+from typing import (
+    TYPE_CHECKING,
+    Callable,
+    Dict,
+    FrozenSet,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+    Union,
+)
 
 from ..errors import InputError, InternalFault
 from ..matrix.loader import Matrix
@@ -38,7 +54,11 @@ def errors_of(facts: Facts, matrix: Matrix) -> List[Finding]:
     from ..rules import judge
 
     found = judge(facts, matrix, today=str(matrix.date))
-    return [finding for finding in found if finding.severity == "error" and finding.verdict == "violated"]
+    return [
+        finding
+        for finding in found
+        if finding.severity == "error" and finding.verdict == "violated"
+    ]
 
 
 def plan(
@@ -50,7 +70,8 @@ def plan(
     allow_index: Sequence[str] = (),
     alternatives: bool = True,
 ) -> Union[Plan, Explanation]:
-    """Find the smallest set of changes after which no error is left that packages can cure, keeping the driver.
+    """Find the smallest set of changes after which no error is left that packages can cure, keeping
+    the driver.
 
     Args:
         facts: the environment and its machine.
@@ -58,7 +79,8 @@ def plan(
         python: Python to resolve for; by default the environment's.
         as_of: ISO date after which no release counts.
         allow_index: further indexes whose builds may be taken ("pytorch").
-        alternatives: also look for what another index or driver would save, which takes a search each.
+        alternatives: also look for what another index or driver would save, which takes a search
+            each.
 
     Raises:
         InputError: nothing is known of what is installed.
@@ -103,9 +125,13 @@ def plan(
         tried = _try(facts, seen, best.situation.faulty - {name}, request, matrix)
         if isinstance(tried, _Tried) and len(tried.remaining) <= len(best.remaining):
             best = tried
-    fresh = [finding for finding in best.remaining if finding.key not in {error.key for error in errors}]
+    fresh = [
+        finding for finding in best.remaining if finding.key not in {error.key for error in errors}
+    ]
     if fresh:
-        raise InternalFault(f"check refuses what was to be the cure: {fresh[0].code} {fresh[0].message}")
+        raise InternalFault(
+            f"check refuses what was to be the cure: {fresh[0].code} {fresh[0].message}"
+        )
     return blank._replace(
         changes=tuple(_worded(change, seen) for change in best.repair.changes),
         remaining=tuple(best.remaining),
@@ -117,14 +143,22 @@ def plan(
 
 
 class _Tried(NamedTuple):
-    """One round: what was searched, what came of it, and the errors that are left with the changes made."""
+    """One round: what was searched, what came of it, and the errors that are left with the changes
+    made.
+    """
 
     situation: Situation
     repair: Repair
     remaining: Tuple[Finding, ...]
 
 
-def _try(facts: Facts, seen: Mapping[str, Finding], faulty: FrozenSet[str], request: Request, matrix: Matrix) -> Union[_Tried, Explanation]:
+def _try(
+    facts: Facts,
+    seen: Mapping[str, Finding],
+    faulty: FrozenSet[str],
+    request: Request,
+    matrix: Matrix,
+) -> Union[_Tried, Explanation]:
     from ..lock.solver.installed import Situation
     from ..lock.solver.nearest import repair
 
@@ -147,8 +181,14 @@ def plan_for_lock(facts: Facts, lock: Lock, matrix: Matrix) -> Plan:
         installed = listed.get(pin.name)
         if installed is not None and meets_pin(installed.version, pin.version):
             continue
-        before = (installed.version or installed.constraint or "of an unknown version") if installed is not None else None
-        reason = next((reason for reason in pin.reasons if reason.kind != "refused"), Reason("asked", ""))
+        before = (
+            (installed.version or installed.constraint or "of an unknown version")
+            if installed is not None
+            else None
+        )
+        reason = next(
+            (reason for reason in pin.reasons if reason.kind != "refused"), Reason("asked", "")
+        )
         text = f"the lock pins it: {reason.text}" if reason.text else "the lock pins it"
         changes.append(
             Change(
@@ -179,7 +219,8 @@ def plan_for_lock(facts: Facts, lock: Lock, matrix: Matrix) -> Plan:
 def _check(facts: Facts) -> None:
     if not facts.value("distributions"):
         raise InputError(
-            "expected an environment to repair, but it is not known what is installed; give --python, --facts, --report or --requirements"
+            "expected an environment to repair, but it is not known what is installed; give "
+            "--python, --facts, --report or --requirements"
         )
     platform = facts.value("os.platform")
     if platform not in (None, "linux"):
@@ -202,17 +243,23 @@ def _pairs(errors: Sequence[Finding]) -> List[Set[str]]:
     pairs = []
     for finding in errors:
         if finding.code.startswith("ED30"):
-            words = " ".join([finding.component, finding.message, *(entry.detail for entry in finding.evidence)])
+            words = " ".join(
+                [finding.component, finding.message, *(entry.detail for entry in finding.evidence)]
+            )
             pairs.append({canonicalize_name(word.strip(".")) for word in _WORD.findall(words)})
     return pairs
 
 
 def _enforced(errors: Sequence[Finding]) -> Callable[[str, str], bool]:
     pairs = _pairs(errors)
-    return lambda requirer, required: any(requirer in words and required in words for words in pairs)
+    return lambda requirer, required: any(
+        requirer in words and required in words for words in pairs
+    )
 
 
-def _copies(remaining: Sequence[Finding], facts: Facts, matrix: Matrix, changes: Sequence[Change]) -> FrozenSet[str]:
+def _copies(
+    remaining: Sequence[Finding], facts: Facts, matrix: Matrix, changes: Sequence[Change]
+) -> FrozenSet[str]:
     """Installed copies that errors are still about, and that the solver had no reason to change."""
     listed, known = facts.value("distributions", {}), frozenset(matrix.package_names)
     named: Set[str] = set()
@@ -221,7 +268,9 @@ def _copies(remaining: Sequence[Finding], facts: Facts, matrix: Matrix, changes:
             named.update(canonicalize_name(word) for word in _WORD.findall(finding.message))
         if finding.code.startswith(OF_PACKAGES):
             named.add(finding.component)
-    return frozenset(name for name in named if name in listed and name in known) - {change.name for change in changes}
+    return frozenset(name for name in named if name in listed and name in known) - {
+        change.name for change in changes
+    }
 
 
 def _worded(change: Change, errors: Mapping[str, Finding]) -> Change:
@@ -231,18 +280,27 @@ def _worded(change: Change, errors: Mapping[str, Finding]) -> Change:
     about = [
         finding
         for finding in errors.values()
-        if finding.code.startswith(OF_PACKAGES) and change.name in {finding.component, *map(canonicalize_name, _WORD.findall(finding.message))}
+        if finding.code.startswith(OF_PACKAGES)
+        and change.name
+        in {finding.component, *map(canonicalize_name, _WORD.findall(finding.message))}
     ]
     if not about:
         return change
-    return change._replace(reason=Reason("finding", f"{about[0].code} {about[0].message}", about[0].row, about[0].sources))
+    return change._replace(
+        reason=Reason(
+            "finding", f"{about[0].code} {about[0].message}", about[0].row, about[0].sources
+        )
+    )
 
 
-# ---------------------------------------------------------------------------------------------------------------- afterwards
+# --------------------------------------------------------------------------------------------------
+# afterwards
 
 
 def changed_facts(facts: Facts, changes: Sequence[Change]) -> Facts:
-    """Return an environment as it will be with the changes made; what was read of replaced files is not known any more."""
+    """Return an environment as it will be with the changes made; what was read of replaced files is
+    not known any more.
+    """
     if not changes:
         return facts
     listed: Mapping[str, Distribution] = facts.value("distributions", {})
@@ -254,29 +312,51 @@ def changed_facts(facts: Facts, changes: Sequence[Change]) -> Facts:
             after[change.name] = Distribution(change.name, change.after)
     moved = {change.name for change in changes}
     here = Evidence("plan")
-    table: Dict[str, Fact[object]] = {"distributions": Known(after, facts.evidence("distributions") or here)}
+    table: Dict[str, Fact[object]] = {
+        "distributions": Known(after, facts.evidence("distributions") or here)
+    }
     gone = Unknown("changed by the plan")
     if "torch" in moved:
-        table.update(dict.fromkeys(("torch.version", "torch.cuda", "torch.hip", "torch.arch_list", "torch.cuda_available", "torch.cxx11abi"), gone))
+        table.update(
+            dict.fromkeys(
+                (
+                    "torch.version",
+                    "torch.cuda",
+                    "torch.hip",
+                    "torch.arch_list",
+                    "torch.cuda_available",
+                    "torch.cxx11abi",
+                ),
+                gone,
+            )
+        )
     if moved & {"ray"}:
         table["ray.process_version"] = gone
     if moved & {"triton"}:
         table["ptxas.version"] = gone
     libraries: Sequence[Library] = facts.value("libraries", ())
     if libraries:
-        table["libraries"] = Known(tuple(entry for entry in libraries if entry.origin.partition("wheel:")[2] not in moved), here)
+        table["libraries"] = Known(
+            tuple(entry for entry in libraries if entry.origin.partition("wheel:")[2] not in moved),
+            here,
+        )
     binaries: Sequence[Binary] = facts.value("binaries", ())
     if binaries:
         kept = [entry for entry in binaries if entry.distribution not in moved]
         # What the loader misses was looked for in files that are replaced.
-        table["binaries"] = Known(tuple(entry._replace(missing=(), undefined=()) for entry in kept), here)
+        table["binaries"] = Known(
+            tuple(entry._replace(missing=(), undefined=()) for entry in kept), here
+        )
     oddities = facts.value("distributions.oddities", ())
     if oddities:
-        table["distributions.oddities"] = Known(tuple(entry for entry in oddities if entry.name not in moved), here)
+        table["distributions.oddities"] = Known(
+            tuple(entry for entry in oddities if entry.name not in moved), here
+        )
     return Facts({**dict(facts), **table})
 
 
-# ---------------------------------------------------------------------------------------------------------------- what else would help
+# --------------------------------------------------------------------------------------------------
+# what else would help
 
 
 class _Weight(NamedTuple):
@@ -286,7 +366,11 @@ class _Weight(NamedTuple):
 
 
 def _weight(changes: Sequence[Change]) -> _Weight:
-    return _Weight(sum(change.top for change in changes), sum(change.kind != "build" for change in changes), len(changes))
+    return _Weight(
+        sum(change.top for change in changes),
+        sum(change.kind != "build" for change in changes),
+        len(changes),
+    )
 
 
 def _alternatives(found: _Tried, request: Request, matrix: Matrix) -> List[str]:
@@ -312,16 +396,32 @@ def _alternatives(found: _Tried, request: Request, matrix: Matrix) -> List[str]:
             continue
         other = attempt(situation, request._replace(allow_index=(*request.allow_index, index)))
         if other is not None and _weight(other.changes) < mine:
-            lines.append(f"with builds of the index {index} (--allow-index {index}): {_summary(other.changes)}")
+            lines.append(
+                f"with builds of the index {index} (--allow-index {index}): "
+                f"{_summary(other.changes)}"
+            )
     if situation.facts.value("driver.release") is not None:
         other = attempt(situation._replace(facts=without_driver(situation.facts)), request)
-        if other is not None and _weight(other.changes) < mine and other.requires.driver is not None:
-            lines.append(f"with driver {other.requires.driver} or newer on the host (never done here): {_summary(other.changes)}")
+        if (
+            other is not None
+            and _weight(other.changes) < mine
+            and other.requires.driver is not None
+        ):
+            lines.append(
+                f"with driver {other.requires.driver} or newer on the host (never done here): "
+                f"{_summary(other.changes)}"
+            )
     return lines
 
 
 def _summary(changes: Sequence[Change]) -> str:
     if not changes:
         return "nothing has to change"
-    named = ", ".join(f"{change.name} {change.before or 'new'} -> {change.after or 'removed'}" for change in changes[:3])
-    return f"{len(changes)} change{'s' if len(changes) != 1 else ''} ({named}{', ...' if len(changes) > 3 else ''})"
+    named = ", ".join(
+        f"{change.name} {change.before or 'new'} -> {change.after or 'removed'}"
+        for change in changes[:3]
+    )
+    return (
+        f"{len(changes)} change{'s' if len(changes) != 1 else ''} "
+        f"({named}{', ...' if len(changes) > 3 else ''})"
+    )

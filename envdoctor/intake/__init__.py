@@ -11,11 +11,17 @@ if TYPE_CHECKING:
 
 __all__ = ["parse_assumptions", "parse_report", "parse_requirements"]
 
-_HOME = {"parse_assumptions": "assumptions", "parse_report": "pasted_report", "parse_requirements": "requirement_files"}
+_HOME = {
+    "parse_assumptions": "assumptions",
+    "parse_report": "pasted_report",
+    "parse_requirements": "requirement_files",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Import a parser when it is asked for: the expressions of all of them cost 40 ms, and a command needs one."""
+    """Import a parser when it is asked for: the expressions of all of them cost 40 ms, and a
+    command needs one.
+    """
     if name not in _HOME:
         raise AttributeError(name)
     from importlib import import_module

@@ -35,12 +35,31 @@ _ALIASES: Mapping[str, Sequence[str]] = {
     "wsl": ("os.wsl",),
 }
 _SIZES = frozenset(["memory.total", "memory.limit", "shm.size", "rlimit.memlock"])
-_VERSIONS = frozenset(["driver.release", "driver.cuda_version", "glibc.version", "python.version", "compat.cuda_version", "toolkit.version"])
+_VERSIONS = frozenset(
+    [
+        "driver.release",
+        "driver.cuda_version",
+        "glibc.version",
+        "python.version",
+        "compat.cuda_version",
+        "toolkit.version",
+    ]
+)
 _PACKAGE = re.compile(r"([A-Za-z0-9][\w.-]{0,80})==(\S{1,80})")
 _KEYED = re.compile(r"(env|request):([A-Za-z_][\w.-]{0,80})=(.*)", re.DOTALL)
-_TRUE = {"true": True, "yes": True, "1": True, "on": True, "false": False, "no": False, "0": False, "off": False}
+_TRUE = {
+    "true": True,
+    "yes": True,
+    "1": True,
+    "on": True,
+    "false": False,
+    "no": False,
+    "0": False,
+    "off": False,
+}
 
-# What was read of the same thing on this machine says nothing any more once it is assumed to be another.
+# What was read of the same thing on this machine says nothing any more once it is assumed to be
+# another.
 _OVERRULED: Mapping[str, Sequence[str]] = {
     "driver.release": (
         "driver.nvml_release",
@@ -69,18 +88,24 @@ _OVERRULED: Mapping[str, Sequence[str]] = {
 
 
 def parse_assumptions(assumptions: Sequence[str]) -> Dict[str, Fact[Any]]:
-    """Return the facts that ``KEY=VALUE`` texts state; raises :class:`InputError` that lists the names where one is unknown."""
+    """Return the facts that ``KEY=VALUE`` texts state; raises :class:`InputError` that lists the
+    names where one is unknown.
+    """
     facts: Dict[str, Fact[Any]] = {}
     tables: Dict[str, Dict[str, Any]] = {"distributions": {}, "variables": {}, "request": {}}
     for text in assumptions:
         keyed = _KEYED.fullmatch(text.strip())
         package = _PACKAGE.fullmatch(text.strip())
         if keyed:
-            tables["variables" if keyed.group(1) == "env" else "request"][keyed.group(2)] = keyed.group(3)
+            tables["variables" if keyed.group(1) == "env" else "request"][keyed.group(2)] = (
+                keyed.group(3)
+            )
         elif package:
             name = canonicalize_name(package.group(1))
             if try_version(package.group(2)) is None:
-                raise InputError(f"--assume {text}: expected a version after '==', found {package.group(2)!r}")
+                raise InputError(
+                    f"--assume {text}: expected a version after '==', found {package.group(2)!r}"
+                )
             tables["distributions"][name] = Distribution(name, package.group(2))
         else:
             _read(text, facts)
@@ -91,12 +116,21 @@ def parse_assumptions(assumptions: Sequence[str]) -> Dict[str, Fact[Any]]:
 
 
 def with_assumptions(facts: Facts, assumed: Mapping[str, Fact[Any]]) -> Facts:
-    """Return facts in which the assumed ones hold: tables are joined, and what was read of the same thing is dropped."""
+    """Return facts in which the assumed ones hold: tables are joined, and what was read of the same
+    thing is dropped.
+    """
     table: Dict[str, Fact[Any]] = dict(facts)
     for field, fact in assumed.items():
         old = table.get(field)
-        if field in ("distributions", "variables", "request") and isinstance(old, Known) and isinstance(fact, Known):
-            fact = Known({**old.value, **fact.value}, Evidence(old.evidence.source, "with --assume: " + ", ".join(sorted(fact.value))))
+        if (
+            field in ("distributions", "variables", "request")
+            and isinstance(old, Known)
+            and isinstance(fact, Known)
+        ):
+            fact = Known(
+                {**old.value, **fact.value},
+                Evidence(old.evidence.source, "with --assume: " + ", ".join(sorted(fact.value))),
+            )
         table[field] = fact
         for other in _OVERRULED.get(field, ()):
             if other not in assumed and other in table:
@@ -105,13 +139,22 @@ def with_assumptions(facts: Facts, assumed: Mapping[str, Fact[Any]]) -> Facts:
     if isinstance(stated, Known):
         torch = stated.value.get("torch")
         if torch is not None:
-            for other in ("torch.cuda", "torch.hip", "torch.arch_list", "torch.cxx11abi", "torch.cuda_available"):
+            for other in (
+                "torch.cuda",
+                "torch.hip",
+                "torch.arch_list",
+                "torch.cxx11abi",
+                "torch.cuda_available",
+            ):
                 if other not in assumed and other in table:
                     table[other] = Unknown("torch is assumed")
             table["torch.version"] = Known(torch.version, Evidence("--assume"))
         binaries = table.get("binaries")
         if isinstance(binaries, Known):
-            table["binaries"] = Known(tuple(entry for entry in binaries.value if entry.distribution not in stated.value), binaries.evidence)
+            table["binaries"] = Known(
+                tuple(entry for entry in binaries.value if entry.distribution not in stated.value),
+                binaries.evidence,
+            )
     return Facts(table)
 
 
@@ -135,7 +178,10 @@ def _value(field: str, value: str, text: str) -> Any:
             raise InputError(f"--assume {text}: expected a size such as 500GiB, found {value!r}")
         return size
     if field in _VERSIONS and (try_version(value) is None or not value[0].isdigit()):
-        raise InputError(f"--assume {text}: expected a version such as {'535.129.03' if field.startswith('driver.r') else '12.4'}, found {value!r}")
+        raise InputError(
+            f"--assume {text}: expected a version such as "
+            f"{'535.129.03' if field.startswith('driver.r') else '12.4'}, found {value!r}"
+        )
     if field == "python.version" and "." not in value:
         raise InputError(f"--assume {text}: expected X.Y such as 3.11, found {value!r}")
     if reader is None:
@@ -152,7 +198,9 @@ def _bool(value: str, text: str) -> bool:
 def _int(value: str, text: str) -> int:
     limit = parse_limit(value)
     if limit is None:
-        raise InputError(f"--assume {text}: expected a whole number or 'unlimited', found {value!r}")
+        raise InputError(
+            f"--assume {text}: expected a whole number or 'unlimited', found {value!r}"
+        )
     return limit
 
 
@@ -170,10 +218,15 @@ def _gpus(value: str, text: str) -> Sequence[Gpu]:
         name, _, count = entry.strip().partition(":")
         number = count or "1"
         if not name.strip() or not number.isdigit() or not 0 < int(number[:5]) <= 1024:
-            raise InputError(f"--assume {text}: expected gpu=NAME or gpu=NAME:COUNT such as gpu=H20:8, found {entry.strip()!r}")
+            raise InputError(
+                f"--assume {text}: expected gpu=NAME or gpu=NAME:COUNT such as gpu=H20:8, found "
+                f"{entry.strip()!r}"
+            )
         memory = re.fullmatch(r"(.+?)\s*@\s*(\S+)", name.strip())
         size = parse_size(memory.group(2)) if memory else None
-        devices += [Gpu(name=memory.group(1) if memory else name.strip(), memory_total=size)] * int(number)
+        devices += [Gpu(name=memory.group(1) if memory else name.strip(), memory_total=size)] * int(
+            number
+        )
     return tuple(devices)
 
 
@@ -183,17 +236,24 @@ _READERS: Mapping[str, Callable[[str, str], Any]] = {
     "float": _float,
     "bool": _bool,
     "gpus": _gpus,
-    "strings": lambda value, _text: tuple(part.strip() for part in value.split(",") if part.strip()),
+    "strings": lambda value, _text: tuple(
+        part.strip() for part in value.split(",") if part.strip()
+    ),
 }
 
 
 def _names() -> str:
     fields = [name for name, field in FIELDS.items() if field.assume]
-    return f"allowed are {', '.join(sorted(_ALIASES))}, PACKAGE==VERSION, env:NAME=VALUE, request:NAME=VALUE, and the fields {', '.join(fields)}"
+    return (
+        f"allowed are {', '.join(sorted(_ALIASES))}, PACKAGE==VERSION, env:NAME=VALUE, "
+        f"request:NAME=VALUE, and the fields {', '.join(fields)}"
+    )
 
 
 def _suggestion(key: str) -> str:
     from difflib import get_close_matches
 
-    close = get_close_matches(key, [*_ALIASES, *(name for name, field in FIELDS.items() if field.assume)], 1)
+    close = get_close_matches(
+        key, [*_ALIASES, *(name for name, field in FIELDS.items() if field.assume)], 1
+    )
     return f" (did you mean {close[0]!r}?)" if close else ""

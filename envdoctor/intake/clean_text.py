@@ -1,4 +1,6 @@
-"""From pasted text to clean lines: terminal colours, quoting, fences, bullets and prompts go, line numbers stay."""
+"""From pasted text to clean lines: terminal colours, quoting, fences, bullets and prompts go, line
+numbers stay.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +13,34 @@ __all__ = ["MAX_BYTES", "MAX_LINES", "Line", "clean_lines"]
 
 MAX_BYTES = 64 << 20
 MAX_LINES = 200_000
-_MAX_LENGTH = 4096  # of one line; longer ones are logs, and cutting them keeps every pattern's cost bounded
+_MAX_LENGTH = (
+    4096  # of one line; longer ones are logs, and cutting them keeps every pattern's cost bounded
+)
 
-_ANSI = re.compile(r"\x1b(?:\[[0-9;?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)?|[@-Z\\^_])")
-_SPACES: Dict[int, Optional[str]] = {ord(char): " " for char in "\u00a0\u2007\u202f\u2009\u200a\t\x0b\x0c"}
+_ANSI = re.compile(
+    r"\x1b(?:\[[0-9;?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)?|[@-Z\\^_])"
+)
+_SPACES: Dict[int, Optional[str]] = {
+    ord(char): " " for char in "\u00a0\u2007\u202f\u2009\u200a\t\x0b\x0c"
+}
 _SPACES.update({ord(char): None for char in "\ufeff\u200b\u200c\u200d\u2060\x00"})
 _QUOTE = re.compile(r" {0,12}(?:> ?)+")
 _FENCE = re.compile(r"\s*(?:```|~~~)[\w+.-]{0,30}\s*")
-_TAG = re.compile(r"</?(?:br|code|pre|summary|details|td|tr|th|table|b|i|p|li|ul|strong|em)\s{0,4}/?>", re.IGNORECASE)
+_TAG = re.compile(
+    r"</?(?:br|code|pre|summary|details|td|tr|th|table|b|i|p|li|ul|strong|em)\s{0,4}/?>",
+    re.IGNORECASE,
+)
 _BULLET = re.compile(r"(?:[-*•+–]\s+|\d{1,3}[.)]\s+)(?:\[[ xX]\]\s+)?")
-_PROMPT = re.compile(r"(?:\([\w.+-]{1,60}\)\s+)?(?:[\w.+-]{1,60}@[\w.+-]{1,80}[:\s][^$#%]{0,120})?(?:[$#❯➜]|%(?=\s+[a-z]))\s*(?=\S)")
+_PROMPT = re.compile(
+    r"(?:\([\w.+-]{1,60}\)\s+)?(?:[\w.+-]{1,60}@[\w.+-]{1,80}[:\s][^$#%]{0,120})?(?:[$#❯➜]|%(?=\s+[a-z]))\s*(?=\S)"
+)
 _RULE = re.compile(r"[\s|:+=-]+")
 
 
 class Line(NamedTuple):
-    """One line: ``raw`` is what a program printed, ``text`` what it says without bullets, marks, prompt and table bars."""
+    """One line: ``raw`` is what a program printed, ``text`` what it says without bullets, marks,
+    prompt and table bars.
+    """
 
     number: int
     raw: str
@@ -35,12 +50,21 @@ class Line(NamedTuple):
 
 
 def clean_lines(report: str) -> Iterator[Line]:
-    """Yield the lines of a report; a backslash at the end joins the next one. Raises :class:`InputError` where there are too many."""
+    """Yield the lines of a report; a backslash at the end joins the next one.
+
+    Raises :class:`InputError` where there are too many.
+    """
     if len(report) > MAX_BYTES:
-        raise InputError(f"the report has {len(report)} characters, but at most {MAX_BYTES} are read; keep the lines about the environment")
+        raise InputError(
+            f"the report has {len(report)} characters, but at most {MAX_BYTES} are read; keep the "
+            "lines about the environment"
+        )
     rows = report.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if len(rows) > MAX_LINES:
-        raise InputError(f"the report has {len(rows)} lines, but at most {MAX_LINES} are read; keep the lines about the environment")
+        raise InputError(
+            f"the report has {len(rows)} lines, but at most {MAX_LINES} are read; keep the lines "
+            "about the environment"
+        )
     pending: List[str] = []
     start = size = 0
     for number, row in enumerate(rows, 1):

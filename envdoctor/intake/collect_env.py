@@ -1,4 +1,6 @@
-"""The labelled lines of collect_env (torch, vllm, sglang), ``transformers-cli env``, ``accelerate env`` and ``ds_report``."""
+"""The labelled lines of collect_env (torch, vllm, sglang), ``transformers-cli env``, ``accelerate
+env`` and ``ds_report``.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +13,37 @@ from .nvidia_output import driver_release
 from .sizes import parse_limit, parse_size
 from .word_lists import phrases
 
-__all__ = ["CollectEnvReader", "architecture", "operating_system", "plain_label", "platform_words", "python_platform", "python_version"]
+__all__ = [
+    "CollectEnvReader",
+    "architecture",
+    "operating_system",
+    "plain_label",
+    "platform_words",
+    "python_platform",
+    "python_version",
+]
 
 _LABELLED = re.compile(r"([A-Za-z][\w ./()?-]{0,60}?)\s*(?::|\.{4,}|=(?==?\s))\s*(.*)$")
 _NOTHING = phrases(
     """
-    , n/a, could not collect, none, not found, unknown, module not found, no cuda, not installed, not installed (na), na
+    , n/a, could not collect, none, not found, unknown, module not found, no cuda, not installed,
+    not installed (na), na
     """
 )
 _PYTHON = re.compile(r"\b([23]\.\d{1,2}(?:\.\d{1,2})?(?:rc\d|a\d|b\d|\+)?)(?![\d.])")
-_PLATFORM = re.compile(r"Linux-(\d+\.\d+\S*?)-(x86_64|aarch64|arm64|ppc64le)(?:-(?:x86_64|aarch64))?-with-glibc(\d+\.\d+)")
+_PLATFORM = re.compile(
+    r"Linux-(\d+\.\d+\S*?)-(x86_64|aarch64|arm64|ppc64le)(?:-(?:x86_64|aarch64))?-with-glibc(\d+\.\d+)"
+)
 _CUDNN = re.compile(r"libcudnn\S{0,40}?\.so\.(\d+\.\d+\.\d+)")
 _CUDA = re.compile(r"\d{1,2}\.\d{1,2}(?:\.\d{1,4})?")
-_ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "x64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64", "ppc64le": "ppc64le"}
+_ARCHITECTURES = {
+    "x86_64": "x86_64",
+    "amd64": "x86_64",
+    "x64": "x86_64",
+    "aarch64": "aarch64",
+    "arm64": "aarch64",
+    "ppc64le": "ppc64le",
+}
 
 
 def architecture(text: str) -> Optional[str]:
@@ -57,7 +77,10 @@ def python_platform(text: str, line: Line, draft: Draft) -> bool:
 
 
 class CollectEnvReader:
-    """Reads one labelled line at a time. Only ``GPU models``, ``Is CUDA available`` and the driver line are read together."""
+    """Reads one labelled line at a time.
+
+    Only ``GPU models``, ``Is CUDA available`` and the driver line are read together.
+    """
 
     def __init__(self) -> None:
         self._gpus: Optional[Line] = None
@@ -96,7 +119,9 @@ class CollectEnvReader:
             "cuda_home": self._cuda_home,
             "torch._c._glibcxx_use_cxx11_abi": self._abi,
             "hypervisor vendor": lambda value, line, draft: (
-                draft.put("os.wsl", True, line) if value.startswith("Microsoft") and "WSL" in value else None
+                draft.put("os.wsl", True, line)
+                if value.startswith("Microsoft") and "WSL" in value
+                else None
             ),
         }
 
@@ -122,12 +147,25 @@ class CollectEnvReader:
         available = draft.claimed("torch.cuda_available")
         driver = draft.claimed("driver.release")
         if self._gpus_said == "no cuda" or (available is False and driver is None):
-            draft.device_list_is_empty(self._gpus, f"{self._gpus_said or 'no device'}: nvidia-smi lists none and torch sees none")
+            draft.device_list_is_empty(
+                self._gpus,
+                f"{self._gpus_said or 'no device'}: nvidia-smi lists none and torch sees none",
+            )
             if driver is None and self._driver_said in ("no cuda", "could not collect"):
-                draft.put("driver.exposed", False, self._gpus, LABEL, "neither nvidia-smi nor torch reaches a device")
+                draft.put(
+                    "driver.exposed",
+                    False,
+                    self._gpus,
+                    LABEL,
+                    "neither nvidia-smi nor torch reaches a device",
+                )
         elif available is True and self._gpus_said == "could not collect":
             # collect_env runs "nvidia-smi -L"; torch reaches the device all the same.
-            draft.put("driver.nvml_error", "nvidia-smi could not list the GPUs, although torch sees CUDA", self._gpus)
+            draft.put(
+                "driver.nvml_error",
+                "nvidia-smi could not list the GPUs, although torch sees CUDA",
+                self._gpus,
+            )
         else:
             draft.unknown("gpus", "the report could not collect them")
 
@@ -179,7 +217,9 @@ class CollectEnvReader:
             draft.put("torch.cuda_available", value.startswith("True"), line, EXACT)
 
     def _toolkit(self, value: str, line: Line, draft: Draft) -> None:
-        found = re.search(r"V(\d{1,2}\.\d{1,2}\.\d{1,4})", value) or re.search(r"(?<![\d.])(\d{1,2}\.\d{1,2}(?:\.\d{1,4})?)(?![\d.])", value)
+        found = re.search(r"V(\d{1,2}\.\d{1,2}\.\d{1,4})", value) or re.search(
+            r"(?<![\d.])(\d{1,2}\.\d{1,2}(?:\.\d{1,4})?)(?![\d.])", value
+        )
         if found:
             draft.put("toolkit.version", found.group(1), line, EXACT)
         elif value.lower() in _NOTHING:
@@ -198,7 +238,9 @@ class CollectEnvReader:
         release = driver_release(value)
         if release:
             draft.put("driver.release", release, line, EXACT)
-        cuda = re.search(r"CUDA(?: Version)?:?\s*(\d{1,2}\.\d{1,2})", value) or re.fullmatch(r"(\d{1,2}\.\d{1,2})", value)
+        cuda = re.search(r"CUDA(?: Version)?:?\s*(\d{1,2}\.\d{1,2})", value) or re.fullmatch(
+            r"(\d{1,2}\.\d{1,2})", value
+        )
         if cuda:
             draft.put("driver.cuda_version", cuda.group(1), line, LABEL)
         return "," not in value  # the rest may name torch

@@ -1,4 +1,6 @@
-"""What a container was given: ``docker run`` flags, compose and Kubernetes fragments, and what an image's name tells."""
+"""What a container was given: ``docker run`` flags, compose and Kubernetes fragments, and what an
+image's name tells.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +16,27 @@ from .word_lists import words
 __all__ = ["ContainerReader", "image_hints", "image_of_words"]
 
 _RUN = re.compile(r"\b(docker|podman|nerdctl)\s+(?:container\s+)?(?:run|create)\s+(.+)$")
-_FRAGMENT = re.compile(r"--(?:shm-size|gpus|memory|ulimit|pids-limit|cpus|runtime|ipc)[ =]\S+(?:\s+-|$)")
-_DOCKER_SHM = 64 << 20  # docs.docker.com/engine/containers/run: "/dev/shm … 64M" where --shm-size is left out
+_FRAGMENT = re.compile(
+    r"--(?:shm-size|gpus|memory|ulimit|pids-limit|cpus|runtime|ipc)[ =]\S+(?:\s+-|$)"
+)
+_DOCKER_SHM = (
+    64 << 20
+)  # docs.docker.com/engine/containers/run: "/dev/shm … 64M" where --shm-size is left out
 _WITH_VALUE = words(
     """
-    -a -c -e -h -l -m -p -u -v -w --add-host --annotation --attach --blkio-weight --cap-add --cap-drop --cgroup-parent --cgroupns --cidfile
-    --cpu-period --cpu-quota --cpu-shares --cpus --cpuset-cpus --cpuset-mems --device --device-cgroup-rule --dns --entrypoint --env --env-file
-    --expose --gpus --group-add --health-cmd --hostname --init-path --ipc --label --log-driver --log-opt --mac-address --memory
-    --memory-reservation --memory-swap --memory-swappiness --mount --name --net --network --oom-score-adj --pid --pids-limit --platform
-    --publish --pull --restart --runtime --security-opt --shm-size --stop-signal --stop-timeout --storage-opt --sysctl --tmpfs --ulimit --user
-    --userns --uts --volume --volumes-from --workdir
+    -a -c -e -h -l -m -p -u -v -w --add-host --annotation --attach --blkio-weight --cap-add
+    --cap-drop --cgroup-parent --cgroupns --cidfile --cpu-period --cpu-quota --cpu-shares --cpus
+    --cpuset-cpus --cpuset-mems --device --device-cgroup-rule --dns --entrypoint --env --env-file
+    --expose --gpus --group-add --health-cmd --hostname --init-path --ipc --label --log-driver
+    --log-opt --mac-address --memory --memory-reservation --memory-swap --memory-swappiness --mount
+    --name --net --network --oom-score-adj --pid --pids-limit --platform --publish --pull --restart
+    --runtime --security-opt --shm-size --stop-signal --stop-timeout --storage-opt --sysctl --tmpfs
+    --ulimit --user --userns --uts --volume --volumes-from --workdir
     """
 )
-_IMAGE = re.compile(r"(?:[a-z0-9.-]+(?::\d+)?/)?(?:[a-z0-9._-]+/){0,6}[a-z0-9._-]+(?::[\w.-]{1,128})?(?:@sha256:[0-9a-f]{6,64})?")
+_IMAGE = re.compile(
+    r"(?:[a-z0-9.-]+(?::\d+)?/)?(?:[a-z0-9._-]+/){0,6}[a-z0-9._-]+(?::[\w.-]{1,128})?(?:@sha256:[0-9a-f]{6,64})?"
+)
 _ULIMITS = {
     "nofile": ("rlimit.nofile", 1),
     "memlock": ("rlimit.memlock", 1),
@@ -38,13 +48,24 @@ _YAML = re.compile(r"(?:- )?([\"']?)([A-Za-z][\w./-]{0,60})\1\s*:\s*(.*)$")
 _CUDA_IN_TAG = re.compile(r"(?:^|[-_.:])(?:cuda|cu)-?(\d{2})\.?(\d)(?:\.(\d{1,2}))?(?![\d])")
 _TORCH_IN_TAG = re.compile(r"(?:^|[-_:])(?:torch|pytorch|th|pt)-?(\d\.\d{1,2}(?:\.\d)?)")
 _PYTHON_IN_TAG = re.compile(r"(?:^|[-_:])(?:py|python|cp)-?(3)\.?(\d{1,2})(?![\d])")
-_PACKAGE_IN_TAG = re.compile(r"(?:^|[-_:])(vllm|sglang|flashinfer|verl|ray|transformers|deepspeed|te)-?v?(\d+\.\d+\.\d+(?:\.post\d+|rc\d+)?)")
-_REPOSITORY = {"vllm-openai": "vllm", "sglang": "sglang", "ray": "ray", "ray-llm": "ray", "ray-ml": "ray", "pytorch": "torch"}
+_PACKAGE_IN_TAG = re.compile(
+    r"(?:^|[-_:])(vllm|sglang|flashinfer|verl|ray|transformers|deepspeed|te)-?v?(\d+\.\d+\.\d+(?:\.post\d+|rc\d+)?)"
+)
+_REPOSITORY = {
+    "vllm-openai": "vllm",
+    "sglang": "sglang",
+    "ray": "ray",
+    "ray-llm": "ray",
+    "ray-ml": "ray",
+    "pytorch": "torch",
+}
 _TAG_VERSION = re.compile(r"v?(\d+\.\d+\.\d+(?:\.\d+)?(?:\.?(?:post|rc)\d+)?)(?:$|-)")
 
 
 def image_hints(image: str) -> Iterator[Tuple[str, str]]:
-    """Yield what the name of an image tells: pairs of a field, or of a distribution's name, and a version."""
+    """Yield what the name of an image tells: pairs of a field, or of a distribution's name, and a
+    version.
+    """
     path, _, tag = image.partition("@")[0].rpartition(":")
     if not path or "/" in tag:
         return
@@ -53,7 +74,10 @@ def image_hints(image: str) -> Iterator[Tuple[str, str]]:
     if repository == "cuda" and re.match(r"\d{2}\.\d", tag):
         yield "image.cuda_version", re.match(r"[\d.]+", tag).group().rstrip(".")  # type: ignore[union-attr]
     elif cuda:
-        yield "image.cuda_version", f"{cuda.group(1)}.{cuda.group(2)}" + (f".{cuda.group(3)}" if cuda.group(3) else "")
+        yield (
+            "image.cuda_version",
+            f"{cuda.group(1)}.{cuda.group(2)}" + (f".{cuda.group(3)}" if cuda.group(3) else ""),
+        )
     python = _PYTHON_IN_TAG.search(f":{tag}")
     if python and 6 <= int(python.group(2)) <= 20:
         yield "python.version", f"3.{python.group(2)}"
@@ -70,7 +94,10 @@ def image_hints(image: str) -> Iterator[Tuple[str, str]]:
 
 
 class ContainerReader:
-    """Reads commands and YAML fragments. YAML is read line by line; the indentation tells ``limits`` from ``requests``."""
+    """Reads commands and YAML fragments.
+
+    YAML is read line by line; the indentation tells ``limits`` from ``requests``.
+    """
 
     def __init__(self) -> None:
         self._parents: List[Tuple[int, str]] = []
@@ -89,7 +116,12 @@ class ContainerReader:
             words = split_command(text)
             for position, word in enumerate(words):
                 option, joined, value = word.partition("=")
-                _docker_option(option, value if joined else (words[position + 1 : position + 2] or [""])[0], line, draft)
+                _docker_option(
+                    option,
+                    value if joined else (words[position + 1 : position + 2] or [""])[0],
+                    line,
+                    draft,
+                )
                 if option == "--gpus" or (option, value) == ("--runtime", "nvidia"):
                     draft.put("container.gpus_requested", True, line)
             return True
@@ -130,14 +162,26 @@ class ContainerReader:
             if not joined and option in _WITH_VALUE and position < len(words):
                 value = words[position]
                 position += 1
-            gpus |= option == "--gpus" or (option == "--runtime" and value == "nvidia") or (option == "--device" and "nvidia" in value)
-            shm |= option == "--shm-size" or ("/dev/shm" in value and option in ("-v", "--volume", "--mount", "--tmpfs"))
+            gpus |= (
+                option == "--gpus"
+                or (option == "--runtime" and value == "nvidia")
+                or (option == "--device" and "nvidia" in value)
+            )
+            shm |= option == "--shm-size" or (
+                "/dev/shm" in value and option in ("-v", "--volume", "--mount", "--tmpfs")
+            )
             host |= option == "--ipc" and value != "private"
             _docker_option(option, value, line, draft)
         if gpus or "..." not in arguments:
             draft.put("container.gpus_requested", gpus, line)
         if not shm and not host and "..." not in arguments and "…" not in arguments:
-            draft.put("shm.size", _DOCKER_SHM, line, PROSE, "Docker's default: neither --shm-size nor --ipc=host is given")
+            draft.put(
+                "shm.size",
+                _DOCKER_SHM,
+                line,
+                PROSE,
+                "Docker's default: neither --shm-size nor --ipc=host is given",
+            )
 
     def _read_yaml(self, line: Line, draft: Draft) -> bool:
         found = _YAML.match(line.raw.strip())
@@ -168,7 +212,9 @@ class ContainerReader:
             )
         return self._read_pair(key, value, [name for _, name in self._parents], line, draft)
 
-    def _read_pair(self, key: str, value: str, parents: List[str], line: Line, draft: Draft) -> bool:
+    def _read_pair(
+        self, key: str, value: str, parents: List[str], line: Line, draft: Draft
+    ) -> bool:
         nearest = parents[-1] if parents else ""
         if key == "memory" and nearest == "limits":
             return _put_size("memory.limit", value, line, draft, binary=False)
@@ -177,7 +223,9 @@ class ContainerReader:
         if (key == "cpus" and nearest == "limits") or (key == "cpu" and nearest == "limits"):
             cores = re.fullmatch(r"(\d{1,5}(?:\.\d+)?)(m?)", value)
             if cores:
-                draft.put("cpu.quota", float(cores.group(1)) / (1000 if cores.group(2) else 1), line)
+                draft.put(
+                    "cpu.quota", float(cores.group(1)) / (1000 if cores.group(2) else 1), line
+                )
             return cores is not None
         if key == "mem_limit":
             return _put_size("memory.limit", value, line, draft, binary=True)
@@ -198,7 +246,16 @@ class ContainerReader:
         if (key, value) in (("ipc", "host"), ("hostIPC", "true")):
             draft.put("container.ipc_host", True, line)
             return True
-        if key == "kind" and value in ("Pod", "Deployment", "StatefulSet", "Job", "RayCluster", "RayJob", "PyTorchJob", "LeaderWorkerSet"):
+        if key == "kind" and value in (
+            "Pod",
+            "Deployment",
+            "StatefulSet",
+            "Job",
+            "RayCluster",
+            "RayJob",
+            "PyTorchJob",
+            "LeaderWorkerSet",
+        ):
             draft.put("kubernetes.pod", True, line)
             draft.put("container.runtime", "kubernetes", line)
             return True
@@ -207,7 +264,12 @@ class ContainerReader:
             return True
         if nearest == "ulimits" and key in _ULIMITS:
             return _put_ulimit(f"{key}={value}", line, draft)
-        if key in ("soft", "hard") and len(parents) > 1 and parents[-2] == "ulimits" and nearest in _ULIMITS:
+        if (
+            key in ("soft", "hard")
+            and len(parents) > 1
+            and parents[-2] == "ulimits"
+            and nearest in _ULIMITS
+        ):
             return key == "hard" or _put_ulimit(f"{nearest}={value}", line, draft)
         return False
 

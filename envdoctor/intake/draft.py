@@ -32,7 +32,10 @@ class _Claim(NamedTuple):
 
 
 class Draft:
-    """Collects claims line by line; ``facts()`` settles them. The sources of GPU lists are kept apart and joined at the end."""
+    """Collects claims line by line; ``facts()`` settles them.
+
+    The sources of GPU lists are kept apart and joined at the end.
+    """
 
     def __init__(self, source: str = "report") -> None:
         self._source = source
@@ -69,15 +72,21 @@ class Draft:
         claim = self._claims.get(field)
         return None if claim is None else claim.value
 
-    def distribution(self, name: str, version: Optional[str], line: Line, rank: int = LABEL, **extra: Any) -> None:
-        """Claim one installed distribution; a version that is none makes it one of unknown version."""
+    def distribution(
+        self, name: str, version: Optional[str], line: Line, rank: int = LABEL, **extra: Any
+    ) -> None:
+        """Claim one installed distribution; a version that is none makes it one of unknown
+        version.
+        """
         text = None
         if version is not None:
             match = _VERSION.fullmatch(version.strip())
             text = match.group(1).rstrip(".") if match else None
         canonical = of_import(canonicalize_name(name.strip("-_. ")), text)
         canonical = "torch" if canonical == "pytorch" else canonical  # no index has another
-        if not canonical or (canonical not in self._distributions and len(self._distributions) >= _MAX_ENTRIES):
+        if not canonical or (
+            canonical not in self._distributions and len(self._distributions) >= _MAX_ENTRIES
+        ):
             return
         claim = _Claim(rank, line.number, Distribution(canonical, text, **extra))
         old = self._distributions.get(canonical)
@@ -85,7 +94,9 @@ class Draft:
         if canonical == "torch" and text is not None:
             self._torch_label(text, line, rank)
 
-    def conda(self, name: str, version: str, build: str, channel: str, line: Line, rank: int) -> None:
+    def conda(
+        self, name: str, version: str, build: str, channel: str, line: Line, rank: int
+    ) -> None:
         """Claim one line of ``conda list``."""
         if channel == "pypi" or build == "pypi_0":
             self.distribution(name, version, line, rank)
@@ -107,7 +118,12 @@ class Draft:
             return False
         version = found.group(1)
         build = re.match(r"\s*\(?(cu\d{2,3})\b", text.strip()[found.end() :])
-        self.distribution("torch", f"{version}+{build.group(1)}" if build and "+" not in version else version, line, rank)
+        self.distribution(
+            "torch",
+            f"{version}+{build.group(1)}" if build and "+" not in version else version,
+            line,
+            rank,
+        )
         return True
 
     def _torch_label(self, version: str, line: Line, rank: int) -> None:
@@ -133,7 +149,9 @@ class Draft:
             self._complete = (line.number, what)
 
     def variable(self, name: str, value: str, line: Line) -> bool:
-        """Keep one environment variable of the allow-list; as in a shell, the last assignment holds."""
+        """Keep one environment variable of the allow-list; as in a shell, the last assignment
+        holds.
+        """
         kept = kept_value(name, value)
         if kept is None:
             return False
@@ -145,11 +163,17 @@ class Draft:
         """Keep one launch setting; the first one holds."""
         key = name.strip().lstrip("-").replace("-", "_")
         # A count of tokens (max_num_batched_tokens) is no credential.
-        if key and ((key.endswith("tokens") and value.isdecimal()) or not is_secret_name(key)) and len(self._request) < 1000:
+        if (
+            key
+            and ((key.endswith("tokens") and value.isdecimal()) or not is_secret_name(key))
+            and len(self._request) < 1000
+        ):
             self._request.setdefault(key, (redact(value)[:500], line.number))
 
     def device(self, index: int, device: Gpu, line: Line, rank: int) -> None:
-        """Claim what a source tells of the device of this index; later lines of the same source add to it."""
+        """Claim what a source tells of the device of this index; later lines of the same source add
+        to it.
+        """
         listed = self._devices.setdefault(rank, {})
         if index not in listed and len(listed) >= 1024:
             return
@@ -168,7 +192,9 @@ class Draft:
         if self._no_devices is None:
             self._no_devices = (line.number, why)
 
-    def toolkit(self, path: str, version: Optional[str], line: Line, found_via: str, nvcc: bool = False) -> None:
+    def toolkit(
+        self, path: str, version: Optional[str], line: Line, found_via: str, nvcc: bool = False
+    ) -> None:
         """Claim a toolkit on disk."""
         old = self._toolkits.get(path)
         if old is None and len(self._toolkits) < 100:
@@ -205,22 +231,33 @@ class Draft:
         self._settle_devices(table)
         if self._distributions:
             table["distributions"] = Known(
-                {name: self._distributions[name].value for name in sorted(self._distributions)}, self._evidence_of_distributions()
+                {name: self._distributions[name].value for name in sorted(self._distributions)},
+                self._evidence_of_distributions(),
             )
-            number, what = self._complete or (min(claim.line for claim in self._distributions.values()), "an excerpt")
-            table["distributions.complete"] = Known(self._complete is not None, self._evidence(number, what))
+            number, what = self._complete or (
+                min(claim.line for claim in self._distributions.values()),
+                "an excerpt",
+            )
+            table["distributions.complete"] = Known(
+                self._complete is not None, self._evidence(number, what)
+            )
         if self._variables:
             table["variables"] = Known(
-                {name: value for name, (value, _) in sorted(self._variables.items())}, self._lines([line for _, line in self._variables.values()])
+                {name: value for name, (value, _) in sorted(self._variables.items())},
+                self._lines([line for _, line in self._variables.values()]),
             )
-            table["variables.complete"] = Known(False, self._lines([line for _, line in self._variables.values()], "an excerpt"))
+            table["variables.complete"] = Known(
+                False, self._lines([line for _, line in self._variables.values()], "an excerpt")
+            )
         if self._request:
             table["request"] = Known(
-                {name: value for name, (value, _) in sorted(self._request.items())}, self._lines([line for _, line in self._request.values()])
+                {name: value for name, (value, _) in sorted(self._request.items())},
+                self._lines([line for _, line in self._request.values()]),
             )
         if self._toolkits:
             table["toolkits"] = Known(
-                tuple(toolkit for toolkit, _ in self._toolkits.values()), self._lines([line for _, line in self._toolkits.values()])
+                tuple(toolkit for toolkit, _ in self._toolkits.values()),
+                self._lines([line for _, line in self._toolkits.values()]),
             )
         return Facts(table)
 
@@ -244,11 +281,21 @@ class Draft:
 
     def _lines(self, numbers: List[int], detail: str = "") -> Evidence:
         first, last = min(numbers), max(numbers)
-        return self._evidence(first, detail) if first == last else Evidence(f"{self._source}, lines {first}-{last}", detail)
+        return (
+            self._evidence(first, detail)
+            if first == last
+            else Evidence(f"{self._source}, lines {first}-{last}", detail)
+        )
 
     def _evidence_of_distributions(self) -> Evidence:
-        notes = [f"{name}: {claim.note}" for name, claim in sorted(self._distributions.items()) if claim.note]
-        return self._lines([claim.line for claim in self._distributions.values()], "; ".join(notes[:8]))
+        notes = [
+            f"{name}: {claim.note}"
+            for name, claim in sorted(self._distributions.items())
+            if claim.note
+        ]
+        return self._lines(
+            [claim.line for claim in self._distributions.values()], "; ".join(notes[:8])
+        )
 
 
 def _settled(old: _Claim, new: _Claim) -> _Claim:
@@ -260,12 +307,21 @@ def _settled(old: _Claim, new: _Claim) -> _Claim:
     if _refines(loser.value, winner.value):
         return winner._replace(value=loser.value, line=loser.line)
     note = f"line {loser.line} says {_short(loser.value)}"
-    return winner._replace(note=winner.note if winner.note.count(" says ") > 2 else "; ".join(filter(None, [winner.note, note])))
+    return winner._replace(
+        note=winner.note
+        if winner.note.count(" says ") > 2
+        else "; ".join(filter(None, [winner.note, note]))
+    )
 
 
 def _refines(value: Any, other: Any) -> bool:
     """``12.4.131`` says what ``12.4`` says, and more."""
-    return isinstance(value, str) and isinstance(other, str) and other[-1:].isdigit() and value.startswith((other + ".", other + "+"))
+    return (
+        isinstance(value, str)
+        and isinstance(other, str)
+        and other[-1:].isdigit()
+        and value.startswith((other + ".", other + "+"))
+    )
 
 
 def _short(value: Any) -> str:
@@ -276,10 +332,18 @@ def _settled_distribution(old: _Claim, new: _Claim) -> _Claim:
     winner, loser = (old, new) if old.rank <= new.rank else (new, old)
     kept: Distribution = winner.value
     other: Distribution = loser.value
-    if other.version is not None and (kept.version is None or (other.version.startswith(f"{kept.version}+") and "+" not in kept.version)):
+    if other.version is not None and (
+        kept.version is None
+        or (other.version.startswith(f"{kept.version}+") and "+" not in kept.version)
+    ):
         # The same release with its local label, or a version where there was none.
         note, kept = winner.note, kept._replace(version=other.version)
-    elif other.version is None or kept.version is None or _refines(kept.version, other.version.split("+")[0]) or kept.version == other.version:
+    elif (
+        other.version is None
+        or kept.version is None
+        or _refines(kept.version, other.version.split("+")[0])
+        or kept.version == other.version
+    ):
         note = winner.note
     else:
         note = winner.note or f"line {loser.line} says {other.version}"
@@ -292,8 +356,16 @@ def _settled_distribution(old: _Claim, new: _Claim) -> _Claim:
 
 def _joined(first: Gpu, second: Gpu) -> Gpu:
     """What both tell; the first one wins, but a full name wins over one that nvidia-smi cut."""
-    values = {name: getattr(first, name) if getattr(first, name) is not None else getattr(second, name) for name in Gpu._fields}
-    if first.name and second.name and first.name.endswith("...") and not second.name.endswith("..."):
+    values = {
+        name: getattr(first, name) if getattr(first, name) is not None else getattr(second, name)
+        for name in Gpu._fields
+    }
+    if (
+        first.name
+        and second.name
+        and first.name.endswith("...")
+        and not second.name.endswith("...")
+    ):
         values["name"] = second.name
     return Gpu(**values)
 
@@ -301,6 +373,10 @@ def _joined(first: Gpu, second: Gpu) -> Gpu:
 def _same_device(first: Gpu, second: Gpu) -> bool:
     if first.name is None or second.name is None:
         return True
-    names: List[Set[str]] = [set(re.findall(r"[a-z]*\d+[a-z]*", name.lower())) for name in (first.name, second.name)]
+    names: List[Set[str]] = [
+        set(re.findall(r"[a-z]*\d+[a-z]*", name.lower())) for name in (first.name, second.name)
+    ]
     cut = [name[:-3].strip() for name in (first.name, second.name) if name.endswith("...")]
-    return bool(names[0] & names[1]) or any(first.name.startswith(part) or second.name.startswith(part) for part in cut)
+    return bool(names[0] & names[1]) or any(
+        first.name.startswith(part) or second.name.startswith(part) for part in cut
+    )

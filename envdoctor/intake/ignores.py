@@ -6,8 +6,9 @@ One entry per line, ``#`` begins a comment::
     ED304:torch        until=2026-12-31  reason="the engine is built from source here"
     cublas-12.1-sigfpe-h20  until=2026-09-30  reason="no H20 in this pool"
 
-The pattern is a code, a row id, or the beginning of a finding's key as ``--verbose`` shows it (``ED304:torch``).
-Reason and day are required. After that day the entry hides nothing and the report names it. Nothing is read
+The pattern is a code, a row id, or the beginning of a finding's key as ``--verbose`` shows it
+(``ED304:torch``). Reason and day are required. After that day the entry hides nothing and the
+report names it. Nothing is read
 implicitly: ``--ignore-file``, else ``ENVDOCTOR_IGNORE``.
 """
 
@@ -48,10 +49,14 @@ def _entry(line: str, origin: str) -> Ignore:
     while position < len(line) and not line[position:].lstrip().startswith("#"):
         match = _MEMBER.match(line, position)
         if match is None:
-            raise ValueError(f"expected an entry such as {_EXAMPLE}, found {line[position:].strip()!r}")
+            raise ValueError(
+                f"expected an entry such as {_EXAMPLE}, found {line[position:].strip()!r}"
+            )
         name = match.group(1)
         if name not in ("until", "reason") or name in members:
-            raise ValueError(f"{name}= {'is given twice' if name in members else 'is none of until=, reason='}")
+            raise ValueError(
+                f"{name}= {'is given twice' if name in members else 'is none of until=, reason='}"
+            )
         members[name] = match.group(2).strip('"')
         position = match.end()
     for name in ("until", "reason"):
@@ -65,4 +70,8 @@ def _entry(line: str, origin: str) -> Ignore:
 def _is_day(text: str) -> bool:
     """Tell whether this is an ISO 8601 day; datetime would cost more than the rest of this file."""
     match = re.fullmatch(r"([0-9]{4})-([0-9]{2})-([0-9]{2})", text)
-    return match is not None and 1 <= int(match.group(2)) <= 12 and 1 <= int(match.group(3)) <= _DAYS[int(match.group(2)) - 1]
+    return (
+        match is not None
+        and 1 <= int(match.group(2)) <= 12
+        and 1 <= int(match.group(3)) <= _DAYS[int(match.group(2)) - 1]
+    )

@@ -1,4 +1,6 @@
-"""Launch settings: the flags of ``vllm serve`` and its kin, and the settings that people write line by line."""
+"""Launch settings: the flags of ``vllm serve`` and its kin, and the settings that people write
+line by line.
+"""
 
 from __future__ import annotations
 
@@ -17,21 +19,30 @@ _LAUNCHER = re.compile(
 )
 _IMAGE = re.compile(r"[\w./-]*(?:vllm|sglang)[\w./-]*(?::[\w.-]+)?")
 _SHORT = {
-    "-tp": "tensor_parallel_size", "--tp": "tensor_parallel_size", "--tp-size": "tensor_parallel_size", "-pp": "pipeline_parallel_size",
-    "--pp-size": "pipeline_parallel_size", "--pp": "pipeline_parallel_size", "-dp": "data_parallel_size",
+    "-tp": "tensor_parallel_size", "--tp": "tensor_parallel_size",
+    "--tp-size": "tensor_parallel_size", "-pp": "pipeline_parallel_size",
+    "--pp-size": "pipeline_parallel_size", "--pp": "pipeline_parallel_size",
+    "-dp": "data_parallel_size",
     "--dp": "data_parallel_size", "--dp-size": "data_parallel_size",
 }  # fmt: skip
 _NAMES = words(
     """
-    tensor_parallel_size pipeline_parallel_size data_parallel_size gpu_memory_utilization max_model_len max_num_seqs max_num_batched_tokens
-    kv_cache_dtype attention_backend distributed_executor_backend enforce_eager enable_prefix_caching swap_space cpu_offload_gb quantization
-    dtype mem_fraction_static zero_stage enable_sleep_mode disable_custom_all_reduce block_size load_format speculative_config nnodes
+    tensor_parallel_size pipeline_parallel_size data_parallel_size gpu_memory_utilization
+    max_model_len max_num_seqs max_num_batched_tokens
+    kv_cache_dtype attention_backend distributed_executor_backend enforce_eager
+    enable_prefix_caching
+    swap_space cpu_offload_gb quantization
+    dtype mem_fraction_static zero_stage enable_sleep_mode disable_custom_all_reduce
+    block_size load_format speculative_config nnodes
     n_gpus_per_node num_gpus object_store_memory
     """
 )
 _PAIR = re.compile(r"(?:--)?([A-Za-z][A-Za-z_-]{2,40})\s*[:=]\s*([\w.\"'/+-]{1,80})\s*,?$")
 _HYDRA = re.compile(r"[+~]{0,2}([a-z]\w*(?:\.\w+){1,8})=(\S{1,300})")
-_ENGINE = re.compile(r"\bvllm\b.{0,20}?\b[Vv]([01])\b(?!\.)|\b[Vv]([01])\s+engine\b|\bengine\s*[:=]?\s*[Vv]([01])\b", re.IGNORECASE)
+_ENGINE = re.compile(
+    r"\bvllm\b.{0,20}?\b[Vv]([01])\b(?!\.)|\b[Vv]([01])\s+engine\b|\bengine\s*[:=]?\s*[Vv]([01])\b",
+    re.IGNORECASE,
+)
 
 
 def split_command(text: str) -> List[str]:
@@ -57,7 +68,9 @@ def read_launch(arguments: Sequence[str], line: Line, draft: Draft) -> None:
         if word.startswith("--") or word in _SHORT:
             name, joined, value = word.partition("=")
             if not joined:
-                has_value = following != "" and not (following.startswith("-") and not re.fullmatch(r"-\d[\d.]*", following))
+                has_value = following != "" and not (
+                    following.startswith("-") and not re.fullmatch(r"-\d[\d.]*", following)
+                )
                 value = following if has_value else "true"
                 position += has_value
             if re.fullmatch(r"-{1,2}[A-Za-z][\w.-]{0,60}", name):
@@ -78,7 +91,9 @@ class LaunchReader:
         if pair and pair.group(1).lower().replace("-", "_") in _NAMES:
             draft.request(pair.group(1).lower(), pair.group(2).strip("\"'"), line)
             return True
-        if ("--" in text or " -tp" in text or ("python" in text and "=" in text)) and _LAUNCHER.search(text):
+        if (
+            "--" in text or " -tp" in text or ("python" in text and "=" in text)
+        ) and _LAUNCHER.search(text):
             arguments = split_command(text)
             while arguments and re.fullmatch(r"[A-Z_][A-Z0-9_]*=\S*", arguments[0]):
                 name, _, value = arguments.pop(0).partition("=")

@@ -21,16 +21,25 @@ SCHEMA_VERSION = 1
 
 
 def parse_lock(text: str, where: str) -> Lock:
-    """Read the text of an ``envdoctor.lock.json``; raises :class:`InputError` that names ``where`` and the key."""
+    """Read the text of an ``envdoctor.lock.json``; raises :class:`InputError` that names ``where``
+    and the key.
+    """
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{where}: expected a lock written by 'envdoctor lock', found text that is no JSON ({error})") from error
+        raise InputError(
+            f"{where}: expected a lock written by 'envdoctor lock', found text that is no JSON "
+            f"({error})"
+        ) from error
     if not isinstance(data, dict) or "schema_version" not in data or "pins" not in data:
-        raise InputError(f"{where}: expected an object with 'schema_version' and 'pins', as 'envdoctor lock -o DIR' writes it")
+        raise InputError(
+            f"{where}: expected an object with 'schema_version' and 'pins', as 'envdoctor lock -o "
+            "DIR' writes it"
+        )
     if data["schema_version"] != SCHEMA_VERSION:
         raise InputError(
-            f"{where}: a lock of schema version {data['schema_version']!r}, but this envdoctor reads version {SCHEMA_VERSION}; "
+            f"{where}: a lock of schema version {data['schema_version']!r}, but this envdoctor "
+            f"reads version {SCHEMA_VERSION}; "
             "write the lock anew with this release, or use the release that wrote it"
         )
     reader = _Reader(where)
@@ -38,8 +47,14 @@ def parse_lock(text: str, where: str) -> Lock:
     requires = reader.member(data, "requires", dict)
     return Lock(
         reader.strings(request, "roots", "request."),
-        tuple(reader.pin(entry, f"pins[{number}]") for number, entry in enumerate(reader.member(data, "pins", list))),
-        tuple(reader.override(entry, f"overrides[{number}]") for number, entry in enumerate(reader.member(data, "overrides", list))),
+        tuple(
+            reader.pin(entry, f"pins[{number}]")
+            for number, entry in enumerate(reader.member(data, "pins", list))
+        ),
+        tuple(
+            reader.override(entry, f"overrides[{number}]")
+            for number, entry in enumerate(reader.member(data, "overrides", list))
+        ),
         Requires(
             python=reader.member(requires, "python", str, "requires."),
             driver=reader.optional(requires, "driver", "requires."),
@@ -57,7 +72,9 @@ def parse_lock(text: str, where: str) -> Lock:
         reader.strings(data, "targets") if "targets" in data else (),
         tuple(
             read_facts(entry, f"{where}: machines[{number}]")
-            for number, entry in enumerate(reader.member(data, "machines", list) if "machines" in data else [])
+            for number, entry in enumerate(
+                reader.member(data, "machines", list) if "machines" in data else []
+            )
         ),
     )
 
@@ -72,7 +89,9 @@ class _Reader:
         found = table.get(key) if isinstance(table, dict) else None
         if not isinstance(found, kind):
             names: Dict[Any, str] = {str: "a string", dict: "an object", list: "a list"}
-            raise InputError(f"{self._where}: {prefix}{key}: expected {names[kind]}, found {_found(found)}")
+            raise InputError(
+                f"{self._where}: {prefix}{key}: expected {names[kind]}, found {_found(found)}"
+            )
         return found
 
     def optional(self, table: Mapping[str, Any], key: str, prefix: str = "") -> Optional[str]:
@@ -97,7 +116,10 @@ class _Reader:
 
     def pin(self, entry: Any, place: str) -> Pin:
         name = canonicalize_name(self.member(entry, "name", str, f"{place}."))
-        reasons = [self.reason(reason, f"{place}.reasons") for reason in self.entries(entry, "reasons", place)]
+        reasons = [
+            self.reason(reason, f"{place}.reasons")
+            for reason in self.entries(entry, "reasons", place)
+        ]
         return Pin(
             name,
             self.version(entry, "version", place),
@@ -110,12 +132,20 @@ class _Reader:
         )
 
     def reason(self, entry: Any, place: str) -> Reason:
-        kind, text = self.member(entry, "kind", str, f"{place}."), self.member(entry, "text", str, f"{place}.")
-        return Reason(kind, text, self.optional(entry, "row", f"{place}.") or "", self.sources(entry, place))
+        kind, text = (
+            self.member(entry, "kind", str, f"{place}."),
+            self.member(entry, "text", str, f"{place}."),
+        )
+        return Reason(
+            kind, text, self.optional(entry, "row", f"{place}.") or "", self.sources(entry, place)
+        )
 
     def sources(self, entry: Mapping[str, Any], place: str) -> Tuple[Source, ...]:
         return tuple(
-            Source(self.member(source, "address", str, f"{place}.sources."), self.optional(source, "quote", f"{place}.sources.") or "")
+            Source(
+                self.member(source, "address", str, f"{place}.sources."),
+                self.optional(source, "quote", f"{place}.sources.") or "",
+            )
             for source in self.entries(entry, "sources", place)
         )
 
@@ -125,7 +155,10 @@ class _Reader:
         return found
 
     def override(self, entry: Any, place: str) -> Override:
-        texts = {key: self.member(entry, key, str, f"{place}.") for key in ("requirer", "requirer_version", "name", "specifier", "row")}
+        texts = {
+            key: self.member(entry, key, str, f"{place}.")
+            for key in ("requirer", "requirer_version", "name", "specifier", "row")
+        }
         return Override(
             canonicalize_name(texts["requirer"]),
             texts["requirer_version"],
@@ -143,7 +176,9 @@ def _found(value: Any) -> str:
 
 
 def target_facts(lock: Lock) -> Tuple[Facts, ...]:
-    """Return the targets of a lock, those of an older one as far as its words tell; one of which nothing is known where it names none."""
+    """Return the targets of a lock, those of an older one as far as its words tell; one of which
+    nothing is known where it names none.
+    """
     if lock.machines:
         return lock.machines
     found = []
@@ -166,12 +201,28 @@ def lock_facts(lock: Lock) -> Dict[str, Fact[Any]]:
     """Return a lock as facts about what was meant, which the rules compare with what is."""
     here = Evidence(lock.path)
     requires = lock.requires
-    machine = {name: value for name, value in (("driver", requires.driver), ("glibc", requires.glibc), ("python", requires.python)) if value}
+    machine = {
+        name: value
+        for name, value in (
+            ("driver", requires.driver),
+            ("glibc", requires.glibc),
+            ("python", requires.python),
+        )
+        if value
+    }
     if requires.sm:
         machine["sm"] = ",".join(requires.sm)
     return {
         "lock.asked": Known(lock.roots, here),
         "lock.pins": Known({pin.name: pin.version for pin in lock.pins}, here),
-        "lock.requires": Known({**machine, "platform": requires.platform, "architecture": requires.architecture}, here),
-        "lock.overrides": Known(tuple(f"{entry.requirer} -> {entry.name}=={entry.version} [{entry.row}]" for entry in lock.overrides), here),
+        "lock.requires": Known(
+            {**machine, "platform": requires.platform, "architecture": requires.architecture}, here
+        ),
+        "lock.overrides": Known(
+            tuple(
+                f"{entry.requirer} -> {entry.name}=={entry.version} [{entry.row}]"
+                for entry in lock.overrides
+            ),
+            here,
+        ),
     }

@@ -1,11 +1,15 @@
-"""Logs of any size → the lines that patterns name, in one pass with bounded memory. Nothing is judged, nothing is executed.
+"""Logs of any size → the lines that patterns name, in one pass with bounded memory.
 
-A log is read in chunks of bytes. Of each chunk the set of its words is made, in C; only anchors (literal texts, one for each pattern) whose
-rarest word is among them are searched, and only a line with an anchor is decoded, cleaned, cut and matched. So the cost of ordinary lines
-does not grow with the number of patterns, and a line of any length costs no more than a window of a few KiB around the hit.
+Nothing is judged, nothing is executed.
 
-Of one window, what is matched is bounded as well: a log that is nothing but anchors is read in a time that grows with its size alone. What
-is not matched for that reason is counted as dropped.
+A log is read in chunks of bytes. Of each chunk the set of its words is made, in C; only anchors
+(literal texts, one for each pattern) whose rarest word is among them are searched, and only a line
+with an anchor is decoded, cleaned, cut and matched. So the cost of ordinary lines does not grow
+with the number of patterns, and a line of any length costs no more than a window of a few KiB
+around the hit.
+
+Of one window, what is matched is bounded as well: a log that is nothing but anchors is read in a
+time that grows with its size alone. What is not matched for that reason is counted as dropped.
 """
 
 from __future__ import annotations
@@ -25,46 +29,81 @@ _CHUNK = 1 << 20
 _BEFORE = 512  # of a line, what is looked at before and after a hit, bytes
 _AFTER = 1536
 _OVERLAP = 8192
-_NEAR = 6144  # what stands above a line and may name what printed it, bytes: a traceback of about fifty frames
+# what stands above a line and may name what printed it, bytes: a traceback of about fifty frames
+_NEAR = 6144
 _SHOWN = 600  # characters of a line that are kept
 _PER_PATTERN = 24  # different events of one pattern
 _MATCHES = 200  # of one pattern in one window; beyond, lines with its anchor are dropped
-_TRIED = 6 << 20  # characters that all patterns together look at in one window; beyond, each pattern still has _FEW_TRIES lines
+_TRIED = 6 << 20
+"""Characters that all patterns together look at in one window; beyond, each pattern still has
+``_FEW_TRIES`` lines."""
 _FEW_TRIES = 8
 
 #: Letters stay, all else becomes a space.
 _LETTERS = bytes(code if chr(code).isalpha() and code < 128 else 32 for code in range(256))
 #: Words of ordinary lines: an anchor is sieved by another of its words where it has one.
 _COMMON = frozenset(
-    b"error errors failed memory available version model process worker device found total with from that this have been name "
-    b"which line user warning python torch cuda file size code the and for not the one rank node task is are was".split()
+    b"error errors failed memory available version model process worker device found "
+    b"total with from that this have been name which line user warning python torch cuda file "
+    b"size code the and for not the one rank node task is are was".split()
 )
 
-_ANSI = re.compile(r"\x1b(?:\[[0-9;?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)?|[@-Z\\^_])")
+_ANSI = re.compile(
+    r"\x1b(?:\[[0-9;?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)?|[@-Z\\^_])"
+)
 _COLOUR = re.compile(rb"\x1b\[[0-9;]{0,20}[A-Za-z]")
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
-_RAY = re.compile(r"^\s*\((?P<who>[\w.:<>* -]{1,80}?)\s*(?P<id>pid=\d{1,10}(?:, ip=[\da-fA-F.:]{2,45})?|, ip=[\da-fA-F.:]{2,45})\)\s?")
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
+)
+_RAY = re.compile(
+    r"^\s*\((?P<who>[\w.:<>* -]{1,80}?)\s*"
+    r"(?P<id>pid=\d{1,10}(?:, ip=[\da-fA-F.:]{2,45})?|, ip=[\da-fA-F.:]{2,45})\)\s?"
+)
 _RANK = re.compile(r"^\s*(?:\[?(?P<rank>rank\s?\d{1,6})\]?:|(?P<task>\d{1,5}):(?=\s))\s?")
 _REPEATED = re.compile(r"\[repeated (\d{1,9})x across cluster\]")
 _FRAME = re.compile(
-    r"(?:site|dist)-packages/(?!torch/_ops\.py)(?P<file>\w{1,60})[/.]|^\W{0,40}(?:from|import) (?P<module>[A-Za-z_]\w{0,60})", re.MULTILINE
+    r"(?:site|dist)-packages/(?!torch/_ops\.py)(?P<file>\w{1,60})[/.]"
+    r"|^\W{0,40}(?:from|import) (?P<module>[A-Za-z_]\w{0,60})",
+    re.MULTILINE,
 )
 _FRAME_LINES = 3  # of a frame: the code and the marks below it come behind its place
 _SPACE = re.compile(r"\s+")
-#: A line that its writer marks as of no weight, in the forms of Python's logging, glog, Ray, NCCL and uvicorn.
+#: A line that its writer marks as of no weight, in the forms of Python's logging, glog, Ray, NCCL
+#: and uvicorn.
 _MARKED = re.compile(
     r"^(?:\([^()]{1,80}\) ?)?(?:.{0,60}?(?:^|[\s\[(])(?:INFO|DEBUG|TRACE)\b(?!=)"
     r"|\S{0,20}\[?[ID]\d{4} \d\d:|\S{0,40}\[[\d :.,-]{10,30} [ID] \d)|^.{0,80}\bNCCL INFO\b"
 )
 
-_MONTHS = {name: number for number, name in enumerate(["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"], 1)}
+_MONTHS = {
+    name: number
+    for number, name in enumerate(
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"], 1
+    )
+}
 _TIME = re.compile(
-    r"(?P<ymd>(?:19|20)\d\d[-/](?P<m1>\d\d)[-/](?P<d1>\d\d)[T _](?P<t1>\d\d:\d\d:\d\d(?:[.,]\d{1,9})?))"
-    r"|\b(?:[IWEFD]|INFO|WARNING|ERROR|DEBUG|CRITICAL)(?: (?=\d\d-))?(?P<m2>\d\d)-?(?P<d2>\d\d) (?P<t2>\d\d:\d\d:\d\d(?:\.\d{1,9})?)"
-    r"|\b(?P<m3>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) {1,2}(?P<d3>\d{1,2}) (?P<t3>\d\d:\d\d:\d\d(?:\.\d{1,9})?)"
+    r"(?P<ymd>(?:19|20)\d\d[-/](?P<m1>\d\d)[-/](?P<d1>\d\d)[T _]"
+    r"(?P<t1>\d\d:\d\d:\d\d(?:[.,]\d{1,9})?))"
+    r"|\b(?:[IWEFD]|INFO|WARNING|ERROR|DEBUG|CRITICAL)(?: (?=\d\d-))?(?P<m2>\d\d)-?(?P<d2>\d\d) "
+    r"(?P<t2>\d\d:\d\d:\d\d(?:\.\d{1,9})?)"
+    r"|\b(?P<m3>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) {1,2}"
+    r"(?P<d3>\d{1,2}) (?P<t3>\d\d:\d\d:\d\d(?:\.\d{1,9})?)"
     r"|(?:^|kernel: )\[ {0,8}(?P<boot>\d{1,9}\.\d{6})\]"
 )
-_DAYS = (0, 31, 60, 91, 121, 152, 182, 213, 244, 274, 305, 335)  # before each month of a leap year: order is all that counts
+_DAYS = (
+    0,
+    31,
+    60,
+    91,
+    121,
+    152,
+    182,
+    213,
+    244,
+    274,
+    305,
+    335,
+)  # before each month of a leap year: order is all that counts
 
 #: What begins a description of an environment, and how much of it is kept.
 _REPORT_MARKS = (
@@ -84,7 +123,8 @@ _REPORT_SIZE = 512 << 10
 
 
 def read_logs(paths: Sequence[str], patterns: Sequence[Pattern]) -> Reading:
-    """Read logs (``-`` is standard input; gzip, bzip2 and xz are unpacked) and return the lines that ``patterns`` name.
+    """Read logs (``-`` is standard input; gzip, bzip2 and xz are unpacked) and return the lines
+    that ``patterns`` name.
 
     Raises:
         InputError: a file that cannot be read, or is packed in a way that Python cannot unpack.
@@ -97,7 +137,9 @@ def read_logs(paths: Sequence[str], patterns: Sequence[Pattern]) -> Reading:
             for data, cut in _windows(stream):
                 search.look(name, data, cut)
         except (OSError, EOFError, ValueError) as error:
-            raise InputError(f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+            raise InputError(
+                f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}"
+            ) from error
         except _unpacking_errors() as error:
             raise InputError(f"{name}: is damaged: {error}") from error
         finally:
@@ -123,7 +165,9 @@ def _open(path: str, name: str) -> Any:
             return sys.stdin.buffer
         file = open(path, "rb", buffering=0)  # noqa: SIM115 - closed by the caller
     except (OSError, ValueError) as error:
-        raise InputError(f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        raise InputError(
+            f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}"
+        ) from error
     try:
         magic = file.read(6) if file.seekable() else b""
         if magic:
@@ -145,12 +189,16 @@ def _open(path: str, name: str) -> Any:
         return bz2.open(file)
     if magic[:4] == b"\x28\xb5\x2f\xfd":
         file.close()
-        raise InputError(f"{name}: is packed with zstd, which Python cannot unpack: zstd -dc {name} | envdoctor diagnose -")
+        raise InputError(
+            f"{name}: is packed with zstd, "
+            f"which Python cannot unpack: zstd -dc {name} | envdoctor diagnose -"
+        )
     return file
 
 
 def _windows(stream: BinaryIO) -> Iterator[Tuple[bytes, int]]:
-    """Yield (data, cut): hits that begin before ``cut`` are to be taken, what lies behind is there again in the next window.
+    """Yield (data, cut): hits that begin before ``cut`` are to be taken, what lies behind is there
+    again in the next window.
 
     A cut is at the end of a line, or inside a line that is longer than a chunk.
     """
@@ -182,7 +230,9 @@ def _windows(stream: BinaryIO) -> Iterator[Tuple[bytes, int]]:
 
 
 def _decoder(first: bytes) -> Any:
-    """Return a function to UTF-8 for UTF-16 with a byte order mark (what PowerShell's ``>`` writes), else None."""
+    """Return a function to UTF-8 for UTF-16 with a byte order mark (what PowerShell's ``>``
+    writes), else None.
+    """
     if first[:2] not in (b"\xff\xfe", b"\xfe\xff"):
         return None
     import codecs
@@ -299,14 +349,25 @@ class _Search:
             position = find(anchor, end if end >= 0 else position + _AFTER, cut)
 
     def _line(self, name: str, number: int, data: bytes, start: int, hit: _Hit) -> None:
-        """Match one line with the patterns whose anchors it holds, in the order in which the patterns were given."""
+        """Match one line with the patterns whose anchors it holds, in the order in which the
+        patterns were given.
+        """
         position, patterns = hit
         wanted = sorted((known for known in set(patterns) if self._may_match(known)), key=_number)
         if not wanted:
             return
         end = data.find(b"\n", position, position + _AFTER)
-        above = data[max(0, start - _NEAR) : start] if start >= _NEAR else (self._last + data[:start])[-_NEAR:]
-        line = _Place(name, number, _cleaned(data[start : end if end >= 0 else position + _AFTER]), above[-2048:])
+        above = (
+            data[max(0, start - _NEAR) : start]
+            if start >= _NEAR
+            else (self._last + data[:start])[-_NEAR:]
+        )
+        line = _Place(
+            name,
+            number,
+            _cleaned(data[start : end if end >= 0 else position + _AFTER]),
+            above[-2048:],
+        )
         repeated = 0
         marked = _MARKED.match(line.text) is not None
         for known in wanted:
@@ -319,7 +380,9 @@ class _Search:
                 match = known.match(line.text)
                 if match is None:
                     continue
-                groups = {key: value for key, value in match.groupdict().items() if value is not None}
+                groups = {
+                    key: value for key, value in match.groupdict().items() if value is not None
+                }
             known.matches += 1
             if known.frame:
                 frame = _frame(line.before)
@@ -331,7 +394,9 @@ class _Search:
             if known.near:
                 text = above.decode("utf-8", "replace") + line.text
                 self._tried += len(text)
-                found.near = (found.near or frozenset()) | {name for name, expression in known.near if re.search(expression, text)}
+                found.near = (found.near or frozenset()) | {
+                    name for name, expression in known.near if re.search(expression, text)
+                }
 
     def _may_match(self, known: _Known) -> bool:
         """Tell whether a pattern still has matches and tries left in this window."""
@@ -375,16 +440,28 @@ class _Search:
 
     def reading(self, sources: Tuple[str, ...]) -> Reading:
         events = [
-            Event(name, found.groups, _log_line(found.first), _log_line(found.last), found.count, found.order, found.near)
+            Event(
+                name,
+                found.groups,
+                _log_line(found.first),
+                _log_line(found.last),
+                found.count,
+                found.order,
+                found.near,
+            )
             for name, group in self._events.items()
             for found in group.values()
         ]
         events.sort(key=lambda event: event.order)
-        return Reading(sources, self._lines, self._size, tuple(events), "\n".join(self._report), self._dropped)
+        return Reading(
+            sources, self._lines, self._size, tuple(events), "\n".join(self._report), self._dropped
+        )
 
 
 def key_word(anchor: bytes) -> bytes:
-    """Return the word of an anchor by which windows are sieved: whole inside it, no common one, and long."""
+    """Return the word of an anchor by which windows are sieved: whole inside it, no common one, and
+    long.
+    """
     words = anchor.translate(_LETTERS).split()
 
     def rarity(word: bytes) -> Tuple[bool, int, bytes]:
@@ -406,7 +483,9 @@ def _cleaned(raw: bytes) -> str:
 
 
 def _frame(before: bytes) -> str:
-    """Return the package that the traceback directly above a line names last; what else stands above it says nothing of the line."""
+    """Return the package that the traceback directly above a line names last; what else stands
+    above it says nothing of the line.
+    """
     lines = before.decode("utf-8", "replace").splitlines()
     first = len(lines)
     for number in range(len(lines) - 1, -1, -1):
@@ -438,7 +517,9 @@ def _log_line(place: _Place) -> LogLine:
     if clock is None and before:
         clock = _clock(before.decode("utf-8", "replace"), last=True)
     shown = _SPACE.sub(" ", shown).strip()
-    return LogLine(name, number, shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "…", clock, process)
+    return LogLine(
+        name, number, shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "…", clock, process
+    )
 
 
 def _clock(text: str, last: bool = False) -> Optional[Clock]:
@@ -462,4 +543,9 @@ def _calendar(month: str, day: str, time: str) -> Optional[Clock]:
     if not 1 <= number <= 12:
         return None
     hours, minutes, seconds = time.replace(",", ".").split(":")
-    return Clock("calendar", ((_DAYS[number - 1] + int(day)) * 24 + int(hours)) * 3600 + int(minutes) * 60 + float(seconds))
+    return Clock(
+        "calendar",
+        ((_DAYS[number - 1] + int(day)) * 24 + int(hours)) * 3600
+        + int(minutes) * 60
+        + float(seconds),
+    )

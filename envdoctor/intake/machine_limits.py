@@ -1,4 +1,6 @@
-"""Limits and sizes of the machine: ulimit, /proc/self/limits, df, free, /proc/meminfo, uname, ldd, os-release, ldconfig."""
+"""Limits and sizes of the machine: ulimit, /proc/self/limits, df, free, /proc/meminfo, uname, ldd,
+os-release, ldconfig.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,13 @@ from .sizes import parse_limit, parse_size
 __all__ = ["LimitsReader"]
 
 _VALUE = r"(unlimited|infinity|-1|\d{1,20})"
-_BASH = re.compile(rf"([a-z][\w /-]{{2,40}}?)\s+\((?:([\w-]+(?:\s\w+)?),\s*)?-([a-zA-Z])\)\s+{_VALUE}\s*$")
+_BASH = re.compile(
+    rf"([a-z][\w /-]{{2,40}}?)\s+\((?:([\w-]+(?:\s\w+)?),\s*)?-([a-zA-Z])\)\s+{_VALUE}\s*$"
+)
 _ZSH = re.compile(rf"-([a-zA-Z]):\s+[a-zA-Z][\w() -]{{3,50}}?\s+{_VALUE}\s*$")
-_COMMAND = re.compile(rf"ulimit\s+-([SH]?)([a-z])\b\s*[:=]?\s*(?:->\s*)?{_VALUE}?\s*(?:kB|KB|kbytes)?\s*$")
+_COMMAND = re.compile(
+    rf"ulimit\s+-([SH]?)([a-z])\b\s*[:=]?\s*(?:->\s*)?{_VALUE}?\s*(?:kB|KB|kbytes)?\s*$"
+)
 _PROC = re.compile(
     r"Max (open files|locked memory|processes|stack size|core file size)\s+"
     r"(unlimited|\d{1,20})\s+(unlimited|\d{1,20})(?:\s+(?:files|bytes|processes))?\s*$"
@@ -35,15 +41,25 @@ _PROC_LIMITS = {
     "core file size": "rlimit.core",
 }
 _UNITS = {"bytes": 1, "kbytes": 1024, "blocks": 512, "512-byte blocks": 512}
-_DF = re.compile(r"\S+\s+(\d[\d.]*[KMGTP]?i?B?)\s+\d[\d.]*[KMGTP]?i?B?\s+(\d[\d.]*[KMGTP]?i?B?)\s+\d{1,3}%\s+/dev/shm\s*$")
+_DF = re.compile(
+    r"\S+\s+(\d[\d.]*[KMGTP]?i?B?)\s+\d[\d.]*[KMGTP]?i?B?\s+(\d[\d.]*[KMGTP]?i?B?)\s+\d{1,3}%\s+/dev/shm\s*$"
+)
 _SHM_MOUNT = re.compile(r"\b(?:shm|tmpfs)\b.{0,40}\s/dev/shm\b.{0,80}\bsize=(\d{1,15}[kmg]?)\b")
 _FREE = re.compile(r"(Mem|Swap):\s+(\d[\d.,]*(?:[KMGTP]i?B?|B)?)\s+\d\S*\s+\d\S*(.*)$")
 _MEMINFO = re.compile(r"(MemTotal|MemAvailable|SwapTotal):\s+(\d{1,15})\s*kB")
 _LDD = re.compile(r"ldd \(.{0,80}\)\s+(\d\.\d{1,2})\b|^glibc (\d\.\d{1,2})$")
 _UNAME = re.compile(r"Linux\s+\S+\s+(\d+\.\d+\S*)\s+#.{1,160}?\b(x86_64|aarch64|ppc64le)\b")
-_RELEASE = re.compile(r"(?:PRETTY_NAME=|Description:\s*|Operating System:\s*)\"?([^\"]{3,100})\"?\s*$")
-_LDCONFIG = re.compile(r"(lib[\w+-]{2,60})\.so(\.[\d.]+)?\s*(?:\([^()]{0,80}\)\s*)?=>\s*(/\S{1,300})")
-_MEMINFO_FIELDS = {"MemTotal": "memory.total", "MemAvailable": "memory.available", "SwapTotal": "swap.total"}
+_RELEASE = re.compile(
+    r"(?:PRETTY_NAME=|Description:\s*|Operating System:\s*)\"?([^\"]{3,100})\"?\s*$"
+)
+_LDCONFIG = re.compile(
+    r"(lib[\w+-]{2,60})\.so(\.[\d.]+)?\s*(?:\([^()]{0,80}\)\s*)?=>\s*(/\S{1,300})"
+)
+_MEMINFO_FIELDS = {
+    "MemTotal": "memory.total",
+    "MemAvailable": "memory.available",
+    "SwapTotal": "swap.total",
+}
 
 
 class LimitsReader:
@@ -63,11 +79,19 @@ class LimitsReader:
         if "ulimit" in text:
             found = _COMMAND.search(text)
             if found:
-                return self._read_command(found.group(1), found.group(2), found.group(3), line, draft)
+                return self._read_command(
+                    found.group(1), found.group(2), found.group(3), line, draft
+                )
         if "(" in text or text.startswith("-"):
             found = _BASH.fullmatch(text)
             if found and found.group(3) in _LIMITS:
-                return _put(found.group(3), found.group(4), line, draft, unit=_UNITS.get(found.group(2) or ""))
+                return _put(
+                    found.group(3),
+                    found.group(4),
+                    line,
+                    draft,
+                    unit=_UNITS.get(found.group(2) or ""),
+                )
             found = _ZSH.fullmatch(line.raw.strip())
             if found and found.group(1) in _LIMITS:
                 return _put(found.group(1), found.group(2), line, draft)
@@ -76,9 +100,13 @@ class LimitsReader:
     def finish(self, draft: Draft) -> None:
         """A loader cache that lists libcuda.so.1 and no libcuda.so has none for the linker."""
         if self._libcuda is not None:
-            draft.put("driver.unversioned_libcuda", self._unversioned, self._libcuda, LABEL, "ldconfig -p")
+            draft.put(
+                "driver.unversioned_libcuda", self._unversioned, self._libcuda, LABEL, "ldconfig -p"
+            )
 
-    def _read_command(self, kind: str, letter: str, value: Optional[str], line: Line, draft: Draft) -> bool:
+    def _read_command(
+        self, kind: str, letter: str, value: Optional[str], line: Line, draft: Draft
+    ) -> bool:
         if letter not in _LIMITS:
             return False
         if value is None:
@@ -106,7 +134,10 @@ class LimitsReader:
         if "/dev/shm" in text:
             found = _DF.search(text)
             if found:
-                for field, size in (("shm.size", found.group(1)), ("shm.available", found.group(2))):
+                for field, size in (
+                    ("shm.size", found.group(1)),
+                    ("shm.available", found.group(2)),
+                ):
                     number = parse_size(size, binary=True, unit=1024)
                     if number is not None:
                         draft.put(field, number, line, EXACT)
@@ -129,7 +160,9 @@ class LimitsReader:
             return False
         total = _free_size(found.group(2))
         if total is not None:
-            draft.put("memory.total" if found.group(1) == "Mem" else "swap.total", total, line, EXACT)
+            draft.put(
+                "memory.total" if found.group(1) == "Mem" else "swap.total", total, line, EXACT
+            )
         rest = found.group(3).split()
         available = _free_size(rest[-1]) if len(rest) == 3 and found.group(1) == "Mem" else None
         if available is not None:
@@ -164,7 +197,9 @@ class LimitsReader:
 
     def _read_ldconfig(self, line: Line, draft: Draft) -> bool:
         found = _LDCONFIG.search(line.raw)
-        if found is None or ("libc6" not in line.raw and "ldconfig" not in line.raw):  # ldd prints addresses instead
+        if found is None or (
+            "libc6" not in line.raw and "ldconfig" not in line.raw
+        ):  # ldd prints addresses instead
             return False
         name, suffix, path = found.groups()
         if name == "libcuda":
@@ -184,7 +219,9 @@ class LimitsReader:
         return True
 
 
-def _put(letter: str, value: str, line: Line, draft: Draft, rank: int = EXACT, unit: Optional[int] = None) -> bool:
+def _put(
+    letter: str, value: str, line: Line, draft: Draft, rank: int = EXACT, unit: Optional[int] = None
+) -> bool:
     field, default = _LIMITS[letter]
     limit = parse_limit(value, unit=unit if unit is not None and letter not in "nu" else default)
     if limit is None:
@@ -194,7 +231,9 @@ def _put(letter: str, value: str, line: Line, draft: Draft, rank: int = EXACT, u
 
 
 def _free_size(text: str) -> Optional[int]:
-    """A number of ``free``; without a unit it is KiB (the default) or bytes (-b), where its size tells which."""
+    """A number of ``free``; without a unit it is KiB (the default) or bytes (-b), where its size
+    tells which.
+    """
     if text[-1:].isalpha():
         return parse_size(text.replace(",", "."), binary=True)
     number = int(text) if text.isdigit() and len(text) < 18 else 0

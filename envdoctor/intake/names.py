@@ -1,4 +1,6 @@
-"""Distributions that prose may name without ``==``, and what people and other packagers call them."""
+"""Distributions that prose may name without ``==``, and what people and other packagers call
+them.
+"""
 
 from __future__ import annotations
 
@@ -11,31 +13,50 @@ __all__ = ["known_distribution", "of_conda", "of_import"]
 
 _KNOWN = words(
     """
-    accelerate aiohttp apache-tvm-ffi apex arctic-inference auto-gptq autoawq awscli bitsandbytes blobfile causal-conv1d click cloudpickle cmake
-    codetiming compressed-tensors cuda-bindings cuda-pathfinder cuda-python cupy-cuda11x cupy-cuda12x cupy-cuda13x datasets decord deep-ep
-    deep-gemm deepspeed deepspeed-mii depyf dill diffusers einops fairscale fastapi fastsafetensors filelock flash-attn flash-attn-3
-    flash-linear-attention flash-mla flashinfer flashinfer-cubin flashinfer-jit-cache flashinfer-python fschat fsspec gguf gptqmodel gradio
-    grpcio hqq httpx huggingface-hub humming-kernels hydra-core importlib-metadata intel-extension-for-pytorch jinja2 kernels lark latex2sympy2
-    liger-kernel lightning litellm llama-cpp-python llamafactory llguidance llmcompressor llvmlite lm-format-enforcer lmcache lmdeploy mamba-ssm
-    mathruler math-verify megatron-core mistral-common mlflow modelscope mooncake-transfer-engine mpi4py ms-swift msgpack msgspec nemo-toolkit
-    ninja nixl numba numpy nvidia-cutlass-dsl nvidia-ml-py nvidia-modelopt omegaconf onnxruntime openai opencv-python opencv-python-headless
-    openrlhf optimum optree orjson outlines outlines-core packaging pandas partial-json-parser peft pillow pip prometheus-client protobuf psutil
-    pyairports pyarrow pybind11 pycocotools pydantic pydantic-core pylatexenc pynvml pytest pytorch-lightning pytorch-triton pyyaml pyzmq
-    qwen-vl-utils quack-kernels ray regex requests rouge-score safetensors scikit-learn scipy sentence-transformers sentencepiece setuptools
-    sgl-kernel sgl-router sglang sglang-kernel sglang-router starlette sympy tensorboard tensordict tensorflow tensorizer tensorrt tensorrt-llm
-    tiktoken tilelang tokenizers torch torch-memory-saver torchao torchaudio torchdata torchmetrics torchtext torchvision tqdm
-    transformer-engine transformers triton triton-kernels trl typer typing-extensions unsloth unsloth-zoo uv uvicorn uvloop verl vllm
-    vllm-flash-attn vllm-nccl-cu11 vllm-nccl-cu12 vllm-ascend wandb watchfiles wheel xformers xgrammar xinference zmq tvm-ffi torchtitan
-    torchrec torchtune slime rl-games nemo-rl fbgemm-gpu fbgemm-gpu-genai axolotl lightllm mlc-llm
+    accelerate aiohttp apache-tvm-ffi apex arctic-inference auto-gptq autoawq awscli bitsandbytes
+    blobfile causal-conv1d click cloudpickle cmake codetiming compressed-tensors cuda-bindings
+    cuda-pathfinder cuda-python cupy-cuda11x cupy-cuda12x cupy-cuda13x datasets decord deep-ep
+    deep-gemm deepspeed deepspeed-mii depyf dill diffusers einops fairscale fastapi fastsafetensors
+    filelock flash-attn flash-attn-3 flash-linear-attention flash-mla flashinfer flashinfer-cubin
+    flashinfer-jit-cache flashinfer-python fschat fsspec gguf gptqmodel gradio grpcio hqq httpx
+    huggingface-hub humming-kernels hydra-core importlib-metadata intel-extension-for-pytorch jinja2
+    kernels lark latex2sympy2 liger-kernel lightning litellm llama-cpp-python llamafactory
+    llguidance llmcompressor llvmlite lm-format-enforcer lmcache lmdeploy mamba-ssm mathruler
+    math-verify megatron-core mistral-common mlflow modelscope mooncake-transfer-engine mpi4py
+    ms-swift msgpack msgspec nemo-toolkit ninja nixl numba numpy nvidia-cutlass-dsl nvidia-ml-py
+    nvidia-modelopt omegaconf onnxruntime openai opencv-python opencv-python-headless openrlhf
+    optimum optree orjson outlines outlines-core packaging pandas partial-json-parser peft pillow
+    pip prometheus-client protobuf psutil pyairports pyarrow pybind11 pycocotools pydantic
+    pydantic-core pylatexenc pynvml pytest pytorch-lightning pytorch-triton pyyaml pyzmq
+    qwen-vl-utils quack-kernels ray regex requests rouge-score safetensors scikit-learn scipy
+    sentence-transformers sentencepiece setuptools sgl-kernel sgl-router sglang sglang-kernel
+    sglang-router starlette sympy tensorboard tensordict tensorflow tensorizer tensorrt tensorrt-llm
+    tiktoken tilelang tokenizers torch torch-memory-saver torchao torchaudio torchdata torchmetrics
+    torchtext torchvision tqdm transformer-engine transformers triton triton-kernels trl typer
+    typing-extensions unsloth unsloth-zoo uv uvicorn uvloop verl vllm vllm-flash-attn vllm-nccl-cu11
+    vllm-nccl-cu12 vllm-ascend wandb watchfiles wheel xformers xgrammar xinference zmq tvm-ffi
+    torchtitan torchrec torchtune slime rl-games nemo-rl fbgemm-gpu fbgemm-gpu-genai axolotl
+    lightllm mlc-llm
     """
 )
-_PREFIXES = ("nvidia-", "flashinfer-", "vllm-", "sglang-", "sgl-", "cupy-cuda", "torch-", "transformer-engine-", "cuda-bindings")
+_PREFIXES = (
+    "nvidia-",
+    "flashinfer-",
+    "vllm-",
+    "sglang-",
+    "sgl-",
+    "cupy-cuda",
+    "torch-",
+    "transformer-engine-",
+    "cuda-bindings",
+)
 # What the distributor's package manager installs: no Python distribution.
 _DRIVER_PACKAGES = tuple(
     words(
         """
-    nvidia-container nvidia-dkms nvidia-docker nvidia-driver nvidia-fabric nvidia-gpu nvidia-headless nvidia-kernel nvidia-libs nvidia-open
-    nvidia-persistenced nvidia-smi nvidia-utils torch-version torch-cuda torch-compile
+    nvidia-container nvidia-dkms nvidia-docker nvidia-driver nvidia-fabric nvidia-gpu
+    nvidia-headless nvidia-kernel nvidia-libs nvidia-open nvidia-persistenced nvidia-smi
+    nvidia-utils torch-version torch-cuda torch-compile
     """
     )
 )
@@ -79,14 +100,22 @@ _CONDA = {
 
 
 def known_distribution(words: str) -> Optional[str]:
-    """Return the canonical name of a distribution that ``words`` name (``PyTorch``, ``flash_attn``), or None."""
+    """Return the canonical name of a distribution that ``words`` name (``PyTorch``,
+    ``flash_attn``), or None.
+    """
     name = canonicalize_name("-".join(words.split()))
     name = _ALIASES.get(name, name)
-    return name if name in _KNOWN or (name.startswith(_PREFIXES) and not name.startswith(_DRIVER_PACKAGES)) else None
+    return (
+        name
+        if name in _KNOWN or (name.startswith(_PREFIXES) and not name.startswith(_DRIVER_PACKAGES))
+        else None
+    )
 
 
 def of_import(name: str, version: Optional[str]) -> str:
-    """Return the distribution behind a name that is also a module's: FlashInfer is ``flashinfer-python`` since 0.2.1."""
+    """Return the distribution behind a name that is also a module's: FlashInfer is
+    ``flashinfer-python`` since 0.2.1.
+    """
     number = try_version(version)
     if name == "flashinfer" and number is not None and number >= parse_version("0.2.1"):
         return "flashinfer-python"

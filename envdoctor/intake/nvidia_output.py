@@ -1,4 +1,6 @@
-"""nvidia-smi (table, csv, -L), the driver's own version file, nvcc, and what these say when they fail."""
+"""nvidia-smi (table, csv, -L), the driver's own version file, nvcc, and what these say when they
+fail.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +14,28 @@ from .sizes import parse_size
 
 __all__ = ["NvidiaReader", "driver_release"]
 
-_HEADER = re.compile(r"NVIDIA-SMI\s+(\S+).{0,60}?Driver Version:\s*(\S+)(?:.{0,40}?CUDA Version:\s*(\S+))?")
+_HEADER = re.compile(
+    r"NVIDIA-SMI\s+(\S+).{0,60}?Driver Version:\s*(\S+)(?:.{0,40}?CUDA Version:\s*(\S+))?"
+)
 _ROW_NAME = re.compile(
     r"\|\s*(\d{1,3})\s+(\S.{0,80}?)\s+(On|Off|N/A|WDDM|TCC|MCDM)\s*\|\s*([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])\s+(?:On|Off|N/A)\s*\|\s*(\S+)"
 )
 _ROW_MEMORY = re.compile(r"\|.{0,60}?\|\s*(\d{1,8})\s*MiB\s*/\s*(\d{1,8})\s*MiB\s*\|")
 _ROW_MIG = re.compile(r"\|[^|]{0,60}\|[^|]{0,40}\|\s*(Disabled|Enabled)\*?\s*\|")
 _LISTED = re.compile(
-    r"(?:GPU models(?: and configuration)?\s*:\s*)?GPU\s*(\d{1,3}(?:,\s*\d{1,3}){0,64})\s*:\s*(\S.{0,120}?)\s*(?:\(UUID:\s*([\w-]{1,64})\s*\))?$"
+    r"(?:GPU models(?: and "
+    r"configuration)?\s*:\s*)?GPU\s*(\d{1,3}(?:,\s*\d{1,3}){0,64})\s*:\s*(\S.{0,120}?)\s*(?:\(UUID:\s*([\w-]{1,64})\s*\))?$"
 )
-_LISTED_CAPABILITY = re.compile(r"GPU\s*(\d{1,3}(?:,\s*\d{1,3}){0,64})\s+Compute Capability\s*:\s*(\d{1,2}\.\d)")
-_MIG_DEVICE = re.compile(r"MIG\s+\d{1,2}c?\.?\d?g?\.?\d{1,3}gb\S{0,12}\s+Device\s+\d+\s*:", re.IGNORECASE)
-_KERNEL_MODULE = re.compile(r"NVRM version:\s*NVIDIA UNIX\s+(Open )?.{0,20}?Kernel Module(?: for \S+)?\s+(\d{3,4}\.\d{2,3}(?:\.\d{2,3})?)")
+_LISTED_CAPABILITY = re.compile(
+    r"GPU\s*(\d{1,3}(?:,\s*\d{1,3}){0,64})\s+Compute Capability\s*:\s*(\d{1,2}\.\d)"
+)
+_MIG_DEVICE = re.compile(
+    r"MIG\s+\d{1,2}c?\.?\d?g?\.?\d{1,3}gb\S{0,12}\s+Device\s+\d+\s*:", re.IGNORECASE
+)
+_KERNEL_MODULE = re.compile(
+    r"NVRM version:\s*NVIDIA UNIX\s+(Open )?.{0,20}?Kernel Module(?: for "
+    r"\S+)?\s+(\d{3,4}\.\d{2,3}(?:\.\d{2,3})?)"
+)
 _NVCC = re.compile(r"release\s+(\d{1,2}\.\d{1,2})(?:,\s*V(\d{1,2}\.\d{1,2}\.\d{1,4}))?")
 _NVML_LIBRARY = re.compile(r"NVML library version:\s*(\d{3,4}\.\d{2,3}(?:\.\d{2,3})?)")
 _DRIVER = re.compile(r"\b([3-9]\d{2}\.\d{2,3}(?:\.\d{1,3})?)\b")
@@ -82,7 +94,9 @@ class NvidiaReader:
     def read(self, line: Line, draft: Draft) -> bool:
         """Take one line; False leaves it to the others."""
         raw = line.raw
-        if "," in raw and (self._columns or "name" in raw or "driver_version" in raw or "query-gpu" in raw):
+        if "," in raw and (
+            self._columns or "name" in raw or "driver_version" in raw or "query-gpu" in raw
+        ):
             if self._read_csv(line, draft):
                 return True
         elif self._columns and raw.strip() and self._read_csv(line, draft):
@@ -104,15 +118,29 @@ class NvidiaReader:
         if found:
             self._index = int(found.group(1))
             persistence = {"On": True, "Off": False}.get(found.group(3))
-            uncorrected = int(found.group(5)) if found.group(5).isdigit() and len(found.group(5)) < 9 else None
-            device = Gpu(name=found.group(2), pci_bus=found.group(4), persistence_mode=persistence, ecc_uncorrected=uncorrected)
+            uncorrected = (
+                int(found.group(5))
+                if found.group(5).isdigit() and len(found.group(5)) < 9
+                else None
+            )
+            device = Gpu(
+                name=found.group(2),
+                pci_bus=found.group(4),
+                persistence_mode=persistence,
+                ecc_uncorrected=uncorrected,
+            )
             draft.device(self._index, device, line, EXACT + 1)
             return True
         if self._index is None:
             return "No devices were found" in line.raw and self._none(line, draft)
         found = _ROW_MEMORY.search(line.raw)
         if found:
-            draft.device(self._index, Gpu(memory_used=int(found.group(1)) << 20, memory_total=int(found.group(2)) << 20), line, EXACT + 1)
+            draft.device(
+                self._index,
+                Gpu(memory_used=int(found.group(1)) << 20, memory_total=int(found.group(2)) << 20),
+                line,
+                EXACT + 1,
+            )
             return True
         found = _ROW_MIG.search(line.raw)
         if found:
@@ -135,7 +163,11 @@ class NvidiaReader:
                 draft.device(int(index), Gpu(compute_capability=capability.group(2)), line, EXACT)
             return True
         found = _LISTED.match(line.text)
-        if found and re.search(r"[A-Za-z]", found.group(2)) and not found.group(2).startswith(("Could not", "No ", "N/A")):
+        if (
+            found
+            and re.search(r"[A-Za-z]", found.group(2))
+            and not found.group(2).startswith(("Could not", "No ", "N/A"))
+        ):
             for index in found.group(1).split(","):
                 draft.device(int(index), Gpu(name=found.group(2), uuid=found.group(3)), line, EXACT)
             self._index = int(found.group(1).split(",")[-1])
@@ -154,7 +186,9 @@ class NvidiaReader:
             module = _KERNEL_MODULE.search(text)
             if module:
                 draft.put("driver.release", module.group(2), line, EXACT)
-                draft.put("driver.flavor", "open" if module.group(1) else "proprietary", line, EXACT)
+                draft.put(
+                    "driver.flavor", "open" if module.group(1) else "proprietary", line, EXACT
+                )
                 draft.put("driver.loaded", True, line, EXACT)
                 return True
         if "No devices were found" in text:
@@ -184,7 +218,9 @@ class NvidiaReader:
             return True
         cells = [cell.strip() for cell in line.raw.split(",")]
         names = [re.sub(r"\s*\[.*?\]$", "", cell) for cell in cells]
-        if all(name in _CSV for name in names) and any(_CSV[name] in ("name", "driver", "memory_total") for name in names):
+        if all(name in _CSV for name in names) and any(
+            _CSV[name] in ("name", "driver", "memory_total") for name in names
+        ):
             self._columns = [_CSV[name] for name in names]
             self._row = 0
             return True
@@ -201,19 +237,27 @@ class NvidiaReader:
         return True
 
     def _device_of(self, values: Dict[str, str], line: Line, draft: Draft) -> None:
-        index = int(values["index"]) if values.get("index", "").isdigit() and len(values["index"]) < 4 else self._row
+        index = (
+            int(values["index"])
+            if values.get("index", "").isdigit() and len(values["index"]) < 4
+            else self._row
+        )
         self._row += 1
         device = Gpu(
             name=values.get("name"),
             uuid=values.get("uuid"),
             pci_bus=values.get("pci_bus"),
             pci_id=_pci_id(values.get("pci_id", "")),
-            compute_capability=values.get("compute_capability") if re.fullmatch(r"\d{1,2}\.\d", values.get("compute_capability", "")) else None,
+            compute_capability=values.get("compute_capability")
+            if re.fullmatch(r"\d{1,2}\.\d", values.get("compute_capability", ""))
+            else None,
             memory_total=_size(values.get("memory_total")),
             memory_used=_size(values.get("memory_used")),
             mig_mode={"Enabled": True, "Disabled": False}.get(values.get("mig_mode", "")),
             ecc_mode={"Enabled": True, "Disabled": False}.get(values.get("ecc_mode", "")),
-            persistence_mode={"Enabled": True, "Disabled": False}.get(values.get("persistence_mode", "")),
+            persistence_mode={"Enabled": True, "Disabled": False}.get(
+                values.get("persistence_mode", "")
+            ),
             ecc_uncorrected=int(values["ecc_uncorrected"])
             if values.get("ecc_uncorrected", "").isdigit() and len(values["ecc_uncorrected"]) < 12
             else None,

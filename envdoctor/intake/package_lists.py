@@ -1,4 +1,6 @@
-"""Lists of distributions: pip, uv, conda, pip show, collect_env's excerpts, and what pip says while it installs."""
+"""Lists of distributions: pip, uv, conda, pip show, collect_env's excerpts, and what pip says while
+it installs.
+"""
 
 from __future__ import annotations
 
@@ -13,33 +15,50 @@ from .names import known_distribution
 __all__ = ["PIN", "PackageReader", "wheel_file"]
 
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,80}[A-Za-z0-9])?"
-_EXCERPT = re.compile(r"\[(pip\d?|conda|uv)\]\s+(\S{1,100})(?:\s+(\S{1,80}))?(?:\s+(\S{1,100}))?(?:\s+(\S{1,100}))?\s*$")
-_LIST_HEADER = re.compile(r"Package\s+Version(?:\s+(?:Editable project location|Location|Installer|Build))*\s*$")
+_EXCERPT = re.compile(
+    r"\[(pip\d?|conda|uv)\]\s+(\S{1,100})(?:\s+(\S{1,80}))?(?:\s+(\S{1,100}))?(?:\s+(\S{1,100}))?\s*$"
+)
+_LIST_HEADER = re.compile(
+    r"Package\s+Version(?:\s+(?:Editable project location|Location|Installer|Build))*\s*$"
+)
 _LIST_ROW = re.compile(rf"({_NAME})\s+(\d\S{{0,80}})(?:\s+(\S.{{0,300}}))?\s*$")
 _RULE = re.compile(r"-{3,}(?:\s+-{3,})+")
-_FREEZE = re.compile(rf"({_NAME})(?:\[[\w,. -]{{0,80}}\])?\s?={{2,3}}\s?([0-9][\w.!+*-]{{0,80}})\s*(?:;.{{0,200}})?$")
+_FREEZE = re.compile(
+    rf"({_NAME})(?:\[[\w,. -]{{0,80}}\])?\s?={{2,3}}\s?([0-9][\w.!+*-]{{0,80}})\s*(?:;.{{0,200}})?$"
+)
 _FREEZE_URL = re.compile(rf"({_NAME})(?:\[[\w,. -]{{0,80}}\])?\s+@\s+(\S{{1,500}})")
 _EDITABLE = re.compile(r"-e\s+(\S{1,400}?)(?:#egg=([\w.-]{1,80}))?(?:&.{0,100})?$")
-PIN = re.compile(rf"(?<![\w.<>=!~@/+-])({_NAME})(?:\[[\w,.-]{{1,80}}\])?\s?==\s?v?([0-9][\w.!+]{{0,80}})(?![\w*])")
+PIN = re.compile(
+    rf"(?<![\w.<>=!~@/+-])({_NAME})(?:\[[\w,.-]{{1,80}}\])?\s?==\s?v?([0-9][\w.!+]{{0,80}})(?![\w*])"
+)
 _RANGE = re.compile(
     rf"({_NAME})(?:\[[\w,.-]{{1,80}}\])?\s*((?:>=|<=|<|>|~=)\s*[0-9][\w.]{{0,40}}(?:\s*,\s*(?:>=|<=|<|>|!=|~=)\s*[0-9][\w.]{{0,40}}){{0,4}})\s*$"
 )
 _CONDA_HEADER = re.compile(r"# packages in environment at (\S{1,300}?):?$")
-_CONDA_ROW = re.compile(r"([A-Za-z0-9_][\w.-]{0,80})\s+(\d\S{0,60})(?:\s+(\S{1,80}))?(?:\s+(\S{1,80}))?\s*$")
+_CONDA_ROW = re.compile(
+    r"([A-Za-z0-9_][\w.-]{0,80})\s+(\d\S{0,60})(?:\s+(\S{1,80}))?(?:\s+(\S{1,80}))?\s*$"
+)
 _SHOW = re.compile(r"(Name|Version|Location|Installer|Editable project location):\s*(.{0,300})$")
 _CONFLICT = re.compile(
     rf"({_NAME})\s+(\d\S{{0,60}}) (?:requires|depends on|has requirement) (.{{1,300}}?), "
     rf"(?:but you(?:'ll)? have|which is not installed)(?: ({_NAME}) (\d\S{{0,60}}))?"
 )
 _INSTALLED = re.compile(r"Successfully installed\s+(.+)$")
-_SATISFIED = re.compile(rf"Requirement already satisfied:\s*({_NAME}).{{0,200}}?\((\d[^()\s]{{0,60}})\)")
-_INSTALL = re.compile(r"(?:\bpip\d?(?:\.\d+)?|\buv(?:\s+pip)?|\bmicromamba|\bmamba|\bconda)\s+(?:install|add)\b(.*)$")
+_SATISFIED = re.compile(
+    rf"Requirement already satisfied:\s*({_NAME}).{{0,200}}?\((\d[^()\s]{{0,60}})\)"
+)
+_INSTALL = re.compile(
+    r"(?:\bpip\d?(?:\.\d+)?|\buv(?:\s+pip)?|\bmicromamba|\bmamba|\bconda)\s+(?:install|add)\b(.*)$"
+)
 _WHEEL_INDEX = re.compile(r"/whl/(?:test/|nightly/)?(cu\d{2,3}|cpu|rocm[\d.]+)\b")
-_WHEEL = re.compile(rf"({_NAME})-(\d[\w.!+]{{0,80}}?)(?:-\d\w{{0,20}})?-((?:py|cp|pp)[\w.]{{1,40}})-([\w.]{{1,40}})-([\w.]{{1,120}})\.whl")
+_WHEEL = re.compile(
+    rf"({_NAME})-(\d[\w.!+]{{0,80}}?)(?:-\d\w{{0,20}})?-((?:py|cp|pp)[\w.]{{1,40}})-([\w.]{{1,40}})-([\w.]{{1,120}})\.whl"
+)
 _TORCH_FAMILY = ("torch", "torchvision", "torchaudio")
 _UV_ENVIRONMENT = re.compile(r"Using Python (\d+\.\d+\.\d+)\S* environment at")
 _WANTS = re.compile(
-    r"\b(?:requires?|required|needs?|expect(?:s|ed)?|should|must|instead|upgrad\w*|downgrad\w*|recommend\w*|supports?|README|fixed)\b", re.IGNORECASE
+    r"\b(?:requires?|required|needs?|expect(?:s|ed)?|should|must|instead|upgrad\w*|downgrad\w*|recommend\w*|supports?|README|fixed)\b",
+    re.IGNORECASE,
 )
 
 # What a whole list holds beside what pulls it in; a list without is an excerpt.
@@ -127,8 +146,13 @@ class PackageReader:
         if found:
             draft.put("python.version", found.group(1), line, EXACT)
             return True
-        if line.prompt or re.match(r"(?:\S+/)?(?:pip\d?|uv|conda|python\d? -m pip)\s+(?:pip\s+)?(?:list|freeze)\b", line.text):
-            self._filtered = "|" in line.text and bool(re.search(r"\|\s*(?:grep|egrep|rg|head|tail|findstr|awk|sed)\b", line.text))
+        if line.prompt or re.match(
+            r"(?:\S+/)?(?:pip\d?|uv|conda|python\d? -m pip)\s+(?:pip\s+)?(?:list|freeze)\b",
+            line.text,
+        ):
+            self._filtered = "|" in line.text and bool(
+                re.search(r"\|\s*(?:grep|egrep|rg|head|tail|findstr|awk|sed)\b", line.text)
+            )
         return False
 
     def _read_row(self, line: Line, draft: Draft) -> bool:
@@ -138,7 +162,14 @@ class PackageReader:
             return False
         rest = found.group(3) or ""
         editable = rest.startswith(("/", "~", "file:")) or bool(re.match(r"[A-Za-z]:\\", rest))
-        draft.distribution(found.group(1), found.group(2), line, EXACT, location=rest if editable else "", editable=editable)
+        draft.distribution(
+            found.group(1),
+            found.group(2),
+            line,
+            EXACT,
+            location=rest if editable else "",
+            editable=editable,
+        )
         self._block.append(_Row(found.group(1), line.number))
         return True
 
@@ -148,7 +179,9 @@ class PackageReader:
             self._end(draft)
             return False
         name, version, build, channel = found.groups()
-        if not name.startswith("_"):  # _libgcc_mutex and its kind are marks of the solver, no software
+        if not name.startswith(
+            "_"
+        ):  # _libgcc_mutex and its kind are marks of the solver, no software
             draft.conda(name, version, build or "", channel or "", line, EXACT)
         self._block.append(_Row(name, line.number))
         return True
@@ -183,14 +216,24 @@ class PackageReader:
         from .kept_variables import redact
 
         wheel = wheel_file(url)
-        draft.distribution(name, wheel[1] if wheel else None, line, EXACT, direct_url=redact(url), tags=wheel[2] if wheel else ())
+        draft.distribution(
+            name,
+            wheel[1] if wheel else None,
+            line,
+            EXACT,
+            direct_url=redact(url),
+            tags=wheel[2] if wheel else (),
+        )
 
     def _read_show(self, line: Line, draft: Draft) -> bool:
         found = _SHOW.match(line.text)
         if found is None:
             self._shown = (
                 self._shown
-                if re.match(r"(?:Summary|Home-page|Author|Author-email|License|Requires|Required-by|Files|Metadata-Version)\b", line.text)
+                if re.match(
+                    r"(?:Summary|Home-page|Author|Author-email|License|Requires|Required-by|Files|Metadata-Version)\b",
+                    line.text,
+                )
                 else None
             )
             return self._shown is not None
@@ -253,7 +296,9 @@ class PackageReader:
         found = _RANGE.fullmatch(line.text)
         name = known_distribution(found.group(1)) if found else None
         if found and name:
-            draft.distribution(name, None, line, PROSE, constraint=re.sub(r"\s+", "", found.group(2)))
+            draft.distribution(
+                name, None, line, PROSE, constraint=re.sub(r"\s+", "", found.group(2))
+            )
             return True
         return False
 
@@ -263,17 +308,27 @@ class PackageReader:
         if wheel:
             draft.distribution(wheel[0], wheel[1], line, INTENT, tags=wheel[2])
         for name, version in PIN.findall(rest)[:100]:
-            label = f"+{index.group(1)}" if index and canonicalize_name(name) in _TORCH_FAMILY and "+" not in version else ""
+            label = (
+                f"+{index.group(1)}"
+                if index and canonicalize_name(name) in _TORCH_FAMILY and "+" not in version
+                else ""
+            )
             draft.distribution(name, version + label, line, INTENT)
 
     def _end(self, draft: Draft) -> None:
-        if self._block and not self._filtered and _is_whole(self._block, headed=self._table or self._conda is not None):
+        if (
+            self._block
+            and not self._filtered
+            and _is_whole(self._block, headed=self._table or self._conda is not None)
+        ):
             draft.complete_distributions(Line(self._block[0].number, "", "", 0), self._block_what)
         self._table, self._conda, self._block, self._block_what = False, None, [], ""
 
 
 def _is_whole(block: List[_Row], *, headed: bool) -> bool:
-    """Tell a whole list from an excerpt: long enough, in the tool's order, and with what its members pull in."""
+    """Tell a whole list from an excerpt: long enough, in the tool's order, and with what its
+    members pull in.
+    """
     if len(block) < (_WHOLE if headed else _WHOLE + 10):
         return False
     names = [row.name.lower().replace("_", "-").replace(".", "-") for row in block]
@@ -281,7 +336,9 @@ def _is_whole(block: List[_Row], *, headed: bool) -> bool:
     if disorder > len(names) // 10:
         return False
     present = frozenset(names)
-    return all(name not in present or present.issuperset(companions) for name, companions in _COMPANIONS)
+    return all(
+        name not in present or present.issuperset(companions) for name, companions in _COMPANIONS
+    )
 
 
 def wheel_file(text: str) -> Optional[Tuple[str, str, Tuple[str, ...]]]:

@@ -1,4 +1,7 @@
-"""What people paste into issues → facts. Every reader looks at every line; the most specific one takes it."""
+"""What people paste into issues → facts.
+
+Every reader looks at every line; the most specific one takes it.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +23,27 @@ from .prose import ProseReader
 __all__ = ["parse_report"]
 
 FORMATS = (
-    "torch, vllm or sglang collect_env, transformers-cli env, accelerate env, ds_report, pip list, pip freeze, pip show, uv pip list, conda list, "
+    "torch, vllm or sglang collect_env, transformers-cli env, accelerate env, ds_report, pip list, "
+    "pip freeze, pip show, uv pip list, conda list, "
     "nvidia-smi (table, csv, -L), nvcc --version, "
-    "docker run, compose and Kubernetes fragments, ulimit -a, df -h /dev/shm, free, ldd --version, uname -a, environment variables"
+    "docker run, compose and Kubernetes fragments, ulimit -a, df -h /dev/shm, free, ldd --version, "
+    "uname -a, environment variables"
 )
-_ASSIGNMENT = re.compile(r"(?:.{0,120}?\bENV\s+|export\s+|set\s+|declare\s+-x\s+|-e\s+|--env\s+)?([A-Z_][A-Z0-9_]{1,80})\s?[=:]\s?(.*)$")
+_ASSIGNMENT = re.compile(
+    r"(?:.{0,120}?\bENV\s+|export\s+|set\s+|declare\s+-x\s+|-e\s+|--env\s+)?([A-Z_][A-Z0-9_]{1,80})\s?[=:]\s?(.*)$"
+)
 _DOCKER_ENV = re.compile(r".{0,120}?\bENV\s+([A-Z_][A-Z0-9_]{1,80})\s+(\S.*)$")
-_INLINE = re.compile(r"(?<![\w$])(?:export\s+)?([A-Z][A-Z0-9]*_[A-Z0-9_]{1,80})=(\"[^\"]{0,300}\"|'[^']{0,300}'|[^\s\"',;]{1,300})")
+_INLINE = re.compile(
+    r"(?<![\w$])(?:export\s+)?([A-Z][A-Z0-9]*_[A-Z0-9_]{1,80})=(\"[^\"]{0,300}\"|'[^']{0,300}'|[^\s\"',;]{1,300})"
+)
 _RAY = re.compile(r"\bRay:\s*(\d[\w.+-]{0,40})")
 _RAY_PYTHON = re.compile(r"\bPython:\s*(\d[\w.+]{0,40})")
 _PATH_VERSION = re.compile(r"cudnn[/_-]?v?(\d+\.\d+\.\d+(?:\.\d+)?)", re.IGNORECASE)
 
 
 _SIDE = re.compile(
-    r"(?:ray )?(cluster|head(?: node)?|worker(?: node)?s?|client|driver|(?:this |joining )?process|job)\b[^:]{0,20}:"
+    r"(?:ray )?(cluster|head(?: node)?|worker(?: node)?s?|client|driver|(?:this |joining "
+    r")?process|job)\b[^:]{0,20}:"
     r"\s*(?:.{0,40}\b)?ray[ :=v]{1,3}(\d+\.\d+[\w.]*)"
     r"(?:.{0,20}?python[ :=v]{1,3}(\d\.\d{1,2}(?:\.\d{1,2})?))?",
     re.IGNORECASE,
@@ -41,7 +51,9 @@ _SIDE = re.compile(
 
 
 class _RayReader:
-    """Ray's message about different versions: two blocks of ``Ray:`` and ``Python:``; or a line for each side."""
+    """Ray's message about different versions: two blocks of ``Ray:`` and ``Python:``; or a line for
+    each side.
+    """
 
     def __init__(self) -> None:
         self._side = ""
@@ -77,7 +89,11 @@ class _RayReader:
         for part in re.split(r"\s*[;|]\s*", text[:300]) if "ray" in text.lower() else ():
             found = _SIDE.match(part)
             if found:
-                side = "cluster" if found.group(1).lower().startswith(("cluster", "head")) else "process"
+                side = (
+                    "cluster"
+                    if found.group(1).lower().startswith(("cluster", "head"))
+                    else "process"
+                )
                 draft.put(f"ray.{side}_version", found.group(2), line)
                 if found.group(3):
                     draft.put(f"ray.{side}_python", found.group(3), line)
@@ -93,7 +109,13 @@ class _VariableReader:
             value = found.group(2).strip()
             if value[:1] in ("'", '"') and value[-1:] == value[:1] and len(value) > 1:
                 value = value[1:-1]
-            if value.lower() not in ("not set", "unset", "(not set)", "none", "n/a") and draft.variable(found.group(1), value, line):
+            if value.lower() not in (
+                "not set",
+                "unset",
+                "(not set)",
+                "none",
+                "n/a",
+            ) and draft.variable(found.group(1), value, line):
                 return len(_INLINE.findall(line.text)) < 2 or self._inline(line, draft)
         if "=" in line.text:
             self._inline(line, draft)
@@ -109,13 +131,29 @@ class _VariableReader:
 def parse_report(text: str) -> Facts:
     """Read everything that a pasted text tells of an environment.
 
-    Lines may be missing, mixed, indented or quoted. Of two statements the more specific one holds, then the first; the
-    other is noted in the evidence. Nothing is executed. Raises :class:`InputError` where nothing at all was recognised,
-    or where the text is too large.
+    Lines may be missing, mixed, indented or quoted. Of two statements the more specific one holds,
+    then the first; the other is noted in the evidence. Nothing is executed. Raises
+    :class:`InputError` where nothing at all was recognised, or where the text is too large.
     """
     draft = Draft()
-    nvidia, packages, collect, container, limits = NvidiaReader(), PackageReader(), CollectEnvReader(), ContainerReader(), LimitsReader()
-    readers = (_RayReader(), nvidia, packages, collect, container, limits, LaunchReader(), _VariableReader(), ProseReader())
+    nvidia, packages, collect, container, limits = (
+        NvidiaReader(),
+        PackageReader(),
+        CollectEnvReader(),
+        ContainerReader(),
+        LimitsReader(),
+    )
+    readers = (
+        _RayReader(),
+        nvidia,
+        packages,
+        collect,
+        container,
+        limits,
+        LaunchReader(),
+        _VariableReader(),
+        ProseReader(),
+    )
     last: Optional[Line] = None
     for line in clean_lines(text):
         last = line
@@ -132,7 +170,9 @@ def parse_report(text: str) -> Facts:
         _derive(last, draft)
     facts = draft.facts()
     if not any(True for _ in facts):
-        raise InputError(f"nothing about an environment was recognised in the report; what is read: {FORMATS}")
+        raise InputError(
+            f"nothing about an environment was recognised in the report; what is read: {FORMATS}"
+        )
     return facts
 
 
@@ -143,14 +183,22 @@ def _derive(last: Line, draft: Draft) -> None:
     if home and home.startswith("/"):
         first = variables.get("PATH", "").split(":")[0].rstrip("/")
         nvcc = first == home.rstrip("/") + "/bin"
-        draft.toolkit(home, draft.claimed("toolkit.version") if nvcc else None, last, "CUDA_HOME", nvcc)
+        draft.toolkit(
+            home, draft.claimed("toolkit.version") if nvcc else None, last, "CUDA_HOME", nvcc
+        )
     image = variables.get("CUDA_VERSION") or variables.get("NV_CUDA_LIB_VERSION", "").split("-")[0]
     if image and re.fullmatch(r"\d{1,2}\.\d{1,2}(?:\.\d{1,3})?", image):
         draft.put("image.cuda_version", image, last, LABEL, "CUDA_VERSION")
     for folder in variables.get("LD_LIBRARY_PATH", "").split(":"):
         found = _PATH_VERSION.search(folder)
         if found:
-            draft.put("cudnn.system_version", found.group(1), last, INTENT, f"LD_LIBRARY_PATH has {folder}")
+            draft.put(
+                "cudnn.system_version",
+                found.group(1),
+                last,
+                INTENT,
+                f"LD_LIBRARY_PATH has {folder}",
+            )
             break
     if "WSL_DISTRO_NAME" in variables:
         draft.put("os.wsl", True, last, LABEL)

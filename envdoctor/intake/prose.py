@@ -1,4 +1,7 @@
-"""What people write by hand: ``GPU: 8x H100``, ``driver 535.129.03``, ``vllm 0.6.3``. What could mean two things stays unknown."""
+"""What people write by hand: ``GPU: 8x H100``, ``driver 535.129.03``, ``vllm 0.6.3``.
+
+What could mean two things stays unknown.
+"""
 
 from __future__ import annotations
 
@@ -20,104 +23,151 @@ __all__ = ["ClaimedVersion", "ProseReader", "claimed_version", "parse_gpus"]
 
 _NUMBER = r"\d+(?:\.\d+)+(?:[a-zA-Z0-9.]*)(?:\+[A-Za-z0-9.]*)?"
 _VERSION = re.compile(rf"v?({_NUMBER}|\d+\.\w+)")
-_MORE = re.compile(r"\s*(?:\+|or (?:later|newer|above|more|higher|greater)|and (?:later|newer|above|up|higher))(?:$|[\s,;)])")
+_MORE = re.compile(
+    r"\s*(?:\+|or (?:later|newer|above|more|higher|greater)|and "
+    r"(?:later|newer|above|up|higher))(?:$|[\s,;)])"
+)
 _LESS = re.compile(r"\s*or (?:older|below|earlier|lower|less)\b")
 _RANGE = re.compile(r"(?:(?:>=|<=|==|~=|!=|<|>)\s*v?\d[\w.+*]*\s*,?\s*)+")
 _PAIR = re.compile(r"([A-Za-z/][\w ./()?\[\]-]{0,60}?)\s*(?:[:=]|\.{4,}|->)\s*(\S.*)$")
 _NAMED = re.compile(
-    rf"(?<![\w./:=-])([A-Za-z][\w-]{{1,40}}(?:[ ](?:attention|attn|engine|factory|vision))?)(?: version)?(?: |: ?|=|, | \()"
+    r"(?<![\w./:=-])([A-Za-z][\w-]{1,40}(?:[ ](?:attention|attn|engine|factory|vision))?)(?: "
+    rf"version)?(?: |: ?|=|, | \()"
     rf"(?:version |is )?v?({_NUMBER})(?![\w/])(\s?\+(?!\w)|\s+or (?:later|newer|above))?",
     re.IGNORECASE,
 )
-_NAMED_RANGE = re.compile(r"([A-Za-z][\w-]{1,40})\s*((?:>=|<=|<|>|~=)\s*\d[\w.]*(?:\s*,\s*(?:>=|<=|<|>|!=|~=)\s*\d[\w.]*)*)\s*$")
+_NAMED_RANGE = re.compile(
+    r"([A-Za-z][\w-]{1,40})\s*((?:>=|<=|<|>|~=)\s*\d[\w.]*(?:\s*,\s*(?:>=|<=|<|>|!=|~=)\s*\d[\w.]*)*)\s*$"
+)
 _TABLE_ROW = re.compile(r"([A-Za-z][\w.-]{1,60})(?: {2,})(\d[\w.!+-]*)(?: .*)?$")
-_BUILD_LABEL = re.compile(r"(?<![\w./-])(torch|pytorch)\s+v?(\d+\.\d+(?:\.\d+)?)\s*\+?\s*\(?((?:cu|rocm)\d{2,3}|cpu)\b", re.IGNORECASE)
+_BUILD_LABEL = re.compile(
+    r"(?<![\w./-])(torch|pytorch)\s+v?(\d+\.\d+(?:\.\d+)?)\s*\+?\s*\(?((?:cu|rocm)\d{2,3}|cpu)\b",
+    re.IGNORECASE,
+)
 _WANTS = re.compile(
     r"\b(?:requires?|requires-python|required|needs?|expect(?:s|ed)?|should|must|instead|upgrad\w*|downgrad\w*|recommend\w*|supports?|"
     r"README|fixed|works? (?:with|on)|tried|also|before|after|until|since|not)\b",
     re.IGNORECASE,
 )
 _DRIVER = re.compile(
-    r"\b(?:nvidia|gpu|cuda|kernel|display|kmd)?[ -]?driver(?:-\d{3}(?:-\w+)?)?\b(?:\s+(?:version|release|installed|is))*"
+    r"\b(?:nvidia|gpu|cuda|kernel|display|kmd)?[ "
+    r"-]?driver(?:-\d{3}(?:-\w+)?)?\b(?:\s+(?:version|release|installed|is))*"
     r"\s*[:=(]?\s*v?(\d{3}\.\d{2,3}(?:\.\d{1,3})?)\b",
     re.IGNORECASE,
 )
 _DRIVER_CUDA = re.compile(r"\b(?:CUDA version[: ]*|CUDA[: ]+)(\d{1,2}\.\d{1,2})\b", re.IGNORECASE)
-_PYTHON = re.compile(r"(?<![\w./-])python[ :=]*(?:version[ :]*)?v?([23]\.\d{1,2}(?:\.\d{1,2})?)(?![\w.])(?!\s*(?:or|\+|to|-)\s*\w)", re.IGNORECASE)
+_PYTHON = re.compile(
+    r"(?<![\w./-])python[ :=]*(?:version[ "
+    r":]*)?v?([23]\.\d{1,2}(?:\.\d{1,2})?)(?![\w.])(?!\s*(?:or|\+|to|-)\s*\w)",
+    re.IGNORECASE,
+)
 _PYTHON_PATH = re.compile(r"/python(3\.\d{1,2})/(?:site|dist)-packages\b")
-_FABRIC = re.compile(r"nvidia-fabric-?manager(?:-\d{3})?\s*(?::|=|\s)\s*(?:version\s*)?(\d{3}\.\d{2,3}(?:\.\d{2,3})?)", re.IGNORECASE)
+_FABRIC = re.compile(
+    r"nvidia-fabric-?manager(?:-\d{3})?\s*(?::|=|\s)\s*(?:version\s*)?(\d{3}\.\d{2,3}(?:\.\d{2,3})?)",
+    re.IGNORECASE,
+)
 _COMPAT = re.compile(r"cuda-compat-(\d{2})-(\d)\b(?:\D{1,20}(\d{3}\.\d{2,3}(?:\.\d{2,3})?))?")
-_SYSTEM_CUDNN = re.compile(r"\bsystem(?:-wide)?\s+cudnn\s+v?(\d+\.\d+(?:\.\d+){0,2})", re.IGNORECASE)
+_SYSTEM_CUDNN = re.compile(
+    r"\bsystem(?:-wide)?\s+cudnn\s+v?(\d+\.\d+(?:\.\d+){0,2})", re.IGNORECASE
+)
 _ARCH_LIST = re.compile(r"\b(?:sm|compute)_\d{2,3}[af]?\b")
-_CAPABILITY = re.compile(r"\b(?:sm_?|compute_|compute capability:?\s*|cc\s*)(\d{1,2})\.?(\d)[af]?\b", re.IGNORECASE)
+_CAPABILITY = re.compile(
+    r"\b(?:sm_?|compute_|compute capability:?\s*|cc\s*)(\d{1,2})\.?(\d)[af]?\b", re.IGNORECASE
+)
 _HOST_DIRECTORY = re.compile(r"(?:^|\s)cd\s+(/\S{1,300})\s*$")
 _PARTS = re.compile(r"\s+[/|]\s+|\s*;\s+|,\s+(?=[A-Za-z])")
-_GLIBC = re.compile(r"(?<![\w-])glibc(?: version)?(?: is)?[ :=-]+(\d\.\d{2})\b(?!\s*\+)", re.IGNORECASE)
-_TOOLKIT = re.compile(r"\b(?:nvcc|CUDA toolkit)\b[^\d/]{0,14}?(\d{2}\.\d(?:\.\d{1,4})?)\b|\bcuda_(\d{2}\.\d)\.r\d{2}\.\d/compiler", re.IGNORECASE)
+_GLIBC = re.compile(
+    r"(?<![\w-])glibc(?: version)?(?: is)?[ :=-]+(\d\.\d{2})\b(?!\s*\+)", re.IGNORECASE
+)
+_TOOLKIT = re.compile(
+    r"\b(?:nvcc|CUDA "
+    r"toolkit)\b[^\d/]{0,14}?(\d{2}\.\d(?:\.\d{1,4})?)\b|\bcuda_(\d{2}\.\d)\.r\d{2}\.\d/compiler",
+    re.IGNORECASE,
+)
 _RELEASE = r"(\d{3}\.\d{2,3}(?:\.\d{2,3})?)\b"
 _DRIVER_FILES = (
-    (re.compile(rf"\bNVML(?: library)?(?: version)?\s*[:=]?\s*{_RELEASE}", re.IGNORECASE), "driver.nvml_release"),
+    (
+        re.compile(rf"\bNVML(?: library)?(?: version)?\s*[:=]?\s*{_RELEASE}", re.IGNORECASE),
+        "driver.nvml_release",
+    ),
     (re.compile(rf"\blibcuda\.so\.{_RELEASE}"), "driver.libcuda_release"),
-    (re.compile(rf"\bkernel module(?: version)?\s*[:=]?\s*{_RELEASE}", re.IGNORECASE), "driver.release"),
+    (
+        re.compile(rf"\bkernel module(?: version)?\s*[:=]?\s*{_RELEASE}", re.IGNORECASE),
+        "driver.release",
+    ),
 )
-_MIG = re.compile(r"\bMIG\b.{0,20}\b(?:enabled|on|\dg\.\d{1,3}gb)|\b\dg\.\d{1,3}gb\b", re.IGNORECASE)
+_MIG = re.compile(
+    r"\bMIG\b.{0,20}\b(?:enabled|on|\dg\.\d{1,3}gb)|\b\dg\.\d{1,3}gb\b", re.IGNORECASE
+)
 
-_GPU_COUNT_BEFORE = re.compile(r"^(\d{1,3})\s*(?:[x×*]\s*|\s(?=(?:NVIDIA|Tesla|RTX|GTX|[AHBLV]\d)))(?=[A-Za-z])", re.IGNORECASE)
-_GPU_COUNT_AFTER = re.compile(r"\s*(?:[x×*]\s*(\d{1,3})|\((?:x\s*)?(\d{1,3})(?:x|\s+GPUs?)?\))\s*$", re.IGNORECASE)
+_GPU_COUNT_BEFORE = re.compile(
+    r"^(\d{1,3})\s*(?:[x×*]\s*|\s(?=(?:NVIDIA|Tesla|RTX|GTX|[AHBLV]\d)))(?=[A-Za-z])", re.IGNORECASE
+)
+_GPU_COUNT_AFTER = re.compile(
+    r"\s*(?:[x×*]\s*(\d{1,3})|\((?:x\s*)?(\d{1,3})(?:x|\s+GPUs?)?\))\s*$", re.IGNORECASE
+)
 _GPU_NAME = re.compile(
     r"(?:NVIDIA |GeForce |Tesla |Quadro )*(?:"
     r"(?:RTX|GTX)\s?(?:PRO\s?)?A?\d{3,4}\w?"
-    r"(?:[ -](?:Ti|SUPER|D|Ada(?: Generation)?|Blackwell|Max-Q|Laptop|GPU|v2|Workstation|Server|Edition|Generation|Turing|\d{1,3}GB))*"
-    r"|(?:DGX )?(?:GH|GB)\d{2,3}\b|[AHBLVTPKM](?:2|4|10|10G|16|20|30|40|40S|60|80|100|200|300|800|40m|100X)\b"
+    r"(?:[ -](?:Ti|SUPER|D|Ada(?: "
+    r"Generation)?|Blackwell|Max-Q|Laptop|GPU|v2|Workstation|Server|Edition|Generation|Turing|\d{1,3}GB))*"
+    r"|(?:DGX )?(?:GH|GB)\d{2,3}\b"
+    r"|[AHBLVTPKM](?:2|4|10|10G|16|20|30|40|40S|60|80|100|200|300|800|40m|100X)\b"
     r"(?:[ -](?:SXM\d?|PCI[eE]|PCIE|NVL|HBM\d?e?|\d{1,3} ?GB?|\d{1,3}G|3e|DGXS|FHHL))*"
-    r"|(?:TITAN)\s+(?:RTX|V|Xp?|Black)\b|DGX Spark(?: \(GB10\))?|Jetson(?: \w+){1,3}|PG\d{3}-\d{3}|MI\d{3}\w?|Radeon[\w ]+|CMP \d+HX)",
+    r"|(?:TITAN)\s+(?:RTX|V|Xp?|Black)\b|DGX Spark(?: \(GB10\))?|Jetson(?: "
+    r"\w+){1,3}|PG\d{3}-\d{3}|MI\d{3}\w?|Radeon[\w ]+|CMP \d+HX)",
 )
 _GPU_KEYS = phrases(
     """
-    gpu, gpus, gpu type, gpu model, gpu models, gpus used, gpu name, graphics card, video card, gpu device, gpu info, gpu hardware,
-    hardware, accelerator, accelerators, nvidia gpu, nvidia gpus, device name, gpu card, cuda device, devices, gpu 型号, card, gpu(s), gpus
+    gpu, gpus, gpu type, gpu model, gpu models, gpus used, gpu name, graphics card, video card, gpu
+    device, gpu info, gpu hardware, hardware, accelerator, accelerators, nvidia gpu, nvidia gpus,
+    device name, gpu card, cuda device, devices, gpu 型号, card, gpu(s), gpus
     """
 )
 _COUNT_KEYS = phrases(
     """
-    gpu number, gpu count, number of gpus, num gpus, gpus per node, n_gpus_per_node, num_gpus, # gpus
+    gpu number, gpu count, number of gpus, num gpus, gpus per node, n_gpus_per_node, num_gpus, #
+    gpus
     """
 )
 _DRIVER_KEYS = phrases(
     """
-    nvidia driver, driver, gpu driver, cuda driver, nvidia-driver, nvidia gpu driver, driver release, nvidia driver release, kernel driver,
-    host driver, nvidia drivers, nvidia_driver
+    nvidia driver, driver, gpu driver, cuda driver, nvidia-driver, nvidia gpu driver, driver
+    release, nvidia driver release, kernel driver, host driver, nvidia drivers, nvidia_driver
     """
 )
 _MEMORY_KEYS = phrases(
     """
-    host memory, system memory, ram, system ram, total memory, cpu memory, total ram, main memory, memory, mem, host ram, cpu ram,
-    physical memory, node memory
+    host memory, system memory, ram, system ram, total memory, cpu memory, total ram, main memory,
+    memory, mem, host ram, cpu ram, physical memory, node memory
     """
 )
 _SHM_KEYS = phrases(
     """
-    /dev/shm, shm, shm size, shm-size, shm_size, dev_shm, /dev/shm size, shared memory, shared memory size, dev/shm, size of /dev/shm
+    /dev/shm, shm, shm size, shm-size, shm_size, dev_shm, /dev/shm size, shared memory, shared
+    memory size, dev/shm, size of /dev/shm
     """
 )
 _MEMORY_LIMIT_KEYS = phrases(
-    "memory limit, container memory limit, container memory, cgroup memory limit, mem limit, memory.max, pod memory limit, docker memory limit"
+    "memory limit, container memory limit, container memory, cgroup memory limit, mem limit, "
+    "memory.max, pod memory limit, docker memory limit"
 )
 _DIRECTORY_KEYS = phrases(
     """
-    working directory, cwd, current working directory, working dir, pwd, workdir, current directory, run from
+    working directory, cwd, current working directory, working dir, pwd, workdir, current directory,
+    run from
     """
 )
 _TORCH_CUDA_KEYS = phrases(
     """
-    torch cuda, pytorch cuda, torch.version.cuda, torch built with cuda, torch.cuda, pytorch built with cuda, torch compiled cuda,
-    torch cuda build
+    torch cuda, pytorch cuda, torch.version.cuda, torch built with cuda, torch.cuda, pytorch built
+    with cuda, torch compiled cuda, torch cuda build
     """
 )
 _TOOLKIT_KEYS = phrases(
     """
-    nvcc, cuda toolkit, cudatoolkit, system cuda, cuda compiler, cuda-toolkit, local cuda toolkit, cuda toolkit nvcc, system cuda nvcc,
-    cuda sdk, system nvcc, cuda nvcc
+    nvcc, cuda toolkit, cudatoolkit, system cuda, cuda compiler, cuda-toolkit, local cuda toolkit,
+    cuda toolkit nvcc, system cuda nvcc, cuda sdk, system nvcc, cuda nvcc
     """
 )
 _LIMIT_KEYS = {
@@ -137,7 +187,9 @@ class ClaimedVersion(NamedTuple):
 
 
 def claimed_version(text: str) -> Optional[ClaimedVersion]:
-    """Read ``0.7.3 (PyPI)``, ``>=0.16.0``, ``0.16.0+``, ``2.x``; None where no version stands at the start."""
+    """Read ``0.7.3 (PyPI)``, ``>=0.16.0``, ``0.16.0+``, ``2.x``; None where no version stands at
+    the start.
+    """
     text = text.strip().strip("\"'")
     found = _RANGE.match(text)
     if found:
@@ -163,7 +215,9 @@ def claimed_version(text: str) -> Optional[ClaimedVersion]:
 
 
 def parse_gpus(text: str) -> List[Tuple[int, Gpu]]:
-    """Read ``8x H100 80GB``, ``NVIDIA H20 x8``, ``RTX PRO 6000 + RTX 6000 Ada``: pairs of a count and a device."""
+    """Read ``8x H100 80GB``, ``NVIDIA H20 x8``, ``RTX PRO 6000 + RTX 6000 Ada``: pairs of a count
+    and a device.
+    """
     found = []
     for part in re.split(r"\s+(?:\+|and|&)\s+|\s*;\s*", text[:300]):
         entry = _gpu(part)
@@ -177,7 +231,11 @@ def _gpu(text: str) -> Optional[Tuple[int, Gpu]]:
     memory = re.search(r"[,(]\s*(\d{1,6}(?:\.\d{1,3})?\s?(?:GiB|GB|MiB|G))\b", text)
     mig = True if _MIG.search(text) else None
     text = re.sub(r"(?<=\d)(?=(?:Ti|SUPER|Super)\b)", " ", text)
-    plain = re.sub(r"\((?!GB10)(?!x?\s*\d{1,3}(?:x| GPUs?)?\))[^()]{0,100}\)", " ", text).split(",")[0].strip(" .")
+    plain = (
+        re.sub(r"\((?!GB10)(?!x?\s*\d{1,3}(?:x| GPUs?)?\))[^()]{0,100}\)", " ", text)
+        .split(",")[0]
+        .strip(" .")
+    )
     count = 1
     before = _GPU_COUNT_BEFORE.match(plain)
     if before:
@@ -202,7 +260,9 @@ def _gpu(text: str) -> Optional[Tuple[int, Gpu]]:
 
 def _leading_size(value: str, *, binary: bool = False) -> Optional[int]:
     """Return the size at the start of a text (``64 GiB RAM``)."""
-    found = re.match(r"\d{1,15}(?:\.\d{1,3})?\s?(?:[KMGTPkmgtp]i?)?[Bb]?\b", value.strip().strip("\"'"))
+    found = re.match(
+        r"\d{1,15}(?:\.\d{1,3})?\s?(?:[KMGTPkmgtp]i?)?[Bb]?\b", value.strip().strip("\"'")
+    )
     return parse_size(found.group(), binary=binary) if found else None
 
 
@@ -241,7 +301,9 @@ class ProseReader:
 
     def _read_part(self, text: str, line: Line, draft: Draft) -> bool:
         pair = _PAIR.match(text)
-        return bool(pair and self._read_pair(pair.group(1), pair.group(2), line, draft)) or self._read_sentence(text, line, draft)
+        return bool(
+            pair and self._read_pair(pair.group(1), pair.group(2), line, draft)
+        ) or self._read_sentence(text, line, draft)
 
     def _read_pair(self, key: str, value: str, line: Line, draft: Draft) -> bool:
         plain = plain_label(key)
@@ -251,13 +313,17 @@ class ProseReader:
             draft.device_count = int(value)
             return True
         if plain == "gpu memory":
-            size = parse_size(value.split(",")[0].replace(" total", "").split(" / ")[-1], binary=True)  # torch counts GiB, and tools print "GB"
+            size = parse_size(
+                value.split(",")[0].replace(" total", "").split(" / ")[-1], binary=True
+            )  # torch counts GiB, and tools print "GB"
             if size:
                 draft.device(0, Gpu(memory_total=size), line, PROSE + 9)
             return size is not None
         if plain in _DRIVER_KEYS or plain.endswith("driver") or plain.startswith("nvidia driver"):
             return _driver(value, line, draft)
-        return self._read_machine(plain, value, line, draft) or self._read_software(plain, value, line, draft)
+        return self._read_machine(plain, value, line, draft) or self._read_software(
+            plain, value, line, draft
+        )
 
     def _read_machine(self, plain: str, value: str, line: Line, draft: Draft) -> bool:
         if plain in _MEMORY_KEYS or plain in _SHM_KEYS:
@@ -275,10 +341,27 @@ class ProseReader:
         if plain in _DIRECTORY_KEYS and value.startswith(("/", "~", ".")):
             draft.put("python.working_directory", value.split(" ")[0], line)
             return True
-        if plain in ("os", "operating system", "host os", "system", "linux distribution", "linux", "distro", "os platform"):
+        if plain in (
+            "os",
+            "operating system",
+            "host os",
+            "system",
+            "linux distribution",
+            "linux",
+            "distro",
+            "os platform",
+        ):
             operating_system(value, line, draft, PROSE)
             return True
-        if plain in ("platform", "environment", "env", "cluster", "deployment", "running on", "orchestration"):
+        if plain in (
+            "platform",
+            "environment",
+            "env",
+            "cluster",
+            "deployment",
+            "running on",
+            "orchestration",
+        ):
             platform_words(value, line, draft)
             return False
         if plain in ("arch", "architecture", "cpu arch", "cpu architecture", "machine"):
@@ -287,7 +370,12 @@ class ProseReader:
             if machine:
                 draft.put("os.architecture", machine, line)
             elif capability:
-                draft.device(0, Gpu(compute_capability=f"{capability.group(1)}.{capability.group(2)}"), line, PROSE + 9)
+                draft.device(
+                    0,
+                    Gpu(compute_capability=f"{capability.group(1)}.{capability.group(2)}"),
+                    line,
+                    PROSE + 9,
+                )
             return True
         if plain in ("kernel", "linux kernel", "kernel release") and re.match(r"\d+\.\d+", value):
             draft.put("os.kernel", value.split()[0], line)
@@ -324,7 +412,14 @@ class ProseReader:
             if version and not _MORE.match(value[len(version) :]):
                 draft.put("python.version", version, line, LABEL)
             return version is not None
-        if plain in ("image", "docker image", "container image", "container", "docker", "base image"):
+        if plain in (
+            "image",
+            "docker image",
+            "container image",
+            "container",
+            "docker",
+            "base image",
+        ):
             image = image_of_words(value)
             if image:
                 draft.image(image, line)
@@ -337,7 +432,11 @@ class ProseReader:
     def _read_facts(self, text: str, line: Line, draft: Draft) -> None:
         """Read what leaves no doubt wherever it stands in a line."""
         lowered = text.lower()
-        if "sm_" in lowered and len(_ARCH_LIST.findall(text)) > 1 and ("[" in text or "arch" in lowered or "supports" in lowered):
+        if (
+            "sm_" in lowered
+            and len(_ARCH_LIST.findall(text)) > 1
+            and ("[" in text or "arch" in lowered or "supports" in lowered)
+        ):
             draft.put("torch.arch_list", tuple(_ARCH_LIST.findall(text)[:40]), line)
         if "fabric" in lowered:
             found = _FABRIC.search(text)
@@ -383,7 +482,9 @@ class ProseReader:
         wanted = _NAMED_RANGE.fullmatch(text)
         name = known_distribution(wanted.group(1)) if wanted else None
         if wanted and name:
-            draft.distribution(name, None, line, PROSE, constraint=re.sub(r"\s+", "", wanted.group(2)))
+            draft.distribution(
+                name, None, line, PROSE, constraint=re.sub(r"\s+", "", wanted.group(2))
+            )
             return True
         if _WANTS.search(text.split("(")[0]):
             return False
@@ -404,7 +505,9 @@ class ProseReader:
             if name is None or (label and name == "torch"):
                 continue
             if found.group(3) or found.group(2).endswith("+"):
-                draft.distribution(name, None, line, PROSE, constraint=f">={found.group(2).rstrip('.+')}")
+                draft.distribution(
+                    name, None, line, PROSE, constraint=f">={found.group(2).rstrip('.+')}"
+                )
             else:
                 draft.distribution(name, found.group(2).rstrip(".+"), line, PROSE)
             heard = True
@@ -463,7 +566,9 @@ def _distribution(plain: str, value: str, line: Line, draft: Draft) -> bool:
     claim = claimed_version(value)
     variant = re.match(r"(cu\d{2,3})\b", value)
     if claim is not None and (claim.constraint or "." in (claim.version or "")):
-        draft.distribution(canonicalize_name(name), claim.version, line, LABEL, constraint=claim.constraint)
+        draft.distribution(
+            canonicalize_name(name), claim.version, line, LABEL, constraint=claim.constraint
+        )
     elif name == "torch":
         if variant:
             draft.put("torch.cuda", f"{variant.group(1)[2:-1]}.{variant.group(1)[-1]}", line, PROSE)

@@ -1,4 +1,7 @@
-"""Files that say what shall be installed, as the patient: requirements, locks, conda environments. Exact pins are candidates."""
+"""Files that say what shall be installed, as the patient: requirements, locks, conda environments.
+
+Exact pins are candidates.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,9 @@ _REQUIREMENT = re.compile(rf"({_NAME})\s*(?:\[[^\]]*\])?\s*(.*)$")
 _CLAUSE = re.compile(r"(===|==|~=|!=|<=|>=|<|>)\s*([^\s,;()]+)")
 _SPECIFIER = re.compile(r"\(?\s*(?:(?:===|==|~=|!=|<=|>=|<|>)\s*[^\s,;()]+\s*,?\s*)*\)?")
 _WHEEL_INDEX = re.compile(r"/whl/(?:test/|nightly/)?(cu\d{2,3}|cpu|rocm[\d.]+)\b")
-_PYTHON_COMMENT = re.compile(r"#.*(?:with Python|--python-version[ =]|--python[ =])\s*(3\.\d{1,2}(?:\.\d{1,2})?)\b")
+_PYTHON_COMMENT = re.compile(
+    r"#.*(?:with Python|--python-version[ =]|--python[ =])\s*(3\.\d{1,2}(?:\.\d{1,2})?)\b"
+)
 _EGG = re.compile(r"[#&]egg=([\w.-]+)")
 _TORCH_FAMILY = frozenset(["torch", "torchvision", "torchaudio"])
 _CONDA_FILE = re.compile(r"/([^/\s#]+?)-([^-/\s]+)-([^-/\s]+)\.(?:conda|tar\.bz2)(?:#\S*)?$")
@@ -42,10 +47,12 @@ class _Pin(NamedTuple):
 
 
 def parse_requirements(text: str, name: str) -> Facts:
-    """Read a requirements file, pylock.toml, uv.lock, poetry.lock, Pipfile.lock, environment.yml or conda's explicit list.
+    """Read a requirements file, pylock.toml, uv.lock, poetry.lock, Pipfile.lock, environment.yml or
+    conda's explicit list.
 
-    Exact pins become distributions; a range becomes one whose version is not known, only where it lies. Only of a lock is
-    the list complete. Raises :class:`InputError` with file and position for text that is broken.
+    Exact pins become distributions; a range becomes one whose version is not known, only where it
+    lies. Only of a lock is the list complete. Raises :class:`InputError` with file and position for
+    text that is broken.
     """
     if len(text) > MAX_BYTES:
         raise InputError(f"{name}: has {len(text)} characters, but at most {MAX_BYTES} are read")
@@ -53,7 +60,9 @@ def parse_requirements(text: str, name: str) -> Facts:
     lowered = name.lower()
     if lowered.endswith((".json", "pipfile.lock")) or text.lstrip().startswith("{"):
         return _pipfile(text, name)
-    if lowered.endswith((".toml", "uv.lock", "poetry.lock", "pdm.lock")) or re.search(r"^\[\[packages?\]\]\s*$", text, re.MULTILINE):
+    if lowered.endswith((".toml", "uv.lock", "poetry.lock", "pdm.lock")) or re.search(
+        r"^\[\[packages?\]\]\s*$", text, re.MULTILINE
+    ):
         return _toml_lock(text, name)
     if lowered.endswith((".yml", ".yaml")) or re.search(r"^dependencies:\s*$", text, re.MULTILINE):
         return _environment(text, name)
@@ -62,29 +71,49 @@ def parse_requirements(text: str, name: str) -> Facts:
     return _plain(text, name)
 
 
-def _facts(pins: Sequence[_Pin], name: str, *, complete: bool, python: Optional[Tuple[str, int]] = None) -> Facts:
+def _facts(
+    pins: Sequence[_Pin], name: str, *, complete: bool, python: Optional[Tuple[str, int]] = None
+) -> Facts:
     chosen: Dict[str, Distribution] = {}
     for pin in pins:
         if not pin.name:
             continue
         entry = Distribution(
-            pin.name, pin.version, tags=pin.tags, installer=pin.installer, direct_url=pin.direct_url, build=pin.build, constraint=pin.constraint
+            pin.name,
+            pin.version,
+            tags=pin.tags,
+            installer=pin.installer,
+            direct_url=pin.direct_url,
+            build=pin.build,
+            constraint=pin.constraint,
         )
         old = chosen.get(pin.name)
         if old is not None and old.version != entry.version:
             entry = entry._replace(version=_same_release(old.version, entry.version), constraint="")
         chosen[pin.name] = entry
     lines = [pin.line for pin in pins if pin.line]
-    where = Evidence(name if not lines else f"{name}, line {lines[0]}" if len(set(lines)) == 1 else f"{name}, lines {min(lines)}-{max(lines)}")
+    where = Evidence(
+        name
+        if not lines
+        else f"{name}, line {lines[0]}"
+        if len(set(lines)) == 1
+        else f"{name}, lines {min(lines)}-{max(lines)}"
+    )
     table: Dict[str, Fact[Any]] = {
         "distributions": Known({key: chosen[key] for key in sorted(chosen)}, where),
-        "distributions.complete": Known(complete, Evidence(name, "a lock" if complete else "requirements, no lock")),
+        "distributions.complete": Known(
+            complete, Evidence(name, "a lock" if complete else "requirements, no lock")
+        ),
     }
-    unpinned = tuple(key for key in sorted(chosen) if chosen[key].version is None and not chosen[key].direct_url)
+    unpinned = tuple(
+        key for key in sorted(chosen) if chosen[key].version is None and not chosen[key].direct_url
+    )
     if unpinned:
         table["requirements.unpinned"] = Known(unpinned, where)
     if python is not None:
-        table["python.version"] = Known(python[0], Evidence(f"{name}, line {python[1]}" if python[1] else name))
+        table["python.version"] = Known(
+            python[0], Evidence(f"{name}, line {python[1]}" if python[1] else name)
+        )
     torch = chosen.get("torch")
     if torch is not None and torch.version is not None:
         table["torch.version"] = Known(torch.version, where)
@@ -105,10 +134,17 @@ def _same_release(first: Optional[str], second: Optional[str]) -> Optional[str]:
 
 
 def _applies(marker: str, extras: Sequence[str] = ()) -> bool:
-    """Tell whether a marker can hold on x86_64 Linux under some Python; one that cannot be read may."""
+    """Tell whether a marker can hold on x86_64 Linux under some Python; one that cannot be read
+    may.
+    """
     if not marker.strip():
         return True
-    from packaging.markers import InvalidMarker, Marker, UndefinedComparison, UndefinedEnvironmentName
+    from packaging.markers import (
+        InvalidMarker,
+        Marker,
+        UndefinedComparison,
+        UndefinedEnvironmentName,
+    )
 
     try:
         parsed = Marker(marker)
@@ -167,12 +203,17 @@ def _plain(text: str, name: str) -> Facts:
 
 
 def _labelled(pins: List[_Pin], label: str) -> List[_Pin]:
-    """An index of CUDA builds gives torch and its kin the local label that they are installed with."""
+    """An index of CUDA builds gives torch and its kin the local label that they are installed
+    with.
+    """
     if not label:
         return pins
     return [
         pin._replace(version=pin.version + label)
-        if pin.name in _TORCH_FAMILY and pin.version is not None and not pin.installer and "+" not in pin.version
+        if pin.name in _TORCH_FAMILY
+        and pin.version is not None
+        and not pin.installer
+        and "+" not in pin.version
         else pin
         for pin in pins
     ]
@@ -204,17 +245,38 @@ def _requirement(line: str, number: int, name: str) -> _Pin:
         package, _, url = requirement.partition("@")
         wheel = wheel_file(url)
         plain = canonicalize_name(package.split("[")[0].strip())
-        return _Pin(plain, wheel[1] if wheel else None, number, marker, direct_url=redact(url.strip()), tags=wheel[2] if wheel else ())
-    if editable or re.match(r"(?:[a-z+]{2,12}://|git\+|\.{0,2}/|file:|[A-Za-z]:\\)", body) or body.endswith((".whl", ".tar.gz", ".zip")):
+        return _Pin(
+            plain,
+            wheel[1] if wheel else None,
+            number,
+            marker,
+            direct_url=redact(url.strip()),
+            tags=wheel[2] if wheel else (),
+        )
+    if (
+        editable
+        or re.match(r"(?:[a-z+]{2,12}://|git\+|\.{0,2}/|file:|[A-Za-z]:\\)", body)
+        or body.endswith((".whl", ".tar.gz", ".zip"))
+    ):
         wheel = wheel_file(body)
         if wheel:
-            return _Pin(wheel[0], wheel[1], number, direct_url=redact(body) if "://" in body else "", tags=wheel[2])
+            return _Pin(
+                wheel[0],
+                wheel[1],
+                number,
+                direct_url=redact(body) if "://" in body else "",
+                tags=wheel[2],
+            )
         egg = _EGG.search(body)
         # A folder without a name: something is installed from it, and nobody can tell what.
-        return _Pin(canonicalize_name(egg.group(1)) if egg else "", None, number, direct_url=redact(body))
+        return _Pin(
+            canonicalize_name(egg.group(1)) if egg else "", None, number, direct_url=redact(body)
+        )
     found = _REQUIREMENT.fullmatch(requirement.strip())
     if found is None or not _SPECIFIER.fullmatch(found.group(2).strip()):
-        raise InputError(f"{name}:{number}: expected a requirement such as 'torch==2.6.0', found {line[:80]!r}")
+        raise InputError(
+            f"{name}:{number}: expected a requirement such as 'torch==2.6.0', found {line[:80]!r}"
+        )
     version = _pinned(found.group(2))
     constraint = "" if version is not None else re.sub(r"[\s()]+", "", found.group(2))
     return _Pin(canonicalize_name(found.group(1)), version, number, marker, constraint=constraint)
@@ -242,14 +304,18 @@ def _toml_lock(text: str, name: str) -> Facts:
     entries = data.get("packages", data.get("package"))
     if not isinstance(entries, list):
         raise InputError(
-            f"{name}: expected a lock with [[packages]] (pylock.toml) or [[package]] (uv.lock, poetry.lock), "
+            f"{name}: expected a lock with [[packages]] (pylock.toml) or [[package]] (uv.lock, "
+            "poetry.lock), "
             f"found keys {', '.join(sorted(map(str, data))[:8]) or 'none'}"
         )
     pins = []
     for position, entry in enumerate(entries):
         pin = _locked(entry) if isinstance(entry, Mapping) else None
         if pin is None:
-            raise InputError(f"{name}: package {position + 1}: expected a table with a 'name', found {str(entry)[:60]!r}")
+            raise InputError(
+                f"{name}: package {position + 1}: expected a table with a 'name', found "
+                f"{str(entry)[:60]!r}"
+            )
         if _applies(pin.marker) and not _is_own(entry):
             pins.append(pin)
     return _facts(pins, name, complete=True, python=_lock_python(data))
@@ -264,13 +330,21 @@ def _locked(entry: Mapping[str, Any]) -> Optional[_Pin]:
         source = entry.get(key)
         if isinstance(source, Mapping):
             found = source.get("url") or source.get("git")
-            url = redact(found) if isinstance(found, str) and (key != "source" or "git" in source or "url" in source) else url
+            url = (
+                redact(found)
+                if isinstance(found, str)
+                and (key != "source" or "git" in source or "url" in source)
+                else url
+            )
     marker = entry.get("marker", entry.get("markers", ""))
     markers = entry.get("resolution-markers")
     if isinstance(markers, list) and all(isinstance(item, str) for item in markers):
         marker = " or ".join(f"({item})" for item in markers)
     return _Pin(
-        canonicalize_name(name), version if isinstance(version, str) else None, marker=marker if isinstance(marker, str) else "", direct_url=url
+        canonicalize_name(name),
+        version if isinstance(version, str) else None,
+        marker=marker if isinstance(marker, str) else "",
+        direct_url=url,
     )
 
 
@@ -283,8 +357,15 @@ def _is_own(entry: Mapping[str, Any]) -> bool:
 def _lock_python(data: Mapping[str, Any]) -> Optional[Tuple[str, int]]:
     """A lock for one Python minor names it; a wider range does not."""
     metadata = data.get("metadata")
-    for text in (data.get("requires-python"), metadata.get("python-versions") if isinstance(metadata, Mapping) else None):
-        exact = re.fullmatch(r"={2,3}\s*(3\.\d{1,2})(?:\.\*|\.\d{1,2})?", text.strip()) if isinstance(text, str) else None
+    for text in (
+        data.get("requires-python"),
+        metadata.get("python-versions") if isinstance(metadata, Mapping) else None,
+    ):
+        exact = (
+            re.fullmatch(r"={2,3}\s*(3\.\d{1,2})(?:\.\*|\.\d{1,2})?", text.strip())
+            if isinstance(text, str)
+            else None
+        )
         if exact:
             return exact.group(1), 0
     return None
@@ -296,33 +377,56 @@ def _pipfile(text: str, name: str) -> Facts:
     try:
         data = json.loads(text)
     except ValueError as error:
-        position = f":{error.lineno}:{error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+        position = (
+            f":{error.lineno}:{error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+        )
         raise InputError(f"{name}{position}: is no JSON: {error}") from error
     except RecursionError as error:
         raise InputError(f"{name}: is nested too deeply") from error
     section = data.get("default") if isinstance(data, dict) else None
     if not isinstance(section, dict):
-        shown = "keys " + ", ".join(sorted(data)[:8]) if isinstance(data, dict) else type(data).__name__
+        shown = (
+            "keys " + ", ".join(sorted(data)[:8]) if isinstance(data, dict) else type(data).__name__
+        )
         raise InputError(f"{name}: expected a Pipfile.lock with 'default', found {shown}")
     pins = []
     for package, entry in section.items():
         if not isinstance(entry, dict):
-            raise InputError(f"{name}: default.{package}: expected an object, found {type(entry).__name__}")
+            raise InputError(
+                f"{name}: default.{package}: expected an object, found {type(entry).__name__}"
+            )
         version = entry.get("version")
         marker = entry.get("markers")
         if _applies(marker if isinstance(marker, str) else ""):
-            pins.append(_Pin(canonicalize_name(str(package)), _pinned(version) if isinstance(version, str) else None))
+            pins.append(
+                _Pin(
+                    canonicalize_name(str(package)),
+                    _pinned(version) if isinstance(version, str) else None,
+                )
+            )
     meta = data.get("_meta")
     requires = meta.get("requires") if isinstance(meta, dict) else None
-    python = (requires.get("python_full_version") or requires.get("python_version")) if isinstance(requires, dict) else None
-    return _facts(pins, name, complete=True, python=(python, 0) if isinstance(python, str) and try_version(python) else None)
+    python = (
+        (requires.get("python_full_version") or requires.get("python_version"))
+        if isinstance(requires, dict)
+        else None
+    )
+    return _facts(
+        pins,
+        name,
+        complete=True,
+        python=(python, 0) if isinstance(python, str) and try_version(python) else None,
+    )
 
 
 # conda
 
 
 def _environment(text: str, name: str) -> Facts:
-    """Read environment.yml. Only its own shape is read: top-level keys, a list of dependencies, and a list under ``pip``."""
+    """Read environment.yml.
+
+    Only its own shape is read: top-level keys, a list of dependencies, and a list under ``pip``.
+    """
     section = ""
     pip_indent: Optional[int] = None
     pins: List[_Pin] = []
@@ -347,7 +451,10 @@ def _environment(text: str, name: str) -> Facts:
             continue
         item = re.fullmatch(r"\s*-\s*(.+?)\s*", line)
         if item is None:
-            raise InputError(f"{name}:{number}: expected a list entry '- NAME=VERSION' under 'dependencies', found {line.strip()[:60]!r}")
+            raise InputError(
+                f"{name}:{number}: expected a list entry '- NAME=VERSION' under 'dependencies', "
+                f"found {line.strip()[:60]!r}"
+            )
         value = item.group(1).strip("\"'")
         if re.fullmatch(r"pip\s*:", value):
             pip_indent = indent
@@ -377,8 +484,12 @@ def _environment(text: str, name: str) -> Facts:
 
 
 def _conda_spec(spec: str, number: int) -> Tuple[Optional[_Pin], bool]:
-    """Read ``[channel::]name=version[=build]``; a version that ``=`` leaves open counts where it is a full release."""
-    found = re.fullmatch(r"(?:[\w./-]+::)?([A-Za-z0-9_][\w.-]*)\s*(={1,2})\s*([0-9][\w.!+]*)(?:=([\w.*]+))?", spec)
+    """Read ``[channel::]name=version[=build]``; a version that ``=`` leaves open counts where it is
+    a full release.
+    """
+    found = re.fullmatch(
+        r"(?:[\w./-]+::)?([A-Za-z0-9_][\w.-]*)\s*(={1,2})\s*([0-9][\w.!+]*)(?:=([\w.*]+))?", spec
+    )
     if found is None:
         return None, False
     name, equals, version, build = found.groups()
@@ -386,7 +497,9 @@ def _conda_spec(spec: str, number: int) -> Tuple[Optional[_Pin], bool]:
     if name.lower() == "python":
         return _Pin("python", version, number), is_exact
     if not is_exact and version.count(".") < 2:
-        return _Pin(of_conda(name), None, number, installer="conda", constraint=f"=={version}.*"), False
+        return _Pin(
+            of_conda(name), None, number, installer="conda", constraint=f"=={version}.*"
+        ), False
     return _Pin(of_conda(name), version, number, build=build or "", installer="conda"), is_exact
 
 
@@ -399,7 +512,9 @@ def _explicit(text: str, name: str) -> Facts:
             continue
         found = _CONDA_FILE.search(line)
         if found is None:
-            raise InputError(f"{name}:{number}: expected the address of a conda package, found {line[:80]!r}")
+            raise InputError(
+                f"{name}:{number}: expected the address of a conda package, found {line[:80]!r}"
+            )
         package, version, build = found.groups()
         if package == "python":
             python = (version, number)

@@ -15,8 +15,8 @@ _UNLIMITED = frozenset(["unlimited", "infinity", "max", "-1"])
 def parse_size(text: str, *, binary: bool = False, unit: int = 1) -> Optional[int]:
     """Return ``text`` in bytes, or None where it is no size.
 
-    ``64g`` and ``64GiB`` are binary, ``64GB`` is decimal unless ``binary`` says that the tool means 1024 (Docker, df).
-    ``unit``: what a bare number counts.
+    ``64g`` and ``64GiB`` are binary, ``64GB`` is decimal unless ``binary`` says that the tool means
+    1024 (Docker, df). ``unit``: what a bare number counts.
     """
     match = _SIZE.fullmatch(text.strip())
     if match is None:

@@ -1,4 +1,6 @@
-"""Use case: versions that work together on given targets, pinned and closed. Never prints, never writes a file.
+"""Use case: versions that work together on given targets, pinned and closed.
+
+Never prints, never writes a file.
 
 The solver chooses, uv closes, ``check`` has the last word on both.
 """
@@ -6,7 +8,18 @@ The solver chooses, uv closes, ``check`` has the last word on both.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
+from typing import (
+    TYPE_CHECKING,
+    Callable,
+    Dict,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+    Union,
+)
 
 from ..app import suggest
 from ..errors import InputError, InternalFault
@@ -22,10 +35,12 @@ if TYPE_CHECKING:
 
 __all__ = ["check_date", "close", "lock", "of_its_time"]
 
-#: How often the core is chosen again with what uv says about packages that the matrix does not know.
+#: How often the core is chosen again with what uv says about packages that the matrix does not
+#: know.
 _CLOSING_ROUNDS = 6
-#: Days after a release within which its dependencies may have been released to count as of its time: it was tested before it came out,
-#: and what it needed fixed came soon after (research: vllm 0.8.5 with transformers of its month, 4.51.3, and of today, 5.23.0).
+#: Days after a release within which its dependencies may have been released to count as of its
+#: time: it was tested before it came out, and what it needed fixed came soon after (research: vllm
+#: 0.8.5 with transformers of its month, 4.51.3, and of today, 5.23.0).
 _GRACE = 30
 _MUCH_NEWER = 365  # days
 _TORCH = re.compile(r"torch(?![\w.-])")
@@ -50,12 +65,14 @@ def lock(
         facts: The targets.
         matrix: What is known of versions and hardware; by default the one that envdoctor carries.
         python: Python that the lock is for; by default that of the targets.
-        as_of: ISO date after which no release counts; "release": a month after the newest release that a requirement pins with ==, where there
-            is one and it is not of today; None or "latest": no date.
+        as_of: ISO date after which no release counts; "release": a month after the newest release
+            that a requirement pins with ==, where there is one and it is not of today; None or
+            "latest": no date.
         allow_index: Further indexes whose builds may be taken ("pytorch").
-        profile: A framework ("verl": the newest of its requests that fits) or one of its requests ("verl:0.7-vllm"); its Python is that of
-            the targets or the newest that it allows.
-        others: Let pass what the matrix does not know; the resolution names it in ``request.others``.
+        profile: A framework ("verl": the newest of its requests that fits) or one of its requests
+            ("verl:0.7-vllm"); its Python is that of the targets or the newest that it allows.
+        others: Let pass what the matrix does not know; the resolution names it in
+            ``request.others``.
 
     Raises:
         InputError: a request that means nothing, or targets that cannot share a lock.
@@ -71,14 +88,22 @@ def lock(
         matrix = load_matrix()
     asked = tuple(parse_root(text) for text in requirements)
     if not asked and profile is None:
-        raise InputError("expected at least one requirement, such as 'vllm>=0.8', or --profile NAME")
+        raise InputError(
+            "expected at least one requirement, such as 'vllm>=0.8', or --profile NAME"
+        )
     known = frozenset(matrix.package_names)
     unknown = tuple(root for root in asked if root.name not in known) if others else ()
     roots = tuple(root for root in asked if root not in unknown)
     day, pinned = _day(as_of, roots, matrix)
     request = Request(
         roots,
-        python or _common(facts, "python.version", "give --python-version", "3.12" if profile is not None else None),
+        python
+        or _common(
+            facts,
+            "python.version",
+            "give --python-version",
+            "3.12" if profile is not None else None,
+        ),
         _common(facts, "os.platform", "one lock is for one platform", "linux"),
         _common(facts, "os.architecture", "one lock is for one architecture", "x86_64"),
         day,
@@ -93,32 +118,59 @@ def lock(
         found = resolve(request, facts, matrix)
     if pinned and not isinstance(found, Resolution) and profile is None:
         found = resolve(request._replace(as_of=None, of_the_time=False), facts, matrix)
-        notes = [f"nothing of the time of {pinned} ({day}) meets the request: some packages are newer than it was ever tested with"]
+        notes = [
+            (
+                f"nothing of the time of {pinned} ({day}) meets the request: some packages are "
+                "newer "
+                "than it was ever tested with"
+            )
+        ]
     if not isinstance(found, Resolution):
         return found
     if found.request.of_the_time:
         told = found.request.profile or pinned
-        notes = [f"the packages are of {found.request.as_of} or before, the time of {told}; --as-of latest takes the newest"]
+        notes = [
+            (
+                f"the packages are of {found.request.as_of} or before, the time of {told}; --as-of "
+                "latest takes the newest"
+            )
+        ]
     elif found.request.as_of is None and not notes:
         notes = _much_newer(found, matrix)
     notes += [reason.text for reason in found.passed]
     notes += _without_torch(found, matrix)
-    notes += [f"{root.text} is not judged by envdoctor: the matrix does not know it{suggest(root.name, known, 0.8)}" for root in unknown]
+    notes += [
+        (
+            f"{root.text} is not judged by envdoctor: the matrix does not know "
+            f"it{suggest(root.name, known, 0.8)}"
+        )
+        for root in unknown
+    ]
     found = found._replace(notes=tuple(notes))
     _verify(found, facts, matrix)
     return found
 
 
 def _of_profile(
-    profile: str, base: Request, facts: Sequence[Facts], matrix: Matrix, python: Optional[str], as_of: Optional[str]
+    profile: str,
+    base: Request,
+    facts: Sequence[Facts],
+    matrix: Matrix,
+    python: Optional[str],
+    as_of: Optional[str],
 ) -> Union[Resolution, Explanation]:
     from .solver.profiles import find_wanted, resolve_profile
 
-    return resolve_profile(find_wanted(profile, matrix), base, facts, matrix, python, of_its_time(as_of, matrix))
+    return resolve_profile(
+        find_wanted(profile, matrix), base, facts, matrix, python, of_its_time(as_of, matrix)
+    )
 
 
 def of_its_time(as_of: Optional[str], matrix: Matrix) -> Callable[[Request], Request]:
-    """Return what gives a request its as-of date; see :func:`lock`. What its maintainers tested counts like what it pins."""
+    """Return what gives a request its as-of date; see :func:`lock`.
+
+    What its maintainers tested counts like what it pins.
+    """
     from ..model.request import Root
 
     def dated(request: Request) -> Request:
@@ -138,10 +190,11 @@ def close(
     allow_build: Sequence[str] = (),
     progress: Callable[[str], None] = lambda _words: None,
 ) -> Resolution:
-    """Let uv add what a resolution needs besides its pins; how far that came says ``closure`` of the result.
+    """Let uv add what a resolution needs besides its pins; how far that came says ``closure`` of
+    the result.
 
-    What uv adds is judged as well. Packages that the matrix does not know may ask for others than were chosen, which only uv can tell; then
-    the core is chosen again with what they ask for.
+    What uv adds is judged as well. Packages that the matrix does not know may ask for others than
+    were chosen, which only uv can tell; then the core is chosen again with what they ask for.
 
     Args:
         found: The core pins.
@@ -162,21 +215,49 @@ def close(
     from .solver.engine import GaveUp
 
     glibc = [str(entry.value("glibc.version")) for entry in facts if entry.value("glibc.version")]
-    lowest = min(glibc, key=lambda text: [int(part) for part in text.split(".") if part.isdigit()]) if glibc else None
+    lowest = (
+        min(glibc, key=lambda text: [int(part) for part in text.split(".") if part.isdigit()])
+        if glibc
+        else None
+    )
     core, brought = found, ()  # type: Resolution, Tuple[Root, ...]
-    lacking: Dict[str, str] = {}  # what the index at hand lacks, by the requirement that follows from it
+    lacking: Dict[
+        str, str
+    ] = {}  # what the index at hand lacks, by the requirement that follows from it
     for _ in range(_CLOSING_ROUNDS):
         try:
-            closure = close_with_uv(core, sources, glibc=lowest, later=_later(core, matrix), allow_build=allow_build, progress=progress)
+            closure = close_with_uv(
+                core,
+                sources,
+                glibc=lowest,
+                later=_later(core, matrix),
+                allow_build=allow_build,
+                progress=progress,
+            )
         except UnknownName as error:
             raise InputError(f"{error}{suggest(error.name, matrix.package_names, 0.8)}") from error
         notes = (f"the date does not bind {', '.join(closure.late)}",) if closure.late else ()
         closed = core._replace(closure=closure, notes=(*found.notes, *lacking.values(), *notes))
         problems = _problems(closed, facts, matrix) if closure.is_closed else []
         if problems:
-            unjudged = [line for line in closure.lines if any(name not in matrix.package_names for name in line.via)]
-            learned = [Root(line.name) for line in unjudged if line.name in matrix.package_names and core.pin(line.name) is None]
-            closed = found._replace(closure=Closure("refused", "check refuses what uv added to the pins", "\n".join(problems), tool=closure.tool))
+            unjudged = [
+                line
+                for line in closure.lines
+                if any(name not in matrix.package_names for name in line.via)
+            ]
+            learned = [
+                Root(line.name)
+                for line in unjudged
+                if line.name in matrix.package_names and core.pin(line.name) is None
+            ]
+            closed = found._replace(
+                closure=Closure(
+                    "refused",
+                    "check refuses what uv added to the pins",
+                    "\n".join(problems),
+                    tool=closure.tool,
+                )
+            )
         elif closure.state == "refused":
             lacking.update({f"{hole.name}!={hole.version}": hole.text for hole in closure.holes})
             learned = [parse_root(text) for text in (*closure.conflicts, *lacking)]
@@ -187,31 +268,53 @@ def close(
         if not learned:
             return closed
         try:
-            again = resolve(core.request._replace(roots=(*found.request.roots, *brought)), facts, matrix)
+            again = resolve(
+                core.request._replace(roots=(*found.request.roots, *brought)), facts, matrix
+            )
         except GaveUp:  # what was found before stands, with uv's refusal
             return closed
         if not isinstance(again, Resolution):
             return closed
         needed = [root.text for root in learned if root.text not in lacking]
         why = [f"what is not in the matrix needs {', '.join(needed)}"] if needed else []
-        progress(f"choosing again: {'; '.join([*why, *(lacking[root.text] for root in learned if root.text in lacking)])}")
+        progress(
+            "choosing again: "
+            + "; ".join([*why, *(lacking[root.text] for root in learned if root.text in lacking)])
+        )
         core = _as_asked(again, found, brought, lacking)
         _verify(core, facts, matrix)
     return closed
 
 
-def _as_asked(again: Resolution, found: Resolution, brought: Sequence[Root], lacking: Mapping[str, str]) -> Resolution:
+def _as_asked(
+    again: Resolution, found: Resolution, brought: Sequence[Root], lacking: Mapping[str, str]
+) -> Resolution:
     """A resolution with what closing taught as reasons, and the request as the user made it."""
     from ..model.resolution import Reason
 
-    taught = {f"asked for: {root.text}": Reason("required", f"what is not in the matrix requires {root.specifier or 'it'}") for root in brought}
-    taught.update({f"asked for: {text}": Reason("refused", f"not {text.partition('!=')[2]}: {words}") for text, words in lacking.items()})
-    pins = tuple(pin._replace(reasons=tuple(taught.get(reason.text, reason) for reason in pin.reasons)) for pin in again.pins)
+    taught = {
+        f"asked for: {root.text}": Reason(
+            "required", f"what is not in the matrix requires {root.specifier or 'it'}"
+        )
+        for root in brought
+    }
+    taught.update(
+        {
+            f"asked for: {text}": Reason("refused", f"not {text.partition('!=')[2]}: {words}")
+            for text, words in lacking.items()
+        }
+    )
+    pins = tuple(
+        pin._replace(reasons=tuple(taught.get(reason.text, reason) for reason in pin.reasons))
+        for pin in again.pins
+    )
     return again._replace(pins=pins, request=found.request, notes=found.notes, passed=found.passed)
 
 
 def _day(as_of: Optional[str], roots: Sequence[Root], matrix: Matrix) -> Tuple[Optional[str], str]:
-    """Return the as-of date, and the pinned requirement that it follows from (empty where it is the user's own or there is none)."""
+    """Return the as-of date, and the pinned requirement that it follows from (empty where it is the
+    user's own or there is none).
+    """
     if as_of is None or as_of == "latest":
         return None, ""
     if as_of != "release":
@@ -248,13 +351,24 @@ def _plus_days(day: str, days: int) -> str:
 def _later(found: Resolution, matrix: Matrix) -> List[str]:
     """The pins that the as-of date does not bind."""
     day = found.request.as_of
-    return [pin.name for pin in found.pins if day is not None and (_released(pin.name, pin.version, matrix) or "") > day]
+    return [
+        pin.name
+        for pin in found.pins
+        if day is not None and (_released(pin.name, pin.version, matrix) or "") > day
+    ]
 
 
 def _much_newer(found: Resolution, matrix: Matrix) -> List[str]:
-    """Say where what is asked for is much older than what is taken with it: nobody has tested that."""
+    """Say where what is asked for is much older than what is taken with it: nobody has tested
+    that.
+    """
     asked = {root.name for root in found.request.roots}
-    dated = [(day, pin) for pin in found.pins for day in [_released(pin.name, pin.version, matrix)] if day]
+    dated = [
+        (day, pin)
+        for pin in found.pins
+        for day in [_released(pin.name, pin.version, matrix)]
+        if day
+    ]
     old = max(((day, pin) for day, pin in dated if pin.name in asked), default=None)
     if old is None:
         return []
@@ -262,24 +376,55 @@ def _much_newer(found: Resolution, matrix: Matrix) -> List[str]:
     newer = [pin for day, pin in dated if day > limit]
     if not newer:
         return []
-    shown = ", ".join(f"{pin.name} {pin.version}" for pin in newer[:3]) + (" ..." if len(newer) > 3 else "")
+    shown = ", ".join(f"{pin.name} {pin.version}" for pin in newer[:3]) + (
+        " ..." if len(newer) > 3 else ""
+    )
     advice = f"--as-of {_plus_days(old[0], _GRACE)} takes what there was then"
-    return [f"{old[1].name} {old[1].version} is of {old[0]}, but {shown} came more than a year later; {advice}"]
+    return [
+        (
+            f"{old[1].name} {old[1].version} is of {old[0]}, but {shown} came more than a year "
+            "later; "
+            f"{advice}"
+        )
+    ]
 
 
 def _without_torch(found: Resolution, matrix: Matrix) -> List[str]:
-    """Say where what is asked for comes without torch, though its newest release asks for it: such a release serves for little."""
+    """Say where what is asked for comes without torch, though its newest release asks for it: such
+    a release serves for little.
+    """
     if found.pin("torch") is not None:
         return []
     notes = []
     for pin in found.pins:
-        package = matrix.package(pin.name) if any(root.name == pin.name for root in found.request.roots) else None
+        package = (
+            matrix.package(pin.name)
+            if any(root.name == pin.name for root in found.request.roots)
+            else None
+        )
         version = parse_version(pin.version)
-        final = [release for number, release in package.releases() if not number.is_prerelease and number >= version] if package is not None else []
+        final = (
+            [
+                release
+                for number, release in package.releases()
+                if not number.is_prerelease and number >= version
+            ]
+            if package is not None
+            else []
+        )
         if len(final) > 1 and _of_torch(final[-1]) == {""}:
             extras = sorted(_of_torch(final[0]) - {""})
-            advice = f"; its {'extra' if len(extras) == 1 else 'extras'} {', '.join(extras)} would bring it" if extras else ""
-            notes.append(f"{pin.name} {pin.version} asks for no torch, as {final[-1].version} does{advice}")
+            advice = (
+                (
+                    f"; its {'extra' if len(extras) == 1 else 'extras'} {', '.join(extras)} would "
+                    "bring it"
+                )
+                if extras
+                else ""
+            )
+            notes.append(
+                f"{pin.name} {pin.version} asks for no torch, as {final[-1].version} does{advice}"
+            )
     return notes
 
 
@@ -309,7 +454,9 @@ def check_date(text: Optional[str]) -> None:
 def _common(facts: Sequence[Facts], field: str, advice: str, default: Optional[str] = None) -> str:
     """Return the value that all targets have; of Python, only the minor has to agree."""
     known = [str(entry.value(field)) for entry in facts if entry.value(field) is not None]
-    shown = {".".join(value.split(".")[:2]) if field == "python.version" else value for value in known}
+    shown = {
+        ".".join(value.split(".")[:2]) if field == "python.version" else value for value in known
+    }
     if len(shown) > 1:
         raise InputError(f"the targets differ in {field} ({', '.join(sorted(shown))}); {advice}")
     if not shown:
@@ -320,7 +467,9 @@ def _common(facts: Sequence[Facts], field: str, advice: str, default: Optional[s
 
 
 def _verify(found: Resolution, facts: Sequence[Facts], matrix: Matrix) -> None:
-    """Judge every target with the pins installed: an error that the target does not have anyway is a fault of ours."""
+    """Judge every target with the pins installed: an error that the target does not have anyway is
+    a fault of ours.
+    """
     for problem in _problems(found, facts, matrix):
         raise InternalFault(f"check refuses what was resolved: {problem}")
 
@@ -334,6 +483,10 @@ def _problems(found: Resolution, facts: Sequence[Facts], matrix: Matrix) -> List
     for entry in facts:
         own = {finding.key for finding in judge(entry, matrix, today=str(matrix.date))}
         for finding in judge(applied(found, entry), matrix, today=str(matrix.date)):
-            if finding.severity == "error" and finding.verdict == "violated" and finding.key not in own:
+            if (
+                finding.severity == "error"
+                and finding.verdict == "violated"
+                and finding.key not in own
+            ):
                 problems[f"{finding.code} {finding.message}"] = None
     return list(problems)

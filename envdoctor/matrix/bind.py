@@ -1,4 +1,7 @@
-"""The meaning of a row: ``truth`` of one term, ``bind`` of a whole row. Check and the solver call these and nothing else."""
+"""The meaning of a row: ``truth`` of one term, ``bind`` of a whole row.
+
+Check and the solver call these and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,9 @@ _NOTHING: Mapping[str, Any] = {}
 class Subject(NamedTuple):
     """What a term speaks of: a candidate, a device, the host, a variable or the request.
 
-    present: True, False, or None where that is not known. attributes: values by name; a missing name is not known.
-    Versions are :class:`packaging.version.Version`, or a :class:`VersionSet` where only a range is known; sets of labels are frozensets of strings.
+    present: True, False, or None where that is not known. attributes: values by name; a missing
+    name is not known. Versions are :class:`packaging.version.Version`, or a :class:`VersionSet`
+    where only a range is known; sets of labels are frozensets of strings.
     """
 
     present: Optional[bool] = None
@@ -29,7 +33,8 @@ class Subject(NamedTuple):
 class Target(NamedTuple):
     """One target of binding.
 
-    gpus: one subject for each kind of visible device; empty is a machine without devices, None is not known.
+    gpus: one subject for each kind of visible device; empty is a machine without devices, None is
+    not known.
     environment: distribution name -> candidate; None leaves env terms free (the solver's question).
     """
 
@@ -43,8 +48,8 @@ class Target(NamedTuple):
 class Binding(NamedTuple):
     """What became of a row. ``outcome``: satisfied, violated, undetermined or residual.
 
-    missing: the terms that could not be judged (undetermined). residual: the env terms that all have to hold for a
-    violation (residual). gpu: index of the device for which the outcome holds.
+    missing: the terms that could not be judged (undetermined). residual: the env terms that all
+    have to hold for a violation (residual). gpu: index of the device for which the outcome holds.
     """
 
     outcome: str
@@ -59,7 +64,8 @@ _SATISFIED = Binding("satisfied")
 def truth(term: Term, subject: Subject) -> Optional[bool]:
     """Judge one term: True, False, or None where the subject does not tell.
 
-    A ``lacks`` term holds of an absent subject; every other operator does not. Cost: one look-up and one membership test.
+    A ``lacks`` term holds of an absent subject; every other operator does not. Cost: one look-up
+    and one membership test.
     """
     if term.operator == "present":
         return None if subject.present is None else subject.present is term.argument
@@ -70,7 +76,9 @@ def truth(term: Term, subject: Subject) -> Optional[bool]:
         return None
     argument = term.argument
     if isinstance(argument, VersionSet):
-        if isinstance(value, VersionSet):  # only a range is known: it tells where it lies wholly inside or outside
+        if isinstance(
+            value, VersionSet
+        ):  # only a range is known: it tells where it lies wholly inside or outside
             common = value & argument
             if common and common != value:
                 return None
@@ -87,10 +95,11 @@ def truth(term: Term, subject: Subject) -> Optional[bool]:
 def bind(row: Row, target: Target) -> Binding:
     """Apply a row to a target.
 
-    Any term False: satisfied. All True: violated. Else undetermined; where only env terms are free and the target
-    leaves the environment open: residual, the nogood over packages that the solver takes. A constant that is not known
-    never becomes a residual: unknown hardware does not constrain. All gpu terms bind to the same device, each kind of
-    device is tried, and the worst outcome counts.
+    Any term False: satisfied. All True: violated. Else undetermined; where only env terms are free
+    and the target leaves the environment open: residual, the nogood over packages that the solver
+    takes. A constant that is not known never becomes a residual: unknown hardware does not
+    constrain. All gpu terms bind to the same device, each kind of device is tried, and the worst
+    outcome counts.
     """
     missing = []
     residual = []
@@ -134,7 +143,9 @@ def bind(row: Row, target: Target) -> Binding:
                     unknown.append(term)
             else:
                 binding = _finish(missing + unknown, residual, index)
-                if best is None or (best.outcome == "undetermined" and binding.outcome != "undetermined"):
+                if best is None or (
+                    best.outcome == "undetermined" and binding.outcome != "undetermined"
+                ):
                     best = binding
     return best if best is not None else _SATISFIED
 

@@ -1,15 +1,18 @@
-"""The compiled form of the matrix as a check reads it; ``source`` makes it, at build time and, where ``matrices/`` changed since, at run time.
+"""The compiled form of the matrix as a check reads it; ``source`` makes it, at build time and,
+where ``matrices/`` changed since, at run time.
 
 Three parts, so that a check reads little:
 
-* ``core.json``: tables, GPU index, and of each row what ``bind`` needs, with an index from distribution name to rows;
+* ``core.json``: tables, GPU index, and of each row what ``bind`` needs, with an index from
+  distribution name to rows;
 * ``texts.json``: titles, symptoms, fixes and sources by row id, read when a finding needs them;
-* ``packages/<name>.jsonl``: one header line, then ``key TAB release`` lines, of which only the wanted one is parsed;
-* ``profiles.json``, ``models.json``, ``conda.json``, ``signatures.json`` and ``index.json`` (the listing of the package index), read only by
-  those who ask for them.
+* ``packages/<name>.jsonl``: one header line, then ``key TAB release`` lines, of which only the
+  wanted one is parsed;
+* ``profiles.json``, ``models.json``, ``conda.json``, ``signatures.json`` and ``index.json`` (the
+  listing of the package index), read only by those who ask for them.
 
-``fingerprint`` in the core names the source files with size, mtime and hash. A form without mtimes (in a wheel) is always fresh where no
-source lies beside it.
+``fingerprint`` in the core names the source files with size, mtime and hash. A form without mtimes
+(in a wheel) is always fresh where no source lies beside it.
 """
 
 from __future__ import annotations
@@ -41,13 +44,33 @@ KEYS = {
     "code": "package",
 }
 
-_NOISE = frozenset(("gpu", "graphics", "card", "sxm", "sxm2", "sxm3", "sxm4", "sxm5", "sxm6", "pcie", "hbm2", "hbm2e", "hbm3", "hbm3e", "nvlink"))
+_NOISE = frozenset(
+    (
+        "gpu",
+        "graphics",
+        "card",
+        "sxm",
+        "sxm2",
+        "sxm3",
+        "sxm4",
+        "sxm5",
+        "sxm6",
+        "pcie",
+        "hbm2",
+        "hbm2e",
+        "hbm3",
+        "hbm3e",
+        "nvlink",
+    )
+)
 
 
 def normalize_gpu(name: str, reduced: bool = False) -> str:
-    """Return a device name as the index holds it: ``NVIDIA A100-SXM4-80GB`` gives ``a100 sxm4 80gb``, ``reduced`` gives ``a100``.
+    """Return a device name as the index holds it: ``NVIDIA A100-SXM4-80GB`` gives ``a100 sxm4
+    80gb``, ``reduced`` gives ``a100``.
 
-    A reduced name has lost form factor, memory size, count and MIG profile, nothing that tells models apart.
+    A reduced name has lost form factor, memory size, count and MIG profile, nothing that tells
+    models apart.
     """
     text = name.lower().split("(", 1)[0]
     for sign in ("®", "™", "-", "_", "/", ",", ":"):
@@ -61,7 +84,11 @@ def normalize_gpu(name: str, reduced: bool = False) -> str:
     for token in tokens:
         size = token[:-2] if token.endswith("gb") else token[:-1] if token.endswith("g") else ""
         count = token.strip("x")
-        if token in _NOISE or size.isdigit() or (count.isdigit() and len(count) < 3 and count != token):
+        if (
+            token in _NOISE
+            or size.isdigit()
+            or (count.isdigit() and len(count) < 3 and count != token)
+        ):
             continue
         kept.append(token)
     return " ".join(kept)
@@ -70,8 +97,29 @@ def normalize_gpu(name: str, reduced: bool = False) -> str:
 def unpack_row(short: List[Any]) -> Row:
     """Make a row of its short form; its texts are empty."""
     row_id, effect, trust, component, kind, code, terms, mitigations = short
-    made = tuple([Term(scope, subject, attribute, operator, _unpacked(value)) for scope, subject, attribute, operator, value in terms])
-    return Row(row_id, effect, trust, made, component, kind, code, "", "", "", (), (), tuple([Mitigation(*item) for item in mitigations]), (), "")
+    made = tuple(
+        [
+            Term(scope, subject, attribute, operator, _unpacked(value))
+            for scope, subject, attribute, operator, value in terms
+        ]
+    )
+    return Row(
+        row_id,
+        effect,
+        trust,
+        made,
+        component,
+        kind,
+        code,
+        "",
+        "",
+        "",
+        (),
+        (),
+        tuple([Mitigation(*item) for item in mitigations]),
+        (),
+        "",
+    )
 
 
 def _unpacked(value: Any) -> Any:
@@ -79,7 +127,15 @@ def _unpacked(value: Any) -> Any:
         return value
     if isinstance(value[0], str):
         return frozenset(value)
-    return VersionSet([(None if low is None else parse_version(low), None if high is None else parse_version(high)) for low, high in value])
+    return VersionSet(
+        [
+            (
+                None if low is None else parse_version(low),
+                None if high is None else parse_version(high),
+            )
+            for low, high in value
+        ]
+    )
 
 
 def complete_row(row: Row, texts: Mapping[str, Any]) -> Row:
@@ -120,9 +176,16 @@ class _Lines(_Mapping[str, object]):
         return self._text.count("\n") - 1
 
     def items(self) -> Any:
-        """Return all (key, release) pairs in one pass: a search for each key would read the text as often as there are releases."""
+        """Return all (key, release) pairs in one pass: a search for each key would read the text as
+        often as there are releases.
+        """
         pairs = [line.split("\t", 1) for line in self._text.split("\n")[1:-1]]
-        return list(zip([key for key, _ in pairs], parse_json(f"[{','.join([entry for _, entry in pairs])}]")))
+        return list(
+            zip(
+                [key for key, _ in pairs],
+                parse_json(f"[{','.join([entry for _, entry in pairs])}]"),
+            )
+        )
 
 
 def load_package(text: str) -> Package:

@@ -1,21 +1,28 @@
-"""Models, framework profiles and conda names: the curated tables that a check does not need. Read on first use, never at start.
+"""Models, framework profiles and conda names: the curated tables that a check does not need.
 
-=======================  ==================================================================================================================
-file, table              keys (``?`` may be left out); every entry also has source, date and trust, from ``[defaults]`` where it says none
-=======================  ==================================================================================================================
-``models.toml``
-``[[model]]``            name, repository, parameters, layers, hidden, heads, kv_heads, head_dim, vocabulary, intermediate? (0: no dense layer),
-                         tied?, aliases?, active?, experts?, experts_per_token?, expert_intermediate?, shared_intermediate?, dense_layers?,
-                         q_lora?, kv_lora?, nope_dim?, rope_dim?, v_dim? (latent attention), vision?, qkv_bias?, bias?, gated?, qk_norm?,
-                         norms? (a layer, 2), note?
+Read on first use, never at start.
+
+=======================
+==================================================================================================================
+file, table              keys (``?`` may be left out); every entry also has source, date and trust,
+from ``[defaults]`` where it says none =======================
+==================================================================================================================
+``models.toml`` ``[[model]]``            name, repository, parameters, layers, hidden, heads,
+kv_heads, head_dim, vocabulary, intermediate? (0: no dense layer),
+                         tied?, aliases?, active?, experts?, experts_per_token?,
+                         expert_intermediate?, shared_intermediate?, dense_layers?, q_lora?,
+                         kv_lora?, nope_dim?, rope_dim?, v_dim? (latent attention), vision?,
+                         qkv_bias?, bias?, gated?, qk_norm?, norms? (a layer, 2), note?
 ``conda.toml``
 ``[[conda]]``            distribution, package? (left out: there is none), channel?, note?
 ``profiles/<name>.toml`` title, distribution, repository, on_index?, note?, source, date, trust, and
-``[layout]``             files?, absent?, contains? (a list of { file, text }), direct_url?: how an installed tree is told from others of its name
-``[[request]]``          name, title, requirements?, direct? (what comes from git), python?, prereleases?, overrides?, variables?, tested?
-``[[tested]]``           name, packages, verdict? (good | bad), python?, tag?, commit?, image?, cuda?, driver?, gpu?, contradicts?, note?
-``[[bad]]``              text, rows? (ids of the matrix rows that find it)
-=======================  ==================================================================================================================
+``[layout]``             files?, absent?, contains? (a list of { file, text }), direct_url?: how an
+installed tree is told from others of its name ``[[request]]``          name, title, requirements?,
+direct? (what comes from git), python?, prereleases?, overrides?, variables?, tested? ``[[tested]]``
+name, packages, verdict? (good | bad), python?, tag?, commit?, image?, cuda?, driver?, gpu?,
+contradicts?, note? ``[[bad]]``              text, rows? (ids of the matrix rows that find it)
+=======================
+==================================================================================================================
 """
 
 from __future__ import annotations
@@ -53,9 +60,11 @@ __all__ = [
 class Model(NamedTuple):
     """Dimensions of a language model, from its config.json.
 
-    parameters: as published, vision tower included (``vision``: its share). active: used per token, as its makers give it. intermediate: of
-    dense layers (0 where all layers have experts); expert_intermediate: of one expert, shared_intermediate: of all shared ones together.
-    dense_layers: how many layers of a model with experts have none. q_lora, kv_lora, nope_dim, rope_dim, v_dim: latent attention (0: none).
+    parameters: as published, vision tower included (``vision``: its share). active: used per token,
+    as its makers give it. intermediate: of dense layers (0 where all layers have experts);
+    expert_intermediate: of one expert, shared_intermediate: of all shared ones together.
+    dense_layers: how many layers of a model with experts have none. q_lora, kv_lora, nope_dim,
+    rope_dim, v_dim: latent attention (0: none).
     aliases: other names with the same dimensions.
     """
 
@@ -95,15 +104,21 @@ class Model(NamedTuple):
 
     @property
     def cache_values(self) -> int:
-        """Values in the KV cache for one token, over all layers; with sliding windows an upper bound for long texts."""
-        per_layer = self.kv_lora + self.rope_dim if self.kv_lora else 2 * self.kv_heads * self.head_dim
+        """Values in the KV cache for one token, over all layers; with sliding windows an upper
+        bound for long texts.
+        """
+        per_layer = (
+            self.kv_lora + self.rope_dim if self.kv_lora else 2 * self.kv_heads * self.head_dim
+        )
         return self.layers * per_layer
 
 
 class Layout(NamedTuple):
-    """How an installed tree is told from others of the same distribution name: all of ``files`` and ``contains``, none of ``absent``.
+    """How an installed tree is told from others of the same distribution name: all of ``files`` and
+    ``contains``, none of ``absent``.
 
-    Paths are relative to the folder that holds the top package. direct_url: repositories ("hiyouga/EasyR1") that PEP 610's record may name.
+    Paths are relative to the folder that holds the top package. direct_url: repositories
+    ("hiyouga/EasyR1") that PEP 610's record may name.
     """
 
     files: Tuple[str, ...]
@@ -115,8 +130,9 @@ class Layout(NamedTuple):
 class Request(NamedTuple):
     """What is asked of the resolver under a name.
 
-    direct: requirements that come from git; they are installed without what they require, so that ``requirements`` has it, also what no file of
-    ``packages/`` knows. tested: the set it stands for, by name.
+    direct: requirements that come from git; they are installed without what they require, so that
+    ``requirements`` has it, also what no file of ``packages/`` knows. tested: the set it stands
+    for, by name.
     """
 
     name: str
@@ -134,7 +150,9 @@ class Request(NamedTuple):
 
 
 class TestedSet(NamedTuple):
-    """A set of exact versions that maintainers shipped or measured. contradicts: metadata edges that it breaks ("vllm -> transformers")."""
+    """A set of exact versions that maintainers shipped or measured. contradicts: metadata edges
+    that it breaks ("vllm -> transformers").
+    """
 
     name: str
     packages: Tuple[str, ...]
@@ -193,10 +211,13 @@ class CondaPackage(NamedTuple):
     trust: str
 
 
-# ---------------------------------------------------------------------------------------------------------------- finding a model
+# --------------------------------------------------------------------------------------------------
+# finding a model
 
 #: Words that say how a model was tuned or packed, and leave its dimensions as they are.
-_SUFFIXES = pattern(r"(?:-(?:instruct|chat|base|it|pt|hf|awq|gptq|gguf|fp8|bf16|fp16|dynamic|bnb|int4|int8|4bit|8bit|w4a16|w8a8))+$")
+_SUFFIXES = pattern(
+    r"(?:-(?:instruct|chat|base|it|pt|hf|awq|gptq|gguf|fp8|bf16|fp16|dynamic|bnb|int4|int8|4bit|8bit|w4a16|w8a8))+$"
+)
 _CACHED = pattern(r"(?:^|/)models--[^/]*?--([^/]+)")
 
 
@@ -208,19 +229,25 @@ def _model_key(name: str) -> str:
 
 
 def find_model(entries: Iterable[Mapping[str, Any]], name: str) -> Optional[Mapping[str, Any]]:
-    """Return the entry of a model by repository (``Qwen/Qwen2.5-7B-Instruct``), name, alias or path, or None.
+    """Return the entry of a model by repository (``Qwen/Qwen2.5-7B-Instruct``), name, alias or
+    path, or None.
 
-    The last part of a path is taken whole, but for words of tuning and packing: ``Qwen2.5-7B-Instruct-AWQ`` is ``Qwen2.5-7B``, and
-    ``Qwen2.5-7B-mine`` is not known.
+    The last part of a path is taken whole, but for words of tuning and packing:
+    ``Qwen2.5-7B-Instruct-AWQ`` is ``Qwen2.5-7B``, and ``Qwen2.5-7B-mine`` is not known.
     """
     wanted = _model_key(name)
     for entry in entries:
-        if wanted in (_model_key(known) for known in (entry["name"], entry["repository"], *entry.get("aliases", ()))):
+        if wanted in (
+            _model_key(known)
+            for known in (entry["name"], entry["repository"], *entry.get("aliases", ()))
+        ):
             return entry
     return None
 
 
-def layout_fits(layout: Layout, exists: Callable[[str], bool], contains: Callable[[str, str], bool]) -> bool:
+def layout_fits(
+    layout: Layout, exists: Callable[[str], bool], contains: Callable[[str, str], bool]
+) -> bool:
     """Tell whether an installed tree is this framework's.
 
     Args:
@@ -236,21 +263,43 @@ def layout_fits(layout: Layout, exists: Callable[[str], bool], contains: Callabl
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------- from JSON values
+# --------------------------------------------------------------------------------------------------
+# from JSON values
 
 
 def make_model(entry: Mapping[str, Any]) -> Model:
     """Make a model of its checked form."""
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items() if key != "origin"}
+    values = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in entry.items()
+        if key != "origin"
+    }
     defaults: Dict[str, Any] = dict.fromkeys(_INTEGERS, 0)
-    defaults.update({"tied": False, "aliases": (), "qkv_bias": False, "bias": False, "gated": True, "qk_norm": False, "norms": 2, "note": ""})
+    defaults.update(
+        {
+            "tied": False,
+            "aliases": (),
+            "qkv_bias": False,
+            "bias": False,
+            "gated": True,
+            "qk_norm": False,
+            "norms": 2,
+            "note": "",
+        }
+    )
     return Model(**{**defaults, **values})
 
 
 def make_conda(entry: Mapping[str, Any]) -> CondaPackage:
     """Make a conda name of its checked form."""
     provenance = (entry["source"], entry["date"], entry["trust"])
-    return CondaPackage(entry["distribution"], entry.get("package"), entry.get("channel"), entry.get("note", ""), *provenance)
+    return CondaPackage(
+        entry["distribution"],
+        entry.get("package"),
+        entry.get("channel"),
+        entry.get("note", ""),
+        *provenance,
+    )
 
 
 def make_profile(name: str, document: Mapping[str, Any]) -> Profile:
@@ -309,14 +358,18 @@ def make_profile(name: str, document: Mapping[str, Any]) -> Profile:
             )
             for entry in document.get("tested", ())
         ),
-        bad=tuple(KnownBad(entry["text"], listed(entry, "rows"), *provenance(entry)) for entry in document.get("bad", ())),
+        bad=tuple(
+            KnownBad(entry["text"], listed(entry, "rows"), *provenance(entry))
+            for entry in document.get("bad", ())
+        ),
         source=document["source"],
         date=document["date"],
         trust=document["trust"],
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------- checking
+# --------------------------------------------------------------------------------------------------
+# checking
 
 _SIZES = ("parameters", "layers", "hidden", "heads", "kv_heads", "head_dim", "vocabulary")
 _INTEGERS = (
@@ -345,7 +398,10 @@ def parse_models(document: Mapping[str, Any], origin: str, faults: Faults) -> Li
     """Check ``models.toml`` and return its models; what is left out stays left out."""
 
     def read(entry: Entry) -> Dict[str, Any]:
-        found: Dict[str, Any] = {"name": entry.text("name"), "repository": entry.text("repository", pattern=_REPOSITORY)}
+        found: Dict[str, Any] = {
+            "name": entry.text("name"),
+            "repository": entry.text("repository", pattern=_REPOSITORY),
+        }
         for key in _SIZES:
             found[key] = entry.integer(key)
             if found[key] is not None and found[key] <= 0:
@@ -368,9 +424,16 @@ def parse_models(document: Mapping[str, Any], origin: str, faults: Faults) -> Li
     models = read_tables(document, "model", origin, faults, read)
     known: Dict[str, str] = {}
     for model in models:
-        for key in {_model_key(text) for text in (model["name"], model["repository"], *model.get("aliases", ()))}:
+        for key in {
+            _model_key(text)
+            for text in (model["name"], model["repository"], *model.get("aliases", ()))
+        }:
             if known.setdefault(key, model["name"]) != model["name"]:
-                faults.add(f"{origin}: model {model['name']!r}", "aliases", f"{key!r} is already {known[key]!r}")
+                faults.add(
+                    f"{origin}: model {model['name']!r}",
+                    "aliases",
+                    f"{key!r} is already {known[key]!r}",
+                )
     return models
 
 
@@ -385,7 +448,11 @@ def parse_conda(document: Mapping[str, Any], origin: str, faults: Faults) -> Lis
             "note": entry.maybe("note"),
         }
         if found["distribution"] != canonicalize_name(found["distribution"]):
-            entry.fault("distribution", f"expected {canonicalize_name(found['distribution'])!r}, found {found['distribution']!r}")
+            entry.fault(
+                "distribution",
+                f"expected {canonicalize_name(found['distribution'])!r}, found "
+                f"{found['distribution']!r}",
+            )
         if bool(found["package"]) != bool(found["channel"]):
             entry.fault("channel", "package and channel come together")
         return found
@@ -394,7 +461,9 @@ def parse_conda(document: Mapping[str, Any], origin: str, faults: Faults) -> Lis
 
 
 def parse_profile(document: Mapping[str, Any], origin: str, faults: Faults) -> Dict[str, Any]:
-    """Check one ``profiles/<name>.toml`` and return it with the defaults written out; what is left out stays left out."""
+    """Check one ``profiles/<name>.toml`` and return it with the defaults written out; what is left
+    out stays left out.
+    """
     from .schema import Entry
 
     inherited = {key: document[key] for key in ("source", "date", "trust") if key in document}
@@ -415,20 +484,33 @@ def parse_profile(document: Mapping[str, Any], origin: str, faults: Faults) -> D
     else:
         faults.add(origin, "layout", "expected a table")
     for name, read in (("request", _request), ("tested", _tested), ("bad", _bad)):
-        profile[name] = read_tables({"defaults": inherited, name: document.get(name, [])}, name, origin, faults, read, key="name")
+        profile[name] = read_tables(
+            {"defaults": inherited, name: document.get(name, [])},
+            name,
+            origin,
+            faults,
+            read,
+            key="name",
+        )
         for entry in profile[name]:
             del entry["origin"]
     sets = {entry["name"] for entry in profile["tested"]}
     for entry in profile["request"]:
         if entry.get("tested", None) is not None and entry["tested"] not in sets:
-            faults.add(f"{origin}: request {entry['name']!r}", "tested", f"there is no tested set {entry['tested']!r}")
+            faults.add(
+                f"{origin}: request {entry['name']!r}",
+                "tested",
+                f"there is no tested set {entry['tested']!r}",
+            )
     return {key: value for key, value in profile.items() if value not in (None, [], {})}
 
 
 def _layout(entry: Entry) -> Dict[str, Any]:
     from .schema import Entry as Part
 
-    found: Dict[str, Any] = {key: list(entry.strings(key)) for key in ("files", "absent", "direct_url")}
+    found: Dict[str, Any] = {
+        key: list(entry.strings(key)) for key in ("files", "absent", "direct_url")
+    }
     found["contains"] = []
     for position, item in enumerate(entry.tables("contains"), 1):
         part = Part(item, f"{entry.where}: contains[{position}]", entry.faults)
@@ -452,7 +534,9 @@ def _request(entry: Entry) -> Dict[str, Any]:
     found["prereleases"] = list(entry.strings("prereleases"))
     variables = entry.values.get("variables", {})
     entry.asked.append("variables")
-    if not isinstance(variables, dict) or not all(isinstance(value, str) for value in variables.values()):
+    if not isinstance(variables, dict) or not all(
+        isinstance(value, str) for value in variables.values()
+    ):
         entry.fault("variables", f"expected a table of strings, found {variables!r}")
         variables = {}
     found["variables"] = dict(variables)
@@ -463,7 +547,10 @@ def _request(entry: Entry) -> Dict[str, Any]:
 
 
 def _tested(entry: Entry) -> Dict[str, Any]:
-    found: Dict[str, Any] = {"name": entry.text("name"), "verdict": entry.text("verdict", required=False, words=("good", "bad")) or None}
+    found: Dict[str, Any] = {
+        "name": entry.text("name"),
+        "verdict": entry.text("verdict", required=False, words=("good", "bad")) or None,
+    }
     found["packages"] = list(entry.strings("packages"))
     if not found["packages"]:
         entry.fault("packages", "is missing or empty")
@@ -472,7 +559,9 @@ def _tested(entry: Entry) -> Dict[str, Any]:
         name, mark, version = text.partition("==")
         names.append(name)
         if not mark or name != canonicalize_name(name) or try_version(version) is None:
-            entry.fault("packages", f"expected an exact version such as 'torch==2.6.0', found {text!r}")
+            entry.fault(
+                "packages", f"expected an exact version such as 'torch==2.6.0', found {text!r}"
+            )
     for name in sorted({name for name in names if names.count(name) > 1}):
         entry.fault("packages", f"{name} stands twice")
     for key in ("python", "cuda", "driver"):
@@ -490,8 +579,17 @@ def _bad(entry: Entry) -> Dict[str, Any]:
     return {"text": entry.text("text"), "rows": list(entry.strings("rows"))}
 
 
-def read_tables(document: Mapping[str, Any], name: str, origin: str, faults: Faults, read: Any, key: str = "name") -> List[Dict[str, Any]]:
-    """Read the ``[[name]]`` entries of a file, each with its provenance; empty values are left out."""
+def read_tables(
+    document: Mapping[str, Any],
+    name: str,
+    origin: str,
+    faults: Faults,
+    read: Any,
+    key: str = "name",
+) -> List[Dict[str, Any]]:
+    """Read the ``[[name]]`` entries of a file, each with its provenance; empty values are left
+    out.
+    """
     from .schema import Entry
 
     for other in document:
@@ -517,7 +615,12 @@ def read_tables(document: Mapping[str, Any], name: str, origin: str, faults: Fau
             entry.fault(key, "stands twice")
         names += [made[key]] if made.get(key) else []
         if len(faults.found) == before:
-            found.append({**{word: value for word, value in made.items() if value not in (None, [], {})}, "origin": origin})
+            found.append(
+                {
+                    **{word: value for word, value in made.items() if value not in (None, [], {})},
+                    "origin": origin,
+                }
+            )
     return found
 
 

@@ -1,12 +1,14 @@
-"""From facts to what rows are bound to: the host after NVIDIA's compatibility rules, the devices, the candidates.
+"""From facts to what rows are bound to: the host after NVIDIA's compatibility rules, the devices,
+the candidates.
 
 Pure. NVIDIA knows three kinds of compatibility, and each has its own attribute here:
 
-* backward and minor-version: ``host.cuda`` is the newest CUDA major whose runtime this driver serves
-  (docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html);
-* PTX: ``host.ptx`` is the newest toolkit whose PTX this driver compiles; minor-version compatibility does not cover it;
-* forward: a cuda-compat libcuda that is loaded raises both, where GPU class and base branch allow it
-  (docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html).
+* backward and minor-version: ``host.cuda`` is the newest CUDA major whose runtime this driver
+  serves (docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html);
+* PTX: ``host.ptx`` is the newest toolkit whose PTX this driver compiles; minor-version
+  compatibility does not cover it;
+* forward: a cuda-compat libcuda that is loaded raises both, where GPU class and base branch allow
+  it (docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html).
 """
 
 from __future__ import annotations
@@ -14,7 +16,15 @@ from __future__ import annotations
 from ..model.evidence import Absent, Known
 from ..model.facts import Distribution, Facts, Gpu
 from ..model.pattern import pattern
-from ..model.versions import InvalidSpecifier, Version, VersionSet, cuda_of_variant, find_variant, parse_version, try_version
+from ..model.versions import (
+    InvalidSpecifier,
+    Version,
+    VersionSet,
+    cuda_of_variant,
+    find_variant,
+    parse_version,
+    try_version,
+)
 from .bind import Subject, Target
 from .derived_rows import UNREAD, entry_demands
 from .tables import Build, CudaMajor, DriverBranch, ForwardCompat, GpuModel, Package, Release
@@ -37,7 +47,20 @@ __all__ = [
     "on_arm_board",
 ]
 
-_ARM_BOARDS = ("DRIVE", "GB10", "GB200", "GB300", "GH200", "Grace", "Jetson", "Orin", "T4G", "Tegra", "Thor", "Xavier")
+_ARM_BOARDS = (
+    "DRIVE",
+    "GB10",
+    "GB200",
+    "GB300",
+    "GH200",
+    "Grace",
+    "Jetson",
+    "Orin",
+    "T4G",
+    "Tegra",
+    "Thor",
+    "Xavier",
+)
 _TORCH_LABEL = pattern(r"torch(\d+\.\d+)")
 _ABI_LABEL = pattern(r"(?i)cxx11abi(true|false)")
 _ABSENT = Subject(False)
@@ -72,7 +95,10 @@ def driver_branch(release: str) -> str:
 
 
 def derive_target(facts: Facts, matrix: Tables) -> Target:
-    """Return what rows are bound to. Candidates are derived on first use: most rows ask for few packages."""
+    """Return what rows are bound to.
+
+    Candidates are derived on first use: most rows ask for few packages.
+    """
     candidates: Dict[str, Subject] = {}
 
     def environment(name: str) -> Subject:
@@ -112,23 +138,45 @@ def _request(facts: Facts, name: str) -> Subject:
 
 
 def derive_host(facts: Facts, matrix: Tables) -> Subject:
-    """Return the host: driver, cuda, ptx, glibc, python (versions), platform, architecture, container (strings)."""
+    """Return the host: driver, cuda, ptx, glibc, python (versions), platform, architecture,
+    container (strings).
+    """
     attributes: Dict[str, Any] = {}
-    for attribute, field in (("driver", "driver.release"), ("glibc", "glibc.version"), ("python", "python.version"), ("toolkit", "toolkit.version")):
+    for attribute, field in (
+        ("driver", "driver.release"),
+        ("glibc", "glibc.version"),
+        ("python", "python.version"),
+        ("toolkit", "toolkit.version"),
+    ):
         version = try_version(facts.value(field))
         if version is not None:
             attributes[attribute] = version
-    for attribute, field in (("platform", "os.platform"), ("architecture", "os.architecture"), ("container", "container.runtime")):
+    for attribute, field in (
+        ("platform", "os.platform"),
+        ("architecture", "os.architecture"),
+        ("container", "container.runtime"),
+    ):
         value = facts.value(field)
         if value is not None:
             attributes[attribute] = value
     driver = attributes.get("driver")
     if driver is not None:
-        served = [entry.major for entry in matrix.cuda_majors.values() if driver >= parse_version(entry.min_driver)]
-        # A driver newer than every branch known here may serve a CUDA major that no row knows: only known majors count.
+        served = [
+            entry.major
+            for entry in matrix.cuda_majors.values()
+            if driver >= parse_version(entry.min_driver)
+        ]
+        # A driver newer than every branch known here may serve a CUDA major that no row knows: only
+        # known majors count.
         if served:
             attributes["cuda"] = parse_version(str(max(served)))
-        elif driver < parse_version(min((entry.min_driver for entry in matrix.cuda_majors.values()), key=parse_version, default="0")):
+        elif driver < parse_version(
+            min(
+                (entry.min_driver for entry in matrix.cuda_majors.values()),
+                key=parse_version,
+                default="0",
+            )
+        ):
             attributes["cuda"] = parse_version("10")
         branch = matrix.driver_branches.get(driver_branch(str(driver)))
         ptx = branch.cuda if branch is not None else facts.value("driver.cuda_version")
@@ -136,7 +184,9 @@ def derive_host(facts: Facts, matrix: Tables) -> Subject:
             attributes["ptx"] = parse_version(ptx)
     compat = try_version(facts.value("compat.cuda_version"))
     if compat is not None and forward_compat_verdict(facts, matrix) is True:
-        attributes["cuda"] = max(parse_version(str(compat.major)), attributes.get("cuda", parse_version("0")))
+        attributes["cuda"] = max(
+            parse_version(str(compat.major)), attributes.get("cuda", parse_version("0"))
+        )
         attributes["ptx"] = max(compat, attributes.get("ptx", parse_version("0")))
     elif compat is not None and forward_compat_verdict(facts, matrix) is None:
         # It may raise them: a verdict that rests on the driver alone would be a guess.
@@ -145,15 +195,17 @@ def derive_host(facts: Facts, matrix: Tables) -> Subject:
     return Subject(True, attributes)
 
 
-#: Whether cuda-compat works on a class of devices; of the others (workstation cards) it does on some only.
+#: Whether cuda-compat works on a class of devices; of the others (workstation cards) it does on
+#: some only.
 COMPAT_OF_CLASS = {"datacenter": True, "jetson": True, "geforce": False, "mobile": False}
 
 
 def forward_compat_verdict(facts: Facts, matrix: Tables) -> Optional[bool]:
-    """Tell whether the loaded cuda-compat works here: True, False, or None where class or branch is not known, or the branch not listed.
+    """Tell whether the loaded cuda-compat works here: True, False, or None where class or branch is
+    not known, or the branch not listed.
 
-    False for a device that is no data-centre part (error 804), or where the kernel driver is not older than the
-    compat library (error 803 or no use).
+    False for a device that is no data-centre part (error 804), or where the kernel driver is not
+    older than the compat library (error 803 or no use).
     """
     cuda = facts.value("compat.cuda_version")
     driver = try_version(facts.value("driver.release"))
@@ -179,7 +231,9 @@ def forward_compat_verdict(facts: Facts, matrix: Tables) -> Optional[bool]:
 
 
 def derive_gpus(facts: Facts, matrix: Tables) -> Optional[Tuple[Subject, ...]]:
-    """Return one subject for each kind of visible device, or None where the devices are not known."""
+    """Return one subject for each kind of visible device, or None where the devices are not
+    known.
+    """
     devices = facts.value("gpus")
     if devices is None:
         return None
@@ -194,12 +248,16 @@ def derive_gpus(facts: Facts, matrix: Tables) -> Optional[Tuple[Subject, ...]]:
 
 
 def gpu_attributes(device: Gpu, matrix: Tables) -> Dict[str, Any]:
-    """Return the attributes of one device: model, kind, architecture, sm (strings), compute_capability (version)."""
+    """Return the attributes of one device: model, kind, architecture, sm (strings),
+    compute_capability (version).
+    """
     attributes: Dict[str, Any] = {}
     model = matrix.gpu(device.name, device.pci_id)
     if model is not None:
         attributes.update(model=model.name, kind=model.kind, architecture=model.architecture)
-    capability = device.compute_capability or (model.compute_capability if model is not None else None)
+    capability = device.compute_capability or (
+        model.compute_capability if model is not None else None
+    )
     version = try_version(capability)
     if capability is not None and version is not None:
         attributes.update(sm=capability, compute_capability=version)
@@ -211,8 +269,8 @@ def gpu_attributes(device: Gpu, matrix: Tables) -> Dict[str, Any]:
 def derive_candidate(facts: Facts, matrix: Tables, name: str) -> Subject:
     """Return one installed distribution as a candidate.
 
-    What the installed files say wins over the matrix; a build that no index knows (NGC's ``2.6.0a0+…``, a nightly, an
-    editable install) has a version but no build attributes.
+    What the installed files say wins over the matrix; a build that no index knows (NGC's
+    ``2.6.0a0+…``, a nightly, an editable install) has a version but no build attributes.
     """
     found = facts.distribution(name)
     if not isinstance(found, Known):
@@ -227,8 +285,13 @@ def derive_candidate(facts: Facts, matrix: Tables, name: str) -> Subject:
     builds = _possible_builds(facts, matrix, installed, release, version)
     runtime = _runtime_major(facts, installed)
     if runtime is not None:
-        # A wheel from elsewhere under the same version: what the matrix says of the index's build does not hold for it.
-        builds = tuple(build for build in builds if build.cuda is None or build.cuda.split(".", 1)[0] == runtime)
+        # A wheel from elsewhere under the same version: what the matrix says of the index's build
+        # does not hold for it.
+        builds = tuple(
+            build
+            for build in builds
+            if build.cuda is None or build.cuda.split(".", 1)[0] == runtime
+        )
     attributes.update(_agreed(builds))
     attributes.update(_measured(facts, installed, version))
     if runtime is not None and "cuda" not in attributes:
@@ -237,7 +300,9 @@ def derive_candidate(facts: Facts, matrix: Tables, name: str) -> Subject:
 
 
 def _ranged(installed: Distribution) -> Dict[str, Any]:
-    """What is known without a release: the range that a requirement or a report leaves, and the CUDA of a build ("cu130")."""
+    """What is known without a release: the range that a requirement or a report leaves, and the
+    CUDA of a build ("cu130").
+    """
     attributes: Dict[str, Any] = {}
     variant = find_variant(installed.build) if installed.build else None
     cuda = try_version(cuda_of_variant(variant)) if variant is not None else None
@@ -251,8 +316,16 @@ def _ranged(installed: Distribution) -> Dict[str, Any]:
     return attributes
 
 
-def _possible_builds(facts: Facts, matrix: Tables, installed: Distribution, release: Optional[Release], version: Version) -> Tuple[Build, ...]:
-    """The builds of a release that the installed distribution can be; none where it may be one that no index has."""
+def _possible_builds(
+    facts: Facts,
+    matrix: Tables,
+    installed: Distribution,
+    release: Optional[Release],
+    version: Version,
+) -> Tuple[Build, ...]:
+    """The builds of a release that the installed distribution can be; none where it may be one that
+    no index has.
+    """
     if release is None or installed.editable or installed.direct_url.startswith(("file:", "git+")):
         return ()
     cuda = None
@@ -262,14 +335,17 @@ def _possible_builds(facts: Facts, matrix: Tables, installed: Distribution, rele
         cuda = facts.value("torch.cuda")
     if (installed.installer == "conda" or installed.build) and cuda is None:
         return ()  # conda builds its own
-    return find_builds(release, version, facts.value("os.architecture") or _usual_architecture(facts, matrix), cuda)
+    return find_builds(
+        release, version, facts.value("os.architecture") or _usual_architecture(facts, matrix), cuda
+    )
 
 
 def _usual_architecture(facts: Facts, matrix: Tables) -> Optional[str]:
-    """The machine architecture that goes with the devices, for a report that shows GPUs and packages only (nvidia-smi and pip list).
+    """The machine architecture that goes with the devices, for a report that shows GPUs and
+    packages only (nvidia-smi and pip list).
 
-    Known models that are on no ARM board come in x86_64 machines but for rarities, whose wheels hold a subset of the same code. None where a
-    device has no known model.
+    Known models that are on no ARM board come in x86_64 machines but for rarities, whose wheels
+    hold a subset of the same code. None where a device has no known model.
     """
     found = set()
     for device in facts.value("gpus") or ():
@@ -281,24 +357,38 @@ def _usual_architecture(facts: Facts, matrix: Tables) -> Optional[str]:
 
 
 def on_arm_board(gpu: str) -> bool:
-    """Tell by a GPU's name whether its processor is ARM: Grace, Spark, Jetson, DRIVE, and Graviton beside the T4G."""
+    """Tell by a GPU's name whether its processor is ARM: Grace, Spark, Jetson, DRIVE, and Graviton
+    beside the T4G.
+    """
     return any(word in gpu for word in _ARM_BOARDS)
 
 
-def find_builds(release: Release, version: Version, architecture: Optional[str], cuda: Optional[str] = None) -> Tuple[Build, ...]:
+def find_builds(
+    release: Release, version: Version, architecture: Optional[str], cuda: Optional[str] = None
+) -> Tuple[Build, ...]:
     """Return the builds of a release that an installed version can be.
 
-    The local label decides (``2.6.0+cu124``); without one, the CUDA version that torch/version.py names; else it is the default index's
-    build. Several remain where the architecture is not known, or where builds differ in what no label tells.
+    The local label decides (``2.6.0+cu124``); without one, the CUDA version that torch/version.py
+    names; else it is the default index's build. Several remain where the architecture is not known,
+    or where builds differ in what no label tells.
     """
-    builds = [build for build in release.builds if architecture is None or build.architecture == architecture]
+    builds = [
+        build
+        for build in release.builds
+        if architecture is None or build.architecture == architecture
+    ]
     variant = find_variant(version.local) if version.local else None
     if version.local is not None and variant is None:
         return ()
     if variant is not None:
         minor = _torch_of_label(version.local)
         abi = _abi_of_label(version.local)
-        builds = [build for build in builds if build.variant == variant or (build.variant is None and build.cuda == cuda_of_variant(variant))]
+        builds = [
+            build
+            for build in builds
+            if build.variant == variant
+            or (build.variant is None and build.cuda == cuda_of_variant(variant))
+        ]
         if minor is not None:
             builds = [build for build in builds if build.torch == minor]
         if abi is not None:
@@ -315,7 +405,11 @@ def _agreed(builds: Tuple[Build, ...]) -> Dict[str, Any]:
     if not builds:
         return {}
     first, *others = [build_attributes(build) for build in builds]
-    return {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
+    return {
+        name: value
+        for name, value in first.items()
+        if all(other.get(name) == value for other in others)
+    }
 
 
 def _torch_of_label(local: Optional[str]) -> Optional[str]:
@@ -332,21 +426,33 @@ def _abi_of_label(local: Optional[str]) -> Optional[bool]:
 def build_attributes(build: Build) -> Dict[str, Any]:
     """Return a build's attributes as terms name them.
 
-    ``code`` is the set of what runs or compiles ("sass:9.0", "ptx:9.0"); it is left out where machine code was not read.
-    ``jit`` says of single fat binaries what they leave to the driver's compiler ("some:9.0@12.8"), or that they were not read ("unread").
-    ``ptxas`` is the set of devices ("9.0a") that the assembler in a wheel of triton knows.
+    ``code`` is the set of what runs or compiles ("sass:9.0", "ptx:9.0"); it is left out where
+    machine code was not read. ``jit`` says of single fat binaries what they leave to the driver's
+    compiler ("some:9.0@12.8"), or that they were not read ("unread"). ``ptxas`` is the set of
+    devices ("9.0a") that the assembler in a wheel of triton knows.
     """
-    attributes: Dict[str, Any] = {"index": build.index_name, "jit": entry_demands(build.entries) if build.entries else UNREAD}
+    attributes: Dict[str, Any] = {
+        "index": build.index_name,
+        "jit": entry_demands(build.entries) if build.entries else UNREAD,
+    }
     if build.variant is not None:
         attributes["variant"] = build.variant
-    for attribute, text in (("cuda", build.cuda), ("glibc", build.glibc), ("torch", build.torch), ("ptx_cuda", build.ptx_cuda)):
+    for attribute, text in (
+        ("cuda", build.cuda),
+        ("glibc", build.glibc),
+        ("torch", build.torch),
+        ("ptx_cuda", build.ptx_cuda),
+    ):
         version = try_version(text)
         if version is not None:
             attributes[attribute] = version
     if build.sass:
-        # Where the PTX was not read, each architecture may have some: only a device older than all of them is surely without code.
+        # Where the PTX was not read, each architecture may have some: only a device older than all
+        # of them is surely without code.
         ptx = build.ptx if build.ptx_read else build.sass
-        attributes["code"] = frozenset(["sass:" + sm for sm in build.sass] + ["ptx:" + sm for sm in ptx])
+        attributes["code"] = frozenset(
+            ["sass:" + sm for sm in build.sass] + ["ptx:" + sm for sm in ptx]
+        )
     if build.cxx11abi is not None:
         attributes["cxx11abi"] = "true" if build.cxx11abi else "false"
     if build.needed:
@@ -357,15 +463,20 @@ def build_attributes(build: Build) -> Dict[str, Any]:
 
 
 def _assembled(tools: Tuple[str, ...]) -> FrozenSet[str]:
-    """The devices ("9.0", "9.0a") that a wheel of triton makes machine code for, from ``ptxas=12.8.93;sm=9.0,9.0a``.
+    """The devices ("9.0", "9.0a") that a wheel of triton makes machine code for, from
+    ``ptxas=12.8.93;sm=9.0,9.0a``.
 
-    From 10.0 on triton takes ``ptxas-blackwell`` where it brings one (``get_ptxas`` in its backends/nvidia/compiler.py).
+    From 10.0 on triton takes ``ptxas-blackwell`` where it brings one (``get_ptxas`` in its
+    backends/nvidia/compiler.py).
     """
     parts = [tool.partition(";sm=") for tool in tools]
     by_name = {tool.partition("=")[0]: frozenset(listed.split(",")) for tool, _, listed in parts}
     usual = by_name.get("ptxas", frozenset())
     newer = by_name.get("ptxas-blackwell", usual)
-    return frozenset([sm for sm in usual if not _from_blackwell(sm)] + [sm for sm in newer if _from_blackwell(sm)])
+    return frozenset(
+        [sm for sm in usual if not _from_blackwell(sm)]
+        + [sm for sm in newer if _from_blackwell(sm)]
+    )
 
 
 def _from_blackwell(sm: str) -> bool:
@@ -397,14 +508,21 @@ def _measured(facts: Facts, installed: Distribution, version: Version) -> Dict[s
         abi = facts.value("torch.cxx11abi")
         if abi is not None:
             attributes["cxx11abi"] = "true" if abi else "false"
-    needed = frozenset(soname for binary in facts.value("binaries", ()) if binary.distribution == installed.name for soname in binary.needed)
+    needed = frozenset(
+        soname
+        for binary in facts.value("binaries", ())
+        if binary.distribution == installed.name
+        for soname in binary.needed
+    )
     if needed:
         attributes["sonames"] = needed
     return attributes
 
 
 def _runtime_major(facts: Facts, installed: Distribution) -> Optional[str]:
-    """The CUDA major whose runtime the compiled files of a distribution were linked to, where all say the same."""
+    """The CUDA major whose runtime the compiled files of a distribution were linked to, where all
+    say the same.
+    """
     majors = {
         soname.split(".so.", 1)[1].split(".", 1)[0]
         for binary in facts.value("binaries", ())
@@ -416,7 +534,9 @@ def _runtime_major(facts: Facts, installed: Distribution) -> Optional[str]:
 
 
 def _code_of(entry: str) -> Optional[str]:
-    """``sm_90`` gives ``sass:9.0``, ``compute_120`` gives ``ptx:12.0``; an architecture-specific ``sm_90a`` stays itself."""
+    """``sm_90`` gives ``sass:9.0``, ``compute_120`` gives ``ptx:12.0``; an architecture-specific
+    ``sm_90a`` stays itself.
+    """
     kind, _, digits = entry.partition("_")
     if kind not in ("sm", "compute") or len(digits) < 2:
         return None

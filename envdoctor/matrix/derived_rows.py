@@ -1,6 +1,8 @@
-"""Rows that follow from the tables: ordinary ``Row`` values, so that check and the solver share them as well.
+"""Rows that follow from the tables: ordinary ``Row`` values, so that check and the solver share
+them as well.
 
-* a build's CUDA major against the driver (minor-version compatibility): ``driver-for-cuda-13:torch``
+* a build's CUDA major against the driver (minor-version compatibility):
+  ``driver-for-cuda-13:torch``
 * a GPU against the code in a build: ``code-for-7.0:vllm``
 * PTX in a build that is newer than the driver: ``ptx-12.8-on-9.0:vllm``
 * a GPU generation against the driver branch: ``driver-since-10.0``, ``driver-until-7.0``
@@ -18,7 +20,18 @@ from .tables import Capability, CodeDemand, CudaMajor, DriverBranch, Release
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
+    from typing import (
+        Any,
+        Callable,
+        Dict,
+        FrozenSet,
+        Iterable,
+        List,
+        Mapping,
+        Optional,
+        Sequence,
+        Tuple,
+    )
 
 __all__ = [
     "DEFAULT_ENTRY",
@@ -35,16 +48,39 @@ __all__ = [
     "toolkit_of_ptx",
 ]
 
-#: Compute capabilities that binaries may hold code for, in order; PTX of each compiles for every later one.
+#: Compute capabilities that binaries may hold code for, in order; PTX of each compiles for every
+#: later one.
 _CAPABILITIES = (
-    *("2.0", "3.0", "3.5", "3.7", "5.0", "5.2", "5.3", "6.0", "6.1", "6.2", "7.0", "7.2", "7.5", "8.0", "8.6", "8.7", "8.8", "8.9"),
+    *(
+        "2.0",
+        "3.0",
+        "3.5",
+        "3.7",
+        "5.0",
+        "5.2",
+        "5.3",
+        "6.0",
+        "6.1",
+        "6.2",
+        "7.0",
+        "7.2",
+        "7.5",
+        "8.0",
+        "8.6",
+        "8.7",
+        "8.8",
+        "8.9",
+    ),
     *("9.0", "10.0", "10.1", "10.3", "10.7", "11.0", "12.0", "12.1"),
 )
 
-_MINOR_VERSION = "https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html"
+_MINOR_VERSION = (
+    "https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html"
+)
 _BINARY_COMPATIBILITY = Source(
     "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#binary-compatibility",
-    "binary compatibility is guaranteed from one minor revision to the next one, not across major revisions; PTX compiles on any later one",
+    "binary compatibility is guaranteed from one minor revision to the next one, not across major "
+    "revisions; PTX compiles on any later one",
 )
 
 
@@ -55,18 +91,30 @@ def _order(capability: str) -> Tuple[int, int]:
 
 @remembered(64)
 def sass_for(capability: str) -> FrozenSet[str]:
-    """Return the machine code that runs on a device: same major and a minor not above, and code made for exactly this one.
+    """Return the machine code that runs on a device: same major and a minor not above, and code
+    made for exactly this one.
 
-    ``sass:9.0a`` (architecture-specific) runs on 9.0 alone; ``sass:10.0f`` (family) on its family, which is the same major.
+    ``sass:9.0a`` (architecture-specific) runs on 9.0 alone; ``sass:10.0f`` (family) on its family,
+    which is the same major.
     """
     major, minor = _order(capability)
-    same = [known for known in (*_CAPABILITIES, capability) if _order(known)[0] == major and _order(known)[1] <= minor]
-    return frozenset([f"sass:{known}" for known in same] + [f"sass:{known}f" for known in same] + [f"sass:{capability}a"])
+    same = [
+        known
+        for known in (*_CAPABILITIES, capability)
+        if _order(known)[0] == major and _order(known)[1] <= minor
+    ]
+    return frozenset(
+        [f"sass:{known}" for known in same]
+        + [f"sass:{known}f" for known in same]
+        + [f"sass:{capability}a"]
+    )
 
 
 @remembered(64)
 def ptx_for(capability: str) -> FrozenSet[str]:
-    """Return the PTX that a driver compiles for a device: of any capability not above; architecture-specific PTX for exactly this one."""
+    """Return the PTX that a driver compiles for a device: of any capability not above;
+    architecture-specific PTX for exactly this one.
+    """
     place = _order(capability)
     below = [known for known in (*_CAPABILITIES, capability) if _order(known) <= place]
     family = [f"ptx:{known}f" for known in below if _order(known)[0] == place[0]]
@@ -105,7 +153,9 @@ def _major_terms(major: int) -> Tuple[VersionSet, Term]:
 
 
 def cuda_major_rows(majors: Iterable[CudaMajor], name: str, date: str) -> List[Row]:
-    """Return for each CUDA major: this distribution is built for it, and the driver does not serve it (ED101)."""
+    """Return for each CUDA major: this distribution is built for it, and the driver does not serve
+    it (ED101).
+    """
     rows = []
     for entry in majors:
         built, host = _major_terms(entry.major)
@@ -116,9 +166,12 @@ def cuda_major_rows(majors: Iterable[CudaMajor], name: str, date: str) -> List[R
                 component="nvidia-driver",
                 kind="too-old",
                 code="ED101",
-                title=f"The driver is too old for CUDA {entry.major}, which needs {entry.min_driver} or newer",
-                symptom="CUDA driver version is insufficient for CUDA runtime version; The NVIDIA driver on your system is too old",
-                fix=f"Update the driver to {entry.min_driver} or newer, or install builds for an older CUDA major.",
+                title=f"The driver is too old for CUDA {entry.major}, which needs "
+                f"{entry.min_driver} or newer",
+                symptom="CUDA driver version is insufficient for CUDA runtime version; The NVIDIA "
+                "driver on your system is too old",
+                fix=f"Update the driver to {entry.min_driver} or newer, or install builds for an "
+                "older CUDA major.",
                 pins=(f"nvidia-driver>={entry.min_driver}",),
                 sources=(entry.source,),
                 date=date,
@@ -128,15 +181,22 @@ def cuda_major_rows(majors: Iterable[CudaMajor], name: str, date: str) -> List[R
 
 
 def code_rows(capabilities: Iterable[Capability], demand: CodeDemand, date: str) -> List[Row]:
-    """Return for each compute capability: a device of it is there, and the build has no code for it (ED120 torch, ED121 others)."""
+    """Return for each compute capability: a device of it is there, and the build has no code for it
+    (ED120 torch, ED121 others).
+    """
     name = demand.package
     rows = []
     for entry in capabilities:
         serving = runs_on(entry.capability)
         what = f"compute capability {entry.capability} ({entry.architecture})"
-        fix = f"Install a release or build of {name} that has code for sm_{entry.capability.replace('.', '')}"
+        fix = (
+            f"Install a release or build of {name} that has code for "
+            f"sm_{entry.capability.replace('.', '')}"
+        )
         if entry.last_cuda is not None:
-            fix += f": builds for CUDA 13 have none for {entry.architecture}, so take one for CUDA 12"
+            fix += (
+                f": builds for CUDA 13 have none for {entry.architecture}, so take one for CUDA 12"
+            )
         elif parse_version(entry.first_cuda) >= parse_version("12"):
             fix += f": one built with CUDA {entry.first_cuda} or newer"
         rows.append(
@@ -153,7 +213,8 @@ def code_rows(capabilities: Iterable[Capability], demand: CodeDemand, date: str)
                 kind="arch-missing",
                 code="ED120" if name == "torch" else "ED121",
                 title=f"This build of {name} has no code for GPUs of {what}",
-                symptom=demand.symptom or "CUDA error: no kernel image is available for execution on the device",
+                symptom=demand.symptom
+                or "CUDA error: no kernel image is available for execution on the device",
                 fix=fix + ".",
                 sources=(_BINARY_COMPATIBILITY, demand.source),
                 date=date,
@@ -162,7 +223,8 @@ def code_rows(capabilities: Iterable[Capability], demand: CodeDemand, date: str)
     return rows
 
 
-#: The first toolkit whose ptxas takes a version of the PTX language; from 9.0 (CUDA 13.0) on both count alike.
+#: The first toolkit whose ptxas takes a version of the PTX language; from 9.0 (CUDA 13.0) on both
+#: count alike.
 _TOOLKITS = {
     **{f"7.{minor}": f"11.{minor}" for minor in range(9)},
     **{f"8.{minor}": f"12.{minor}" for minor in range(6)},
@@ -171,7 +233,8 @@ _TOOLKITS = {
     "8.8": "12.9",
 }
 
-#: How a fat binary begins whose source was compiled without any architecture, for nvcc's default of CUDA 11 and 12.
+#: How a fat binary begins whose source was compiled without any architecture, for nvcc's default of
+#: CUDA 11 and 12.
 DEFAULT_ENTRY = "sass=5.2;ptx=5.2@"
 
 #: ``jit`` of a build whose fat binaries were not read one by one.
@@ -179,9 +242,11 @@ UNREAD: FrozenSet[str] = frozenset(("unread",))
 
 
 def toolkit_of_ptx(version: str) -> Optional[str]:
-    """Return the first CUDA version that compiles a version of the PTX language: "8.7" gives "12.8"; None where that is not known.
+    """Return the first CUDA version that compiles a version of the PTX language: "8.7" gives
+    "12.8"; None where that is not known.
 
-    docs.nvidia.com/cuda/parallel-thread-execution, "Release notes"; measured from 7.8 to 9.2 on libraries that are built with one toolkit each.
+    docs.nvidia.com/cuda/parallel-thread-execution, "Release notes"; measured from 7.8 to 9.2 on
+    libraries that are built with one toolkit each.
     """
     major, _, minor = version.partition(".")
     if major.isdigit() and minor.isdigit() and int(major) >= 9:
@@ -195,16 +260,22 @@ def _entry(text: str) -> Tuple[FrozenSet[str], Tuple[Tuple[str, str], ...], Tupl
     fields = dict(part.split("=", 1) for part in text.split(";") if "=" in part)
     sass = frozenset(f"sass:{sm}" for sm in fields.get("sass", "").split(",") if sm)
     pairs = [item.split("@", 1) for item in fields.get("ptx", "").split(",") if "@" in item]
-    return sass, tuple((f"ptx:{sm}", version) for sm, version in pairs), tuple(filter(None, fields.get("kernels", "").split(",")))
+    return (
+        sass,
+        tuple((f"ptx:{sm}", version) for sm, version in pairs),
+        tuple(filter(None, fields.get("kernels", "").split(","))),
+    )
 
 
 @remembered(256)
 def _left_to_the_driver(entries: Tuple[str, ...]) -> Mapping[Tuple[str, str, str], FrozenSet[str]]:
-    """What fat binaries leave to the driver's compiler: (CUDA that made the PTX, capability, kind) and the kernels.
+    """What fat binaries leave to the driver's compiler: (CUDA that made the PTX, capability, kind)
+    and the kernels.
 
-    A fat binary without machine code for a device is compiled from its PTX of the highest architecture that is not above the device's.
-    Kind "all": so it is for every fat binary that serves such a device. "some": machine code of others serves it. Of several
-    versions of PTX the newest counts. What was compiled for no architecture in particular serves no device by itself.
+    A fat binary without machine code for a device is compiled from its PTX of the highest
+    architecture that is not above the device's. Kind "all": so it is for every fat binary that
+    serves such a device. "some": machine code of others serves it. Of several versions of PTX the
+    newest counts. What was compiled for no architecture in particular serves no device by itself.
     """
     parsed = [(*_entry(text), text.startswith(DEFAULT_ENTRY)) for text in entries]
     found: Dict[Tuple[str, str, str], FrozenSet[str]] = {}
@@ -216,7 +287,9 @@ def _left_to_the_driver(entries: Tuple[str, ...]) -> Mapping[Tuple[str, str, str
         for held, offered, names, default in parsed:
             if not held.isdisjoint(sass) or (default and not served):
                 continue
-            fitting = [(_order(name[4:].rstrip("af")), version) for name, version in offered if name in ptx]
+            fitting = [
+                (_order(name[4:].rstrip("af")), version) for name, version in offered if name in ptx
+            ]
             toolkit = toolkit_of_ptx(max(fitting)[1]) if fitting else None
             if toolkit is None:
                 continue
@@ -231,14 +304,20 @@ def _left_to_the_driver(entries: Tuple[str, ...]) -> Mapping[Tuple[str, str, str
 
 @remembered(256)
 def entry_demands(entries: Tuple[str, ...]) -> FrozenSet[str]:
-    """Return what ``jit`` of a build holds: "some:9.0@12.8" where single fat binaries are PTX of CUDA 12.8 alone for a 9.0 device."""
-    return frozenset(f"{kind}:{capability}@{cuda}" for cuda, capability, kind in _left_to_the_driver(entries))
+    """Return what ``jit`` of a build holds: "some:9.0@12.8" where single fat binaries are PTX of
+    CUDA 12.8 alone for a 9.0 device.
+    """
+    return frozenset(
+        f"{kind}:{capability}@{cuda}" for cuda, capability, kind in _left_to_the_driver(entries)
+    )
 
 
 def ptx_demands(builds: Iterable[Mapping[str, Any]]) -> List[List[str]]:
-    """Return [CUDA that made the PTX, capability, kind] for what builds leave to the driver's compiler.
+    """Return [CUDA that made the PTX, capability, kind] for what builds leave to the driver's
+    compiler.
 
-    Of builds whose fat binaries were read one by one (``entries``), with the kernels as a fourth item:
+    Of builds whose fat binaries were read one by one (``entries``), with the kernels as a fourth
+    item:
 
     "all": for such a device the build is PTX throughout.
     "some": single fat binaries are PTX alone, others have machine code for the device.
@@ -246,9 +325,10 @@ def ptx_demands(builds: Iterable[Mapping[str, Any]]) -> List[List[str]]:
     Of builds of which only a union over the wheel is known:
 
     "only": no machine code of the build serves such a device, PTX does.
-    "partly": machine code serves it, but the build also lists PTX of a lower major, so that single kernels may be there as that PTX alone
-    (vllm compiles some sources for ``8.0+PTX``, which a 9.0 device gets as PTX). PTX of the device's own major beside its machine
-    code says nothing of the kind: that is what ``9.0+PTX`` for all sources looks like.
+    "partly": machine code serves it, but the build also lists PTX of a lower major, so that single
+    kernels may be there as that PTX alone (vllm compiles some sources for ``8.0+PTX``, which a 9.0
+    device gets as PTX). PTX of the device's own major beside its machine code says nothing of the
+    kind: that is what ``9.0+PTX`` for all sources looks like.
     """
     found = set()
     measured: Dict[Tuple[str, str, str], FrozenSet[str]] = {}
@@ -268,7 +348,9 @@ def ptx_demands(builds: Iterable[Mapping[str, Any]]) -> List[List[str]]:
                     found.add((cuda, capability, "only"))
             elif not offered.isdisjoint(_older_ptx(capability)):
                 found.add((cuda, capability, "partly"))
-    return [list(demand) for demand in sorted(found)] + [[*demand, _few(measured[demand])] for demand in sorted(measured)]
+    return [list(demand) for demand in sorted(found)] + [
+        [*demand, _few(measured[demand])] for demand in sorted(measured)
+    ]
 
 
 def _few(names: Iterable[str]) -> str:
@@ -282,33 +364,51 @@ def _older_ptx(capability: str) -> FrozenSet[str]:
     return frozenset(f"ptx:{known}" for known in _CAPABILITIES if _order(known)[0] < major)
 
 
-def ptx_rows(name: str, demands: Iterable[Sequence[str]], first_ptx: Mapping[str, Optional[str]], date: str) -> List[Row]:
+def ptx_rows(
+    name: str, demands: Iterable[Sequence[str]], first_ptx: Mapping[str, Optional[str]], date: str
+) -> List[Row]:
     """Return the rows about PTX newer than the driver (ED102).
 
-    ``first_ptx`` maps each known capability to the CUDA version of the first driver branch that knows it (None: older than all that
-    are known). Where that is not older than the PTX, no driver of such a device can fail, and there is no row. "only" and "all" block;
-    "some" degrades, and it is established: the kernels that are named fail when they are called, the others run. "partly" is reported,
-    since a union over the wheel does not tell which kernels are PTX alone.
+    ``first_ptx`` maps each known capability to the CUDA version of the first driver branch that
+    knows it (None: older than all that are known). Where that is not older than the PTX, no driver
+    of such a device can fail, and there is no row. "only" and "all" block; "some" degrades, and it
+    is established: the kernels that are named fail when they are called, the others run. "partly"
+    is reported, since a union over the wheel does not tell which kernels are PTX alone.
     """
     rows = []
     for cuda, capability, kind, *kernels in demands:
         oldest = first_ptx.get(capability, cuda)
-        if cuda.endswith(".0") or (oldest is not None and parse_version(oldest) >= parse_version(cuda)):
+        if cuda.endswith(".0") or (
+            oldest is not None and parse_version(oldest) >= parse_version(cuda)
+        ):
             continue  # a driver below x.0 does not serve the major at all, which is ED101
         terms = [
             Term("host", "host", "ptx", "in", _set(f"<{cuda}")),
             Term("gpu", "gpu", "sm", "any", frozenset((capability,))),
         ]
         if kind in ("all", "some"):
-            terms.append(Term("env", name, "jit", "has", frozenset((f"{kind}:{capability}@{cuda}",))))
+            terms.append(
+                Term("env", name, "jit", "has", frozenset((f"{kind}:{capability}@{cuda}",)))
+            )
         else:
             terms.append(Term("env", name, "jit", "has", UNREAD))
             terms.append(Term("env", name, "ptx_cuda", "in", _set(f"=={cuda}")))
-            terms.append(Term("env", name, "code", "has", ptx_for(capability) if kind == "only" else _older_ptx(capability)))
+            terms.append(
+                Term(
+                    "env",
+                    name,
+                    "code",
+                    "has",
+                    ptx_for(capability) if kind == "only" else _older_ptx(capability),
+                )
+            )
         if kind == "only":
             terms.append(Term("env", name, "code", "lacks", sass_for(capability)))
         whole = kind in ("only", "all")
-        what = f"PTX of CUDA {cuda} alone for compute capability {capability}, which takes a driver that reports CUDA {cuda} or newer"
+        what = (
+            f"PTX of CUDA {cuda} alone for compute capability {capability}, which takes a "
+            f"driver that reports CUDA {cuda} or newer"
+        )
         which = f" ({kernels[0]})" if kernels and kernels[0] else ""
         rows.append(
             _row(
@@ -319,19 +419,33 @@ def ptx_rows(name: str, demands: Iterable[Sequence[str]], first_ptx: Mapping[str
                 component="nvidia-driver",
                 kind="too-old",
                 code="ED102",
-                title=f"{name} has {what}" if whole else f"Some kernels of {name}{which} are {what}",
-                symptom="the provided PTX was compiled with an unsupported toolchain (cudaErrorUnsupportedPtxVersion)",
-                fix=f"Update the driver to one that reports CUDA {cuda} or newer (or use cuda-compat on a data-centre GPU), "
+                title=f"{name} has {what}"
+                if whole
+                else f"Some kernels of {name}{which} are {what}",
+                symptom="the provided PTX was compiled with an unsupported toolchain "
+                "(cudaErrorUnsupportedPtxVersion)",
+                fix=f"Update the driver to one that reports CUDA {cuda} or newer (or use "
+                "cuda-compat on a data-centre GPU), "
                 f"or install a build of {name} made with an older CUDA.",
-                sources=(Source(_MINOR_VERSION, "minor-version compatibility does not cover PTX compiled by a newer toolkit"),),
+                sources=(
+                    Source(
+                        _MINOR_VERSION,
+                        "minor-version compatibility does not cover PTX compiled by a "
+                        "newer toolkit",
+                    ),
+                ),
                 date=date,
             )
         )
     return rows
 
 
-def generation_rows(capabilities: Iterable[Capability], branches: Mapping[str, DriverBranch], date: str) -> List[Row]:
-    """Return for each compute capability: the driver is of a branch before or after those that know it (ED109)."""
+def generation_rows(
+    capabilities: Iterable[Capability], branches: Mapping[str, DriverBranch], date: str
+) -> List[Row]:
+    """Return for each compute capability: the driver is of a branch before or after those that know
+    it (ED109).
+    """
     rows = []
     for entry in capabilities:
         device = Term("gpu", "gpu", "sm", "any", frozenset((entry.capability,)))
@@ -357,7 +471,9 @@ def generation_rows(capabilities: Iterable[Capability], branches: Mapping[str, D
                 )
             )
         if entry.last_driver is not None:
-            later = sorted(int(branch) for branch in branches if int(branch) > int(entry.last_driver))
+            later = sorted(
+                int(branch) for branch in branches if int(branch) > int(entry.last_driver)
+            )
             first = later[0] if later else int(entry.last_driver) + 1
             rows.append(
                 _row(
@@ -365,7 +481,8 @@ def generation_rows(capabilities: Iterable[Capability], branches: Mapping[str, D
                     (device, Term("host", "host", "driver", "in", _set(f">={first}"))),
                     kind="too-new",
                     title=f"R{entry.last_driver} is the last driver branch for {what}",
-                    symptom="NVRM: The NVIDIA GPU is supported by the NVIDIA Legacy drivers; No devices were found",
+                    symptom="NVRM: The NVIDIA GPU is supported by the NVIDIA Legacy drivers; No "
+                    "devices were found",
                     fix=f"Install driver R{entry.last_driver}.",
                     pins=(f"nvidia-driver>={entry.last_driver},<{int(entry.last_driver) + 1}",),
                     **shared,
@@ -374,13 +491,17 @@ def generation_rows(capabilities: Iterable[Capability], branches: Mapping[str, D
     return rows
 
 
-def requirement_rows(name: str, release: Release, applies: Callable[[str], bool], source: Optional[Source] = None) -> List[Row]:
-    """Return one row for each requirement of a release: this release is there, and what it requires is absent or another version (ED301).
+def requirement_rows(
+    name: str, release: Release, applies: Callable[[str], bool], source: Optional[Source] = None
+) -> List[Row]:
+    """Return one row for each requirement of a release: this release is there, and what it requires
+    is absent or another version (ED301).
 
     Args:
         name: canonical name of the distribution.
         release: the release, with ``requires`` read (else there are no rows).
-        applies: decides on the text of a marker, extras included; lines without marker always apply.
+        applies: decides on the text of a marker, extras included; lines without marker always
+            apply.
         source: where the metadata was read.
     """
     from packaging.requirements import InvalidRequirement, Requirement
@@ -390,8 +511,11 @@ def requirement_rows(name: str, release: Release, applies: Callable[[str], bool]
         try:
             requirement = Requirement(line)
         except InvalidRequirement:
-            continue  # as installers do with legacy metadata: a line that no tool understands binds nobody
-        if requirement.url or (requirement.marker is not None and not applies(str(requirement.marker))):
+            # as installers do with legacy metadata: a line that no tool understands binds nobody
+            continue
+        if requirement.url or (
+            requirement.marker is not None and not applies(str(requirement.marker))
+        ):
             continue
         wanted = canonicalize_name(requirement.name)
         specifier = str(requirement.specifier)

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 __all__ = ["OTHER_FILES", "Sources", "find_sources", "fingerprint", "is_fresh", "list_files"]
 
-#: TOML files of ``matrices/`` that no check needs (``curated``), or that other parts of envdoctor read.
+#: TOML files of ``matrices/`` that no check needs (``curated``), or that other parts of envdoctor
+#: read.
 OTHER_FILES = frozenset(("conda.toml", "models.toml", "signatures.toml"))
 
 
@@ -25,18 +26,34 @@ class Sources(NamedTuple):
 
 
 def find_sources(folder: str) -> Sources:
-    """List ``*.toml``, ``errata/*.toml`` and ``packages/*.json`` of a folder, in order of their names."""
-    tables = {name: os.path.join(folder, name) for name in list_files(folder, ".toml") if name not in OTHER_FILES}
+    """List ``*.toml``, ``errata/*.toml`` and ``packages/*.json`` of a folder, in order of their
+    names.
+    """
+    tables = {
+        name: os.path.join(folder, name)
+        for name in list_files(folder, ".toml")
+        if name not in OTHER_FILES
+    }
     errata = os.path.join(folder, "errata")
-    tables.update((f"errata/{name}", os.path.join(errata, name)) for name in list_files(errata, ".toml"))
+    tables.update(
+        (f"errata/{name}", os.path.join(errata, name)) for name in list_files(errata, ".toml")
+    )
     packages = os.path.join(folder, "packages")
-    return Sources(folder, tables, {name[:-5]: os.path.join(packages, name) for name in list_files(packages, ".json")})
+    return Sources(
+        folder,
+        tables,
+        {name[:-5]: os.path.join(packages, name) for name in list_files(packages, ".json")},
+    )
 
 
 def list_files(folder: str, ending: str) -> List[str]:
     """Return the names with an ending in a folder, sorted; none where there is no folder."""
     try:
-        return sorted(name for name in os.listdir(folder) if name.endswith(ending) and not name.startswith("."))
+        return sorted(
+            name
+            for name in os.listdir(folder)
+            if name.endswith(ending) and not name.startswith(".")
+        )
     except (FileNotFoundError, NotADirectoryError):
         return []
 
@@ -51,7 +68,9 @@ def fingerprint(sources: Sources, times: bool) -> Dict[str, List[Any]]:
 
 
 def is_fresh(recorded: Mapping[str, List[Any]], sources: Sources) -> bool:
-    """Tell whether the source files are those that were compiled; a file is read only where size says yes and time says no."""
+    """Tell whether the source files are those that were compiled; a file is read only where size
+    says yes and time says no.
+    """
     files = _files(sources)
     if len(files) != len(recorded):
         return False
@@ -60,13 +79,18 @@ def is_fresh(recorded: Mapping[str, List[Any]], sources: Sources) -> bool:
         if entry is None:
             return False
         status = os.stat(path)
-        if status.st_size != entry[0] or (status.st_mtime_ns != entry[1] and _hash(path) != entry[2]):
+        if status.st_size != entry[0] or (
+            status.st_mtime_ns != entry[1] and _hash(path) != entry[2]
+        ):
             return False
     return True
 
 
 def _files(sources: Sources) -> List[Tuple[str, str]]:
-    return [*sources.tables.items(), *((f"packages/{name}", path) for name, path in sources.packages.items())]
+    return [
+        *sources.tables.items(),
+        *((f"packages/{name}", path) for name, path in sources.packages.items()),
+    ]
 
 
 def _hash(path: str) -> str:

@@ -18,7 +18,9 @@ _MANYLINUX = pattern(r"manylinux_(\d+)_(\d+)_")
 
 
 def floor_of_platforms(platforms: Iterable[str]) -> Optional[str]:
-    """Return the lowest glibc that a wheel's platform tags admit: ``manylinux_2_28_x86_64`` gives ``2.28``."""
+    """Return the lowest glibc that a wheel's platform tags admit: ``manylinux_2_28_x86_64`` gives
+    ``2.28``.
+    """
     found = []
     for platform in platforms:
         for tag in platform.split("."):
@@ -26,11 +28,21 @@ def floor_of_platforms(platforms: Iterable[str]) -> Optional[str]:
             if match is not None:
                 found.append(f"{match.group(1)}.{match.group(2)}")
             else:
-                found += [floor for name, floor in LEGACY_GLIBC.items() if tag.startswith(f"{name}_")]
+                found += [
+                    floor for name, floor in LEGACY_GLIBC.items() if tag.startswith(f"{name}_")
+                ]
     return min(found, key=parse_version) if found else None
 
 
 def glibc_floor(release: Release) -> Optional[str]:
-    """Return the glibc that the default build of a release needs: what was read in the wheel, else what its tags admit."""
-    measured = [build.glibc for build in release.builds if build.glibc and build.index_name == "pypi"]
-    return min(measured, key=parse_version) if measured else release.glibc or floor_of_platforms(release.platforms)
+    """Return the glibc that the default build of a release needs: what was read in the wheel, else
+    what its tags admit.
+    """
+    measured = [
+        build.glibc for build in release.builds if build.glibc and build.index_name == "pypi"
+    ]
+    return (
+        min(measured, key=parse_version)
+        if measured
+        else release.glibc or floor_of_platforms(release.platforms)
+    )

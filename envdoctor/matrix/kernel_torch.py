@@ -32,18 +32,23 @@ def minor_of(version: Version) -> str:
     return ".".join(map(str, version.release[:2]))
 
 
-def pinned_torch(package_of: Callable[[str], Optional[Package]], name: str) -> Callable[[Version], Optional[str]]:
-    """Return what tells the one torch minor with which a kernel package is pinned by the releases of its engine.
+def pinned_torch(
+    package_of: Callable[[str], Optional[Package]], name: str
+) -> Callable[[Version], Optional[str]]:
+    """Return what tells the one torch minor with which a kernel package is pinned by the releases
+    of its engine.
 
-    sgl-kernel's wheels ask for no torch at all; every sglang release pins one of them, and one torch. A kernel release between two that
-    are pinned with the same torch has that torch too.
+    sgl-kernel's wheels ask for no torch at all; every sglang release pins one of them, and one
+    torch. A kernel release between two that are pinned with the same torch has that torch too.
     """
     engine = _ENGINE_OF.get(name)
     package: Any = package_of(engine) if engine is not None else None
     minors: Dict[Version, Set[str]] = {}
     for candidate in package.versions if package is not None else ():
         release = package.release(candidate)
-        pins: Mapping[str, Version] = exact_pins(release.requires or ()) if release is not None else {}
+        pins: Mapping[str, Version] = (
+            exact_pins(release.requires or ()) if release is not None else {}
+        )
         if name in pins and "torch" in pins:
             minors.setdefault(pins[name], set()).add(minor_of(pins["torch"]))
 

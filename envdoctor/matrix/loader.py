@@ -1,9 +1,12 @@
-"""Loads the matrix: the compiled form where it is fresh, else the ``matrices/`` folder of a checkout; then a site's own rows.
+"""Loads the matrix: the compiled form where it is fresh, else the ``matrices/`` folder of a
+checkout; then a site's own rows.
 
-An update that ``envdoctor matrix update`` installed serves where it is newer than that by date, and compiled in this version's format (``place``).
+An update that ``envdoctor matrix update`` installed serves where it is newer than that by date, and
+compiled in this version's format (``place``).
 
-A site adds rows with ``--matrix DIR`` or ``ENVDOCTOR_MATRIX`` (folders, separated as in PATH). Such a folder holds ``*.toml`` and
-``errata/*.toml`` in the format of ``schema``, and may hold ``packages/*.json``, which stand before ours.
+A site adds rows with ``--matrix DIR`` or ``ENVDOCTOR_MATRIX`` (folders, separated as in PATH). Such
+a folder holds ``*.toml`` and ``errata/*.toml`` in the format of ``schema``, and may hold
+``packages/*.json``, which stand before ours.
 """
 
 from __future__ import annotations
@@ -14,7 +17,17 @@ from ..errors import InputError, InternalFault, MatrixError
 from ..model.json_text import parse_json
 from ..model.row import Row, Source
 from . import compiled, derived_rows, place
-from .tables import Capability, CodeDemand, CudaMajor, DriverBranch, ForwardCompat, GpuModel, NgcImage, Package, ToolkitRelease
+from .tables import (
+    Capability,
+    CodeDemand,
+    CudaMajor,
+    DriverBranch,
+    ForwardCompat,
+    GpuModel,
+    NgcImage,
+    Package,
+    ToolkitRelease,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +36,14 @@ if TYPE_CHECKING:
     from ..model.signature import Signature
     from .curated import CondaPackage, Model, Profile
 
-__all__ = ["Matrix", "builtin_folder", "load_builtin", "load_folder", "load_generation", "load_matrix"]
+__all__ = [
+    "Matrix",
+    "builtin_folder",
+    "load_builtin",
+    "load_folder",
+    "load_generation",
+    "load_matrix",
+]
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _COMPILED = os.path.join(os.path.dirname(_HERE), "_compiled")
@@ -55,11 +75,15 @@ def load_generation(generation: place.Generation) -> Optional[Matrix]:
     core = _read_core(generation.path) if generation.format == compiled.FORMAT else None
     if core is None or core["date"] != generation.date:
         return None
-    return Matrix({**core, "origin": generation.path}, _CompiledFiles(generation.path, core["packages"]))
+    return Matrix(
+        {**core, "origin": generation.path}, _CompiledFiles(generation.path, core["packages"])
+    )
 
 
 def builtin_folder() -> Optional[str]:
-    """Return the ``matrices/`` folder of a checkout, or None in an installed envdoctor, which has the compiled form alone."""
+    """Return the ``matrices/`` folder of a checkout, or None in an installed envdoctor, which has
+    the compiled form alone.
+    """
     return _SOURCE if os.path.exists(os.path.join(_SOURCE, "drivers.toml")) else None
 
 
@@ -76,7 +100,9 @@ def _load_own() -> Matrix:
 
 
 def _date_of_compiled() -> Optional[str]:
-    """The date of the built-in compiled form, from the beginning of its core: where an update serves, the rest need not be read."""
+    """The date of the built-in compiled form, from the beginning of its core: where an update
+    serves, the rest need not be read.
+    """
     try:
         head = _read(os.path.join(_COMPILED, "core.json"), 64)
     except (OSError, ValueError):
@@ -87,18 +113,24 @@ def _date_of_compiled() -> Optional[str]:
 
 def load_builtin() -> Matrix:
     """Return the matrix that envdoctor carries."""
-    # A folder of that name may lie beside an installed package by accident: ours has the driver table.
+    # A folder of that name may lie beside an installed package by accident: ours has the driver
+    # table.
     source = builtin_folder()
     core = _read_core(_COMPILED)
     if core is not None and (source is None or _is_fresh(core, source)):
         return Matrix(core, _CompiledFiles(_COMPILED, core["packages"], source))
     if source is None:
-        raise InternalFault(f"expected the compiled matrix in {_COMPILED}, found none that this version reads; install envdoctor again")
+        raise InternalFault(
+            f"expected the compiled matrix in {_COMPILED}, found none that this version reads; "
+            "install envdoctor again"
+        )
     return Matrix(*_compiled_now(source))
 
 
 def _read(path: str, most: int = -1) -> str:
-    """Return the text of a compiled file, at most so many bytes; inside a zipapp the importer of this module reads it."""
+    """Return the text of a compiled file, at most so many bytes; inside a zipapp the importer of
+    this module reads it.
+    """
     try:
         with open(path, "rb") as file:
             content = file.read(most)
@@ -142,7 +174,10 @@ def _compiled_now(folder: str, label: str = "") -> Tuple[Dict[str, Any], Any]:
 
 
 class _CompiledFiles:
-    """Texts and packages of the compiled form. ``source``: the folder beside it, whose other files are newer or the same."""
+    """Texts and packages of the compiled form.
+
+    ``source``: the folder beside it, whose other files are newer or the same.
+    """
 
     def __init__(self, folder: str, packages: Iterable[str], source: Optional[str] = None) -> None:
         self._folder = folder
@@ -189,7 +224,13 @@ class _CompiledFiles:
 
             return getattr(source, f"read_{name}")(self._source)
         try:
-            return parse_json(_read(os.path.join(self._folder, "index.json" if name == "listing" else f"{name}.json")))
+            return parse_json(
+                _read(
+                    os.path.join(
+                        self._folder, "index.json" if name == "listing" else f"{name}.json"
+                    )
+                )
+            )
         except FileNotFoundError:
             return None
 
@@ -197,7 +238,8 @@ class _CompiledFiles:
 class Matrix:
     """What is known. Everything but the core is read and made on first use.
 
-    Rows from ``rows_about`` carry what ``bind`` and a heading need; ``complete`` (or ``row``) adds title, symptom, fix, pins and sources.
+    Rows from ``rows_about`` carry what ``bind`` and a heading need; ``complete`` (or ``row``) adds
+    title, symptom, fix, pins and sources.
     """
 
     def __init__(self, core: Dict[str, Any], files: Any) -> None:
@@ -209,7 +251,8 @@ class Matrix:
         self._derived: Dict[str, List[Row]] = {}
         self._tables: Dict[str, Any] = {}
 
-    # ------------------------------------------------------------------------------------------------------------ tables
+    # ----------------------------------------------------------------------------------------------
+    # tables
 
     @property
     def date(self) -> str:
@@ -234,7 +277,12 @@ class Matrix:
             "branch",
             lambda entries: {
                 entry["branch"]: DriverBranch(
-                    entry["branch"], entry["cuda"], entry["kind"], entry["end_of_life"], entry["status"], Source(entry["source"])
+                    entry["branch"],
+                    entry["cuda"],
+                    entry["kind"],
+                    entry["end_of_life"],
+                    entry["status"],
+                    Source(entry["source"]),
                 )
                 for entry in entries
             },
@@ -246,7 +294,12 @@ class Matrix:
         """Minor-version compatibility by CUDA major."""
         found: Mapping[int, CudaMajor] = self._table(
             "major",
-            lambda entries: {entry["major"]: CudaMajor(entry["major"], entry["min_driver"], Source(entry["source"])) for entry in entries},
+            lambda entries: {
+                entry["major"]: CudaMajor(
+                    entry["major"], entry["min_driver"], Source(entry["source"])
+                )
+                for entry in entries
+            },
         )
         return found
 
@@ -275,7 +328,12 @@ class Matrix:
         """Admitted base branches by the CUDA version of cuda-compat ("12.4")."""
         found: Mapping[str, ForwardCompat] = self._table(
             "forward_compat",
-            lambda entries: {entry["cuda"]: ForwardCompat(entry["cuda"], tuple(entry["branches"]), Source(entry["source"])) for entry in entries},
+            lambda entries: {
+                entry["cuda"]: ForwardCompat(
+                    entry["cuda"], tuple(entry["branches"]), Source(entry["source"])
+                )
+                for entry in entries
+            },
         )
         return found
 
@@ -284,7 +342,10 @@ class Matrix:
         """NVIDIA's framework images by month, oldest first."""
         found: Sequence[NgcImage] = self._table(
             "ngc_image",
-            lambda entries: sorted(NgcImage(entry["month"], entry["cuda"], Source(entry["source"])) for entry in entries),
+            lambda entries: sorted(
+                NgcImage(entry["month"], entry["cuda"], Source(entry["source"]))
+                for entry in entries
+            ),
         )
         return found
 
@@ -315,19 +376,31 @@ class Matrix:
         found: Mapping[str, CodeDemand] = self._table(
             "code",
             lambda entries: {
-                entry["package"]: CodeDemand(entry["package"], entry["effect"], entry["symptom"], entry["trust"], Source(entry["source"]))
+                entry["package"]: CodeDemand(
+                    entry["package"],
+                    entry["effect"],
+                    entry["symptom"],
+                    entry["trust"],
+                    Source(entry["source"]),
+                )
                 for entry in entries
             },
         )
         return found
 
     def table_entry(self, table: str, key: str) -> Mapping[str, Any]:
-        """Return an entry of a curated table as it is written, with source, date, trust and origin; empty where there is none."""
+        """Return an entry of a curated table as it is written, with source, date, trust and origin;
+        empty where there is none.
+        """
         name = compiled.KEYS[table]
-        return next((entry for entry in self._core["tables"].get(table, ()) if str(entry[name]) == key), {})
+        return next(
+            (entry for entry in self._core["tables"].get(table, ()) if str(entry[name]) == key), {}
+        )
 
     def table_entries(self, table: str) -> Sequence[Mapping[str, Any]]:
-        """Return all entries of a curated table (``compiled.KEYS`` names them; "gpu" comes from ``gpu_entries``)."""
+        """Return all entries of a curated table (``compiled.KEYS`` names them; "gpu" comes from
+        ``gpu_entries``).
+        """
         found: Sequence[Mapping[str, Any]] = self._core["tables"].get(table, ())
         return found
 
@@ -383,7 +456,9 @@ class Matrix:
         return tuple(make_model(entry) for entry in self._once("models", self._files.models))
 
     def model(self, name: str) -> Optional[Model]:
-        """Return a model by name, repository, alias or path (``Qwen/Qwen2.5-7B-Instruct``), or None where its dimensions are not known."""
+        """Return a model by name, repository, alias or path (``Qwen/Qwen2.5-7B-Instruct``), or None
+        where its dimensions are not known.
+        """
         from .curated import find_model, make_model
 
         entry = find_model(self._once("models", self._files.models), name)
@@ -391,7 +466,9 @@ class Matrix:
 
     @property
     def conda(self) -> Mapping[str, CondaPackage]:
-        """What conda calls a distribution, by its canonical name; ``package`` is None where there is none, and no entry means not known."""
+        """What conda calls a distribution, by its canonical name; ``package`` is None where there
+        is none, and no entry means not known.
+        """
         from .curated import make_conda
 
         found: Dict[str, CondaPackage] = {}
@@ -404,12 +481,17 @@ class Matrix:
         """What lines of logs mean."""
         from .signatures import make_signature
 
-        return tuple(make_signature(entry) for entry in self._once("signatures", self._files.signatures).get("signatures", ()))
+        return tuple(
+            make_signature(entry)
+            for entry in self._once("signatures", self._files.signatures).get("signatures", ())
+        )
 
     @property
     def modules(self) -> Mapping[str, str]:
         """The distribution that installs a module of another name."""
-        found: Mapping[str, str] = self._once("signatures", self._files.signatures).get("modules", {})
+        found: Mapping[str, str] = self._once("signatures", self._files.signatures).get(
+            "modules", {}
+        )
         return found
 
     def _once(self, name: str, read: Any) -> Any:
@@ -431,9 +513,11 @@ class Matrix:
     def gpu(self, name: Optional[str], pci_id: Optional[str]) -> Optional[GpuModel]:
         """Return the model of a device, or None where neither says enough.
 
-        The PCI id (``10de:2329`` or ``2329``) wins over the name; where several models share it, the name chooses among them, and what it cannot
-        choose is None unless all have the same compute capability and kind. A name is taken whole: first as it is, then without form
-        factor, memory size and count. A part of a name never matches: ``RTX 6000`` is not ``RTX 6000 Ada``.
+        The PCI id (``10de:2329`` or ``2329``) wins over the name; where several models share it,
+        the name chooses among them, and what it cannot choose is None unless all have the same
+        compute capability and kind. A name is taken whole: first as it is, then without form
+        factor, memory size and count. A part of a name never matches: ``RTX 6000`` is not ``RTX
+        6000 Ada``.
         """
         index = self._core["gpus"]
         models = index["models"]
@@ -447,12 +531,16 @@ class Matrix:
             candidates = index["pci"].get(device) if vendor in ("", "10de") else None
             if candidates:
                 chosen = named if named in candidates else candidates[0]
-                if chosen == named or len({tuple(models[number][1:3]) for number in candidates}) == 1:
+                if (
+                    chosen == named
+                    or len({tuple(models[number][1:3]) for number in candidates}) == 1
+                ):
                     return GpuModel(*models[chosen])
                 return None
         return None if named is None else GpuModel(*models[named])
 
-    # ------------------------------------------------------------------------------------------------------------ packages
+    # ----------------------------------------------------------------------------------------------
+    # packages
 
     @property
     def package_names(self) -> Tuple[str, ...]:
@@ -467,20 +555,26 @@ class Matrix:
     def package(self, name: str) -> Optional[Package]:
         """Return the releases of a distribution (canonical name), read on first use, or None."""
         if name not in self._packages:
-            self._packages[name] = self._files.package(name) if name in self._core["packages"] else None
+            self._packages[name] = (
+                self._files.package(name) if name in self._core["packages"] else None
+            )
         return self._packages[name]
 
-    # ------------------------------------------------------------------------------------------------------------ rows
+    # ----------------------------------------------------------------------------------------------
+    # rows
 
     def rows_about(self, names: Iterable[str], complete: bool = False) -> List[Row]:
-        """Return the rows that can be violated with these distributions, and those that speak of none.
+        """Return the rows that can be violated with these distributions, and those that speak of
+        none.
 
-        A row is about a name if one of its env terms asks that it is there; rules about every distribution ("*") come applied to the names
-        for which the matrix knows what they ask. The rows have no texts: see ``complete``.
+        A row is about a name if one of its env terms asks that it is there; rules about every
+        distribution ("*") come applied to the names for which the matrix knows what they ask. The
+        rows have no texts: see ``complete``.
 
         Args:
             names: Distributions that are there.
-            complete: There are no others: a row that asks for one more cannot be violated, and is left out.
+            complete: There are no others: a row that asks for one more cannot be violated, and is
+                left out.
         """
         index = self._core["index"]
         numbers = set(index.get("", ()))
@@ -488,7 +582,11 @@ class Matrix:
         for name in wanted:
             numbers.update(index.get(name, ()))
         if complete:
-            numbers = {number for number in numbers if _asked_names(self._core["rows"][number]) <= frozenset(wanted)}
+            numbers = {
+                number
+                for number in numbers
+                if _asked_names(self._core["rows"][number]) <= frozenset(wanted)
+            }
         rows = [self._stored(number) for number in sorted(numbers)]
         templates = [self._stored(number) for number in index.get("*", ())]
         packages = self._core["packages"]
@@ -500,7 +598,9 @@ class Matrix:
         return rows + self._derived_rows("")
 
     def row(self, row_id: str) -> Optional[Row]:
-        """Return one row with its texts, stored or derived (``driver-for-cuda-13:torch``), or None."""
+        """Return one row with its texts, stored or derived (``driver-for-cuda-13:torch``), or
+        None.
+        """
         if self._numbers is None:
             self._numbers = {short[0]: number for number, short in enumerate(self._core["rows"])}
         number = self._numbers.get(row_id)
@@ -511,10 +611,16 @@ class Matrix:
             if row.id == row_id:
                 return row
         number = self._numbers.get(template)
-        return self.complete(_applied(self._stored(number), name)) if number is not None and name else None
+        return (
+            self.complete(_applied(self._stored(number), name))
+            if number is not None and name
+            else None
+        )
 
     def complete(self, row: Row) -> Row:
-        """Return a row of ``rows_about`` with title, symptom, fix, pins, overrides, sources and date."""
+        """Return a row of ``rows_about`` with title, symptom, fix, pins, overrides, sources and
+        date.
+        """
         if row.title:
             return row
         template, _, name = row.id.partition(":")
@@ -542,7 +648,9 @@ class Matrix:
 
     def _make_derived(self, name: str) -> List[Row]:
         if not name:
-            return derived_rows.generation_rows(self.capabilities.values(), self.driver_branches, self.date)
+            return derived_rows.generation_rows(
+                self.capabilities.values(), self.driver_branches, self.date
+            )
         summary = self._core["packages"].get(name)
         if summary is None:
             return []
@@ -558,12 +666,21 @@ class Matrix:
         return rows
 
     def _first_ptx(self) -> Dict[str, Optional[str]]:
-        """The CUDA version of the first driver branch that knows a capability; None where it is older than the table."""
+        """The CUDA version of the first driver branch that knows a capability; None where it is
+        older than the table.
+        """
         branches = self.driver_branches
-        first = {entry.capability: branches.get(entry.first_driver or "") for entry in self.capabilities.values()}
-        return {capability: branch.cuda if branch is not None else None for capability, branch in first.items()}
+        first = {
+            entry.capability: branches.get(entry.first_driver or "")
+            for entry in self.capabilities.values()
+        }
+        return {
+            capability: branch.cuda if branch is not None else None
+            for capability, branch in first.items()
+        }
 
-    # ------------------------------------------------------------------------------------------------------------ site rows
+    # ----------------------------------------------------------------------------------------------
+    # site rows
 
     def extended(self, core: Mapping[str, Any], files: Any) -> Matrix:
         """Return this matrix with the rows, table entries and packages of a site.
@@ -576,7 +693,10 @@ class Matrix:
         mine = {short[0] for short in self._core["rows"]}
         texts = files.texts()
         faults = [
-            f"{texts[short[0]]['origin']}: row {short[0]!r}: the id is taken by a row in {self._files.texts()[short[0]]['origin']}"
+            (
+                f"{texts[short[0]]['origin']}: row {short[0]!r}: the id is taken by a row in "
+                f"{self._files.texts()[short[0]]['origin']}"
+            )
             for short in core["rows"]
             if short[0] in mine
         ]
@@ -584,7 +704,11 @@ class Matrix:
         for name, entries in core["tables"].items():
             key = compiled.KEYS[name]
             known = {entry[key]: entry["origin"] for entry in tables.get(name, ())}
-            faults += [f"{entry['origin']}: {name} {entry[key]!r}: stands already in {known[entry[key]]}" for entry in entries if entry[key] in known]
+            faults += [
+                f"{entry['origin']}: {name} {entry[key]!r}: stands already in {known[entry[key]]}"
+                for entry in entries
+                if entry[key] in known
+            ]
             tables[name] = [*tables.get(name, ()), *entries]
         if faults:
             raise MatrixError(faults)
@@ -607,14 +731,24 @@ class Matrix:
 def _asked_names(short: Sequence[Any]) -> FrozenSet[str]:
     """The distributions that a row in its short form asks to be there."""
     return frozenset(
-        [name for scope, name, _, operator, value in short[6] if scope == "env" and operator != "lacks" and (operator != "present" or value)]
+        [
+            name
+            for scope, name, _, operator, value in short[6]
+            if scope == "env" and operator != "lacks" and (operator != "present" or value)
+        ]
     )
 
 
 def _applied(row: Row, name: str) -> Row:
     """A row about every distribution ("*"), applied to one."""
-    terms = tuple(term._replace(component=name) if term.component == "*" else term for term in row.terms)
-    return row._replace(id=f"{row.id}:{name}", terms=terms, component=name if row.component == "*" else row.component)
+    terms = tuple(
+        term._replace(component=name) if term.component == "*" else term for term in row.terms
+    )
+    return row._replace(
+        id=f"{row.id}:{name}",
+        terms=terms,
+        component=name if row.component == "*" else row.component,
+    )
 
 
 def _joined_gpus(ours: Mapping[str, Any], site: Mapping[str, Any]) -> Dict[str, Any]:

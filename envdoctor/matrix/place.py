@@ -4,13 +4,16 @@
 
     $ENVDOCTOR_HOME, else $XDG_DATA_HOME/envdoctor, else ~/.local/share/envdoctor
         matrix/
-            current -> 2026-12-01.f1.0f3a9c2b7d11.0     the one symbolic link that decides; replaced atomically
-            2026-12-01.f1.0f3a9c2b7d11.0/               date of the matrix, compiled format, digest of the archive, a count
+            current -> 2026-12-01.f1.0f3a9c2b7d11.0     the one symbolic link that decides; replaced
+            atomically 2026-12-01.f1.0f3a9c2b7d11.0/               date of the matrix, compiled
+            format, digest of the archive, a count
                 core.json texts.json packages/ …        the compiled form
                 matrices/                               the files of the archive
-                origin.json                             where it came from, and the name of the one before it
+                origin.json                             where it came from, and the name of the one
+                before it
 
-The link's target says date and format, so that a check that finds no link, or one that cannot serve, has paid one ``readlink``.
+The link's target says date and format, so that a check that finds no link, or one that cannot
+serve, has paid one ``readlink``.
 """
 
 from __future__ import annotations
@@ -42,13 +45,20 @@ class Generation(NamedTuple):
     def of(cls, path: str) -> Optional[Generation]:
         """Return the generation that a folder's name says, or None where it is no such name."""
         match = _NAME.fullmatch(os.path.basename(path))
-        return cls(path, match.group(), match.group(1), int(match.group(2)), match.group(3)) if match is not None else None
+        return (
+            cls(path, match.group(), match.group(1), int(match.group(2)), match.group(3))
+            if match is not None
+            else None
+        )
 
 
 def folder(environment: Mapping[str, str] = os.environ) -> Optional[str]:
-    """Return the folder of updates, or None where no variable names an absolute one. It need not be there.
+    """Return the folder of updates, or None where no variable names an absolute one.
 
-    The password database is not asked: a process without HOME is a container or a daemon, whose user has no data of their own.
+    It need not be there.
+
+    The password database is not asked: a process without HOME is a container or a daemon, whose
+    user has no data of their own.
     """
     own = environment.get("ENVDOCTOR_HOME", "")
     if own:
@@ -57,11 +67,18 @@ def folder(environment: Mapping[str, str] = os.environ) -> Optional[str]:
     if os.path.isabs(data):  # the specification says to ignore a relative one
         return os.path.join(data, "envdoctor", "matrix")
     home = environment.get("HOME", "")
-    return os.path.join(home, ".local", "share", "envdoctor", "matrix") if os.path.isabs(home) else None
+    return (
+        os.path.join(home, ".local", "share", "envdoctor", "matrix")
+        if os.path.isabs(home)
+        else None
+    )
 
 
 def current(where: Optional[str] = None) -> Optional[Generation]:
-    """Return the update that ``current`` names, or None. Costs one ``readlink``; whether its files are whole is not looked at."""
+    """Return the update that ``current`` names, or None.
+
+    Costs one ``readlink``; whether its files are whole is not looked at.
+    """
     where = folder() if where is None else where
     if where is None:
         return None
@@ -70,4 +87,6 @@ def current(where: Optional[str] = None) -> Optional[Generation]:
     except (OSError, ValueError):  # none, or a name with a null byte
         return None
     # Only a name beside the link: a link to elsewhere is not ours.
-    return Generation.of(os.path.join(where, target)) if os.path.basename(target) == target else None
+    return (
+        Generation.of(os.path.join(where, target)) if os.path.basename(target) == target else None
+    )

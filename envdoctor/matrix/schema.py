@@ -1,15 +1,21 @@
-"""What the files of ``matrices/`` may hold: TOML and JSON values become rows and tables, or faults with file and key.
+"""What the files of ``matrices/`` may hold: TOML and JSON values become rows and tables, or faults
+with file and key.
 
-Nothing stops at the first fault: each function appends to ``Faults`` and goes on, and the loader reports all at once.
+Nothing stops at the first fault: each function appends to ``Faults`` and goes on, and the loader
+reports all at once.
 
-=====================  =======================================================================================
-table                  keys (``?`` may be left out)
-=====================  =======================================================================================
-``[defaults]``         source?, date?, trust?: for every entry of the same file that does not say otherwise
-``[[row]]``            id, title, effect, trust, component, kind, code?, when, symptom?, fix, pins?, overrides?,
+=====================
+======================================================================================= table
+keys (``?`` may be left out) =====================
+=======================================================================================
+``[defaults]``         source?, date?, trust?: for every entry of the same file that does not say
+otherwise ``[[row]]``            id, title, effect, trust, component, kind, code?, when, symptom?,
+fix, pins?, overrides?,
                        mitigations?, sources, established_by?, date
-  ``when``             a list of terms: one of env | gpu | host | var | request, attribute? (env, var and request), and one of
-                       in (specifiers) | any (labels) | has (labels) | lacks (specifiers or labels) | present (bool)
+  ``when``             a list of terms: one of env | gpu | host | var | request, attribute? (env,
+  var and request), and one of
+                       in (specifiers) | any (labels) | has (labels) | lacks (specifiers or labels)
+                       | present (bool)
   ``mitigations``      a list of { var, value }
   ``sources``          a list of { address, quote? }
 ``[[branch]]``         branch, cuda, kind, status, end_of_life? ("2026-02")
@@ -18,16 +24,19 @@ table                  keys (``?`` may be left out)
 ``[[forward_compat]]`` cuda, branches
 ``[[ngc_image]]``      month ("25.08"), cuda: of NVIDIA's framework images of that month
 ``[[capability]]``     capability, architecture, first_cuda, last_cuda?, first_driver?, last_driver?
-``[[gpu]]``            name, compute_capability, kind, architecture, pci_ids?, memory? (GiB), aliases?
-``[[code]]``           package, effect, symptom?: what it means that the package has no code for a GPU
-=====================  =======================================================================================
+``[[gpu]]``            name, compute_capability, kind, architecture, pci_ids?, memory? (GiB),
+aliases? ``[[code]]``           package, effect, symptom?: what it means that the package has no
+code for a GPU =====================
+=======================================================================================
 
 Every entry of every table also has source, date and trust (rows: sources).
 
-``packages/<name>.json`` is ``{"schema": 1, "name", "source", "date", "trust", "releases": [...]}``, one release per line, oldest first:
-version, released, yanked?, requires_python?, requires? (requirement lines as in METADATA, extras as markers; left out: not read),
-pythons?, platforms?, glibc?, sdist?, sdist_only?, yanked_reason?, differs? (pythons, platforms, requires, requires_python?), builds?.
-A build has the fields of ``tables.Build``. All but ``builds`` is made by ``scripts/refresh_matrix``.
+``packages/<name>.json`` is ``{"schema": 1, "name", "source", "date", "trust", "releases": [...]}``,
+one release per line, oldest first: version, released, yanked?, requires_python?, requires?
+(requirement lines as in METADATA, extras as markers; left out: not read), pythons?, platforms?,
+glibc?, sdist?, sdist_only?, yanked_reason?, differs? (pythons, platforms, requires,
+requires_python?), builds?. A build has the fields of ``tables.Build``. All but ``builds`` is made
+by ``scripts/refresh_matrix``.
 """
 
 from __future__ import annotations
@@ -43,11 +52,22 @@ from .tables import Build, Difference, Release
 if TYPE_CHECKING:
     from ..model.row import Argument
 
-__all__ = ["ATTRIBUTES", "TABLES", "Faults", "Table", "default_code", "parse_document", "parse_package", "parse_row", "parse_term"]
+__all__ = [
+    "ATTRIBUTES",
+    "TABLES",
+    "Faults",
+    "Table",
+    "default_code",
+    "parse_document",
+    "parse_package",
+    "parse_row",
+    "parse_term",
+]
 
 SCHEMA_VERSION = 1
 
-#: The attributes of each scope, and whether their values are versions ("version"), one label ("label") or a set of labels ("labels").
+#: The attributes of each scope, and whether their values are versions ("version"), one label
+#: ("label") or a set of labels ("labels").
 ATTRIBUTES: Mapping[str, Mapping[str, str]] = {
     "env": {
         "version": "version",
@@ -63,7 +83,14 @@ ATTRIBUTES: Mapping[str, Mapping[str, str]] = {
         "sonames": "labels",
         "index": "label",
     },
-    "gpu": {"model": "label", "kind": "label", "architecture": "label", "sm": "label", "compute_capability": "version", "mig": "label"},
+    "gpu": {
+        "model": "label",
+        "kind": "label",
+        "architecture": "label",
+        "sm": "label",
+        "compute_capability": "version",
+        "mig": "label",
+    },
     "host": {
         "driver": "version",
         "cuda": "version",
@@ -103,9 +130,17 @@ class Faults:
 
 
 class Entry:
-    """One table entry under reading: hands out typed values and remembers which keys were asked for."""
+    """One table entry under reading: hands out typed values and remembers which keys were asked
+    for.
+    """
 
-    def __init__(self, values: Mapping[str, Any], where: str, faults: Faults, defaults: Optional[Mapping[str, Any]] = None) -> None:
+    def __init__(
+        self,
+        values: Mapping[str, Any],
+        where: str,
+        faults: Faults,
+        defaults: Optional[Mapping[str, Any]] = None,
+    ) -> None:
         self.values = {**(defaults or {}), **values}
         self.where = where
         self.faults = faults
@@ -115,7 +150,13 @@ class Entry:
         """Add a fault of this entry."""
         self.faults.add(self.where, key, text)
 
-    def text(self, key: str, required: bool = True, pattern: Optional[re.Pattern[str]] = None, words: Tuple[str, ...] = ()) -> str:
+    def text(
+        self,
+        key: str,
+        required: bool = True,
+        pattern: Optional[re.Pattern[str]] = None,
+        words: Tuple[str, ...] = (),
+    ) -> str:
         """Return a string; empty where it is missing or wrong."""
         self.asked.append(key)
         value = self.values.get(key)
@@ -176,7 +217,11 @@ class Entry:
 
     def provenance(self) -> Tuple[str, str, str]:
         """Return source, date and trust, which every entry must have."""
-        return self.text("source"), self.text("date", pattern=_DATE), self.text("trust", words=TRUSTS)
+        return (
+            self.text("source"),
+            self.text("date", pattern=_DATE),
+            self.text("trust", words=TRUSTS),
+        )
 
     def finish(self) -> None:
         """Report the keys that nobody asked for."""
@@ -185,16 +230,21 @@ class Entry:
                 self.fault(key, f"no such key (known: {', '.join(sorted(set(self.asked)))})")
 
 
-# ---------------------------------------------------------------------------------------------------------------- rows
+# --------------------------------------------------------------------------------------------------
+# rows
 
 
 def default_code(component: str, kind: str) -> str:
-    """Return the code of a row that names none: ED190, ED290, ED390, ED490 or ED590 by kind and component."""
+    """Return the code of a row that names none: ED190, ED290, ED390, ED490 or ED590 by kind and
+    component.
+    """
     if kind == "abi-mismatch" or component == "glibc":
         return "ED490"
     if component in _DRIVER_COMPONENTS or kind == "arch-missing":
         return "ED190"
-    if component in _LIBRARY_COMPONENTS or (component.startswith("nvidia-") and component not in ("nvidia-ml-py", "nvidia-modelopt")):
+    if component in _LIBRARY_COMPONENTS or (
+        component.startswith("nvidia-") and component not in ("nvidia-ml-py", "nvidia-modelopt")
+    ):
         return "ED290"
     if component in _LIMIT_COMPONENTS:
         return "ED590"
@@ -202,16 +252,58 @@ def default_code(component: str, kind: str) -> str:
 
 
 _DRIVER_COMPONENTS = frozenset(
-    ("nvidia-driver", "nvidia-fabricmanager", "fabric-manager", "cuda-compat", "libcuda", "nvidia-container-toolkit", "nvidia-modprobe", "gpu", "mig")
+    (
+        "nvidia-driver",
+        "nvidia-fabricmanager",
+        "fabric-manager",
+        "cuda-compat",
+        "libcuda",
+        "nvidia-container-toolkit",
+        "nvidia-modprobe",
+        "gpu",
+        "mig",
+    )
 )
-_LIBRARY_COMPONENTS = frozenset(("cuda-toolkit", "cuda", "cublas", "cudnn", "nccl", "cusparselt", "nvjitlink", "nvshmem", "cudart", "nvrtc"))
-_LIMIT_COMPONENTS = frozenset(("shm", "/dev/shm", "dev_shm", "memlock", "nofile", "nproc", "pids", "cgroup", "memory", "container", "ulimit", "swap"))
+_LIBRARY_COMPONENTS = frozenset(
+    (
+        "cuda-toolkit",
+        "cuda",
+        "cublas",
+        "cudnn",
+        "nccl",
+        "cusparselt",
+        "nvjitlink",
+        "nvshmem",
+        "cudart",
+        "nvrtc",
+    )
+)
+_LIMIT_COMPONENTS = frozenset(
+    (
+        "shm",
+        "/dev/shm",
+        "dev_shm",
+        "memlock",
+        "nofile",
+        "nproc",
+        "pids",
+        "cgroup",
+        "memory",
+        "container",
+        "ulimit",
+        "swap",
+    )
+)
 
 
 def parse_row(values: Mapping[str, Any], origin: str, number: int, faults: Faults) -> Optional[Row]:
     """Make a row, or None where it has a fault. ``number`` counts the rows of the file from 1."""
     name = values.get("id")
-    entry = Entry(values, f"{origin}: row {name!r}" if isinstance(name, str) and name else f"{origin}: row {number}", faults)
+    entry = Entry(
+        values,
+        f"{origin}: row {name!r}" if isinstance(name, str) and name else f"{origin}: row {number}",
+        faults,
+    )
     before = len(faults.found)
     row_id = entry.text("id", pattern=_ID)
     component = entry.text("component")
@@ -239,7 +331,9 @@ def parse_row(values: Mapping[str, Any], origin: str, number: int, faults: Fault
                 raise InvalidSpecifier("no name")
             VersionSet.parse(match.group(1).strip())
         except InvalidSpecifier as error:
-            entry.fault("pins", f"expected a requirement such as 'torch>=2.5', found {pin!r} ({error})")
+            entry.fault(
+                "pins", f"expected a requirement such as 'torch>=2.5', found {pin!r} ({error})"
+            )
     overrides = entry.strings("overrides")
     for edge in overrides:
         if not _EDGE.fullmatch(edge):
@@ -273,10 +367,20 @@ def parse_term(values: Mapping[str, Any], where: str, faults: Faults) -> Optiona
     scopes = [scope for scope in ATTRIBUTES if scope in values]
     operators = [operator for operator in _OPERATORS if operator in values]
     if len(scopes) != 1:
-        faults.add(where, "", f"expected exactly one of env, gpu, host, var, request, found {', '.join(scopes) or 'none'}")
+        faults.add(
+            where,
+            "",
+            "expected exactly one of env, gpu, host, var, request, found "
+            f"{', '.join(scopes) or 'none'}",
+        )
         return None
     if len(operators) != 1:
-        faults.add(where, "", f"expected exactly one of in, any, has, lacks, present, found {', '.join(operators) or 'none'}")
+        faults.add(
+            where,
+            "",
+            "expected exactly one of in, any, has, lacks, present, found "
+            f"{', '.join(operators) or 'none'}",
+        )
         return None
     scope, operator = scopes[0], operators[0]
     entry = Entry(values, where, faults)
@@ -287,7 +391,9 @@ def parse_term(values: Mapping[str, Any], where: str, faults: Faults) -> Optiona
         component, attribute = scope, subject
     else:
         component = canonicalize_name(subject) if scope == "env" and subject != "*" else subject
-        attribute = entry.text("attribute", required=False) or ("version" if scope == "env" else "value")
+        attribute = entry.text("attribute", required=False) or (
+            "version" if scope == "env" else "value"
+        )
     entry.finish()
     known = ATTRIBUTES[scope]
     if subject and attribute not in known:
@@ -298,22 +404,36 @@ def parse_term(values: Mapping[str, Any], where: str, faults: Faults) -> Optiona
     return Term(scope, component, attribute, operator, argument)
 
 
-def _argument(operator: str, value: Any, kind: str, where: str, faults: Faults) -> Optional[Argument]:
-    """Return the argument of a term; versions go with in and lacks, one label with any and lacks, sets of labels with has and lacks."""
+def _argument(
+    operator: str, value: Any, kind: str, where: str, faults: Faults
+) -> Optional[Argument]:
+    """Return the argument of a term; versions go with in and lacks, one label with any and lacks,
+    sets of labels with has and lacks.
+    """
     if operator == "present":
         if isinstance(value, bool):
             return value
         faults.add(where, operator, f"expected true or false, found {value!r}")
         return None
-    fitting = {"version": ("in", "lacks"), "label": ("any", "lacks"), "labels": ("has", "lacks")}.get(kind)
+    fitting = {
+        "version": ("in", "lacks"),
+        "label": ("any", "lacks"),
+        "labels": ("has", "lacks"),
+    }.get(kind)
     if fitting is None:
         return None
     if operator not in fitting:
-        faults.add(where, operator, f"does not go with a {kind} attribute (use {' or '.join(fitting)})")
+        faults.add(
+            where, operator, f"does not go with a {kind} attribute (use {' or '.join(fitting)})"
+        )
         return None
     if kind == "version":
         if not isinstance(value, str):
-            faults.add(where, operator, f"expected version specifiers such as '>=2.1,<2.5', found {value!r}")
+            faults.add(
+                where,
+                operator,
+                f"expected version specifiers such as '>=2.1,<2.5', found {value!r}",
+            )
             return None
         try:
             found = VersionSet.parse(value)
@@ -321,17 +441,24 @@ def _argument(operator: str, value: Any, kind: str, where: str, faults: Faults) 
             faults.add(where, operator, str(error))
             return None
         if not found or (found == VersionSet.all() and value.strip()):
-            faults.add(where, operator, f"{value!r} holds {'no version' if not found else 'every version'}")
+            faults.add(
+                where, operator, f"{value!r} holds {'no version' if not found else 'every version'}"
+            )
             return None
         return found
-    if not isinstance(value, list) or not value or not all(isinstance(item, str) and item for item in value):
+    if (
+        not isinstance(value, list)
+        or not value
+        or not all(isinstance(item, str) and item for item in value)
+    ):
         faults.add(where, operator, f"expected a list of strings, found {value!r}")
         return None
     labels: FrozenSet[str] = frozenset(value)
     return labels
 
 
-# ---------------------------------------------------------------------------------------------------------------- tables
+# --------------------------------------------------------------------------------------------------
+# tables
 
 
 class Table(NamedTuple):
@@ -370,7 +497,10 @@ def _forward_compat(entry: Entry) -> Dict[str, Any]:
 
 
 def _ngc_image(entry: Entry) -> Dict[str, Any]:
-    return {"month": entry.text("month", pattern=re.compile(r"\d\d\.(0[1-9]|1[0-2])")), "cuda": entry.version("cuda")}
+    return {
+        "month": entry.text("month", pattern=re.compile(r"\d\d\.(0[1-9]|1[0-2])")),
+        "cuda": entry.version("cuda"),
+    }
 
 
 def _capability(entry: Entry) -> Dict[str, Any]:
@@ -388,7 +518,9 @@ def _gpu(entry: Entry) -> Dict[str, Any]:
     ids = entry.strings("pci_ids")
     for pci_id in ids:
         if not _PCI_ID.fullmatch(pci_id):
-            entry.fault("pci_ids", f"expected four hexadecimal digits such as '2329', found {pci_id!r}")
+            entry.fault(
+                "pci_ids", f"expected four hexadecimal digits such as '2329', found {pci_id!r}"
+            )
     memory = entry.integer("memory", required=False)
     return {
         "name": entry.text("name"),
@@ -422,8 +554,12 @@ TABLES: Mapping[str, Table] = {
 }
 
 
-def parse_document(document: Mapping[str, Any], origin: str, faults: Faults) -> Tuple[List[Row], Dict[str, List[Dict[str, Any]]]]:
-    """Read one TOML file: its rows, and its table entries (each with source, date, trust and origin) by table name."""
+def parse_document(
+    document: Mapping[str, Any], origin: str, faults: Faults
+) -> Tuple[List[Row], Dict[str, List[Dict[str, Any]]]]:
+    """Read one TOML file: its rows, and its table entries (each with source, date, trust and
+    origin) by table name.
+    """
     rows: List[Row] = []
     tables: Dict[str, List[Dict[str, Any]]] = {}
     defaults = document.get("defaults", {})
@@ -447,7 +583,9 @@ def parse_document(document: Mapping[str, Any], origin: str, faults: Faults) -> 
                     rows.append(row)
                 continue
             table = TABLES[name]
-            entry = Entry(values, f"{origin}: {name} {values.get(table.key, number)!r}", faults, defaults)
+            entry = Entry(
+                values, f"{origin}: {name} {values.get(table.key, number)!r}", faults, defaults
+            )
             before = len(faults.found)
             found: Dict[str, Any] = table.read(entry)
             found["source"], found["date"], found["trust"] = entry.provenance()
@@ -458,7 +596,8 @@ def parse_document(document: Mapping[str, Any], origin: str, faults: Faults) -> 
     return rows, tables
 
 
-# ---------------------------------------------------------------------------------------------------------------- packages
+# --------------------------------------------------------------------------------------------------
+# packages
 
 _BUILD_KINDS: Mapping[str, type] = {
     "sass": list,
@@ -476,10 +615,15 @@ _SM = r"\d{1,2}\.\d[af]?"
 _PTX = rf"ptx={_SM}@(?:\d+\.\d+|\?)(?:,{_SM}@(?:\d+\.\d+|\?))*"
 _BUILD_FORMS: Mapping[str, Tuple[re.Pattern[str], str]] = {
     "entries": (
-        re.compile(rf"(?:sass={_SM}(?:,{_SM})*(?:;{_PTX})?|{_PTX})(?:;in=[^;\s]+)?(?:;kernels=[^;\s]+)?"),
+        re.compile(
+            rf"(?:sass={_SM}(?:,{_SM})*(?:;{_PTX})?|{_PTX})(?:;in=[^;\s]+)?(?:;kernels=[^;\s]+)?"
+        ),
         "sass=8.0,9.0a;ptx=8.0@8.7;in=_C;kernels=marlin",
     ),
-    "tools": (re.compile(rf"[\w-]+=\d+\.\d+\.\d+;sm={_SM}(?:,{_SM})*"), "ptxas=12.8.93;sm=7.5,9.0a"),
+    "tools": (
+        re.compile(rf"[\w-]+=\d+\.\d+\.\d+;sm={_SM}(?:,{_SM})*"),
+        "ptxas=12.8.93;sm=7.5,9.0a",
+    ),
 }
 _RELEASE_KINDS: Mapping[str, type] = {
     "requires": list,
@@ -494,7 +638,9 @@ _RELEASE_KINDS: Mapping[str, type] = {
 _DIFFERENCE_KINDS: Mapping[str, type] = {"pythons": list, "platforms": list, "requires": list}
 
 
-def parse_package(document: Any, name: str, origin: str, faults: Faults) -> Optional[Mapping[str, Any]]:
+def parse_package(
+    document: Any, name: str, origin: str, faults: Faults
+) -> Optional[Mapping[str, Any]]:
     """Check a package file whole and return it, or None where it has a fault."""
     before = len(faults.found)
     if not isinstance(document, dict):
@@ -505,7 +651,9 @@ def parse_package(document: Any, name: str, origin: str, faults: Faults) -> Opti
         return None
     entry = Entry(document, origin, faults)
     if entry.text("name") != name:
-        entry.fault("name", f"expected {name!r} as the file is called, found {document.get('name')!r}")
+        entry.fault(
+            "name", f"expected {name!r} as the file is called, found {document.get('name')!r}"
+        )
     entry.provenance()
     entry.asked += ["schema", "releases"]
     entry.finish()
@@ -521,14 +669,23 @@ def parse_package(document: Any, name: str, origin: str, faults: Faults) -> Opti
             continue
         where = f"{origin}: release {release.get('version')!r}"
         _fields(release, Release._fields, _RELEASE_KINDS, where, faults)
-        version = try_version(release.get("version")) if isinstance(release.get("version"), str) else None
+        version = (
+            try_version(release.get("version")) if isinstance(release.get("version"), str) else None
+        )
         if version is None:
             faults.add(where, "version", "expected a PEP 440 version")
         elif version.local is not None or version in seen:
-            faults.add(where, "version", "a release has no local label" if version.local else "stands twice in this file")
+            faults.add(
+                where,
+                "version",
+                "a release has no local label" if version.local else "stands twice in this file",
+            )
         else:
             seen[version] = where
-        for key, fields, kinds in (("builds", Build._fields, _BUILD_KINDS), ("differs", Difference._fields, _DIFFERENCE_KINDS)):
+        for key, fields, kinds in (
+            ("builds", Build._fields, _BUILD_KINDS),
+            ("differs", Difference._fields, _DIFFERENCE_KINDS),
+        ):
             parts = release.get(key, ())
             for position, part in enumerate(parts if isinstance(parts, list) else (), 1):
                 if isinstance(part, dict):
@@ -547,7 +704,13 @@ def _forms(build: Mapping[str, Any], where: str, faults: Faults) -> None:
                 faults.add(where, key, f"expected the form {example!r}, found {item!r:.80}")
 
 
-def _fields(values: Mapping[str, Any], known: Tuple[str, ...], kinds: Mapping[str, type], where: str, faults: Faults) -> None:
+def _fields(
+    values: Mapping[str, Any],
+    known: Tuple[str, ...],
+    kinds: Mapping[str, type],
+    where: str,
+    faults: Faults,
+) -> None:
     for key, value in values.items():
         if key not in known:
             faults.add(where, key, "no such key")
@@ -557,4 +720,9 @@ def _fields(values: Mapping[str, Any], known: Tuple[str, ...], kinds: Mapping[st
         if fits and expected is list and key not in ("builds", "differs"):
             fits = all(isinstance(item, str) for item in list(value))
         if not fits:
-            faults.add(where, key, f"expected {'strings' if expected is list else expected.__name__}, found {value!r:.60}")
+            faults.add(
+                where,
+                key,
+                f"expected {'strings' if expected is list else expected.__name__}, found "
+                f"{value!r:.60}",
+            )

@@ -1,16 +1,22 @@
-"""``signatures.toml``: what lines of logs mean; and the symptoms of rows, as signatures of their own. Read by ``diagnose`` alone.
+"""``signatures.toml``: what lines of logs mean; and the symptoms of rows, as signatures of their
+own. Read by ``diagnose`` alone.
 
-=====================  =======================================================================================
-table                  keys (``?`` may be left out)
-=====================  =======================================================================================
-``[[signature]]``      id, layer, role (cause | effect), title, anchors, expression?, meaning?, component?, kind?, certainty?,
+=====================
+======================================================================================= table
+keys (``?`` may be left out) =====================
+=======================================================================================
+``[[signature]]``      id, layer, role (cause | effect), title, anchors, expression?, meaning?,
+component?, kind?, certainty?,
                        codes?, after?, fix?, commands?, collect?, causes?, source, date, trust
-  ``causes``           a list of { text, component, kind, confidence, rows?, codes?, when? (terms of rows), facts? ("field > number"),
+  ``causes``           a list of { text, component, kind, confidence, rows?, codes?, when? (terms of
+  rows), facts? ("field > number"),
                        fix?, commands?, collect? }
 ``[[module]]``         name, distribution: what installs a module of another name
-=====================  =======================================================================================
+=====================
+=======================================================================================
 
-A cause has component, kind and certainty; an effect has none, and says by its ``causes`` what may stand behind it.
+A cause has component, kind and certainty; an effect has none, and says by its ``causes`` what may
+stand behind it.
 """
 
 from __future__ import annotations
@@ -22,21 +28,40 @@ from ..model.facts import FIELDS
 from ..model.finding import KINDS
 from ..model.log import Pattern
 from ..model.row import Row, Source
-from ..model.signature import CERTAINTIES, CONFIDENCES, LAYERS, ROLES, Condition, Hypothesis, Signature
+from ..model.signature import (
+    CERTAINTIES,
+    CONFIDENCES,
+    LAYERS,
+    ROLES,
+    Condition,
+    Hypothesis,
+    Signature,
+)
 from ..model.versions import canonicalize_name
 from .schema import Entry, Faults, parse_term
 
-__all__ = ["make_signature", "packages_of", "parse_signatures", "patterns_of", "symptom_patterns", "symptom_texts"]
+__all__ = [
+    "make_signature",
+    "packages_of",
+    "parse_signatures",
+    "patterns_of",
+    "symptom_patterns",
+    "symptom_texts",
+]
 
 _ID = re.compile(r"[a-z0-9]+(?:[-.][a-z0-9]+)*")
 _CODE = re.compile(r"ED\d{1,3}")
-_CONDITION = re.compile(r"([a-z_.]+) (<=|>=|==|!=|<|>) (true|false|-?\d+(?:\.\d+)?|[A-Za-z][\w.-]*)")
+_CONDITION = re.compile(
+    r"([a-z_.]+) (<=|>=|==|!=|<|>) (true|false|-?\d+(?:\.\d+)?|[A-Za-z][\w.-]*)"
+)
 _BRACES = re.compile(r"[{|](\w+)(?=[|}])")
 _SHORTEST = 6  # of an anchor
 
 
 def parse_signatures(document: Mapping[str, Any], origin: str, faults: Faults) -> Dict[str, Any]:
-    """Check ``signatures.toml`` and return {"signatures": [...], "modules": {...}}; what is left out stays left out."""
+    """Check ``signatures.toml`` and return {"signatures": [...], "modules": {...}}; what is left
+    out stays left out.
+    """
     from .curated import read_tables
 
     known = {name: document.get(name, []) for name in ("signature", "module")}
@@ -44,15 +69,31 @@ def parse_signatures(document: Mapping[str, Any], origin: str, faults: Faults) -
     for name in document:
         if name not in ("defaults", *known):
             faults.add(origin, name, f"no such table (known: defaults, {', '.join(known)})")
-    signatures = read_tables({**defaults, "signature": known["signature"]}, "signature", origin, faults, _signature, key="id")
-    modules = read_tables({**defaults, "module": known["module"]}, "module", origin, faults, _module)
+    signatures = read_tables(
+        {**defaults, "signature": known["signature"]},
+        "signature",
+        origin,
+        faults,
+        _signature,
+        key="id",
+    )
+    modules = read_tables(
+        {**defaults, "module": known["module"]}, "module", origin, faults, _module
+    )
     layers = {f"{layer}:*" for layer in LAYERS}
     ids = {entry["id"] for entry in signatures}
     for entry in signatures:
         for name in entry.get("after", ()):
             if name not in ids and name not in layers:
-                faults.add(f"{origin}: signature {entry['id']!r}", "after", f"there is no signature {name!r}")
-    return {"signatures": signatures, "modules": {entry["name"]: entry["distribution"] for entry in modules}}
+                faults.add(
+                    f"{origin}: signature {entry['id']!r}",
+                    "after",
+                    f"there is no signature {name!r}",
+                )
+    return {
+        "signatures": signatures,
+        "modules": {entry["name"]: entry["distribution"] for entry in modules},
+    }
 
 
 def _module(entry: Entry) -> Dict[str, Any]:
@@ -69,13 +110,20 @@ def _signature(entry: Entry) -> Dict[str, Any]:
         entry.fault("anchors", "is missing or empty")
     for anchor in found["anchors"]:
         if len(anchor) < _SHORTEST:
-            entry.fault("anchors", f"{anchor!r} is shorter than {_SHORTEST} characters, so it is in lines that mean nothing")
+            entry.fault(
+                "anchors",
+                f"{anchor!r} is shorter than {_SHORTEST} characters, so it is in lines that mean "
+                "nothing",
+            )
     found["expression"] = entry.maybe("expression")
     groups = _groups(entry, found["expression"])
     for key in ("meaning", "component", "fix"):
         found[key] = entry.maybe(key)
     for key in ("kind", "certainty"):
-        found[key] = entry.text(key, required=False, words=tuple(KINDS) if key == "kind" else CERTAINTIES) or None
+        found[key] = (
+            entry.text(key, required=False, words=tuple(KINDS) if key == "kind" else CERTAINTIES)
+            or None
+        )
     told = [key for key in ("component", "kind", "certainty") if found[key]]
     if found["role"] == "cause" and len(told) != 3:
         entry.fault("component", "a cause has component, kind and certainty")
@@ -85,7 +133,8 @@ def _signature(entry: Entry) -> Dict[str, Any]:
     for key in ("after", "commands", "collect"):
         found[key] = list(entry.strings(key))
     found["causes"] = [
-        _cause(Entry(item, f"{entry.where}: causes[{position}]", entry.faults), groups) for position, item in enumerate(entry.tables("causes"), 1)
+        _cause(Entry(item, f"{entry.where}: causes[{position}]", entry.faults), groups)
+        for position, item in enumerate(entry.tables("causes"), 1)
     ]
     for key in ("title", "meaning", "component", "fix"):
         for group in _BRACES.findall(found[key] or ""):
@@ -110,7 +159,11 @@ def _codes(entry: Entry) -> List[str]:
     codes = list(entry.strings("codes"))
     for code in codes:
         if not _CODE.fullmatch(code.partition(":")[0]):
-            entry.fault("codes", f"expected a code or the beginning of a finding's key such as 'ED203:torch', found {code!r}")
+            entry.fault(
+                "codes",
+                "expected a code or the beginning of a finding's key such as 'ED203:torch', found "
+                f"{code!r}",
+            )
     return codes
 
 
@@ -132,8 +185,14 @@ def _cause(entry: Entry, groups: List[str]) -> Dict[str, Any]:
         parse_term(item, f"{entry.where}: when[{position}]", entry.faults)
     for text in found["facts"]:
         match = _CONDITION.fullmatch(text)
-        if match is None or (match.group(1) not in FIELDS and not match.group(1).startswith("request.")):
-            entry.fault("facts", f"expected a field, an operator and a value such as 'memory.oom_kills > 0', found {text!r}")
+        if match is None or (
+            match.group(1) not in FIELDS and not match.group(1).startswith("request.")
+        ):
+            entry.fault(
+                "facts",
+                "expected a field, an operator and a value such as 'memory.oom_kills > 0', found "
+                f"{text!r}",
+            )
     for key in ("text", "component", "fix"):
         for group in _BRACES.findall(found[key] or ""):
             if group not in groups:
@@ -196,35 +255,56 @@ def _condition(text: str) -> Condition:
 def patterns_of(signatures: Iterable[Signature]) -> List[Pattern]:
     """Return what a reader of logs has to look for."""
     return [
-        Pattern(entry.id, entry.anchors, entry.expression, "{frame" in f"{entry.component} {entry.title}", entry.role == "cause")
+        Pattern(
+            entry.id,
+            entry.anchors,
+            entry.expression,
+            "{frame" in f"{entry.component} {entry.title}",
+            entry.role == "cause",
+        )
         for entry in signatures
     ]
 
 
-# ---------------------------------------------------------------------------------------------------------------- symptoms of rows
+# --------------------------------------------------------------------------------------------------
+# symptoms of rows
 
-#: A symptom is a line of a log where it reads like one; "a collective hangs" is prose and matches nothing.
+#: A symptom is a line of a log where it reads like one; "a collective hangs" is prose and matches
+#: nothing.
 _LITERAL = re.compile(
-    r"\b\w*(?:Error|Exception|Warning|Fault)\b:? |undefined symbol: \w|cannot open shared object|No module named|cannot import name"
-    r"|has no attribute|_STATUS_[A-Z]|not found\b.{0,3}$|Could not load|Failed to start the|is not (?:defined|supported|available)"
+    r"\b\w*(?:Error|Exception|Warning|Fault)\b:? |undefined symbol: \w|cannot open shared "
+    r"object|No module named|cannot import name"
+    r"|has no attribute|_STATUS_[A-Z]|not found\b.{0,3}$|Could not load|Failed to start the|is not "
+    r"(?:defined|supported|available)"
     r"|Skipping import|can't load"
-    r"|must be specified|not compatible|Compatibility Issue Detected|incompatible torch version|Sentinel"
+    r"|must be specified|not compatible|Compatibility Issue Detected|incompatible torch "
+    r"version|Sentinel"
 )
 _EXCEPTION = re.compile(r"^[\w.]*(?:Error|Exception|Warning): +")
-_ASIDE = re.compile(r"\s*\((?:also|another|before|below|from|in|of|on|only|or|ray start|required by|since|the same|where|with)\b[^()]*\)")
+_ASIDE = re.compile(
+    r"\s*\((?:also|another|before|below|from|in|of|on|only|or|ray start|required by|since|the "
+    r"same|where|with)\b[^()]*\)"
+)
 #: What Python, the loader, ptxas, pydantic, protobuf or torch say of whichever program it is.
 _ANYBODYS = re.compile(
-    r"No module named|cannot import name|has no attribute|not writable|unexpected keyword argument|too many values to unpack"
-    r"|invalid literal for|can only concatenate|is not installed|cannot open shared object|undefined symbol|version `GLIBC"
-    r"|is not defined for option|Could not infer dtype|_ARRAY_API not found|is not a valid Sentinel|Descriptors cannot|@root_validator"
-    r"|only supports init=False|Cannot find a working|not compatible with memory pool|already used by a Transformers config"
-    r"|revision or a version must|are not used by the model|illegal memory access|Cannot re-initialize CUDA|PassManager::run"
+    r"No module named|cannot import name|has no attribute|not writable|unexpected keyword "
+    r"argument|too many values to unpack"
+    r"|invalid literal for|can only concatenate|is not installed|cannot open shared "
+    r"object|undefined symbol|version `GLIBC"
+    r"|is not defined for option|Could not infer dtype|_ARRAY_API not found|is not a valid "
+    r"Sentinel|Descriptors cannot|@root_validator"
+    r"|only supports init=False|Cannot find a working|not compatible with memory pool|already used "
+    r"by a Transformers config"
+    r"|revision or a version must|are not used by the model|illegal memory access|Cannot "
+    r"re-initialize CUDA|PassManager::run"
 )
 _SHORTEST_SYMPTOM = 14
 
 
 def symptom_texts(row: Row) -> Iterator[str]:
-    """Yield the alternatives of a row's symptom that are texts of a log, without the exception's name and what stands in parentheses behind them."""
+    """Yield the alternatives of a row's symptom that are texts of a log, without the exception's
+    name and what stands in parentheses behind them.
+    """
     for text in row.symptom.split("; "):
         text = _ASIDE.sub("", text).strip().rstrip(".")
         if _LITERAL.search(text + " "):
@@ -233,11 +313,15 @@ def symptom_texts(row: Row) -> Iterator[str]:
                 yield text
 
 
-def symptom_patterns(rows: Iterable[Row], modules: Mapping[str, str]) -> Tuple[List[Pattern], Dict[str, Tuple[str, ...]]]:
-    """Return the patterns of rows' symptoms that are texts of a log, and by pattern the ids of the rows that have it.
+def symptom_patterns(
+    rows: Iterable[Row], modules: Mapping[str, str]
+) -> Tuple[List[Pattern], Dict[str, Tuple[str, ...]]]:
+    """Return the patterns of rows' symptoms that are texts of a log, and by pattern the ids of the
+    rows that have it.
 
-    A symptom holds alternatives between semicolons; an ellipsis stands for anything. An exception's name before the colon is left
-    out, since reports differ in it. Where any program can print the text, the packages of the rows are to be looked for beside it.
+    A symptom holds alternatives between semicolons; an ellipsis stands for anything. An exception's
+    name before the colon is left out, since reports differ in it. Where any program can print the
+    text, the packages of the rows are to be looked for beside it.
     """
     owners: Dict[str, List[Row]] = {}
     for row in rows:
@@ -250,32 +334,53 @@ def symptom_patterns(rows: Iterable[Row], modules: Mapping[str, str]) -> Tuple[L
         expression = ".{0,300}?".join(re.escape(part) for part in fragments)
         end = r"(?![\w])" if fragments[-1][-1].isalnum() and not text.endswith("…") else ""
         name = f"symptom:{text}"
-        packages = sorted({package for row in named for package in packages_of(row)} if _ANYBODYS.search(text) else ())
+        packages = sorted(
+            {package for row in named for package in packages_of(row)}
+            if _ANYBODYS.search(text)
+            else ()
+        )
         near = tuple((package, _mention(package, modules)) for package in packages)
-        patterns.append(Pattern(name, (max(fragments, key=len),), expression + end, loud=True, near=near))
+        patterns.append(
+            Pattern(name, (max(fragments, key=len),), expression + end, loud=True, near=near)
+        )
         by_pattern[name] = tuple(dict.fromkeys(row.id for row in named))
     return patterns, by_pattern
 
 
 def packages_of(row: Row) -> Set[str]:
     """Return the distributions that a row is about; not those that must not be there."""
-    return {term.component for term in row.terms if term.scope == "env" and not (term.operator == "present" and term.argument is False)}
+    return {
+        term.component
+        for term in row.terms
+        if term.scope == "env" and not (term.operator == "present" and term.argument is False)
+    }
 
 
 def _mention(distribution: str, modules: Mapping[str, str]) -> str:
-    """Return the expression of a text that speaks of a distribution: ``PyTorch``, ``site-packages/flash_attn/``, ``libcudnn_ops.so``."""
-    words = [re.sub(r"^nvidia-|-cu(?:da)?\d+x?$", "", distribution), *(module for module, installs in modules.items() if installs == distribution)]
+    """Return the expression of a text that speaks of a distribution: ``PyTorch``,
+    ``site-packages/flash_attn/``, ``libcudnn_ops.so``.
+    """
+    words = [
+        re.sub(r"^nvidia-|-cu(?:da)?\d+x?$", "", distribution),
+        *(module for module, installs in modules.items() if installs == distribution),
+    ]
     any_word = "|".join(re.escape(word).replace(r"\-", "[-_./ ]?") for word in words)
-    return rf"(?i)(?<![a-z])(?:lib|py)?(?:{any_word})" + ("" if distribution.startswith("nvidia-") else "(?![a-z])")
+    return rf"(?i)(?<![a-z])(?:lib|py)?(?:{any_word})" + (
+        "" if distribution.startswith("nvidia-") else "(?![a-z])"
+    )
 
 
 def distribution_of(module: str, modules: Mapping[str, str]) -> str:
-    """Return what installs a module or a compiled file: ``/…/site-packages/flash_attn_2_cuda.cpython-310….so`` gives ``flash-attn``."""
+    """Return what installs a module or a compiled file:
+    ``/…/site-packages/flash_attn_2_cuda.cpython-310….so`` gives ``flash-attn``.
+    """
     name = module.replace("\\", "/")
     mark = next((mark for mark in ("site-packages/", "dist-packages/") if mark in name), "")
     if mark:
         name = name.rpartition(mark)[2]
-    elif "/" in name:  # of another path the file alone tells, or the folder of an inner part such as _C
+    elif (
+        "/" in name
+    ):  # of another path the file alone tells, or the folder of an inner part such as _C
         folder, _, file = name.rpartition("/")
         name = f"{folder.rpartition('/')[2]}/{file}" if file.startswith("_") else file
     name = name.lstrip("/")

@@ -1,4 +1,6 @@
-"""The ``matrices/`` folder of a checkout or a site: read, checked, and compiled into what ``compiled`` reads."""
+"""The ``matrices/`` folder of a checkout or a site: read, checked, and compiled into what
+``compiled`` reads.
+"""
 
 from __future__ import annotations
 
@@ -58,16 +60,22 @@ def compile_core(sources: Sources, label: str = "") -> Tuple[Dict[str, Any], Dic
             for entry in entries:
                 key = str(entry[KEYS[table]])
                 if key in known:
-                    faults.add(origin, f"{table} {key!r}", f"stands already in {known[key]['origin']}")
+                    faults.add(
+                        origin, f"{table} {key!r}", f"stands already in {known[key]['origin']}"
+                    )
                 else:
                     known[key] = entry
     origins: Dict[str, str] = {}
     for row in rows:
         if row.id in origins:
-            faults.add(row.origin, f"row {row.id!r}", f"the id is taken by a row in {origins[row.id]}")
+            faults.add(
+                row.origin, f"row {row.id!r}", f"the id is taken by a row in {origins[row.id]}"
+            )
         origins.setdefault(row.id, row.origin)
     packages: Dict[str, List[Any]] = {}
-    dates = [row.date for row in rows] + [entry["date"] for entries in tables.values() for entry in entries.values()]
+    dates = [row.date for row in rows] + [
+        entry["date"] for entries in tables.values() for entry in entries.values()
+    ]
     for name, path in sources.packages.items():
         document = read_package(path, name, f"{label}packages/{name}.json", faults)
         if document is not None:
@@ -78,7 +86,9 @@ def compile_core(sources: Sources, label: str = "") -> Tuple[Dict[str, Any], Dic
     core: Dict[str, Any] = {
         "format": compiled.FORMAT,
         "date": max(dates, default=""),
-        "tables": {name: list(entries.values()) for name, entries in tables.items() if name != "gpu"},
+        "tables": {
+            name: list(entries.values()) for name, entries in tables.items() if name != "gpu"
+        },
         "gpus": _gpu_index(tables.get("gpu", {}).values()),
         "packages": packages,
         "rows": [short_row(row) for row in rows],
@@ -86,7 +96,10 @@ def compile_core(sources: Sources, label: str = "") -> Tuple[Dict[str, Any], Dic
     }
     texts: Dict[str, Any] = {row.id: _texts(row) for row in rows}
     # A row id holds no colon, so the two cannot meet.
-    texts.update((f"gpu:{name}", [entry["source"], entry["date"], entry["trust"]]) for name, entry in tables.get("gpu", {}).items())
+    texts.update(
+        (f"gpu:{name}", [entry["source"], entry["date"], entry["trust"]])
+        for name, entry in tables.get("gpu", {}).items()
+    )
     return core, texts
 
 
@@ -124,7 +137,9 @@ def read_package(path: str, name: str, origin: str, faults: Faults) -> Optional[
 
 
 def read_profiles(folder: str) -> Dict[str, Any]:
-    """Return the checked documents of ``profiles/*.toml`` by file name without ending; raises :class:`MatrixError`."""
+    """Return the checked documents of ``profiles/*.toml`` by file name without ending; raises
+    :class:`MatrixError`.
+    """
     faults = Faults()
     profiles = os.path.join(folder, "profiles")
     found: Dict[str, Any] = {}
@@ -165,19 +180,25 @@ def _read_table(folder: str, name: str, parse: Callable[[Any, str, Any], T]) -> 
 
 
 def read_listing(folder: str) -> Optional[Dict[str, Any]]:
-    """Return ``index.json`` of a folder, the listing of the package index that its packages were made from, or None."""
+    """Return ``index.json`` of a folder, the listing of the package index that its packages were
+    made from, or None.
+    """
     try:
         with open(os.path.join(folder, "index.json"), encoding="utf-8") as file:
             found: Dict[str, Any] = json.load(file)
     except FileNotFoundError:
         return None
     except (ValueError, RecursionError, OSError) as error:
-        raise MatrixError([f"{os.path.join(folder, 'index.json')}: is not JSON in UTF-8: {error}"]) from error
+        raise MatrixError(
+            [f"{os.path.join(folder, 'index.json')}: is not JSON in UTF-8: {error}"]
+        ) from error
     return found
 
 
 def _package_summary(document: Mapping[str, Any]) -> List[Any]:
-    """What the core says of a package: does a build tell its CUDA version, does one tell its code, and the PTX that builds rely on."""
+    """What the core says of a package: does a build tell its CUDA version, does one tell its code,
+    and the PTX that builds rely on.
+    """
     builds = [build for release in document["releases"] for build in release.get("builds", ())]
     return [
         any("cuda" in build for build in builds),
@@ -187,13 +208,16 @@ def _package_summary(document: Mapping[str, Any]) -> List[Any]:
 
 
 def _row_index(rows: Iterable[Row]) -> Dict[str, List[int]]:
-    """Row numbers by the distributions that a violation needs; under "" those of rows that need none."""
+    """Row numbers by the distributions that a violation needs; under "" those of rows that need
+    none.
+    """
     index: Dict[str, List[int]] = {}
     for number, row in enumerate(rows):
         names = {
             term.component
             for term in row.terms
-            if term.scope == "env" and (term.operator != "lacks" if term.operator != "present" else term.argument)
+            if term.scope == "env"
+            and (term.operator != "lacks" if term.operator != "present" else term.argument)
         }
         for name in names or {""}:
             index.setdefault(name, []).append(number)
@@ -201,13 +225,24 @@ def _row_index(rows: Iterable[Row]) -> Dict[str, List[int]]:
 
 
 def _gpu_index(entries: Iterable[Mapping[str, Any]]) -> Dict[str, Any]:
-    """Models, their numbers by PCI id (several share one), and by normalised name. The first entry of a name or alias wins."""
+    """Models, their numbers by PCI id (several share one), and by normalised name.
+
+    The first entry of a name or alias wins.
+    """
     models: List[List[Any]] = []
     by_id: Dict[str, List[int]] = {}
     by_name: Dict[str, int] = {}
     aliases: Dict[str, int] = {}
     for number, entry in enumerate(entries):
-        models.append([entry["name"], entry["compute_capability"], entry["kind"], entry["architecture"], entry["memory"]])
+        models.append(
+            [
+                entry["name"],
+                entry["compute_capability"],
+                entry["kind"],
+                entry["architecture"],
+                entry["memory"],
+            ]
+        )
         for pci_id in entry["pci_ids"]:
             by_id.setdefault(pci_id, []).append(number)
         by_name.setdefault(normalize_gpu(entry["name"]), number)
@@ -218,7 +253,10 @@ def _gpu_index(entries: Iterable[Mapping[str, Any]]) -> Dict[str, Any]:
 
 def short_row(row: Row) -> List[Any]:
     """Return of a row what ``bind`` and a heading need, as JSON values."""
-    terms = [[term.scope, term.component, term.attribute, term.operator, _packed(term)] for term in row.terms]
+    terms = [
+        [term.scope, term.component, term.attribute, term.operator, _packed(term)]
+        for term in row.terms
+    ]
     mitigations = [list(mitigation) for mitigation in row.mitigations]
     return [row.id, row.effect, row.trust, row.component, row.kind, row.code, terms, mitigations]
 
@@ -226,7 +264,10 @@ def short_row(row: Row) -> List[Any]:
 def _packed(term: Term) -> Any:
     """A version set as [low, high] pairs, labels as a sorted list, a bool as itself."""
     if isinstance(term.argument, VersionSet):
-        return [[None if end is None else str(end) for end in interval] for interval in term.argument.intervals]
+        return [
+            [None if end is None else str(end) for end in interval]
+            for interval in term.argument.intervals
+        ]
     return sorted(term.argument) if isinstance(term.argument, frozenset) else term.argument
 
 
@@ -248,7 +289,10 @@ def package_lines(document: Mapping[str, Any]) -> str:
     """Return the compiled form of a package file."""
     header = {key: document[key] for key in ("name", "source", "date", "trust")}
     lines = [_dumps(header)]
-    lines += [f"{release_key(parse_version(release['version']))}\t{_dumps(release)}" for release in document["releases"]]
+    lines += [
+        f"{release_key(parse_version(release['version']))}\t{_dumps(release)}"
+        for release in document["releases"]
+    ]
     return "\n".join(lines) + "\n"
 
 

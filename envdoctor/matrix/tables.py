@@ -28,7 +28,9 @@ __all__ = [
 
 
 class DriverBranch(NamedTuple):
-    """One driver branch ("570"): the CUDA version it reports, its kind and its end of life ("2026-02" or None)."""
+    """One driver branch ("570"): the CUDA version it reports, its kind and its end of life
+    ("2026-02" or None).
+    """
 
     branch: str
     cuda: str
@@ -39,7 +41,9 @@ class DriverBranch(NamedTuple):
 
 
 class ToolkitRelease(NamedTuple):
-    """One CUDA toolkit release ("12.8.1"): the driver it came with, its branch, and the driver of its cuda-compat package."""
+    """One CUDA toolkit release ("12.8.1"): the driver it came with, its branch, and the driver of
+    its cuda-compat package.
+    """
 
     version: str
     branch: str
@@ -51,7 +55,9 @@ class ToolkitRelease(NamedTuple):
 
 
 class CudaMajor(NamedTuple):
-    """Minor-version compatibility of one CUDA major: the oldest Linux driver that runs any of its minors."""
+    """Minor-version compatibility of one CUDA major: the oldest Linux driver that runs any of its
+    minors.
+    """
 
     major: int
     min_driver: str
@@ -75,7 +81,9 @@ class NgcImage(NamedTuple):
 
 
 class Capability(NamedTuple):
-    """One compute capability ("9.0"): first and last CUDA, first and last driver branch (None: still supported / unknown)."""
+    """One compute capability ("9.0"): first and last CUDA, first and last driver branch (None:
+    still supported / unknown).
+    """
 
     capability: str
     architecture: str
@@ -88,7 +96,9 @@ class Capability(NamedTuple):
 
 
 class CodeDemand(NamedTuple):
-    """What it means that a package has no code for a GPU: ``blocks`` where it cannot work at all, ``degrades`` where only some kernels go."""
+    """What it means that a package has no code for a GPU: ``blocks`` where it cannot work at all,
+    ``degrades`` where only some kernels go.
+    """
 
     package: str
     effect: str
@@ -98,7 +108,9 @@ class CodeDemand(NamedTuple):
 
 
 class GpuModel(NamedTuple):
-    """One GPU model. ``kind``: datacenter, workstation, geforce, mobile, jetson, other (decides forward compatibility)."""
+    """One GPU model. ``kind``: datacenter, workstation, geforce, mobile, jetson, other (decides
+    forward compatibility).
+    """
 
     name: str
     compute_capability: str
@@ -110,13 +122,19 @@ class GpuModel(NamedTuple):
 class Build(NamedTuple):
     """One build of a release: what its binary wheel holds. None or an empty tuple is not known.
 
-    sass, ptx: compute capabilities ("9.0"). ptx_cuda: CUDA version of the toolkit that made the PTX. ptx_read: False where only the
-    machine code was looked at, so that ptx says nothing. torch: torch minor it was compiled against. needed: CUDA sonames.
-    entries: the distinct kinds of fat binaries, ``sass=8.0,9.0a;ptx=8.0@8.7;in=_C,_moe_C;kernels=marlin``: which machine code and PTX
-    (with the version of the PTX language) lie together, in which libraries, and the kernels of the PTX. tools: ``ptxas=12.8.93;sm=7.5,9.0a``.
-    glibc: what the libraries without which the package is of no use want; glibc_parts: others that want more, ``_moe_C=2.29``.
-    torch_symbols: number and digest of the undefined symbols of libtorch. bundled: other projects' libraries in the wheel.
-    pythons: tags of the wheels of this build ("cp312"), where a build does not have those of the release.
+    sass, ptx: compute capabilities ("9.0"). ptx_cuda: CUDA version of the toolkit that made the
+    PTX. ptx_read: False where only the machine code was looked at, so that ptx says nothing. torch:
+    torch minor it was compiled against. needed: CUDA sonames.
+    entries: the distinct kinds of fat binaries,
+    ``sass=8.0,9.0a;ptx=8.0@8.7;in=_C,_moe_C;kernels=marlin``: which machine code and PTX (with the
+    version of the PTX language) lie together, in which libraries, and the kernels of the PTX.
+    tools: ``ptxas=12.8.93;sm=7.5,9.0a``.
+    glibc: what the libraries without which the package is of no use want; glibc_parts: others that
+    want more, ``_moe_C=2.29``.
+    torch_symbols: number and digest of the undefined symbols of libtorch. bundled: other projects'
+    libraries in the wheel.
+    pythons: tags of the wheels of this build ("cp312"), where a build does not have those of the
+    release.
     """
 
     index_name: str = "pypi"
@@ -143,7 +161,9 @@ class Build(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """The wheels of a release, by Python and platform tag, whose metadata is not that of the release. ``requires_python``: None where it is."""
+    """The wheels of a release, by Python and platform tag, whose metadata is not that of the
+    release. ``requires_python``: None where it is.
+    """
 
     pythons: Tuple[str, ...]
     platforms: Tuple[str, ...]
@@ -154,9 +174,11 @@ class Difference(NamedTuple):
 class Release(NamedTuple):
     """One release of a distribution on the index.
 
-    pythons: tags of the Linux wheels, such as "cp310", "cp38-abi3", "cp313t", "py3". glibc: the oldest one that a Linux x86_64 wheel serves
-    by its tag. sdist: there is a source archive; sdist_only: there is nothing else. requires: of the x86_64 wheels, only what touches the
-    stack (scripts/matrix_refresh/packages.toml has the names); differs: the Linux wheels that ask for something else.
+    pythons: tags of the Linux wheels, such as "cp310", "cp38-abi3", "cp313t", "py3". glibc: the
+    oldest one that a Linux x86_64 wheel serves by its tag. sdist: there is a source archive;
+    sdist_only: there is nothing else. requires: of the x86_64 wheels, only what touches the stack
+    (scripts/matrix_refresh/packages.toml has the names); differs: the Linux wheels that ask for
+    something else.
     """
 
     version: str
@@ -177,12 +199,15 @@ class Release(NamedTuple):
 class Package:
     """All releases of one distribution, oldest first; one release is found by its public version.
 
-    ``releases`` maps ``release_key`` of a version to its JSON form; a mapping that reads lines on demand will do.
+    ``releases`` maps ``release_key`` of a version to its JSON form; a mapping that reads lines on
+    demand will do.
     """
 
     __slots__ = ("_by_key", "date", "name", "source", "trust")
 
-    def __init__(self, name: str, releases: Mapping[str, Any], source: str, date: str, trust: str) -> None:
+    def __init__(
+        self, name: str, releases: Mapping[str, Any], source: str, date: str, trust: str
+    ) -> None:
         self.name = name
         self.source = source
         self.date = date
@@ -196,7 +221,9 @@ class Package:
 
     def releases(self) -> List[Tuple[Version, Release]]:
         """Return all releases with their versions, oldest first, read in one pass."""
-        found = [(parse_version(entry["version"]), _release(entry)) for _, entry in self._by_key.items()]
+        found = [
+            (parse_version(entry["version"]), _release(entry)) for _, entry in self._by_key.items()
+        ]
         found.sort(key=lambda pair: pair[0])
         return found
 
@@ -207,7 +234,9 @@ class Package:
 
 
 def release_key(version: Version) -> str:
-    """Return a text that is equal for equal public versions: ``2.6``, ``2.6.0`` and ``2.6.0+cu124`` give ``2.6``."""
+    """Return a text that is equal for equal public versions: ``2.6``, ``2.6.0`` and ``2.6.0+cu124``
+    give ``2.6``.
+    """
     release = version.release
     end = len(release)
     while end > 1 and release[end - 1] == 0:

@@ -1,4 +1,6 @@
-"""Wheel tags: which Python and machine a wheel serves, and what the wheel that a target gets asks for."""
+"""Wheel tags: which Python and machine a wheel serves, and what the wheel that a target gets asks
+for.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,15 @@ _MANYLINUX = pattern(r"manylinux_(\d+)_(\d+)_(\w+)\Z")
 
 
 def serves_python(tag: str, python: Version) -> bool:
-    """``py3`` serves every Python 3, ``cp38-abi3`` everything from 3.8 on, ``cp310`` that minor alone."""
+    """``py3`` serves every Python 3, ``cp38-abi3`` everything from 3.8 on, ``cp310`` that minor
+    alone.
+    """
     interpreter, _, abi = tag.partition("-")
     digits = interpreter[2:]
     if not digits.isdigit():
-        return not interpreter.endswith("t")  # cp313t is a free-threaded build; any other odd tag is taken to fit
+        return not interpreter.endswith(
+            "t"
+        )  # cp313t is a free-threaded build; any other odd tag is taken to fit
     wanted = (int(digits[0]), int(digits[1:])) if len(digits) > 1 else (int(digits[0]),)
     mine = python.release[:2]
     if interpreter.startswith("py"):
@@ -34,25 +40,38 @@ def serves_python(tag: str, python: Version) -> bool:
 
 
 def glibc_for(tag: str, platform: str, architecture: str) -> Optional[Version]:
-    """Return the glibc that a platform tag asks for (0 for "any"), or None where it is for another platform."""
+    """Return the glibc that a platform tag asks for (0 for "any"), or None where it is for another
+    platform.
+    """
     if tag == "any":
         return parse_version("0")
     if platform != "linux":
-        return parse_version("0") if tag.startswith({"darwin": "macosx", "win32": "win"}.get(platform, "?")) else None
+        return (
+            parse_version("0")
+            if tag.startswith({"darwin": "macosx", "win32": "win"}.get(platform, "?"))
+            else None
+        )
     match = _MANYLINUX.match(tag)
     if match is not None:
-        return parse_version(f"{match.group(1)}.{match.group(2)}") if match.group(3) == architecture else None
+        return (
+            parse_version(f"{match.group(1)}.{match.group(2)}")
+            if match.group(3) == architecture
+            else None
+        )
     for name, floor in LEGACY_GLIBC.items():
         if tag == f"{name}_{architecture}":
             return parse_version(floor)
     return parse_version("0") if tag == f"linux_{architecture}" else None
 
 
-def served_release(release: Release, python: Optional[Version], platform: str, architecture: str) -> Release:
+def served_release(
+    release: Release, python: Optional[Version], platform: str, architecture: str
+) -> Release:
     """Return a release with the metadata of the wheel that a target gets.
 
-    Installers take the most specific tag that serves: ``cp310`` before ``cp37-abi3`` before ``py3``. Where the Python is not known, a difference
-    counts if the wheels for all Pythons have it. What the matrix does not store: which Pythons the other wheels of one platform are for.
+    Installers take the most specific tag that serves: ``cp310`` before ``cp37-abi3`` before
+    ``py3``. Where the Python is not known, a difference counts if the wheels for all Pythons have
+    it. What the matrix does not store: which Pythons the other wheels of one platform are for.
 
     Args:
         release: a release, the wheels of which may ask for different things (``differs``).
@@ -62,11 +81,21 @@ def served_release(release: Release, python: Optional[Version], platform: str, a
     """
     if not release.differs:
         return release
-    best = _most_specific([tag for tag in release.pythons if python is None or serves_python(tag, python)], python)
+    best = _most_specific(
+        [tag for tag in release.pythons if python is None or serves_python(tag, python)], python
+    )
     for other in release.differs:
         platforms = [tag for tags in other.platforms for tag in tags.split(".")]
-        if best and best <= set(other.pythons) and any(glibc_for(tag, platform, architecture) is not None for tag in platforms):
-            asked = other.requires_python if other.requires_python is not None else release.requires_python
+        if (
+            best
+            and best <= set(other.pythons)
+            and any(glibc_for(tag, platform, architecture) is not None for tag in platforms)
+        ):
+            asked = (
+                other.requires_python
+                if other.requires_python is not None
+                else release.requires_python
+            )
             return release._replace(requires=other.requires, requires_python=asked)
     return release
 

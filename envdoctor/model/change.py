@@ -10,14 +10,18 @@ from .versions import parse_version, try_version
 
 __all__ = ["OF_PACKAGES", "Change", "Plan", "kind_of_change"]
 
-#: Beginnings of the codes about a compiled or contradicting copy, which another release or another build of it may cure.
+#: Beginnings of the codes about a compiled or contradicting copy, which another release or another
+#: build of it may cure.
 OF_PACKAGES = ("ED20", "ED3", "ED4")
 
 
 class Change(NamedTuple):
-    """One distribution that changes. ``before`` is None where it is not installed yet, ``after`` where it has to go.
+    """One distribution that changes.
 
-    kind: build (another build of the same version), upgrade, downgrade, install, remove, pin. top: nothing else that is installed asks for it.
+    ``before`` is None where it is not installed yet, ``after`` where it has to go.
+
+    kind: build (another build of the same version), upgrade, downgrade, install, remove, pin. top:
+    nothing else that is installed asks for it.
     """
 
     name: str
@@ -43,9 +47,10 @@ def kind_of_change(before: Optional[str], after: str) -> str:
 class Plan(NamedTuple):
     """The smallest set of changes that cures an environment.
 
-    errors: what is wrong now. remaining: those of the errors that no change of packages cures. broken: requirements of other distributions
-    that the changes break. alternatives: what else would help and is never done here: another index, a driver. overrides: metadata that the
-    result contradicts on purpose. presumed: what had to be presumed of the target.
+    errors: what is wrong now. remaining: those of the errors that no change of packages cures.
+    broken: requirements of other distributions that the changes break. alternatives: what else
+    would help and is never done here: another index, a driver. overrides: metadata that the result
+    contradicts on purpose. presumed: what had to be presumed of the target.
     """
 
     changes: Tuple[Change, ...]

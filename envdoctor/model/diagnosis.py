@@ -1,4 +1,6 @@
-"""What a log tells when it is joined with facts: causes and their consequences, how sure they are, and what would decide."""
+"""What a log tells when it is joined with facts: causes and their consequences, how sure they are,
+and what would decide.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,9 @@ class Suspect(NamedTuple):
 class Trace(NamedTuple):
     """One thing that a log says, or the cause behind it.
 
-    certainty: ``established`` (an error), ``likely`` (a warning), ``candidate`` (undetermined: the suspects are all there is).
-    ``finding.caused_by`` is the key of the trace that it is a consequence of.
+    certainty: ``established`` (an error), ``likely`` (a warning), ``candidate`` (undetermined: the
+    suspects are all there is). ``finding.caused_by`` is the key of the trace that it is a
+    consequence of.
     """
 
     finding: Finding
@@ -44,8 +47,9 @@ class Trace(NamedTuple):
 class Diagnosis(NamedTuple):
     """The outcome.
 
-    ``traces``: roots in their order, each followed by its consequences. ``findings``: what a check of the same environment finds
-    besides, of which no line speaks. exit_code: 1 where a log says that something failed, else 0.
+    ``traces``: roots in their order, each followed by its consequences. ``findings``: what a check
+    of the same environment finds besides, of which no line speaks. exit_code: 1 where a log says
+    that something failed, else 0.
     """
 
     traces: Tuple[Trace, ...]

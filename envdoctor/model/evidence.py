@@ -44,7 +44,10 @@ class Known(Generic[T]):
         self.evidence = evidence
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Known) and (self.value, self.evidence) == (other.value, other.evidence)
+        return isinstance(other, Known) and (self.value, self.evidence) == (
+            other.value,
+            other.evidence,
+        )
 
     def __hash__(self) -> int:
         return hash((Known, self.evidence))

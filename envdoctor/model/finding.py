@@ -57,7 +57,9 @@ def severity_rank(severity: str) -> int:
 
 
 class Remedy(NamedTuple):
-    """What to do. ``safety``: safe (changes only what is wrong), changes-environment, changes-host (said, never done)."""
+    """What to do. ``safety``: safe (changes only what is wrong), changes-environment, changes-host
+    (said, never done).
+    """
 
     text: str
     commands: Tuple[str, ...] = ()
@@ -65,7 +67,9 @@ class Remedy(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """One result. ``message`` is one sentence with both values; ``row`` is the id of the matrix row behind it."""
+    """One result. ``message`` is one sentence with both values; ``row`` is the id of the matrix row
+    behind it.
+    """
 
     code: str
     component: str
@@ -81,10 +85,20 @@ class Finding(NamedTuple):
     trust: str = "established"
     missing: str = ""  # undetermined: the one fact that would decide
     caused_by: Optional[str] = None  # ``key`` of the finding that is the root
-    nodes: Tuple[str, ...] = ()  # names of the nodes it holds for, where several targets were judged
-    rows: Tuple[str, ...] = ()  # ids of further rows of the same severity that this finding speaks for
+    nodes: Tuple[
+        str, ...
+    ] = ()  # names of the nodes it holds for, where several targets were judged
+    rows: Tuple[
+        str, ...
+    ] = ()  # ids of further rows of the same severity that this finding speaks for
 
     @property
     def key(self) -> str:
-        """A name for this finding that is stable between runs: what ignore files and ``caused_by`` use."""
-        return ":".join(part for part in (self.code, self.component, self.row or self.kind, self.subject) if part)
+        """A name for this finding that is stable between runs: what ignore files and ``caused_by``
+        use.
+        """
+        return ":".join(
+            part
+            for part in (self.code, self.component, self.row or self.kind, self.subject)
+            if part
+        )

@@ -27,14 +27,20 @@ _scan = _make_scan()
 
 
 def parse_json(text: str) -> Any:
-    """Return what ``json.loads`` returns for a text that begins with the value; raises ValueError."""
+    """Return what ``json.loads`` returns for a text that begins with the value; raises
+    ValueError.
+    """
     if _scan is None:
         import json
 
         return json.loads(text)
     try:
         value, end = _scan(text, 0)
-    except (StopIteration, RecursionError, SystemError) as error:  # some releases have no exception of their own for some faults
+    except (
+        StopIteration,
+        RecursionError,
+        SystemError,
+    ) as error:  # some releases have no exception of their own for some faults
         raise ValueError("it is no JSON") from error
     if text[end:].strip():
         raise ValueError("text behind the JSON")

@@ -12,13 +12,17 @@ __all__ = ["Late", "import_module"]
 
 
 def import_module(name: str) -> Any:
-    """Import a module by its full name and return it, as the function of that name in importlib does: that package costs 1 ms."""
+    """Import a module by its full name and return it, as the function of that name in importlib
+    does: that package costs 1 ms.
+    """
     __import__(name)
     return sys.modules[name]
 
 
 class Late:
-    """Stands for a module of the standard library; what was asked of it once is an attribute from then on."""
+    """Stands for a module of the standard library; what was asked of it once is an attribute from
+    then on.
+    """
 
     def __init__(self, module: str) -> None:
         self._module = module

@@ -13,13 +13,23 @@ __all__ = ["Lock", "machine_of", "meets_pin"]
 
 #: What choosing versions asks of a machine.
 _OF_MACHINE = (
-    *("node.name", "os.platform", "os.architecture", "python.version", "glibc.version", "driver.release", "driver.cuda_version"),
+    *(
+        "node.name",
+        "os.platform",
+        "os.architecture",
+        "python.version",
+        "glibc.version",
+        "driver.release",
+        "driver.cuda_version",
+    ),
     *("compat.release", "compat.cuda_version", "toolkit.version"),
 )
 
 
 class Lock(NamedTuple):
-    """What ``envdoctor.lock.json`` says: what was asked for, what it requires of a machine, the pins, and what they contradict on purpose."""
+    """What ``envdoctor.lock.json`` says: what was asked for, what it requires of a machine, the
+    pins, and what they contradict on purpose.
+    """
 
     roots: Tuple[str, ...]
     pins: Tuple[Pin, ...]
@@ -39,7 +49,9 @@ class Lock(NamedTuple):
 
 
 def machine_of(facts: Facts) -> Facts:
-    """Return what a lock keeps of a target: what choosing versions asks of it, without where that was read and which devices these are."""
+    """Return what a lock keeps of a target: what choosing versions asks of it, without where that
+    was read and which devices these are.
+    """
     here = Evidence("the target of a lock")
     table: Dict[str, Fact[Any]] = {}
     for field in _OF_MACHINE:
@@ -51,7 +63,12 @@ def machine_of(facts: Facts) -> Facts:
     gpus = facts.get("gpus")
     if isinstance(gpus, Known):
         kinds = [
-            Gpu(device.name, device.pci_id, compute_capability=device.compute_capability, memory_total=device.memory_total)
+            Gpu(
+                device.name,
+                device.pci_id,
+                compute_capability=device.compute_capability,
+                memory_total=device.memory_total,
+            )
             for device in gpus.value
             if device.visible is not False
         ]
@@ -60,7 +77,9 @@ def machine_of(facts: Facts) -> Facts:
 
 
 def meets_pin(installed: Optional[str], pinned: str) -> bool:
-    """Tell whether a pin is met: one without a local label by any build of that version, as installers see it."""
+    """Tell whether a pin is met: one without a local label by any build of that version, as
+    installers see it.
+    """
     mine, its = try_version(installed), try_version(pinned)
     if mine is None or its is None:
         return installed == pinned

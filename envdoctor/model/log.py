@@ -1,4 +1,7 @@
-"""What a log says: patterns that were looked for, and the lines that match them. Nothing here judges."""
+"""What a log says: patterns that were looked for, and the lines that match them.
+
+Nothing here judges.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,11 @@ __all__ = ["Clock", "Event", "LogLine", "Pattern", "Reading"]
 class Pattern(NamedTuple):
     """One text that a log may hold.
 
-    anchors: literal texts, one of which is in every line that matches. expression: a regular expression with named groups that the
-    line has to match as well; without it the anchor alone decides. frame: the package whose code the traceback above names last is
-    wanted as a group of that name. loud: a line that its writer marks INFO or DEBUG does not count. near: names, each with the regular
-    expression by which the line, or what stands right above it, tells of it.
+    anchors: literal texts, one of which is in every line that matches. expression: a regular
+    expression with named groups that the line has to match as well; without it the anchor alone
+    decides. frame: the package whose code the traceback above names last is wanted as a group of
+    that name. loud: a line that its writer marks INFO or DEBUG does not count. near: names, each
+    with the regular expression by which the line, or what stands right above it, tells of it.
     """
 
     id: str
@@ -27,14 +31,20 @@ class Pattern(NamedTuple):
 
 
 class Clock(NamedTuple):
-    """When a line was written. ``kind``: ``calendar`` (seconds since the year began) or ``boot`` (seconds since the kernel started)."""
+    """When a line was written.
+
+    ``kind``: ``calendar`` (seconds since the year began) or ``boot`` (seconds since the kernel
+    started).
+    """
 
     kind: str
     seconds: float
 
 
 class LogLine(NamedTuple):
-    """One line: where it stands, what it says without control characters, and who wrote it as far as a prefix tells."""
+    """One line: where it stands, what it says without control characters, and who wrote it as far
+    as a prefix tells.
+    """
 
     source: str
     number: int
@@ -46,8 +56,8 @@ class LogLine(NamedTuple):
 class Event(NamedTuple):
     """All lines that match one pattern with the same named groups.
 
-    ``order`` tells which event came first over all logs as they were read. near: which names of the pattern stand at one of the lines,
-    None where it has none.
+    ``order`` tells which event came first over all logs as they were read. near: which names of the
+    pattern stand at one of the lines, None where it has none.
     """
 
     pattern: str
@@ -60,7 +70,10 @@ class Event(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What one pass over the logs found. ``report`` holds the lines that describe an environment (a pasted collect_env), bounded."""
+    """What one pass over the logs found.
+
+    ``report`` holds the lines that describe an environment (a pasted collect_env), bounded.
+    """
 
     sources: Tuple[str, ...]
     lines: int

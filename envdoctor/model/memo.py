@@ -1,4 +1,6 @@
-"""``functools.lru_cache`` as far as this package needs it: importing functools costs 3 ms of each start."""
+"""``functools.lru_cache`` as far as this package needs it: importing functools costs 3 ms of each
+start.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ _NOTHING = object()
 
 
 def remembered(most: int) -> Callable[[Function], Function]:
-    """Return a decorator by which a function of hashable arguments remembers so many results; past that it begins anew."""
+    """Return a decorator by which a function of hashable arguments remembers so many results; past
+    that it begins anew.
+    """
 
     def decorate(function: Any) -> Any:
         known: Dict[Tuple[Any, ...], Any] = {}
@@ -27,7 +31,11 @@ def remembered(most: int) -> Callable[[Function], Function]:
                 found = known[arguments] = function(*arguments)
             return found
 
-        look_up.__name__, look_up.__doc__, look_up.__module__ = function.__name__, function.__doc__, function.__module__
+        look_up.__name__, look_up.__doc__, look_up.__module__ = (
+            function.__name__,
+            function.__doc__,
+            function.__module__,
+        )
         return look_up
 
     return decorate

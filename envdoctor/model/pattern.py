@@ -1,6 +1,7 @@
 """Regular expressions that are compiled at their first use.
 
-A start compiles none of those that it does not need: all of them together cost 8 ms, of 60 that a whole check may take.
+A start compiles none of those that it does not need: all of them together cost 8 ms, of 60 that a
+whole check may take.
 """
 
 from __future__ import annotations
@@ -22,14 +23,17 @@ _METHODS = ("finditer", "findall", "fullmatch", "match", "search", "split", "sub
 def pattern(text: AnyStr, flags: Union[int, re.RegexFlag] = 0) -> re.Pattern[AnyStr]:
     """Return what ``re.compile`` would return, compiled when one of its methods is first asked for.
 
-    For module level only. The object has a pattern's methods and is no pattern: ``re.sub(pattern(…), …)`` does not take it.
+    For module level only. The object has a pattern's methods and is no pattern:
+    ``re.sub(pattern(…), …)`` does not take it.
     """
     made: Any = _Pattern((text, flags))
     return made  # type: ignore[no-any-return]
 
 
 class _Pattern:
-    """Stands for a pattern; takes over its bound methods at the first call, so that later ones cost nothing more."""
+    """Stands for a pattern; takes over its bound methods at the first call, so that later ones cost
+    nothing more.
+    """
 
     __slots__ = ("_given", *_METHODS)
 

@@ -1,8 +1,8 @@
 """``NamedTuple`` at a tenth of the cost of ``typing.NamedTuple`` at each start.
 
-``typing`` compiles each annotation to look at it, ``collections.namedtuple`` compiles a constructor for each class, and both modules cost
-more to import than all records of a start. Here the constructor of a class is compiled when many records of it are made. Type checkers
-see the original.
+``typing`` compiles each annotation to look at it, ``collections.namedtuple`` compiles a constructor
+for each class, and both modules cost more to import than all records of a start. Here the
+constructor of a class is compiled when many records of it are made. Type checkers see the original.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def _asdict(self: Any) -> Dict[str, Any]:
 
 
 def _repr(self: Any) -> str:
-    return f"{type(self).__name__}({', '.join([f'{field}={value!r}' for field, value in zip(self._fields, self)])})"
+    fields = ", ".join([f"{field}={value!r}" for field, value in zip(self._fields, self)])
+    return f"{type(self).__name__}({fields})"
 
 
 def _getnewargs(self: Any) -> Tuple[Any, ...]:
@@ -48,8 +49,15 @@ def _getnewargs(self: Any) -> Tuple[Any, ...]:
 def _compile_constructor(name: str, fields: Tuple[str, ...], defaults: Dict[str, Any]) -> Any:
     """Return a ``__new__`` that takes the fields by position or by name."""
     listed = ", ".join(fields)
-    words = ", ".join([f"{field}=_defaults[{field!r}]" if field in defaults else field for field in fields])
-    space = {"_defaults": defaults, "_new": tuple.__new__, "__builtins__": {}, "__name__": f"record_{name}"}
+    words = ", ".join(
+        [f"{field}=_defaults[{field!r}]" if field in defaults else field for field in fields]
+    )
+    space = {
+        "_defaults": defaults,
+        "_new": tuple.__new__,
+        "__builtins__": {},
+        "__name__": f"record_{name}",
+    }
     return eval(f"lambda _cls, {words}: _new(_cls, ({listed}{',' if fields else ''}))", space)  # noqa: S307 - names of our own fields
 
 
@@ -62,7 +70,9 @@ _METHODS = {
     "__repr__": _repr,
     "__getnewargs__": _getnewargs,
 }
-_UNCOMPILED = 30  # a compiled constructor costs as much as thirty records without it, and most classes of a start have fewer
+# a compiled constructor costs as much as thirty records without it, and most classes of a start
+# have fewer
+_UNCOMPILED = 30
 _NOT_COPIED = frozenset(["__annotations__", "__dict__", "__weakref__"])
 
 
@@ -75,14 +85,20 @@ class _Maker(type):
 
         left = _UNCOMPILED
 
-        def construct(*values: Any, **named: Any) -> Any:  # the class among the values: a field may have any name
+        def construct(
+            *values: Any, **named: Any
+        ) -> Any:  # the class among the values: a field may have any name
             nonlocal left
             left -= 1
             if left > 0:
                 rest = fields[len(values) - 1 :]
                 try:
-                    whole = values[1:] + tuple([named[field] if field in named else defaults[field] for field in rest])
-                except KeyError:  # a field has no value: the compiled one says it as any function does
+                    whole = values[1:] + tuple(
+                        [named[field] if field in named else defaults[field] for field in rest]
+                    )
+                except (
+                    KeyError
+                ):  # a field has no value: the compiled one says it as any function does
                     whole = ()
                 if len(whole) == len(fields) and named.keys() <= frozenset(rest):
                     return tuple.__new__(values[0], whole)
@@ -91,9 +107,21 @@ class _Maker(type):
             return constructor(*values, **named)
 
         space = dict(_METHODS)
-        space.update(_fields=fields, _field_defaults=defaults, __match_args__=fields, __annotations__=annotations, __new__=construct)
+        space.update(
+            _fields=fields,
+            _field_defaults=defaults,
+            __match_args__=fields,
+            __annotations__=annotations,
+            __new__=construct,
+        )
         space.update([(field, _tuplegetter(number, "")) for number, field in enumerate(fields)])
-        space.update([(key, value) for key, value in body.items() if key not in annotations and key not in _NOT_COPIED])
+        space.update(
+            [
+                (key, value)
+                for key, value in body.items()
+                if key not in annotations and key not in _NOT_COPIED
+            ]
+        )
         made = type.__new__(type, name, (tuple,), space)
         return made
 

@@ -1,4 +1,6 @@
-"""The outcome of a check: what is wrong, what could not be decided, what was ignored, and for which targets."""
+"""The outcome of a check: what is wrong, what could not be decided, what was ignored, and for which
+targets.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,10 @@ __all__ = ["Ignore", "Ignored", "Report"]
 
 
 class Ignore(NamedTuple):
-    """One entry of an ignore file. ``until`` is the last day (ISO 8601) on which it hides anything."""
+    """One entry of an ignore file.
+
+    ``until`` is the last day (ISO 8601) on which it hides anything.
+    """
 
     pattern: str  # a code, a row id, or the beginning of a finding's key: "ED304:torch"
     until: str
@@ -23,7 +28,9 @@ class Ignore(NamedTuple):
 
     def covers(self, finding: Finding) -> bool:
         """Tell whether the pattern names this finding."""
-        return self.pattern in (finding.code, finding.row) or f"{finding.key}:".startswith(f"{self.pattern}:")
+        return self.pattern in (finding.code, finding.row) or f"{finding.key}:".startswith(
+            f"{self.pattern}:"
+        )
 
 
 class Ignored(NamedTuple):
@@ -36,8 +43,8 @@ class Ignored(NamedTuple):
 class Report(NamedTuple):
     """The outcome of a check.
 
-    findings: violated, roots before their consequences, errors first. expired: entries that no longer hide anything,
-    although they would. exit_code: 0 or 1, by the level that was asked for.
+    findings: violated, roots before their consequences, errors first. expired: entries that no
+    longer hide anything, although they would. exit_code: 0 or 1, by the level that was asked for.
     """
 
     findings: Tuple[Finding, ...]

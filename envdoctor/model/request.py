@@ -16,7 +16,10 @@ _ROOT = re.compile(rf"\s*({_NAME})\s*(?:\[\s*([^\]]*?)\s*\])?\s*\(?\s*([^();@#]*
 
 
 class Root(NamedTuple):
-    """One thing that is asked for. ``text`` is the requirement as it is shown and written into files."""
+    """One thing that is asked for.
+
+    ``text`` is the requirement as it is shown and written into files.
+    """
 
     name: str
     extras: Tuple[str, ...] = ()
@@ -29,9 +32,11 @@ class Root(NamedTuple):
 
 
 class SourceStep(NamedTuple):
-    """What no index has: a repository that is installed at a tag or commit, after the pins and without its dependencies.
+    """What no index has: a repository that is installed at a tag or commit, after the pins and
+    without its dependencies.
 
-    requirement: as pip and uv take it (``verl @ git+https://…@v0.3.2``). reference: tag, branch or commit. note: why it is not on the index.
+    requirement: as pip and uv take it (``verl @ git+https://…@v0.3.2``). reference: tag, branch or
+    commit. note: why it is not on the index.
     """
 
     name: str
@@ -45,12 +50,15 @@ class SourceStep(NamedTuple):
 class Request(NamedTuple):
     """A request: roots in order of preference, and for what they are resolved.
 
-    python: minor ("3.11") or full version. as_of: ISO date; nothing that was uploaded later is taken. allow_index: other indexes than the
-    default one ("pytorch", "github"). prereleases: names of which pre-releases may be chosen. prefer: version by name that stands first (what
-    is installed, what maintainers tested). profile: name of the profile's request that it comes from ("verl:0.7-vllm"), origin: where that
-    stands. overrides: exact versions that replace whatever metadata asks of these packages. settings: environment variables that will be set.
-    sources: what is installed from repositories. others: roots that the matrix does not know: nothing judges them. of_the_time: as_of is not the
-    user's own word but follows from a pinned root, and does not bind packages that have no release of that day or before.
+    python: minor ("3.11") or full version. as_of: ISO date; nothing that was uploaded later is
+    taken. allow_index: other indexes than the default one ("pytorch", "github"). prereleases: names
+    of which pre-releases may be chosen. prefer: version by name that stands first (what is
+    installed, what maintainers tested). profile: name of the profile's request that it comes from
+    ("verl:0.7-vllm"), origin: where that stands. overrides: exact versions that replace whatever
+    metadata asks of these packages. settings: environment variables that will be set.
+    sources: what is installed from repositories. others: roots that the matrix does not know:
+    nothing judges them. of_the_time: as_of is not the user's own word but follows from a pinned
+    root, and does not bind packages that have no release of that day or before.
     """
 
     roots: Tuple[Root, ...]
@@ -74,7 +82,9 @@ def parse_root(text: str) -> Root:
     """Read one requirement (``verl[vllm]>=0.9,<1``); raises :class:`InputError`."""
     match = _ROOT.fullmatch(text)
     if match is None:
-        raise InputError(f"expected a requirement such as 'vllm>=0.8' or 'verl[vllm]==0.9.1', found {text!r}")
+        raise InputError(
+            f"expected a requirement such as 'vllm>=0.8' or 'verl[vllm]==0.9.1', found {text!r}"
+        )
     name, extras, specifier = match.groups()
     specifier = ",".join(part for part in re.sub(r"\s+", "", specifier).split(",") if part)
     try:
@@ -83,15 +93,21 @@ def parse_root(text: str) -> Root:
         raise InputError(f"{text}: {error}") from error
     if not wanted:
         raise InputError(f"{text}: no version can meet this, its bounds exclude each other")
-    listed = sorted({canonicalize_name(extra.strip()) for extra in (extras or "").split(",") if extra.strip()})
+    listed = sorted(
+        {canonicalize_name(extra.strip()) for extra in (extras or "").split(",") if extra.strip()}
+    )
     return Root(canonicalize_name(name), tuple(listed), specifier)
 
 
 def parse_source(text: str, note: str = "") -> SourceStep:
-    """Read what comes from git (``verl @ git+https://github.com/hiyouga/EasyR1@v0.3.2``); raises :class:`InputError`."""
+    """Read what comes from git (``verl @ git+https://github.com/hiyouga/EasyR1@v0.3.2``); raises
+    :class:`InputError`.
+    """
     match = _GIT.fullmatch(text)
     if match is None:
         raise InputError(f"expected 'NAME @ git+https://…@TAG', found {text!r}")
     name, extras, url, reference = match.groups()
-    listed = sorted({canonicalize_name(extra.strip()) for extra in (extras or "").split(",") if extra.strip()})
+    listed = sorted(
+        {canonicalize_name(extra.strip()) for extra in (extras or "").split(",") if extra.strip()}
+    )
     return SourceStep(canonicalize_name(name), tuple(listed), url, reference, text.strip(), note)

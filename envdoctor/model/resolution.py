@@ -1,4 +1,6 @@
-"""What the resolver found: pins with their reasons, what they require of a machine, or why there is nothing."""
+"""What the resolver found: pins with their reasons, what they require of a machine, or why there is
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,24 @@ from .facts import Facts
 from .request import Request, SourceStep
 from .row import Source
 
-__all__ = ["ClosedLine", "Closure", "Explanation", "Hole", "Override", "Pin", "Reason", "Requires", "Resolution", "Statement"]
+__all__ = [
+    "ClosedLine",
+    "Closure",
+    "Explanation",
+    "Hole",
+    "Override",
+    "Pin",
+    "Reason",
+    "Requires",
+    "Resolution",
+    "Statement",
+]
 
 
 class Reason(NamedTuple):
-    """One reason. ``kind``: asked, required, row (asks for it), refused (a newer release), override, yanked, source-build, index, profile."""
+    """One reason. ``kind``: asked, required, row (asks for it), refused (a newer release),
+    override, yanked, source-build, index, profile.
+    """
 
     kind: str
     text: str
@@ -21,7 +36,9 @@ class Reason(NamedTuple):
 
 
 class Pin(NamedTuple):
-    """One chosen package. ``version`` carries the local label of a build from another index; ``extras`` are those that something asks for."""
+    """One chosen package. ``version`` carries the local label of a build from another index;
+    ``extras`` are those that something asks for.
+    """
 
     name: str
     version: str
@@ -34,9 +51,11 @@ class Pin(NamedTuple):
 
 
 class Override(NamedTuple):
-    """A metadata edge that is broken: ``requirer`` asks for ``specifier``, and ``version`` is installed all the same.
+    """A metadata edge that is broken: ``requirer`` asks for ``specifier``, and ``version`` is
+    installed all the same.
 
-    row: id of the established row, or the request of a profile whose maintainers do so ("profile nemo-rl:0.7.0").
+    row: id of the established row, or the request of a profile whose maintainers do so ("profile
+    nemo-rl:0.7.0").
     """
 
     requirer: str
@@ -50,7 +69,10 @@ class Override(NamedTuple):
 
 
 class Requires(NamedTuple):
-    """What the pins require of a machine. Versions are lowest ones; ``sm`` are the compute capabilities that all pins have code for."""
+    """What the pins require of a machine.
+
+    Versions are lowest ones; ``sm`` are the compute capabilities that all pins have code for.
+    """
 
     python: str
     driver: Optional[str] = None
@@ -62,9 +84,13 @@ class Requires(NamedTuple):
 
 
 class ClosedLine(NamedTuple):
-    """One line of a closed lock. ``via`` are the names that require it; ``exact``: only ``===`` names this build, not one with a local label.
+    """One line of a closed lock.
 
-    ``hashes`` are "sha256:…" of every file of the release, and none where none is to be had; ``source`` is its index, without credentials.
+    ``via`` are the names that require it; ``exact``: only ``===`` names this build, not one with a
+    local label.
+
+    ``hashes`` are "sha256:…" of every file of the release, and none where none is to be had;
+    ``source`` is its index, without credentials.
     """
 
     name: str
@@ -76,7 +102,9 @@ class ClosedLine(NamedTuple):
 
 
 class Hole(NamedTuple):
-    """A pin that the index at hand cannot serve: it lacks the release itself, or ``wanted``, of which ``there`` is what it has."""
+    """A pin that the index at hand cannot serve: it lacks the release itself, or ``wanted``, of
+    which ``there`` is what it has.
+    """
 
     name: str
     version: str
@@ -88,17 +116,22 @@ class Hole(NamedTuple):
         """The hole in words."""
         if not self.wanted:
             return f"the index at hand has no {self.name} {self.version}"
-        return f"{self.name} {self.version} asks for {self.wanted}, and the index at hand has {f'only {self.there}' if self.there else 'none'}"
+        return (
+            f"{self.name} {self.version} asks for {self.wanted}, and the index at hand has "
+            f"{f'only {self.there}' if self.there else 'none'}"
+        )
 
 
 class Closure(NamedTuple):
     """What closing the tail gave: everything that the pins need besides.
 
-    state: closed (all lines hashed), partial (some have no hash), core (not closed), refused (nothing fits the pins). reason: why it is not
-    closed. message: the words of the tool that refused, with what to loosen. conflicts: requirements that the pins do not meet, of packages
-    that the matrix may not know. holes: pins that the index cannot serve. platform: the wheels that the lines stand for
-    ("x86_64-manylinux_2_28"). sources: options that name further indexes, without credentials. pylock: the text of ``pylock.toml``. late: what the
-    as-of date does not bind.
+    state: closed (all lines hashed), partial (some have no hash), core (not closed), refused
+    (nothing fits the pins). reason: why it is not closed. message: the words of the tool that
+    refused, with what to loosen. conflicts: requirements that the pins do not meet, of packages
+    that the matrix may not know. holes: pins that the index cannot serve. platform: the wheels that
+    the lines stand for ("x86_64-manylinux_2_28"). sources: options that name further indexes,
+    without credentials. pylock: the text of ``pylock.toml``. late: what the as-of date does not
+    bind.
     """
 
     state: str = "core"
@@ -127,8 +160,9 @@ class Closure(NamedTuple):
 class Resolution(NamedTuple):
     """A resolution.
 
-    settings: environment variables without which a row would apply, or that a profile wants. warnings: rows that do not block. passed: newer
-    requests of the same profile, and why they do not fit the targets. notes: sentences that whoever asked has to know: what was not judged, of
+    settings: environment variables without which a row would apply, or that a profile wants.
+    warnings: rows that do not block. passed: newer requests of the same profile, and why they do
+    not fit the targets. notes: sentences that whoever asked has to know: what was not judged, of
     which day the pins are. targets: in words, and machines: as facts, what it is for.
     """
 
@@ -156,7 +190,10 @@ class Resolution(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """One cause of a refusal. ``kind``: request, metadata, build, row, hardware, python, date, index."""
+    """One cause of a refusal.
+
+    ``kind``: request, metadata, build, row, hardware, python, date, index.
+    """
 
     kind: str
     text: str
@@ -165,7 +202,9 @@ class Statement(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """Why there is no resolution: causes of which none can be left out, and what would make it solvable."""
+    """Why there is no resolution: causes of which none can be left out, and what would make it
+    solvable.
+    """
 
     request: Request
     causes: Tuple[Statement, ...]

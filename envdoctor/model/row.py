@@ -25,10 +25,11 @@ TRUSTS = ("established", "reported")
 class Term(NamedTuple):
     """One condition on one subject.
 
-    scope: ``env`` (a distribution; ``component`` is its canonical name), ``gpu`` (one device), ``host``,
-    ``var`` (``component`` is the variable's name) or ``request``.
-    operator: ``in`` (a version is in a set), ``any`` (a string is one of these), ``has`` (a set of strings contains one of
-    these), ``lacks`` (the contrary of in/any/has; true of an absent distribution too), ``present`` (there or not).
+    scope: ``env`` (a distribution; ``component`` is its canonical name), ``gpu`` (one device),
+    ``host``, ``var`` (``component`` is the variable's name) or ``request``.
+    operator: ``in`` (a version is in a set), ``any`` (a string is one of these), ``has`` (a set of
+    strings contains one of these), ``lacks`` (the contrary of in/any/has; true of an absent
+    distribution too), ``present`` (there or not).
     """
 
     scope: str
@@ -38,17 +39,27 @@ class Term(NamedTuple):
     argument: Argument
 
     def __str__(self) -> str:
-        subject = self.component if self.attribute == "version" else f"{self.component} {self.attribute}".strip()
+        subject = (
+            self.component
+            if self.attribute == "version"
+            else f"{self.component} {self.attribute}".strip()
+        )
         if self.operator == "present":
             return f"{subject} is {'present' if self.argument else 'absent'}"
         if isinstance(self.argument, VersionSet):
             return f"{subject} {'not in ' if self.operator == 'lacks' else ''}{self.argument}"
-        listed = ", ".join(sorted(self.argument)) if isinstance(self.argument, frozenset) else str(self.argument)
+        listed = (
+            ", ".join(sorted(self.argument))
+            if isinstance(self.argument, frozenset)
+            else str(self.argument)
+        )
         return f"{subject} {self.operator} {listed}"
 
 
 class Source(NamedTuple):
-    """Where a row comes from: an address or a named document, and how it was established (quote or measurement)."""
+    """Where a row comes from: an address or a named document, and how it was established (quote or
+    measurement).
+    """
 
     address: str
     quote: str = ""

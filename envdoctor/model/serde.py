@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from ..errors import InputError
 from .evidence import Absent, Evidence, Fact, Known, Unknown
-from .facts import FIELDS, SCHEMA_VERSION, Binary, Distribution, Facts, Gpu, Library, Oddity, SharedFile, Toolkit
+from .facts import (
+    FIELDS,
+    SCHEMA_VERSION,
+    Binary,
+    Distribution,
+    Facts,
+    Gpu,
+    Library,
+    Oddity,
+    SharedFile,
+    Toolkit,
+)
 from .late import Late
 from .memo import remembered
 
@@ -26,7 +37,12 @@ _RECORDS: Dict[str, Type[Any]] = {
     "shared_files": SharedFile,
     "distributions": Distribution,
 }
-_SCALARS: Dict[str, Tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,)}
+_SCALARS: Dict[str, Tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "float": (int, float),
+    "bool": (bool,),
+}
 
 
 def dump_facts(facts: Facts) -> Dict[str, Any]:
@@ -61,7 +77,11 @@ def _dump(kind: str, value: Any) -> Any:
 
 def _record(entry: Any) -> Dict[str, Any]:
     defaults = entry._field_defaults
-    return {name: value for name, value in entry._asdict().items() if name not in defaults or value != defaults[name]}
+    return {
+        name: value
+        for name, value in entry._asdict().items()
+        if name not in defaults or value != defaults[name]
+    }
 
 
 def load_facts(text: str, where: str) -> Facts:
@@ -69,17 +89,28 @@ def load_facts(text: str, where: str) -> Facts:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{where}: expected a JSON file written by 'envdoctor probe --json', found text that is no JSON ({error})") from error
+        raise InputError(
+            f"{where}: expected a JSON file written by 'envdoctor probe --json', found text that "
+            f"is no JSON ({error})"
+        ) from error
     return read_facts(data, where)
 
 
 def read_facts(data: Any, where: str) -> Facts:
     """Read facts from parsed JSON; raises :class:`InputError` that names ``where`` and the key."""
-    if not isinstance(data, dict) or "schema_version" not in data or not isinstance(data.get("facts"), dict):
-        raise InputError(f"{where}: expected an object with 'schema_version' and 'facts', as 'envdoctor probe --json' writes it")
+    if (
+        not isinstance(data, dict)
+        or "schema_version" not in data
+        or not isinstance(data.get("facts"), dict)
+    ):
+        raise InputError(
+            f"{where}: expected an object with 'schema_version' and 'facts', as 'envdoctor probe "
+            "--json' writes it"
+        )
     if data["schema_version"] != SCHEMA_VERSION:
         raise InputError(
-            f"{where}: facts of schema version {data['schema_version']!r}, but this envdoctor reads version {SCHEMA_VERSION}; "
+            f"{where}: facts of schema version {data['schema_version']!r}, but this envdoctor "
+            f"reads version {SCHEMA_VERSION}; "
             "run 'envdoctor probe --json' with this release on that machine"
         )
     table: Dict[str, Fact[Any]] = {}
@@ -109,7 +140,9 @@ def _load(kind: str, value: Any, where: str) -> Any:
             raise InputError(f"{where}: expected {kind}, found {value!r:.60}")
         return value
     if kind == "variables":
-        if not isinstance(value, dict) or not all(isinstance(entry, str) for entry in value.values()):
+        if not isinstance(value, dict) or not all(
+            isinstance(entry, str) for entry in value.values()
+        ):
             raise InputError(f"{where}: expected an object of strings")
         return dict(value)
     if not isinstance(value, list):
@@ -118,7 +151,9 @@ def _load(kind: str, value: Any, where: str) -> Any:
         if not all(isinstance(entry, str) for entry in value):
             raise InputError(f"{where}: expected a list of strings")
         return tuple(value)
-    records = [_load_record(_RECORDS[kind], entry, f"{where}[{i}]") for i, entry in enumerate(value)]
+    records = [
+        _load_record(_RECORDS[kind], entry, f"{where}[{i}]") for i, entry in enumerate(value)
+    ]
     return {entry.name: entry for entry in records} if kind == "distributions" else tuple(records)
 
 
@@ -150,7 +185,9 @@ _MEMBERS: Mapping[str, Callable[[Any], bool]] = {
     "str": lambda value: isinstance(value, str),
     "int": lambda value: isinstance(value, int) and not isinstance(value, bool),
     "bool": lambda value: isinstance(value, bool),
-    "strings": lambda value: isinstance(value, list) and all(isinstance(entry, str) for entry in value),
+    "strings": lambda value: (
+        isinstance(value, list) and all(isinstance(entry, str) for entry in value)
+    ),
 }
 
 
@@ -226,7 +263,9 @@ def facts_schema() -> Dict[str, Any]:
             **records,
             "absent": {
                 "type": "object",
-                "description": "The place where the value would be was read whole, and it is not there.",
+                "description": (
+                    "The place where the value would be was read whole, and it is not there."
+                ),
                 "properties": {"absent": {"const": True}, **source},
                 "required": ["absent", "source"],
                 "additionalProperties": False,

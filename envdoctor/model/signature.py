@@ -9,19 +9,39 @@ from .row import Source, Term
 
 __all__ = ["CERTAINTIES", "CONFIDENCES", "LAYERS", "ROLES", "Condition", "Hypothesis", "Signature"]
 
-LAYERS = ("kernel", "cuda", "nccl", "torch", "loader", "python", "pip", "ray", "vllm", "sglang", "deepspeed", "slurm", "container", "shell", "hydra")
+LAYERS = (
+    "kernel",
+    "cuda",
+    "nccl",
+    "torch",
+    "loader",
+    "python",
+    "pip",
+    "ray",
+    "vllm",
+    "sglang",
+    "deepspeed",
+    "slurm",
+    "container",
+    "shell",
+    "hydra",
+)
 
-#: ``cause``: the line itself says what is wrong. ``effect``: something died or was lost, and why stands elsewhere.
+#: ``cause``: the line itself says what is wrong. ``effect``: something died or was lost, and why
+#: stands elsewhere.
 ROLES = ("cause", "effect")
 
-#: How sure a line alone makes its cause; ``established`` and ``likely`` are said as findings, candidates are listed.
+#: How sure a line alone makes its cause; ``established`` and ``likely`` are said as findings,
+#: candidates are listed.
 CERTAINTIES = ("established", "likely", "candidate")
 
 CONFIDENCES = ("high", "medium", "low")
 
 
 class Condition(NamedTuple):
-    """A comparison of one field of the facts with a number, a truth value or a word: ``memory.oom_kills > 0``."""
+    """A comparison of one field of the facts with a number, a truth value or a word:
+    ``memory.oom_kills > 0``.
+    """
 
     field: str
     operator: str  # < <= == >= > !=
@@ -34,8 +54,9 @@ class Condition(NamedTuple):
 class Hypothesis(NamedTuple):
     """One cause that may stand behind a line, and what decides.
 
-    It is confirmed where a row of ``rows`` is violated, a finding of ``codes`` was made, or all of ``when`` and ``facts`` hold; it is
-    refuted where all its ``rows`` are satisfied, or one of ``when`` and ``facts`` does not hold. Else it stays open.
+    It is confirmed where a row of ``rows`` is violated, a finding of ``codes`` was made, or all of
+    ``when`` and ``facts`` hold; it is refuted where all its ``rows`` are satisfied, or one of
+    ``when`` and ``facts`` does not hold. Else it stays open.
     """
 
     text: str
@@ -52,7 +73,10 @@ class Hypothesis(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """One text of a log with its meaning. Texts in braces are filled with what the expression's groups hold."""
+    """One text of a log with its meaning.
+
+    Texts in braces are filled with what the expression's groups hold.
+    """
 
     id: str
     layer: str
@@ -68,7 +92,9 @@ class Signature(NamedTuple):
     kind: str = ""
     certainty: str = ""
     codes: Tuple[str, ...] = ()  # findings of a check that say the same of the environment
-    after: Tuple[str, ...] = ()  # signatures, or layers as "kernel:*", that this one may be a consequence of
+    after: Tuple[
+        str, ...
+    ] = ()  # signatures, or layers as "kernel:*", that this one may be a consequence of
     causes: Tuple[Hypothesis, ...] = ()
     fix: str = ""
     commands: Tuple[str, ...] = ()

@@ -1,6 +1,8 @@
-"""One PEP 440 version: what ``packaging.version.Version`` is, without what importing that costs a start (5 ms, 45 without .pyc files).
+"""One PEP 440 version: what ``packaging.version.Version`` is, without what importing that costs a
+start (5 ms, 45 without .pyc files).
 
-Spellings in normal form are parsed here; every other one is left to packaging, which says how it is written in normal form, or that it is none.
+Spellings in normal form are parsed here; every other one is left to packaging, which says how it is
+written in normal form, or that it is none.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["InvalidVersion", "Version"]
 
-# Ranks as PEP 440 orders them: 1.dev0 < 1a0.dev0 < 1a0 < 1a0.post0 < 1b0 < 1rc0 < 1 < 1+local < 1.post0.
+# Ranks as PEP 440 orders them: 1.dev0 < 1a0.dev0 < 1a0 < 1a0.post0 < 1b0 < 1rc0 < 1 < 1+local <
+# 1.post0.
 _PRE_RANK = {"a": 0, "b": 1, "rc": 2}
 _DEV_ONLY, _FINAL = (-1, 0), (3, 0)
 
@@ -23,7 +26,8 @@ class InvalidVersion(ValueError):
 class Version:
     """A version, ordered as PEP 440 says; raises :class:`InvalidVersion`.
 
-    epoch, release, pre ("rc", 1), post, dev and local ("cu124") as in packaging; what is not there is None.
+    epoch, release, pre ("rc", 1), post, dev and local ("cu124") as in packaging; what is not there
+    is None.
     """
 
     __slots__ = ("_key", "dev", "epoch", "local", "post", "pre", "release")
@@ -119,7 +123,9 @@ def _normalize(text: str) -> str:
 
 
 def _parse(text: str) -> Optional[Tuple[Any, ...]]:
-    """Return epoch, release, pre, post, dev and local of a text in normal form, or None for another one."""
+    """Return epoch, release, pre, post, dev and local of a text in normal form, or None for another
+    one.
+    """
     if not isinstance(text, str) or not text.isascii():
         return None
     if not text.strip("0123456789."):  # most of them
@@ -128,7 +134,9 @@ def _parse(text: str) -> Optional[Tuple[Any, ...]]:
         except ValueError:  # a dot too many, or more digits than Python takes
             return None
     rest, plus, local = text.partition("+")
-    if plus and not all((part.isalnum() and part.islower()) or part.isdigit() for part in local.split(".")):
+    if plus and not all(
+        (part.isalnum() and part.islower()) or part.isdigit() for part in local.split(".")
+    ):
         return None
     rest, dev = _cut(rest, ".dev")
     rest, post = _cut(rest, ".post")
@@ -145,22 +153,37 @@ def _parse(text: str) -> Optional[Tuple[Any, ...]]:
     try:
         if not epoch.isdigit() or not all(number.isdigit() for number in numbers):
             return None
-        label = ".".join([str(int(part)) if part.isdigit() else part for part in local.split(".")]) if plus else None
+        label = (
+            ".".join([str(int(part)) if part.isdigit() else part for part in local.split(".")])
+            if plus
+            else None
+        )
         return int(epoch), tuple([int(number) for number in numbers]), pre, post, dev, label
     except ValueError:  # more digits than Python takes
         return None
 
 
 def _cut(text: str, mark: str) -> Tuple[str, Optional[int]]:
-    """Part a text from the number behind the last ``mark``; where there is no such number it stays whole."""
+    """Part a text from the number behind the last ``mark``; where there is no such number it stays
+    whole.
+    """
     head, found, number = text.rpartition(mark)
-    return (head, int(number)) if found and number.isdigit() and len(number) < 1000 else (text, None)
+    return (
+        (head, int(number)) if found and number.isdigit() and len(number) < 1000 else (text, None)
+    )
 
 
 def _key_of(
-    epoch: int, release: Tuple[int, ...], pre: Optional[Tuple[str, int]], post: Optional[int], dev: Optional[int], local: Optional[str]
+    epoch: int,
+    release: Tuple[int, ...],
+    pre: Optional[Tuple[str, int]],
+    post: Optional[int],
+    dev: Optional[int],
+    local: Optional[str],
 ) -> Tuple[Any, ...]:
-    """Return what orders versions: zeros at the end of a release do not count, words of a label come before its numbers."""
+    """Return what orders versions: zeros at the end of a release do not count, words of a label
+    come before its numbers.
+    """
     end = len(release)
     while end and release[end - 1] == 0:
         end -= 1
@@ -171,4 +194,11 @@ def _key_of(
     suffix = (*stage, -1 if post is None else post, (1, 0) if dev is None else (0, dev))
     if local is None:
         return epoch, release[:end], suffix
-    return epoch, release[:end], suffix, tuple([(1, int(part), "") if part.isdigit() else (0, 0, part) for part in local.split(".")])
+    return (
+        epoch,
+        release[:end],
+        suffix,
+        tuple(
+            [(1, int(part), "") if part.isdigit() else (0, 0, part) for part in local.split(".")]
+        ),
+    )

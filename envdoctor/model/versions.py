@@ -1,8 +1,9 @@
 """Version order and version sets.
 
-All order comes from :class:`~envdoctor.model.version.Version` (PEP 440). A :class:`VersionSet` is a sorted tuple of
-half-open intervals ``[low, high)`` of such versions, which is what the matrix stores and what ``truth`` asks.
-``packaging`` is the oracle of the tests, not an import of a start: it costs 5 to 15 ms.
+All order comes from :class:`~envdoctor.model.version.Version` (PEP 440). A :class:`VersionSet` is a
+sorted tuple of half-open intervals ``[low, high)`` of such versions, which is what the matrix
+stores and what ``truth`` asks. ``packaging`` is the oracle of the tests, not an import of a start:
+it costs 5 to 15 ms.
 """
 
 from __future__ import annotations
@@ -70,7 +71,11 @@ def find_variant(text: Optional[str]) -> Optional[str]:
         while text[end : end + 1].isdecimal():
             end += 1
         # A word of its own: cu124, but not cu12x, xcu12 or cu1234.
-        if 4 <= end - start <= 5 and not text[start - 1 : start].isalnum() and not text[end : end + 1].isalnum():
+        if (
+            4 <= end - start <= 5
+            and not text[start - 1 : start].isalnum()
+            and not text[end : end + 1].isalnum()
+        ):
             return text[start:end]
         start = text.find("cu", end)
     return None
@@ -79,8 +84,8 @@ def find_variant(text: Optional[str]) -> Optional[str]:
 def cuda_of_variant(variant: str) -> Optional[str]:
     """Return the CUDA version that a variant label stands for.
 
-    ``cu124`` is 12.4, ``cu130`` is 13.0, ``cu92`` is 9.2. A bare major (``cu12``, flash-attn's label) gives ``12``:
-    the minor is unknown.
+    ``cu124`` is 12.4, ``cu130`` is 13.0, ``cu92`` is 9.2. A bare major (``cu12``, flash-attn's
+    label) gives ``12``: the minor is unknown.
     """
     digits = variant[2:]
     if not variant.startswith("cu") or not digits.isdigit():
@@ -101,7 +106,9 @@ def _text(version: Version, release: bool = True) -> str:
 
 
 def _after_locals(version: Version) -> Version:
-    """The smallest version above ``version`` and all its local variants (``1.0`` and ``1.0+cu124``)."""
+    """The smallest version above ``version`` and all its local variants (``1.0`` and
+    ``1.0+cu124``).
+    """
     if version.dev is not None:
         head = _text(version)[: -len(str(version.dev))]
         return parse_version(f"{head}{version.dev + 1}")
@@ -112,7 +119,9 @@ def _after_locals(version: Version) -> Version:
 
 
 def _before(version: Version) -> Version:
-    """The exclusive end of ``< version``: PEP 440 keeps the pre-releases of ``version`` itself out."""
+    """The exclusive end of ``< version``: PEP 440 keeps the pre-releases of ``version`` itself
+    out.
+    """
     if version.is_prerelease:
         return parse_version(_text(version))
     return parse_version(_text(version) + ".dev0")
@@ -138,7 +147,9 @@ def _prefix(text: str) -> Interval:
 
 
 class VersionSet:
-    """An immutable set of versions: sorted, disjoint, half-open intervals; ``None`` is an open end."""
+    """An immutable set of versions: sorted, disjoint, half-open intervals; ``None`` is an open
+    end.
+    """
 
     __slots__ = ("intervals",)
     intervals: Tuple[Interval, ...]
@@ -153,9 +164,11 @@ class VersionSet:
 
     @classmethod
     def parse(cls, text: str) -> VersionSet:
-        """Parse ``>=1,<2`` (and), with ``||`` between alternatives; raises :class:`InvalidSpecifier`.
+        """Parse ``>=1,<2`` (and), with ``||`` between alternatives; raises
+        :class:`InvalidSpecifier`.
 
-        Pre-releases are members wherever the order puts them: whether one may be chosen is the solver's question.
+        Pre-releases are members wherever the order puts them: whether one may be chosen is the
+        solver's question.
         """
         return _parse(text)
 
@@ -174,7 +187,9 @@ class VersionSet:
         for low_a, high_a in self.intervals:
             for low_b, high_b in other.intervals:
                 low = low_b if low_a is None or (low_b is not None and low_b > low_a) else low_a
-                high = high_b if high_a is None or (high_b is not None and high_b < high_a) else high_a
+                high = (
+                    high_b if high_a is None or (high_b is not None and high_b < high_a) else high_a
+                )
                 if low is None or high is None or low < high:
                     found.append((low, high))
         return VersionSet(found)
@@ -207,27 +222,40 @@ class VersionSet:
         return f"VersionSet.parse({str(self)!r})"
 
     def __str__(self) -> str:
-        """Return the set as a person writes it (``>=2.1, <2.5``); for messages, not to be parsed."""
+        """Return the set as a person writes it (``>=2.1, <2.5``); for messages, not to be
+        parsed.
+        """
         if not self.intervals:
             return "no version"
         return " or ".join(_interval_text(low, high) for low, high in self.intervals)
 
 
 def _interval_text(low: Optional[Version], high: Optional[Version]) -> str:
-    if low is not None and high is not None and not low.is_devrelease and _after_locals(low) == high:
+    if (
+        low is not None
+        and high is not None
+        and not low.is_devrelease
+        and _after_locals(low) == high
+    ):
         return f"=={low}"
     parts = []
     if low is not None and low != _FLOOR:
         below = _closed_end(low)
-        parts.append(f">{below}" if below is not None else f">={low.base_version if low.dev == 0 else low}")
+        parts.append(
+            f">{below}" if below is not None else f">={low.base_version if low.dev == 0 else low}"
+        )
     if high is not None:
         last = _closed_end(high)
-        parts.append(f"<={last}" if last is not None else f"<{high.base_version if high.dev == 0 else high}")
+        parts.append(
+            f"<={last}" if last is not None else f"<{high.base_version if high.dev == 0 else high}"
+        )
     return ", ".join(parts) or "any version"
 
 
 def _closed_end(version: Version) -> Optional[str]:
-    """The version that ``_after_locals`` or ``_after`` made this bound from, or None: ``2.8.3.post2.dev0`` stands for ``2.8.3.post1``."""
+    """The version that ``_after_locals`` or ``_after`` made this bound from, or None:
+    ``2.8.3.post2.dev0`` stands for ``2.8.3.post1``.
+    """
     if version.post is None or (version.post != _NEWEST_POST and version.dev != 0):
         return None
     head = _text(version).rsplit(".post", 1)[0]
@@ -272,7 +300,9 @@ def _parse_clause(clause: str) -> VersionSet:
     try:
         return _clause_set(operator, text)
     except InvalidVersion as error:
-        raise InvalidSpecifier(f"expected a PEP 440 version in {clause.strip()!r}, found {text!r}") from error
+        raise InvalidSpecifier(
+            f"expected a PEP 440 version in {clause.strip()!r}, found {text!r}"
+        ) from error
 
 
 def _clause_set(operator: str, text: str) -> VersionSet:
@@ -286,7 +316,16 @@ def _clause_set(operator: str, text: str) -> VersionSet:
         return VersionSet([(version, _after_locals(version))])
     if operator in ("==", "!="):
         # Local labels are dense in PEP 440; ".0" appended is the next one that can be written.
-        found = VersionSet([(version, _after_locals(version) if version.local is None else parse_version(f"{version}.0"))])
+        found = VersionSet(
+            [
+                (
+                    version,
+                    _after_locals(version)
+                    if version.local is None
+                    else parse_version(f"{version}.0"),
+                )
+            ]
+        )
         return found if operator == "==" else ~found
     if operator == "~=":
         if len(version.release) < 2:

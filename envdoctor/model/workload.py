@@ -1,9 +1,11 @@
-"""Workloads: what a training run asks for, as a flat table from field name to fact, in the words of no framework.
+"""Workloads: what a training run asks for, as a flat table from field name to fact, in the words of
+no framework.
 
-``WORKLOAD_FIELDS`` is the one list of fields. An adapter in ``envdoctor/frameworks`` fills it from a launch script or a
-configuration; the memory model and the rules read it. As in :mod:`.facts`, a value is Known with its place, Absent or Unknown:
-``Known(8, Evidence("train.sh:14", "actor_rollout_ref.rollout.n=8"))``, and a default is a Known whose evidence names the
-framework's version: ``Evidence("default of verl 0.4.1", "actor_rollout_ref.rollout.n")``.
+``WORKLOAD_FIELDS`` is the one list of fields. An adapter in ``envdoctor/frameworks`` fills it from
+a launch script or a configuration; the memory model and the rules read it. As in :mod:`.facts`, a
+value is Known with its place, Absent or Unknown: ``Known(8, Evidence("train.sh:14",
+"actor_rollout_ref.rollout.n=8"))``, and a default is a Known whose evidence names the framework's
+version: ``Evidence("default of verl 0.4.1", "actor_rollout_ref.rollout.n")``.
 """
 
 from __future__ import annotations
@@ -24,33 +26,55 @@ _ROLE_FIELDS: Mapping[str, Field] = {
     "present": Field("bool", "The run holds this model at all."),
     "nodes": Field("int", "Nodes that this role runs on."),
     "gpus_per_node": Field("int", "GPUs that this role takes on each of its nodes."),
-    "strategy": Field("str", "How state is spread: ddp, fsdp, fsdp2, zero1, zero2, zero3, megatron, none (inference on one GPU)."),
+    "strategy": Field(
+        "str",
+        "How state is spread: ddp, fsdp, fsdp2, zero1, zero2, zero3, megatron, none (inference on "
+        "one GPU).",
+    ),
     "param_dtype": Field("str", "Type that the parameters are kept in between steps: fp32, bf16."),
     "grad_dtype": Field("str", "Type that gradients are accumulated in: fp32, bf16."),
     "optimizer": Field("str", "adamw (8 B of state per parameter), adamw_bf16 (4 B), none."),
     "offload_params": Field("bool", "Parameters go to host memory between phases."),
-    "offload_optimizer": Field("bool", "Optimizer state goes to host memory (between phases; with zero*: for good)."),
+    "offload_optimizer": Field(
+        "bool", "Optimizer state goes to host memory (between phases; with zero*: for good)."
+    ),
     "offload_gradients": Field("bool", "Gradients go to host memory between phases."),
-    "pin_offload": Field("bool", "What zero* offloads lies in pinned memory (DeepSpeed's pin_memory)."),
-    "cpu_offload": Field("bool", "FSDP CPUOffload: parameters live on the host and visit the GPU block by block."),
+    "pin_offload": Field(
+        "bool", "What zero* offloads lies in pinned memory (DeepSpeed's pin_memory)."
+    ),
+    "cpu_offload": Field(
+        "bool", "FSDP CPUOffload: parameters live on the host and visit the GPU block by block."
+    ),
     "gradient_checkpointing": Field("bool", "Activations are recomputed."),
     "lora_rank": Field("int", "Rank of LoRA; 0 is a full update."),
-    "mini_batch": Field("int", "Sequences per optimizer step, over all GPUs, before the factor rollout.n."),
+    "mini_batch": Field(
+        "int", "Sequences per optimizer step, over all GPUs, before the factor rollout.n."
+    ),
     "micro_batch": Field("int", "Sequences per GPU in one forward and backward pass."),
     "max_tokens_per_gpu": Field("int", "Token budget of a micro batch where batches are dynamic."),
     "padding_free": Field("bool", "Sequences are packed without padding."),
-    "loss_in_place": Field("bool", "The loss writes its gradient over the logits, and nothing else is made of them."),
+    "loss_in_place": Field(
+        "bool", "The loss writes its gradient over the logits, and nothing else is made of them."
+    ),
     "sequence_parallel": Field("int", "GPUs that share one sequence (Ulysses, context parallel)."),
     "tensor_parallel": Field("int", "Tensor parallel size of the trainer (Megatron)."),
     "pipeline_parallel": Field("int", "Pipeline parallel size of the trainer (Megatron)."),
-    "shard_ranks": Field("int", "Ranks that one copy of the state is spread over, where it is not all of the role's GPUs."),
+    "shard_ranks": Field(
+        "int",
+        "Ranks that one copy of the state is spread over, where it is not all of the role's GPUs.",
+    ),
     "rank0_init": Field("bool", "Only one rank loads the weights, the others receive them."),
 }
 
 WORKLOAD_FIELDS: Mapping[str, Field] = {
-    "framework": Field("str", "verl, easyr1, tinyzero, simplerl, openrlhf, trl; deepspeed where only that is known."),
+    "framework": Field(
+        "str",
+        "verl, easyr1, tinyzero, simplerl, openrlhf, trl; deepspeed where only that is known.",
+    ),
     "framework.version": Field("str", "Version, tag or commit of the framework."),
-    "algorithm": Field("str", "ppo, grpo, dapo, rloo, reinforce, dpo, sft …; serve: an engine without a trainer."),
+    "algorithm": Field(
+        "str", "ppo, grpo, dapo, rloo, reinforce, dpo, sft …; serve: an engine without a trainer."
+    ),
     "nodes": Field("int", "Nodes of the run."),
     "gpus_per_node": Field("int", "GPUs of each node that the run takes."),
     "colocated": Field("bool", "Trainer and rollout share their GPUs."),
@@ -60,8 +84,13 @@ WORKLOAD_FIELDS: Mapping[str, Field] = {
     "rollout.v1": Field("bool", "vllm's V1 engine."),
     "rollout.engines": Field("int", "Engines of their own, where the rollout is not colocated."),
     "rollout.tensor_parallel": Field("int", "GPUs of one engine."),
-    "rollout.gpu_memory_utilization": Field("float", "Share of the GPU that the engine takes, 0..1."),
-    "rollout.utilization_of": Field("str", "What that is a share of: total, or free (vllm before 0.7 as the forks of verl use it)."),
+    "rollout.gpu_memory_utilization": Field(
+        "float", "Share of the GPU that the engine takes, 0..1."
+    ),
+    "rollout.utilization_of": Field(
+        "str",
+        "What that is a share of: total, or free (vllm before 0.7 as the forks of verl use it).",
+    ),
     "rollout.n": Field("int", "Responses per prompt."),
     "rollout.max_model_len": Field("int", "Longest sequence that the engine accepts, tokens."),
     "rollout.max_num_seqs": Field("int", "Sequences that the engine runs at once."),
@@ -69,19 +98,32 @@ WORKLOAD_FIELDS: Mapping[str, Field] = {
     "rollout.chunked_prefill": Field("bool", "Prompts are prefilled in pieces."),
     "rollout.enforce_eager": Field("bool", "No CUDA graphs."),
     "rollout.free_cache_engine": Field("bool", "The KV cache is given back after each generation."),
-    "rollout.sleep_level": Field("int", "vllm's sleep level between generations: 0 none, 1 weights to the host, 2 weights dropped."),
-    "rollout.swap_space": Field("int", "Pinned host memory per GPU for swapped-out sequences, bytes."),
+    "rollout.sleep_level": Field(
+        "int",
+        "vllm's sleep level between generations: 0 none, 1 weights to the host, 2 weights dropped.",
+    ),
+    "rollout.swap_space": Field(
+        "int", "Pinned host memory per GPU for swapped-out sequences, bytes."
+    ),
     "rollout.load_format": Field("str", "dummy, dummy_dtensor, safetensors, auto …"),
     "rollout.dtype": Field("str", "Type of the engine's weights: bf16, fp16."),
-    "rollout.cpu_weights": Field("bool", "Each rank keeps a copy of the engine's weights in host memory (third-party vllm of verl before 0.3)."),
+    "rollout.cpu_weights": Field(
+        "bool",
+        "Each rank keeps a copy of the engine's weights in host memory (third-party vllm of verl "
+        "before 0.3).",
+    ),
     "rollout.use_shm": Field("bool", "Weights are copied to /dev/shm first."),
     "rollout.micro_batch": Field("int", "Prompts that one generate call takes (simpleRL-reason)."),
-    "rollout.mm_cache": Field("int", "Cache of preprocessed images per engine process, bytes; 0 is off."),
+    "rollout.mm_cache": Field(
+        "int", "Cache of preprocessed images per engine process, bytes; 0 is off."
+    ),
     "data.max_prompt_length": Field("int", "Tokens."),
     "data.max_response_length": Field("int", "Tokens."),
     "data.train_batch_size": Field("int", "Prompts per step."),
     "data.val_batch_size": Field("int", "Prompts per validation step."),
-    "data.rollout_batch_size": Field("int", "Prompts per generate call over all GPUs, where it is not the train batch."),
+    "data.rollout_batch_size": Field(
+        "int", "Prompts per generate call over all GPUs, where it is not the train batch."
+    ),
     "data.max_pixels": Field("int", "Pixels per image at most."),
     "data.multimodal": Field("bool", "The data carries images."),
     "data.images_per_prompt": Field("int", "Images per prompt at most."),
@@ -90,12 +132,17 @@ WORKLOAD_FIELDS: Mapping[str, Field] = {
     "checkpoint.limit": Field("int", "Checkpoints that are kept; 0 is all."),
     "checkpoint.model_only": Field("bool", "Without optimizer state."),
     "checkpoint.gather": Field(
-        "str", "How it is written: sharded (each rank its shard), full (rank 0 gathers fp32), full_bf16 (rank 0 gathers bf16)."
+        "str",
+        "How it is written: sharded (each rank its shard), full (rank 0 gathers fp32), full_bf16 "
+        "(rank 0 gathers bf16).",
     ),
     "ray.object_store": Field("int", "Object store that is asked for, bytes."),
     "ray.num_cpus": Field("int", "CPUs that Ray is told of."),
     "ray.num_gpus": Field("int", "GPUs that Ray is told of."),
-    "container.memory": Field("int", "Memory limit of docker, Kubernetes or Slurm that the script itself sets, bytes per node."),
+    "container.memory": Field(
+        "int",
+        "Memory limit of docker, Kubernetes or Slurm that the script itself sets, bytes per node.",
+    ),
     "container.shm": Field("int", "/dev/shm that the script itself asks for, bytes."),
     "container.ipc_host": Field("bool", "--ipc=host."),
     "container.image": Field("str", "Image that the script starts."),
@@ -108,8 +155,9 @@ _NOT_SAID = Unknown("the configuration does not say")
 class ConfigurationProblem(NamedTuple):
     """Something in a configuration that the framework would refuse or pass over in silence."""
 
-    # unknown-key, other-version, not-an-identifier, impossible-value, lost-line (stands as a command of its own),
-    # several-runs (the first one is read), old-checkout (a fix of the framework is missing in it)
+    # unknown-key, other-version, not-an-identifier, impossible-value, lost-line (stands as a
+    # command of its own), several-runs (the first one is read), old-checkout (a fix of the
+    # framework is missing in it)
     kind: str
     place: Evidence  # "train.sh:14" and the text that stands there
     key: str
@@ -121,8 +169,9 @@ class ConfigurationProblem(NamedTuple):
 class Workload:
     """An immutable table of facts about one training run. Missing fields are ``Unknown``.
 
-    ``keys`` names for a field the framework's own key (``rollout.swap_space`` → ``actor_rollout_ref.rollout.swap_space``),
-    also where the configuration does not set it: advice is given in these words.
+    ``keys`` names for a field the framework's own key (``rollout.swap_space`` →
+    ``actor_rollout_ref.rollout.swap_space``), also where the configuration does not set it: advice
+    is given in these words.
     """
 
     __slots__ = ("_table", "keys", "problems")

@@ -1,8 +1,8 @@
 """The only code that reads the machine. Probes report facts and never judge.
 
-A probe is a function from a :class:`~envdoctor.probes.machine.Machine` to facts. Each module of this package lists
-its probes in ``PROBES_HERE``; :data:`PROBES` is their order, and a later probe may use what earlier ones found
-(``machine.value("python.search_path")``).
+A probe is a function from a :class:`~envdoctor.probes.machine.Machine` to facts. Each module of
+this package lists its probes in ``PROBES_HERE``; :data:`PROBES` is their order, and a later probe
+may use what earlier ones found (``machine.value("python.search_path")``).
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ MODULES = (
     "process_limits",
     "schedulers",
 )
-"""The modules with probes, in the order of their probes: each may use what those before it found."""
+"""The modules with probes, in the order of their probes: each may use what those before it found.
+"""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +51,9 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Tuple[Probe, ...]:
-    """``PROBES``: all probes in order, loaded when asked for; the start of a baked image runs half of them."""
+    """``PROBES``: all probes in order, loaded when asked for; the start of a baked image runs half
+    of them.
+    """
     if name != "PROBES":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = found = load_probes(MODULES)
@@ -59,7 +62,9 @@ def __getattr__(name: str) -> Tuple[Probe, ...]:
 
 def load_probes(modules: Sequence[str]) -> Tuple[Probe, ...]:
     """Return the probes of these modules."""
-    return tuple([probe for module in modules for probe in import_module(f"{__name__}.{module}").PROBES_HERE])
+    return tuple(
+        [probe for module in modules for probe in import_module(f"{__name__}.{module}").PROBES_HERE]
+    )
 
 
 def probe_machine(
@@ -76,12 +81,16 @@ def probe_machine(
         python: Interpreter of another environment on this machine.
         root: Folder with an unpacked image, judged instead of this machine.
         deep: Run the slow probes too.
-        deadline: Seconds for all probes together, by default 5, and 60 with ``deep``; what is not read by then is Unknown.
+        deadline: Seconds for all probes together, by default 5, and 60 with ``deep``; what is not
+            read by then is Unknown.
         environment: Environment variables of the target, where they are not this process's.
     """
     if deadline is None:
         deadline = DEEP_DEADLINE if deep else DEADLINE
-    return run_probes(Machine(root or "", environment, python, deep, deadline), globals().get("PROBES") or __getattr__("PROBES"))
+    return run_probes(
+        Machine(root or "", environment, python, deep, deadline),
+        globals().get("PROBES") or __getattr__("PROBES"),
+    )
 
 
 def run_probes(machine: Machine, probes: Sequence[Probe]) -> Facts:
@@ -91,10 +100,16 @@ def run_probes(machine: Machine, probes: Sequence[Probe]) -> Facts:
         for probe in probes:
             left = machine.end - time.monotonic()
             if left <= 0:
-                _join(machine.found, _failed(probe, f"not started, {machine.deadline:.3g} s had passed"))
+                _join(
+                    machine.found,
+                    _failed(probe, f"not started, {machine.deadline:.3g} s had passed"),
+                )
                 continue
             # What reads every file is not held to the time of what reads a few.
-            _join(machine.found, _run(probe, machine, left if machine.deep else min(probe.deadline, left), alarm))
+            _join(
+                machine.found,
+                _run(probe, machine, left if machine.deep else min(probe.deadline, left), alarm),
+            )
     return Facts(machine.found)
 
 
@@ -117,7 +132,9 @@ def _run_isolated(probe: Probe, machine: Machine, deadline: float) -> Dict[str, 
     from .isolation import run_isolated
 
     def body() -> bytes:
-        return json.dumps(dump_facts(Facts(_declared(probe, probe.function(machine))))).encode("utf-8", "surrogatepass")
+        return json.dumps(dump_facts(Facts(_declared(probe, probe.function(machine))))).encode(
+            "utf-8", "surrogatepass"
+        )
 
     outcome = run_isolated(body, deadline)
     if outcome.reason:
@@ -148,7 +165,9 @@ def _rank(fact: Fact[Any]) -> int:
 
 
 def _join(table: Dict[str, Fact[Any]], found: Mapping[str, Fact[Any]]) -> None:
-    """Add facts: a known one stands over an absent one, that over a failure; of two equals the first stands."""
+    """Add facts: a known one stands over an absent one, that over a failure; of two equals the
+    first stands.
+    """
     for name, fact in found.items():
         present = table.get(name)
         if present is None or _rank(fact) > _rank(present):

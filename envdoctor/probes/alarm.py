@@ -1,8 +1,9 @@
-"""An end for the probes that run in this process: a filesystem that answers slowly must not hold the whole report.
+"""An end for the probes that run in this process: a filesystem that answers slowly must not hold
+the whole report.
 
-What remains: a read in state D (a hard NFS mount whose server is gone) is ended by no signal but SIGKILL. Only a child could be
-left behind there, and a fork for each probe would cost more than all of them. Reads of FUSE, autofs and soft mounts, and the sum
-of many slow reads, end here.
+What remains: a read in state D (a hard NFS mount whose server is gone) is ended by no signal but
+SIGKILL. Only a child could be left behind there, and a fork for each probe would cost more than all
+of them. Reads of FUSE, autofs and soft mounts, and the sum of many slow reads, end here.
 """
 
 from __future__ import annotations
@@ -18,13 +19,17 @@ __all__ = ["Alarm", "TooLong"]
 
 
 class TooLong(BaseException):
-    """The time of a probe is over. No ``Exception``: nothing that a probe catches of its own accord."""
+    """The time of a probe is over.
+
+    No ``Exception``: nothing that a probe catches of its own accord.
+    """
 
 
 class Alarm:
     """The process's interval timer, lent for a ``with`` block.
 
-    It stays off where the timer is not ours to take: outside the main thread, and where the caller uses it.
+    It stays off where the timer is not ours to take: outside the main thread, and where the caller
+    uses it.
     """
 
     __slots__ = ("_armed", "_previous", "_ready")

@@ -1,7 +1,9 @@
-"""Extension modules, read from their ELF files: what they need of glibc, of CUDA and of torch, without importing them.
+"""Extension modules, read from their ELF files: what they need of glibc, of CUDA and of torch,
+without importing them.
 
-An extension that was compiled for another torch asks for C++ symbols that the installed libtorch does not define. Python
-binds all symbols when it imports an extension, so one that is missing is a sure ImportError, and it shows here.
+An extension that was compiled for another torch asks for C++ symbols that the installed libtorch
+does not define. Python binds all symbols when it imports an extension, so one that is missing is a
+sure ImportError, and it shows here.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ _VARIANT_FILE = pattern(r"torch\d|cu(?:da)?\d\d")
 
 
 def read_binaries(machine: Machine) -> Dict[str, Fact[Any]]:
-    """Read the extension modules of the distributions that matter (all that link torch with ``deep``)."""
+    """Read the extension modules of the distributions that matter (all that link torch with
+    ``deep``).
+    """
     interpreter = interpreter_of(machine)
     listed: Mapping[str, Distribution] = machine.value("distributions", {})
     if not interpreter.search_path:
@@ -63,14 +67,23 @@ def read_binaries(machine: Machine) -> Dict[str, Fact[Any]]:
     finally:
         reader.close()
     evidence = Evidence(", ".join(interpreter.search_path), "ELF files")
-    return {"binaries": Known(tuple(found), evidence), "glibcxx.version": _glibcxx(machine, process)}
+    return {
+        "binaries": Known(tuple(found), evidence),
+        "glibcxx.version": _glibcxx(machine, process),
+    }
 
 
-def _files(machine: Machine, listed: Mapping[str, Distribution], process: Optional[TorchProcess]) -> Iterator[Tuple[str, str]]:
+def _files(
+    machine: Machine, listed: Mapping[str, Distribution], process: Optional[TorchProcess]
+) -> Iterator[Tuple[str, str]]:
     """The extension files of the installed distributions, with the name of the distribution."""
     if process is not None:
         names = machine.listdir(f"{process.folder}/lib") or ()
-        yield from (("torch", f"{process.folder}/lib/{name}") for name in ("libtorch_cpu.so", "libtorch_cuda.so") if name in names)
+        yield from (
+            ("torch", f"{process.folder}/lib/{name}")
+            for name in ("libtorch_cpu.so", "libtorch_cuda.so")
+            if name in names
+        )
     for name, places in PLACES.items():
         distribution = listed.get(name)
         if distribution is None or not distribution.location:
@@ -82,7 +95,11 @@ def _files(machine: Machine, listed: Mapping[str, Distribution], process: Option
             folder, _, stem = place.rpartition("/")
             folder = f"{root}/{folder}" if folder else root
             for entry in listing(machine, folder) or ():
-                if entry.endswith(".so") and entry.startswith(stem) and _chosen(entry, name, process):
+                if (
+                    entry.endswith(".so")
+                    and entry.startswith(stem)
+                    and _chosen(entry, name, process)
+                ):
                     yield name, f"{folder}/{entry}"
 
 
@@ -90,12 +107,25 @@ def _chosen(entry: str, name: str, process: Optional[TorchProcess]) -> bool:
     """Whether the package takes this of several files: bitsandbytes ships one for each CUDA."""
     if name == "bitsandbytes":
         match = _BITSANDBYTES.match(entry)
-        return process is not None and match is not None and bool(process.cuda) and match.group(1) == (process.cuda or "").replace(".", "")
-    return name in ("flash-attn", "flash-attn-3", "vllm", "vllm-flash-attn", "apex", "causal-conv1d") or not _VARIANT_FILE.search(entry)
+        return (
+            process is not None
+            and match is not None
+            and bool(process.cuda)
+            and match.group(1) == (process.cuda or "").replace(".", "")
+        )
+    return name in (
+        "flash-attn",
+        "flash-attn-3",
+        "vllm",
+        "vllm-flash-attn",
+        "apex",
+        "causal-conv1d",
+    ) or not _VARIANT_FILE.search(entry)
 
 
 def foreign_python(path: str, abi: str) -> Optional[str]:
-    """Return the tag of a file that another Python's name says it is for: ``cpython-310`` under ``cp311``; else None.
+    """Return the tag of a file that another Python's name says it is for: ``cpython-310`` under
+    ``cp311``; else None.
 
     Files for the stable ABI and libraries without a tag suit every Python.
     """
@@ -119,7 +149,15 @@ class _Reader:
             folder = f"{process.folder}/lib"
             names = machine.listdir(folder) or ()
             # The libraries in which most symbols are found come first.
-            order = ("libtorch_cpu.so", "libc10.so", "libtorch_python.so", "libtorch_cuda.so", "libc10_cuda.so", "libtorch_hip.so", "libc10_hip.so")
+            order = (
+                "libtorch_cpu.so",
+                "libc10.so",
+                "libtorch_python.so",
+                "libtorch_cuda.so",
+                "libc10_cuda.so",
+                "libtorch_hip.so",
+                "libc10_hip.so",
+            )
             more = [name for name in names if _TORCH_LIBRARY.match(name) and name not in order]
             for name in (*(name for name in order if name in names), *more):
                 elf = self._library(f"{folder}/{name}")
@@ -154,17 +192,32 @@ class _Reader:
         undefined: Tuple[str, ...] = ()
         process = self.process
         links_torch = any(_TORCH_LIBRARY.match(name) for name in elf.needed)
-        if process is not None and process.links.loader.kind == elf.kind and foreign_python(path, self.abi) is None:
+        if (
+            process is not None
+            and process.links.loader.kind == elf.kind
+            and foreign_python(path, self.abi) is None
+        ):
             if path.startswith(process.folder + "/lib/"):
-                missing = tuple(sorted(name for name, asker in process.links.missing.items() if os.path.normpath(asker) == path))
+                missing = tuple(
+                    sorted(
+                        name
+                        for name, asker in process.links.missing.items()
+                        if os.path.normpath(asker) == path
+                    )
+                )
             else:
                 missing, came = process.links.trial(path)
                 if links_torch:
-                    symbols = [name for name in elf.undefined()[:_MOST_SYMBOLS] if is_torch_symbol(name)]
+                    symbols = [
+                        name for name in elf.undefined()[:_MOST_SYMBOLS] if is_torch_symbol(name)
+                    ]
                     undefined = self._undefined(symbols, came)
             beside = listing(self.machine, os.path.dirname(path)) or ()
-            # What lies beside a file is loaded by its package first (torchaudio, transformer-engine).
-            missing = tuple(name for name in missing if not _DRIVER.match(name) and name not in beside)
+            # What lies beside a file is loaded by its package first (torchaudio,
+            # transformer-engine).
+            missing = tuple(
+                name for name in missing if not _DRIVER.match(name) and name not in beside
+            )
         return Binary(
             path,
             distribution,
@@ -208,21 +261,37 @@ class _Reader:
                 for entry in self.machine.listdir(folder) or ():
                     path = f"{folder}/{entry}"
                     if ".so" not in entry:
-                        if "." not in entry and entry != "__pycache__" and self.machine.isdir(path) and self.machine.readlink(path) is None:
+                        if (
+                            "." not in entry
+                            and entry != "__pycache__"
+                            and self.machine.isdir(path)
+                            and self.machine.readlink(path) is None
+                        ):
                             pending.append(path)
                         continue
-                    if path in seen or not entry.endswith(".so") or _VARIANT_FILE.search(entry) or path.startswith(f"{site}/torch/"):
+                    if (
+                        path in seen
+                        or not entry.endswith(".so")
+                        or _VARIANT_FILE.search(entry)
+                        or path.startswith(f"{site}/torch/")
+                    ):
                         continue
                     count += 1
-                    binary = self.read(canonicalize_name(path[len(site) + 1 :].split("/")[0].split(".")[0]), path)
-                    if binary is not None and any(_TORCH_LIBRARY.match(name) for name in binary.needed):
+                    binary = self.read(
+                        canonicalize_name(path[len(site) + 1 :].split("/")[0].split(".")[0]), path
+                    )
+                    if binary is not None and any(
+                        _TORCH_LIBRARY.match(name) for name in binary.needed
+                    ):
                         found.append(binary)
         return found
 
 
 def _glibcxx(machine: Machine, process: Optional[TorchProcess]) -> Fact[str]:
     if process is None:
-        return Absent(Evidence(", ".join(interpreter_of(machine).search_path), "torch is not installed"))
+        return Absent(
+            Evidence(", ".join(interpreter_of(machine).search_path), "torch is not installed")
+        )
     held = process.links.find("libstdc++.so.6")
     if held is None:
         return Unknown("libstdc++.so.6 is not found")
@@ -231,4 +300,8 @@ def _glibcxx(machine: Machine, process: Optional[TorchProcess]) -> Fact[str]:
             version = highest(elf.version_definitions(), "GLIBCXX")
     except (OSError, ElfError) as error:
         return Unknown(f"{held.path}: {error}")
-    return Known(version, Evidence(held.path, held.origin)) if version else Unknown(f"{held.path} defines no GLIBCXX version")
+    return (
+        Known(version, Evidence(held.path, held.origin))
+        if version
+        else Unknown(f"{held.path} defines no GLIBCXX version")
+    )

@@ -1,12 +1,15 @@
-"""The limits of this process's control groups, as the kernel enforces them: cgroup v1, v2, and both on one host.
+"""The limits of this process's control groups, as the kernel enforces them: cgroup v1, v2, and both
+on one host.
 
-Reading ``/sys/fs/cgroup/memory.max`` answers another question: below a Slurm step, a pod, ``docker --cgroup-parent`` or a
-systemd slice the limit lies on a directory between there and the process. So the process's own path
-(``/proc/self/cgroup``) is joined with what is mounted (``/proc/self/mountinfo``), and every directory from the leaf
-to the mount is asked (kernel, Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst).
+Reading ``/sys/fs/cgroup/memory.max`` answers another question: below a Slurm step, a pod, ``docker
+--cgroup-parent`` or a systemd slice the limit lies on a directory between there and the process. So
+the process's own path (``/proc/self/cgroup``) is joined with what is mounted
+(``/proc/self/mountinfo``), and every directory from the leaf to the mount is asked (kernel,
+Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst).
 
-What lies above the mount is seen by nobody in the container: v1 tells the effective limit in ``memory.stat``
-(``hierarchical_memory_limit``), v2 tells nothing. There "no limit" is never said, only "no limit visible".
+What lies above the mount is seen by nobody in the container: v1 tells the effective limit in
+``memory.stat`` (``hierarchical_memory_limit``), v2 tells nothing. There "no limit" is never said,
+only "no limit visible".
 """
 
 from __future__ import annotations
@@ -37,11 +40,24 @@ __all__ = [
     "parse_table",
 ]
 
-#: v1 counts in pages and shows "no limit" as the greatest multiple of the page size below 2^63, which differs
-#: between 4 KiB and 64 KiB pages.
+#: v1 counts in pages and shows "no limit" as the greatest multiple of the page size below 2^63,
+#: which differs between 4 KiB and 64 KiB pages.
 _UNLIMITED = 1 << 62
 _SEARCH_LIMIT = 256
-_CONTROL_FILES = ("cgroup.", "memory.", "cpu.", "cpuset.", "cpuacct.", "pids.", "io.", "blkio.", "hugetlb.", "misc.", "rdma.", "dmem.")
+_CONTROL_FILES = (
+    "cgroup.",
+    "memory.",
+    "cpu.",
+    "cpuset.",
+    "cpuacct.",
+    "pids.",
+    "io.",
+    "blkio.",
+    "hugetlb.",
+    "misc.",
+    "rdma.",
+    "dmem.",
+)
 
 
 class Files(Protocol):
@@ -58,7 +74,9 @@ class Files(Protocol):
 
 
 class Membership(NamedTuple):
-    """One line of ``/proc/<pid>/cgroup``. v2 has no controllers; a named v1 hierarchy has ``name=systemd``."""
+    """One line of ``/proc/<pid>/cgroup``. v2 has no controllers; a named v1 hierarchy has
+    ``name=systemd``.
+    """
 
     controllers: Tuple[str, ...]
     path: str
@@ -77,7 +95,8 @@ class Mount(NamedTuple):
 class Hierarchy(NamedTuple):
     """The directories that rule one controller, this process's own first.
 
-    ``whole``: the last one is the root of the hierarchy itself, so that nothing above it can limit this process.
+    ``whole``: the last one is the root of the hierarchy itself, so that nothing above it can limit
+    this process.
     """
 
     version: int
@@ -86,7 +105,10 @@ class Hierarchy(NamedTuple):
 
 
 class MemoryLimit(NamedTuple):
-    """The smallest limit on the way up, and where it lies. ``directory`` is None where it lies above what is mounted."""
+    """The smallest limit on the way up, and where it lies.
+
+    ``directory`` is None where it lies above what is mounted.
+    """
 
     limit: Optional[int]
     source: str
@@ -105,7 +127,9 @@ def parse_cgroup(text: str) -> Tuple[Membership, ...]:
         deleted = path.endswith(" (deleted)")
         if deleted:
             path = path[: -len(" (deleted)")]
-        found.append(Membership(tuple(name for name in controllers.split(",") if name), path, deleted))
+        found.append(
+            Membership(tuple(name for name in controllers.split(",") if name), path, deleted)
+        )
     return tuple(found)
 
 
@@ -145,21 +169,31 @@ def _unescape(text: str) -> str:
     return "".join(out)
 
 
-def find_hierarchy(files: Files, memberships: Sequence[Membership], mounts: Sequence[Mount], controller: str) -> Optional[Hierarchy]:
-    """Return the directories that rule ``controller`` for this process, or None where they cannot be named.
+def find_hierarchy(
+    files: Files, memberships: Sequence[Membership], mounts: Sequence[Mount], controller: str
+) -> Optional[Hierarchy]:
+    """Return the directories that rule ``controller`` for this process, or None where they cannot
+    be named.
 
-    A line that lists the controller wins over ``0::``: hybrid hosts mount an empty v2 hierarchy beside v1.
+    A line that lists the controller wins over ``0::``: hybrid hosts mount an empty v2 hierarchy
+    beside v1.
     """
-    version, membership = 1, next((line for line in memberships if controller in line.controllers), None)
+    version, membership = (
+        1,
+        next((line for line in memberships if controller in line.controllers), None),
+    )
     if membership is None:
         version, membership = 2, next((line for line in memberships if not line.controllers), None)
     if membership is None:
         return None
     if version == 1:
-        fitting = [mount for mount in mounts if mount.kind == "cgroup" and controller in mount.options]
+        fitting = [
+            mount for mount in mounts if mount.kind == "cgroup" and controller in mount.options
+        ]
     else:
         fitting = [mount for mount in mounts if mount.kind == "cgroup2"]
-    # What shows most ancestors comes first; of two mounts of the same part the later one lies on top.
+    # What shows most ancestors comes first; of two mounts of the same part the later one lies on
+    # top.
     fitting.reverse()
     fitting.sort(key=lambda mount: _exposure(mount.root))
     for mount in fitting:
@@ -179,7 +213,9 @@ def find_hierarchy(files: Files, memberships: Sequence[Membership], mounts: Sequ
 
 
 def _steps(path: str) -> Tuple[int, Tuple[str, ...]]:
-    """Split a path of a cgroup namespace: how many levels above its root it starts, and the names from there."""
+    """Split a path of a cgroup namespace: how many levels above its root it starts, and the names
+    from there.
+    """
     parts = [part for part in path.split("/") if part]
     up = 0
     while up < len(parts) and parts[up] == "..":
@@ -193,7 +229,9 @@ def _exposure(root: str) -> Tuple[int, int]:
 
 
 def _relative(path: str, root: str) -> Optional[Tuple[str, ...]]:
-    """Return the names that lead from a mount's root to a path, or None where it does not lead there by name."""
+    """Return the names that lead from a mount's root to a path, or None where it does not lead
+    there by name.
+    """
     path_up, path_parts = _steps(path)
     root_up, root_parts = _steps(root)
     if path_up == root_up and path_parts[: len(root_parts)] == root_parts:
@@ -206,7 +244,9 @@ def _join(point: str, below: Sequence[str]) -> str:
 
 
 def _search(files: Files, point: str) -> Optional[Tuple[str, ...]]:
-    """Look for this process in the directories of a mount whose root lies above the namespace, so that names are missing."""
+    """Look for this process in the directories of a mount whose root lies above the namespace, so
+    that names are missing.
+    """
     own = (files.read_text("/proc/self/stat", 4096) or "").partition(" ")[0]
     if not own:
         return None
@@ -218,16 +258,27 @@ def _search(files: Files, point: str) -> Optional[Tuple[str, ...]]:
         folder = _join(point, below)
         if own in (files.read_text(folder + "/cgroup.procs", 1 << 16) or "").split():
             return below
-        children = ((*below, name) for name in files.listdir(folder) or () if not name.startswith(_CONTROL_FILES))
-        waiting.extend(child for child in children if files.exists(_join(point, child) + "/cgroup.procs"))
+        children = (
+            (*below, name)
+            for name in files.listdir(folder) or ()
+            if not name.startswith(_CONTROL_FILES)
+        )
+        waiting.extend(
+            child for child in children if files.exists(_join(point, child) + "/cgroup.procs")
+        )
     return None
 
 
 def _hierarchy(files: Files, version: int, point: str, below: Sequence[str]) -> Hierarchy:
     directories = tuple(_join(point, below[:length]) for length in range(len(below), -1, -1))
     top = directories[-1]
-    # Only the true root lacks cgroup.events (v2), and only it has release_agent (v1): a namespace's root looks like "/" too.
-    whole = not files.exists(top + "/cgroup.events") if version == 2 else files.exists(top + "/release_agent")
+    # Only the true root lacks cgroup.events (v2), and only it has release_agent (v1): a namespace's
+    # root looks like "/" too.
+    whole = (
+        not files.exists(top + "/cgroup.events")
+        if version == 2
+        else files.exists(top + "/release_agent")
+    )
     return Hierarchy(version, directories, whole)
 
 
@@ -264,8 +315,9 @@ def find_memory_limit(files: Files, hierarchy: Hierarchy) -> MemoryLimit:
         leaf = f"{hierarchy.directories[0]}/memory.stat"
         effective = parse_table(files.read_text(leaf, 1 << 16)).get("hierarchical_memory_limit")
         if effective is not None:
-            # The kernel's own answer, ancestors included, also those above a namespace. Without use_hierarchy
-            # (before Linux 5.11) ancestors do not count at all, and the walk would be wrong.
+            # The kernel's own answer, ancestors included, also those above a namespace. Without
+            # use_hierarchy (before Linux 5.11) ancestors do not count at all, and the walk would be
+            # wrong.
             if effective >= _UNLIMITED:
                 return MemoryLimit(None, leaf, None, False)
             for value, directory in own:
@@ -295,11 +347,15 @@ def _cpu_quota(files: Files, hierarchy: Hierarchy) -> Optional[Tuple[float, str]
         if hierarchy.version == 2:
             path = f"{directory}/cpu.max"
             words = (files.read_text(path, 64) or "").split()
-            quota, period = (_number(words[0]), _number(words[1])) if len(words) == 2 else (None, None)
+            quota, period = (
+                (_number(words[0]), _number(words[1])) if len(words) == 2 else (None, None)
+            )
         else:
             path = f"{directory}/cpu.cfs_quota_us"
             quota = _number(files.read_text(path, 64))  # -1 is no quota
-            period = _number(files.read_text(f"{directory}/cpu.cfs_period_us", 64)) if quota else None
+            period = (
+                _number(files.read_text(f"{directory}/cpu.cfs_period_us", 64)) if quota else None
+            )
         if quota and period and (best is None or quota / period < best[0]):
             best = (quota / period, path)
     return best
@@ -308,7 +364,9 @@ def _cpu_quota(files: Files, hierarchy: Hierarchy) -> Optional[Tuple[float, str]
 def probe_container(machine: Machine) -> Dict[str, Fact[Any]]:
     """Read what the control groups allow, and which container runtime shows."""
     if machine.root and not machine.exists("/proc/self"):
-        return dict.fromkeys((*_LIMIT_FIELDS, "container.runtime", "kubernetes.pod"), Unknown(FOLDER_ONLY))
+        return dict.fromkeys(
+            (*_LIMIT_FIELDS, "container.runtime", "kubernetes.pod"), Unknown(FOLDER_ONLY)
+        )
     mounts_text = machine.read_text("/proc/self/mountinfo", 1 << 22)
     memberships = parse_cgroup(machine.read_text("/proc/self/cgroup", 1 << 16) or "")
     facts: Dict[str, Fact[Any]] = dict(_runtime(machine, mounts_text or "", memberships))
@@ -325,21 +383,47 @@ def probe_container(machine: Machine) -> Dict[str, Fact[Any]]:
 
 def _version(mounts: Sequence[Mount]) -> str:
     second = any(mount.kind == "cgroup2" for mount in mounts)
-    first = any(mount.kind == "cgroup" and not any(option.startswith("name=") for option in mount.options) for mount in mounts)
-    return {(True, True): "hybrid", (True, False): "v1", (False, True): "v2"}.get((first, second), "none")
+    first = any(
+        mount.kind == "cgroup" and not any(option.startswith("name=") for option in mount.options)
+        for mount in mounts
+    )
+    return {(True, True): "hybrid", (True, False): "v1", (False, True): "v2"}.get(
+        (first, second), "none"
+    )
 
 
-def _memory_facts(files: Files, memberships: Sequence[Membership], mounts: Sequence[Mount]) -> Iterator[Tuple[str, Fact[Any]]]:
+def _memory_facts(
+    files: Files, memberships: Sequence[Membership], mounts: Sequence[Mount]
+) -> Iterator[Tuple[str, Fact[Any]]]:
     hierarchy = find_hierarchy(files, memberships, mounts, "memory")
     if hierarchy is None:
         reason = Unknown("the directory of this process's memory control group is not visible here")
-        for name in ("memory.limit", "memory.high", "memory.usage", "memory.reclaimable", "memory.oom_kills", "swap.limit"):
+        for name in (
+            "memory.limit",
+            "memory.high",
+            "memory.usage",
+            "memory.reclaimable",
+            "memory.oom_kills",
+            "swap.limit",
+        ):
             yield name, reason
-        yield "memory.limit_hidden", Known(True, Evidence("/proc/self/cgroup", "its directory is not mounted here"))
+        yield (
+            "memory.limit_hidden",
+            Known(True, Evidence("/proc/self/cgroup", "its directory is not mounted here")),
+        )
         return
     found = find_memory_limit(files, hierarchy)
     leaf = hierarchy.directories[0]
-    yield "memory.limit_hidden", Known(found.hidden, Evidence(hierarchy.directories[-1], "" if not found.hidden else "not the root of the hierarchy"))
+    yield (
+        "memory.limit_hidden",
+        Known(
+            found.hidden,
+            Evidence(
+                hierarchy.directories[-1],
+                "" if not found.hidden else "not the root of the hierarchy",
+            ),
+        ),
+    )
     yield "memory.limit", _limit_fact(files, found)
     if hierarchy.version == 2:
         high = _smallest(files, hierarchy, "memory.high")
@@ -353,7 +437,10 @@ def _memory_facts(files: Files, memberships: Sequence[Membership], mounts: Seque
 def _limit_fact(files: Files, found: MemoryLimit) -> Fact[int]:
     if found.limit is None:
         if found.hidden:
-            return Unknown(f"{found.source} shows no limit, but an outer one cannot be excluded from inside this container")
+            return Unknown(
+                f"{found.source} shows no limit, but an outer one cannot be excluded from inside "
+                "this container"
+            )
         return Absent(Evidence(found.source, "no limit up to the root of the hierarchy"))
     total = _memory_total(files)
     if total is not None and found.limit > total:
@@ -374,18 +461,28 @@ def _or_absent(found: Optional[Tuple[int, str]], hierarchy: Hierarchy, path: str
         return Known(found[0], Evidence(found[1]))
     if hierarchy.whole:
         return Absent(Evidence(path, "not set up to the root of the hierarchy"))
-    return Unknown(f"{path} shows none, but an outer one cannot be excluded from inside this container")
+    return Unknown(
+        f"{path} shows none, but an outer one cannot be excluded from inside this container"
+    )
 
 
-def _usage_facts(files: Files, hierarchy: Hierarchy, found: MemoryLimit) -> Iterator[Tuple[str, Fact[Any]]]:
-    """Yield use, reclaimable part and OOM kills of the limiting group; without a limit, of this process's own."""
+def _usage_facts(
+    files: Files, hierarchy: Hierarchy, found: MemoryLimit
+) -> Iterator[Tuple[str, Fact[Any]]]:
+    """Yield use, reclaimable part and OOM kills of the limiting group; without a limit, of this
+    process's own.
+    """
     if found.limit is not None and found.directory is None:
         reason = Unknown(f"{found.source} tells the limit of a group that is not visible here")
         yield "memory.usage", reason
         yield "memory.reclaimable", reason
     else:
         directory = found.directory or hierarchy.directories[0]
-        name, prefix = ("memory.current", "") if hierarchy.version == 2 else ("memory.usage_in_bytes", "total_")
+        name, prefix = (
+            ("memory.current", "")
+            if hierarchy.version == 2
+            else ("memory.usage_in_bytes", "total_")
+        )
         usage = _number(files.read_text(f"{directory}/{name}", 64))
         if usage is None:
             yield "memory.usage", Unknown(f"{directory}/{name} is not readable")
@@ -396,17 +493,21 @@ def _usage_facts(files: Files, hierarchy: Hierarchy, found: MemoryLimit) -> Iter
         if inactive is None or active is None:
             yield "memory.reclaimable", Unknown(f"{directory}/memory.stat is not readable")
         else:
-            # Docker and cAdvisor subtract the inactive part only, Ray both; shared memory is in neither.
+            # Docker and cAdvisor subtract the inactive part only, Ray both; shared memory is in
+            # neither.
             detail = f"inactive_file {inactive} + active_file {active}"
-            yield "memory.reclaimable", Known(inactive + active, Evidence(f"{directory}/memory.stat", detail))
+            yield (
+                "memory.reclaimable",
+                Known(inactive + active, Evidence(f"{directory}/memory.stat", detail)),
+            )
     yield "memory.oom_kills", _oom_fact(files, hierarchy, found)
 
 
 def _oom_fact(files: Files, hierarchy: Hierarchy, found: MemoryLimit) -> Fact[int]:
     """Count the OOM kills from this process's group up to the limiting one.
 
-    v1 counts a kill in the group of the victim alone, so groups add up; v2 counts it in every ancestor too
-    (unless mounted with memory_localevents), so the greatest number is the sum.
+    v1 counts a kill in the group of the victim alone, so groups add up; v2 counts it in every
+    ancestor too (unless mounted with memory_localevents), so the greatest number is the sum.
     """
     directories = hierarchy.directories
     if found.directory is not None:
@@ -414,45 +515,74 @@ def _oom_fact(files: Files, hierarchy: Hierarchy, found: MemoryLimit) -> Fact[in
     else:
         directories = directories[:1]
     name = "memory.events" if hierarchy.version == 2 else "memory.oom_control"
-    counts = [parse_table(files.read_text(f"{directory}/{name}", 4096)).get("oom_kill") for directory in directories]
+    counts = [
+        parse_table(files.read_text(f"{directory}/{name}", 4096)).get("oom_kill")
+        for directory in directories
+    ]
     numbers = [count for count in counts if count is not None]
     if not numbers:
         return Unknown(f"{directories[0]}/{name} does not tell OOM kills")
-    return Known(max(numbers) if hierarchy.version == 2 else sum(numbers), Evidence(f"{directories[-1]}/{name}"))
+    return Known(
+        max(numbers) if hierarchy.version == 2 else sum(numbers),
+        Evidence(f"{directories[-1]}/{name}"),
+    )
 
 
 def _swap_fact(files: Files, hierarchy: Hierarchy) -> Fact[int]:
     leaf = hierarchy.directories[0]
     if hierarchy.version == 2:
-        return _or_absent(_smallest(files, hierarchy, "memory.swap.max"), hierarchy, f"{leaf}/memory.swap.max")
+        return _or_absent(
+            _smallest(files, hierarchy, "memory.swap.max"), hierarchy, f"{leaf}/memory.swap.max"
+        )
     stat = parse_table(files.read_text(f"{leaf}/memory.stat", 1 << 16))
     memory, both = stat.get("hierarchical_memory_limit"), stat.get("hierarchical_memsw_limit")
     if memory is None or both is None:
         return Unknown(f"{leaf}/memory.stat does not tell the limit of memory and swap together")
     if both >= _UNLIMITED:
         return Absent(Evidence(f"{leaf}/memory.stat", "hierarchical_memsw_limit is not set"))
-    return Known(max(0, both - memory), Evidence(f"{leaf}/memory.stat", "hierarchical_memsw_limit - hierarchical_memory_limit"))
+    return Known(
+        max(0, both - memory),
+        Evidence(f"{leaf}/memory.stat", "hierarchical_memsw_limit - hierarchical_memory_limit"),
+    )
 
 
-def _cpu_facts(files: Files, memberships: Sequence[Membership], mounts: Sequence[Mount]) -> Iterator[Tuple[str, Fact[Any]]]:
+def _cpu_facts(
+    files: Files, memberships: Sequence[Membership], mounts: Sequence[Mount]
+) -> Iterator[Tuple[str, Fact[Any]]]:
     hierarchy = find_hierarchy(files, memberships, mounts, "cpu")
     if hierarchy is None:
-        yield "cpu.quota", Unknown("the directory of this process's cpu control group is not visible here")
+        yield (
+            "cpu.quota",
+            Unknown("the directory of this process's cpu control group is not visible here"),
+        )
         return
     quota = _cpu_quota(files, hierarchy)
-    path = f"{hierarchy.directories[0]}/{'cpu.max' if hierarchy.version == 2 else 'cpu.cfs_quota_us'}"
+    path = (
+        f"{hierarchy.directories[0]}/{'cpu.max' if hierarchy.version == 2 else 'cpu.cfs_quota_us'}"
+    )
     if quota is not None:
         yield "cpu.quota", Known(quota[0], Evidence(quota[1]))
     elif hierarchy.whole:
         yield "cpu.quota", Absent(Evidence(path, "no quota up to the root of the hierarchy"))
     else:
-        yield "cpu.quota", Unknown(f"{path} shows no quota, but an outer one cannot be excluded from inside this container")
+        yield (
+            "cpu.quota",
+            Unknown(
+                f"{path} shows no quota, but an outer one cannot be excluded from inside this "
+                "container"
+            ),
+        )
 
 
-def _pids_facts(files: Files, memberships: Sequence[Membership], mounts: Sequence[Mount]) -> Iterator[Tuple[str, Fact[Any]]]:
+def _pids_facts(
+    files: Files, memberships: Sequence[Membership], mounts: Sequence[Mount]
+) -> Iterator[Tuple[str, Fact[Any]]]:
     hierarchy = find_hierarchy(files, memberships, mounts, "pids")
     if hierarchy is None:
-        yield "pids.limit", Unknown("the directory of this process's pids control group is not visible here")
+        yield (
+            "pids.limit",
+            Unknown("the directory of this process's pids control group is not visible here"),
+        )
         return
     found = _smallest(files, hierarchy, "pids.max")
     path = f"{hierarchy.directories[0]}/pids.max"
@@ -462,7 +592,13 @@ def _pids_facts(files: Files, memberships: Sequence[Membership], mounts: Sequenc
         yield "pids.limit", Known(-1, Evidence(path, "no limit up to the root of the hierarchy"))
     else:
         # Kubernetes sets podPidsLimit on the pod's group, which its containers do not see.
-        yield "pids.limit", Unknown(f"{path} shows no limit, but an outer one cannot be excluded from inside this container")
+        yield (
+            "pids.limit",
+            Unknown(
+                f"{path} shows no limit, but an outer one cannot be excluded from inside this "
+                "container"
+            ),
+        )
 
 
 _MARKS = (
@@ -473,14 +609,26 @@ _MARKS = (
 _NAMED = {"docker": "docker", "podman": "podman", "lxc": "lxc", "lxc-libvirt": "lxc"}
 
 
-def _runtime(machine: Machine, mountinfo: str, memberships: Sequence[Membership]) -> Iterator[Tuple[str, Fact[Any]]]:
-    """Yield the container runtime by the marks that runtimes leave; systemd's CONTAINER_INTERFACE names ``container=``."""
+def _runtime(
+    machine: Machine, mountinfo: str, memberships: Sequence[Membership]
+) -> Iterator[Tuple[str, Fact[Any]]]:
+    """Yield the container runtime by the marks that runtimes leave; systemd's CONTAINER_INTERFACE
+    names ``container=``.
+    """
     environment: Mapping[str, str] = machine.environment
-    pod = "KUBERNETES_SERVICE_HOST" in environment or machine.exists("/var/run/secrets/kubernetes.io/serviceaccount")
+    pod = "KUBERNETES_SERVICE_HOST" in environment or machine.exists(
+        "/var/run/secrets/kubernetes.io/serviceaccount"
+    )
     if pod:
         yield "kubernetes.pod", Known(True, Evidence("KUBERNETES_SERVICE_HOST"))
     else:
-        yield "kubernetes.pod", Known(False, Evidence("environment", "neither KUBERNETES_SERVICE_HOST nor a service account"))
+        yield (
+            "kubernetes.pod",
+            Known(
+                False,
+                Evidence("environment", "neither KUBERNETES_SERVICE_HOST nor a service account"),
+            ),
+        )
     for variable, name in _MARKS:
         if environment.get(variable):
             yield "container.runtime", Known(name, Evidence(f"environment variable {variable}"))
@@ -497,16 +645,34 @@ def _runtime(machine: Machine, mountinfo: str, memberships: Sequence[Membership]
         yield "container.runtime", Known(named, Evidence("environment variable container"))
         return
     for membership in memberships:
-        for part, name in (("/docker/", "docker"), ("/docker-", "docker"), ("/libpod-", "podman"), ("/kubepods", "kubernetes"), ("/lxc/", "lxc")):
+        for part, name in (
+            ("/docker/", "docker"),
+            ("/docker-", "docker"),
+            ("/libpod-", "podman"),
+            ("/kubepods", "kubernetes"),
+            ("/lxc/", "lxc"),
+        ):
             if part in membership.path + "/":
-                yield "container.runtime", Known(name, Evidence("/proc/self/cgroup", membership.path))
+                yield (
+                    "container.runtime",
+                    Known(name, Evidence("/proc/self/cgroup", membership.path)),
+                )
                 return
     if not mountinfo:
         yield "container.runtime", Unknown("/proc/self/mountinfo is not readable")
-    elif any(mount.point == "/" for mount in parse_mountinfo(mountinfo, ("overlay", "aufs", "fuse.fuse-overlayfs"))):
-        yield "container.runtime", Unknown("the root file system is a container's, but no runtime names itself")
+    elif any(
+        mount.point == "/"
+        for mount in parse_mountinfo(mountinfo, ("overlay", "aufs", "fuse.fuse-overlayfs"))
+    ):
+        yield (
+            "container.runtime",
+            Unknown("the root file system is a container's, but no runtime names itself"),
+        )
     else:
-        yield "container.runtime", Absent(Evidence("/.dockerenv, /run/.containerenv, environment, /proc/self/cgroup"))
+        yield (
+            "container.runtime",
+            Absent(Evidence("/.dockerenv, /run/.containerenv, environment, /proc/self/cgroup")),
+        )
 
 
 _LIMIT_FIELDS = (
@@ -522,4 +688,12 @@ _LIMIT_FIELDS = (
     "pids.limit",
 )
 
-PROBES_HERE: Tuple[Probe, ...] = (Probe("container", probe_container, (*_LIMIT_FIELDS, "container.runtime", "kubernetes.pod"), False, 2.0),)
+PROBES_HERE: Tuple[Probe, ...] = (
+    Probe(
+        "container",
+        probe_container,
+        (*_LIMIT_FIELDS, "container.runtime", "kubernetes.pod"),
+        False,
+        2.0,
+    ),
+)

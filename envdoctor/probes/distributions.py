@@ -1,8 +1,9 @@
-"""Installed distributions, from the names of their folders; METADATA only confirms and lists requirements.
+"""Installed distributions, from the names of their folders; METADATA only confirms and lists
+requirements.
 
-``importlib.metadata`` reads the name from METADATA, and so calls pip's leftover ``~orch-2.5.0.dist-info`` "torch 2.5.0",
-dies of one byte that is no UTF-8, and needs 150 ms for 340 distributions. Here each oddity is a fact of its own, and
-only the header of METADATA is read.
+``importlib.metadata`` reads the name from METADATA, and so calls pip's leftover
+``~orch-2.5.0.dist-info`` "torch 2.5.0", dies of one byte that is no UTF-8, and needs 150 ms for 340
+distributions. Here each oddity is a fact of its own, and only the header of METADATA is read.
 """
 
 from __future__ import annotations
@@ -49,10 +50,15 @@ FIELDS_HERE = ("distributions", "distributions.complete", "distributions.odditie
 _FIRST_READ = 8 << 10
 _HEADER_LIMIT = 512 << 10
 _RECORD_LIMIT = 16 << 20
-_MOST_CASES = 50  # oddities of one kind and folder: a broken copy of an environment must not flood the report
+_MOST_CASES = (
+    50  # oddities of one kind and folder: a broken copy of an environment must not flood the report
+)
 
-# Distributions whose files are compared with RECORD under --deep: what a broken file of breaks a whole stack.
-_WEIGHED = pattern(r"(torch|nvidia-.*|vllm|ray|triton|flash-attn|xformers|sglang|sgl-kernel|transformers|torchvision|torchaudio)\Z")
+# Distributions whose files are compared with RECORD under --deep: what a broken file of breaks a
+# whole stack.
+_WEIGHED = pattern(
+    r"(torch|nvidia-.*|vllm|ray|triton|flash-attn|xformers|sglang|sgl-kernel|transformers|torchvision|torchaudio)\Z"
+)
 
 
 class Metadata(NamedTuple):
@@ -70,7 +76,9 @@ def probe_distributions(machine: Machine) -> Dict[str, Fact[Any]]:
     """List the installed distributions and what is odd about them."""
     interpreter = interpreter_of(machine)
     if not interpreter.search_path:
-        reason = interpreter.trouble or f"no folder of distributions is known for {interpreter.executable or 'the interpreter'}"
+        reason = interpreter.trouble or (
+            f"no folder of distributions is known for {interpreter.executable or 'the interpreter'}"
+        )
         return dict.fromkeys(FIELDS_HERE, Unknown(reason))
     search = _Search(machine, interpreter)
     for folder in interpreter.search_path:
@@ -84,7 +92,10 @@ def probe_distributions(machine: Machine) -> Dict[str, Fact[Any]]:
     unread = [folder for folder in interpreter.search_path if listing(machine, folder) is None]
     return {
         "distributions": Known(search.found, evidence),
-        "distributions.complete": Known(not unread, Evidence(evidence.source, f"not readable: {', '.join(unread)}" if unread else "")),
+        "distributions.complete": Known(
+            not unread,
+            Evidence(evidence.source, f"not readable: {', '.join(unread)}" if unread else ""),
+        ),
         "distributions.oddities": Known(tuple(_bounded(oddities)), evidence),
     }
 
@@ -134,7 +145,10 @@ class _Search:
                 self.found[name] = best.distribution
                 self.paths[name] = best.path
             elif held.location != best.distribution.location:
-                detail = f"{best.distribution.version} in {best.distribution.location} is hidden by {held.version} in {held.location}"
+                detail = (
+                    f"{best.distribution.version} in {best.distribution.location} is hidden "
+                    f"by {held.version} in {held.location}"
+                )
                 self.oddities.append(Oddity("hidden", name, best.path, detail))
 
     def _keep(self, entries: Dict[str, List[_Entry]], entry: Optional[_Entry]) -> None:
@@ -142,7 +156,9 @@ class _Search:
             entries.setdefault(entry.distribution.name, []).append(entry)
 
     def _decide(self, name: str, several: Sequence[_Entry]) -> _Entry:
-        """Of several entries of one name in one folder, the one installed last: its files lie over the others'."""
+        """Of several entries of one name in one folder, the one installed last: its files lie over
+        the others'.
+        """
 
         def rank(entry: _Entry) -> Tuple[bool, float, str]:
             try:
@@ -151,14 +167,21 @@ class _Search:
                 changed = 0.0
             return entry.good, changed, entry.path
 
-        if len({os.path.splitext(entry.path)[1] for entry in several}) > 1 and len({entry.distribution.version for entry in several}) == 1:
-            # An egg-link beside the egg-info of the same project, or a dist-info that replaced an egg-info of the same version.
+        if (
+            len({os.path.splitext(entry.path)[1] for entry in several}) > 1
+            and len({entry.distribution.version for entry in several}) == 1
+        ):
+            # An egg-link beside the egg-info of the same project, or a dist-info that replaced an
+            # egg-info of the same version.
             return max(several, key=rank)
         best = max(several, key=rank)
         versions = sorted({entry.distribution.version or "no version" for entry in several})
         for entry in several:
             if entry is not best:
-                detail = f"{' and '.join(versions)} lie side by side; {best.distribution.version} was installed last"
+                detail = (
+                    f"{' and '.join(versions)} lie side by side; {best.distribution.version} "
+                    "was installed last"
+                )
                 self.oddities.append(Oddity("duplicate", name, entry.path, detail))
         return best
 
@@ -177,7 +200,9 @@ class _Search:
             content = self._read(path + "/METADATA", _HEADER_LIMIT)[0] or content
         metadata = parse_metadata(content)
         self._compare(metadata, canonical, version, path)
-        installer = (self._read(path + "/INSTALLER", 64)[0] or b"").strip().decode("ascii", "replace")
+        installer = (
+            (self._read(path + "/INSTALLER", 64)[0] or b"").strip().decode("ascii", "replace")
+        )
         link = self._read(path + "/direct_url.json", _FIRST_READ)[0]
         requires = metadata.requires
         if "://" in "".join(requires):
@@ -200,30 +225,63 @@ class _Search:
         )
         return _Entry(distribution, path, not metadata.fault)
 
-    def _without_metadata(self, folder: str, path: str, name: str, version: Optional[str], reason: str) -> Optional[_Entry]:
-        """A ``.dist-info`` whose METADATA could not be opened: say why, and believe in it only where its module is there."""
+    def _without_metadata(
+        self, folder: str, path: str, name: str, version: Optional[str], reason: str
+    ) -> Optional[_Entry]:
+        """A ``.dist-info`` whose METADATA could not be opened: say why, and believe in it only
+        where its module is there.
+        """
         machine = self.machine
         if machine.readlink(path) is not None and not machine.exists(path):
-            self.oddities.append(Oddity("dangling-link", name, path, f"links to {machine.readlink(path)}, which does not exist"))
+            self.oddities.append(
+                Oddity(
+                    "dangling-link",
+                    name,
+                    path,
+                    f"links to {machine.readlink(path)}, which does not exist",
+                )
+            )
             return None
         if machine.isfile(path):
             self.oddities.append(Oddity("not-a-directory", name, path, "a plain file"))
             return None
         missing = not machine.exists(path + "/METADATA")
-        self.oddities.append(Oddity("no-metadata" if missing else "unreadable-metadata", name, path, "" if missing else reason))
+        self.oddities.append(
+            Oddity(
+                "no-metadata" if missing else "unreadable-metadata",
+                name,
+                path,
+                "" if missing else reason,
+            )
+        )
         module = name.replace("-", "_")
         names = listing(machine, folder) or ()
-        if missing and module not in names and module + ".py" not in names and not machine.exists(path + "/RECORD"):
+        if (
+            missing
+            and module not in names
+            and module + ".py" not in names
+            and not machine.exists(path + "/RECORD")
+        ):
             return None  # the empty shell of something that was uninstalled
         return _Entry(Distribution(name, version, folder), path, False)
 
     def _compare(self, metadata: Metadata, name: str, version: Optional[str], path: str) -> None:
         if metadata.fault:
-            self.oddities.append(Oddity("unreadable-metadata", name, path + "/METADATA", metadata.fault))
+            self.oddities.append(
+                Oddity("unreadable-metadata", name, path + "/METADATA", metadata.fault)
+            )
         if metadata.name and canonicalize_name(metadata.name) != name:
-            self.oddities.append(Oddity("name-mismatch", name, path, f"METADATA names {metadata.name}"))
-        elif metadata.version and metadata.version != version and not _same_version(metadata.version, version):
-            self.oddities.append(Oddity("name-mismatch", name, path, f"METADATA says version {metadata.version}"))
+            self.oddities.append(
+                Oddity("name-mismatch", name, path, f"METADATA names {metadata.name}")
+            )
+        elif (
+            metadata.version
+            and metadata.version != version
+            and not _same_version(metadata.version, version)
+        ):
+            self.oddities.append(
+                Oddity("name-mismatch", name, path, f"METADATA says version {metadata.version}")
+            )
 
     def _egg_info(self, folder: str, entry: str) -> Optional[_Entry]:
         path = f"{folder}/{entry}"
@@ -237,15 +295,25 @@ class _Search:
             content, reason = self._read(path, _FIRST_READ)
         if content is None:
             if self.machine.readlink(path) is not None and not self.machine.exists(path):
-                self.oddities.append(Oddity("dangling-link", canonicalize_name(name), path, f"links to {self.machine.readlink(path)}"))
+                self.oddities.append(
+                    Oddity(
+                        "dangling-link",
+                        canonicalize_name(name),
+                        path,
+                        f"links to {self.machine.readlink(path)}",
+                    )
+                )
                 return None
             self.oddities.append(Oddity("no-metadata", canonicalize_name(name), path, reason))
-            return _Entry(Distribution(canonicalize_name(name), version or None, folder), path, False)
+            return _Entry(
+                Distribution(canonicalize_name(name), version or None, folder), path, False
+            )
         metadata = parse_metadata(content)
         canonical = canonicalize_name(name)
         if metadata.fault:
             self.oddities.append(Oddity("unreadable-metadata", canonical, path, metadata.fault))
-        # A folder without a version in its name is the egg-info of a source tree: an editable install.
+        # A folder without a version in its name is the egg-info of a source tree: an editable
+        # install.
         distribution = Distribution(
             canonical,
             version or metadata.version or None,
@@ -263,8 +331,16 @@ class _Search:
         if content is None or not name:
             return None
         metadata = parse_metadata(content)
-        requires = parse_requires_txt(self._read(folder + "/EGG-INFO/requires.txt", _HEADER_LIMIT)[0] or b"")
-        distribution = Distribution(canonicalize_name(name), version or metadata.version or None, folder, requires, metadata.requires_python)
+        requires = parse_requires_txt(
+            self._read(folder + "/EGG-INFO/requires.txt", _HEADER_LIMIT)[0] or b""
+        )
+        distribution = Distribution(
+            canonicalize_name(name),
+            version or metadata.version or None,
+            folder,
+            requires,
+            metadata.requires_python,
+        )
         return _Entry(distribution, folder, not metadata.fault)
 
     def _egg_link(self, folder: str, entry: str) -> Optional[_Entry]:
@@ -275,25 +351,45 @@ class _Search:
         target = lines[0].strip().rstrip("/")
         name = canonicalize_name(entry[: -len(".egg-link")])
         if "\0" in target or not target.startswith("/") or not self.machine.isdir(target):
-            self.oddities.append(Oddity("dangling-link", name, path, f"names {target or 'nothing'}, which is no folder"))
+            self.oddities.append(
+                Oddity(
+                    "dangling-link", name, path, f"names {target or 'nothing'}, which is no folder"
+                )
+            )
             return None
         for candidate in listing(self.machine, target) or ():
-            if candidate.endswith(".egg-info") and canonicalize_name(_split_egg(candidate[: -len(".egg-info")])[0]) == name:
+            if (
+                candidate.endswith(".egg-info")
+                and canonicalize_name(_split_egg(candidate[: -len(".egg-info")])[0]) == name
+            ):
                 found = self._egg_info(target, candidate)
                 if found is not None:
-                    return found._replace(distribution=found.distribution._replace(name=name, editable=True))
+                    return found._replace(
+                        distribution=found.distribution._replace(name=name, editable=True)
+                    )
         self.oddities.append(Oddity("no-metadata", name, path, f"no egg-info in {target}"))
         return _Entry(Distribution(name, None, target, editable=True), path, False)
 
     def _leftover(self, folder: str, entry: str) -> None:
-        """Record what an interrupted uninstall left: pip renames what it removes to ``~name`` first."""
+        """Record what an interrupted uninstall left: pip renames what it removes to ``~name``
+        first.
+        """
         stem = entry[: -len(".dist-info")] if entry.endswith(".dist-info") else entry
         guess = split_name(stem)[0].lstrip("~")
         kind = "metadata" if stem != entry else "files"
-        self.oddities.append(Oddity("leftover", canonicalize_name("~" + guess), f"{folder}/{entry}", f"{kind} that an interrupted uninstall left"))
+        self.oddities.append(
+            Oddity(
+                "leftover",
+                canonicalize_name("~" + guess),
+                f"{folder}/{entry}",
+                f"{kind} that an interrupted uninstall left",
+            )
+        )
 
     def conda(self) -> None:
-        """Add conda's packages by the names of its records; a Python distribution that is there gets its build string."""
+        """Add conda's packages by the names of its records; a Python distribution that is there
+        gets its build string.
+        """
         prefix = self.interpreter.prefix
         if self.interpreter.environment != "conda":
             return
@@ -305,9 +401,13 @@ class _Search:
             name = _CONDA_NAMES.get(name, name)
             held = self.found.get(name)
             if held is None:
-                self.found[name] = Distribution(name, version, prefix + "/conda-meta", installer="conda", build=build)
+                self.found[name] = Distribution(
+                    name, version, prefix + "/conda-meta", installer="conda", build=build
+                )
                 self.paths[name] = f"{prefix}/conda-meta/{entry}"
-            elif held.installer == "conda" or (not held.installer and _same_version(version, held.version)):
+            elif held.installer == "conda" or (
+                not held.installer and _same_version(version, held.version)
+            ):
                 self.found[name] = held._replace(build=build, installer="conda")
 
     def _read(self, path: str, limit: int) -> Tuple[Optional[bytes], str]:
@@ -335,7 +435,13 @@ class _Search:
 _READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 # conda packages whose Python distribution has another name.
-_CONDA_NAMES = {"pytorch": "torch", "pytorch-cpu": "torch", "pytorch-gpu": "torch", "ray-core": "ray", "ray-default": "ray"}
+_CONDA_NAMES = {
+    "pytorch": "torch",
+    "pytorch-cpu": "torch",
+    "pytorch-gpu": "torch",
+    "ray-core": "ray",
+    "ray-default": "ray",
+}
 
 
 def _same_version(left: str, right: Optional[str]) -> bool:
@@ -361,7 +467,10 @@ def _bounded(oddities: Sequence[Oddity]) -> List[Oddity]:
 
 
 def split_name(stem: str) -> Tuple[str, Optional[str]]:
-    """Split ``name-version`` at its last hyphen: versions hold none, old names may. No hyphen: no version."""
+    """Split ``name-version`` at its last hyphen: versions hold none, old names may.
+
+    No hyphen: no version.
+    """
     name, separator, version = stem.rpartition("-")
     return (name, version or None) if separator else (version, None)
 
@@ -391,15 +500,18 @@ _FOLD = pattern(r"\n[ \t]+")
 
 def _header_end(content: bytes) -> int:
     """The place of the empty line that ends the header, or -1."""
-    # The second form only where the first line ends so: a search through the whole text costs more than all the rest.
+    # The second form only where the first line ends so: a search through the whole text costs more
+    # than all the rest.
     first = content.find(b"\n")
     return content.find(b"\n\r\n" if first > 0 and content[first - 1] == 13 else b"\n\n")
 
 
 def parse_metadata(content: bytes) -> Metadata:
-    """Parse the header of METADATA, PKG-INFO or an egg-info file (core metadata specification); never raises.
+    """Parse the header of METADATA, PKG-INFO or an egg-info file (core metadata specification);
+    never raises.
 
-    Bytes that are no UTF-8 are replaced and named in ``fault``: importlib.metadata, and with it pip, dies of them.
+    Bytes that are no UTF-8 are replaced and named in ``fault``: importlib.metadata, and with it
+    pip, dies of them.
     """
     end = _header_end(content)
     header = content if end < 0 else content[:end]
@@ -420,7 +532,13 @@ def parse_metadata(content: bytes) -> Metadata:
         text = _OTHER_CASE.sub(lambda found: f"\n{found.group(1).title()}:", text)
     name = _value(text, "Name") or ""
     if not name and not fault:
-        fault = "it has no Name" if text.strip("\0 \t\r\n") else "it is empty" if not header else "it holds no text"
+        fault = (
+            "it has no Name"
+            if text.strip("\0 \t\r\n")
+            else "it is empty"
+            if not header
+            else "it holds no text"
+        )
     return Metadata(
         name,
         _value(text, "Version") or "",
@@ -481,7 +599,9 @@ _USER = pattern(r"(?<=://)[^/@\s]*@")
 
 
 def parse_direct_url(content: bytes) -> Tuple[str, bool]:
-    """Return address and editable flag of a direct_url.json (PEP 610); user, password and query are left out."""
+    """Return address and editable flag of a direct_url.json (PEP 610); user, password and query are
+    left out.
+    """
     try:
         data = parse_json(content.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
@@ -499,9 +619,12 @@ def parse_direct_url(content: bytes) -> Tuple[str, bool]:
 
 
 def parse_record(content: bytes) -> Iterable[Tuple[str, Optional[int]]]:
-    """Yield path and size of each row of RECORD; None where the row has no size. Odd rows are passed over.
+    """Yield path and size of each row of RECORD; None where the row has no size.
 
-    RECORD is CSV (PEP 376); quoted paths hold commas or quotes. The csv module costs 3 ms to import.
+    Odd rows are passed over.
+
+    RECORD is CSV (PEP 376); quoted paths hold commas or quotes. The csv module costs 3 ms to
+    import.
     """
     for line in content.decode("utf-8", "surrogateescape").replace("\r\n", "\n").split("\n"):
         if line.startswith('"'):
@@ -536,7 +659,9 @@ def _damage(machine: Machine, search: _Search) -> List[Oddity]:
                 continue
             total += 1
             try:
-                actual = os.stat(machine.path(os.path.normpath(f"{distribution.location}/{file}"))).st_size
+                actual = os.stat(
+                    machine.path(os.path.normpath(f"{distribution.location}/{file}"))
+                ).st_size
             except (OSError, ValueError):
                 missing.append(file)
                 continue
@@ -546,12 +671,17 @@ def _damage(machine: Machine, search: _Search) -> List[Oddity]:
             if files:
                 # Libraries first: their absence is what fails.
                 files.sort(key=lambda file: (".so" not in file, file))
-                found.append(Oddity(kind, name, path, f"{len(files)} of {total} files: {', '.join(files[:3])}"))
+                found.append(
+                    Oddity(
+                        kind, name, path, f"{len(files)} of {total} files: {', '.join(files[:3])}"
+                    )
+                )
     return found
 
 
 def _overlaps(search: _Search) -> List[Oddity]:
-    """NVIDIA's wheels of different CUDA majors that write the same files (``nvidia/nccl``): the last one installed won.
+    """NVIDIA's wheels of different CUDA majors that write the same files (``nvidia/nccl``): the
+    last one installed won.
 
     RECORD is read only where two of them are there.
     """
@@ -574,9 +704,14 @@ def _overlaps(search: _Search) -> List[Oddity]:
                 if other != name:
                     shared.append((other, file))
             if shared:
-                detail = f"{shared[0][0]} and {name} both own {', '.join(file for _, file in shared[:3])}"
+                detail = (
+                    f"{shared[0][0]} and {name} both own "
+                    f"{', '.join(file for _, file in shared[:3])}"
+                )
                 found.append(Oddity("overlapping-files", name, path, detail))
     return found
 
 
-PROBES_HERE: Tuple[Probe, ...] = (Probe("distributions", probe_distributions, FIELDS_HERE, isolated=False, deadline=4.0),)
+PROBES_HERE: Tuple[Probe, ...] = (
+    Probe("distributions", probe_distributions, FIELDS_HERE, isolated=False, deadline=4.0),
+)

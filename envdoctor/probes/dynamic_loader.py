@@ -1,9 +1,10 @@
 """Where the dynamic loader of glibc would find a library: its search order, without running it.
 
-The order is that of ld.so(8) and ``elf/dl-load.c``: what is loaded already; the DT_RPATH of the object that asks, of the
-objects that brought it in and of the main program (none of these where the asking object has a DT_RUNPATH);
-LD_LIBRARY_PATH; its own DT_RUNPATH; /etc/ld.so.cache; the default directories. ``ld.so --list`` is the oracle of the
-tests. This module answers where nothing may run (an unpacked image), and in 2 ms where the loader itself takes 20.
+The order is that of ld.so(8) and ``elf/dl-load.c``: what is loaded already; the DT_RPATH of the
+object that asks, of the objects that brought it in and of the main program (none of these where the
+asking object has a DT_RUNPATH); LD_LIBRARY_PATH; its own DT_RUNPATH; /etc/ld.so.cache; the default
+directories. ``ld.so --list`` is the oracle of the tests. This module answers where nothing may run
+(an unpacked image), and in 2 ms where the loader itself takes 20.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ __all__ = ["Found", "LinkMap", "Loaded", "Loader", "parse_cache", "parse_list"]
 
 _MOST_OBJECTS = 512
 
-# Default directories by the place of the loader: Debian's multi-arch folders, then what other distributions use.
+# Default directories by the place of the loader: Debian's multi-arch folders, then what other
+# distributions use.
 _MULTIARCH = {62: "x86_64-linux-gnu", 183: "aarch64-linux-gnu"}
 _PLATFORM = {62: "x86_64", 183: "aarch64"}
 
@@ -37,9 +39,29 @@ _PLATFORM = {62: "x86_64", 183: "aarch64"}
 class Loaded:
     """One object in the link map. ``origin`` says which step of the search found it."""
 
-    __slots__ = ("file", "identity", "name", "needed", "no_default", "origin", "parent", "path", "rpath", "runpath", "soname")
+    __slots__ = (
+        "file",
+        "identity",
+        "name",
+        "needed",
+        "no_default",
+        "origin",
+        "parent",
+        "path",
+        "rpath",
+        "runpath",
+        "soname",
+    )
 
-    def __init__(self, path: str, name: str, origin: str, parent: Optional[Loaded], elf: ElfFile, identity: Tuple[int, int]) -> None:
+    def __init__(
+        self,
+        path: str,
+        name: str,
+        origin: str,
+        parent: Optional[Loaded],
+        elf: ElfFile,
+        identity: Tuple[int, int],
+    ) -> None:
         self.path = path  # the target's path, as the loader opened it
         self.name = name  # the name that was asked for
         self.origin = origin
@@ -47,13 +69,17 @@ class Loaded:
         self.identity = identity
         self.soname = elf.soname
         self.needed = elf.needed
-        self.rpath = elf.rpath if elf.runpath is None else None  # DT_RPATH counts only without DT_RUNPATH
+        self.rpath = (
+            elf.rpath if elf.runpath is None else None
+        )  # DT_RPATH counts only without DT_RUNPATH
         self.runpath = elf.runpath
         self.no_default = elf.no_default_path
 
 
 class Found(NamedTuple):
-    """Answer of one search: where, and by which step; ``path`` is "" where the loader would fail."""
+    """Answer of one search: where, and by which step; ``path`` is "" where the loader would
+    fail.
+    """
 
     path: str
     origin: str
@@ -65,16 +91,21 @@ class Loader:
 
     Args:
         machine: The target.
-        kind: Class, byte order and machine of the files to be linked; others are passed over, as the loader does.
+        kind: Class, byte order and machine of the files to be linked; others are passed over, as
+            the loader does.
         variables: LD_LIBRARY_PATH and LD_PRELOAD are read from here.
     """
 
-    def __init__(self, machine: Machine, kind: Tuple[int, int, int], variables: Mapping[str, str]) -> None:
+    def __init__(
+        self, machine: Machine, kind: Tuple[int, int, int], variables: Mapping[str, str]
+    ) -> None:
         self.machine = machine
         self.kind = kind
         text = variables.get("LD_LIBRARY_PATH", "")
         self.library_path = re.split(r"[:;]", text) if text else []
-        self.preload = [name for name in re.split(r"[:\s]+", variables.get("LD_PRELOAD", "")) if name]
+        self.preload = [
+            name for name in re.split(r"[:\s]+", variables.get("LD_PRELOAD", "")) if name
+        ]
         self._cache: Optional[Dict[str, List[str]]] = None
         self._defaults: Optional[List[str]] = None
         self._levels: Optional[Tuple[str, ...]] = None
@@ -101,9 +132,13 @@ class Loader:
 
     @property
     def levels(self) -> Tuple[str, ...]:
-        """The glibc-hwcaps folders that this CPU may use, best first (empty for a folder, whose CPU is not known)."""
+        """The glibc-hwcaps folders that this CPU may use, best first (empty for a folder, whose CPU
+        is not known).
+        """
         if self._levels is None:
-            self._levels = _x86_levels(self.machine) if self.kind[2] == 62 and not self.machine.root else ()
+            self._levels = (
+                _x86_levels(self.machine) if self.kind[2] == 62 and not self.machine.root else ()
+            )
         return self._levels
 
     # searching
@@ -112,7 +147,11 @@ class Loader:
         """Find what the loader opens for a name that ``asker`` needs and that is not loaded yet."""
         if "/" in name:
             path = self._expand(name, asker)
-            return Found(path, "path") if self._fits(path) == "" else Found("", "", f"{path} cannot be opened")
+            return (
+                Found(path, "path")
+                if self._fits(path) == ""
+                else Found("", "", f"{path} cannot be opened")
+            )
         if asker.runpath is None:
             holder: Optional[Loaded] = asker
             reached_main = False
@@ -129,7 +168,11 @@ class Loader:
                     return found
         start = main or asker
         if self.library_path:
-            found = self._in([self._expand(folder, start) for folder in self.library_path], name, "LD_LIBRARY_PATH")
+            found = self._in(
+                [self._expand(folder, start) for folder in self.library_path],
+                name,
+                "LD_LIBRARY_PATH",
+            )
             if found is not None:
                 return found
         if asker.runpath is not None:
@@ -156,13 +199,29 @@ class Loader:
         return [self._expand(part, holder) for part in text.split(":")]
 
     def _expand(self, text: str, holder: Loaded) -> str:
-        """Replace $ORIGIN, $LIB and $PLATFORM; the origin is the folder under which the file was opened, links unresolved."""
+        """Replace $ORIGIN, $LIB and $PLATFORM; the origin is the folder under which the file was
+        opened, links unresolved.
+        """
         if "$" not in text:
             return text
         multi = _MULTIARCH.get(self.kind[2], "")
-        library = f"lib/{multi}" if multi and self.machine.exists(f"/lib/{multi}") else "lib64" if self.kind[0] == 2 else "lib"
-        values = {"ORIGIN": os.path.dirname(holder.path) or "/", "LIB": library, "PLATFORM": _PLATFORM.get(self.kind[2], "")}
-        return re.sub(r"\$(?:\{(ORIGIN|LIB|PLATFORM)\}|(ORIGIN|LIB|PLATFORM)\b)", lambda match: values[match.group(1) or match.group(2)], text)
+        library = (
+            f"lib/{multi}"
+            if multi and self.machine.exists(f"/lib/{multi}")
+            else "lib64"
+            if self.kind[0] == 2
+            else "lib"
+        )
+        values = {
+            "ORIGIN": os.path.dirname(holder.path) or "/",
+            "LIB": library,
+            "PLATFORM": _PLATFORM.get(self.kind[2], ""),
+        }
+        return re.sub(
+            r"\$(?:\{(ORIGIN|LIB|PLATFORM)\}|(ORIGIN|LIB|PLATFORM)\b)",
+            lambda match: values[match.group(1) or match.group(2)],
+            text,
+        )
 
     def _in(self, folders: Iterable[str], name: str, origin: str) -> Optional[Found]:
         for folder in folders:
@@ -185,12 +244,15 @@ class Loader:
                 if reason == "":
                     return Found(path, origin)
                 if reason == "damaged":
-                    # The loader passes over a library of another machine, but dies of one that is damaged.
+                    # The loader passes over a library of another machine, but dies of one that is
+                    # damaged.
                     return Found("", origin, f"{path} is damaged")
         return None
 
     def _names(self, folder: str) -> Optional[Set[str]]:
-        """The names in a folder: one listing instead of an open for each of hundreds of look-ups."""
+        """The names in a folder: one listing instead of an open for each of hundreds of
+        look-ups.
+        """
         key = folder.rstrip("/") or "/"
         if key not in self._folders:
             listed = self.machine.listdir(key)
@@ -198,7 +260,9 @@ class Loader:
         return self._folders[key]
 
     def _fits(self, path: str) -> str:
-        """Return nothing where the loader would map the file, "other" where it goes on, "damaged" where it gives up."""
+        """Return nothing where the loader would map the file, "other" where it goes on, "damaged"
+        where it gives up.
+        """
         try:
             with open_elf(self.machine.path(path)) as elf:
                 return "" if elf.kind == self.kind else "other"
@@ -209,7 +273,9 @@ class Loader:
 
 
 class LinkMap:
-    """The objects that a process has loaded, in the loader's order: a sequence of loads as ``import torch`` makes it."""
+    """The objects that a process has loaded, in the loader's order: a sequence of loads as ``import
+    torch`` makes it.
+    """
 
     def __init__(self, loader: Loader, main: Optional[str] = None) -> None:
         self.loader = loader
@@ -224,7 +290,9 @@ class LinkMap:
         self._finish()
 
     def load(self, path: str, origin: str = "path") -> Optional[Loaded]:
-        """Load one file and all that it needs, breadth first; None where it is no library of this kind."""
+        """Load one file and all that it needs, breadth first; None where it is no library of this
+        kind.
+        """
         first = self._map(path, path, origin, self.main)
         self._finish()
         return first
@@ -237,7 +305,9 @@ class LinkMap:
         return None
 
     def trial(self, path: str) -> Tuple[Tuple[str, ...], Tuple[Loaded, ...]]:
-        """Load a file as :meth:`load` does, but keep nothing: the names that were not found, and the objects that came with it."""
+        """Load a file as :meth:`load` does, but keep nothing: the names that were not found, and
+        the objects that came with it.
+        """
         count, place, missing = len(self.objects), self._place, self.missing
         self.missing = {}
         try:
@@ -295,7 +365,8 @@ _FLAGS = {62: 0x0303, 183: 0x0A03}
 
 
 def parse_cache(content: bytes, machine: int = 62) -> Dict[str, List[str]]:
-    """Parse /etc/ld.so.cache (glibc's format 1.1, alone or behind the old one): paths by soname in the loader's order.
+    """Parse /etc/ld.so.cache (glibc's format 1.1, alone or behind the old one): paths by soname in
+    the loader's order.
 
     Anything else gives an empty table; never raises.
     """
@@ -303,7 +374,11 @@ def parse_cache(content: bytes, machine: int = 62) -> Dict[str, List[str]]:
     start = 0
     if content.startswith(_OLD_MAGIC) and len(content) >= 16:
         start = content.find(_NEW_MAGIC)
-    if start < 0 or content[start : start + len(_NEW_MAGIC)] != _NEW_MAGIC or len(content) < start + 48:
+    if (
+        start < 0
+        or content[start : start + len(_NEW_MAGIC)] != _NEW_MAGIC
+        or len(content) < start + 48
+    ):
         return found
     wanted = _FLAGS.get(machine)
     order = ">" if content[start + 28] & 3 == 3 else "<"
@@ -311,12 +386,15 @@ def parse_cache(content: bytes, machine: int = 62) -> Dict[str, List[str]]:
     count = min(count, (len(content) - start - 48) // 24)
     ranked: List[Tuple[int, str, str]] = []
     for place in range(count):
-        flags, key, value, _, hardware = struct.unpack_from(order + "iIIIQ", content, start + 48 + place * 24)
+        flags, key, value, _, hardware = struct.unpack_from(
+            order + "iIIIQ", content, start + 48 + place * 24
+        )
         if wanted is not None and flags != wanted:
             continue
         name, path = _text(content, start + key), _text(content, start + value)
         if name and path:
-            # The file is sorted by name downwards; of one name the entries with hardware capabilities come first.
+            # The file is sorted by name downwards; of one name the entries with hardware
+            # capabilities come first.
             ranked.append((0 if hardware else 1, name, path))
     for _, name, path in sorted(ranked, key=lambda entry: entry[0]):
         found.setdefault(name, []).append(path)
@@ -347,7 +425,9 @@ def parse_list(text: str) -> Dict[str, str]:
 
 
 def _x86_levels(machine: Machine) -> Tuple[str, ...]:
-    """The x86-64 micro-architecture levels of this CPU (System V ABI, chapter 3.1.1), as glibc-hwcaps names them."""
+    """The x86-64 micro-architecture levels of this CPU (System V ABI, chapter 3.1.1), as
+    glibc-hwcaps names them.
+    """
     text = machine.read_text("/proc/cpuinfo", 1 << 14) or ""
     match = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
     flags = set(match.group(1).split()) if match else set()

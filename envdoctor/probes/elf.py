@@ -1,8 +1,10 @@
-"""A small reader of ELF files: what a library needs, where it looks for it, and which symbols it wants or defines.
+"""A small reader of ELF files: what a library needs, where it looks for it, and which symbols it
+wants or defines.
 
-Only the program headers and the dynamic section are used, as the loader does (gABI chapter 5); section headers may be
-stripped. Everything is read with ``pread`` in bounded pieces, so that a 700 MB kernel library costs some microseconds
-and a truncated or hostile file costs an :class:`ElfError`.
+Only the program headers and the dynamic section are used, as the loader does (gABI chapter 5);
+section headers may be stripped. Everything is read with ``pread`` in bounded pieces, so that a 700
+MB kernel library costs some microseconds and a truncated or hostile file costs an
+:class:`ElfError`.
 """
 
 from __future__ import annotations
@@ -45,7 +47,10 @@ class ElfError(ValueError):
 
 
 def open_elf(path: str) -> ElfFile:
-    """Open a file on this machine; raises :class:`ElfError` or :class:`OSError`. Close it, or use it in ``with``."""
+    """Open a file on this machine; raises :class:`ElfError` or :class:`OSError`.
+
+    Close it, or use it in ``with``.
+    """
     # Non-blocking: a FIFO of this name must not hang the probe.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
@@ -61,8 +66,8 @@ def open_elf(path: str) -> ElfFile:
 class ElfFile:
     """One open ELF file with its dynamic section.
 
-    ``kind`` is (class, byte order, machine), which has to be equal for two files to be linked. ``rpath`` and
-    ``runpath`` are None where the tag is missing.
+    ``kind`` is (class, byte order, machine), which has to be equal for two files to be linked.
+    ``rpath`` and ``runpath`` are None where the tag is missing.
     """
 
     __slots__ = (
@@ -125,7 +130,9 @@ class ElfFile:
 
     @property
     def no_default_path(self) -> bool:
-        """Whether the loader leaves out its cache and its default directories for this file (``-z nodefaultlib``)."""
+        """Whether the loader leaves out its cache and its default directories for this file (``-z
+        nodefaultlib``).
+        """
         return bool(self._tags.get(_FLAGS_1, 0) & _DF_1_NODEFLIB)
 
     # reading
@@ -160,7 +167,11 @@ class ElfFile:
             elif kind == _PT_DYNAMIC:
                 dynamic = (offset, length)
             elif kind == _PT_INTERP:
-                self.interpreter = self._read(offset, min(length, 4096)).split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
+                self.interpreter = (
+                    self._read(offset, min(length, 4096))
+                    .split(b"\0", 1)[0]
+                    .decode("utf-8", "surrogateescape")
+                )
         return dynamic
 
     def _offset(self, address: int) -> int:
@@ -174,7 +185,9 @@ class ElfFile:
         table = self._read(offset, min(size, _MAX_DYNAMIC))
         layout, width = ("qQ", 16) if self._wide else ("iI", 8)
         names = []
-        for tag, value in struct.iter_unpack(self._big + layout, table[: len(table) // width * width]):
+        for tag, value in struct.iter_unpack(
+            self._big + layout, table[: len(table) // width * width]
+        ):
             if tag == 0:
                 break
             if tag == _NEEDED:
@@ -184,7 +197,9 @@ class ElfFile:
         return names
 
     def _string(self, offset: int) -> str:
-        """One string of the string table; read by itself, because the tables of torch's libraries hold megabytes."""
+        """One string of the string table; read by itself, because the tables of torch's libraries
+        hold megabytes.
+        """
         if self._place < 0:
             raise ElfError("no string table")
         found = self._read(self._place + offset, 256)
@@ -203,7 +218,9 @@ class ElfFile:
     # versions
 
     def version_needs(self) -> Mapping[str, Tuple[str, ...]]:
-        """Return the symbol versions that are asked of each library: ``{"libc.so.6": ("GLIBC_2.17", …)}``."""
+        """Return the symbol versions that are asked of each library: ``{"libc.so.6": ("GLIBC_2.17",
+        …)}``.
+        """
         found: Dict[str, Tuple[str, ...]] = {}
         base = self._offset(self._tags.get(_VERNEED, -1))
         count = min(self._tags.get(_VERNEEDNUM, 0), 512)
@@ -255,12 +272,15 @@ class ElfFile:
     # symbols
 
     def _symbols(self) -> int:
-        """How many leading entries of the symbol table have to be read to see every undefined symbol."""
+        """How many leading entries of the symbol table have to be read to see every undefined
+        symbol.
+        """
         place = self._offset(self._tags.get(_GNU_HASH, -1))
         if place >= 0:
             head = self._read(place, 16)
             if len(head) == 16:
-                # All linkers sort the undefined symbols before the hashed ones; an empty table says nothing.
+                # All linkers sort the undefined symbols before the hashed ones; an empty table says
+                # nothing.
                 first = self._unpack("I", head, 4)[0]
                 if first > 1:
                     return int(min(first, _MAX_SYMBOLS))
@@ -274,7 +294,9 @@ class ElfFile:
         return max(0, min(gap // (24 if self._wide else 16), _MAX_SYMBOLS))
 
     def undefined(self) -> List[str]:
-        """Return the names that must come from another library when this one is loaded; weak ones are left out."""
+        """Return the names that must come from another library when this one is loaded; weak ones
+        are left out.
+        """
         start = self._offset(self._tags.get(_SYMTAB, -1))
         strings = self._all_strings()
         if start < 0 or not strings:
@@ -282,8 +304,12 @@ class ElfFile:
         width = 24 if self._wide else 16
         table = self._read(start, self._symbols() * width)
         found = []
-        for entry in struct.iter_unpack(self._big + ("IBBHQQ" if self._wide else "IIIBBH"), table[: len(table) // width * width]):
-            name, info, section = (entry[0], entry[1], entry[3]) if self._wide else (entry[0], entry[3], entry[5])
+        for entry in struct.iter_unpack(
+            self._big + ("IBBHQQ" if self._wide else "IIIBBH"), table[: len(table) // width * width]
+        ):
+            name, info, section = (
+                (entry[0], entry[1], entry[3]) if self._wide else (entry[0], entry[3], entry[5])
+            )
             if name and section == _SHN_UNDEF and info >> 4 != _STB_WEAK:
                 end = strings.find(b"\0", name)
                 if end > name:
@@ -300,7 +326,9 @@ class ElfFile:
         return text in self._all_strings()
 
     def defines(self, name: str) -> Optional[bool]:
-        """Tell whether this library defines a symbol, through its hash table; None where it has none."""
+        """Tell whether this library defines a symbol, through its hash table; None where it has
+        none.
+        """
         return self._look_up(name.encode("utf-8", "surrogateescape"))
 
     def _look_up(self, name: bytes) -> Optional[bool]:
@@ -338,7 +366,10 @@ class ElfFile:
                     return None
                 start = self._unpack("I", entry, 0)[0]
                 section = self._unpack("H", entry, 6 if self._wide else 14)[0]
-                if section != _SHN_UNDEF and self._read(self._place + start, len(name) + 1) == name + b"\0":
+                if (
+                    section != _SHN_UNDEF
+                    and self._read(self._place + start, len(name) + 1) == name + b"\0"
+                ):
                     return True
             if value & 1:
                 return False
@@ -357,7 +388,9 @@ _NUMBER = pattern(r"_(\d+(?:\.\d+)*)$")
 
 
 def highest(versions: Iterable[str], prefix: str) -> Optional[str]:
-    """Return the greatest number among symbol versions of one family: ``GLIBC_2.17, GLIBC_2.34`` gives ``2.34``."""
+    """Return the greatest number among symbol versions of one family: ``GLIBC_2.17, GLIBC_2.34``
+    gives ``2.34``.
+    """
     best: Optional[Tuple[int, ...]] = None
     for version in versions:
         match = _NUMBER.search(version) if version.startswith(prefix + "_") else None
@@ -369,8 +402,11 @@ def highest(versions: Iterable[str], prefix: str) -> Optional[str]:
     return None if best is None else ".".join(map(str, best))
 
 
-# Itanium C++ ABI names of entities in the namespaces of libtorch, and its C shims for extensions with a stable ABI.
-_TORCH_SYMBOL = pattern(r"_Z(?:TI|TS|TV|TT|GV|Th\w+?_)?N?[KVr]*(?:3c10|2at|5torch|6caffe2|4c10d)|aoti_torch_|torch_library_|torch_call_dispatcher")
+# Itanium C++ ABI names of entities in the namespaces of libtorch, and its C shims for extensions
+# with a stable ABI.
+_TORCH_SYMBOL = pattern(
+    r"_Z(?:TI|TS|TV|TT|GV|Th\w+?_)?N?[KVr]*(?:3c10|2at|5torch|6caffe2|4c10d)|aoti_torch_|torch_library_|torch_call_dispatcher"
+)
 _OLD_STRING = pattern(r"(?:RKSs|ESs|jSs)(?:$|[^a-z_0-9])")
 
 
@@ -380,7 +416,8 @@ def is_torch_symbol(name: str) -> bool:
 
 
 def cxx11_abi_of(symbols: Iterable[str]) -> Optional[bool]:
-    """Tell from mangled names of libtorch which ABI of ``std::string`` a binary was compiled for; None: it shows in none.
+    """Tell from mangled names of libtorch which ABI of ``std::string`` a binary was compiled for;
+    None: it shows in none.
 
     The new ABI's string is spelt ``NSt7__cxx1112basic_string…``, the old one's ``Ss``
     (gcc.gnu.org/onlinedocs/libstdc++/manual/using_dual_abi.html).

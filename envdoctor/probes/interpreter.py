@@ -1,8 +1,9 @@
 """The interpreter that is judged, and the directories in which it finds distributions.
 
-Three patients: the interpreter that runs envdoctor, another one (``--python``), and one inside an unpacked image
-(``--root``). No code of a foreign environment runs: the interpreter is started with ``-I -S``, so that neither ``.pth``
-files nor ``sitecustomize`` are executed, and ``.pth`` files are read as text. In an image nothing is started at all.
+Three patients: the interpreter that runs envdoctor, another one (``--python``), and one inside an
+unpacked image (``--root``). No code of a foreign environment runs: the interpreter is started with
+``-I -S``, so that neither ``.pth`` files nor ``sitecustomize`` are executed, and ``.pth`` files are
+read as text. In an image nothing is started at all.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ FIELDS_HERE = (
 _DEADLINE = 2.0
 _TEXT_LIMIT = 1 << 16
 
-# Where images keep their environment, the specific before the general; an entry with torch in it wins.
+# Where images keep their environment, the specific before the general; an entry with torch in it
+# wins.
 _PREFIXES = (
     "/opt/venv",
     "/venv",
@@ -68,8 +70,9 @@ _PREFIXES = (
     "/usr",
 )
 
-# Runs in the foreign interpreter under -I -S; site is imported there, which does not run site.main() under -S.
-# It repeats what site.venv() and site.main() do, without reading a .pth file. Python 3.4 and newer.
+# Runs in the foreign interpreter under -I -S; site is imported there, which does not run
+# site.main() under -S. It repeats what site.venv() and site.main() do, without reading a .pth file.
+# Python 3.4 and newer.
 _QUESTION = r"""
 import os, sys
 def tell(key, value):
@@ -83,7 +86,8 @@ for place in (directory, os.path.dirname(directory)):
         break
 tell("version", sys.version.split()[0].rstrip("+"))
 tell("implementation", sys.implementation.name)
-tell("abi", {"cpython": "cp", "pypy": "pp"}.get(sys.implementation.name, "py") + "%d%d" % sys.version_info[:2])
+short = {"cpython": "cp", "pypy": "pp"}.get(sys.implementation.name, "py")
+tell("abi", short + "%d%d" % sys.version_info[:2])
 tell("threads", "t" if "t" in getattr(sys, "abiflags", "") else "")
 tell("executable", sys.executable or "")
 tell("prefix", prefix or sys.prefix)
@@ -109,10 +113,12 @@ sys.stdout.buffer.write(b"\n".join(out))
 
 
 class Interpreter(NamedTuple):
-    """What is known of the judged interpreter. Paths are the target's own; an empty text is not known.
+    """What is known of the judged interpreter.
 
-    ``search_path`` holds the existing directories in which distributions and modules are found, in import order and
-    without the standard library and the working directory.
+    Paths are the target's own; an empty text is not known.
+
+    ``search_path`` holds the existing directories in which distributions and modules are found, in
+    import order and without the standard library and the working directory.
     """
 
     executable: str = ""
@@ -147,7 +153,9 @@ def interpreter_of(machine: Machine) -> Interpreter:
 
 
 def listing(machine: Machine, folder: str) -> Optional[List[str]]:
-    """Return the sorted names in a folder of the search path, or None; three probes ask, it is listed once."""
+    """Return the sorted names in a folder of the search path, or None; three probes ask, it is
+    listed once.
+    """
     if not _LISTED or _LISTED[0][0] is not machine:
         _LISTED[:] = [(machine, {})]
     known = _LISTED[0][1]
@@ -208,7 +216,8 @@ def _find(machine: Machine) -> Interpreter:
     if machine.python is not None:
         return _foreign(machine, machine.python)
     if sys.flags.no_site:
-        # Started with -S to save time: sys.path holds the standard library only, as in a foreign interpreter.
+        # Started with -S to save time: sys.path holds the standard library only, as in a foreign
+        # interpreter.
         return _from_layout(machine, sys.executable, "this interpreter")
     return _this(machine)
 
@@ -218,7 +227,11 @@ def _this(machine: Machine) -> Interpreter:
     major, minor = sys.version_info[:2]
     # abiflags is missing on Windows only.
     threads = "t" if "t" in getattr(sys, "abiflags", "") else ""
-    configuration = parse_pyvenv(machine.read_text(_join(sys.prefix, "pyvenv.cfg"), _TEXT_LIMIT) or "") if sys.prefix != sys.base_prefix else {}
+    configuration = (
+        parse_pyvenv(machine.read_text(_join(sys.prefix, "pyvenv.cfg"), _TEXT_LIMIT) or "")
+        if sys.prefix != sys.base_prefix
+        else {}
+    )
     user = sys.modules["site"].USER_SITE if "site" in sys.modules else None
     return Interpreter(
         executable=sys.executable or "",
@@ -228,7 +241,9 @@ def _this(machine: Machine) -> Interpreter:
         prefix=sys.prefix,
         base_prefix=sys.base_prefix,
         search_path=_without_library(sys.path),
-        environment=_environment_kind(machine, sys.prefix, configuration, sys.prefix != sys.base_prefix),
+        environment=_environment_kind(
+            machine, sys.prefix, configuration, sys.prefix != sys.base_prefix
+        ),
         system_site=configuration.get("include-system-site-packages", "").lower() == "true",
         user_site=user or "",
         source="this interpreter",
@@ -239,12 +254,19 @@ _ABI_PREFIX = {"cpython": "cp", "pypy": "pp"}
 
 
 def _without_library(path: Sequence[str]) -> Tuple[str, ...]:
-    """sys.path without the entry of the running program, the standard library and what does not exist."""
+    """sys.path without the entry of the running program, the standard library and what does not
+    exist.
+    """
     entries = list(path)
     if entries and not sys.flags.isolated and not getattr(sys.flags, "safe_path", False):
-        # The program's own entry: its folder, or the working directory under -m. A user's script has another one.
+        # The program's own entry: its folder, or the working directory under -m. A user's script
+        # has another one.
         program = sys.argv[0] if sys.argv else ""
-        places = [os.path.dirname(path) for path in (os.path.abspath(program), os.path.realpath(program)) if program]
+        places = [
+            os.path.dirname(path)
+            for path in (os.path.abspath(program), os.path.realpath(program))
+            if program
+        ]
         if entries[0] in ("", _getcwd(), *places):
             entries = entries[1:]
     library = os.path.dirname(os.__file__)
@@ -252,7 +274,12 @@ def _without_library(path: Sequence[str]) -> Tuple[str, ...]:
     kept = []
     for entry in entries:
         absolute = os.path.abspath(entry)
-        if absolute in seen or absolute == library or os.path.basename(absolute) == "lib-dynload" or not os.path.isdir(absolute):
+        if (
+            absolute in seen
+            or absolute == library
+            or os.path.basename(absolute) == "lib-dynload"
+            or not os.path.isdir(absolute)
+        ):
             continue
         seen.add(absolute)
         kept.append(absolute)
@@ -267,7 +294,9 @@ def _getcwd() -> Optional[str]:
 
 
 def find_executable(machine: Machine, python: str) -> Optional[str]:
-    """Return the path of the interpreter that ``--python`` names: a file, a folder of an environment, or a command."""
+    """Return the path of the interpreter that ``--python`` names: a file, a folder of an
+    environment, or a command.
+    """
     if "/" not in python:
         for folder in machine.environment.get("PATH", "/usr/local/bin:/usr/bin:/bin").split(":"):
             if folder and machine.isfile(_join(folder, python)):
@@ -289,7 +318,11 @@ def _foreign(machine: Machine, python: str) -> Interpreter:
         return Interpreter(source=python, trouble=f"no interpreter at {python}")
     from .isolation import run_command
 
-    answer = run_command([executable, "-I", "-S", "-c", _QUESTION], deadline=_DEADLINE, environment=machine.environment)
+    answer = run_command(
+        [executable, "-I", "-S", "-c", _QUESTION],
+        deadline=_DEADLINE,
+        environment=machine.environment,
+    )
     told: Dict[str, List[str]] = {}
     for line in answer.output.decode("utf-8", "surrogateescape").split("\n"):
         key, separator, value = line.partition("=")
@@ -302,7 +335,10 @@ def _foreign(machine: Machine, python: str) -> Interpreter:
     first = {key: values[0] for key, values in told.items()}
     prefix = first["prefix"]
     configuration = _configuration(machine, first["executable"] or executable)
-    system_site = configuration is None or configuration.get("include-system-site-packages", "").lower() == "true"
+    system_site = (
+        configuration is None
+        or configuration.get("include-system-site-packages", "").lower() == "true"
+    )
     sites = told.get("venv", [])
     user = first.get("user", "")
     if system_site:
@@ -318,7 +354,9 @@ def _foreign(machine: Machine, python: str) -> Interpreter:
         prefix=prefix,
         base_prefix=first["base"],
         search_path=search,
-        environment=_environment_kind(machine, prefix, configuration or {}, configuration is not None),
+        environment=_environment_kind(
+            machine, prefix, configuration or {}, configuration is not None
+        ),
         system_site=system_site and configuration is not None,
         user_site=user,
         source=f"{executable} -I -S",
@@ -328,30 +366,48 @@ def _foreign(machine: Machine, python: str) -> Interpreter:
 
 
 def _in_image(machine: Machine) -> Interpreter:
-    """Find the interpreter of an unpacked image by the folders that images use; nothing is started."""
+    """Find the interpreter of an unpacked image by the folders that images use; nothing is
+    started.
+    """
     if machine.python is not None:
         executable = find_executable(machine, machine.python)
         if executable is None:
-            return Interpreter(source=machine.python, trouble=f"no interpreter at {machine.python} in the image")
+            return Interpreter(
+                source=machine.python, trouble=f"no interpreter at {machine.python} in the image"
+            )
         return _from_layout(machine, executable, f"layout of {executable}")
     best: Optional[Interpreter] = None
     for prefix in _image_prefixes(machine):
         for version in _versions_below(machine, prefix):
-            executable = next((path for path in _executables(prefix, version) if machine.exists(path)), "")
+            executable = next(
+                (path for path in _executables(prefix, version) if machine.exists(path)), ""
+            )
             if not executable and prefix in ("/usr", "/usr/local"):
                 continue  # Debian keeps folders of Pythons that are not installed
-            found = _from_layout(machine, executable or _join(prefix, "bin/python3"), f"layout of {prefix}", version)
-            if any(machine.exists(_join(folder, "torch/version.py")) for folder in found.search_path):
+            found = _from_layout(
+                machine, executable or _join(prefix, "bin/python3"), f"layout of {prefix}", version
+            )
+            if any(
+                machine.exists(_join(folder, "torch/version.py")) for folder in found.search_path
+            ):
                 return found
             best = best or found
-    return best or Interpreter(source="layout of the image", trouble="no Python interpreter was found in the image")
+    return best or Interpreter(
+        source="layout of the image", trouble="no Python interpreter was found in the image"
+    )
 
 
 def _image_prefixes(machine: Machine) -> List[str]:
-    prefixes = [machine.environment[name] for name in ("VIRTUAL_ENV", "CONDA_PREFIX") if machine.environment.get(name)]
+    prefixes = [
+        machine.environment[name]
+        for name in ("VIRTUAL_ENV", "CONDA_PREFIX")
+        if machine.environment.get(name)
+    ]
     for prefix in _PREFIXES:
         prefixes.append(prefix)
-        prefixes += [_join(prefix, "envs/" + name) for name in machine.listdir(_join(prefix, "envs")) or ()]
+        prefixes += [
+            _join(prefix, "envs/" + name) for name in machine.listdir(_join(prefix, "envs")) or ()
+        ]
     return [prefix for prefix in dict.fromkeys(prefixes) if machine.exists(_join(prefix, "lib"))]
 
 
@@ -360,7 +416,12 @@ _VERSION_FOLDER = pattern(r"python(\d+\.\d+)t?\Z")
 
 def _versions_below(machine: Machine, prefix: str) -> List[str]:
     """The Python minors with a library folder below a prefix, newest first."""
-    found = {match.group(1) for name in machine.listdir(_join(prefix, "lib")) or () for match in [_VERSION_FOLDER.match(name)] if match}
+    found = {
+        match.group(1)
+        for name in machine.listdir(_join(prefix, "lib")) or ()
+        for match in [_VERSION_FOLDER.match(name)]
+        if match
+    }
     return sorted(found, key=lambda text: tuple(map(int, text.split("."))), reverse=True)
 
 
@@ -374,7 +435,8 @@ def _from_layout(machine: Machine, executable: str, source: str, version: str = 
     prefix = os.path.dirname(os.path.dirname(executable)) or "/"
     base = prefix
     if configuration is None:
-        # /usr/bin/python3 may be a link; the file that it names tells the prefix where its own folder has no library.
+        # /usr/bin/python3 may be a link; the file that it names tells the prefix where its own
+        # folder has no library.
         target = machine.realpath(executable)
         if not _versions_below(machine, prefix) and target:
             base = prefix = os.path.dirname(os.path.dirname(target)) or "/"
@@ -382,9 +444,16 @@ def _from_layout(machine: Machine, executable: str, source: str, version: str = 
             named = re.search(r"python(\d+\.\d+)", os.path.basename(target or executable))
             version = named.group(1) if named else next(iter(_versions_below(machine, prefix)), "")
     else:
-        base = configuration.get("base-prefix") or os.path.dirname(configuration.get("home", "").rstrip("/")) or prefix
+        base = (
+            configuration.get("base-prefix")
+            or os.path.dirname(configuration.get("home", "").rstrip("/"))
+            or prefix
+        )
         version = version or next(iter(_versions_below(machine, prefix)), "")
-    system_site = configuration is None or configuration.get("include-system-site-packages", "").lower() == "true"
+    system_site = (
+        configuration is None
+        or configuration.get("include-system-site-packages", "").lower() == "true"
+    )
     sites = _known_sites(prefix, version) if configuration is not None else []
     user = _user_site(machine, version)
     if system_site:
@@ -401,7 +470,9 @@ def _from_layout(machine: Machine, executable: str, source: str, version: str = 
         prefix=prefix,
         base_prefix=base,
         search_path=search,
-        environment=_environment_kind(machine, prefix, configuration or {}, configuration is not None),
+        environment=_environment_kind(
+            machine, prefix, configuration or {}, configuration is not None
+        ),
         system_site=system_site and configuration is not None,
         user_site=user,
         source=source,
@@ -424,7 +495,10 @@ def _known_sites(prefix: str, version: str) -> List[str]:
         return []
     sites = []
     if prefix == "/usr":
-        sites += [f"/usr/local/lib/python{version}/dist-packages", f"/usr/local/lib/python{version}/site-packages"]
+        sites += [
+            f"/usr/local/lib/python{version}/dist-packages",
+            f"/usr/local/lib/python{version}/site-packages",
+        ]
         sites += [f"/usr/local/lib64/python{version}/site-packages"]
     sites += [_join(prefix, f"{lib}/python{version}/site-packages") for lib in ("lib", "lib64")]
     if prefix == "/usr":
@@ -433,14 +507,18 @@ def _known_sites(prefix: str, version: str) -> List[str]:
 
 
 def _full_version(machine: Machine, base: str, minor: str, configuration: Dict[str, str]) -> str:
-    """The version with its patch number, from pyvenv.cfg, the C headers, conda's records or the program itself."""
+    """The version with its patch number, from pyvenv.cfg, the C headers, conda's records or the
+    program itself.
+    """
     for key in ("version_info", "version"):
         match = re.match(r"\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?", configuration.get(key, ""))
         if match:
             return match.group()
     if not minor:
         return ""
-    header = machine.read_text(_join(base, f"include/python{minor}/patchlevel.h"), _TEXT_LIMIT) or ""
+    header = (
+        machine.read_text(_join(base, f"include/python{minor}/patchlevel.h"), _TEXT_LIMIT) or ""
+    )
     match = re.search(r'#define\s+PY_VERSION\s+"(\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?)', header)
     if match:
         return match.group(1)
@@ -448,7 +526,9 @@ def _full_version(machine: Machine, base: str, minor: str, configuration: Dict[s
         match = re.match(r"python-(\d+\.\d+\.\d+)-", name)
         if match and match.group(1).startswith(minor + "."):
             return match.group(1)
-    pattern = re.compile(rb"\0(" + re.escape(minor).encode() + rb"\.\d{1,3}(?:(?:a|b|rc)\d+)?)\+?\0")
+    pattern = re.compile(
+        rb"\0(" + re.escape(minor).encode() + rb"\.\d{1,3}(?:(?:a|b|rc)\d+)?)\+?\0"
+    )
     for path in (_join(base, f"bin/python{minor}"), _join(base, f"lib/libpython{minor}.so.1.0")):
         data = machine.read_bytes(machine.realpath(path) or path, 64 << 20) or b""
         found = pattern.search(data)
@@ -461,7 +541,9 @@ def _full_version(machine: Machine, base: str, minor: str, configuration: Dict[s
 
 
 def _configuration(machine: Machine, executable: str) -> Optional[Dict[str, str]]:
-    """The pyvenv.cfg beside an interpreter or one folder up, where site.venv() looks; None where there is none."""
+    """The pyvenv.cfg beside an interpreter or one folder up, where site.venv() looks; None where
+    there is none.
+    """
     folder = os.path.dirname(executable)
     for place in (folder, os.path.dirname(folder)):
         text = machine.read_text(_join(place, "pyvenv.cfg"), _TEXT_LIMIT)
@@ -471,7 +553,9 @@ def _configuration(machine: Machine, executable: str) -> Optional[Dict[str, str]
 
 
 def parse_pyvenv(text: str) -> Dict[str, str]:
-    """Parse pyvenv.cfg: ``key = value`` lines, keys in lower case; everything else is passed over."""
+    """Parse pyvenv.cfg: ``key = value`` lines, keys in lower case; everything else is passed
+    over.
+    """
     found: Dict[str, str] = {}
     for line in text.splitlines():
         key, separator, value = line.partition("=")
@@ -481,7 +565,9 @@ def parse_pyvenv(text: str) -> Dict[str, str]:
 
 
 def parse_pth(text: str) -> Tuple[List[str], int]:
-    """Return the paths that a ``.pth`` file adds, and how many of its lines would run code (they are not run)."""
+    """Return the paths that a ``.pth`` file adds, and how many of its lines would run code (they
+    are not run).
+    """
     paths = []
     code = 0
     for line in text.splitlines()[:1000]:
@@ -496,7 +582,9 @@ def parse_pth(text: str) -> Tuple[List[str], int]:
 
 
 def _search_path(machine: Machine, sites: Sequence[str]) -> Tuple[Tuple[str, ...], int]:
-    """PYTHONPATH, then each site folder with what its .pth files add, as ``site.addsitedir`` orders them."""
+    """PYTHONPATH, then each site folder with what its .pth files add, as ``site.addsitedir`` orders
+    them.
+    """
     seen = set()
     found: List[str] = []
     code = 0
@@ -526,7 +614,9 @@ def _search_path(machine: Machine, sites: Sequence[str]) -> Tuple[Tuple[str, ...
     return tuple(found), code
 
 
-def _environment_kind(machine: Machine, prefix: str, configuration: Dict[str, str], virtual: bool) -> str:
+def _environment_kind(
+    machine: Machine, prefix: str, configuration: Dict[str, str], virtual: bool
+) -> str:
     if virtual:
         return "uv" if "uv" in configuration else "venv"
     if machine.exists(_join(prefix, "conda-meta")):
@@ -538,4 +628,6 @@ def _join(folder: str, name: str) -> str:
     return os.path.join(folder, name)
 
 
-PROBES_HERE: Tuple[Probe, ...] = (Probe("interpreter", probe_interpreter, FIELDS_HERE, isolated=False, deadline=_DEADLINE + 1.0),)
+PROBES_HERE: Tuple[Probe, ...] = (
+    Probe("interpreter", probe_interpreter, FIELDS_HERE, isolated=False, deadline=_DEADLINE + 1.0),
+)

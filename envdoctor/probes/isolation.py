@@ -1,8 +1,10 @@
-"""Foreign code in a child process with a deadline: libraries that crash, drivers that hang, commands.
+"""Foreign code in a child process with a deadline: libraries that crash, drivers that hang,
+commands.
 
-``subprocess.run(timeout=…)`` kills and then waits for ever, which with a child in an uninterruptible ``ioctl`` (state D,
-the usual look of a hung GPU) never returns; it also costs 8 ms to import. Here a child that does not die within
-``GRACE`` seconds of its SIGKILL is abandoned and reported as unkillable.
+``subprocess.run(timeout=…)`` kills and then waits for ever, which with a child in an
+uninterruptible ``ioctl`` (state D, the usual look of a hung GPU) never returns; it also costs 8 ms
+to import. Here a child that does not die within ``GRACE`` seconds of its SIGKILL is abandoned and
+reported as unkillable.
 """
 
 from __future__ import annotations
@@ -20,7 +22,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Mapping, Optional, Sequence
 
-__all__ = ["GRACE", "OUTPUT_LIMIT", "Child", "Outcome", "no_child", "run_command", "run_isolated", "start_isolated"]
+__all__ = [
+    "GRACE",
+    "OUTPUT_LIMIT",
+    "Child",
+    "Outcome",
+    "no_child",
+    "run_command",
+    "run_isolated",
+    "start_isolated",
+]
 
 GRACE = 0.2
 OUTPUT_LIMIT = 8 << 20
@@ -32,8 +43,9 @@ _ERROR = b"E"
 class Outcome(NamedTuple):
     """What a child left: its output, or the reason why there is none.
 
-    ``reason`` is "" for success. ``status`` is a command's exit status (negative: the signal that ended it); None where
-    it was not waited for. ``output`` of a failed child is what came before the failure.
+    ``reason`` is "" for success. ``status`` is a command's exit status (negative: the signal that
+    ended it); None where it was not waited for. ``output`` of a failed child is what came before
+    the failure.
     """
 
     output: bytes
@@ -59,7 +71,9 @@ class Child:
         self._started = time.monotonic()
 
     def wait(self, deadline: float) -> Outcome:
-        """Return the child's outcome at most ``deadline`` seconds after its start (plus ``GRACE`` for its death)."""
+        """Return the child's outcome at most ``deadline`` seconds after its start (plus ``GRACE``
+        for its death).
+        """
         end = self._started + deadline
         output = bytearray()
         reason = ""
@@ -67,7 +81,8 @@ class Child:
             poll = select.poll()
             poll.register(self._pipe, select.POLLIN)
             while True:
-                # Once past the deadline, what lies in the pipe still counts: the parent may have waited for another child.
+                # Once past the deadline, what lies in the pipe still counts: the parent may have
+                # waited for another child.
                 if not poll.poll(max(end - time.monotonic(), 0) * 1000):
                     reason = f"no answer within {round(deadline, 1):g} s"
                     break
@@ -90,10 +105,14 @@ class Child:
                 reason = f"it closed its output but did not end within {round(deadline, 1):g} s"
             state = self._kill()
             return Outcome(self._payload(output), reason + state)
-        return self._judge(output, os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status))
+        return self._judge(
+            output, os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
+        )
 
     def _kill(self) -> str:
-        """Kill the child and what it started; return what a reader must know of its death ("" for a clean one)."""
+        """Kill the child and what it started; return what a reader must know of its death ("" for a
+        clean one).
+        """
         # The group exists only once the child made it; the child itself may be gone.
         for kill in (os.killpg, os.kill):
             try:
@@ -119,7 +138,9 @@ class Child:
         return Outcome(b"", f"ended with exit code {status} and no answer", status)
 
 
-def start_isolated(function: Callable[[], bytes], deadline: float, limit: int = OUTPUT_LIMIT) -> Child:
+def start_isolated(
+    function: Callable[[], bytes], deadline: float, limit: int = OUTPUT_LIMIT
+) -> Child:
     """Start ``function`` in a forked child; its return value becomes ``Outcome.output``.
 
     An exception becomes ``Outcome.reason``. The child's stdin, stdout and stderr are ``/dev/null``.
@@ -135,8 +156,13 @@ def start_isolated(function: Callable[[], bytes], deadline: float, limit: int = 
     return _start(body, deadline, limit, False)
 
 
-def run_isolated(function: Callable[[], bytes], deadline: float, limit: int = OUTPUT_LIMIT) -> Outcome:
-    """Run ``function`` in a forked child and wait for it. Where no process can be made, that is the outcome's reason."""
+def run_isolated(
+    function: Callable[[], bytes], deadline: float, limit: int = OUTPUT_LIMIT
+) -> Outcome:
+    """Run ``function`` in a forked child and wait for it.
+
+    Where no process can be made, that is the outcome's reason.
+    """
     try:
         child = start_isolated(function, deadline, limit)
     except OSError as error:
@@ -200,7 +226,8 @@ def _start(body: Callable[[int], None], deadline: float, limit: int, command: bo
         os.close(writer)
         raise
     if pid == 0:
-        # Nothing of the parent may run again in the child: no exit handler, no flush of its buffers.
+        # Nothing of the parent may run again in the child: no exit handler, no flush of its
+        # buffers.
         try:
             _settle(deadline)
             body(writer)
@@ -212,9 +239,18 @@ def _start(body: Callable[[int], None], deadline: float, limit: int, command: bo
 
 
 def _settle(deadline: float) -> None:
-    """Prepare the child: own process group, default signals, no output, no core file, and an end of its own."""
+    """Prepare the child: own process group, default signals, no output, no core file, and an end of
+    its own.
+    """
     os.setpgid(0, 0)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGALRM, signal.SIGCHLD, signal.SIGXFSZ):
+    for number in (
+        signal.SIGINT,
+        signal.SIGTERM,
+        signal.SIGPIPE,
+        signal.SIGALRM,
+        signal.SIGCHLD,
+        signal.SIGXFSZ,
+    ):
         signal.signal(number, signal.SIG_DFL)
     signal.set_wakeup_fd(-1)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())

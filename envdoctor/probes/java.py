@@ -1,11 +1,14 @@
-"""What the JVM will believe of its memory: the container support of HotSpot, on the files that it reads.
+"""What the JVM will believe of its memory: the container support of HotSpot, on the files that it
+reads.
 
-Two generations differ. Up to JDK 20 the JVM reads its own group alone, and on v1 the hierarchy's limit where its own file shows none. From JDK 25
-on it walks from its group to the mount (JDK-8322420, JDK-8343191), and no longer asks ``hierarchical_memory_limit``: a limit above
-what a container sees is lost to it. Between them some releases have one part or the other by backport; there a
-belief is named only where both agree.
+Two generations differ. Up to JDK 20 the JVM reads its own group alone, and on v1 the hierarchy's
+limit where its own file shows none. From JDK 25 on it walks from its group to the mount
+(JDK-8322420, JDK-8343191), and no longer asks ``hierarchical_memory_limit``: a limit above what a
+container sees is lost to it. Between them some releases have one part or the other by backport;
+there a belief is named only where both agree.
 
-Read from OpenJDK, src/hotspot/os/linux/cgroup*_linux.cpp; the JVMs 17 and 25 are asked in tests/containers.
+Read from OpenJDK, src/hotspot/os/linux/cgroup*_linux.cpp; the JVMs 17 and 25 are asked in
+tests/containers.
 """
 
 from __future__ import annotations
@@ -66,7 +69,9 @@ def _version(release: str) -> Optional[str]:
 
 
 def _major(version: Optional[str]) -> Optional[int]:
-    parts = (version or "").replace("_", ".").replace("-", ".").split(".")  # 1.8.0_402, 17.0.9, 26-ea
+    parts = (
+        (version or "").replace("_", ".").replace("-", ".").split(".")
+    )  # 1.8.0_402, 17.0.9, 26-ea
     number = parts[1] if parts[0] == "1" and len(parts) > 1 else parts[0]
     return int(number) if number.isascii() and number.isdigit() else None
 
@@ -77,7 +82,9 @@ def _belief(files: Files, memory_total: int, version: Optional[str]) -> Fact[int
         return Unknown(f"the container support of Java {version} is not modelled")
     memberships = parse_cgroup(files.read_text("/proc/self/cgroup", 1 << 16) or "")
     mounts = parse_mountinfo(files.read_text("/proc/self/mountinfo", 1 << 22) or "")
-    old, new = (jvm_memory(files, memberships, mounts, memory_total, walks) for walks in (False, True))
+    old, new = (
+        jvm_memory(files, memberships, mounts, memory_total, walks) for walks in (False, True)
+    )
     if major is not None and major <= _LAST_OLD:
         chosen: Optional[int] = old
     elif major is not None and major >= _FIRST_NEW:
@@ -90,8 +97,17 @@ def _belief(files: Files, memory_total: int, version: Optional[str]) -> Fact[int
     return Known(chosen, Evidence(source, f"HotSpot's own algorithm, Java {version}"))
 
 
-def jvm_memory(files: Files, memberships: Sequence[Membership], mounts: Sequence[Mount], memory_total: int, walks: bool) -> int:
-    """Return what the JVM takes for the physical memory. ``walks``: with JDK-8322420 and JDK-8343191."""
+def jvm_memory(
+    files: Files,
+    memberships: Sequence[Membership],
+    mounts: Sequence[Mount],
+    memory_total: int,
+    walks: bool,
+) -> int:
+    """Return what the JVM takes for the physical memory.
+
+    ``walks``: with JDK-8322420 and JDK-8343191.
+    """
     if any(name in _CONTROLLERS for line in memberships for name in line.controllers):
         limit = _first(files, memberships, mounts, memory_total, walks)
     else:
@@ -108,8 +124,19 @@ def _mount_of(mounts: Sequence[Mount]) -> Optional[Mount]:
     return chosen
 
 
-def _first(files: Files, memberships: Sequence[Membership], mounts: Sequence[Mount], memory_total: int, walks: bool) -> Optional[int]:
-    found = {name: _mount_of([mount for mount in mounts if mount.kind == "cgroup" and name in mount.options]) for name in _CONTROLLERS}
+def _first(
+    files: Files,
+    memberships: Sequence[Membership],
+    mounts: Sequence[Mount],
+    memory_total: int,
+    walks: bool,
+) -> Optional[int]:
+    found = {
+        name: _mount_of(
+            [mount for mount in mounts if mount.kind == "cgroup" and name in mount.options]
+        )
+        for name in _CONTROLLERS
+    }
     mount = found["memory"]
     path = next((line.path for line in memberships if "memory" in line.controllers), None)
     if mount is None or path is None or None in found.values():
@@ -132,7 +159,9 @@ def _first(files: Files, memberships: Sequence[Membership], mounts: Sequence[Mou
         paths = [path]
     else:
         paths = [*_upwards(path), "/"]
-    return _lowest(files, [f"{mount.point}{place(one)}/memory.limit_in_bytes" for one in paths], memory_total)
+    return _lowest(
+        files, [f"{mount.point}{place(one)}/memory.limit_in_bytes" for one in paths], memory_total
+    )
 
 
 def _first_old(files: Files, mount: Mount, path: str, memory_total: int) -> Optional[int]:
@@ -148,11 +177,19 @@ def _first_old(files: Files, mount: Mount, path: str, memory_total: int) -> Opti
     if own is None:
         return None
     if own >= _UNLIMITED:
-        own = parse_table(files.read_text(f"{folder}/memory.stat", 1 << 16)).get("hierarchical_memory_limit", own)
+        own = parse_table(files.read_text(f"{folder}/memory.stat", 1 << 16)).get(
+            "hierarchical_memory_limit", own
+        )
     return own if own < memory_total else None
 
 
-def _second(files: Files, memberships: Sequence[Membership], mounts: Sequence[Mount], memory_total: int, walks: bool) -> Optional[int]:
+def _second(
+    files: Files,
+    memberships: Sequence[Membership],
+    mounts: Sequence[Mount],
+    memory_total: int,
+    walks: bool,
+) -> Optional[int]:
     mount = _mount_of([mount for mount in mounts if mount.kind == "cgroup2"])
     path = next((line.path for line in memberships if not line.controllers), None)
     if mount is None or path is None or not (walks or _all_enabled(files)):
@@ -160,15 +197,25 @@ def _second(files: Files, memberships: Sequence[Membership], mounts: Sequence[Mo
     paths = [path]
     if walks and path != "/":
         paths = ["/"] if "../" in path else [*_upwards(path), "/"]
-    return _lowest(files, [f"{mount.point}{'' if one == '/' else one}/memory.max" for one in paths], memory_total)
+    return _lowest(
+        files,
+        [f"{mount.point}{'' if one == '/' else one}/memory.max" for one in paths],
+        memory_total,
+    )
 
 
 def _all_enabled(files: Files) -> bool:
-    """Tell whether the kernel lists every controller that an older JVM wants before it believes any of them (JDK-8347129)."""
+    """Tell whether the kernel lists every controller that an older JVM wants before it believes any
+    of them (JDK-8347129).
+    """
     text = files.read_text("/proc/cgroups", 1 << 14)
     if text is None:
         return True
-    enabled = {words[0] for words in map(str.split, text.split("\n")) if len(words) == 4 and words[3] == "1"}
+    enabled = {
+        words[0]
+        for words in map(str.split, text.split("\n"))
+        if len(words) == 4 and words[3] == "1"
+    }
     return enabled.issuperset(_CONTROLLERS)
 
 
@@ -179,7 +226,9 @@ def _upwards(path: str) -> List[str]:
 
 def _lowest(files: Files, paths: Sequence[str], memory_total: int) -> Optional[int]:
     numbers = [_number(files.read_text(path, 64)) for path in paths]
-    return min((number for number in numbers if number is not None and number < memory_total), default=None)
+    return min(
+        (number for number in numbers if number is not None and number < memory_total), default=None
+    )
 
 
 def _number(text: Optional[str]) -> Optional[int]:

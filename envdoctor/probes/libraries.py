@@ -1,8 +1,9 @@
-"""Which CUDA libraries ``import torch`` loads, from where, and which further copies lie on the loader's ways.
+"""Which CUDA libraries ``import torch`` loads, from where, and which further copies lie on the
+loader's ways.
 
-The own reading of the loader's rules (``loader``) answers in 4 ms; where LD_LIBRARY_PATH or LD_PRELOAD could change the
-answer, the target's own loader is asked too (``ld.so --list``, which runs no constructor), and what it says wins.
-An environment without torch pays nothing.
+The own reading of the loader's rules (``loader``) answers in 4 ms; where LD_LIBRARY_PATH or
+LD_PRELOAD could change the answer, the target's own loader is asked too (``ld.so --list``, which
+runs no constructor), and what it says wins. An environment without torch pays nothing.
 """
 
 from __future__ import annotations
@@ -54,7 +55,11 @@ _PARTS = {
     "libnvrtc": "cuda-nvrtc",
     "libnvshmem_host": "nvshmem",
 }
-_NAME = pattern(r"(libcudnn\w*|" + "|".join(sorted(_PARTS, key=len, reverse=True)) + r")(?:-[0-9a-f]{8})?\.so(?:\.(\d[\d.]*))?\Z")
+_NAME = pattern(
+    r"(libcudnn\w*|"
+    + "|".join(sorted(_PARTS, key=len, reverse=True))
+    + r")(?:-[0-9a-f]{8})?\.so(?:\.(\d[\d.]*))?\Z"
+)
 
 
 def read_libraries(machine: Machine) -> Dict[str, Fact[Any]]:
@@ -63,7 +68,12 @@ def read_libraries(machine: Machine) -> Dict[str, Fact[Any]]:
         return dict.fromkeys(LIBRARY_FIELDS, Unknown("no folder of distributions is known"))
     process = torch_process(machine)
     if process is None:
-        return dict.fromkeys(LIBRARY_FIELDS, Absent(Evidence(", ".join(interpreter_of(machine).search_path), "torch is not installed")))
+        return dict.fromkeys(
+            LIBRARY_FIELDS,
+            Absent(
+                Evidence(", ".join(interpreter_of(machine).search_path), "torch is not installed")
+            ),
+        )
     judged = _Judged(machine, process, machine.value("distributions", {}))
     corrections, note = _ask_loader(machine, process)
     found: List[Library] = []
@@ -86,12 +96,17 @@ class _Judged(NamedTuple):
     process: TorchProcess
     distributions: Mapping[str, Distribution]
 
-    def library(self, held: Loaded, match: re.Match[str], corrections: Mapping[str, str]) -> Library:
+    def library(
+        self, held: Loaded, match: re.Match[str], corrections: Mapping[str, str]
+    ) -> Library:
         soname = held.soname or held.name
         origin, path = held.origin, os.path.normpath(held.path)
         corrected = corrections.get(soname)
         if corrected and held.origin != "preload":
-            path, origin = os.path.normpath(corrected), "LD_LIBRARY_PATH" if _below_library_path(self.machine, corrected) else "ld.so"
+            path, origin = (
+                os.path.normpath(corrected),
+                "LD_LIBRARY_PATH" if _below_library_path(self.machine, corrected) else "ld.so",
+            )
         wheel = self.wheel(path, match.group(1))
         return Library(
             match.group(1),
@@ -104,13 +119,20 @@ class _Judged(NamedTuple):
         )
 
     def wheel(self, path: str, name: str) -> Optional[str]:
-        """The distribution whose file this is: "" where two own it, None where it is in no wheel."""
+        """The distribution whose file this is: "" where two own it, None where it is in no
+        wheel.
+        """
         if path.startswith(self.process.folder + "/"):
             return "torch"
-        if "/nvidia/" not in path or not any(path.startswith(folder + "/") for folder in interpreter_of(self.machine).search_path):
+        if "/nvidia/" not in path or not any(
+            path.startswith(folder + "/") for folder in interpreter_of(self.machine).search_path
+        ):
             return None
-        candidates = [known for known in wheel_names(name, self.process.cuda) if known in self.distributions]
-        # Wheels of CUDA 13 lie in nvidia/cu13, the others' folder names the part only: two of them write the same file.
+        candidates = [
+            known for known in wheel_names(name, self.process.cuda) if known in self.distributions
+        ]
+        # Wheels of CUDA 13 lie in nvidia/cu13, the others' folder names the part only: two of them
+        # write the same file.
         major = re.search(r"/nvidia/cu(\d\d)/", path)
         if major is not None:
             candidates = [known for known in candidates if not known.endswith(("-cu11", "-cu12"))]
@@ -127,21 +149,31 @@ class _Judged(NamedTuple):
 def _asker(held: Loaded) -> str:
     if held.origin == "preload":
         return "torch/__init__.py"
-    return held.parent.soname or os.path.basename(held.parent.path) if held.parent is not None else ""
+    return (
+        held.parent.soname or os.path.basename(held.parent.path) if held.parent is not None else ""
+    )
 
 
 def wheel_names(library: str, cuda: Optional[str]) -> Tuple[str, ...]:
-    """Return the names under which NVIDIA distributes a library, the one for torch's CUDA major first."""
+    """Return the names under which NVIDIA distributes a library, the one for torch's CUDA major
+    first.
+    """
     part = "cudnn" if library.startswith("libcudnn") else _PARTS.get(library)
     if part is None:
         return ()
     major = (cuda or "").split(".")[0]
-    names = [f"nvidia-{part}-cu{major}", f"nvidia-{part}", *(f"nvidia-{part}-cu{other}" for other in ("13", "12", "11"))]
+    names = [
+        f"nvidia-{part}-cu{major}",
+        f"nvidia-{part}",
+        *(f"nvidia-{part}-cu{other}" for other in ("13", "12", "11")),
+    ]
     return tuple(dict.fromkeys(names))
 
 
 def version_of_file(path: str) -> Optional[str]:
-    """Return the version in a library's file name, where it has more than the major: ``libcublas.so.12.4.5.8``."""
+    """Return the version in a library's file name, where it has more than the major:
+    ``libcublas.so.12.4.5.8``.
+    """
     version = os.path.basename(path).partition(".so.")[2]
     return version if re.match(r"\d+\.\d+(?:\.\d+)*\Z", version) else None
 
@@ -152,12 +184,16 @@ def _below_library_path(machine: Machine, path: str) -> bool:
 
 
 def _ask_loader(machine: Machine, process: TorchProcess) -> Tuple[Dict[str, str], str]:
-    """Compare with the target's own loader; return the paths where it differs, and a note for the evidence."""
+    """Compare with the target's own loader; return the paths where it differs, and a note for the
+    evidence.
+    """
     contested = machine.environment.get("LD_LIBRARY_PATH") or machine.environment.get("LD_PRELOAD")
     if machine.root or not (contested or machine.deep) or process.links.main is None:
         return {}, "loader rules"
     names = listing(machine, f"{process.folder}/lib") or ()
-    target = f"{process.folder}/lib/" + next((name for name in ("libtorch_cuda.so", "libtorch_cpu.so") if name in names), "libtorch.so")
+    target = f"{process.folder}/lib/" + next(
+        (name for name in ("libtorch_cuda.so", "libtorch_cpu.so") if name in names), "libtorch.so"
+    )
     try:
         with open_elf(process.links.main.path) as elf:
             interpreter = elf.interpreter
@@ -165,9 +201,14 @@ def _ask_loader(machine: Machine, process: TorchProcess) -> Tuple[Dict[str, str]
         interpreter = None
     if not interpreter or "musl" in interpreter:
         return {}, "loader rules"
-    answer = run_command([interpreter, "--list", target], deadline=_DEADLINE, environment=machine.environment)
+    answer = run_command(
+        [interpreter, "--list", target], deadline=_DEADLINE, environment=machine.environment
+    )
     if answer.status != 0:
-        return {}, f"loader rules; {interpreter} --list gave no answer ({answer.reason or answer.status})"
+        return (
+            {},
+            f"loader rules; {interpreter} --list gave no answer ({answer.reason or answer.status})",
+        )
     # The same question to both: the program is the library itself there, not Python.
     own = LinkMap(process.links.loader, target)
     corrections = {}
@@ -182,7 +223,9 @@ def _ask_loader(machine: Machine, process: TorchProcess) -> Tuple[Dict[str, str]
 
 
 def _copies(machine: Machine, judged: _Judged, loaded: Sequence[Library]) -> List[Library]:
-    """Every further file of these libraries on LD_LIBRARY_PATH, in the loader's cache, in conda's folder and in wheels."""
+    """Every further file of these libraries on LD_LIBRARY_PATH, in the loader's cache, in conda's
+    folder and in wheels.
+    """
     seen = {machine.realpath(library.path) for library in loaded}
     found: List[Library] = []
 
@@ -193,7 +236,16 @@ def _copies(machine: Machine, judged: _Judged, loaded: Sequence[Library]) -> Lis
         seen.add(real)
         wheel = judged.wheel(os.path.normpath(path), name)
         origin = f"wheel:{wheel}" if wheel is not None else origin
-        found.append(Library(name, soname, os.path.normpath(path), judged.version(os.path.normpath(path), wheel), origin, False))
+        found.append(
+            Library(
+                name,
+                soname,
+                os.path.normpath(path),
+                judged.version(os.path.normpath(path), wheel),
+                origin,
+                False,
+            )
+        )
 
     def folder(place: str, origin: str) -> None:
         for entry in listing(machine, place) or ():
@@ -238,6 +290,8 @@ def _system_cudnn(machine: Machine, libraries: Sequence[Library], evidence: Evid
         for header in _CUDNN_HEADERS:
             parts = dict(_CUDNN_PART.findall(machine.read_text(header, 1 << 16) or ""))
             if len(parts) == 3:
-                return Known("{MAJOR}.{MINOR}.{PATCHLEVEL}".format(**parts), Evidence(header, library.path))
+                return Known(
+                    "{MAJOR}.{MINOR}.{PATCHLEVEL}".format(**parts), Evidence(header, library.path)
+                )
         return Unknown(f"{library.path} does not tell its version")
     return Absent(Evidence(evidence.source, "no cuDNN outside the wheels on the loader's path"))

@@ -1,8 +1,8 @@
 """The machine that is looked at: this one, or a folder with an unpacked image.
 
-Every file that a probe reads goes through :class:`Machine`, so that ``--root`` and the tests need no second code path.
-With a root, every path and every symbolic link is resolved inside it: a link ``/etc/x -> /etc/shadow`` of an image
-names the image's file, never the host's.
+Every file that a probe reads goes through :class:`Machine`, so that ``--root`` and the tests need
+no second code path. With a root, every path and every symbolic link is resolved inside it: a link
+``/etc/x -> /etc/shadow`` of an image names the image's file, never the host's.
 """
 
 from __future__ import annotations
@@ -34,11 +34,14 @@ class Machine:
 
     Attributes:
         root: Folder that stands for ``/``; "" is this machine. Without a trailing slash.
-        environment: Environment variables of the process that is judged; empty with a root, where nothing runs.
+        environment: Environment variables of the process that is judged; empty with a root, where
+            nothing runs.
         python: The interpreter that is judged, where it is not the one that runs this code.
         deep: The user asked for slow probes too (hashes, version calls).
-        described: Distributions whose metadata is read, by canonical name; None is all. Of the others name and version of the folder count.
-        found: Facts of the probes that ran before, by field name. Probes run in the order of ``PROBES``.
+        described: Distributions whose metadata is read, by canonical name; None is all. Of the
+            others name and version of the folder count.
+        found: Facts of the probes that ran before, by field name. Probes run in the order of
+            ``PROBES``.
         end: ``time.monotonic()`` at which all probes must be done.
     """
 
@@ -64,7 +67,9 @@ class Machine:
         self.found: Dict[str, Fact[Any]] = {}
 
     def remaining(self, most: float) -> float:
-        """Return how many seconds a probe may still wait for a child: ``most``, or less near the end."""
+        """Return how many seconds a probe may still wait for a child: ``most``, or less near the
+        end.
+        """
         return max(0.05, min(most, self.end - time.monotonic()))
 
     def value(self, field: str, default: Any = None) -> Any:
@@ -75,7 +80,8 @@ class Machine:
     def realpath(self, path: str) -> str:
         """Resolve every symbolic link and return the path as the target sees it (inside the root).
 
-        Names that do not exist are kept. A loop of links returns the path up to the loop, which then does not open.
+        Names that do not exist are kept. A loop of links returns the path up to the loop, which
+        then does not open.
         """
         if not self.root:
             return os.path.realpath(path)
@@ -96,8 +102,11 @@ class Machine:
             except (OSError, ValueError) as error:
                 resolved.append(part)
                 if getattr(error, "errno", None) != errno.EINVAL:
-                    # Not there, as the kernel sees it: ".." behind it leads nowhere. (EINVAL: there, and no link.)
-                    resolved.extend(piece for piece in reversed(pending) if piece not in (".", ".."))
+                    # Not there, as the kernel sees it: ".." behind it leads nowhere. (EINVAL:
+                    # there, and no link.)
+                    resolved.extend(
+                        piece for piece in reversed(pending) if piece not in (".", "..")
+                    )
                     break
                 continue
             links += 1
@@ -110,7 +119,9 @@ class Machine:
         return "/" + "/".join(resolved)
 
     def path(self, path: str) -> str:
-        """Return where a path of the target lies on this host, with all links resolved inside the root."""
+        """Return where a path of the target lies on this host, with all links resolved inside the
+        root.
+        """
         return self.root + self.realpath(path) if self.root else path
 
     def inside(self, host_path: str) -> str:
@@ -122,16 +133,23 @@ class Machine:
     def read_bytes(self, path: str, limit: int = READ_LIMIT) -> Optional[bytes]:
         """Return at most ``limit`` bytes of a regular file, or None where it cannot be read.
 
-        Never blocks on a FIFO or a terminal and never opens a device: only regular files (procfs and sysfs show
-        theirs as regular) are read.
+        Never blocks on a FIFO or a terminal and never opens a device: only regular files (procfs
+        and sysfs show theirs as regular) are read.
         """
         return self.try_read(path, limit)[0]
 
     def try_read(self, path: str, limit: int = READ_LIMIT) -> Tuple[Optional[bytes], str]:
         """Like :meth:`read_bytes`, with the reason where nothing could be read ("" otherwise)."""
         try:
-            # A link that changes between path() and open() could leave the root; O_NOFOLLOW closes the last step.
-            flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY | (os.O_NOFOLLOW if self.root else 0)
+            # A link that changes between path() and open() could leave the root; O_NOFOLLOW closes
+            # the last step.
+            flags = (
+                os.O_RDONLY
+                | os.O_NONBLOCK
+                | os.O_CLOEXEC
+                | os.O_NOCTTY
+                | (os.O_NOFOLLOW if self.root else 0)
+            )
             descriptor = os.open(self.path(path), flags)
         except (OSError, ValueError) as error:
             return None, _reason(error)
@@ -153,12 +171,16 @@ class Machine:
             os.close(descriptor)
 
     def read_text(self, path: str, limit: int = READ_LIMIT) -> Optional[str]:
-        """Return at most ``limit`` bytes of a file as text (bad bytes replaced), or None where it cannot be read."""
+        """Return at most ``limit`` bytes of a file as text (bad bytes replaced), or None where it
+        cannot be read.
+        """
         content = self.read_bytes(path, limit)
         return None if content is None else content.decode("utf-8", "replace")
 
     def listdir(self, path: str) -> Optional[List[str]]:
-        """Return the sorted names in a folder (at most 100 000), or None where it cannot be read."""
+        """Return the sorted names in a folder (at most 100 000), or None where it cannot be
+        read.
+        """
         names: List[str] = []
         try:
             with os.scandir(self.path(path)) as entries:
@@ -206,9 +228,9 @@ class Machine:
 class Probe(NamedTuple):
     """One probe: a function from a machine to facts, and what to do with it when it fails.
 
-    ``isolated`` probes run in a forked child and may load foreign code; the others run in this process and may only
-    read files. ``fields`` become ``Unknown("probe NAME: reason")`` when the probe raises, crashes or hangs. A field
-    that the probe leaves out of its result stays as it was.
+    ``isolated`` probes run in a forked child and may load foreign code; the others run in this
+    process and may only read files. ``fields`` become ``Unknown("probe NAME: reason")`` when the
+    probe raises, crashes or hangs. A field that the probe leaves out of its result stays as it was.
     """
 
     name: str

@@ -1,8 +1,9 @@
 """Modules that are found before the installed ones: in the working directory, and in PYTHONPATH.
 
-Python puts the folder of the script, or the working directory under ``-m`` and ``-c``, in front of everything else. Only
-what an import would really take counts: a package with ``__init__.py``, a ``.py`` file or an extension; a plain folder is
-a namespace portion, and any installed package wins over it.
+Python puts the folder of the script, or the working directory under ``-m`` and ``-c``, in front of
+everything else. Only what an import would really take counts: a package with ``__init__.py``, a
+``.py`` file or an extension; a plain folder is a namespace portion, and any installed package wins
+over it.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ _DISTRIBUTION_OF = {
     "yaml": "pyyaml",
     "zmq": "pyzmq",
 }
-# Modules of the standard library that nearly every program imports: a file of that name breaks all of them.
-# Built-in and frozen modules (time, os, io) cannot be hidden.
+# Modules of the standard library that nearly every program imports: a file of that name breaks all
+# of them. Built-in and frozen modules (time, os, io) cannot be hidden.
 _STANDARD = frozenset(
     (
         "argparse",
@@ -113,20 +114,35 @@ def probe_modules(machine: Machine) -> Dict[str, Fact[Any]]:
     working = machine.value("python.working_directory")
     listed: Mapping[str, Distribution] = machine.value("distributions", {})
     shadowed: List[str] = []
-    fronts = [] if working is None or _is_entry(machine, working, interpreter.search_path) else [working]
-    given = [entry.rstrip("/") for entry in machine.environment.get("PYTHONPATH", "").split(":") if entry]
-    fronts += [folder for folder in interpreter.search_path if folder in given and folder != working]
+    fronts = (
+        [] if working is None or _is_entry(machine, working, interpreter.search_path) else [working]
+    )
+    given = [
+        entry.rstrip("/") for entry in machine.environment.get("PYTHONPATH", "").split(":") if entry
+    ]
+    fronts += [
+        folder for folder in interpreter.search_path if folder in given and folder != working
+    ]
     for front in fronts:
         shadowed += _hidden_by(machine, front, interpreter.search_path, listed, front == working)
-    order = [working, *interpreter.search_path] if working is not None else list(interpreter.search_path)
-    ray = next((path for folder in order for path in [find_module(machine, folder, "ray")] if path), None)
+    order = (
+        [working, *interpreter.search_path]
+        if working is not None
+        else list(interpreter.search_path)
+    )
+    ray = next(
+        (path for folder in order for path in [find_module(machine, folder, "ray")] if path), None
+    )
     evidence = Evidence(", ".join(fronts) or "no folder comes before the installed distributions")
     if working is None and not fronts:
         found: Fact[Any] = Unknown("the folder from which Python is started is not known")
     else:
         found = Known(tuple(dict.fromkeys(shadowed)), evidence)
     where = Evidence(", ".join(order))
-    return {"shadowed_modules": found, "ray.module_path": Known(ray, where) if ray is not None else Absent(where)}
+    return {
+        "shadowed_modules": found,
+        "ray.module_path": Known(ray, where) if ray is not None else Absent(where),
+    }
 
 
 def _is_entry(machine: Machine, folder: str, search_path: Sequence[str]) -> bool:
@@ -134,9 +150,17 @@ def _is_entry(machine: Machine, folder: str, search_path: Sequence[str]) -> bool
     return any(machine.realpath(entry) == real for entry in search_path)
 
 
-def _hidden_by(machine: Machine, front: str, search_path: Sequence[str], listed: Mapping[str, Distribution], standard: bool) -> List[str]:
+def _hidden_by(
+    machine: Machine,
+    front: str,
+    search_path: Sequence[str],
+    listed: Mapping[str, Distribution],
+    standard: bool,
+) -> List[str]:
     found = []
-    for module in dict.fromkeys(entry.split(".", 1)[0] for entry in (listing(machine, front) or ())[:_MOST_ENTRIES]):
+    for module in dict.fromkeys(
+        entry.split(".", 1)[0] for entry in (listing(machine, front) or ())[:_MOST_ENTRIES]
+    ):
         if not module.isidentifier():
             continue
         if standard and module in _STANDARD:
@@ -162,7 +186,9 @@ def _hidden_by(machine: Machine, front: str, search_path: Sequence[str], listed:
 
 
 def find_module(machine: Machine, folder: str, module: str) -> Optional[str]:
-    """Return what an import of ``module`` takes from one folder: a package, a ``.py`` file or an extension; or None."""
+    """Return what an import of ``module`` takes from one folder: a package, a ``.py`` file or an
+    extension; or None.
+    """
     names = listing(machine, folder) or ()
     if module in names and machine.isfile(f"{folder}/{module}/__init__.py"):
         return f"{folder}/{module}"
@@ -176,4 +202,6 @@ def find_module(machine: Machine, folder: str, module: str) -> Optional[str]:
     return None
 
 
-PROBES_HERE: Tuple[Probe, ...] = (Probe("modules", probe_modules, FIELDS_HERE, isolated=False, deadline=2.0),)
+PROBES_HERE: Tuple[Probe, ...] = (
+    Probe("modules", probe_modules, FIELDS_HERE, isolated=False, deadline=2.0),
+)

@@ -1,6 +1,7 @@
 """The probes of compiled files: which CUDA libraries torch loads, and what extension modules need.
 
-Where neither torch nor such an extension is installed they answer here; what reads ELF files is imported only where one is read.
+Where neither torch nor such an extension is installed they answer here; what reads ELF files is
+imported only where one is read.
 """
 
 from __future__ import annotations
@@ -16,21 +17,43 @@ if TYPE_CHECKING:
 
     from .machine import Machine
 
-__all__ = ["BINARY_FIELDS", "LIBRARY_FIELDS", "PLACES", "PROBES_HERE", "probe_binaries", "probe_libraries"]
+__all__ = [
+    "BINARY_FIELDS",
+    "LIBRARY_FIELDS",
+    "PLACES",
+    "PROBES_HERE",
+    "probe_binaries",
+    "probe_libraries",
+]
 
 LIBRARY_FIELDS = ("libraries", "cudnn.system_version")
 BINARY_FIELDS = ("binaries", "glibcxx.version")
 
-#: Where the distributions that matter keep their extensions: a folder, or the start of file names beside the packages.
+#: Where the distributions that matter keep their extensions: a folder, or the start of file names
+#: beside the packages.
 PLACES: Mapping[str, Tuple[str, ...]] = {
-    "apex": ("apex_C", "amp_C", "fused_", "mlp_cuda", "syncbn", "scaled_", "xentropy_cuda", "fast_layer_norm"),
+    "apex": (
+        "apex_C",
+        "amp_C",
+        "fused_",
+        "mlp_cuda",
+        "syncbn",
+        "scaled_",
+        "xentropy_cuda",
+        "fast_layer_norm",
+    ),
     "auto-gptq": ("autogptq_", "exllama_kernels", "exllamav2_kernels"),
     "autoawq-kernels": ("awq_",),
     "bitsandbytes": ("bitsandbytes/",),
     "causal-conv1d": ("causal_conv1d_cuda",),
     "deep-ep": ("deep_ep_cpp", "deep_ep/"),
     "deep-gemm": ("deep_gemm/", "deep_gemm_cpp"),
-    "deepspeed": ("deepspeed/ops/adam/", "deepspeed/ops/lamb/", "deepspeed/ops/transformer/", "deepspeed/ops/aio/"),
+    "deepspeed": (
+        "deepspeed/ops/adam/",
+        "deepspeed/ops/lamb/",
+        "deepspeed/ops/transformer/",
+        "deepspeed/ops/aio/",
+    ),
     "exllamav2": ("exllamav2_ext",),
     "fbgemm-gpu": ("fbgemm_gpu/",),
     "flash-attn": ("flash_attn_2_cuda", "flash_attn_cuda"),
@@ -77,12 +100,21 @@ def probe_libraries(machine: Machine) -> Dict[str, Fact[Any]]:
 
 
 def probe_binaries(machine: Machine) -> Dict[str, Fact[Any]]:
-    """Read the extension modules of the distributions that matter (all that link torch with ``deep``)."""
+    """Read the extension modules of the distributions that matter (all that link torch with
+    ``deep``).
+    """
     nothing = _without_torch(machine)
     if isinstance(nothing, Unknown):
         return dict.fromkeys(BINARY_FIELDS, nothing)
-    if nothing is not None and not machine.deep and PLACES.keys().isdisjoint(machine.value("distributions", ())):
-        return {"binaries": Known((), Evidence(nothing.evidence.source, "ELF files")), "glibcxx.version": nothing}
+    if (
+        nothing is not None
+        and not machine.deep
+        and PLACES.keys().isdisjoint(machine.value("distributions", ()))
+    ):
+        return {
+            "binaries": Known((), Evidence(nothing.evidence.source, "ELF files")),
+            "glibcxx.version": nothing,
+        }
     from .binaries import read_binaries
 
     return read_binaries(machine)
@@ -93,7 +125,11 @@ def _without_torch(machine: Machine) -> Optional[Fact[Any]]:
     search_path = interpreter_of(machine).search_path
     if not search_path:
         return Unknown("no folder of distributions is known")
-    return None if torch_folder(machine) is not None else Absent(Evidence(", ".join(search_path), "torch is not installed"))
+    return (
+        None
+        if torch_folder(machine) is not None
+        else Absent(Evidence(", ".join(search_path), "torch is not installed"))
+    )
 
 
 PROBES_HERE: Tuple[Probe, ...] = (

@@ -1,14 +1,15 @@
 """The NVIDIA driver and its devices.
 
-Order of evidence, cheapest first and never with a CUDA context: the kernel module (``/sys/module/nvidia/version``,
-``/proc/driver/nvidia/version``), NVML, libcuda (the file that the loader takes, ``cuDriverGetVersion``, ``cuInit``),
-``nvidia-smi`` last. A missing source is no verdict: gVisor and WSL have no ``/proc/driver/nvidia``.
+Order of evidence, cheapest first and never with a CUDA context: the kernel module
+(``/sys/module/nvidia/version``, ``/proc/driver/nvidia/version``), NVML, libcuda (the file that the
+loader takes, ``cuDriverGetVersion``, ``cuInit``), ``nvidia-smi`` last. A missing source is no
+verdict: gVisor and WSL have no ``/proc/driver/nvidia``.
 
-Six versions that are never equated: kernel module, NVML's driver release, the release in libcuda's file name, the
-driver's CUDA version, the toolkit, the runtime.
+Six versions that are never equated: kernel module, NVML's driver release, the release in libcuda's
+file name, the driver's CUDA version, the toolkit, the runtime.
 
-Whatever loads a library, or reads a file behind which the driver may hang, runs in a child. The children run side by
-side, so that the probe takes as long as the slowest of them.
+Whatever loads a library, or reads a file behind which the driver may hang, runs in a child. The
+children run side by side, so that the probe takes as long as the slowest of them.
 """
 
 from __future__ import annotations
@@ -22,23 +23,51 @@ from ..model.late import Late
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from .machine import FOLDER_ONLY, Machine, Probe
-from .nvidia_text import is_compat_path, is_release, parse_fabric_version, parse_pci_list, parse_smi_gpus, visible_by_variable
+from .nvidia_text import (
+    is_compat_path,
+    is_release,
+    parse_fabric_version,
+    parse_pci_list,
+    parse_smi_gpus,
+    visible_by_variable,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import json
     import re
-    from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+    from typing import (
+        Any,
+        Callable,
+        Dict,
+        Iterable,
+        Iterator,
+        List,
+        Mapping,
+        Optional,
+        Sequence,
+        Tuple,
+    )
 
     from .isolation import Child, Outcome
 else:
     json = Late("json")
     re = Late("re")
 
-__all__ = ["CHILD_DEADLINE", "PROBES_HERE", "PciDevice", "find_libraries", "pci_displays", "probe_nvidia"]
+__all__ = [
+    "CHILD_DEADLINE",
+    "PROBES_HERE",
+    "PciDevice",
+    "find_libraries",
+    "pci_displays",
+    "probe_nvidia",
+]
 
 CHILD_DEADLINE = 4.0
-"""Seconds for NVML and cuInit. Eight GPUs without persistence mode take 24-30 s (aks-gpu#105): then they are unknown."""
+"""Seconds for NVML and cuInit.
+
+Eight GPUs without persistence mode take 24-30 s (aks-gpu#105): then they are unknown.
+"""
 
 _SMI_DEADLINE = 2.0
 _FABRIC_DEADLINE = 1.0
@@ -63,14 +92,16 @@ class PciDevice(NamedTuple):
         return f"{self.vendor}:{self.device}"
 
 
-# --- files that cannot hang -------------------------------------------------------------------------------------------
+# --- files that cannot hang
+# -------------------------------------------------------------------------------------------
 
 
 def find_libraries(machine: Machine, soname: str) -> List[str]:
-    """Return where a library lies, in the loader's order: LD_LIBRARY_PATH, the cache, the default folders, WSL's.
+    """Return where a library lies, in the loader's order: LD_LIBRARY_PATH, the cache, the default
+    folders, WSL's.
 
-    A cheap look that decides whether a child is worth its fork, and the whole answer for an unpacked image. What this
-    process's loader really takes is read from the child's maps.
+    A cheap look that decides whether a child is worth its fork, and the whole answer for an
+    unpacked image. What this process's loader really takes is read from the child's maps.
     """
     found: List[str] = []
     for folder in machine.environment.get("LD_LIBRARY_PATH", "").replace(";", ":").split(":"):
@@ -103,12 +134,16 @@ def _add_file(machine: Machine, path: str, found: List[str]) -> None:
 
 
 def pci_displays(machine: Machine) -> Optional[List[PciDevice]]:
-    """Return the display and 3D controllers of NVIDIA, AMD and Intel; None where sysfs shows no PCI bus.
+    """Return the display and 3D controllers of NVIDIA, AMD and Intel; None where sysfs shows no PCI
+    bus.
 
-    ``/proc/bus/pci/devices`` is one read for all devices and spares hundreds of reads in sysfs where no NVIDIA device is.
+    ``/proc/bus/pci/devices`` is one read for all devices and spares hundreds of reads in sysfs
+    where no NVIDIA device is.
     """
     listed = machine.read_text("/proc/bus/pci/devices", 4 << 20)
-    if listed is not None and not any(parse_pci_list(listed, vendor) for vendor in ("10de", "1002")):
+    if listed is not None and not any(
+        parse_pci_list(listed, vendor) for vendor in ("10de", "1002")
+    ):
         return []
     buses = machine.listdir("/sys/bus/pci/devices")
     if buses is None:
@@ -117,7 +152,9 @@ def pci_displays(machine: Machine) -> Optional[List[PciDevice]]:
     for bus in buses[:8192]:
         # "pci:v000010DEd00002330sv…sd…bc03sc02i00"
         alias = machine.read_text(f"/sys/bus/pci/devices/{bus}/modalias", 256) or ""
-        match = re.match(r"pci:v0000([0-9A-F]{4})d0000([0-9A-F]{4}).*bc([0-9A-F]{2})sc([0-9A-F]{2})", alias)
+        match = re.match(
+            r"pci:v0000([0-9A-F]{4})d0000([0-9A-F]{4}).*bc([0-9A-F]{2})sc([0-9A-F]{2})", alias
+        )
         if match is None:
             continue
         vendor, device, base, sub = (group.lower() for group in match.groups())
@@ -127,7 +164,8 @@ def pci_displays(machine: Machine) -> Optional[List[PciDevice]]:
     return found
 
 
-# --- the probe --------------------------------------------------------------------------------------------------------
+# --- the probe
+# --------------------------------------------------------------------------------------------------
 
 
 class _Answer(NamedTuple):
@@ -154,7 +192,9 @@ class _Children:
             self._refused[name] = no_child(error)
 
     def wait(self, name: str, title: str) -> _Answer:
-        return _answer(self._refused.get(name) or self._children.pop(name).wait(self._deadline), title)
+        return _answer(
+            self._refused.get(name) or self._children.pop(name).wait(self._deadline), title
+        )
 
     def __enter__(self) -> _Children:
         return self
@@ -189,11 +229,24 @@ def probe_nvidia(machine: Machine) -> Dict[str, Fact[Any]]:
     has_nodes = (numbered and "nvidiactl" in nodes) or wsl or "nvhost-gpu" in nodes
     libcuda = find_libraries(machine, "libcuda.so.1")
     libnvml = find_libraries(machine, "libnvidia-ml.so.1")
-    found["driver.nouveau"] = Known(machine.exists("/sys/module/nouveau"), Evidence("/sys/module/nouveau")) if modules else Unknown("no /sys/module")
+    found["driver.nouveau"] = (
+        Known(machine.exists("/sys/module/nouveau"), Evidence("/sys/module/nouveau"))
+        if modules
+        else Unknown("no /sys/module")
+    )
     devices = pci_displays(machine)
     found.update(_others(devices))
     proc = not loaded and machine.exists("/proc/driver/nvidia/version")
-    if not (loaded or proc or numbered or wsl or libcuda or libnvml or "nvidiactl" in nodes or "nvhost-gpu" in nodes):
+    if not (
+        loaded
+        or proc
+        or numbered
+        or wsl
+        or libcuda
+        or libnvml
+        or "nvidiactl" in nodes
+        or "nvhost-gpu" in nodes
+    ):
         found.update(_nothing(modules, devices))
         return found
     from .nvidia_calls import init_libcuda, read_libcuda, read_nvml, read_proc
@@ -234,7 +287,9 @@ def _nothing(modules: bool, devices: Optional[List[PciDevice]]) -> Dict[str, Fac
     """A machine without a trace of the driver: a CPU machine, or one whose driver is missing."""
     if not modules:
         # gVisor shows no /sys/module, and a device may still come through it.
-        return dict.fromkeys(_NO_DRIVER, Unknown("no /sys/module, no device node and no library of the driver"))
+        return dict.fromkeys(
+            _NO_DRIVER, Unknown("no /sys/module, no device node and no library of the driver")
+        )
     module = Evidence("/sys/module", "no nvidia")
     nodes = Evidence("/dev", "no nvidia device node")
     library = Evidence("the loader's folders", "no libcuda.so.1")
@@ -252,11 +307,16 @@ def _nothing(modules: bool, devices: Optional[List[PciDevice]]) -> Dict[str, Fac
         "compat.cuda_version",
     ):
         found[name] = Absent(library)
-    found["driver.nvml_error"] = Known("libnvidia-ml.so.1: no such library in the loader's folders", Evidence("the loader's folders"))
+    found["driver.nvml_error"] = Known(
+        "libnvidia-ml.so.1: no such library in the loader's folders",
+        Evidence("the loader's folders"),
+    )
     return found
 
 
-def _kernel_facts(sources: _Sources, modules: bool, loaded: bool, wsl: bool) -> Iterator[Tuple[str, Fact[Any]]]:
+def _kernel_facts(
+    sources: _Sources, modules: bool, loaded: bool, wsl: bool
+) -> Iterator[Tuple[str, Fact[Any]]]:
     machine, kernel, nvml, smi = sources.machine, sources.kernel, sources.nvml, sources.smi
     sign = _sign_of_driver(sources)
     release = (machine.read_text("/sys/module/nvidia/version", 256) or "").strip()
@@ -272,14 +332,20 @@ def _kernel_facts(sources: _Sources, modules: bool, loaded: bool, wsl: bool) -> 
     elif kernel.failure or nvml.failure:
         fact = Unknown(kernel.failure or nvml.failure)
     elif sign:
-        fact = Unknown(f"{sign}, but nothing names the driver's release: {nvml.table.get('error') or 'NVML does not name it'}")
+        fact = Unknown(
+            f"{sign}, but nothing names the driver's release: "
+            f"{nvml.table.get('error') or 'NVML does not name it'}"
+        )
     elif modules and not loaded and not wsl:
         fact = Absent(Evidence("/sys/module", "no nvidia"))
     else:
         fact = Unknown("no source names the driver's release")
     yield "driver.release", fact
     if kernel.table.get("flavor"):
-        yield "driver.flavor", Known(kernel.table["flavor"], Evidence("/proc/driver/nvidia/version"))
+        yield (
+            "driver.flavor",
+            Known(kernel.table["flavor"], Evidence("/proc/driver/nvidia/version")),
+        )
     elif isinstance(fact, Absent):
         yield "driver.flavor", fact
     else:
@@ -299,9 +365,11 @@ def _kernel_facts(sources: _Sources, modules: bool, loaded: bool, wsl: bool) -> 
 
 
 def _sign_of_driver(sources: _Sources) -> str:
-    """Return what speaks for a driver although /sys/module shows no module "nvidia" (Tegra's has another name), or "".
+    """Return what speaks for a driver although /sys/module shows no module "nvidia" (Tegra's has
+    another name), or "".
 
-    NVML's word that no driver is loaded counts for more than a library of a package that lies around, and cuda-compat is no driver's.
+    NVML's word that no driver is loaded counts for more than a library of a package that lies
+    around, and cuda-compat is no driver's.
     """
     if sources.init.table.get("code") == 0:
         return "cuInit succeeds"
@@ -321,7 +389,12 @@ def _nvml_facts(sources: _Sources) -> Iterator[Tuple[str, Fact[Any]]]:
         yield "driver.nvml_release", Unknown(nvml.failure)
         yield "driver.nvml_error", Unknown(nvml.failure)
         return
-    yield "driver.nvml_release", Known(release, evidence) if release else Unknown(nvml.table.get("error") or "NVML does not name it")
+    yield (
+        "driver.nvml_release",
+        Known(release, evidence)
+        if release
+        else Unknown(nvml.table.get("error") or "NVML does not name it"),
+    )
     error = nvml.table.get("error")
     yield "driver.nvml_error", Known(error, evidence) if error else Absent(evidence)
 
@@ -335,7 +408,11 @@ def _libcuda_facts(sources: _Sources, candidates: Sequence[str]) -> Iterator[Tup
     yield from _compat_facts(sources, path)
     missing = cuda.table.get("error")
     if path is None:
-        none: Fact[Any] = Unknown(cuda.failure) if cuda.failure else Absent(Evidence("libcuda.so.1", missing or "not loaded"))
+        none: Fact[Any] = (
+            Unknown(cuda.failure)
+            if cuda.failure
+            else Absent(Evidence("libcuda.so.1", missing or "not loaded"))
+        )
         for name in ("driver.libcuda_release", "driver.libcuda_path"):
             yield name, none
         yield "driver.unversioned_libcuda", none
@@ -343,15 +420,29 @@ def _libcuda_facts(sources: _Sources, candidates: Sequence[str]) -> Iterator[Tup
         evidence = Evidence(path, how)
         yield "driver.libcuda_path", Known(path, evidence)
         release = _LIBCUDA_FILE.fullmatch(path.rpartition("/")[2])
-        yield "driver.libcuda_release", Known(release.group(1), evidence) if release else Unknown(f"the file name {path} holds no release")
+        yield (
+            "driver.libcuda_release",
+            Known(release.group(1), evidence)
+            if release
+            else Unknown(f"the file name {path} holds no release"),
+        )
         plain = _plain_libcuda(machine)
-        yield "driver.unversioned_libcuda", Known(plain is not None, Evidence(plain or "the loader's folders", "" if plain else "no libcuda.so"))
+        yield (
+            "driver.unversioned_libcuda",
+            Known(
+                plain is not None,
+                Evidence(plain or "the loader's folders", "" if plain else "no libcuda.so"),
+            ),
+        )
     shown = machine.environment.get("CUDA_VISIBLE_DEVICES")
     detail = "" if shown is None else f"with CUDA_VISIBLE_DEVICES={shown}"[:200]
     if "code" in init.table:
         yield "driver.init_error", Known(init.table["code"], Evidence("cuInit", detail))
     else:
-        yield "driver.init_error", Unknown(init.failure or init.table.get("error") or "cuInit gave no code")
+        yield (
+            "driver.init_error",
+            Unknown(init.failure or init.table.get("error") or "cuInit gave no code"),
+        )
 
 
 def _plain_libcuda(machine: Machine) -> Optional[str]:
@@ -371,15 +462,28 @@ def _compat_facts(sources: _Sources, path: Optional[str]) -> Iterator[Tuple[str,
         if path is None and cuda.failure:
             fact = Unknown(cuda.failure)
         else:
-            fact = Absent(Evidence(path or "libcuda.so.1", "the loader takes no cuda-compat library"))
+            fact = Absent(
+                Evidence(path or "libcuda.so.1", "the loader takes no cuda-compat library")
+            )
         for name in names:
             yield name, fact
         if cuda.table.get("cuda"):
-            yield "driver.cuda_version", Known(cuda.table["cuda"], Evidence("cuDriverGetVersion", path or "libcuda.so.1"))
+            yield (
+                "driver.cuda_version",
+                Known(cuda.table["cuda"], Evidence("cuDriverGetVersion", path or "libcuda.so.1")),
+            )
         elif nvml.table.get("cuda"):
-            yield "driver.cuda_version", Known(nvml.table["cuda"], Evidence("NVML", "nvmlSystemGetCudaDriverVersion"))
+            yield (
+                "driver.cuda_version",
+                Known(nvml.table["cuda"], Evidence("NVML", "nvmlSystemGetCudaDriverVersion")),
+            )
         else:
-            yield "driver.cuda_version", Unknown(cuda.failure or cuda.table.get("error") or "neither libcuda nor NVML names it")
+            yield (
+                "driver.cuda_version",
+                Unknown(
+                    cuda.failure or cuda.table.get("error") or "neither libcuda nor NVML names it"
+                ),
+            )
         return
     yield from _compat_of(path, cuda.table.get("cuda"), "the file that the loader takes")
     yield "driver.cuda_version", _native_cuda(sources)
@@ -391,21 +495,34 @@ def _compat_of(path: str, version: Optional[str], how: str) -> Iterator[Tuple[st
     folder = _CUDA_FOLDER.search(path)
     version = version or (folder.group(1) if folder else None)
     yield "compat.path", Known(path, evidence)
-    yield "compat.release", Known(release.group(1), evidence) if release else Unknown(f"the file name {path} holds no release")
-    yield "compat.cuda_version", Known(version, evidence) if version else Unknown(f"{path} names no CUDA version")
+    yield (
+        "compat.release",
+        Known(release.group(1), evidence)
+        if release
+        else Unknown(f"the file name {path} holds no release"),
+    )
+    yield (
+        "compat.cuda_version",
+        Known(version, evidence) if version else Unknown(f"{path} names no CUDA version"),
+    )
 
 
 def _native_cuda(sources: _Sources) -> Fact[Any]:
-    """Ask the driver's own libcuda, which cuda-compat hides, by the kernel driver's release in its file name."""
+    """Ask the driver's own libcuda, which cuda-compat hides, by the kernel driver's release in its
+    file name.
+    """
     machine = sources.machine
     release = sources.kernel.table.get("release")
     for folder in _default_folders() if release else ():
         path = f"{folder}/libcuda.so.{release}"
         if machine.isfile(path):
+            from functools import partial
+
             from .isolation import run_isolated
             from .nvidia_calls import read_libcuda
 
-            answer = _answer(run_isolated(lambda path=path: read_libcuda(path), machine.remaining(1.0)), path)  # type: ignore[misc]
+            outcome = run_isolated(partial(read_libcuda, path), machine.remaining(1.0))
+            answer = _answer(outcome, path)
             if answer.table.get("cuda"):
                 return Known(answer.table["cuda"], Evidence("cuDriverGetVersion", path))
     return Unknown("the loader takes cuda-compat, which hides the driver's own libcuda")
@@ -429,34 +546,61 @@ def _gpu_facts(sources: _Sources) -> Iterator[Tuple[str, Fact[Any]]]:
     gpus: Optional[List[Gpu]] = None
     evidence = Evidence("NVML")
     if "gpus" in nvml.table:
-        gpus = [Gpu(**{name: value for name, value in entry.items() if name != "mig"}) for entry in nvml.table["gpus"]]
+        gpus = [
+            Gpu(**{name: value for name, value in entry.items() if name != "mig"})
+            for entry in nvml.table["gpus"]
+        ]
         mig = [entry.get("mig", []) for entry in nvml.table["gpus"]]
     elif "gpus" in smi.table:
         gpus, evidence = [_smi_gpu(entry) for entry in smi.table["gpus"]], Evidence("nvidia-smi")
     elif sources.kernel.table.get("gpus"):
-        exposed = [entry for entry in sources.kernel.table["gpus"] if f"nvidia{entry.get('minor')}" in sources.nodes]
-        gpus, evidence = [_proc_gpu(entry, sources.devices) for entry in exposed], Evidence("/proc/driver/nvidia/gpus", "those with a device node")
-    elif not any(_is_numbered(name) for name in sources.nodes) and "dxg" not in sources.nodes and "nvhost-gpu" not in sources.nodes:
+        exposed = [
+            entry
+            for entry in sources.kernel.table["gpus"]
+            if f"nvidia{entry.get('minor')}" in sources.nodes
+        ]
+        gpus, evidence = (
+            [_proc_gpu(entry, sources.devices) for entry in exposed],
+            Evidence("/proc/driver/nvidia/gpus", "those with a device node"),
+        )
+    elif (
+        not any(_is_numbered(name) for name in sources.nodes)
+        and "dxg" not in sources.nodes
+        and "nvhost-gpu" not in sources.nodes
+    ):
         gpus, evidence = [], Evidence("/dev", "no nvidia device nodes")
     if gpus is None:
-        yield "gpus", Unknown(nvml.failure or nvml.table.get("error") or "NVML does not list devices")
+        yield (
+            "gpus",
+            Unknown(nvml.failure or nvml.table.get("error") or "NVML does not list devices"),
+        )
         yield "gpus.expected", _expected(sources.devices, sources.kernel.table.get("gpus") or ())
         return
     shown = _visible(sources, gpus, mig, machine.environment)
-    yield "gpus", Known(tuple(gpu._replace(visible=visible) for gpu, visible in zip(gpus, shown)), evidence)
+    yield (
+        "gpus",
+        Known(tuple(gpu._replace(visible=visible) for gpu, visible in zip(gpus, shown)), evidence),
+    )
     if not gpus:
         yield "gpus.expected", _expected(sources.devices, sources.kernel.table.get("gpus") or ())
     else:
         yield "gpus.expected", Absent(Evidence(evidence.source, "devices are shown"))
 
 
-def _visible(sources: _Sources, gpus: Sequence[Gpu], mig: Sequence[Sequence[str]], environment: Mapping[str, str]) -> List[Optional[bool]]:
+def _visible(
+    sources: _Sources,
+    gpus: Sequence[Gpu],
+    mig: Sequence[Sequence[str]],
+    environment: Mapping[str, str],
+) -> List[Optional[bool]]:
     """CUDA's own answer where cuInit worked, else what the variable says."""
     buses = sources.init.table.get("buses")
     if isinstance(buses, list) and all(gpu.pci_bus for gpu in gpus if not gpu.fault):
         listed = {_short_bus(bus) for bus in buses}
         return [gpu.pci_bus is not None and _short_bus(gpu.pci_bus) in listed for gpu in gpus]
-    return visible_by_variable(gpus, environment.get("CUDA_VISIBLE_DEVICES"), environment.get("CUDA_DEVICE_ORDER"), mig)
+    return visible_by_variable(
+        gpus, environment.get("CUDA_VISIBLE_DEVICES"), environment.get("CUDA_DEVICE_ORDER"), mig
+    )
 
 
 def _short_bus(bus: str) -> str:
@@ -468,10 +612,17 @@ def _short_bus(bus: str) -> str:
 def _proc_gpu(entry: Mapping[str, str], devices: Optional[Iterable[PciDevice]]) -> Gpu:
     bus = entry.get("bus", "").lower()
     device = next((device for device in devices or () if device.bus.lower() == bus), None)
-    return Gpu(name=entry.get("model"), pci_bus=entry.get("bus"), uuid=entry.get("uuid"), pci_id=device.pci_id if device else None)
+    return Gpu(
+        name=entry.get("model"),
+        pci_bus=entry.get("bus"),
+        uuid=entry.get("uuid"),
+        pci_id=device.pci_id if device else None,
+    )
 
 
-def _expected(devices: Optional[Iterable[PciDevice]], proc: Iterable[Mapping[str, str]]) -> Fact[Any]:
+def _expected(
+    devices: Optional[Iterable[PciDevice]], proc: Iterable[Mapping[str, str]]
+) -> Fact[Any]:
     """The GPUs that the host has: model names from the driver, else PCI ids."""
     named = tuple(entry["model"] for entry in proc if entry.get("model"))
     if named:
@@ -487,13 +638,19 @@ def _others(devices: Optional[Iterable[PciDevice]]) -> Iterator[Tuple[str, Fact[
     if devices is None:
         yield "gpus.other", Unknown("no PCI bus in sysfs")
         return
-    # Intel's and AMD's small display controllers are no accelerators: 3D controllers (0302, 0380) and 12xx are.
-    listed = tuple(f"{_VENDORS[device.vendor]} {device.pci_id}" for device in devices if device.vendor != "10de" and device.klass != "0300")
+    # Intel's and AMD's small display controllers are no accelerators: 3D controllers (0302, 0380)
+    # and 12xx are.
+    listed = tuple(
+        f"{_VENDORS[device.vendor]} {device.pci_id}"
+        for device in devices
+        if device.vendor != "10de" and device.klass != "0300"
+    )
     evidence = Evidence("/sys/bus/pci/devices")
     yield "gpus.other", Known(listed, evidence) if listed else Absent(evidence)
 
 
-# --- nvidia-smi, the last source --------------------------------------------------------------------------------------
+# --- nvidia-smi, the last source
+# --------------------------------------------------------------------------------------
 
 _SMI_NAMES = (
     "driver_version",
@@ -511,7 +668,9 @@ _SMI_NAMES = (
 
 
 def _smi(machine: Machine, nvml: _Answer) -> _Answer:
-    """Run nvidia-smi where this process could not load NVML (another C library, no binding); else it knows no more."""
+    """Run nvidia-smi where this process could not load NVML (another C library, no binding); else
+    it knows no more.
+    """
     command = _on_path(machine, "nvidia-smi") if nvml.table.get("loader") else None
     if command is None:
         return _Answer({})
@@ -532,7 +691,11 @@ def _smi(machine: Machine, nvml: _Answer) -> _Answer:
 def _on_path(machine: Machine, name: str) -> Optional[str]:
     for folder in [*machine.environment.get("PATH", "").split(":"), "/usr/bin", "/usr/lib/wsl/lib"]:
         path = f"{folder.rstrip('/')}/{name}"
-        if folder.startswith("/") and machine.isfile(path) and os.access(machine.path(path), os.X_OK):
+        if (
+            folder.startswith("/")
+            and machine.isfile(path)
+            and os.access(machine.path(path), os.X_OK)
+        ):
             return path
     return None
 
@@ -556,46 +719,80 @@ def _smi_gpu(row: Mapping[str, str]) -> Gpu:
 
 
 def _mebibytes(text: Optional[str]) -> Optional[int]:
-    return int(text) << 20 if text and text.isascii() and text.isdigit() and len(text) < 12 else None
+    return (
+        int(text) << 20 if text and text.isascii() and text.isdigit() and len(text) < 12 else None
+    )
 
 
 def _enabled(text: Optional[str]) -> Optional[bool]:
     return {"Enabled": True, "Disabled": False}.get(text or "")
 
 
-# --- fabric manager, IOMMU, folders -----------------------------------------------------------------------------------
+# --- fabric manager, IOMMU, folders
+# -----------------------------------------------------------------------------------
 
 
 def _fabric(machine: Machine) -> Iterator[Tuple[str, Fact[Any]]]:
     """Fabric manager belongs to the host: from a container its absence tells nothing."""
     own = machine.readlink("/proc/self/ns/pid") == _INIT_PID_NAMESPACE
-    path = next((path for path in ("/usr/bin/nv-fabricmanager", "/usr/sbin/nv-fabricmanager") if machine.isfile(path)), None)
+    path = next(
+        (
+            path
+            for path in ("/usr/bin/nv-fabricmanager", "/usr/sbin/nv-fabricmanager")
+            if machine.isfile(path)
+        ),
+        None,
+    )
     if path is None:
-        fact: Fact[Any] = Absent(Evidence("/usr/bin/nv-fabricmanager")) if own else Unknown("in a container, where the host's services do not show")
+        fact: Fact[Any] = (
+            Absent(Evidence("/usr/bin/nv-fabricmanager"))
+            if own
+            else Unknown("in a container, where the host's services do not show")
+        )
         yield "driver.fabric_manager", fact
-        yield "driver.fabric_manager_running", Known(False, Evidence("/usr/bin/nv-fabricmanager", "not installed")) if own else fact
+        yield (
+            "driver.fabric_manager_running",
+            Known(False, Evidence("/usr/bin/nv-fabricmanager", "not installed")) if own else fact,
+        )
         return
     from .isolation import run_command
 
-    outcome = run_command([path, "--version"], machine.remaining(_FABRIC_DEADLINE), limit=65536, stderr=True)
+    outcome = run_command(
+        [path, "--version"], machine.remaining(_FABRIC_DEADLINE), limit=65536, stderr=True
+    )
     release = None if outcome.reason else parse_fabric_version(outcome.text)
     if release:
         yield "driver.fabric_manager", Known(release, Evidence(f"{path} --version"))
     else:
-        yield "driver.fabric_manager", Unknown(f"probe nvidia: {path}: {outcome.reason or 'it names no release'}")
+        yield (
+            "driver.fabric_manager",
+            Unknown(f"probe nvidia: {path}: {outcome.reason or 'it names no release'}"),
+        )
     if not own:
-        yield "driver.fabric_manager_running", Unknown("in a container, where the host's processes do not show")
+        yield (
+            "driver.fabric_manager_running",
+            Unknown("in a container, where the host's processes do not show"),
+        )
         return
     for pid in machine.listdir("/proc") or []:
         # comm holds 15 characters.
-        if pid.isdigit() and (machine.read_text(f"/proc/{pid}/comm", 64) or "").strip() == "nv-fabricmanager"[:15]:
+        if (
+            pid.isdigit()
+            and (machine.read_text(f"/proc/{pid}/comm", 64) or "").strip()
+            == "nv-fabricmanager"[:15]
+        ):
             yield "driver.fabric_manager_running", Known(True, Evidence(f"/proc/{pid}"))
             return
-    yield "driver.fabric_manager_running", Known(False, Evidence("/proc", "no process nv-fabricmanager"))
+    yield (
+        "driver.fabric_manager_running",
+        Known(False, Evidence("/proc", "no process nv-fabricmanager")),
+    )
 
 
 def _iommu(machine: Machine, gpus: Fact[Any]) -> Fact[Any]:
-    """Tell whether the IOMMU translates the GPUs' addresses, which redirects peer traffic through the root complex."""
+    """Tell whether the IOMMU translates the GPUs' addresses, which redirects peer traffic through
+    the root complex.
+    """
     buses = [gpu.pci_bus for gpu in gpus.value if gpu.pci_bus] if isinstance(gpus, Known) else []
     kinds = set()
     for bus in buses:
@@ -606,10 +803,14 @@ def _iommu(machine: Machine, gpus: Fact[Any]) -> Fact[Any]:
         kinds.add(kind)
     if not kinds:
         return Unknown("no devices are listed")
-    evidence = Evidence("/sys/bus/pci/devices/*/iommu_group/type", ", ".join(sorted(kind or "none" for kind in kinds)))
+    evidence = Evidence(
+        "/sys/bus/pci/devices/*/iommu_group/type",
+        ", ".join(sorted(kind or "none" for kind in kinds)),
+    )
     if any(kind.startswith("DMA") for kind in kinds):
         return Known(True, evidence)
-    # Without an IOMMU, or with identity mapping, ACS of a PCIe switch could still redirect: that needs config space.
+    # Without an IOMMU, or with identity mapping, ACS of a PCIe switch could still redirect: that
+    # needs config space.
     return Unknown("the IOMMU does not translate; ACS of the switches is not read")
 
 
@@ -619,7 +820,9 @@ def _is_numbered(name: str) -> bool:
 
 
 def _folder(machine: Machine) -> Dict[str, Fact[Any]]:
-    """An unpacked image: nothing of the host counts, but a cuda-compat library that its loader would take does."""
+    """An unpacked image: nothing of the host counts, but a cuda-compat library that its loader
+    would take does.
+    """
     found: Dict[str, Fact[Any]] = dict.fromkeys(_FIELDS, Unknown(FOLDER_ONLY))
     listed = find_libraries(machine, "libcuda.so.1")
     path = machine.realpath(listed[0]) if listed else None
@@ -627,7 +830,11 @@ def _folder(machine: Machine) -> Dict[str, Fact[Any]]:
         found.update(_compat_of(path, None, "first in the loader's folders"))
     elif machine.exists("/etc/ld.so.cache"):
         evidence = Evidence("/etc/ld.so.cache", "the loader takes no cuda-compat library")
-        found.update(dict.fromkeys(("compat.release", "compat.path", "compat.cuda_version"), Absent(evidence)))
+        found.update(
+            dict.fromkeys(
+                ("compat.release", "compat.path", "compat.cuda_version"), Absent(evidence)
+            )
+        )
     return found
 
 
@@ -650,6 +857,12 @@ _NO_DRIVER = (
     "gpus",
     "gpus.expected",
 )
-_FIELDS = (*_NO_DRIVER, "driver.nouveau", "driver.fabric_manager_running", "gpus.other", "pcie.acs_iommu")
+_FIELDS = (
+    *_NO_DRIVER,
+    "driver.nouveau",
+    "driver.fabric_manager_running",
+    "gpus.other",
+    "pcie.acs_iommu",
+)
 
 PROBES_HERE: Tuple[Probe, ...] = (Probe("nvidia", probe_nvidia, _FIELDS, False, 5.0),)

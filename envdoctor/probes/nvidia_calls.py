@@ -1,4 +1,7 @@
-"""What the NVIDIA probe asks of the driver. Every function here runs in a child: it may crash or hang, and returns JSON."""
+"""What the NVIDIA probe asks of the driver.
+
+Every function here runs in a child: it may crash or hang, and returns JSON.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ from .nvidia_text import cuda_text, parse_gpu_information, parse_kernel_version,
 
 __all__ = ["init_libcuda", "read_libcuda", "read_nvml", "read_proc"]
 
-# docs.nvidia.com/deploy/nvml-api: nvmlGpuFabricState_t and nvmlReturn_t; nvidia-ml-py names some only in its newest releases.
+# docs.nvidia.com/deploy/nvml-api: nvmlGpuFabricState_t and nvmlReturn_t; nvidia-ml-py names some
+# only in its newest releases.
 _FABRIC_STATES = {0: "not supported", 1: "not started", 2: "in progress", 3: "completed"}
 _GONE = {15: "GPU is lost", 16: "GPU requires reset"}
 
@@ -19,10 +23,15 @@ _GONE = {15: "GPU is lost", 16: "GPU requires reset"}
 def read_proc() -> bytes:
     """Read ``/proc/driver/nvidia``: with a lost GPU these files can hang."""
     machine = Machine()
-    release, flavor = parse_kernel_version(machine.read_text("/proc/driver/nvidia/version", 4096) or "")
+    release, flavor = parse_kernel_version(
+        machine.read_text("/proc/driver/nvidia/version", 4096) or ""
+    )
     folder = "/proc/driver/nvidia/gpus"
     gpus = [
-        {"bus": bus, **parse_gpu_information(machine.read_text(f"{folder}/{bus}/information", 65536) or "")}
+        {
+            "bus": bus,
+            **parse_gpu_information(machine.read_text(f"{folder}/{bus}/information", 65536) or ""),
+        }
         for bus in (machine.listdir(folder) or [])[:1024]
     ]
     return json.dumps({"release": release, "flavor": flavor, "gpus": gpus}).encode()
@@ -34,7 +43,9 @@ def _mapped(stem: str) -> Optional[str]:
 
 
 def read_libcuda(name: str = "libcuda.so.1") -> bytes:
-    """Load libcuda and ask its version, which needs no device: file, path, CUDA version or the loader's text."""
+    """Load libcuda and ask its version, which needs no device: file, path, CUDA version or the
+    loader's text.
+    """
     import ctypes
 
     try:
@@ -52,7 +63,10 @@ def read_libcuda(name: str = "libcuda.so.1") -> bytes:
 
 
 def init_libcuda(environment: Mapping[str, str]) -> bytes:
-    """Call cuInit, which finds 802, 803 and 804, and list the devices that it shows. No context is created."""
+    """Call cuInit, which finds 802, 803 and 804, and list the devices that it shows.
+
+    No context is created.
+    """
     import ctypes
 
     for name in ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"):
@@ -71,7 +85,9 @@ def init_libcuda(environment: Mapping[str, str]) -> bytes:
         for position in range(min(count.value, 1024)):
             text = ctypes.create_string_buffer(64)
             device = ctypes.c_int(0)
-            if library.cuDeviceGet(ctypes.byref(device), position) or library.cuDeviceGetPCIBusId(text, 64, device):
+            if library.cuDeviceGet(ctypes.byref(device), position) or library.cuDeviceGetPCIBusId(
+                text, 64, device
+            ):
                 answer.pop("buses")
                 break
             answer["buses"].append(text.value.decode("ascii", "replace"))
@@ -79,10 +95,13 @@ def init_libcuda(environment: Mapping[str, str]) -> bytes:
 
 
 def read_nvml() -> bytes:
-    """Ask NVML for everything, every field optional: old drivers lack calls, consumer devices lack features."""
+    """Ask NVML for everything, every field optional: old drivers lack calls, consumer devices lack
+    features.
+    """
     import ctypes
 
-    # nvidia-ml-py calls every failure of the loader "library not found": keep the loader's own words.
+    # nvidia-ml-py calls every failure of the loader "library not found": keep the loader's own
+    # words.
     try:
         ctypes.CDLL("libnvidia-ml.so.1")
     except OSError as error:
@@ -90,14 +109,23 @@ def read_nvml() -> bytes:
     try:
         import pynvml as nvml  # type: ignore[import-untyped]
     except ImportError as error:
-        return json.dumps({"error": f"NVIDIA's binding (nvidia-ml-py) cannot be imported: {error}"[:1000], "loader": True}).encode()
+        return json.dumps(
+            {
+                "error": f"NVIDIA's binding (nvidia-ml-py) cannot be imported: {error}"[:1000],
+                "loader": True,
+            }
+        ).encode()
     try:
         nvml.nvmlInit()
     except nvml.NVMLError as error:
         return json.dumps({"error": _nvml_text(nvml, error)}).encode()
     answer: Dict[str, Any] = {
         "release": _ask(nvml, "nvmlSystemGetDriverVersion"),
-        "cuda": cuda_text(_ask(nvml, "nvmlSystemGetCudaDriverVersion_v2") or _ask(nvml, "nvmlSystemGetCudaDriverVersion") or 0),
+        "cuda": cuda_text(
+            _ask(nvml, "nvmlSystemGetCudaDriverVersion_v2")
+            or _ask(nvml, "nvmlSystemGetCudaDriverVersion")
+            or 0
+        ),
     }
     count = _ask(nvml, "nvmlDeviceGetCount")
     if count is None:
@@ -109,7 +137,8 @@ def read_nvml() -> bytes:
 
 
 def _nvml_text(nvml: Any, error: Any) -> str:
-    # The driver's own words ("Driver/library version mismatch") are what people search for; the binding rewrites some.
+    # The driver's own words ("Driver/library version mismatch") are what people search for; the
+    # binding rewrites some.
     return f"NVML error {error.value}: {_ask(nvml, 'nvmlErrorString', error.value) or error}"[:1000]
 
 
@@ -130,7 +159,10 @@ def _read_device(nvml: Any, position: int) -> Dict[str, Any]:
         handle = nvml.nvmlDeviceGetHandleByIndex(position)
     except nvml.NVMLError as error:
         return {"fault": _GONE.get(error.value, "") or _nvml_text(nvml, error)}
-    found: Dict[str, Any] = {"name": _ask(nvml, "nvmlDeviceGetName", handle), "uuid": _ask(nvml, "nvmlDeviceGetUUID", handle)}
+    found: Dict[str, Any] = {
+        "name": _ask(nvml, "nvmlDeviceGetName", handle),
+        "uuid": _ask(nvml, "nvmlDeviceGetUUID", handle),
+    }
     pci = _ask(nvml, "nvmlDeviceGetPciInfo", handle)
     if pci is not None:
         bus = pci.busId
@@ -151,7 +183,8 @@ def _read_device(nvml: Any, position: int) -> Dict[str, Any]:
     if ecc is not None:
         found["ecc_mode"] = bool(ecc[0])
         if ecc[0]:
-            # Volatile: since the driver was loaded. Old, repaired faults are in the aggregate counter.
+            # Volatile: since the driver was loaded. Old, repaired faults are in the aggregate
+            # counter.
             found["ecc_uncorrected"] = _ask(nvml, "nvmlDeviceGetTotalEccErrors", handle, 1, 0)
     persistence = _ask(nvml, "nvmlDeviceGetPersistenceMode", handle)
     if persistence is not None:
@@ -175,7 +208,10 @@ def _mig_uuids(nvml: Any, handle: Any) -> Iterator[str]:
 
 def _fabric_state(nvml: Any, handle: Any) -> Optional[str]:
     # Bindings differ: the newer call fills a versioned structure, the older one may return it.
-    for structure, call in (("c_nvmlGpuFabricInfoV_t", "nvmlDeviceGetGpuFabricInfoV"), ("c_nvmlGpuFabricInfo_t", "nvmlDeviceGetGpuFabricInfo")):
+    for structure, call in (
+        ("c_nvmlGpuFabricInfoV_t", "nvmlDeviceGetGpuFabricInfoV"),
+        ("c_nvmlGpuFabricInfo_t", "nvmlDeviceGetGpuFabricInfo"),
+    ):
         make = getattr(nvml, structure, None)
         if make is None or not hasattr(nvml, call):
             continue

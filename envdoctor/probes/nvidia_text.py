@@ -1,4 +1,7 @@
-"""Text of the NVIDIA driver's files and tools: parsers, and what CUDA_VISIBLE_DEVICES means. Pure; they take any text."""
+"""Text of the NVIDIA driver's files and tools: parsers, and what CUDA_VISIBLE_DEVICES means.
+
+Pure; they take any text.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,9 @@ def parse_kernel_version(text: str) -> Tuple[Optional[str], Optional[str]]:
 
 
 def parse_gpu_information(text: str) -> Dict[str, str]:
-    """Return model, uuid, bus and minor from ``/proc/driver/nvidia/gpus/*/information``; ``??`` counts as nothing."""
+    """Return model, uuid, bus and minor from ``/proc/driver/nvidia/gpus/*/information``; ``??``
+    counts as nothing.
+    """
     keys = {"Model": "model", "GPU UUID": "uuid", "Bus Location": "bus", "Device Minor": "minor"}
     found: Dict[str, str] = {}
     for line in text[:65536].splitlines():
@@ -60,7 +65,10 @@ def parse_maps(text: str, stem: str) -> Optional[str]:
 
 
 def parse_pci_list(text: str, vendor: str) -> bool:
-    """Tell whether ``/proc/bus/pci/devices`` lists a device of a vendor (``10de``). It holds no class."""
+    """Tell whether ``/proc/bus/pci/devices`` lists a device of a vendor (``10de``).
+
+    It holds no class.
+    """
     for line in text.splitlines():
         fields = line.split(None, 2)
         if len(fields) > 1 and fields[1].startswith(vendor):
@@ -71,41 +79,58 @@ def parse_pci_list(text: str, vendor: str) -> bool:
 def parse_smi_gpus(text: str, names: Sequence[str]) -> List[Dict[str, str]]:
     """Return one mapping per line of ``nvidia-smi --query-gpu=… --format=csv,noheader,nounits``.
 
-    Values that nvidia-smi has not (``[N/A]``, ``[Not Supported]``, ``[Unknown Error]``) are left out; lines with another
-    number of values are no devices (messages, warnings).
+    Values that nvidia-smi has not (``[N/A]``, ``[Not Supported]``, ``[Unknown Error]``) are left
+    out; lines with another number of values are no devices (messages, warnings).
     """
     rows: List[Dict[str, str]] = []
     for line in text.splitlines()[:1024]:
         values = [value.strip() for value in line[:4096].split(",")]
         if len(values) == len(names):
-            rows.append({name: value for name, value in zip(names, values) if value and not value.startswith("[") and value != "N/A"})
+            rows.append(
+                {
+                    name: value
+                    for name, value in zip(names, values)
+                    if value and not value.startswith("[") and value != "N/A"
+                }
+            )
     return rows
 
 
 def parse_fabric_version(text: str) -> Optional[str]:
-    """Return the release that ``nv-fabricmanager --version`` prints (``Fabric Manager version is : 570.86.15``)."""
+    """Return the release that ``nv-fabricmanager --version`` prints (``Fabric Manager version is :
+    570.86.15``).
+    """
     found = _RELEASE.search(text[:4096])
     return found.group(0) if found else None
 
 
 def cuda_text(number: int) -> Optional[str]:
-    """Return ``12.4`` for ``12040``, the form of cuDriverGetVersion and NVML; None for 0 (no driver)."""
+    """Return ``12.4`` for ``12040``, the form of cuDriverGetVersion and NVML; None for 0 (no
+    driver).
+    """
     return f"{number // 1000}.{number % 1000 // 10}" if number >= 1000 else None
 
 
 def is_compat_path(path: str) -> bool:
-    """Tell whether a libcuda path is that of a cuda-compat package (``/usr/local/cuda-12.4/compat/…``)."""
+    """Tell whether a libcuda path is that of a cuda-compat package
+    (``/usr/local/cuda-12.4/compat/…``).
+    """
     return _COMPAT.search(path.rpartition("/")[0] + "/") is not None
 
 
 def visible_by_variable(
-    gpus: Sequence[Gpu], value: Optional[str], order: Optional[str] = None, mig: Sequence[Sequence[str]] = ()
+    gpus: Sequence[Gpu],
+    value: Optional[str],
+    order: Optional[str] = None,
+    mig: Sequence[Sequence[str]] = (),
 ) -> List[Optional[bool]]:
-    """Return which devices ``CUDA_VISIBLE_DEVICES`` leaves visible, in the order of ``gpus`` (PCI order).
+    """Return which devices ``CUDA_VISIBLE_DEVICES`` leaves visible, in the order of ``gpus`` (PCI
+    order).
 
-    As the CUDA C++ programming guide says: entries are indices or abbreviated UUIDs, an invalid entry hides itself and
-    all that follow, an empty value hides all. None where it cannot be told: indices into devices of different models
-    count by speed unless ``CUDA_DEVICE_ORDER=PCI_BUS_ID``, and no document says what a repeated device does.
+    As the CUDA C++ programming guide says: entries are indices or abbreviated UUIDs, an invalid
+    entry hides itself and all that follow, an empty value hides all. None where it cannot be told:
+    indices into devices of different models count by speed unless ``CUDA_DEVICE_ORDER=PCI_BUS_ID``,
+    and no document says what a repeated device does.
 
     Args:
         gpus: The devices.
@@ -135,13 +160,24 @@ def visible_by_variable(
 def _device_of(entry: str, gpus: Sequence[Gpu], mig: Sequence[Sequence[str]]) -> Optional[int]:
     if entry.isascii() and entry.isdigit():
         return int(entry) if len(entry) < 6 and int(entry) < len(gpus) else None
-    if entry.startswith("MIG-GPU-"):  # before R470: MIG-<GPU UUID>/<GPU instance>/<compute instance>
+    if entry.startswith(
+        "MIG-GPU-"
+    ):  # before R470: MIG-<GPU UUID>/<GPU instance>/<compute instance>
         entry = entry[4:].partition("/")[0]
     elif entry.startswith("MIG-"):
-        return next((position for position, uuids in enumerate(mig) if any(uuid.startswith(entry) for uuid in uuids)), None)
+        return next(
+            (
+                position
+                for position, uuids in enumerate(mig)
+                if any(uuid.startswith(entry) for uuid in uuids)
+            ),
+            None,
+        )
     if not entry.startswith("GPU-"):
         return None
-    found = [position for position, gpu in enumerate(gpus) if gpu.uuid and gpu.uuid.startswith(entry)]
+    found = [
+        position for position, gpu in enumerate(gpus) if gpu.uuid and gpu.uuid.startswith(entry)
+    ]
     return found[0] if len(found) == 1 else None
 
 

@@ -1,7 +1,9 @@
-"""Memory, ``/dev/shm``, process limits and CPUs of this process; what Ray, psutil and the JVM will believe about them.
+"""Memory, ``/dev/shm``, process limits and CPUs of this process; what Ray, psutil and the JVM will
+believe about them.
 
-What a program believes is computed by that program's own algorithm on the same files, so that the difference to what
-the kernel enforces (:mod:`envdoctor.probes.container`) can be told before the program runs.
+What a program believes is computed by that program's own algorithm on the same files, so that the
+difference to what the kernel enforces (:mod:`envdoctor.probes.container`) can be told before the
+program runs.
 """
 
 from __future__ import annotations
@@ -19,7 +21,16 @@ if TYPE_CHECKING:
 
     from .machine import Machine
 
-__all__ = ["PROBES_HERE", "Limit", "count_list", "parse_limits", "parse_meminfo", "parse_status", "ray_system_memory", "ray_used_memory"]
+__all__ = [
+    "PROBES_HERE",
+    "Limit",
+    "count_list",
+    "parse_limits",
+    "parse_meminfo",
+    "parse_status",
+    "ray_system_memory",
+    "ray_used_memory",
+]
 
 
 class Limit(NamedTuple):
@@ -30,9 +41,11 @@ class Limit(NamedTuple):
 
 
 def parse_limits(text: str) -> Dict[str, Limit]:
-    """Return the limits of ``/proc/<pid>/limits`` by their name in the first column ("Max open files").
+    """Return the limits of ``/proc/<pid>/limits`` by their name in the first column ("Max open
+    files").
 
-    The ``resource`` module would do, but minimal Pythons lack it, and a recorded machine has only the file.
+    The ``resource`` module would do, but minimal Pythons lack it, and a recorded machine has only
+    the file.
     """
     limits = {}
     for line in text.split("\n"):
@@ -90,7 +103,8 @@ def count_list(text: str) -> Optional[int]:
 
 
 def ray_system_memory(files: Files, memory_total: int) -> Optional[int]:
-    """Return what ``ray._common.utils.get_system_memory()`` will return: fixed paths, capped at MemTotal.
+    """Return what ``ray._common.utils.get_system_memory()`` will return: fixed paths, capped at
+    MemTotal.
 
     Read from ray 2.60 (same in 2.x). None where Ray would fail on the file.
     """
@@ -103,19 +117,29 @@ def ray_system_memory(files: Files, memory_total: int) -> Optional[int]:
 
 
 def ray_used_memory(files: Files) -> Optional[int]:
-    """Return what ``ray._private.utils.get_used_memory()`` will return by fixed cgroup paths; None where it asks psutil.
+    """Return what ``ray._private.utils.get_used_memory()`` will return by fixed cgroup paths; None
+    where it asks psutil.
 
-    Read from ray 2.60: use less inactive and active file pages. Ray 2.44 and older did not subtract the active ones.
+    Read from ray 2.60: use less inactive and active file pages. Ray 2.44 and older did not subtract
+    the active ones.
     """
     for usage_path, stat_path, prefix in (
-        ("/sys/fs/cgroup/memory/memory.usage_in_bytes", "/sys/fs/cgroup/memory/memory.stat", "total_"),
+        (
+            "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+            "/sys/fs/cgroup/memory/memory.stat",
+            "total_",
+        ),
         ("/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.stat", ""),
     ):
         usage, stat = files.read_text(usage_path, 64), files.read_text(stat_path, 1 << 16)
         if usage is None or stat is None:
             continue
         table = dict(line.split(" ", 1) for line in stat.split("\n") if " " in line)
-        numbers = [usage.strip(), table.get(f"{prefix}inactive_file", "").strip(), table.get(f"{prefix}active_file", "").strip()]
+        numbers = [
+            usage.strip(),
+            table.get(f"{prefix}inactive_file", "").strip(),
+            table.get(f"{prefix}active_file", "").strip(),
+        ]
         if not all(number.isascii() and number.isdigit() for number in numbers):
             return None
         used, inactive, active = (int(number) for number in numbers)
@@ -140,42 +164,79 @@ def _memory(files: Files) -> Iterator[Tuple[str, Fact[Any]]]:
     text = files.read_text("/proc/meminfo", 1 << 14)
     sizes = parse_meminfo(text or "")
     where = Evidence("/proc/meminfo")
-    for field, name in (("memory.total", "MemTotal"), ("memory.available", "MemAvailable"), ("swap.total", "SwapTotal")):
-        yield field, Known(sizes[name], where) if name in sizes else Unknown(f"/proc/meminfo has no {name}")
+    for field, name in (
+        ("memory.total", "MemTotal"),
+        ("memory.available", "MemAvailable"),
+        ("swap.total", "SwapTotal"),
+    ):
+        yield (
+            field,
+            Known(sizes[name], where) if name in sizes else Unknown(f"/proc/meminfo has no {name}"),
+        )
     total = sizes.get("MemTotal")
     if total is None:
         for field in ("memory.psutil_belief", "memory.ray_belief", "memory.ray_usage"):
             yield field, Unknown("/proc/meminfo has no MemTotal")
         return
-    yield "memory.psutil_belief", Known(total, Evidence("/proc/meminfo", "psutil.virtual_memory().total is MemTotal"))
+    yield (
+        "memory.psutil_belief",
+        Known(total, Evidence("/proc/meminfo", "psutil.virtual_memory().total is MemTotal")),
+    )
     belief = ray_system_memory(files, total)
-    fixed = "/sys/fs/cgroup/memory/memory.limit_in_bytes" if files.exists("/sys/fs/cgroup/memory") else "/sys/fs/cgroup/memory.max"
+    fixed = (
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes"
+        if files.exists("/sys/fs/cgroup/memory")
+        else "/sys/fs/cgroup/memory.max"
+    )
     if belief is None:
         yield "memory.ray_belief", Unknown(f"{fixed} holds no number; Ray will fail on it")
     else:
         source = "/proc/meminfo" if belief == total else fixed
-        yield "memory.ray_belief", Known(belief, Evidence(source, "Ray's own algorithm: this fixed path, at most MemTotal"))
+        yield (
+            "memory.ray_belief",
+            Known(
+                belief, Evidence(source, "Ray's own algorithm: this fixed path, at most MemTotal")
+            ),
+        )
     used = ray_used_memory(files)
     if used is None:
         yield "memory.ray_usage", Absent(Evidence(fixed, "no control group on Ray's fixed paths"))
     else:
-        yield "memory.ray_usage", Known(used, Evidence(fixed, "use less inactive and active file pages"))
+        yield (
+            "memory.ray_usage",
+            Known(used, Evidence(fixed, "use less inactive and active file pages")),
+        )
 
 
 def _java(machine: Machine) -> Iterator[Tuple[str, Fact[Any]]]:
-    """Yield what the JVM will believe, where there is one; the module that knows how is loaded only then."""
+    """Yield what the JVM will believe, where there is one; the module that knows how is loaded only
+    then.
+    """
     folders = machine.environment.get("PATH", "").split(":")
-    if machine.root or not (machine.environment.get("JAVA_HOME") or any(machine.exists(f"{folder}/java") for folder in folders if folder)):
-        none: Fact[Any] = Unknown(FOLDER_ONLY) if machine.root else Absent(Evidence("JAVA_HOME, PATH", "no Java"))
+    if machine.root or not (
+        machine.environment.get("JAVA_HOME")
+        or any(machine.exists(f"{folder}/java") for folder in folders if folder)
+    ):
+        none: Fact[Any] = (
+            Unknown(FOLDER_ONLY) if machine.root else Absent(Evidence("JAVA_HOME, PATH", "no Java"))
+        )
         yield from (("java.version", none), ("memory.jvm_belief", none))
         return
     from .java import java_facts
 
-    yield from java_facts(machine, parse_meminfo(machine.read_text("/proc/meminfo", 1 << 14) or "").get("MemTotal"))
+    yield from java_facts(
+        machine, parse_meminfo(machine.read_text("/proc/meminfo", 1 << 14) or "").get("MemTotal")
+    )
 
 
 def _shm(machine: Machine) -> Iterator[Tuple[str, Fact[Any]]]:
-    mounts = [mount for mount in parse_mountinfo(machine.read_text("/proc/self/mountinfo", 1 << 22) or "", ("tmpfs",)) if mount.point == "/dev/shm"]
+    mounts = [
+        mount
+        for mount in parse_mountinfo(
+            machine.read_text("/proc/self/mountinfo", 1 << 22) or "", ("tmpfs",)
+        )
+        if mount.point == "/dev/shm"
+    ]
     options = ",".join(mounts[-1].options) if mounts else ""
     if not machine.root:
         try:
@@ -193,22 +254,35 @@ def _shm(machine: Machine) -> Iterator[Tuple[str, Fact[Any]]]:
             yield "shm.files", unknown
             return
         detail = options or "no tmpfs of its own: the size is that of the file system below it"
-        yield "shm.size", Known(found.f_frsize * found.f_blocks, Evidence("statvfs /dev/shm", detail))
+        yield (
+            "shm.size",
+            Known(found.f_frsize * found.f_blocks, Evidence("statvfs /dev/shm", detail)),
+        )
         yield "shm.available", Known(found.f_frsize * found.f_bavail, Evidence("statvfs /dev/shm"))
         yield (
             "shm.files",
-            _shm_files(found.f_frsize * (found.f_blocks - found.f_bfree), found.f_frsize * found.f_blocks)
+            _shm_files(
+                found.f_frsize * (found.f_blocks - found.f_bfree), found.f_frsize * found.f_blocks
+            )
             if mounts
             else Unknown("/dev/shm is no tmpfs of its own"),
         )
         return
-    size = next((_size(option[5:]) for option in options.split(",") if option.startswith("size=")), None)
-    yield "shm.size", Known(size, Evidence("/proc/self/mountinfo", options)) if size is not None else Unknown("not this machine's /dev/shm")
+    size = next(
+        (_size(option[5:]) for option in options.split(",") if option.startswith("size=")), None
+    )
+    yield (
+        "shm.size",
+        Known(size, Evidence("/proc/self/mountinfo", options))
+        if size is not None
+        else Unknown("not this machine's /dev/shm"),
+    )
     yield "shm.available", Unknown("not this machine's /dev/shm")
     yield "shm.files", Unknown("not this machine's /dev/shm")
 
 
-#: Who holds the files is looked up, process by process, where this share is used, or no more than this is free.
+#: Who holds the files is looked up, process by process, where this share is used, or no more than
+#: this is free.
 _SHARE, _LITTLE = 0.2, 64 << 20
 
 
@@ -223,9 +297,17 @@ def _shm_files(used: int, size: int) -> Fact[Any]:
     except OSError as error:
         return Unknown(f"/dev/shm: {error.strerror}")
     seen = sum(file.memory_size for file in files)
-    unseen = f"; {used - seen} bytes more are used by what is not listed" if used > seen * 1.02 + (1 << 20) else ""
+    unseen = (
+        f"; {used - seen} bytes more are used by what is not listed"
+        if used > seen * 1.02 + (1 << 20)
+        else ""
+    )
     who = (
-        "every process that is visible here was looked at" if whole else "not every process could be looked at" if looked else "holders not looked up"
+        "every process that is visible here was looked at"
+        if whole
+        else "not every process could be looked at"
+        if looked
+        else "holders not looked up"
     )
     return Known(files, Evidence("/dev/shm", f"{who}{unseen}"))
 
@@ -233,7 +315,9 @@ def _shm_files(used: int, size: int) -> Fact[Any]:
 def _size(word: str) -> Optional[int]:
     unit = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}.get(word[-1:].lower(), 1)
     digits = word if unit == 1 else word[:-1]
-    return int(digits) * unit if digits.isascii() and digits.isdigit() and len(digits) <= 20 else None
+    return (
+        int(digits) * unit if digits.isascii() and digits.isdigit() and len(digits) <= 20 else None
+    )
 
 
 _RLIMITS = (
@@ -253,10 +337,17 @@ def _rlimits(files: Files) -> Iterator[Tuple[str, Fact[Any]]]:
         if limit is None:
             yield field, Unknown(f"/proc/self/limits has no '{name}'")
         else:
-            yield field, Known(limit.soft if which == "soft" else limit.hard, Evidence("/proc/self/limits", f"{name}, {which}"))
+            yield (
+                field,
+                Known(
+                    limit.soft if which == "soft" else limit.hard,
+                    Evidence("/proc/self/limits", f"{name}, {which}"),
+                ),
+            )
 
 
-#: Bits of include/uapi/linux/capability.h: each lifts a limit that is judged (memlock; nproc; nproc).
+#: Bits of include/uapi/linux/capability.h: each lifts a limit that is judged (memlock; nproc;
+#: nproc).
 _CAPABILITIES = ((14, "ipc_lock"), (21, "sys_admin"), (24, "sys_resource"))
 
 
@@ -264,21 +355,47 @@ def _process(files: Files) -> Iterator[Tuple[str, Fact[Any]]]:
     status = parse_status(files.read_text("/proc/self/status", 1 << 14) or "")
     cpus = count_list(status.get("Cpus_allowed_list", ""))
     # The kernel's answer of sched_getaffinity, cpusets included.
-    yield "cpu.count", Known(cpus, Evidence("/proc/self/status", "Cpus_allowed_list")) if cpus else Unknown("/proc/self/status is not readable")
+    yield (
+        "cpu.count",
+        Known(cpus, Evidence("/proc/self/status", "Cpus_allowed_list"))
+        if cpus
+        else Unknown("/proc/self/status is not readable"),
+    )
     nodes = count_list(status.get("Mems_allowed_list", ""))
-    yield "numa.nodes", Known(nodes, Evidence("/proc/self/status", "Mems_allowed_list")) if nodes else Unknown("no Mems_allowed_list")
+    yield (
+        "numa.nodes",
+        Known(nodes, Evidence("/proc/self/status", "Mems_allowed_list"))
+        if nodes
+        else Unknown("no Mems_allowed_list"),
+    )
     try:
         mask = int(status.get("CapEff", ""), 16)
     except ValueError:
         yield "process.capabilities", Unknown("/proc/self/status has no CapEff")
     else:
-        # Inside a user namespace they hold for what belongs to that namespace, and limits are counted outside of it.
-        held = tuple(name for bit, name in _CAPABILITIES if mask >> bit & 1) if _is_initial_namespace(files) else ()
+        # Inside a user namespace they hold for what belongs to that namespace, and limits are
+        # counted outside of it.
+        held = (
+            tuple(name for bit, name in _CAPABILITIES if mask >> bit & 1)
+            if _is_initial_namespace(files)
+            else ()
+        )
         yield "process.capabilities", Known(held, Evidence("/proc/self/status", "CapEff"))
     uid = _host_uid(status.get("Uid", ""), files.read_text("/proc/self/uid_map", 4096) or "")
-    yield "process.uid", Unknown("/proc/self/status has no Uid") if uid is None else Known(uid, Evidence("/proc/self/status", "Uid through uid_map"))
+    yield (
+        "process.uid",
+        Unknown("/proc/self/status has no Uid")
+        if uid is None
+        else Known(uid, Evidence("/proc/self/status", "Uid through uid_map")),
+    )
     if files.exists("/sys/class"):
-        yield "rdma.devices", Known(tuple(files.listdir("/sys/class/infiniband") or ()), Evidence("/sys/class/infiniband"))
+        yield (
+            "rdma.devices",
+            Known(
+                tuple(files.listdir("/sys/class/infiniband") or ()),
+                Evidence("/sys/class/infiniband"),
+            ),
+        )
     else:
         yield "rdma.devices", Unknown("/sys/class is not visible here")
 
@@ -289,7 +406,9 @@ def _is_initial_namespace(files: Files) -> bool:
 
 
 def _host_uid(words: str, mapping: str) -> Optional[int]:
-    """Return the effective user id through ``uid_map``: user 0 of a rootless container is an ordinary user outside."""
+    """Return the effective user id through ``uid_map``: user 0 of a rootless container is an
+    ordinary user outside.
+    """
     ids = words.split()
     if len(ids) < 2 or not ids[1].isdigit():
         return None

@@ -1,4 +1,6 @@
-"""What a scheduler says of this process: Slurm's job, the memory that a pod was granted, the Ray cluster at hand."""
+"""What a scheduler says of this process: Slurm's job, the memory that a pod was granted, the Ray
+cluster at hand.
+"""
 
 from __future__ import annotations
 
@@ -48,8 +50,16 @@ _SLURM = (
     "SLURMD_NODENAME",
 )
 
-# The downward API lets the pod's author choose names; these are the ones of the Kubernetes pages and of common charts.
-_POD_VARIABLES = ("MEMORY_LIMIT", "MEM_LIMIT", "MY_MEM_LIMIT", "CONTAINER_MEMORY_LIMIT", "K8S_MEMORY_LIMIT", "LIMITS_MEMORY")
+# The downward API lets the pod's author choose names; these are the ones of the Kubernetes pages
+# and of common charts.
+_POD_VARIABLES = (
+    "MEMORY_LIMIT",
+    "MEM_LIMIT",
+    "MY_MEM_LIMIT",
+    "CONTAINER_MEMORY_LIMIT",
+    "K8S_MEMORY_LIMIT",
+    "LIMITS_MEMORY",
+)
 _POD_FILES = ("/etc/podinfo/mem_limit", "/etc/podinfo/memory_limit", "/etc/podinfo/limits.memory")
 
 _QUANTITY = pattern(r"(?a)(\d{1,18})(?:\.0+)?(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?")
@@ -70,7 +80,9 @@ _SMALLEST = 1 << 24
 
 
 def parse_quantity(text: str) -> Optional[int]:
-    """Return bytes of a Kubernetes memory quantity; None below 16 MiB, where the divisor was no byte (``1Mi``, ``1Gi``)."""
+    """Return bytes of a Kubernetes memory quantity; None below 16 MiB, where the divisor was no
+    byte (``1Mi``, ``1Gi``).
+    """
     found = _QUANTITY.fullmatch(text.strip()[:64])
     if found is None:
         return None
@@ -83,7 +95,11 @@ def slurm_memory(environment: Mapping[str, str]) -> Optional[Tuple[int, str]]:
 
     sbatch(1): values are MiB, and 0 asks for the whole node's memory, which is no limit.
     """
-    for name, factor_name in (("SLURM_MEM_PER_NODE", ""), ("SLURM_MEM_PER_CPU", "SLURM_CPUS_ON_NODE"), ("SLURM_MEM_PER_GPU", "SLURM_GPUS_ON_NODE")):
+    for name, factor_name in (
+        ("SLURM_MEM_PER_NODE", ""),
+        ("SLURM_MEM_PER_CPU", "SLURM_CPUS_ON_NODE"),
+        ("SLURM_MEM_PER_GPU", "SLURM_GPUS_ON_NODE"),
+    ):
         size = _number(environment.get(name))
         factor = _number(environment.get(factor_name)) if factor_name else 1
         if size and factor:
@@ -96,7 +112,9 @@ def _number(text: Optional[str]) -> Optional[int]:
 
 
 def parse_ray_usage(text: str) -> Tuple[Optional[str], Optional[str]]:
-    """Return Ray's and Python's version from a session's ``usage_stats.json``, which the head node writes."""
+    """Return Ray's and Python's version from a session's ``usage_stats.json``, which the head node
+    writes.
+    """
     try:
         table = json.loads(text)
     except (ValueError, RecursionError):
@@ -109,7 +127,11 @@ def parse_ray_usage(text: str) -> Tuple[Optional[str], Optional[str]]:
 
 
 def _short(value: Any) -> Optional[str]:
-    return value if isinstance(value, str) and re.fullmatch(r"[0-9][\w.+!-]{0,60}", value, re.ASCII) else None
+    return (
+        value
+        if isinstance(value, str) and re.fullmatch(r"[0-9][\w.+!-]{0,60}", value, re.ASCII)
+        else None
+    )
 
 
 def probe_schedulers(machine: Machine) -> Dict[str, Fact[Any]]:
@@ -132,7 +154,9 @@ def _scheduler_limit(machine: Machine, slurm: bool) -> Fact[Any]:
         if granted is not None:
             return Known(granted[0], Evidence("environment", granted[1]))
         return Unknown("the Slurm job names no memory")
-    if "KUBERNETES_SERVICE_HOST" not in machine.environment and not machine.exists("/var/run/secrets/kubernetes.io"):
+    if "KUBERNETES_SERVICE_HOST" not in machine.environment and not machine.exists(
+        "/var/run/secrets/kubernetes.io"
+    ):
         return Absent(Evidence("environment", "no scheduler's variables"))
     for name in _POD_VARIABLES:
         size = parse_quantity(machine.environment.get(name, ""))
@@ -160,10 +184,13 @@ def _ray(machine: Machine) -> Iterator[Tuple[str, Fact[Any]]]:
 
 
 def _ray_session(machine: Machine) -> Iterator[Tuple[str, Fact[Any]]]:
-    """The cluster that runs on this node, by its session folder: asking it would need the network."""
+    """The cluster that runs on this node, by its session folder: asking it would need the
+    network.
+    """
     if machine.root:
         return
-    # 'ray start' writes this file and 'ray stop' removes it: a session folder alone may be years old.
+    # 'ray start' writes this file and 'ray stop' removes it: a session folder alone may be years
+    # old.
     if not machine.exists("/tmp/ray/ray_current_cluster"):
         return
     path = "/tmp/ray/session_latest/usage_stats.json"

@@ -1,7 +1,8 @@
-"""What takes the space of ``/dev/shm``: its files, who holds them, and deleted files that a process still holds or maps.
+"""What takes the space of ``/dev/shm``: its files, who holds them, and deleted files that a process
+still holds or maps.
 
-A file is found by device and inode, not by name: ``/dev/shm/x`` of another container is another file. Whoever holds nothing that is visible here
-may still live in a process namespace that is not.
+A file is found by device and inode, not by name: ``/dev/shm/x`` of another container is another
+file. Whoever holds nothing that is visible here may still live in a process namespace that is not.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ class _Held:
         self.holders: Dict[int, str] = {}
 
 
-def list_shared_files(folder: str = "/dev/shm", holders: bool = True) -> Tuple[Tuple[SharedFile, ...], bool]:
+def list_shared_files(
+    folder: str = "/dev/shm", holders: bool = True
+) -> Tuple[Tuple[SharedFile, ...], bool]:
     """Return the largest files in a tmpfs, and whether every process could be looked at.
 
     Args:
@@ -52,7 +55,9 @@ def list_shared_files(folder: str = "/dev/shm", holders: bool = True) -> Tuple[T
         owner = held.pop(inode, None)
         names = _names(owner) if owner is not None else () if whole else None
         files.append(file._replace(holders=names))
-    files += [SharedFile(entry.name, entry.size, None, _names(entry), True) for entry in held.values()]
+    files += [
+        SharedFile(entry.name, entry.size, None, _names(entry), True) for entry in held.values()
+    ]
     files.sort(key=lambda file: (-file.memory_size, file.name))
     return tuple(files[:_SHOWN]), whole
 
@@ -70,7 +75,9 @@ def _walk(folder: str, below: str, device: int, found: Dict[int, SharedFile]) ->
                 if stat.S_ISDIR(info.st_mode):
                     _walk(folder, name, device, found)
                 elif stat.S_ISREG(info.st_mode):
-                    found.setdefault(info.st_ino, SharedFile(name, info.st_blocks * 512, info.st_uid))
+                    found.setdefault(
+                        info.st_ino, SharedFile(name, info.st_blocks * 512, info.st_uid)
+                    )
             except OSError:  # removed meanwhile, or not ours to read
                 continue
 
@@ -129,7 +136,9 @@ def _mappings(pid: int, folder: str, device: int, held: Dict[int, _Held]) -> Non
         _note(held, int(words[4]), words[5], folder, size, pid)
 
 
-def _note(held: Dict[int, _Held], inode: int, target: str, folder: str, size: int, pid: int) -> None:
+def _note(
+    held: Dict[int, _Held], inode: int, target: str, folder: str, size: int, pid: int
+) -> None:
     name = target[len(folder) + 1 :]
     if name.endswith(" (deleted)"):
         name = name[: -len(" (deleted)")]

@@ -1,4 +1,6 @@
-"""The operating system: name, kernel, architecture, C library, and where a machine is none (WSL, gVisor, a VM)."""
+"""The operating system: name, kernel, architecture, C library, and where a machine is none (WSL,
+gVisor, a VM).
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,18 @@ __all__ = ["PROBES_HERE", "parse_elf_machine", "parse_glibc", "parse_os_release"
 _MACHINES = {62: "x86_64", 183: "aarch64", 21: "ppc64le", 243: "riscv64", 22: "s390x"}
 _BANNER = pattern(rb"GNU C Library [^\0]{0,100}?release version (\d{1,2}\.\d{1,3})")
 _FILE_VERSION = pattern(r"(?a)libc-(\d{1,2}\.\d{1,3})\.so")
-_GVISOR = "#1 SMP Sun Jan 10 15:06:54 PST 2016"  # the fixed text of gVisor's uname and /proc/version
+_GVISOR = (
+    "#1 SMP Sun Jan 10 15:06:54 PST 2016"  # the fixed text of gVisor's uname and /proc/version
+)
 
-_LIBC_FOLDERS = ("/lib/{0}-linux-gnu", "/usr/lib/{0}-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib")
+_LIBC_FOLDERS = (
+    "/lib/{0}-linux-gnu",
+    "/usr/lib/{0}-linux-gnu",
+    "/lib64",
+    "/usr/lib64",
+    "/lib",
+    "/usr/lib",
+)
 
 
 def parse_os_release(text: str) -> Optional[str]:
@@ -35,7 +46,11 @@ def parse_os_release(text: str) -> Optional[str]:
         key, present, value = line.partition("=")
         if present and key.isidentifier():
             table[key] = value.strip().strip("\"'").replace("\\", "")[:200]
-    return table.get("PRETTY_NAME") or f"{table.get('NAME', '')} {table.get('VERSION_ID', '')}".strip() or None
+    return (
+        table.get("PRETTY_NAME")
+        or f"{table.get('NAME', '')} {table.get('VERSION_ID', '')}".strip()
+        or None
+    )
 
 
 def parse_glibc(content: bytes) -> Optional[str]:
@@ -106,7 +121,9 @@ def _file_glibc(machine: Machine, architecture: str) -> Fact[Any]:
         if version:
             return Known(version, Evidence(path))
         named = _FILE_VERSION.fullmatch(machine.realpath(path).rpartition("/")[2])
-        return Known(named.group(1), Evidence(path)) if named else Unknown(f"{path} names no version")
+        return (
+            Known(named.group(1), Evidence(path)) if named else Unknown(f"{path} names no version")
+        )
     for folder in ("/lib", "/usr/lib"):
         for name in machine.listdir(folder) or ():
             if name.startswith(("ld-musl-", "libc.musl-")):
@@ -125,9 +142,17 @@ def _sandbox(machine: Machine, version: str) -> Fact[Any]:
     if kind:
         return Known(kind, Evidence("/sys/hypervisor/type"))
     evidence = Evidence("/sys/class/dmi/id/sys_vendor", vendor)
-    for word, name in (("QEMU", "kvm"), ("Amazon EC2", "kvm"), ("Google", "kvm"), ("Alibaba", "kvm"), ("VMware", "vmware"), ("Microsoft", "hyper-v")):
+    for word, name in (
+        ("QEMU", "kvm"),
+        ("Amazon EC2", "kvm"),
+        ("Google", "kvm"),
+        ("Alibaba", "kvm"),
+        ("VMware", "vmware"),
+        ("Microsoft", "hyper-v"),
+    ):
         if vendor.startswith(word):
-            # Bare-metal instances of the clouds carry the same vendor: only the CPU flag tells a guest.
+            # Bare-metal instances of the clouds carry the same vendor: only the CPU flag tells a
+            # guest.
             return Known(name, evidence) if _is_guest(machine) else Absent(evidence)
     if _is_guest(machine):
         return Unknown("a virtual machine of a kind that does not show")
@@ -179,7 +204,16 @@ PROBES_HERE: Tuple[Probe, ...] = (
     Probe(
         "system",
         probe_system,
-        ("node.name", "os.platform", "os.name", "os.kernel", "os.architecture", "os.wsl", "os.sandbox", "glibc.version"),
+        (
+            "node.name",
+            "os.platform",
+            "os.name",
+            "os.kernel",
+            "os.architecture",
+            "os.wsl",
+            "os.sandbox",
+            "glibc.version",
+        ),
         False,
         2.0,
     ),

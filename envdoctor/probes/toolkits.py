@@ -1,6 +1,7 @@
 """CUDA toolkits on disk, and the ptxas that Triton would call.
 
-Versions come from ``version.json``, ``version.txt`` or ``cuda.h``; nvcc is run only where none of them is there.
+Versions come from ``version.json``, ``version.txt`` or ``cuda.h``; nvcc is run only where none of
+them is there.
 """
 
 from __future__ import annotations
@@ -19,11 +20,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
-__all__ = ["PROBES_HERE", "parse_cuda_header", "parse_tool_version", "parse_version_json", "parse_version_text", "probe_toolkits"]
+__all__ = [
+    "PROBES_HERE",
+    "parse_cuda_header",
+    "parse_tool_version",
+    "parse_version_json",
+    "parse_version_text",
+    "probe_toolkits",
+]
 
 _TOOL_DEADLINE = 1.0
 _HEADER_LIMIT = 1 << 18
-_TOOL_VERSION = pattern(rb"Cuda compilation tools, release \d{1,2}\.\d{1,2}, V(\d{1,2}\.\d{1,2}\.\d{1,5})")
+_TOOL_VERSION = pattern(
+    rb"Cuda compilation tools, release \d{1,2}\.\d{1,2}, V(\d{1,2}\.\d{1,2}\.\d{1,5})"
+)
 _TEXT_VERSION = pattern(r"(?a)CUDA Version (\d{1,2}\.\d{1,2}(?:\.\d{1,5})?)")
 _IMAGE_VERSION = pattern(r"(?a)\d{1,2}\.\d{1,2}(?:\.\d{1,5})*")
 
@@ -48,7 +58,11 @@ def parse_version_json(text: str) -> Tuple[Optional[str], Optional[str]]:
 def _version_in(table: Any, key: str) -> Optional[str]:
     entry = table.get(key) if isinstance(table, dict) else None
     version = entry.get("version") if isinstance(entry, dict) else None
-    return version if isinstance(version, str) and len(version) < 40 and try_version(version) is not None else None
+    return (
+        version
+        if isinstance(version, str) and len(version) < 40 and try_version(version) is not None
+        else None
+    )
 
 
 def parse_version_text(text: str) -> Optional[str]:
@@ -63,7 +77,12 @@ def parse_cuda_header(text: str) -> Optional[str]:
     while place >= 0:
         before = text[text.rfind("\n", 0, place) + 1 : place].split()
         after = text[place : text.find("\n", place) + 1 or None].split()
-        if before in (["#define"], ["#", "define"]) and after[0] == "CUDA_VERSION" and after[1:] and _is_number(after[1], 4, 6):
+        if (
+            before in (["#define"], ["#", "define"])
+            and after[0] == "CUDA_VERSION"
+            and after[1:]
+            and _is_number(after[1], 4, 6)
+        ):
             number = int(after[1])
             return f"{number // 1000}.{number % 1000 // 10}"
         place = text.find("CUDA_VERSION", place + 1)
@@ -75,15 +94,19 @@ def _is_number(text: str, least: int, most: int) -> bool:
 
 
 def parse_tool_version(output: bytes) -> Optional[str]:
-    """Return ``12.4.131`` from what nvcc and ptxas print, or hold as text (``… release 12.4, V12.4.131``)."""
+    """Return ``12.4.131`` from what nvcc and ptxas print, or hold as text (``… release 12.4,
+    V12.4.131``).
+    """
     found = _TOOL_VERSION.search(output)
     return found.group(1).decode() if found else None
 
 
 def probe_toolkits(machine: Machine) -> Dict[str, Fact[Any]]:
-    """Find toolkits by CUDA_HOME, PATH and the usual folders; the first is the one that a build would use.
+    """Find toolkits by CUDA_HOME, PATH and the usual folders; the first is the one that a build
+    would use.
 
-    The order is that of torch.utils.cpp_extension: CUDA_HOME, CUDA_PATH, nvcc on PATH, /usr/local/cuda.
+    The order is that of torch.utils.cpp_extension: CUDA_HOME, CUDA_PATH, nvcc on PATH,
+    /usr/local/cuda.
     """
     listed: List[Toolkit] = []
     versions: Dict[str, _Versions] = {}
@@ -92,11 +115,17 @@ def probe_toolkits(machine: Machine) -> Dict[str, Fact[Any]]:
         if real in versions or not machine.isdir(real):
             continue
         nvcc = machine.isfile(f"{real}/bin/nvcc")
-        if not nvcc and not machine.isfile(f"{real}/version.json") and not machine.isfile(f"{real}/version.txt"):
+        if (
+            not nvcc
+            and not machine.isfile(f"{real}/version.json")
+            and not machine.isfile(f"{real}/version.txt")
+        ):
             continue
         found = versions[real] = _versions_of(machine, real, nvcc)
         listed.append(Toolkit(real, found.toolkit or found.nvcc, how, nvcc))
-    facts: Dict[str, Fact[Any]] = {"toolkits": Known(tuple(listed), Evidence("CUDA_HOME, PATH, /usr/local, /opt"))}
+    facts: Dict[str, Fact[Any]] = {
+        "toolkits": Known(tuple(listed), Evidence("CUDA_HOME, PATH, /usr/local, /opt"))
+    }
     facts["toolkit.version"] = _used(listed, versions)
     facts["ptxas.version"] = _ptxas(machine)
     facts["image.cuda_version"] = _image(machine.environment)
@@ -111,13 +140,19 @@ def _folders(machine: Machine) -> Iterator[Tuple[str, str]]:
     for folder in machine.environment.get("PATH", "").split(":"):
         if folder.startswith("/") and machine.isfile(f"{folder}/nvcc"):
             # A wrapper or link such as Debian's /usr/bin/nvcc leads to the toolkit's own bin.
-            yield machine.realpath(f"{folder}/nvcc").rpartition("/")[0].rpartition("/")[0] or "/", "PATH"
+            yield (
+                machine.realpath(f"{folder}/nvcc").rpartition("/")[0].rpartition("/")[0] or "/",
+                "PATH",
+            )
     conda = machine.environment.get("CONDA_PREFIX", "")
     if conda.startswith("/") and machine.isfile(f"{conda}/bin/nvcc"):
         yield conda, "CONDA_PREFIX"
     for parent in ("/usr/local", "/opt"):
         for name in machine.listdir(parent) or ():
-            if name == "cuda" or (name.startswith("cuda-") and all(_is_number(part, 1, 2) for part in name[5:].split(".", 1))):
+            if name == "cuda" or (
+                name.startswith("cuda-")
+                and all(_is_number(part, 1, 2) for part in name[5:].split(".", 1))
+            ):
                 yield f"{parent}/{name}", parent
     yield "/usr/lib/cuda", "/usr/lib/cuda"
     yield "/usr/lib/nvidia-cuda-toolkit", "/usr/lib/nvidia-cuda-toolkit"
@@ -135,7 +170,10 @@ def _versions_of(machine: Machine, folder: str, nvcc: bool) -> _Versions:
         return _Versions(version, version, f"{folder}/version.txt")
     target = _wrapped(machine, f"{folder}/bin/nvcc") if nvcc else None
     for place in (folder, target) if target and target != folder else (folder,):
-        for header in (f"{place}/include/cuda.h", f"{place}/targets/{os.uname().machine}-linux/include/cuda.h"):
+        for header in (
+            f"{place}/include/cuda.h",
+            f"{place}/targets/{os.uname().machine}-linux/include/cuda.h",
+        ):
             text = machine.read_text(header, _HEADER_LIMIT)
             version = parse_cuda_header(text) if text is not None else None
             if version:
@@ -143,7 +181,12 @@ def _versions_of(machine: Machine, folder: str, nvcc: bool) -> _Versions:
     if nvcc and not machine.root:
         from .isolation import run_command
 
-        outcome = run_command([f"{folder}/bin/nvcc", "--version"], machine.remaining(_TOOL_DEADLINE), machine.environment, 65536)
+        outcome = run_command(
+            [f"{folder}/bin/nvcc", "--version"],
+            machine.remaining(_TOOL_DEADLINE),
+            machine.environment,
+            65536,
+        )
         version = None if outcome.reason else parse_tool_version(outcome.output)
         if version:
             return _Versions(version, version, f"{folder}/bin/nvcc --version")
@@ -151,7 +194,9 @@ def _versions_of(machine: Machine, folder: str, nvcc: bool) -> _Versions:
 
 
 def _wrapped(machine: Machine, path: str) -> Optional[str]:
-    """Return the toolkit that a wrapper script calls (``exec /usr/local/cuda-13.0/bin/nvcc "$@"``)."""
+    """Return the toolkit that a wrapper script calls (``exec /usr/local/cuda-13.0/bin/nvcc
+    "$@"``).
+    """
     content = machine.read_bytes(path, 4096) or b""
     if not content.startswith(b"#!"):
         return None
@@ -173,7 +218,9 @@ def _used(listed: List[Toolkit], versions: Mapping[str, _Versions]) -> Fact[Any]
 
 
 def _ptxas(machine: Machine) -> Fact[Any]:
-    """The version of Triton's ptxas: TRITON_PTXAS_PATH, else the one in its wheel (two since 3.5: Blackwell has its own)."""
+    """The version of Triton's ptxas: TRITON_PTXAS_PATH, else the one in its wheel (two since 3.5:
+    Blackwell has its own).
+    """
     tools = list(_ptxas_paths(machine))
     if not tools:
         if machine.value("python.search_path") is None:
@@ -187,7 +234,11 @@ def _ptxas(machine: Machine) -> Fact[Any]:
 
 
 def _ptxas_paths(machine: Machine) -> Iterator[str]:
-    capabilities = [try_version(gpu.compute_capability) for gpu in machine.value("gpus", ()) if gpu.visible is not False]
+    capabilities = [
+        try_version(gpu.compute_capability)
+        for gpu in machine.value("gpus", ())
+        if gpu.visible is not False
+    ]
     blackwell = any(version is not None and version.major >= 10 for version in capabilities)
     names = ("ptxas-blackwell", "ptxas") if blackwell else ("ptxas",)
     for name in names:
@@ -195,7 +246,11 @@ def _ptxas_paths(machine: Machine) -> Iterator[str]:
         if given.startswith("/") and machine.isfile(given):
             yield given
         for folder in machine.value("python.search_path", ()):
-            for inner in ("triton/backends/nvidia/bin", "triton/third_party/cuda/bin", "triton/common/../third_party/cuda/bin"):
+            for inner in (
+                "triton/backends/nvidia/bin",
+                "triton/third_party/cuda/bin",
+                "triton/common/../third_party/cuda/bin",
+            ):
                 path = f"{folder}/{inner}/{name}"
                 if machine.isfile(path):
                     yield path
@@ -205,7 +260,9 @@ def _tool_version(machine: Machine, path: str) -> Optional[str]:
     if not machine.root and os.access(path, os.X_OK):
         from .isolation import run_command
 
-        outcome = run_command([path, "--version"], machine.remaining(_TOOL_DEADLINE), machine.environment, 65536)
+        outcome = run_command(
+            [path, "--version"], machine.remaining(_TOOL_DEADLINE), machine.environment, 65536
+        )
         version = None if outcome.reason else parse_tool_version(outcome.output)
         if version:
             return version
@@ -213,11 +270,16 @@ def _tool_version(machine: Machine, path: str) -> Optional[str]:
 
 
 def _search_file(path: str) -> Optional[str]:
-    """Look for the version text in a tool of another machine, or one without the right to run (30-50 MB: 10 ms warm)."""
+    """Look for the version text in a tool of another machine, or one without the right to run
+    (30-50 MB: 10 ms warm).
+    """
     import mmap
 
     try:
-        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        with (
+            open(path, "rb") as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+        ):
             start = 0
             while True:
                 start = content.find(b"Cuda compilation tools, release ", start)
@@ -232,13 +294,25 @@ def _search_file(path: str) -> Optional[str]:
 
 
 def _image(environment: Mapping[str, str]) -> Fact[Any]:
-    """NVIDIA's images set CUDA_VERSION beside NVIDIA_REQUIRE_CUDA; alone the variable may mean anything."""
+    """NVIDIA's images set CUDA_VERSION beside NVIDIA_REQUIRE_CUDA; alone the variable may mean
+    anything.
+    """
     version = environment.get("CUDA_VERSION", "")
-    if version and _IMAGE_VERSION.fullmatch(version) and ("NVIDIA_REQUIRE_CUDA" in environment or "NVARCH" in environment):
+    if (
+        version
+        and _IMAGE_VERSION.fullmatch(version)
+        and ("NVIDIA_REQUIRE_CUDA" in environment or "NVARCH" in environment)
+    ):
         return Known(version, Evidence("environment variable CUDA_VERSION"))
     return Unknown("no variables of an NVIDIA image")
 
 
 PROBES_HERE: Tuple[Probe, ...] = (
-    Probe("toolkits", probe_toolkits, ("toolkits", "toolkit.version", "ptxas.version", "image.cuda_version"), False, 3.0),
+    Probe(
+        "toolkits",
+        probe_toolkits,
+        ("toolkits", "toolkit.version", "ptxas.version", "image.cuda_version"),
+        False,
+        3.0,
+    ),
 )

@@ -1,4 +1,6 @@
-"""The installed torch, read without importing it: its version file, its C++ ABI, and the libraries that importing it loads."""
+"""The installed torch, read without importing it: its version file, its C++ ABI, and the libraries
+that importing it loads.
+"""
 
 from __future__ import annotations
 
@@ -15,26 +17,41 @@ if TYPE_CHECKING:
     from .dynamic_loader import LinkMap
     from .machine import Machine
 
-__all__ = ["FIELDS_HERE", "PROBES_HERE", "TorchProcess", "parse_version_file", "probe_torch", "torch_folder", "torch_process"]
+__all__ = [
+    "FIELDS_HERE",
+    "PROBES_HERE",
+    "TorchProcess",
+    "parse_version_file",
+    "probe_torch",
+    "torch_folder",
+    "torch_process",
+]
 
 FIELDS_HERE = ("torch.version", "torch.cuda", "torch.hip", "torch.cxx11abi")
 
-# c10's check function takes a std::string in every release since 1.8, and each ABI spells it in its own way.
+# c10's check function takes a std::string in every release since 1.8, and each ABI spells it in its
+# own way.
 _CHECK = b"_ZN3c106detail14torchCheckFailEPKcS2_jRK"
 _ERROR = b"_ZN3c105ErrorC1ENS_14SourceLocationE"
 _NEW_STRING, _OLD_STRING = b"NSt7__cxx11", b"Ss\0"
 
 
 def torch_folder(machine: Machine) -> Optional[str]:
-    """Return the folder of the torch that an import would find, the working directory aside; None where there is none."""
+    """Return the folder of the torch that an import would find, the working directory aside; None
+    where there is none.
+    """
     for folder in interpreter_of(machine).search_path:
-        if "torch" in (listing(machine, folder) or ()) and machine.exists(f"{folder}/torch/version.py"):
+        if "torch" in (listing(machine, folder) or ()) and machine.exists(
+            f"{folder}/torch/version.py"
+        ):
             return f"{folder}/torch"
     return None
 
 
 def parse_version_file(text: str) -> Dict[str, Optional[str]]:
-    """Return what torch/version.py assigns to ``__version__``, ``cuda`` and ``hip``; the file is not executed."""
+    """Return what torch/version.py assigns to ``__version__``, ``cuda`` and ``hip``; the file is
+    not executed.
+    """
     found: Dict[str, Optional[str]] = {}
     for line in text.splitlines():
         name, _, value = line.partition("=")
@@ -52,15 +69,23 @@ def probe_torch(machine: Machine) -> Dict[str, Fact[Any]]:
     """Read version, CUDA, ROCm and C++ ABI of the installed torch."""
     interpreter = interpreter_of(machine)
     if not interpreter.search_path:
-        return dict.fromkeys(FIELDS_HERE, Unknown(interpreter.trouble or "no folder of distributions is known"))
+        return dict.fromkeys(
+            FIELDS_HERE, Unknown(interpreter.trouble or "no folder of distributions is known")
+        )
     folder = torch_folder(machine)
     if folder is None:
-        return dict.fromkeys(FIELDS_HERE, Absent(Evidence(", ".join(interpreter.search_path), "no torch/version.py")))
+        return dict.fromkeys(
+            FIELDS_HERE, Absent(Evidence(", ".join(interpreter.search_path), "no torch/version.py"))
+        )
     path = f"{folder}/version.py"
     told = parse_version_file(machine.read_text(path, 1 << 16) or "")
     evidence = Evidence(path)
     facts: Dict[str, Fact[Any]] = {}
-    for field, name in (("torch.version", "__version__"), ("torch.cuda", "cuda"), ("torch.hip", "hip")):
+    for field, name in (
+        ("torch.version", "__version__"),
+        ("torch.cuda", "cuda"),
+        ("torch.hip", "hip"),
+    ):
         value = told.get(name)
         if value:
             facts[field] = Known(value, evidence)
@@ -92,14 +117,18 @@ class TorchProcess(NamedTuple):
     folder: str
     cuda: Optional[str]
     links: LinkMap
-    preloaded: Tuple[str, ...]  # sonames that torch/__init__.py loads by path before its own libraries
+    preloaded: Tuple[
+        str, ...
+    ]  # sonames that torch/__init__.py loads by path before its own libraries
 
 
 _PROCESS: List[Tuple[Any, Optional[TorchProcess]]] = []
 
 
 def torch_process(machine: Machine) -> Optional[TorchProcess]:
-    """Return the link map of a process that imported torch; None where torch or the interpreter is not there."""
+    """Return the link map of a process that imported torch; None where torch or the interpreter is
+    not there.
+    """
     if not _PROCESS or _PROCESS[0][0] is not machine:
         _PROCESS[:] = [(machine, _simulate(machine))]
     return _PROCESS[0][1]
@@ -120,7 +149,10 @@ def _simulate(machine: Machine) -> Optional[TorchProcess]:
     except (OSError, ElfError):
         return None
     executable = interpreter_of(machine).executable
-    links = LinkMap(Loader(machine, kind, machine.environment), machine.realpath(executable) if executable else None)
+    links = LinkMap(
+        Loader(machine, kind, machine.environment),
+        machine.realpath(executable) if executable else None,
+    )
     cuda = parse_version_file(machine.read_text(f"{folder}/version.py", 1 << 16) or "").get("cuda")
     preloaded: Tuple[str, ...] = ()
     if "libtorch_global_deps.so" in names:
@@ -132,25 +164,34 @@ def _simulate(machine: Machine) -> Optional[TorchProcess]:
     return TorchProcess(folder, cuda, links, preloaded)
 
 
-_PRELOAD_CALL = pattern(r"(?m)^\s+_preload_cuda_(?:deps|lib)\(\s*['\"](\w+)['\"],\s*['\"](lib[\w-]+)\.so")
+_PRELOAD_CALL = pattern(
+    r"(?m)^\s+_preload_cuda_(?:deps|lib)\(\s*['\"](\w+)['\"],\s*['\"](lib[\w-]+)\.so"
+)
 _PRELOAD_PAIR = pattern(r"(?m)^\s+\(['\"](\w+)['\"],\s*['\"](lib[\w-]+)\.so")
 
 
 def _preload(machine: Machine, folder: str, cuda: Optional[str], links: LinkMap) -> Tuple[str, ...]:
-    """Do what ``torch/__init__.py`` does after its global dependencies: load libraries of NVIDIA's wheels by path.
+    """Do what ``torch/__init__.py`` does after its global dependencies: load libraries of NVIDIA's
+    wheels by path.
 
-    torch 2.6 began with libnvrtc and libnvJitLink where the wheel's libcudart is loaded (pytorch issue 138460); later
-    releases take every wheel that is there. Read from the file, because the list changes with each release.
+    torch 2.6 began with libnvrtc and libnvJitLink where the wheel's libcudart is loaded (pytorch
+    issue 138460); later releases take every wheel that is there. Read from the file, because the
+    list changes with each release.
     """
     text = machine.read_text(f"{folder}/__init__.py", 1 << 20) or ""
     if not text or links.find(f"libcudart.so.{(cuda or '').split('.')[0]}") is None:
         return ()
-    runtime = next((held.path for held in links.objects if (held.soname or "").startswith("libcudart.so")), "")
+    runtime = next(
+        (held.path for held in links.objects if (held.soname or "").startswith("libcudart.so")), ""
+    )
     if "_preload_cuda_deps(required=False)" in text:
         wanted = _PRELOAD_PAIR.findall(text)
     else:
         wanted = _PRELOAD_CALL.findall(text)
-        if "nvidia/cuda_runtime/lib/libcudart.so" in text and "nvidia/cuda_runtime/lib/" not in machine.realpath(runtime):
+        if (
+            "nvidia/cuda_runtime/lib/libcudart.so" in text
+            and "nvidia/cuda_runtime/lib/" not in machine.realpath(runtime)
+        ):
             return ()
     loaded = []
     for part, name in wanted:
@@ -166,11 +207,17 @@ def _preload(machine: Machine, folder: str, cuda: Optional[str], links: LinkMap)
 def _wheel_library(machine: Machine, part: str, name: str, cuda: Optional[str]) -> Optional[str]:
     """The file that torch's ``_get_cuda_dep_paths`` finds first on the search path."""
     for site in interpreter_of(machine).search_path:
-        for place in (f"{site}/nvidia/{part}/lib", f"{site}/nvidia/cu{(cuda or '').split('.')[0]}/lib", f"{site}/{part}/lib"):
+        for place in (
+            f"{site}/nvidia/{part}/lib",
+            f"{site}/nvidia/cu{(cuda or '').split('.')[0]}/lib",
+            f"{site}/{part}/lib",
+        ):
             for entry in machine.listdir(place) or ():
                 if entry.startswith(name + ".so.") and entry[-1:].isdigit():
                     return f"{place}/{entry}"
     return None
 
 
-PROBES_HERE: Tuple[Probe, ...] = (Probe("torch", probe_torch, FIELDS_HERE, isolated=False, deadline=2.0),)
+PROBES_HERE: Tuple[Probe, ...] = (
+    Probe("torch", probe_torch, FIELDS_HERE, isolated=False, deadline=2.0),
+)

@@ -1,7 +1,9 @@
-"""What a group of processes uses of memory, now: by pool as its control group counts it, and by process.
+"""What a group of processes uses of memory, now: by pool as its control group counts it, and by
+process.
 
-Cheap enough to be read every second: one directory of the control group, and ``/proc/<pid>/status`` of each process
-(``smaps`` would be exact about shared pages, and takes a lock on the process that is watched for milliseconds per GiB).
+Cheap enough to be read every second: one directory of the control group, and ``/proc/<pid>/status``
+of each process (``smaps`` would be exact about shared pages, and takes a lock on the process that
+is watched for milliseconds per GiB).
 """
 
 from __future__ import annotations
@@ -9,14 +11,34 @@ from __future__ import annotations
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ..model.record import NamedTuple
-from .container import Files, Hierarchy, find_hierarchy, find_memory_limit, parse_cgroup, parse_mountinfo, parse_table
+from .container import (
+    Files,
+    Hierarchy,
+    find_hierarchy,
+    find_memory_limit,
+    parse_cgroup,
+    parse_mountinfo,
+    parse_table,
+)
 from .process_limits import parse_meminfo, parse_status
 
-__all__ = ["Group", "GroupUse", "ProcessUse", "find_group", "find_members", "find_tree", "read_group", "read_processes"]
+__all__ = [
+    "Group",
+    "GroupUse",
+    "ProcessUse",
+    "find_group",
+    "find_members",
+    "find_tree",
+    "read_group",
+    "read_processes",
+]
 
 
 class Group(NamedTuple):
-    """The memory control group whose limit will be met first. ``directory`` is None where the machine itself is the limit."""
+    """The memory control group whose limit will be met first.
+
+    ``directory`` is None where the machine itself is the limit.
+    """
 
     limit: int  # bytes
     source: str  # where the limit was read
@@ -26,7 +48,10 @@ class Group(NamedTuple):
 
 
 class GroupUse(NamedTuple):
-    """Memory of a group, bytes. ``used`` is without the file pages that the kernel drops before it kills."""
+    """Memory of a group, bytes.
+
+    ``used`` is without the file pages that the kernel drops before it kills.
+    """
 
     used: int
     anonymous: int
@@ -37,7 +62,10 @@ class GroupUse(NamedTuple):
 
 
 class ProcessUse(NamedTuple):
-    """Memory of one process, bytes. ``started`` (ticks since boot) tells two processes of the same number apart."""
+    """Memory of one process, bytes.
+
+    ``started`` (ticks since boot) tells two processes of the same number apart.
+    """
 
     pid: int
     started: int
@@ -47,12 +75,16 @@ class ProcessUse(NamedTuple):
 
     @property
     def used(self) -> int:
-        """What counts against a limit and belongs to this process; shared pages count at each that maps them."""
+        """What counts against a limit and belongs to this process; shared pages count at each that
+        maps them.
+        """
         return self.anonymous + self.shared
 
 
 def find_group(files: Files, pid: int) -> Optional[Group]:
-    """Return the memory group that limits a process; None where neither a group nor ``/proc/meminfo`` can be read."""
+    """Return the memory group that limits a process; None where neither a group nor
+    ``/proc/meminfo`` can be read.
+    """
     total = parse_meminfo(files.read_text("/proc/meminfo", 1 << 14) or "").get("MemTotal")
     memberships = parse_cgroup(files.read_text(f"/proc/{pid}/cgroup", 1 << 16) or "")
     mounts = parse_mountinfo(files.read_text("/proc/self/mountinfo", 1 << 22) or "")
@@ -60,8 +92,15 @@ def find_group(files: Files, pid: int) -> Optional[Group]:
     if hierarchy is not None:
         found = find_memory_limit(files, hierarchy)
         if found.limit is not None and (total is None or found.limit < total):
-            # A limit above what is mounted is known by its number alone; use is then counted in the highest visible group.
-            return Group(found.limit, found.source, found.directory or hierarchy.directories[-1], hierarchy.version, found.hidden)
+            # A limit above what is mounted is known by its number alone; use is then counted in the
+            # highest visible group.
+            return Group(
+                found.limit,
+                found.source,
+                found.directory or hierarchy.directories[-1],
+                hierarchy.version,
+                found.hidden,
+            )
     hidden = hierarchy is None or not hierarchy.whole
     return None if total is None else Group(total, "/proc/meminfo, MemTotal", None, 0, hidden)
 
@@ -75,10 +114,22 @@ def read_group(files: Files, group: Group) -> Optional[GroupUse]:
         shared = sizes.get("Shmem", 0)
         file = max(0, sizes.get("Cached", 0) + sizes.get("Buffers", 0) - shared)
         kernel = sizes.get("Slab", 0) + sizes.get("KernelStack", 0) + sizes.get("PageTables", 0)
-        return GroupUse(sizes.get("MemTotal", group.limit) - sizes["MemAvailable"], sizes.get("AnonPages", 0), shared, file, kernel, 0)
+        return GroupUse(
+            sizes.get("MemTotal", group.limit) - sizes["MemAvailable"],
+            sizes.get("AnonPages", 0),
+            shared,
+            file,
+            kernel,
+            0,
+        )
     second = group.version == 2
     prefix = "" if second else "total_"
-    usage = (files.read_text(f"{group.directory}/{'memory.current' if second else 'memory.usage_in_bytes'}", 64) or "").strip()
+    usage = (
+        files.read_text(
+            f"{group.directory}/{'memory.current' if second else 'memory.usage_in_bytes'}", 64
+        )
+        or ""
+    ).strip()
     table = parse_table(files.read_text(f"{group.directory}/memory.stat", 1 << 16))
     if not usage.isdigit() or not table:
         return None
@@ -87,8 +138,14 @@ def read_group(files: Files, group: Group) -> Optional[GroupUse]:
     file = max(0, table.get("file" if second else "total_cache", 0) - shared)
     anonymous = table.get("anon" if second else "total_rss", 0)
     kernel = table.get("kernel", max(0, int(usage) - anonymous - shared - file))
-    events = parse_table(files.read_text(f"{group.directory}/{'memory.events' if second else 'memory.oom_control'}", 4096))
-    return GroupUse(max(0, int(usage) - reclaimable), anonymous, shared, file, kernel, events.get("oom_kill", 0))
+    events = parse_table(
+        files.read_text(
+            f"{group.directory}/{'memory.events' if second else 'memory.oom_control'}", 4096
+        )
+    )
+    return GroupUse(
+        max(0, int(usage) - reclaimable), anonymous, shared, file, kernel, events.get("oom_kill", 0)
+    )
 
 
 def find_tree(files: Files, pid: int) -> List[int]:
@@ -111,7 +168,11 @@ def find_members(files: Files, group: Group) -> List[int]:
     """Return the processes of a group and of all groups below it; of the machine, all."""
     if group.directory is None:
         return [int(name) for name in files.listdir("/proc") or () if name.isdigit()]
-    return [pid for folder in _folders(files, group.directory) for pid in _numbers(files.read_text(f"{folder}/cgroup.procs", 1 << 20))]
+    return [
+        pid
+        for folder in _folders(files, group.directory)
+        for pid in _numbers(files.read_text(f"{folder}/cgroup.procs", 1 << 20))
+    ]
 
 
 def _folders(files: Files, directory: str) -> Iterator[str]:
@@ -119,8 +180,13 @@ def _folders(files: Files, directory: str) -> Iterator[str]:
     while waiting:
         folder = waiting.pop()
         yield folder
-        # Control files have a dot after the controller's name; a group may have one too, so the procs file decides.
-        below = (f"{folder}/{name}" for name in files.listdir(folder) or () if not name.startswith(("memory.", "cgroup.")))
+        # Control files have a dot after the controller's name; a group may have one too, so the
+        # procs file decides.
+        below = (
+            f"{folder}/{name}"
+            for name in files.listdir(folder) or ()
+            if not name.startswith(("memory.", "cgroup."))
+        )
         waiting.extend(child for child in below if files.exists(child + "/cgroup.procs"))
 
 
@@ -129,11 +195,16 @@ def _numbers(text: Optional[str]) -> Iterator[int]:
 
 
 def read_processes(files: Files, pids: Sequence[int]) -> Tuple[ProcessUse, ...]:
-    """Return what each of the processes uses; those that have ended and threads of the kernel are left out."""
+    """Return what each of the processes uses; those that have ended and threads of the kernel are
+    left out.
+    """
     found = []
     for pid in pids:
         status = parse_status(files.read_text(f"/proc/{pid}/status", 1 << 14) or "")
-        anonymous, shared = _kibibytes(status.get("RssAnon", "")), _kibibytes(status.get("RssShmem", ""))
+        anonymous, shared = (
+            _kibibytes(status.get("RssAnon", "")),
+            _kibibytes(status.get("RssShmem", "")),
+        )
         if anonymous is None or shared is None:
             continue
         after = (files.read_text(f"/proc/{pid}/stat", 4096) or "").rpartition(")")[2].split()

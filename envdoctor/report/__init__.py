@@ -15,7 +15,9 @@ __all__ = ["REPORTERS", "Reporter", "View", "render"]
 
 
 class Reporter(NamedTuple):
-    """One output format: the module with its ``render(report, view)``, loaded when chosen, and a line for ``--help``."""
+    """One output format: the module with its ``render(report, view)``, loaded when chosen, and a
+    line for ``--help``.
+    """
 
     module: str
     summary: str
@@ -34,5 +36,7 @@ REPORTERS: Mapping[str, Reporter] = {
 
 def render(report: Report, format_name: str, view: View) -> str:
     """Return the report in one of the formats of ``REPORTERS``, with a final newline."""
-    function: Callable[[Report, View], str] = import_module(f"{__name__}.{REPORTERS[format_name].module}").render
+    function: Callable[[Report, View], str] = import_module(
+        f"{__name__}.{REPORTERS[format_name].module}"
+    ).render
     return function(report, view)

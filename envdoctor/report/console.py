@@ -1,4 +1,6 @@
-"""The plain text in colour. rich is loaded here and nowhere else, and only where colour is wanted."""
+"""The plain text in colour. rich is loaded here and nowhere else, and only where colour is
+wanted.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,15 @@ def draw(blocks: Iterable[Block], view: View) -> str:
         return plain.draw(blocks, view.width)
 
     target = StringIO()
-    console = Console(file=target, force_terminal=True, width=view.width, legacy_windows=False, markup=False, highlight=False, emoji=False)
+    console = Console(
+        file=target,
+        force_terminal=True,
+        width=view.width,
+        legacy_windows=False,
+        markup=False,
+        highlight=False,
+        emoji=False,
+    )
     for block in blocks:
         style = _STYLES.get(block.style, "")
         for head, text in lines_of(block, view.width):

@@ -20,7 +20,10 @@ def diagnosis_schema() -> Dict[str, Any]:
     clock = object_schema(
         {
             "kind": {"enum": ["calendar", "boot"]},
-            "seconds": {"type": "number", "description": "Since the year began, or since the kernel started."},
+            "seconds": {
+                "type": "number",
+                "description": "Since the year began, or since the kernel started.",
+            },
         }
     )
     line = object_schema(
@@ -46,11 +49,22 @@ def diagnosis_schema() -> Dict[str, Any]:
     trace = object_schema(
         {
             **finding_properties(),
-            "root": {"type": "boolean", "description": "Shown on its own: what it followed from is none of these."},
-            "certainty": {"enum": list(CERTAINTIES), "description": "candidate: the cause is not established, the suspects are all there is."},
+            "root": {
+                "type": "boolean",
+                "description": "Shown on its own: what it followed from is none of these.",
+            },
+            "certainty": {
+                "enum": list(CERTAINTIES),
+                "description": (
+                    "candidate: the cause is not established, the suspects are all there is."
+                ),
+            },
             "role": {"enum": list(ROLES)},
             "meaning": _TEXT,
-            "times": {**_COUNT, "description": "Lines that were counted; at least, where a log holds very many."},
+            "times": {
+                **_COUNT,
+                "description": "Lines that were counted; at least, where a log holds very many.",
+            },
             "lines": list_schema(line, "The first ones and the last."),
             "suspects": list_schema(suspect, "The surest first."),
             "collect": list_schema(_TEXT, "What else to look at."),
@@ -62,19 +76,30 @@ def diagnosis_schema() -> Dict[str, Any]:
         **object_schema(
             {
                 "schema_version": {"const": DIAGNOSIS_SCHEMA_VERSION},
-                "tool": object_schema({"name": {"const": "envdoctor"}, "version": _TEXT, "matrix_date": _TEXT}),
-                "summary": object_schema({"line": {"type": "string", "maxLength": 80}, "exit_code": {"enum": [0, 1]}}),
+                "tool": object_schema(
+                    {"name": {"const": "envdoctor"}, "version": _TEXT, "matrix_date": _TEXT}
+                ),
+                "summary": object_schema(
+                    {"line": {"type": "string", "maxLength": 80}, "exit_code": {"enum": [0, 1]}}
+                ),
                 "read": object_schema(
                     {
                         "sources": list_schema(_TEXT),
                         "lines": _COUNT,
                         "bytes": {**_COUNT, "description": "Unpacked."},
                         "looked_for": {**_COUNT, "description": "Signatures and symptoms of rows."},
-                        "facts_from": {**_TEXT, "description": "Empty: nothing is known of the environment."},
+                        "facts_from": {
+                            **_TEXT,
+                            "description": "Empty: nothing is known of the environment.",
+                        },
                     }
                 ),
-                "traces": list_schema(trace, "Roots in their order, each followed by its consequences."),
-                "findings": list_schema(object_schema(finding_properties()), "What else is wrong with the environment."),
+                "traces": list_schema(
+                    trace, "Roots in their order, each followed by its consequences."
+                ),
+                "findings": list_schema(
+                    object_schema(finding_properties()), "What else is wrong with the environment."
+                ),
             }
         ),
     }

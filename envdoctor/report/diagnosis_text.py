@@ -1,4 +1,6 @@
-"""What a log tells, as text and as JSON: the root first, its consequences under it, and what would decide where nothing is established."""
+"""What a log tells, as text and as JSON: the root first, its consequences under it, and what would
+decide where nothing is established.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,13 @@ DIAGNOSIS_SCHEMA_VERSION = 1
 _LABEL = 8
 _FEW = 3
 _LINE_WIDTH = 220
-_LOOKED_FOR = "texts of Ray, vLLM, SGLang, torch, NCCL, CUDA, the kernel, the loader, Slurm, containers, pip and uv."
+_LOOKED_FOR = (
+    "texts of Ray, vLLM, SGLang, torch, NCCL, CUDA, the kernel, the loader, Slurm, "
+    "containers, pip and uv."
+)
 _NOTHING_FOUND = (
-    "A run that ends without one of them was mostly killed from outside: look at dmesg -T of the node, the scheduler's record, "
+    "A run that ends without one of them was mostly killed from outside: look at dmesg -T of the "
+    "node, the scheduler's record, "
     "and the logs of the other ranks."
 )
 _BLANK = Block("")
@@ -36,7 +42,10 @@ def render_diagnosis(diagnosis: Diagnosis, format_name: str, view: View) -> str:
         return json.dumps(dump_diagnosis(diagnosis), indent=2 if view.verbose else 1) + "\n"
     from .console import draw
 
-    return draw(_lay_out(diagnosis, view.verbose), view._replace(color=view.color and format_name == "console"))
+    return draw(
+        _lay_out(diagnosis, view.verbose),
+        view._replace(color=view.color and format_name == "console"),
+    )
 
 
 def summary(diagnosis: Diagnosis) -> str:
@@ -44,34 +53,62 @@ def summary(diagnosis: Diagnosis) -> str:
     if not diagnosis.traces:
         return "envdoctor: none of the known causes is in the log"
     first = diagnosis.traces[0]
-    lead = {"established": "", "likely": "likely: ", "candidate": "cause not established: "}[first.certainty]
+    lead = {"established": "", "likely": "likely: ", "candidate": "cause not established: "}[
+        first.certainty
+    ]
     return clip(f"envdoctor: {lead}{fold(clean(first.finding.message)).rstrip('.')}", 80)
 
 
 def _lay_out(diagnosis: Diagnosis, verbose: bool) -> List[Block]:
-    read = f"{diagnosis.lines} lines ({size_text(diagnosis.size)}) of {', '.join(clean(name) for name in diagnosis.sources)}"
+    read = (
+        f"{diagnosis.lines} lines ({size_text(diagnosis.size)}) of "
+        f"{', '.join(clean(name) for name in diagnosis.sources)}"
+    )
     blocks = [Block(summary(diagnosis), style="title"), _BLANK, Block(f"Read {read}.", hang=2)]
-    lines = dict.fromkeys(target_line(node) for node in diagnosis.nodes) if diagnosis.facts_from else ()
+    lines = (
+        dict.fromkeys(target_line(node) for node in diagnosis.nodes) if diagnosis.facts_from else ()
+    )
     line = "; ".join(entry for entry in lines if entry)
     known = (
-        f"Joined with {clean(diagnosis.facts_from)}: {line}." if line else "Nothing is known of the environment; --report or --facts would say more."
+        f"Joined with {clean(diagnosis.facts_from)}: {line}."
+        if line
+        else "Nothing is known of the environment; --report or --facts would say more."
     )
     blocks.append(Block(known, hang=2))
     if not diagnosis.traces:
-        blocks += [_BLANK, Block(f"Looked for {diagnosis.looked_for} {_LOOKED_FOR}"), Block(_NOTHING_FOUND)]
+        blocks += [
+            _BLANK,
+            Block(f"Looked for {diagnosis.looked_for} {_LOOKED_FOR}"),
+            Block(_NOTHING_FOUND),
+        ]
     done: Set[int] = set()
     for trace in diagnosis.traces:
         if id(trace) not in done and _is_root(trace, diagnosis.traces):
             blocks += [_BLANK, *_tree(trace, diagnosis.traces, 0, verbose, done)]
     if diagnosis.findings:
-        blocks += [_BLANK, heading("Also found in this environment or plan; the log does not say whether it took part:")]
+        blocks += [
+            _BLANK,
+            heading(
+                "Also found in this environment or plan; the log does not say whether it took part:"
+            ),
+        ]
         for finding in diagnosis.findings:
-            blocks.append(Block(fold(clean(finding.message)), f"{finding.code} {finding.severity}:", finding.severity, 2, 4))
+            blocks.append(
+                Block(
+                    fold(clean(finding.message)),
+                    f"{finding.code} {finding.severity}:",
+                    finding.severity,
+                    2,
+                    4,
+                )
+            )
     return blocks
 
 
 def _is_root(trace: Trace, shown: Any) -> bool:
-    return trace.finding.caused_by is None or all(other.finding.key != trace.finding.caused_by for other in shown)
+    return trace.finding.caused_by is None or all(
+        other.finding.key != trace.finding.caused_by for other in shown
+    )
 
 
 def _tree(trace: Trace, shown: Any, indent: int, verbose: bool, done: Set[int]) -> Iterator[Block]:
@@ -86,7 +123,9 @@ def _trace(trace: Trace, indent: int, verbose: bool) -> Iterator[Block]:
     finding = trace.finding
     consequence = finding.caused_by is not None and trace.role == "effect"
     word = "consequence" if consequence else _CERTAINTY[trace.certainty]
-    yield Block(fold(clean(finding.message)), f"{finding.code} {word}:", finding.severity, indent, 2)
+    yield Block(
+        fold(clean(finding.message)), f"{finding.code} {word}:", finding.severity, indent, 2
+    )
     inner = indent + 2
     if trace.meaning and not consequence:
         yield Block(fold(clean(trace.meaning)), indent=inner)
@@ -95,10 +134,20 @@ def _trace(trace: Trace, indent: int, verbose: bool) -> Iterator[Block]:
         yield _labelled("line", _line(line), inner)
     if trace.times > len(trace.lines):
         last = trace.lines[-1] if trace.lines else None
-        yield _labelled("", f"{trace.times} times" + (f", the last at {_place(last)}" if last is not None else ""), inner)
-    others = [str(entry) if verbose else entry.source for entry in finding.evidence if not any(entry.source == _place(line) for line in trace.lines)]
+        yield _labelled(
+            "",
+            f"{trace.times} times" + (f", the last at {_place(last)}" if last is not None else ""),
+            inner,
+        )
+    others = [
+        str(entry) if verbose else entry.source
+        for entry in finding.evidence
+        if not any(entry.source == _place(line) for line in trace.lines)
+    ]
     if others:
-        yield _labelled("seen in", "; ".join(dict.fromkeys(others if verbose else others[:_FEW])), inner)
+        yield _labelled(
+            "seen in", "; ".join(dict.fromkeys(others if verbose else others[:_FEW])), inner
+        )
     if consequence and not verbose:
         return
     for remedy in finding.remedies:
@@ -119,7 +168,13 @@ def _trace(trace: Trace, indent: int, verbose: bool) -> Iterator[Block]:
 
 def _suspect(suspect: Suspect, indent: int, verbose: bool) -> Iterator[Block]:
     decides = f"; decided by: {'; '.join(suspect.collect)}" if suspect.collect else ""
-    yield Block(fold(clean(f"{suspect.text}{decides}.")), f"{suspect.confidence} confidence:", "label", indent, 2)
+    yield Block(
+        fold(clean(f"{suspect.text}{decides}.")),
+        f"{suspect.confidence} confidence:",
+        "label",
+        indent,
+        2,
+    )
     for remedy in suspect.remedies if verbose else ():
         yield _labelled("fix", remedy.text.rstrip("."), indent + 2)
 
@@ -171,7 +226,9 @@ def _dump_trace(trace: Trace, diagnosis: Diagnosis) -> Dict[str, Any]:
                 "number": line.number,
                 "text": clean(line.text),
                 "process": clean(line.process),
-                "clock": None if line.clock is None else {"kind": line.clock.kind, "seconds": line.clock.seconds},
+                "clock": None
+                if line.clock is None
+                else {"kind": line.clock.kind, "seconds": line.clock.seconds},
             }
             for line in trace.lines
         ],
@@ -183,7 +240,11 @@ def _dump_trace(trace: Trace, diagnosis: Diagnosis) -> Dict[str, Any]:
                 "confidence": suspect.confidence,
                 "row": suspect.row,
                 "remedies": [
-                    {"text": clean(remedy.text), "commands": [clean(command) for command in remedy.commands]} for remedy in suspect.remedies
+                    {
+                        "text": clean(remedy.text),
+                        "commands": [clean(command) for command in remedy.commands],
+                    }
+                    for remedy in suspect.remedies
                 ],
                 "collect": [clean(step) for step in suspect.collect],
             }

@@ -17,7 +17,10 @@ _FEW = 8
 
 def lay_out_facts(facts: Facts, verbose: bool = False) -> List[Block]:
     """Return the target line, then one paragraph per fact: field, value, where it was read."""
-    blocks = [Block(target_line(facts) or "nothing is known of this target", style="title", hang=2), Block("")]
+    blocks = [
+        Block(target_line(facts) or "nothing is known of this target", style="title", hang=2),
+        Block(""),
+    ]
     unknown = 0
     for name, fact in facts:
         if isinstance(fact, Unknown):
@@ -27,9 +30,18 @@ def lay_out_facts(facts: Facts, verbose: bool = False) -> List[Block]:
         elif isinstance(fact, Absent):
             blocks.append(_block(name, f"none{_origin(fact.evidence, verbose)}"))
         elif isinstance(fact, Known):
-            blocks.append(_block(name, f"{_value(name, fact.value, verbose)}{_origin(fact.evidence, verbose)}"))
+            blocks.append(
+                _block(
+                    name, f"{_value(name, fact.value, verbose)}{_origin(fact.evidence, verbose)}"
+                )
+            )
     if unknown and not verbose:
-        blocks += [Block(""), Block(f"{unknown} more {'are' if unknown != 1 else 'is'} not known (--verbose says why)")]
+        blocks += [
+            Block(""),
+            Block(
+                f"{unknown} more {'are' if unknown != 1 else 'is'} not known (--verbose says why)"
+            ),
+        ]
     return blocks
 
 
@@ -50,10 +62,15 @@ def _value(name: str, value: Any, verbose: bool) -> str:
     if field.type == "bool":
         return "yes" if value else "no"
     if isinstance(value, Mapping):
-        entries = [f"{key} {entry.version}" if field.type == "distributions" else f"{key}={entry}" for key, entry in sorted(value.items())]
+        entries = [
+            f"{key} {entry.version}" if field.type == "distributions" else f"{key}={entry}"
+            for key, entry in sorted(value.items())
+        ]
         return _some(entries, verbose)
     if isinstance(value, tuple):
-        return _some([entry if isinstance(entry, str) else _record(entry) for entry in value], verbose)
+        return _some(
+            [entry if isinstance(entry, str) else _record(entry) for entry in value], verbose
+        )
     return str(value)
 
 
@@ -65,7 +82,11 @@ def _some(entries: List[str], verbose: bool) -> str:
 
 def _record(entry: Any) -> str:
     """The members of a record that say anything, without their defaults."""
-    members = [f"{name}={_member(name, value)}" for name, value in entry._asdict().items() if value not in (entry._field_defaults.get(name), "", ())]
+    members = [
+        f"{name}={_member(name, value)}"
+        for name, value in entry._asdict().items()
+        if value not in (entry._field_defaults.get(name), "", ())
+    ]
     return " ".join(members)
 
 

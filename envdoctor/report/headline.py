@@ -13,7 +13,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, List, Sequence, Tuple
 
-__all__ = ["OpenQuestion", "counts_text", "grouped", "is_root", "open_questions", "summary_line", "target_line", "target_parts"]
+__all__ = [
+    "OpenQuestion",
+    "counts_text",
+    "grouped",
+    "is_root",
+    "open_questions",
+    "summary_line",
+    "target_line",
+    "target_parts",
+]
 
 _SUMMARY_WIDTH = 80
 _FEW_NAMES = 6
@@ -44,7 +53,9 @@ _KINDS_SUPPLY = {
 
 
 def counts_text(report: Report) -> str:
-    """Return "1 error, 2 warnings", or "no problem found"; advice counts only where it is all there is."""
+    """Return "1 error, 2 warnings", or "no problem found"; advice counts only where it is all there
+    is.
+    """
     parts: List[str] = []
     for severity in SEVERITIES:
         count = report.count_of(severity)
@@ -55,11 +66,14 @@ def counts_text(report: Report) -> str:
 
 def summary_line(report: Report) -> str:
     """Return one line of at most 80 characters: the counts and the first root cause."""
-    if not report.findings and not any(isinstance(fact, Known) for node in report.nodes for _, fact in node):
+    if not report.findings and not any(
+        isinstance(fact, Known) for node in report.nodes for _, fact in node
+    ):
         return "envdoctor: nothing is known of this target, so nothing was judged"
     line = f"envdoctor: {counts_text(report)}"
     if report.findings:
-        line += f": {_lead(fold(clean(report.findings[0].message)).rstrip('.'), _SUMMARY_WIDTH - len(line) - 2)}"
+        message = fold(clean(report.findings[0].message)).rstrip(".")
+        line += f": {_lead(message, _SUMMARY_WIDTH - len(line) - 2)}"
     elif report.undetermined:
         count = len(report.undetermined)
         line += f", {count} question{'s' if count != 1 else ''} undetermined"
@@ -67,14 +81,20 @@ def summary_line(report: Report) -> str:
 
 
 def _lead(message: str, width: int) -> str:
-    """Return the beginning of a sentence that fits, up to the end of a clause where one ends in its latter half.
+    """Return the beginning of a sentence that fits, up to the end of a clause where one ends in its
+    latter half.
 
-    After a colon or semicolon a statement is whole; what is cut anywhere else says so, as its end may turn its meaning round.
+    After a colon or semicolon a statement is whole; what is cut anywhere else says so, as its end
+    may turn its meaning round.
     """
     if len(message) <= width:
         return message
     for signs, more in ((": ", "; "), ""), ((", ", " ("), "..."):
-        ends = [end for end in range(width // 2 + 1, width + 1 - len(more)) if message.startswith(signs, end)]
+        ends = [
+            end
+            for end in range(width // 2 + 1, width + 1 - len(more))
+            if message.startswith(signs, end)
+        ]
         ends = [end for end in ends if message.count("(", 0, end) == message.count(")", 0, end)]
         if ends:
             return message[: ends[-1]] + more
@@ -100,7 +120,13 @@ def target_parts(facts: Facts) -> List[Tuple[str, str]]:
 
 def _python(facts: Facts) -> str:
     version = facts.get("python.version")
-    return f"Python {version.value}" if isinstance(version, Known) else "no Python" if isinstance(version, Absent) else ""
+    return (
+        f"Python {version.value}"
+        if isinstance(version, Known)
+        else "no Python"
+        if isinstance(version, Absent)
+        else ""
+    )
 
 
 def _torch(facts: Facts) -> str:
@@ -128,7 +154,10 @@ def _gpus(facts: Facts) -> str:
     for device in fact.value:
         name = device.name or "GPU of unknown model"
         names[name] = names.get(name, 0) + 1
-    return " + ".join(f"{count} x {name}" if count > 1 else name for name, count in names.items()) or "no GPU"
+    return (
+        " + ".join(f"{count} x {name}" if count > 1 else name for name, count in names.items())
+        or "no GPU"
+    )
 
 
 def _limit(facts: Facts) -> str:
@@ -142,7 +171,11 @@ def _limit(facts: Facts) -> str:
 
 def is_root(finding: Finding, shown: Sequence[Finding]) -> bool:
     """Tell whether a finding stands on its own: its cause is none, or is not shown."""
-    return finding.caused_by is None or finding.caused_by == finding.key or all(other.key != finding.caused_by for other in shown)
+    return (
+        finding.caused_by is None
+        or finding.caused_by == finding.key
+        or all(other.key != finding.caused_by for other in shown)
+    )
 
 
 class OpenQuestion(NamedTuple):
@@ -184,7 +217,14 @@ def grouped(questions: Sequence[OpenQuestion]) -> List[OpenQuestion]:
             more = f" and {len(names) - _FEW_NAMES} more" if len(names) > _FEW_NAMES else ""
             codes = tuple(dict.fromkeys(code for question in members for code in question.codes))
             missing = f"{kind} {', '.join(names[:_FEW_NAMES])}{more}"
-            joined.append(OpenQuestion(missing, codes, sum(question.findings for question in members), _KINDS_SUPPLY[kind]))
+            joined.append(
+                OpenQuestion(
+                    missing,
+                    codes,
+                    sum(question.findings for question in members),
+                    _KINDS_SUPPLY[kind],
+                )
+            )
         else:
             joined.append(members[0])
     return sorted(joined, key=lambda question: -question.findings)

@@ -25,7 +25,10 @@ def render(report: Report, view: View) -> str:
 
 
 def dump_report(report: Report) -> Dict[str, Any]:
-    """Return the report as a JSON object. Texts are cleaned as in every other format; raw facts are 'envdoctor probe --json'."""
+    """Return the report as a JSON object.
+
+    Texts are cleaned as in every other format; raw facts are 'envdoctor probe --json'.
+    """
     from .. import __version__
 
     return {
@@ -41,13 +44,26 @@ def dump_report(report: Report) -> Dict[str, Any]:
             "exit_code": report.exit_code,
         },
         "targets": [
-            {"name": clean(node.value("node.name", "")), "line": target_line(node), "facts": dict(target_parts(node)), "failed_probes": _failed(node)}
+            {
+                "name": clean(node.value("node.name", "")),
+                "line": target_line(node),
+                "facts": dict(target_parts(node)),
+                "failed_probes": _failed(node),
+            }
             for node in report.nodes
         ],
-        "findings": [{**dump_finding(finding), "root": is_root(finding, report.findings)} for finding in report.findings],
+        "findings": [
+            {**dump_finding(finding), "root": is_root(finding, report.findings)}
+            for finding in report.findings
+        ],
         "undetermined": [dump_finding(finding) for finding in report.undetermined],
         "open_questions": [
-            {"missing": question.missing, "waiting": list(question.codes), "count": question.findings, "supply": question.supply}
+            {
+                "missing": question.missing,
+                "waiting": list(question.codes),
+                "count": question.findings,
+                "supply": question.supply,
+            }
             for question in open_questions(report)
         ],
         "ignored": [_ignored(found) for found in report.ignored],
@@ -58,7 +74,11 @@ def dump_report(report: Report) -> Dict[str, Any]:
 def _failed(node: Any) -> Dict[str, str]:
     from ..model.evidence import Unknown
 
-    return {name: clean(fact.reason) for name, fact in node if isinstance(fact, Unknown) and fact.reason.startswith("probe ")}
+    return {
+        name: clean(fact.reason)
+        for name, fact in node
+        if isinstance(fact, Unknown) and fact.reason.startswith("probe ")
+    }
 
 
 def dump_finding(finding: Finding) -> Dict[str, Any]:
@@ -72,10 +92,20 @@ def dump_finding(finding: Finding) -> Dict[str, Any]:
         "verdict": finding.verdict,
         "message": clean(finding.message),
         "subject": clean(finding.subject),
-        "evidence": [{"source": clean(entry.source), "detail": clean(entry.detail)} for entry in finding.evidence],
-        "sources": [{"address": clean(entry.address), "quote": clean(entry.quote)} for entry in finding.sources],
+        "evidence": [
+            {"source": clean(entry.source), "detail": clean(entry.detail)}
+            for entry in finding.evidence
+        ],
+        "sources": [
+            {"address": clean(entry.address), "quote": clean(entry.quote)}
+            for entry in finding.sources
+        ],
         "remedies": [
-            {"text": clean(remedy.text), "commands": [clean(command) for command in remedy.commands], "safety": remedy.safety}
+            {
+                "text": clean(remedy.text),
+                "commands": [clean(command) for command in remedy.commands],
+                "safety": remedy.safety,
+            }
             for remedy in finding.remedies
         ],
         "row": finding.row,

@@ -18,7 +18,9 @@ _SPECIAL = pattern(r"([\\`*_\[\]<>|#~])")
 
 
 def render(report: Report, view: View) -> str:
-    """Return the report as Markdown; text from the machine cannot become markup, a mention or a link."""
+    """Return the report as Markdown; text from the machine cannot become markup, a mention or a
+    link.
+    """
     from .. import __version__
 
     lines = [f"**{_escape(summary_line(report))}**", ""]
@@ -33,10 +35,19 @@ def render(report: Report, view: View) -> str:
     questions = open_questions(report)
     if questions:
         lines += ["Not determined:", ""]
-        lines += [f"- {_escape(question.missing)} is not known ({_escape(', '.join(question.codes))})" for question in questions]
+        lines += [
+            f"- {_escape(question.missing)} is not known ({_escape(', '.join(question.codes))})"
+            for question in questions
+        ]
         lines.append("")
     for found in report.expired:
-        lines += [f"Expired ignore entry {_code(found.entry.pattern)} (until {_escape(found.entry.until)}): {_escape(found.entry.reason)}", ""]
+        lines += [
+            (
+                f"Expired ignore entry {_code(found.entry.pattern)} (until "
+                f"{_escape(found.entry.until)}): {_escape(found.entry.reason)}"
+            ),
+            "",
+        ]
     if report.ignored:
         lines += [f"Ignored: {', '.join(_code(found.finding.key) for found in report.ignored)}", ""]
     lines.append(f"envdoctor {__version__}, matrix of {_escape(report.matrix_date)}")
@@ -52,14 +63,31 @@ def _finding(finding: Finding, root: bool, verbose: bool) -> List[str]:
     if finding.nodes:
         lines.append(f"- nodes: {_escape(', '.join(finding.nodes))}")
     if finding.evidence:
-        lines.append("- seen in: " + "; ".join(dict.fromkeys(_code(str(entry) if verbose else entry.source) for entry in finding.evidence)))
+        lines.append(
+            "- seen in: "
+            + "; ".join(
+                dict.fromkeys(
+                    _code(str(entry) if verbose else entry.source) for entry in finding.evidence
+                )
+            )
+        )
     for remedy in finding.remedies:
         lines.append(f"- fix: {_escape(remedy.text)}")
         if remedy.commands:
             fence = "  ```"
-            lines += ["", fence + "sh", *(f"  {clean(command).replace('```', '')}" for command in remedy.commands), fence, ""]
+            lines += [
+                "",
+                fence + "sh",
+                *(f"  {clean(command).replace('```', '')}" for command in remedy.commands),
+                fence,
+                "",
+            ]
     for source in finding.sources if verbose else finding.sources[:1]:
-        lines.append(f"- source: <{clean(source.address)}>" if _is_address(source.address) else f"- source: {_escape(source.address)}")
+        lines.append(
+            f"- source: <{clean(source.address)}>"
+            if _is_address(source.address)
+            else f"- source: {_escape(source.address)}"
+        )
     if finding.row:
         lines.append(f"- row: {_code(finding.row)}")
     return [*lines, ""]

@@ -21,7 +21,16 @@ def matrix_schema() -> Dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "envdoctor matrix answer",
-        "oneOf": [_object({"schema_version": {"const": MATRIX_SCHEMA_VERSION}, "kind": {"const": kind}, **fields}) for kind, fields in _answers()],
+        "oneOf": [
+            _object(
+                {
+                    "schema_version": {"const": MATRIX_SCHEMA_VERSION},
+                    "kind": {"const": kind},
+                    **fields,
+                }
+            )
+            for kind, fields in _answers()
+        ],
         "$defs": {"row": _row(), "code": _code(), "capability": _object(_capability())},
     }
 
@@ -38,7 +47,14 @@ def _answers() -> Tuple[Tuple[str, Dict[str, Any]], ...]:
         "memory": {"type": ["integer", "null"], "description": "Bytes."},
         "pci_ids": _list(_TEXT),
     }
-    release = {"version": _TEXT, "released": _TEXT, "yanked": _FLAG, "requires_python": _MAYBE, "sdist_only": _FLAG, "glibc": _MAYBE}
+    release = {
+        "version": _TEXT,
+        "released": _TEXT,
+        "yanked": _FLAG,
+        "requires_python": _MAYBE,
+        "sdist_only": _FLAG,
+        "glibc": _MAYBE,
+    }
     return (
         (
             "release",
@@ -47,10 +63,23 @@ def _answers() -> Tuple[Tuple[str, Dict[str, Any]], ...]:
                 **release,
                 "yanked_reason": _MAYBE,
                 "differs": {
-                    **_list(_object({"pythons": _list(_TEXT), "platforms": _list(_TEXT), "requires_python": _MAYBE, "requires": _list(_TEXT)})),
+                    **_list(
+                        _object(
+                            {
+                                "pythons": _list(_TEXT),
+                                "platforms": _list(_TEXT),
+                                "requires_python": _MAYBE,
+                                "requires": _list(_TEXT),
+                            }
+                        )
+                    ),
                     "description": "Wheels that ask for something else.",
                 },
-                "requires": {"type": ["array", "null"], "items": _TEXT, "description": "What touches the stack; null: not read."},
+                "requires": {
+                    "type": ["array", "null"],
+                    "items": _TEXT,
+                    "description": "What touches the stack; null: not read.",
+                },
                 "pythons": _list(_TEXT),
                 "platforms": _list(_TEXT),
                 "builds": _list(_build()),
@@ -66,7 +95,14 @@ def _answers() -> Tuple[Tuple[str, Dict[str, Any]], ...]:
                 "name": _TEXT,
                 "range": _TEXT,
                 "releases": _list(
-                    _object({**release, "dependencies": {"type": ["integer", "null"]}, "cuda": _list(_TEXT), "sm": _list(_TEXT)}),
+                    _object(
+                        {
+                            **release,
+                            "dependencies": {"type": ["integer", "null"]},
+                            "cuda": _list(_TEXT),
+                            "sm": _list(_TEXT),
+                        }
+                    ),
                 ),
                 "rows": rows,
                 **provenance,
@@ -79,7 +115,10 @@ def _answers() -> Tuple[Tuple[str, Dict[str, Any]], ...]:
                 "known_as": _list(_TEXT),
                 "forward_compatibility": {
                     "type": ["boolean", "null"],
-                    "description": "Whether cuda-compat works on this class of device; null: on some of it only, or not known.",
+                    "description": (
+                        "Whether cuda-compat works on this class of device; null: on "
+                        "some of it only, or not known."
+                    ),
                 },
                 "capability": {"anyOf": [{"$ref": "#/$defs/capability"}, {"type": "null"}]},
                 "code": code,
@@ -88,7 +127,14 @@ def _answers() -> Tuple[Tuple[str, Dict[str, Any]], ...]:
             },
         ),
         ("capability", {**_capability(), "gpus": _list(_TEXT), "code": code, "rows": rows}),
-        ("architecture", {"name": _TEXT, "capabilities": _list({"$ref": "#/$defs/capability"}), "gpus": _list(_TEXT)}),
+        (
+            "architecture",
+            {
+                "name": _TEXT,
+                "capabilities": _list({"$ref": "#/$defs/capability"}),
+                "gpus": _list(_TEXT),
+            },
+        ),
         (
             "driver",
             {
@@ -98,7 +144,9 @@ def _answers() -> Tuple[Tuple[str, Dict[str, Any]], ...]:
                 "type": _TEXT,
                 "status": _TEXT,
                 "end_of_life": _MAYBE,
-                "cuda_majors": _list(_object({"major": _COUNT, "min_driver": _TEXT, "source": _TEXT, "date": _MAYBE})),
+                "cuda_majors": _list(
+                    _object({"major": _COUNT, "min_driver": _TEXT, "source": _TEXT, "date": _MAYBE})
+                ),
                 "toolkits": _list(_TEXT),
                 "cuda_compat": _list(_TEXT),
                 "capabilities": _list(_TEXT),
@@ -112,22 +160,42 @@ def _answers() -> Tuple[Tuple[str, Dict[str, Any]], ...]:
                 "version": _TEXT,
                 "toolkits": _list(
                     _object(
-                        {"version": _TEXT, "branch": _TEXT, "driver": _MAYBE, "min_driver": _TEXT, "compat_driver": _MAYBE, **provenance},
+                        {
+                            "version": _TEXT,
+                            "branch": _TEXT,
+                            "driver": _MAYBE,
+                            "min_driver": _TEXT,
+                            "compat_driver": _MAYBE,
+                            **provenance,
+                        },
                     ),
                 ),
                 "min_driver": _MAYBE,
                 "ptx_driver": _MAYBE,
                 "compat_branches": _list(_TEXT),
                 "capabilities": _list(_TEXT),
-                "builds": _list(_object({"package": _TEXT, "index": _TEXT, "releases": _list(_TEXT)})),
+                "builds": _list(
+                    _object({"package": _TEXT, "index": _TEXT, "releases": _list(_TEXT)})
+                ),
                 "rows": rows,
             },
         ),
         ("row", {"row": {"$ref": "#/$defs/row"}}),
-        ("profile", {"name": _TEXT, "profile": {"type": "object", "description": "As the file of the profile says."}}),
+        (
+            "profile",
+            {
+                "name": _TEXT,
+                "profile": {"type": "object", "description": "As the file of the profile says."},
+            },
+        ),
         (
             "summary",
-            {"date": _TEXT, "origin": _TEXT, "counts": {"type": "object", "additionalProperties": _COUNT}, "releases": _COUNT},
+            {
+                "date": _TEXT,
+                "origin": _TEXT,
+                "counts": {"type": "object", "additionalProperties": _COUNT},
+                "releases": _COUNT,
+            },
         ),
         ("list", {"topic": _TEXT, "date": _TEXT, "entries": _list({"type": "object"})}),
         (
@@ -145,8 +213,16 @@ def _answers() -> Tuple[Tuple[str, Dict[str, Any]], ...]:
                             "with_dependencies": _COUNT,
                             "with_sm": _COUNT,
                             "with_glibc": _COUNT,
-                            "binary": {**_COUNT, "description": "Releases with compiled Linux wheels."},
-                            "has_code": {**_FLAG, "description": "Needs code for the GPU, so that an SM list is asked for."},
+                            "binary": {
+                                **_COUNT,
+                                "description": "Releases with compiled Linux wheels.",
+                            },
+                            "has_code": {
+                                **_FLAG,
+                                "description": (
+                                    "Needs code for the GPU, so that an SM list is asked for."
+                                ),
+                            },
                             "gone_from_index": _list(_TEXT),
                         }
                     )
@@ -157,14 +233,27 @@ def _answers() -> Tuple[Tuple[str, Dict[str, Any]], ...]:
         ),
         (
             "validate",
-            {"folder": _TEXT, "faults": _list(_TEXT), "counts": {"type": "object", "additionalProperties": _COUNT}, "not_read": _list(_TEXT)},
+            {
+                "folder": _TEXT,
+                "faults": _list(_TEXT),
+                "counts": {"type": "object", "additionalProperties": _COUNT},
+                "not_read": _list(_TEXT),
+            },
         ),
         (
             "lint",
             {
                 "rows": _COUNT,
                 "findings": _list(
-                    _object({"check": _TEXT, "level": {"enum": ["fault", "note"]}, "subject": _TEXT, "message": _TEXT, "origin": _TEXT}),
+                    _object(
+                        {
+                            "check": _TEXT,
+                            "level": {"enum": ["fault", "note"]},
+                            "subject": _TEXT,
+                            "message": _TEXT,
+                            "origin": _TEXT,
+                        }
+                    ),
                 ),
             },
         ),
@@ -277,7 +366,12 @@ def _build() -> Dict[str, Any]:
 
 
 def _object(properties: Dict[str, Any]) -> Dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
 
 def _list(items: Dict[str, Any]) -> Dict[str, Any]:

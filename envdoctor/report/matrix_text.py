@@ -1,4 +1,7 @@
-"""What ``envdoctor matrix`` answers, as blocks of text. Each function takes the JSON answer of ``matrix.lookup`` and its neighbours."""
+"""What ``envdoctor matrix`` answers, as blocks of text.
+
+Each function takes the JSON answer of ``matrix.lookup`` and its neighbours.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,12 @@ from .text import clean, fold, size_text
 
 __all__ = ["lay_out_answer"]
 
-_EFFECTS = {"blocks": "fails", "degrades": "degrades", "wrong-results": "wrong results", "note": "note"}
+_EFFECTS = {
+    "blocks": "fails",
+    "degrades": "degrades",
+    "wrong-results": "wrong results",
+    "note": "note",
+}
 _BLANK = Block("")
 _COMPAT = {
     True: "works on this class of device",
@@ -49,10 +57,22 @@ def _rows(rows: Sequence[Mapping[str, Any]], title: str) -> Iterator[Block]:
     yield heading(f"{title} ({len(rows)})")
     for row in rows:
         trust = "" if row["trust"] == "established" else ", reported"
-        yield Block(fold(clean(f"{row['title']} ({row['code']}, {_EFFECTS.get(row['effect'], row['effect'])}{trust})")), row["id"], "label", 2, 2)
+        yield Block(
+            fold(
+                clean(
+                    f"{row['title']} ({row['code']}, "
+                    f"{_EFFECTS.get(row['effect'], row['effect'])}{trust})"
+                )
+            ),
+            row["id"],
+            "label",
+            2,
+            2,
+        )
 
 
-# ---------------------------------------------------------------------------------------------------------------- show
+# --------------------------------------------------------------------------------------------------
+# show
 
 
 def _release(answer: Mapping[str, Any]) -> Iterator[Block]:
@@ -63,7 +83,11 @@ def _release(answer: Mapping[str, Any]) -> Iterator[Block]:
             ("released", answer["released"]),
             ("yanked because", answer["yanked_reason"]),
             ("Python", answer["requires_python"] or "any"),
-            ("wheels for", [*answer["pythons"], *answer["platforms"]] or ("none, source only" if answer["sdist_only"] else "not read")),
+            (
+                "wheels for",
+                [*answer["pythons"], *answer["platforms"]]
+                or ("none, source only" if answer["sdist_only"] else "not read"),
+            ),
             ("glibc", f"{answer['glibc']} or newer" if answer["glibc"] else "not known"),
         ]
     )
@@ -76,11 +100,17 @@ def _release(answer: Mapping[str, Any]) -> Iterator[Block]:
         yield from (Block(fold(clean(line)), indent=2, hang=2) for line in requires)
     for other in answer["differs"]:
         yield _BLANK
-        yield heading(f"The wheels for {', '.join([*other['pythons'], *other['platforms']])} require instead")
+        yield heading(
+            f"The wheels for {', '.join([*other['pythons'], *other['platforms']])} require instead"
+        )
         asked = [f"Python {other['requires_python']}"] if other["requires_python"] else []
-        yield from (Block(fold(clean(line)), indent=2, hang=2) for line in [*asked, *other["requires"]])
+        yield from (
+            Block(fold(clean(line)), indent=2, hang=2) for line in [*asked, *other["requires"]]
+        )
     yield _BLANK
-    yield heading(f"Builds ({len(answer['builds'])})" if answer["builds"] else "Builds: none was read")
+    yield heading(
+        f"Builds ({len(answer['builds'])})" if answer["builds"] else "Builds: none was read"
+    )
     for build in _grouped_builds(answer["builds"]):
         yield from _build(build)
     if answer["pinned_by"]:
@@ -95,19 +125,34 @@ def _release(answer: Mapping[str, Any]) -> Iterator[Block]:
     if answer["derived"]:
         yield _BLANK
         yield heading("What follows from its builds and the tables of drivers and GPUs")
-        yield from (Block(fold(clean(row["title"])), row["id"], "label", 2, 2) for row in answer["derived"])
+        yield from (
+            Block(fold(clean(row["title"])), row["id"], "label", 2, 2) for row in answer["derived"]
+        )
     yield _BLANK
     yield from _source(answer)
 
 
 def _grouped_builds(builds: Sequence[Mapping[str, Any]]) -> List[Dict[str, Any]]:
-    """Builds that differ in nothing but their label stand together: flash-attn has a hundred per release."""
+    """Builds that differ in nothing but their label stand together: flash-attn has a hundred per
+    release.
+    """
     groups: Dict[str, Dict[str, Any]] = {}
     for build in builds:
-        same = {key: value for key, value in build.items() if key not in ("variant", "torch", "cxx11abi", "cuda")}
+        same = {
+            key: value
+            for key, value in build.items()
+            if key not in ("variant", "torch", "cxx11abi", "cuda")
+        }
         key = repr(same) if len(builds) > 6 else repr(build)
-        known = groups.setdefault(key, {**build, "variants": [], "torches": [], "cudas": [], "abis": []})
-        for name, target in (("variant", "variants"), ("torch", "torches"), ("cuda", "cudas"), ("cxx11abi", "abis")):
+        known = groups.setdefault(
+            key, {**build, "variants": [], "torches": [], "cudas": [], "abis": []}
+        )
+        for name, target in (
+            ("variant", "variants"),
+            ("torch", "torches"),
+            ("cuda", "cudas"),
+            ("cxx11abi", "abis"),
+        ):
             if build[name] is not None and build[name] not in known[target]:
                 known[target].append(build[name])
     return list(groups.values())
@@ -121,10 +166,17 @@ def _build(build: Mapping[str, Any]) -> Iterator[Block]:
         ", ".join(build["variants"]) if not few else "",
         f"CUDA {', '.join(build['cudas'])}" if build["cudas"] else "",
         f"SM {', '.join(build['sm'])}" if build["sm"] else "SM list not read",
-        "PTX not read" if ptx is None else f"PTX {', '.join(ptx)}" + (f" of CUDA {build['ptx_cuda']}" if build["ptx_cuda"] else "") if ptx else "",
+        "PTX not read"
+        if ptx is None
+        else f"PTX {', '.join(ptx)}"
+        + (f" of CUDA {build['ptx_cuda']}" if build["ptx_cuda"] else "")
+        if ptx
+        else "",
         f"glibc {build['glibc']}" if build["glibc"] else "",
         f"built against torch {', '.join(build['torches'])}" if build["torches"] else "",
-        f"C++11 ABI {' and '.join('yes' if abi else 'no' for abi in build['abis'])}" if build["abis"] else "",
+        f"C++11 ABI {' and '.join('yes' if abi else 'no' for abi in build['abis'])}"
+        if build["abis"]
+        else "",
         f"needs {', '.join(build['needed'])}" if build["needed"] else "",
     ]
     yield _entry(label, "; ".join(fact for fact in facts if fact), 2)
@@ -147,7 +199,13 @@ def _package(answer: Mapping[str, Any]) -> Iterator[Block]:
             "source only" if release["sdist_only"] else "",
             "dependencies not read" if release["dependencies"] is None else "",
         ]
-        yield Block(fold(clean("; ".join(fact for fact in facts if fact))), release["version"], "label", 2, 4)
+        yield Block(
+            fold(clean("; ".join(fact for fact in facts if fact))),
+            release["version"],
+            "label",
+            2,
+            4,
+        )
     yield from _rows(answer["rows"], "Known-bad combinations")
     yield _BLANK
     yield from _source(answer)
@@ -155,14 +213,20 @@ def _package(answer: Mapping[str, Any]) -> Iterator[Block]:
 
 def _gpu(answer: Mapping[str, Any]) -> Iterator[Block]:
     sm = answer["compute_capability"].replace(".", "")
-    yield heading(f"{answer['name']}: {answer['architecture']}, compute capability {answer['compute_capability']} (sm_{sm})")
+    yield heading(
+        f"{answer['name']}: {answer['architecture']}, compute capability "
+        f"{answer['compute_capability']} (sm_{sm})"
+    )
     yield _BLANK
     yield from _entries(
         [
             ("type", answer["type"]),
             ("memory", size_text(answer["memory"]) if answer["memory"] else ""),
             ("PCI ids", [f"10de:{pci_id}" for pci_id in answer["pci_ids"]]),
-            ("also reported as", [name for name in answer["known_as"] if name != answer["name"].lower()]),
+            (
+                "also reported as",
+                [name for name in answer["known_as"] if name != answer["name"].lower()],
+            ),
             ("cuda-compat", _COMPAT[answer["forward_compatibility"]]),
         ]
     )
@@ -176,7 +240,12 @@ def _gpu(answer: Mapping[str, Any]) -> Iterator[Block]:
 
 def _capability_pairs(entry: Mapping[str, Any]) -> List[Any]:
     return [
-        ("CUDA", f"{entry['first_cuda']} to {entry['last_cuda']}" if entry["last_cuda"] else f"from {entry['first_cuda']} on"),
+        (
+            "CUDA",
+            f"{entry['first_cuda']} to {entry['last_cuda']}"
+            if entry["last_cuda"]
+            else f"from {entry['first_cuda']} on",
+        ),
         ("driver branches", _span(entry["first_driver"], entry["last_driver"])),
     ]
 
@@ -184,7 +253,11 @@ def _capability_pairs(entry: Mapping[str, Any]) -> List[Any]:
 def _span(first: Optional[str], last: Optional[str]) -> str:
     if first is None and last is None:
         return "every one in the matrix"
-    return " ".join(part for part in (f"from R{first}" if first else "", f"to R{last}" if last else "on") if part)
+    return " ".join(
+        part
+        for part in (f"from R{first}" if first else "", f"to R{last}" if last else "on")
+        if part
+    )
 
 
 def _code(entries: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
@@ -200,12 +273,18 @@ def _code(entries: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
         elif entry["releases_with_code"] == entry["releases_read"]:
             text = f"all {entry['releases_read']}, {entry['first']} to {entry['last']}"
         else:
-            text = f"{entry['releases_with_code']} of {entry['releases_read']}, {entry['first']} to {entry['last']}"
+            text = (
+                f"{entry['releases_with_code']} of {entry['releases_read']}, {entry['first']} "
+                f"to {entry['last']}"
+            )
         yield _entry(entry["package"], text, 2)
 
 
 def _capability(answer: Mapping[str, Any]) -> Iterator[Block]:
-    yield heading(f"sm_{answer['name'].replace('.', '')}: compute capability {answer['name']}, {answer['architecture']}")
+    yield heading(
+        f"sm_{answer['name'].replace('.', '')}: compute capability {answer['name']}, "
+        f"{answer['architecture']}"
+    )
     yield _BLANK
     yield from _entries([*_capability_pairs(answer), ("GPUs", answer["gpus"])])
     yield from _code(answer["code"])
@@ -226,10 +305,16 @@ def _architecture(answer: Mapping[str, Any]) -> Iterator[Block]:
 
 
 def _driver(answer: Mapping[str, Any]) -> Iterator[Block]:
-    yield heading(f"Driver branch R{answer['branch']}" + (f" (release {answer['release']})" if answer["release"] else ""))
+    yield heading(
+        f"Driver branch R{answer['branch']}"
+        + (f" (release {answer['release']})" if answer["release"] else "")
+    )
     yield _BLANK
     life = ", ".join(part for part in (answer["status"], answer["end_of_life"]) if part)
-    majors = [f"{entry['major']}.x (from driver {entry['min_driver']} on)" for entry in answer["cuda_majors"]]
+    majors = [
+        f"{entry['major']}.x (from driver {entry['min_driver']} on)"
+        for entry in answer["cuda_majors"]
+    ]
     yield from _entries(
         [
             ("type", answer["type"]),
@@ -251,8 +336,14 @@ def _cuda(answer: Mapping[str, Any]) -> Iterator[Block]:
     yield _BLANK
     yield from _entries(
         [
-            ("driver", f"its builds run from {answer['min_driver']} on" if answer["min_driver"] else ""),
-            ("PTX", f"compiles from branch R{answer['ptx_driver']} on" if answer["ptx_driver"] else ""),
+            (
+                "driver",
+                f"its builds run from {answer['min_driver']} on" if answer["min_driver"] else "",
+            ),
+            (
+                "PTX",
+                f"compiles from branch R{answer['ptx_driver']} on" if answer["ptx_driver"] else "",
+            ),
             ("cuda-compat on", [f"R{branch}" for branch in answer["compat_branches"]]),
             ("capabilities", answer["capabilities"]),
         ]
@@ -261,15 +352,23 @@ def _cuda(answer: Mapping[str, Any]) -> Iterator[Block]:
     yield heading(f"Toolkit releases ({len(answer['toolkits'])})")
     for toolkit in answer["toolkits"]:
         compat = f"; cuda-compat {toolkit['compat_driver']}" if toolkit["compat_driver"] else ""
-        text = f"driver {toolkit['driver'] or 'of R' + toolkit['branch']}, at least {toolkit['min_driver']}{compat}"
+        text = (
+            f"driver {toolkit['driver'] or 'of R' + toolkit['branch']}, at least "
+            f"{toolkit['min_driver']}{compat}"
+        )
         yield _entry(toolkit["version"], text, 2)
     if answer["builds"]:
         yield _BLANK
         yield heading("Builds for it")
-        yield from (_entry(f"{entry['package']} ({entry['index']})", ", ".join(entry["releases"]), 2) for entry in answer["builds"])
+        yield from (
+            _entry(f"{entry['package']} ({entry['index']})", ", ".join(entry["releases"]), 2)
+            for entry in answer["builds"]
+        )
     yield from _rows(answer["rows"], "Rows that speak of it")
     yield _BLANK
-    for source in dict.fromkeys((toolkit["source"], _trust(toolkit)) for toolkit in answer["toolkits"]):
+    for source in dict.fromkeys(
+        (toolkit["source"], _trust(toolkit)) for toolkit in answer["toolkits"]
+    ):
         yield _entry("source", f"{source[0]} ({source[1]})")
 
 
@@ -287,10 +386,25 @@ def _row(answer: Mapping[str, Any]) -> Iterator[Block]:
     yield _entry("when", "all of these hold")
     yield from (Block(fold(clean(term)), indent=2, hang=2) for term in row["when"])
     yield from _entries([("unless", setting) for setting in row["unless"]])
-    yield from _entries([("symptom", row["symptom"]), ("fix", row["fix"]), ("pins", row["pins"]), ("breaks metadata", row["overrides"])])
+    yield from _entries(
+        [
+            ("symptom", row["symptom"]),
+            ("fix", row["fix"]),
+            ("pins", row["pins"]),
+            ("breaks metadata", row["overrides"]),
+        ]
+    )
     for source in row["sources"]:
-        yield _entry("source", source["address"] + (f' "{source["quote"]}"' if source["quote"] else ""))
-    yield from _entries([("established by", row["established_by"]), ("date", row["date"]), ("stands in", row["origin"])])
+        yield _entry(
+            "source", source["address"] + (f' "{source["quote"]}"' if source["quote"] else "")
+        )
+    yield from _entries(
+        [
+            ("established by", row["established_by"]),
+            ("date", row["date"]),
+            ("stands in", row["origin"]),
+        ]
+    )
 
 
 def _profile(answer: Mapping[str, Any]) -> Iterator[Block]:
@@ -315,7 +429,8 @@ def _tree(value: Mapping[str, Any], indent: int) -> Iterator[Block]:
             yield _entry(str(key), text, indent)
 
 
-# ---------------------------------------------------------------------------------------------------------------- list
+# --------------------------------------------------------------------------------------------------
+# list
 
 
 def _summary(answer: Mapping[str, Any]) -> Iterator[Block]:
@@ -325,12 +440,21 @@ def _summary(answer: Mapping[str, Any]) -> Iterator[Block]:
         more = f", {answer['releases']} releases" if name == "packages" else ""
         yield _entry(name, f"{count}{more}")
     yield _BLANK
-    yield paragraph("'envdoctor matrix list rows' lists one kind, 'envdoctor matrix show NAME' says all that is known of one thing.")
+    yield paragraph(
+        "'envdoctor matrix list rows' lists one kind, 'envdoctor matrix show NAME' says all that "
+        "is known of one thing."
+    )
 
 
 _LINES: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
-    "packages": lambda entry: (entry["name"], f"{entry['releases']} releases, {entry['first']} to {entry['last']}, read {entry['date']}"),
-    "rows": lambda entry: (entry["id"], f"{entry['title']} ({entry['code']}, {_EFFECTS[entry['effect']]}, {entry['trust']})"),
+    "packages": lambda entry: (
+        entry["name"],
+        f"{entry['releases']} releases, {entry['first']} to {entry['last']}, read {entry['date']}",
+    ),
+    "rows": lambda entry: (
+        entry["id"],
+        f"{entry['title']} ({entry['code']}, {_EFFECTS[entry['effect']]}, {entry['trust']})",
+    ),
     "gpus": lambda entry: (
         entry["name"],
         f"{entry['compute_capability']}, {entry['architecture']}, {entry['type']}"
@@ -339,10 +463,21 @@ _LINES: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     ),
     "drivers": lambda entry: (
         f"R{entry['branch']}",
-        f"CUDA {entry['cuda']}, {entry['type']}, {entry['status']} {entry['end_of_life'] or ''}".rstrip(),
+        (
+            f"CUDA {entry['cuda']}, {entry['type']}, {entry['status']} {entry['end_of_life'] or ''}"
+        ).rstrip(),
     ),
-    "toolkits": lambda entry: (entry["version"], f"R{entry['branch']}, driver {entry['driver'] or 'not named'}, at least {entry['min_driver']}"),
-    "signatures": lambda entry: (entry["id"], f"{entry['title']} ({entry['layer']}, {entry['role']}, {entry['trust']})"),
+    "toolkits": lambda entry: (
+        entry["version"],
+        (
+            f"R{entry['branch']}, driver {entry['driver'] or 'not named'}, at least "
+            f"{entry['min_driver']}"
+        ),
+    ),
+    "signatures": lambda entry: (
+        entry["id"],
+        f"{entry['title']} ({entry['layer']}, {entry['role']}, {entry['trust']})",
+    ),
     "profiles": lambda entry: (entry["name"], entry["title"]),
     "models": lambda entry: (
         entry["name"],
@@ -352,7 +487,12 @@ _LINES: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     ),
     "conda": lambda entry: (
         entry["distribution"],
-        (f"{entry['package']} ({entry['channel'] or 'channel not known'})" if entry["package"] else "no conda package") + f", {_trust(entry)}",
+        (
+            f"{entry['package']} ({entry['channel'] or 'channel not known'})"
+            if entry["package"]
+            else "no conda package"
+        )
+        + f", {_trust(entry)}",
     ),
 }
 
@@ -369,7 +509,8 @@ def _list(answer: Mapping[str, Any]) -> Iterator[Block]:
         yield paragraph(f"The matrix holds no {answer['topic']}.")
 
 
-# ---------------------------------------------------------------------------------------------------------------- coverage, lint, diff
+# --------------------------------------------------------------------------------------------------
+# coverage, lint, diff
 
 
 def _coverage(answer: Mapping[str, Any]) -> Iterator[Block]:
@@ -381,9 +522,16 @@ def _coverage(answer: Mapping[str, Any]) -> Iterator[Block]:
     )
     yield _BLANK
     for entry in answer["packages"]:
-        facts = [f"{entry['in_matrix']} of {entry['listed']} releases", f"dependencies {entry['with_dependencies']}"]
+        facts = [
+            f"{entry['in_matrix']} of {entry['listed']} releases",
+            f"dependencies {entry['with_dependencies']}",
+        ]
         columns = [("SM list", "with_sm", entry["has_code"]), ("glibc floor", "with_glibc", True)]
-        facts += [f"{word} {entry[key]} of {entry['binary']} with compiled wheels" for word, key, wanted in columns if wanted and entry["binary"]]
+        facts += [
+            f"{word} {entry[key]} of {entry['binary']} with compiled wheels"
+            for word, key, wanted in columns
+            if wanted and entry["binary"]
+        ]
         floor = f" (asked for: {entry['required']})" if entry["required"] is not None else ""
         yield _entry(entry["name"] + floor, "; ".join(facts))
     if missing:
@@ -409,7 +557,13 @@ def _lint(answer: Mapping[str, Any]) -> Iterator[Block]:
             yield heading(title)
             for entry in entries:
                 where = f" ({entry['origin']})" if entry["origin"] else ""
-                yield Block(fold(clean(f"{entry['subject']}: {entry['message']}{where}")), entry["check"], style, 2, 2)
+                yield Block(
+                    fold(clean(f"{entry['subject']}: {entry['message']}{where}")),
+                    entry["check"],
+                    style,
+                    2,
+                    2,
+                )
 
 
 def _count(entries: Sequence[Any], word: str) -> str:
@@ -432,17 +586,37 @@ def _diff(answer: Mapping[str, Any]) -> Iterator[Block]:
     if not answer["changes"]:
         yield heading(f"No difference between {answer['old']} and {answer['new']}")
         return
-    yield heading(f"{answer['old']} ({answer['old_date']}) -> {answer['new']} ({answer['new_date']}): {_count(answer['changes'], 'change')}")
+    yield heading(
+        f"{answer['old']} ({answer['old_date']}) -> {answer['new']} ({answer['new_date']}): "
+        f"{_count(answer['changes'], 'change')}"
+    )
     for table in dict.fromkeys(change["table"] for change in answer["changes"]):
         yield _BLANK
         mine = [change for change in answer["changes"] if change["table"] == table]
-        totals = {word: sum(change["change"] == word for change in mine) for word in ("added", "removed", "changed")}
-        yield heading(f"{table}: {', '.join(f'{count} {word}' for word, count in totals.items() if count)}")
+        totals = {
+            word: sum(change["change"] == word for change in mine)
+            for word in ("added", "removed", "changed")
+        }
+        yield heading(
+            f"{table}: {', '.join(f'{count} {word}' for word, count in totals.items() if count)}"
+        )
         for change in mine:
-            sign, style = {"added": ("+", "command"), "removed": ("-", "error"), "changed": ("~", "warning")}[change["change"]]
-            yield Block(fold(clean(change["title"])), f"{sign} {fold(clean(change['key']))}", style, 2, 4)
+            sign, style = {
+                "added": ("+", "command"),
+                "removed": ("-", "error"),
+                "changed": ("~", "warning"),
+            }[change["change"]]
+            yield Block(
+                fold(clean(change["title"])), f"{sign} {fold(clean(change['key']))}", style, 2, 4
+            )
             for field in change["fields"]:
-                yield Block(fold(clean(f"{_value(field['old'])} -> {_value(field['new'])}")), f"{field['name']}:", "label", 6, 2)
+                yield Block(
+                    fold(clean(f"{_value(field['old'])} -> {_value(field['new'])}")),
+                    f"{field['name']}:",
+                    "label",
+                    6,
+                    2,
+                )
 
 
 def _value(value: Any) -> str:

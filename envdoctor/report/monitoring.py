@@ -1,4 +1,6 @@
-"""A report in the words and exit codes of monitoring systems and schedulers (``check --exit-style``)."""
+"""A report in the words and exit codes of monitoring systems and schedulers (``check
+--exit-style``).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ _WIDTH = 80
 
 
 class Style(NamedTuple):
-    """Exit codes by what was found. ``failed``: no verdict, by wrong usage or a fault of envdoctor itself."""
+    """Exit codes by what was found.
+
+    ``failed``: no verdict, by wrong usage or a fault of envdoctor itself.
+    """
 
     error: int
     warning: int
@@ -25,8 +30,9 @@ class Style(NamedTuple):
     failed: int
 
 
-#: nagios: the plugin guidelines (OK, WARNING, CRITICAL, UNKNOWN). nhc: silent and 0, or a line and 1, as LBNL's Node Health Check and Slurm's
-#: HealthCheckProgram want it; there neither a warning nor a failed check may take a node out of service.
+#: nagios: the plugin guidelines (OK, WARNING, CRITICAL, UNKNOWN). nhc: silent and 0, or a line and
+#: 1, as LBNL's Node Health Check and Slurm's HealthCheckProgram want it; there neither a warning
+#: nor a failed check may take a node out of service.
 STYLES: Mapping[str, Style] = {
     "nagios": Style(error=2, warning=1, fine=0, unknown=3, failed=3),
     "nhc": Style(error=1, warning=0, fine=0, unknown=0, failed=0),
@@ -50,21 +56,34 @@ def render_status(report: Report, style: str) -> Tuple[str, int]:
 
 
 def status_of_failure(message: str, style: str) -> Tuple[str, int]:
-    """Return the text and the exit code where there is no verdict: no node is drained for a fault of the check."""
+    """Return the text and the exit code where there is no verdict: no node is drained for a fault
+    of the check.
+    """
     code = STYLES[style].failed
     return (f"ENVDOCTOR {_NAGIOS[code]}: {_plain(message)}\n" if style == "nagios" else ""), code
 
 
 def _nagios(report: Report, code: int) -> str:
-    """One line of status with performance data behind it, then a line for each finding: "|" would begin performance data."""
-    head = clip(f"ENVDOCTOR {_NAGIOS[code]}: {_plain(summary_line(report).partition(': ')[2])}", _WIDTH)
+    """One line of status with performance data behind it, then a line for each finding: "|" would
+    begin performance data.
+    """
+    head = clip(
+        f"ENVDOCTOR {_NAGIOS[code]}: {_plain(summary_line(report).partition(': ')[2])}", _WIDTH
+    )
     counts = " ".join(f"{name}={number}" for name, number in _counts(report))
-    lines = [f"{finding.code} {finding.severity}: {_plain(finding.message)}" for finding in report.findings]
+    lines = [
+        f"{finding.code} {finding.severity}: {_plain(finding.message)}"
+        for finding in report.findings
+    ]
     return "\n".join([f"{head} | {counts}", *lines]) + "\n"
 
 
 def _counts(report: Report) -> List[Tuple[str, int]]:
-    return [("errors", report.count_of("error")), ("warnings", report.count_of("warning")), ("undetermined", len(report.undetermined))]
+    return [
+        ("errors", report.count_of("error")),
+        ("warnings", report.count_of("warning")),
+        ("undetermined", len(report.undetermined)),
+    ]
 
 
 def _nhc(report: Report, code: int) -> str:

@@ -18,4 +18,6 @@ def render(report: Report, view: View) -> str:
 
 def draw(blocks: Iterable[Block], width: int) -> str:
     """Return blocks as lines of at most ``width`` columns, commands and long words excepted."""
-    return "".join((head + text).rstrip() + "\n" for block in blocks for head, text in lines_of(block, width))
+    return "".join(
+        (head + text).rstrip() + "\n" for block in blocks for head, text in lines_of(block, width)
+    )

@@ -27,7 +27,11 @@ def dump_plan(result: PlanResult) -> Dict[str, Any]:
     from .. import __version__
 
     workload = {
-        name: {"value": fact.value, "place": clean(str(fact.evidence)), "key": result.workload.keys.get(name, "")}
+        name: {
+            "value": fact.value,
+            "place": clean(str(fact.evidence)),
+            "key": result.workload.keys.get(name, ""),
+        }
         for name, fact in result.workload
         if isinstance(fact, Known)
     }
@@ -54,7 +58,12 @@ def dump_plan(result: PlanResult) -> Dict[str, Any]:
             for lever in result.levers
         ],
         "changes": list(result.changes),
-        "before": None if result.before is None else {"verdict": result.before.verdict, "pools": [_pool(pool) for pool in result.before.pools]},
+        "before": None
+        if result.before is None
+        else {
+            "verdict": result.before.verdict,
+            "pools": [_pool(pool) for pool in result.before.pools],
+        },
     }
 
 
@@ -67,7 +76,9 @@ def _pool(pool: Pool) -> Dict[str, Any]:
         "low": pool.low,
         "high": pool.high,
         "peak": pool.peak,
-        "limit": None if limit is None else {"size": limit.size, "usable": limit.usable, "reason": clean(limit.reason)},
+        "limit": None
+        if limit is None
+        else {"size": limit.size, "usable": limit.usable, "reason": clean(limit.reason)},
         "phases": {phase: list(pool.bounds(phase)) for phase in PHASES},
         "missing": [clean(text) for text in pool.missing],
         "doubts": [clean(text) for text in pool.doubts],
@@ -80,7 +91,10 @@ def _pool(pool: Pool) -> Dict[str, Any]:
                 "formula": clean(term.formula),
                 "source": clean(term.source),
                 "phases": list(term.phases),
-                "inputs": [{"field": entry.field, "value": entry.value, "place": clean(entry.place)} for entry in term.inputs],
+                "inputs": [
+                    {"field": entry.field, "value": entry.value, "place": clean(entry.place)}
+                    for entry in term.inputs
+                ],
                 "note": term.note,
             }
             for term in pool.terms
@@ -92,4 +106,11 @@ def _cache(plan: MemoryPlan) -> Optional[Dict[str, Any]]:
     check = plan.cache
     if check is None:
         return None
-    return {"verdict": check.verdict, "need": check.need, "low": check.low, "high": check.high, "length": check.length, "formula": check.formula}
+    return {
+        "verdict": check.verdict,
+        "need": check.need,
+        "low": check.low,
+        "high": check.high,
+        "length": check.length,
+        "formula": check.formula,
+    }

@@ -1,4 +1,6 @@
-"""A memory plan as text: a bar and a line for each pool, what the worst phase holds, findings, levers, what a change does."""
+"""A memory plan as text: a bar and a line for each pool, what the worst phase holds, findings,
+levers, what a change does.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,11 @@ from .view import View
 __all__ = ["render"]
 
 _NAMES = {"host": "host memory", "gpu": "GPU memory", "shm": "/dev/shm"}
-_SUPPLY = {"host": "--assume memory=500GiB", "gpu": "--assume 'gpu=A100 80GB:8'", "shm": "--assume shm=64GiB"}
+_SUPPLY = {
+    "host": "--assume memory=500GiB",
+    "gpu": "--assume 'gpu=A100 80GB:8'",
+    "shm": "--assume shm=64GiB",
+}
 _BAR_WIDEST = 56
 _FEW_TERMS = 6
 _STYLE = {"fits": "command", "tight": "warning", "does not fit": "error", "cannot tell": "advice"}
@@ -30,9 +36,17 @@ def render(result: PlanResult, view: View) -> str:
 def lay_out(result: PlanResult, view: View) -> List[Block]:
     """Return the plan as blocks: the verdict first."""
     plan = result.plan
-    framework = " ".join(str(part) for part in (result.workload.value("framework"), result.workload.value("framework.version")) if part)
+    framework = " ".join(
+        str(part)
+        for part in (result.workload.value("framework"), result.workload.value("framework.version"))
+        if part
+    )
     settings = sum(finding.code == "ED607" for finding in result.findings)
-    also = f"; {settings} setting{'s' if settings > 1 else ''} refused or passed over" if settings else ""
+    also = (
+        f"; {settings} setting{'s' if settings > 1 else ''} refused or passed over"
+        if settings
+        else ""
+    )
     blocks = [heading(f"{framework + ': ' if framework else ''}{_headline(plan)}{also}")]
     blocks += [paragraph(note) for note in plan.notes]
     if result.before is not None:
@@ -45,7 +59,10 @@ def lay_out(result: PlanResult, view: View) -> List[Block]:
     if any(finding.row for finding in result.findings):
         blocks += [
             Block(""),
-            paragraph("The figures leave out what the rows of the matrix above say: a leak grows on top of them, and no setting below ends it."),
+            paragraph(
+                "The figures leave out what the rows of the matrix above say: a leak grows on top "
+                "of them, and no setting below ends it."
+            ),
         ]
     if result.levers:
         blocks += [Block(""), *_levers(result.levers)]
@@ -71,7 +88,9 @@ def title(pool: Pool) -> str:
 
 
 def _range(low: int, high: int) -> str:
-    return gib_text(low) if gib_text(low) == gib_text(high) else f"{gib_text(low)} .. {gib_text(high)}"
+    return (
+        gib_text(low) if gib_text(low) == gib_text(high) else f"{gib_text(low)} .. {gib_text(high)}"
+    )
 
 
 def _pool(pool: Pool, view: View) -> Iterator[Block]:
@@ -81,14 +100,28 @@ def _pool(pool: Pool, view: View) -> Iterator[Block]:
     elif limit.usable == limit.size:
         of = f"of {gib_text(limit.size)}"
     else:
-        of = f"of {gib_text(limit.usable)} ({limit.usable / limit.size:.0%} of {gib_text(limit.size)})"
-    yield Block(f"{_range(pool.low, pool.high)} GiB {of}, worst in {pool.peak}: {pool.verdict}", f"{title(pool)}:", _STYLE[pool.verdict], 0, 2)
+        of = (
+            f"of {gib_text(limit.usable)} ({limit.usable / limit.size:.0%} of "
+            f"{gib_text(limit.size)})"
+        )
+    yield Block(
+        f"{_range(pool.low, pool.high)} GiB {of}, worst in {pool.peak}: {pool.verdict}",
+        f"{title(pool)}:",
+        _STYLE[pool.verdict],
+        0,
+        2,
+    )
     if limit is not None:
         yield Block(bar(pool, min(view.width - 4, _BAR_WIDEST)), indent=2, verbatim=True)
         yield paragraph(f"limit: {limit.reason}", 2)
     else:
-        yield paragraph(f"to supply the limit: --target FACTS of that machine, or {_SUPPLY[pool.name]}", 2)
-    shown = sorted((term for term in pool.terms if pool.peak in term.phases and term.high), key=lambda term: -(term.low + term.high))
+        yield paragraph(
+            f"to supply the limit: --target FACTS of that machine, or {_SUPPLY[pool.name]}", 2
+        )
+    shown = sorted(
+        (term for term in pool.terms if pool.peak in term.phases and term.high),
+        key=lambda term: -(term.low + term.high),
+    )
     few = shown if view.verbose else shown[:_FEW_TERMS]
     width = max((len(_label(term)) for term in few), default=0)
     for term in few:
@@ -102,7 +135,11 @@ def _pool(pool: Pool, view: View) -> Iterator[Block]:
             yield paragraph(term.note, 6)
     if len(few) < len(shown):
         rest = shown[len(few) :]
-        yield Block(f"  and {len(rest)} more: {_range(sum(term.low for term in rest), sum(term.high for term in rest))}", verbatim=True)
+        yield Block(
+            f"  and {len(rest)} more: "
+            f"{_range(sum(term.low for term in rest), sum(term.high for term in rest))}",
+            verbatim=True,
+        )
     if pool.missing:
         yield paragraph(f"not known, so this is no upper bound: {', '.join(pool.missing)}", 2)
     if pool.doubts and pool.verdict in ("tight", "cannot tell"):
@@ -115,12 +152,21 @@ def _label(term: Term) -> str:
 
 
 def bar(pool: Pool, width: int) -> str:
-    """Draw a pool: "#" what it takes at least, "=" what it may take, "|" the limit; what is beyond the right end has ">"."""
+    """Draw a pool: "#" what it takes at least, "=" what it may take, "|" the limit; what is beyond
+    the right end has ">".
+    """
     if pool.limit is None:
         return ""
     inner = max(width - 2, 10)
     scale = max(pool.limit.size * 1.15, min(pool.high, pool.limit.size * 2))
-    marks = ["#" if (at + 0.5) * scale / inner <= pool.low else "=" if (at + 0.5) * scale / inner <= pool.high else "." for at in range(inner)]
+    marks = [
+        "#"
+        if (at + 0.5) * scale / inner <= pool.low
+        else "="
+        if (at + 0.5) * scale / inner <= pool.high
+        else "."
+        for at in range(inner)
+    ]
     marks[min(inner - 1, int(pool.limit.usable / scale * inner))] = "|"
     return f"[{''.join(marks)}{'>' if pool.high > scale else ']'}"
 
@@ -130,16 +176,28 @@ def _cache(plan: MemoryPlan) -> Iterator[Block]:
     if check is None:
         return
     yield Block("")
-    text = f"{gib_text(check.need)} GiB for one sequence of {check.length} tokens, {_range(check.low, check.high)} GiB are left: {check.verdict}"
+    text = (
+        f"{gib_text(check.need)} GiB for one sequence of {check.length} tokens, "
+        f"{_range(check.low, check.high)} GiB are left: {check.verdict}"
+    )
     yield Block(text, "KV cache:", _STYLE[check.verdict], 0, 2)
     yield paragraph(check.formula, 2)
 
 
 def _levers(levers: Sequence[Lever]) -> Iterator[Block]:
-    yield heading("What would help (predicted by the same plan; what solves it first, then what costs least):")
+    yield heading(
+        "What would help (predicted by the same plan; what solves it first, then what costs least):"
+    )
     for lever in levers:
-        where = "KV cache" if lever.pool == "cache" else _NAMES[lever.pool] + (f" ({lever.subject})" if lever.subject else "")
-        effect = f"{where} {_range(*lever.before)} -> {_range(*lever.after)} GiB, {lever.verdict}; price: {lever.price}"
+        where = (
+            "KV cache"
+            if lever.pool == "cache"
+            else _NAMES[lever.pool] + (f" ({lever.subject})" if lever.subject else "")
+        )
+        effect = (
+            f"{where} {_range(*lever.before)} -> {_range(*lever.after)} GiB, {lever.verdict}; "
+            f"price: {lever.price}"
+        )
         yield Block(clean(lever.text), style="command", indent=2, verbatim=True)
         yield paragraph(effect, 6)
 
@@ -159,10 +217,17 @@ def compared(before: MemoryPlan, after: MemoryPlan) -> List[Tuple[str, str, str]
     """Return what each pool was and is: (name, before, after)."""
     found = []
     for pool in after.pools:
-        old = [entry for entry in before.pools if (entry.name, entry.subject) == (pool.name, pool.subject)]
+        old = [
+            entry
+            for entry in before.pools
+            if (entry.name, entry.subject) == (pool.name, pool.subject)
+        ]
         words = [f"{_range(entry.low, entry.high)} GiB, {entry.verdict}" for entry in (*old, pool)]
         found.append((title(pool), words[0] if old else "nothing", words[-1]))
     if before.cache is not None and after.cache is not None:
-        words = [f"{_range(entry.low, entry.high)} GiB for {gib_text(entry.need)}, {entry.verdict}" for entry in (before.cache, after.cache)]
+        words = [
+            f"{_range(entry.low, entry.high)} GiB for {gib_text(entry.need)}, {entry.verdict}"
+            for entry in (before.cache, after.cache)
+        ]
         found.append(("KV cache", words[0], words[1]))
     return found

@@ -15,27 +15,48 @@ from .view import View
 
 __all__ = ["render"]
 
-_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_SCHEMA = (
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+)
 _LEVELS = {"error": "error", "warning": "warning", "advice": "note"}
 _PATH = pattern(r"/[^\s:]*")
 
 
 def render(report: Report, view: View) -> str:
-    """Return the report as one SARIF run; ignored findings are suppressed results, undetermined ones are of kind "open"."""
+    """Return the report as one SARIF run; ignored findings are suppressed results, undetermined
+    ones are of kind "open".
+    """
     from .. import __version__
 
     shown = [*report.findings, *report.undetermined, *(found.finding for found in report.ignored)]
     results = [_result(finding) for finding in (*report.findings, *report.undetermined)]
     for found in report.ignored:
         justification = f"{clean(found.entry.reason)} (until {clean(found.entry.until)})"
-        results.append({**_result(found.finding), "suppressions": [{"kind": "external", "justification": justification}]})
+        results.append(
+            {
+                **_result(found.finding),
+                "suppressions": [{"kind": "external", "justification": justification}],
+            }
+        )
     run = {
-        "tool": {"driver": {"name": "envdoctor", "version": __version__, "semanticVersion": __version__, "rules": _rules(shown)}},
+        "tool": {
+            "driver": {
+                "name": "envdoctor",
+                "version": __version__,
+                "semanticVersion": __version__,
+                "rules": _rules(shown),
+            }
+        },
         "results": results,
         "invocations": [{"executionSuccessful": True, "exitCode": report.exit_code}],
         "properties": {"summary": summary_line(report), "matrixDate": report.matrix_date},
     }
-    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2 if view.verbose else 1) + "\n"
+    return (
+        json.dumps(
+            {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2 if view.verbose else 1
+        )
+        + "\n"
+    )
 
 
 def _rules(findings: Sequence[Finding]) -> List[Dict[str, Any]]:
@@ -47,8 +68,21 @@ def _rules(findings: Sequence[Finding]) -> List[Dict[str, Any]]:
     first = {finding.code: finding for finding in reversed(findings)}
     rules = []
     for code in sorted(first):
-        name, summary = summaries.get(code, (first[code].kind, f"Known combination: {KINDS.get(first[code].kind, first[code].kind)}"))
-        rules.append({"id": code, "name": name, "shortDescription": {"text": summary}, "help": {"text": f"envdoctor explain {code}"}})
+        name, summary = summaries.get(
+            code,
+            (
+                first[code].kind,
+                f"Known combination: {KINDS.get(first[code].kind, first[code].kind)}",
+            ),
+        )
+        rules.append(
+            {
+                "id": code,
+                "name": name,
+                "shortDescription": {"text": summary},
+                "help": {"text": f"envdoctor explain {code}"},
+            }
+        )
     return rules
 
 
@@ -59,10 +93,24 @@ def _result(finding: Finding) -> Dict[str, Any]:
     for source in finding.sources[:1]:
         text += f" Source: {clean(source.address)}"
     open_kind = finding.verdict == "undetermined"
-    location: Dict[str, Any] = {"logicalLocations": [{"name": clean(finding.component), "fullyQualifiedName": clean(finding.key)}]}
-    path = next((match.group() for entry in finding.evidence for match in [_PATH.match(entry.source)] if match), None)
+    location: Dict[str, Any] = {
+        "logicalLocations": [
+            {"name": clean(finding.component), "fullyQualifiedName": clean(finding.key)}
+        ]
+    }
+    path = next(
+        (
+            match.group()
+            for entry in finding.evidence
+            for match in [_PATH.match(entry.source)]
+            if match
+        ),
+        None,
+    )
     if path is not None:
-        location["physicalLocation"] = {"artifactLocation": {"uri": "file://" + quote(path, errors="surrogateescape")}}
+        location["physicalLocation"] = {
+            "artifactLocation": {"uri": "file://" + quote(path, errors="surrogateescape")}
+        }
     return {
         "ruleId": finding.code,
         "kind": "open" if open_kind else "fail",
@@ -77,7 +125,9 @@ def _result(finding: Finding) -> Dict[str, Any]:
             "row": finding.row,
             "missing": clean(finding.missing),
             "nodes": [clean(name) for name in finding.nodes],
-            "commands": [clean(command) for remedy in finding.remedies for command in remedy.commands],
+            "commands": [
+                clean(command) for remedy in finding.remedies for command in remedy.commands
+            ],
             "evidence": [clean(str(entry)) for entry in finding.evidence],
         },
     }

@@ -1,4 +1,6 @@
-"""Text that is safe to show: nothing read from a machine or a pasted report reaches a terminal unescaped."""
+"""Text that is safe to show: nothing read from a machine or a pasted report reaches a terminal
+unescaped.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,11 @@ if TYPE_CHECKING:
 
 __all__ = ["cells", "clean", "clip", "fold", "size_text", "wrap"]
 
-# C0 and C1 controls, line separators, bidirectional overrides, invisible joiners, byte order mark, lone surrogates.
-_UNSAFE = pattern("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]")
+# C0 and C1 controls, line separators, bidirectional overrides, invisible joiners, byte order mark,
+# lone surrogates.
+_UNSAFE = pattern(
+    "[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
 _LONGEST = 2000
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
@@ -40,7 +45,9 @@ _FOLDED = str.maketrans(
 
 
 def clean(text: str) -> str:
-    """Escape what could steer a terminal or hide text, and shorten what nobody reads; one line comes out."""
+    """Escape what could steer a terminal or hide text, and shorten what nobody reads; one line
+    comes out.
+    """
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]}… ({len(text) - _LONGEST} more characters)"
     return text if text.isprintable() else _UNSAFE.sub(_escaped, text)
@@ -64,7 +71,9 @@ def cells(text: str) -> int:
         return len(text)
     from unicodedata import combining, east_asian_width
 
-    return sum(0 if combining(sign) else 2 if east_asian_width(sign) in "WF" else 1 for sign in text)
+    return sum(
+        0 if combining(sign) else 2 if east_asian_width(sign) in "WF" else 1 for sign in text
+    )
 
 
 def clip(text: str, width: int) -> str:
@@ -81,7 +90,10 @@ def clip(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int, first: str = "", rest: str = "") -> List[str]:
-    """Wrap at spaces; ``first`` and ``rest`` begin the lines. Words longer than a line stay whole, so that they can be copied."""
+    """Wrap at spaces; ``first`` and ``rest`` begin the lines.
+
+    Words longer than a line stay whole, so that they can be copied.
+    """
     lines: List[str] = []
     line, empty = first, True
     for word in text.split():

@@ -18,14 +18,19 @@ def duration_text(seconds: float) -> str:
     minutes = round(seconds / 60)
     if minutes < 60:
         return f"{minutes} min"
-    return f"{minutes // 60} h" + (f" {minutes % 60} min" if minutes % 60 and minutes < 60 * 24 else "")
+    return f"{minutes // 60} h" + (
+        f" {minutes % 60} min" if minutes % 60 and minutes < 60 * 24 else ""
+    )
 
 
 def outlook_line(outlook: Outlook) -> str:
     """Return use against the limit, where it is heading, and who grows."""
     limit = outlook.group.limit
     words = [
-        f"{size_text(outlook.sample.use.used)} of {size_text(limit)} ({100 * outlook.sample.use.used / limit:.0f} %)",
+        (
+            f"{size_text(outlook.sample.use.used)} of {size_text(limit)} "
+            f"({100 * outlook.sample.use.used / limit:.0f} %)"
+        ),
         _trend_words(outlook.trend),
     ]
     if outlook.arrival is not None:
@@ -41,7 +46,10 @@ def _trend_words(trend: Trend) -> str:
         return SHAPES["unknown"]
     words = SHAPES[trend.shape]
     if trend.shape == "stairs":
-        return f"{words}: {size_text(int(trend.step_height))} every {duration_text(trend.step_interval)}"
+        return (
+            f"{words}: {size_text(int(trend.step_height))} every "
+            f"{duration_text(trend.step_interval)}"
+        )
     return f"{words}: {_rate(trend.slope)}" if trend.grows else words
 
 
@@ -49,7 +57,10 @@ def _arrival_words(arrival: Arrival) -> str:
     if arrival.likely <= 0:
         return "the limit is reached"
     latest = "later, if it slows down" if arrival.latest is None else duration_text(arrival.latest)
-    return f"meets the limit in about {duration_text(arrival.likely)} if it goes on so ({duration_text(arrival.earliest)} to {latest})"
+    return (
+        f"meets the limit in about {duration_text(arrival.likely)} if it goes on so "
+        f"({duration_text(arrival.earliest)} to {latest})"
+    )
 
 
 def _rate(slope: float) -> str:
@@ -65,20 +76,35 @@ def summary_lines(recording: Recording) -> List[str]:
     limit = recording.group.limit
     share = 100 * recording.peak / limit
     lines = [
-        f"watched for {duration_text(recording.duration)}; at most {size_text(recording.peak)} of {size_text(limit)} ({share:.0f} %)",
+        (
+            f"watched for {duration_text(recording.duration)}; at most "
+            f"{size_text(recording.peak)} of "
+            f"{size_text(limit)} ({share:.0f} %)"
+        ),
         f"limit from {recording.group.source}",
     ]
     if recording.group.hidden:
-        lines.append("an outer limit cannot be excluded from inside this container: it would be met earlier")
+        lines.append(
+            "an outer limit cannot be excluded from inside this container: it would be met earlier"
+        )
     outlook = recording.outlook
     if outlook is not None:
         use = outlook.sample.use
-        pools = (("anonymous", use.anonymous), ("shared and pinned", use.shared), ("kernel", use.kernel))
-        lines.append("at the end: " + ", ".join(f"{name} {size_text(value)}" for name, value in pools))
+        pools = (
+            ("anonymous", use.anonymous),
+            ("shared and pinned", use.shared),
+            ("kernel", use.kernel),
+        )
+        lines.append(
+            "at the end: " + ", ".join(f"{name} {size_text(value)}" for name, value in pools)
+        )
         lines.append(outlook_line(outlook))
     lines += _end_lines(recording)
     cost = 100 * recording.cost / recording.duration if recording.duration > 0 else 0.0
-    lines.append(f"the watch itself took {recording.cost:.2f} s of CPU time for {recording.taken} samples ({cost:.2f} % of one core)")
+    lines.append(
+        f"the watch itself took {recording.cost:.2f} s of CPU time for {recording.taken} samples "
+        f"({cost:.2f} % of one core)"
+    )
     if recording.failure:
         lines.append(recording.failure)
     return lines
@@ -87,11 +113,21 @@ def summary_lines(recording: Recording) -> List[str]:
 def _end_lines(recording: Recording) -> List[str]:
     code: Optional[int] = recording.exit_code
     if recording.oom_kills:
-        return [f"the kernel killed {recording.oom_kills} process(es) of this group for lack of memory meanwhile (oom_kill)"]
+        return [
+            (
+                f"the kernel killed {recording.oom_kills} process(es) of this group for lack of "
+                "memory "
+                "meanwhile (oom_kill)"
+            )
+        ]
     if code == 137:
         return [
             "ended by SIGKILL, and the group's counter of OOM kills did not move:",
-            "killed by somebody (Ray's memory monitor, the scheduler, a person), or by the kernel for lack of memory on the whole machine",
+            (
+                "killed by somebody (Ray's memory monitor, the scheduler, a person), or by the "
+                "kernel "
+                "for lack of memory on the whole machine"
+            ),
         ]
     if code is not None and code > 128:
         return [f"ended by signal {code - 128}"]

@@ -1,4 +1,7 @@
-"""Pure rules from facts to findings. ``judge`` runs the matrix rows and every rule, and orders what they found."""
+"""Pure rules from facts to findings.
+
+``judge`` runs the matrix rows and every rule, and orders what they found.
+"""
 
 from __future__ import annotations
 
@@ -47,8 +50,10 @@ def judge(
         matrix: What is known of versions and hardware.
         nodes: All targets where several were given, for what has to be equal on all of them.
         today: ISO date against which the age of the matrix is taken; the clock's where left out.
-        families: Only the rules of these families (``registry.FAMILIES``), beside the rows of the matrix.
-        propagate: Let an exception of a rule through; by default it becomes one ED901 finding and the others still run.
+        families: Only the rules of these families (``registry.FAMILIES``), beside the rows of the
+            matrix.
+        propagate: Let an exception of a rule through; by default it becomes one ED901 finding and
+            the others still run.
         also: Findings from elsewhere (the memory plan), to be ordered with the others.
     """
     if today is None:
@@ -57,7 +62,11 @@ def judge(
         today = time.strftime("%Y-%m-%d")
     context = Context(facts, matrix, derive_target(facts, matrix), tuple(nodes), today, {})
     found: List[Finding] = []
-    rules = load_rules(families) if families is not None else globals().get("RULES") or __getattr__("RULES")
+    rules = (
+        load_rules(families)
+        if families is not None
+        else globals().get("RULES") or __getattr__("RULES")
+    )
     steps = [("matrix-rows", findings_of_rows), *((rule.name, rule.function) for rule in rules)]
     for name, step in steps:
         found.extend(step(context) if propagate else _guarded(name, step, context))
@@ -65,8 +74,12 @@ def judge(
     return arrange(found)
 
 
-def _guarded(name: str, step: Callable[[Context], Iterable[Finding]], context: Context) -> List[Finding]:
-    """Run one step; what it raises becomes a finding, because one broken rule must not hide what the others found."""
+def _guarded(
+    name: str, step: Callable[[Context], Iterable[Finding]], context: Context
+) -> List[Finding]:
+    """Run one step; what it raises becomes a finding, because one broken rule must not hide what
+    the others found.
+    """
     try:
         return list(step(context))
     except Exception as error:  # noqa: BLE001 - any fault of any rule, see above

@@ -1,4 +1,5 @@
-"""ED4xx: compiled extensions against the torch, the C++ library, the C library and the CUDA libraries that they meet.
+"""ED4xx: compiled extensions against the torch, the C++ library, the C library and the CUDA
+libraries that they meet.
 
 Which torch an extension was built for, and how surely that is known: ``torch_extensions``.
 """
@@ -12,7 +13,16 @@ from ..model.pattern import pattern
 from ..model.row import Source
 from ..model.versions import Version, try_version
 from .rule import Context, Rule, is_unindexed
-from .torch_extensions import LINKED, Torch, attributes_of, find_mismatches, group_binaries, installed_torch, is_main, short_path
+from .torch_extensions import (
+    LINKED,
+    Torch,
+    attributes_of,
+    find_mismatches,
+    group_binaries,
+    installed_torch,
+    is_main,
+    short_path,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +30,10 @@ if TYPE_CHECKING:
 
 __all__ = ["RULES_HERE"]
 
-_SYMBOL_VERSIONS = Source("https://man7.org/linux/man-pages/man8/ld.so.8.html", "version `GLIBC_2.32' not found (required by …)")
+_SYMBOL_VERSIONS = Source(
+    "https://man7.org/linux/man-pages/man8/ld.so.8.html",
+    "version `GLIBC_2.32' not found (required by …)",
+)
 
 _CUDA_LIBRARY = pattern(
     r"lib(cudart|cublas|cublasLt|cudnn\w*|nccl|nvrtc|cufft|curand|cusolver|cusparse|cusparseLt|nvJitLink|cupti|cufile|nvshmem_host|nvToolsExt)\.so\.(\d+)"
@@ -31,15 +44,17 @@ def check_built_for_torch(context: Context) -> Iterator[Finding]:
     """An extension was built against another torch than the one installed.
 
     What it checks:
-        For each package that links libtorch's C++ interface: which torch it was built for (symbols of its files, the label in its version,
-        its release) against the installed torch.
+        For each package that links libtorch's C++ interface: which torch it was built for (symbols
+        of its files, the label in its version, its release) against the installed torch.
 
     Why it matters:
-        torch's C++ interface changes with every minor. Python binds all symbols of an extension when it imports it, so one that is missing
-        ends in "ImportError: … undefined symbol: _ZN3c10…" or "operator … does not exist".
+        torch's C++ interface changes with every minor. Python binds all symbols of an extension
+        when it imports it, so one that is missing ends in "ImportError: … undefined symbol:
+        _ZN3c10…" or "operator … does not exist".
 
     How to fix:
-        Install the build for this torch, or build the package against it (``--no-build-isolation``), or take the torch that it was built for.
+        Install the build for this torch, or build the package against it
+        (``--no-build-isolation``), or take the torch that it was built for.
 
     References:
         https://pytorch.org/docs/stable/notes/libtorch_stable_abi.html
@@ -52,14 +67,17 @@ def check_cxx11_abi(context: Context) -> Iterator[Finding]:
     """An extension and torch were compiled for different ABIs of std::string.
 
     What it checks:
-        The C++ ABI (``_GLIBCXX_USE_CXX11_ABI``) of the installed torch against that of each extension, from symbols or from its label.
+        The C++ ABI (``_GLIBCXX_USE_CXX11_ABI``) of the installed torch against that of each
+        extension, from symbols or from its label.
 
     Why it matters:
-        Every function of torch that takes a string has another name in the other ABI: "undefined symbol: _ZN3c105ErrorC2E…Ss" (old) or
-        "…NSt7__cxx1112basic_string…" (new). torch's wheels changed from the old to the new ABI with 2.6.0+cu126 and 2.7.
+        Every function of torch that takes a string has another name in the other ABI: "undefined
+        symbol: _ZN3c105ErrorC2E…Ss" (old) or "…NSt7__cxx1112basic_string…" (new). torch's wheels
+            changed from the old to the new ABI with 2.6.0+cu126 and 2.7.
 
     How to fix:
-        Install the other build of the package (cxx11abiTRUE or cxx11abiFALSE), or build it against this torch.
+        Install the other build of the package (cxx11abiTRUE or cxx11abiFALSE), or build it against
+        this torch.
 
     References:
         https://github.com/pytorch/pytorch/issues/152790
@@ -72,13 +90,15 @@ def check_undefined_symbols(context: Context) -> Iterator[Finding]:
     """An extension asks for torch symbols that the installed torch does not define.
 
     What it checks:
-        The undefined libtorch and libc10 symbols of installed extensions against what the installed torch exports, without importing either.
+        The undefined libtorch and libc10 symbols of installed extensions against what the installed
+        torch exports, without importing either.
 
     Why it matters:
         The import of such a file fails for certain: "undefined symbol".
 
     How to fix:
-        Reinstall or rebuild the package against this torch. Where torch itself was replaced by hand, reinstall torch.
+        Reinstall or rebuild the package against this torch. Where torch itself was replaced by
+        hand, reinstall torch.
 
     References:
         https://man7.org/linux/man-pages/man3/dlopen.3.html
@@ -93,15 +113,17 @@ def check_glibc(context: Context) -> Iterator[Finding]:
     """A binary asks for a newer C or C++ library than the machine has.
 
     What it checks:
-        The highest GLIBC version that installed extensions ask for (read from the files, else from the release's wheel) against the
-        machine's glibc, and the highest GLIBCXX against the libstdc++ that is loaded.
+        The highest GLIBC version that installed extensions ask for (read from the files, else from
+        the release's wheel) against the machine's glibc, and the highest GLIBCXX against the
+        libstdc++ that is loaded.
 
     Why it matters:
-        The loader refuses the file: "/lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.32' not found". Wheel tags do not always tell: a
-        wheel tagged linux_x86_64 installs anywhere.
+        The loader refuses the file: "/lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.32' not
+        found". Wheel tags do not always tell: a wheel tagged linux_x86_64 installs anywhere.
 
     How to fix:
-        Take a newer image or operating system, or a release (or a source build) that asks for less. glibc cannot be upgraded alone.
+        Take a newer image or operating system, or a release (or a source build) that asks for less.
+        glibc cannot be upgraded alone.
 
     References:
         https://man7.org/linux/man-pages/man8/ld.so.8.html
@@ -110,11 +132,20 @@ def check_glibc(context: Context) -> Iterator[Finding]:
     read = group_binaries(context)
     if glibc is not None:
         for name, files in read.items():
-            over = [(binary, needed) for binary in files for needed in [try_version(binary.glibc)] if needed is not None and needed > glibc]
+            over = [
+                (binary, needed)
+                for binary in files
+                for needed in [try_version(binary.glibc)]
+                if needed is not None and needed > glibc
+            ]
             if over:
                 yield _too_old(context, "glibc", "GLIBC", name, files, over, str(glibc))
         for name in context.distributions if context.target.environment is not None else ():
-            needed = attributes_of(context, name).get("glibc") if name in _READ_FROM_WHEELS and name not in read else None
+            needed = (
+                attributes_of(context, name).get("glibc")
+                if name in _READ_FROM_WHEELS and name not in read
+                else None
+            )
             if isinstance(needed, Version) and needed > glibc:
                 found = context.distributions[name]
                 yield Finding(
@@ -123,19 +154,37 @@ def check_glibc(context: Context) -> Iterator[Finding]:
                     kind="too-old",
                     severity="error",
                     subject=name,
-                    message=f"{name} {found.version} asks for glibc {needed}, and this system has {glibc}: it will not load.",
+                    message=f"{name} {found.version} asks for glibc {needed}, and this system has "
+                    f"{glibc}: it will not load.",
                     evidence=(*context.evidence("glibc.version"), *context.installed(name)),
                     sources=(_SYMBOL_VERSIONS,),
                     remedies=_newer_system(name),
                 )
     if glibcxx is not None:
         for name, files in read.items():
-            over = [(binary, needed) for binary in files for needed in [try_version(binary.glibcxx)] if needed is not None and needed > glibcxx]
+            over = [
+                (binary, needed)
+                for binary in files
+                for needed in [try_version(binary.glibcxx)]
+                if needed is not None and needed > glibcxx
+            ]
             if over:
                 yield _too_old(context, "libstdc++", "GLIBCXX", name, files, over, str(glibcxx))
 
 
-_READ_FROM_WHEELS = frozenset(["torch", "vllm", "flash-attn", "xformers", "sgl-kernel", "sglang-kernel", "torchao", "bitsandbytes", "triton"])
+_READ_FROM_WHEELS = frozenset(
+    [
+        "torch",
+        "vllm",
+        "flash-attn",
+        "xformers",
+        "sgl-kernel",
+        "sglang-kernel",
+        "torchao",
+        "bitsandbytes",
+        "triton",
+    ]
+)
 
 
 def _newer_system(name: str) -> Tuple[Remedy, ...]:
@@ -146,7 +195,13 @@ def _newer_system(name: str) -> Tuple[Remedy, ...]:
 
 
 def _too_old(
-    context: Context, component: str, prefix: str, name: str, files: Sequence[Binary], over: Sequence[Tuple[Binary, Version]], present: str
+    context: Context,
+    component: str,
+    prefix: str,
+    name: str,
+    files: Sequence[Binary],
+    over: Sequence[Tuple[Binary, Version]],
+    present: str,
 ) -> Finding:
     binary, needed = max(over, key=lambda pair: pair[1])
     main = any(is_main(entry, files) for entry, _ in over)
@@ -155,21 +210,27 @@ def _too_old(
     if component != "glibc":
         remedies = (
             Remedy(
-                "Make a newer libstdc++ come first: that of the environment, not of an old folder on LD_LIBRARY_PATH.",
+                "Make a newer libstdc++ come first: that of the environment, not of an old folder "
+                "on LD_LIBRARY_PATH.",
                 ("conda install -c conda-forge libstdcxx-ng",),
             ),
             Remedy("Or use an image with a newer GCC runtime.", (), "changes-host"),
         )
     installed = context.distributions.get(name)
     title = f"{name} {installed.version}" if installed is not None and installed.version else name
-    what = f"{title}: {short_path(binary.path)} asks for {prefix}_{needed}, and this system has {present}"
+    what = (
+        f"{title}: {short_path(binary.path)} asks for {prefix}_{needed}, and this system has "
+        f"{present}"
+    )
     return Finding(
         code="ED403",
         component=component,
         kind="too-old",
         severity="error" if main else "warning",
         subject=name,
-        message=f"{what}: it will not load." if main else f"{what}: what uses this file fails, the rest works.",
+        message=f"{what}: it will not load."
+        if main
+        else f"{what}: what uses this file fails, the rest works.",
         evidence=(Evidence(binary.path, f"{prefix}_{needed}"), *context.evidence(field)),
         sources=(_SYMBOL_VERSIONS,),
         remedies=remedies,
@@ -183,15 +244,16 @@ def check_cuda_sonames(context: Context) -> Iterator[Finding]:
     """A binary needs a CUDA library that would not be found.
 
     What it checks:
-        The CUDA libraries that torch and installed extensions are linked to (``libcudart.so.12``) against what the loader finds in a process
-        that has imported torch.
+        The CUDA libraries that torch and installed extensions are linked to (``libcudart.so.12``)
+        against what the loader finds in a process that has imported torch.
 
     Why it matters:
-        "ImportError: libcudart.so.12: cannot open shared object file". It is the usual look of a package for CUDA 12 beside a torch for
-        CUDA 13, or of NVIDIA wheels that were removed.
+        "ImportError: libcudart.so.12: cannot open shared object file". It is the usual look of a
+        package for CUDA 12 beside a torch for CUDA 13, or of NVIDIA wheels that were removed.
 
     How to fix:
-        Install the build for torch's CUDA; where the wheels of torch's own CUDA are missing, reinstall them.
+        Install the build for torch's CUDA; where the wheels of torch's own CUDA are missing,
+        reinstall them.
 
     References:
         https://man7.org/linux/man-pages/man8/ld.so.8.html
@@ -199,7 +261,13 @@ def check_cuda_sonames(context: Context) -> Iterator[Finding]:
     torch = installed_torch(context)
     major = (torch.cuda or "").split(".")[0] if torch is not None else ""
     for name, files in group_binaries(context).items():
-        lost = [(binary, match) for binary in files for soname in binary.missing for match in [_CUDA_LIBRARY.match(soname)] if match]
+        lost = [
+            (binary, match)
+            for binary in files
+            for soname in binary.missing
+            for match in [_CUDA_LIBRARY.match(soname)]
+            if match
+        ]
         if not lost:
             continue
         binary, match = next((pair for pair in lost if is_main(pair[0], files)), lost[0])
@@ -207,10 +275,16 @@ def check_cuda_sonames(context: Context) -> Iterator[Finding]:
         runtime = next((other.group(2) for _, other in lost if other.group(1) == "cudart"), None)
         differs = bool(major) and runtime is not None and runtime != major and name != "torch"
         installed = context.distributions.get(name)
-        title = f"{name} {installed.version}" if installed is not None and installed.version else name
+        title = (
+            f"{name} {installed.version}" if installed is not None and installed.version else name
+        )
         others = sorted({other.group(0) for _, other in lost} - {match.group(0)})
         tail = f" (also {', '.join(others[:4])})" if others else ""
-        why = f" {name} is built for CUDA {runtime}, {torch} for CUDA {torch.cuda}." if differs and torch is not None else ""
+        why = (
+            f" {name} is built for CUDA {runtime}, {torch} for CUDA {torch.cuda}."
+            if differs and torch is not None
+            else ""
+        )
         yield Finding(
             code="ED404",
             component=name if name != "torch" else match.group(0).split(".so")[0],
@@ -218,7 +292,10 @@ def check_cuda_sonames(context: Context) -> Iterator[Finding]:
             severity="error" if main else "warning",
             subject=short_path(binary.path),
             message=f"{title} needs {match.group(0)}{tail}, which the loader does not find.{why}",
-            evidence=(Evidence(binary.path, f"NEEDED {match.group(0)}"), *context.evidence("torch.cuda")),
+            evidence=(
+                Evidence(binary.path, f"NEEDED {match.group(0)}"),
+                *context.evidence("torch.cuda"),
+            ),
             sources=(_SYMBOL_VERSIONS,),
             remedies=_soname_remedies(name, torch, differs),
         )
@@ -234,10 +311,17 @@ def _soname_remedies(name: str, torch: Optional[Torch], differs: bool) -> Tuple[
         return (
             Remedy(
                 "Reinstall torch with its NVIDIA wheels.",
-                (f"pip install --force-reinstall torch=={torch.version.public}",) if torch is not None else (),
+                (f"pip install --force-reinstall torch=={torch.version.public}",)
+                if torch is not None
+                else (),
             ),
         )
-    return (Remedy("Install the wheel that brings this library (nvidia-…), or put its folder on the loader's path."),)
+    return (
+        Remedy(
+            "Install the wheel that brings this library (nvidia-…), or put its folder on the "
+            "loader's path."
+        ),
+    )
 
 
 # Python
@@ -250,11 +334,13 @@ def check_python_tag(context: Context) -> Iterator[Finding]:
     """An extension was compiled for another Python.
 
     What it checks:
-        The Python in the names of a package's extension files (``.cpython-310-…``) against the interpreter.
+        The Python in the names of a package's extension files (``.cpython-310-…``) against the
+        interpreter.
 
     Why it matters:
-        Python does not even look at a file with another tag: "ModuleNotFoundError: No module named 'flash_attn_2_cuda'". It happens where a
-        folder is copied, or shared by interpreters of several minors.
+        Python does not even look at a file with another tag: "ModuleNotFoundError: No module named
+        'flash_attn_2_cuda'". It happens where a folder is copied, or shared by interpreters of
+        several minors.
 
     How to fix:
         Reinstall the package with this interpreter.
@@ -266,9 +352,21 @@ def check_python_tag(context: Context) -> Iterator[Finding]:
     if not isinstance(abi, str) or not abi.startswith("cp"):
         return
     for name, files in group_binaries(context).items():
-        tags = [_PYTHON_FILE.search(binary.path) for binary in files if name != "torch" or "/torch/_C." in binary.path]
-        named = {f"cp{match.group(1)}{match.group(2)}{match.group(3)}" for match in tags if match is not None}
-        if not named or abi in named or len([match for match in tags if match is not None]) < len(tags):
+        tags = [
+            _PYTHON_FILE.search(binary.path)
+            for binary in files
+            if name != "torch" or "/torch/_C." in binary.path
+        ]
+        named = {
+            f"cp{match.group(1)}{match.group(2)}{match.group(3)}"
+            for match in tags
+            if match is not None
+        }
+        if (
+            not named
+            or abi in named
+            or len([match for match in tags if match is not None]) < len(tags)
+        ):
             continue
         tag = sorted(named)[0]
         yield Finding(
@@ -276,11 +374,17 @@ def check_python_tag(context: Context) -> Iterator[Finding]:
             component=name,
             kind="abi-mismatch",
             severity="error",
-            message=f"{name} is compiled for Python {tag[2]}.{tag[3:]} ({tag}), but the interpreter is "
+            message=f"{name} is compiled for Python {tag[2]}.{tag[3:]} ({tag}), but the "
+            "interpreter is "
             f"{context.facts.value('python.version') or abi}: its extension will not be found.",
             evidence=(Evidence(files[0].path), *context.evidence("python.abi")),
             sources=(Source("https://peps.python.org/pep-3149/"),),
-            remedies=(Remedy("Reinstall it with this interpreter.", (f"python -m pip install --force-reinstall --no-deps {name}",)),),
+            remedies=(
+                Remedy(
+                    "Reinstall it with this interpreter.",
+                    (f"python -m pip install --force-reinstall --no-deps {name}",),
+                ),
+            ),
         )
 
 
@@ -288,11 +392,12 @@ def check_linked_runtime(context: Context) -> Iterator[Finding]:
     """A release is linked to another CUDA runtime than the one torch brings.
 
     What it checks:
-        The libcudart that a release's wheel is linked to (from the matrix, where the installed files were not read) against torch's CUDA.
+        The libcudart that a release's wheel is linked to (from the matrix, where the installed
+        files were not read) against torch's CUDA.
 
     Why it matters:
-        The wheel on the default index has one CUDA; beside a torch for another CUDA major its import fails: "libcudart.so.13: cannot open
-        shared object file".
+        The wheel on the default index has one CUDA; beside a torch for another CUDA major its
+        import fails: "libcudart.so.13: cannot open shared object file".
 
     How to fix:
         Install the package's build for torch's CUDA, or the torch for the package's CUDA.
@@ -307,10 +412,19 @@ def check_linked_runtime(context: Context) -> Iterator[Finding]:
     read = group_binaries(context)
     for name in LINKED:
         installed = context.distributions.get(name)
-        if installed is None or name in read or is_unindexed(installed) or "+" in (installed.version or ""):
+        if (
+            installed is None
+            or name in read
+            or is_unindexed(installed)
+            or "+" in (installed.version or "")
+        ):
             continue
         sonames = attributes_of(context, name).get("sonames")
-        runtimes = {soname.split(".so.")[1] for soname in sonames if soname.startswith("libcudart.so.")} if isinstance(sonames, frozenset) else set()
+        runtimes = (
+            {soname.split(".so.")[1] for soname in sonames if soname.startswith("libcudart.so.")}
+            if isinstance(sonames, frozenset)
+            else set()
+        )
         if not runtimes or major in runtimes:
             continue
         runtime = sorted(runtimes)[0]
@@ -319,7 +433,8 @@ def check_linked_runtime(context: Context) -> Iterator[Finding]:
             component=name,
             kind="cuda-major-mismatch",
             severity="warning",
-            message=f"The {name} {installed.version} of the default index needs libcudart.so.{runtime}, and {torch} brings CUDA {torch.cuda}: "
+            message=f"The {name} {installed.version} of the default index needs "
+            f"libcudart.so.{runtime}, and {torch} brings CUDA {torch.cuda}: "
             "it fails to load unless another CUDA runtime is on the loader's path.",
             evidence=(*context.installed(name), *context.evidence("torch.cuda", "torch.version")),
             sources=(_SYMBOL_VERSIONS,),
@@ -328,11 +443,47 @@ def check_linked_runtime(context: Context) -> Iterator[Finding]:
 
 
 RULES_HERE: Tuple[Rule, ...] = (
-    Rule("ED401", "built-for-torch", "abi-mismatch", "An extension is built against another torch", check_built_for_torch),
-    Rule("ED402", "cxx11-abi", "abi-mismatch", "An extension and torch have different C++ ABIs", check_cxx11_abi),
+    Rule(
+        "ED401",
+        "built-for-torch",
+        "abi-mismatch",
+        "An extension is built against another torch",
+        check_built_for_torch,
+    ),
+    Rule(
+        "ED402",
+        "cxx11-abi",
+        "abi-mismatch",
+        "An extension and torch have different C++ ABIs",
+        check_cxx11_abi,
+    ),
     Rule("ED403", "glibc", "too-old", "A binary asks for a newer glibc or libstdc++", check_glibc),
-    Rule("ED404", "cuda-sonames", "cuda-major-mismatch", "A CUDA library that a binary needs is not found", check_cuda_sonames),
-    Rule("ED404", "linked-runtime", "cuda-major-mismatch", "A release is linked to another CUDA runtime than torch", check_linked_runtime),
-    Rule("ED405", "undefined-symbols", "abi-mismatch", "An extension asks for symbols that torch does not define", check_undefined_symbols),
-    Rule("ED406", "python-tag", "abi-mismatch", "An extension is compiled for another Python", check_python_tag),
+    Rule(
+        "ED404",
+        "cuda-sonames",
+        "cuda-major-mismatch",
+        "A CUDA library that a binary needs is not found",
+        check_cuda_sonames,
+    ),
+    Rule(
+        "ED404",
+        "linked-runtime",
+        "cuda-major-mismatch",
+        "A release is linked to another CUDA runtime than torch",
+        check_linked_runtime,
+    ),
+    Rule(
+        "ED405",
+        "undefined-symbols",
+        "abi-mismatch",
+        "An extension asks for symbols that torch does not define",
+        check_undefined_symbols,
+    ),
+    Rule(
+        "ED406",
+        "python-tag",
+        "abi-mismatch",
+        "An extension is compiled for another Python",
+        check_python_tag,
+    ),
 )

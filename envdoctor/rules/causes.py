@@ -1,4 +1,6 @@
-"""Which finding explains which: one root with its consequences under it, rather than ten equal ones."""
+"""Which finding explains which: one root with its consequences under it, rather than ten equal
+ones.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,17 @@ if TYPE_CHECKING:
 
 __all__ = ["CAUSES", "Cause", "arrange"]
 
-_TORCH_FAMILY = frozenset(["torch", "torchvision", "torchaudio", "xformers", "triton", "torchao", "torchtext"])
+_TORCH_FAMILY = frozenset(
+    ["torch", "torchvision", "torchaudio", "xformers", "triton", "torchao", "torchtext"]
+)
 _TIES = frozenset(["abi-mismatch", "cuda-major-mismatch", "version-mismatch"])
 _NVML = "libnvidia-ml"
 
 
 class Cause(NamedTuple):
-    """One line of the table: findings with ``root`` explain findings with one of ``effects`` for which ``related`` holds."""
+    """One line of the table: findings with ``root`` explain findings with one of ``effects`` for
+    which ``related`` holds.
+    """
 
     root: str  # code
     effects: Tuple[str, ...]  # codes, or the beginnings of codes
@@ -36,7 +42,13 @@ def _about_component(root: Finding, effect: Finding) -> bool:
 
 def _library_of(component: str) -> str:
     """``nvidia-nccl-cu12``, ``nvidia-nccl`` and ``libnccl`` are one library."""
-    name = component[len("nvidia-") :] if component.startswith("nvidia-") else component[3:] if component.startswith("lib") else component
+    name = (
+        component[len("nvidia-") :]
+        if component.startswith("nvidia-")
+        else component[3:]
+        if component.startswith("lib")
+        else component
+    )
     return name.split("-cu1")[0].lower().replace("-", "")
 
 
@@ -45,9 +57,15 @@ def _same_library(root: Finding, effect: Finding) -> bool:
 
 
 def _torch_is_root(root: Finding, effect: Finding) -> bool:
-    """Another torch than the engine's explains what is wrong between torch and the packages that are built against it."""
+    """Another torch than the engine's explains what is wrong between torch and the packages that
+    are built against it.
+    """
     if root.component != "torch":  # a companion: torch was replaced under all of them
-        return effect.component != "torch" and effect.component in _TORCH_FAMILY and effect.kind in _TIES
+        return (
+            effect.component != "torch"
+            and effect.component in _TORCH_FAMILY
+            and effect.kind in _TIES
+        )
     return effect.component in _TORCH_FAMILY or effect.kind in _TIES or effect.kind == "conflict"
 
 
@@ -59,17 +77,41 @@ def _is_python(root: Finding, effect: Finding) -> bool:
     return root.component == "python" == effect.component
 
 
-#: Read from top to bottom: the first line that fits names the root, and a root may itself be an effect of a line above.
+#: Read from top to bottom: the first line that fits names the root, and a root may itself be an
+#: effect of a line above.
 CAUSES: Tuple[Cause, ...] = (
-    Cause("ED107", ("ED101", "ED102", "ED103", "ED104", "ED105", "ED106", "ED108", "ED113"), "without a driver nothing else about it can work"),
-    Cause("ED105", ("ED108", "ED901", "ED106"), "NVML and CUDA refuse to start while library and module differ", _driver_effect),
-    Cause("ED104", ("ED105", "ED108"), "the compat library in front makes cuInit fail", _driver_effect),
-    Cause("ED101", ("ED102", "ED103", "ED109"), "the driver is older than what the CUDA runtime needs"),
+    Cause(
+        "ED107",
+        ("ED101", "ED102", "ED103", "ED104", "ED105", "ED106", "ED108", "ED113"),
+        "without a driver nothing else about it can work",
+    ),
+    Cause(
+        "ED105",
+        ("ED108", "ED901", "ED106"),
+        "NVML and CUDA refuse to start while library and module differ",
+        _driver_effect,
+    ),
+    Cause(
+        "ED104", ("ED105", "ED108"), "the compat library in front makes cuInit fail", _driver_effect
+    ),
+    Cause(
+        "ED101", ("ED102", "ED103", "ED109"), "the driver is older than what the CUDA runtime needs"
+    ),
     Cause("ED103", ("ED108",), "cuInit fails, so no device is seen"),
     Cause("ED106", ("ED108",), "cuInit fails with 802, so no device is seen"),
     Cause("ED110", ("ED108",), "a device that fell off the bus is not listed"),
-    Cause("ED114", ("ED108",), "the variable hides the devices", lambda _root, effect: effect.component == "container-gpu"),
-    Cause("ED801", ("ED301", "ED302", "ED304", "ED401", "ED804"), "two copies of a distribution: which one is imported decides", _about_component),
+    Cause(
+        "ED114",
+        ("ED108",),
+        "the variable hides the devices",
+        lambda _root, effect: effect.component == "container-gpu",
+    ),
+    Cause(
+        "ED801",
+        ("ED301", "ED302", "ED304", "ED401", "ED804"),
+        "two copies of a distribution: which one is imported decides",
+        _about_component,
+    ),
     Cause("ED802", ("ED801", "ED804"), "a broken uninstall left both behind", _same_component),
     Cause(
         "ED703",
@@ -77,18 +119,43 @@ CAUSES: Tuple[Cause, ...] = (
         "a process that joins a cluster is refused once for both",
         lambda root, effect: root.subject == effect.subject == "cluster",
     ),
-    Cause("ED303", ("ED305", "ED390"), "the Python version is outside what the release supports", _is_python),
+    Cause(
+        "ED303",
+        ("ED305", "ED390"),
+        "the Python version is outside what the release supports",
+        _is_python,
+    ),
     Cause(
         "ED304",
         ("ED304", "ED301", "ED205", "ED203", "ED401", "ED402", "ED404", "ED405", "ED390", "ED490"),
         "the engine is built for another torch",
         _torch_is_root,
     ),
-    Cause("ED203", ("ED404", "ED401", "ED405", "ED290", "ED490", "ED390"), "the CUDA majors differ", _same_component),
-    Cause("ED201", ("ED202", "ED203", "ED205", "ED405", "ED290", "ED804"), "one copy overwrote the other", _same_library),
-    Cause("ED202", ("ED205", "ED405", "ED290"), "another copy of the library is found first", _same_library),
+    Cause(
+        "ED203",
+        ("ED404", "ED401", "ED405", "ED290", "ED490", "ED390"),
+        "the CUDA majors differ",
+        _same_component,
+    ),
+    Cause(
+        "ED201",
+        ("ED202", "ED203", "ED205", "ED405", "ED290", "ED804"),
+        "one copy overwrote the other",
+        _same_library,
+    ),
+    Cause(
+        "ED202",
+        ("ED205", "ED405", "ED290"),
+        "another copy of the library is found first",
+        _same_library,
+    ),
     Cause("ED490", ("ED203",), "the row says the same", _same_component),
-    Cause("ED102", ("ED102",), "rows name the packages; the rule speaks of any", lambda root, effect: bool(root.row) and not effect.row),
+    Cause(
+        "ED102",
+        ("ED102",),
+        "rows name the packages; the rule speaks of any",
+        lambda root, effect: bool(root.row) and not effect.row,
+    ),
     Cause("ED401", ("ED402", "ED405", "ED490"), "built against another torch", _same_component),
     Cause("ED402", ("ED405", "ED490"), "built with another C++ ABI", _same_component),
     Cause("ED403", ("ED490",), "glibc is older than what the binary asks for", _same_component),
@@ -96,10 +163,11 @@ CAUSES: Tuple[Cause, ...] = (
 
 
 def arrange(findings: Sequence[Finding]) -> List[Finding]:
-    """Merge duplicates, link consequences to their root, and order: roots by weight, each followed by its consequences.
+    """Merge duplicates, link consequences to their root, and order: roots by weight, each followed
+    by its consequences.
 
-    The order is total and does not depend on the order of the input: violated before undetermined, errors first, then
-    by code and key.
+    The order is total and does not depend on the order of the input: violated before undetermined,
+    errors first, then by code and key.
     """
     unique = _unique(findings)
     linked = _linked([finding for finding in unique if finding.verdict == "violated"])
@@ -120,7 +188,9 @@ def arrange(findings: Sequence[Finding]) -> List[Finding]:
     for root in sorted(roots, key=_weight):
         append(root)
     open_questions = [finding for finding in unique if finding.verdict != "violated"]
-    return ordered + sorted(open_questions, key=lambda finding: (finding.missing, *_weight(finding)))
+    return ordered + sorted(
+        open_questions, key=lambda finding: (finding.missing, *_weight(finding))
+    )
 
 
 def _weight(finding: Finding) -> Tuple[int, str, str, str]:
@@ -138,18 +208,30 @@ def _unique(findings: Sequence[Finding]) -> List[Finding]:
             continue
         first, second = (finding, known) if _weight(finding) < _weight(known) else (known, finding)
         kept[identity] = first._replace(
-            evidence=first.evidence + tuple(entry for entry in second.evidence if entry not in first.evidence),
-            sources=first.sources + tuple(entry for entry in second.sources if entry not in first.sources),
-            rows=first.rows + tuple(entry for entry in (second.row, *second.rows) if entry and entry != first.row and entry not in first.rows),
-            remedies=first.remedies + tuple(entry for entry in second.remedies if entry not in first.remedies),
+            evidence=first.evidence
+            + tuple(entry for entry in second.evidence if entry not in first.evidence),
+            sources=first.sources
+            + tuple(entry for entry in second.sources if entry not in first.sources),
+            rows=first.rows
+            + tuple(
+                entry
+                for entry in (second.row, *second.rows)
+                if entry and entry != first.row and entry not in first.rows
+            ),
+            remedies=first.remedies
+            + tuple(entry for entry in second.remedies if entry not in first.remedies),
         )
     return list(kept.values())
 
 
 def _linked(findings: List[Finding]) -> List[Finding]:
-    """Set ``caused_by`` by the table; what is graver than a root is never hidden under it, and no chain is a circle."""
+    """Set ``caused_by`` by the table; what is graver than a root is never hidden under it, and no
+    chain is a circle.
+    """
     ordered = sorted(findings, key=_weight)
-    parent: Dict[str, str] = {finding.key: finding.caused_by for finding in ordered if finding.caused_by is not None}
+    parent: Dict[str, str] = {
+        finding.key: finding.caused_by for finding in ordered if finding.caused_by is not None
+    }
     keys = {finding.key for finding in ordered}
     for finding in ordered:
         if finding.key in parent:
@@ -157,7 +239,12 @@ def _linked(findings: List[Finding]) -> List[Finding]:
         root = _root_of(finding, ordered, parent)
         if root is not None:
             parent[finding.key] = root
-    return [finding._replace(caused_by=parent.get(finding.key) if parent.get(finding.key) in keys else None) for finding in ordered]
+    return [
+        finding._replace(
+            caused_by=parent.get(finding.key) if parent.get(finding.key) in keys else None
+        )
+        for finding in ordered
+    ]
 
 
 def _root_of(effect: Finding, findings: List[Finding], parent: Dict[str, str]) -> Optional[str]:
@@ -165,7 +252,11 @@ def _root_of(effect: Finding, findings: List[Finding], parent: Dict[str, str]) -
         if not effect.code.startswith(cause.effects):
             continue
         for root in findings:
-            if root.code != cause.root or root.key == effect.key or severity_rank(root.severity) > severity_rank(effect.severity):
+            if (
+                root.code != cause.root
+                or root.key == effect.key
+                or severity_rank(root.severity) > severity_rank(effect.severity)
+            ):
                 continue
             if cause.related is not None and not cause.related(root, effect):
                 continue
@@ -175,12 +266,20 @@ def _root_of(effect: Finding, findings: List[Finding], parent: Dict[str, str]) -
 
 
 def _twin(effect: Finding, findings: List[Finding], parent: Dict[str, str]) -> Optional[str]:
-    """A known-bad row (EDn90) that says of a component what a rule of the same family says of it has the same cause."""
+    """A known-bad row (EDn90) that says of a component what a rule of the same family says of it
+    has the same cause.
+    """
     if not effect.code.endswith("90"):
         return None
     for root in findings:
-        same = root.code[:3] == effect.code[:3] and root.component == effect.component and root.kind == effect.kind
-        graver = not root.code.endswith("90") and severity_rank(root.severity) <= severity_rank(effect.severity)
+        same = (
+            root.code[:3] == effect.code[:3]
+            and root.component == effect.component
+            and root.kind == effect.kind
+        )
+        graver = not root.code.endswith("90") and severity_rank(root.severity) <= severity_rank(
+            effect.severity
+        )
         if same and graver and not _descends(root.key, effect.key, parent):
             return root.key
     return None

@@ -1,9 +1,10 @@
 """ED2xx: CUDA libraries that lie twice, are shadowed, or are not what torch pins.
 
-How sure a verdict is depends on what was read. ``libraries`` says what the loader will map. Without it there are only
-variables and package versions: torch's own libraries carry an RPATH, which the loader searches before LD_LIBRARY_PATH, but
-NVIDIA's wheels carry a RUNPATH or nothing, which it searches after: libcusparse finds another libnvJitLink, libcublas
-another libcublasLt, and cuDNN opens its parts by bare name.
+How sure a verdict is depends on what was read. ``libraries`` says what the loader will map. Without
+it there are only variables and package versions: torch's own libraries carry an RPATH, which the
+loader searches before LD_LIBRARY_PATH, but NVIDIA's wheels carry a RUNPATH or nothing, which it
+searches after: libcusparse finds another libnvJitLink, libcublas another libcublasLt, and cuDNN
+opens its parts by bare name.
 """
 
 from __future__ import annotations
@@ -28,13 +29,20 @@ else:
 __all__ = ["RULES_HERE"]
 
 _JITLINK = Source(
-    "https://github.com/pytorch/pytorch/issues/134929", "libcusparse.so.12: undefined symbol: __nvJitLinkComplete_12_4, version libnvJitLink.so.12"
+    "https://github.com/pytorch/pytorch/issues/134929",
+    "libcusparse.so.12: undefined symbol: __nvJitLinkComplete_12_4, version libnvJitLink.so.12",
 )
 _NCCL = Source(
-    "https://github.com/pytorch/pytorch/issues/186591", "undefined symbol: ncclCommResume; nvidia-nccl-cu12 and nvidia-nccl-cu13 write the same file"
+    "https://github.com/pytorch/pytorch/issues/186591",
+    "undefined symbol: ncclCommResume; nvidia-nccl-cu12 and nvidia-nccl-cu13 write the same file",
 )
-_CUDNN_PATH = Source("https://github.com/pytorch/pytorch/issues/80637", "LD_LIBRARY_PATH puts an older cuDNN before the bundled one")
-_CUDNN_PARTS = Source("https://github.com/pytorch/pytorch/issues/188892", "CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH")
+_CUDNN_PATH = Source(
+    "https://github.com/pytorch/pytorch/issues/80637",
+    "LD_LIBRARY_PATH puts an older cuDNN before the bundled one",
+)
+_CUDNN_PARTS = Source(
+    "https://github.com/pytorch/pytorch/issues/188892", "CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH"
+)
 
 #: Wheels of several CUDA majors that write one folder, by the library in it (wheel file listings).
 _SHARED_FOLDERS = {
@@ -54,11 +62,12 @@ def check_shared_folders(context: Context) -> Iterator[Finding]:
     """Two distributions write the same CUDA library.
 
     What it checks:
-        NCCL, cuDNN, NVSHMEM and cuSPARSELt wheels of two CUDA majors side by side, which unpack into one folder.
+        NCCL, cuDNN, NVSHMEM and cuSPARSELt wheels of two CUDA majors side by side, which unpack
+        into one folder.
 
     Why it matters:
-        Whichever was installed last has overwritten the other's library; torch then misses symbols, or runs with the library of
-        another CUDA. Uninstalling one deletes the files of both.
+        Whichever was installed last has overwritten the other's library; torch then misses symbols,
+        or runs with the library of another CUDA. Uninstalling one deletes the files of both.
 
     How to fix:
         Uninstall all copies, then reinstall the one that torch requires.
@@ -69,16 +78,32 @@ def check_shared_folders(context: Context) -> Iterator[Finding]:
     listed = context.distributions
     cuda = torch_cuda(context)
     for library, (folder, soname) in _SHARED_FOLDERS.items():
-        names = [name for name in (f"nvidia-{library}", *(f"nvidia-{library}{suffix}" for suffix in _SUFFIXES)) if name in listed]
+        names = [
+            name
+            for name in (
+                f"nvidia-{library}",
+                *(f"nvidia-{library}{suffix}" for suffix in _SUFFIXES),
+            )
+            if name in listed
+        ]
         if library == "cusparselt":
             # From 0.9 on the cu13 wheel has a folder of its own.
-            names = [name for name in names if not (name.endswith("-cu13") and (context.version(name) or parse_version("0")) >= parse_version("0.9"))]
+            names = [
+                name
+                for name in names
+                if not (
+                    name.endswith("-cu13")
+                    and (context.version(name) or parse_version("0")) >= parse_version("0.9")
+                )
+            ]
         if library == "cudnn":
             # Another major is another file name: only equal majors overwrite each other.
             majors: Dict[Optional[int], List[str]] = {}
             for name in names:
                 version = context.version(name)
-                majors.setdefault(version.release[0] if version is not None else None, []).append(name)
+                majors.setdefault(version.release[0] if version is not None else None, []).append(
+                    name
+                )
             names = max(majors.values(), key=len, default=[])
         if len(names) < 2:
             continue
@@ -88,7 +113,12 @@ def check_shared_folders(context: Context) -> Iterator[Finding]:
         versions = {context.version(name) for name in names}
         actual = _actual(context, soname)
         own = context.version(right)
-        older = actual is not None and own is not None and wanted in names and release_minor(actual) < release_minor(own)
+        older = (
+            actual is not None
+            and own is not None
+            and wanted in names
+            and release_minor(actual) < release_minor(own)
+        )
         shown = " and ".join(f"{name} {listed[name].version or ''}".strip() for name in names)
         yield Finding(
             code="ED201",
@@ -107,10 +137,21 @@ def check_shared_folders(context: Context) -> Iterator[Finding]:
             sources=(_NCCL,),
             remedies=(
                 Remedy(
-                    f"Uninstall all of them and reinstall {right}{f', which torch for CUDA {cuda} uses' if wanted == right else ''}.",
-                    (f"pip uninstall -y {' '.join(names)}", f"pip install --force-reinstall --no-deps '{right}{f'=={own.public}' if own else ''}'"),
+                    "Uninstall all of them and reinstall "
+                    f"{right}{f', which torch for CUDA {cuda} uses' if wanted == right else ''}.",
+                    (
+                        f"pip uninstall -y {' '.join(names)}",
+                        (
+                            "pip install --force-reinstall --no-deps "
+                            f"'{right}{f'=={own.public}' if own else ''}'"
+                        ),
+                    ),
                 ),
-                Remedy(f"Find out what brought {' and '.join(wrong)}.", (f"pip show {' '.join(wrong)}",), "safe"),
+                Remedy(
+                    f"Find out what brought {' and '.join(wrong)}.",
+                    (f"pip show {' '.join(wrong)}",),
+                    "safe",
+                ),
             ),
         )
 
@@ -127,11 +168,13 @@ def check_system_cudnn(context: Context) -> Iterator[Finding]:
     """A system cuDNN of another release lies on the loader's path beside torch's own.
 
     What it checks:
-        The cuDNN outside the wheels against the cuDNN wheel that torch uses: same major, newer minor.
+        The cuDNN outside the wheels against the cuDNN wheel that torch uses: same major, newer
+        minor.
 
     Why it matters:
-        cuDNN opens its parts by bare name when they are first needed. A part that the wheel does not ship is taken from the system
-        copy, and cuDNN refuses the mixture: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH.
+        cuDNN opens its parts by bare name when they are first needed. A part that the wheel does
+        not ship is taken from the system copy, and cuDNN refuses the mixture:
+        CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH.
 
     How to fix:
         Take the system copy off the loader's path, or install a cuDNN wheel of the same release.
@@ -140,24 +183,41 @@ def check_system_cudnn(context: Context) -> Iterator[Finding]:
         https://github.com/pytorch/pytorch/issues/188892
     """
     system = context.fact_version("cudnn.system_version")
-    names = [name for name in ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12", "nvidia-cudnn-cu11") if context.version(name) is not None]
+    names = [
+        name
+        for name in ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12", "nvidia-cudnn-cu11")
+        if context.version(name) is not None
+    ]
     if system is None or len(names) != 1:
         return
     wheel = context.version(names[0])
-    if wheel is None or system.release[0] != wheel.release[0] or release_minor(system) <= release_minor(wheel):
+    if (
+        wheel is None
+        or system.release[0] != wheel.release[0]
+        or release_minor(system) <= release_minor(wheel)
+    ):
         return
     yield Finding(
         code="ED201",
         component="libcudnn",
         kind="two-copies",
         severity="warning",
-        message=f"A system cuDNN {system} lies on the loader's path beside {names[0]} {wheel}, and what the wheel does not ship is taken from it: "
+        message=f"A system cuDNN {system} lies on the loader's path beside {names[0]} {wheel}, and "
+        "what the wheel does not ship is taken from it: "
         "cuDNN refuses parts of another release.",
         evidence=(*context.evidence("cudnn.system_version"), *context.installed(names[0])),
         sources=(_CUDNN_PARTS,),
         remedies=(
-            Remedy("Take the system cuDNN off the loader's path (LD_LIBRARY_PATH, /etc/ld.so.conf.d, or its package).", (), "changes-host"),
-            Remedy("Or bring the wheel to the system's release.", (f"pip install '{names[0]}=={system.release[0]}.{release_minor(system)[1]}.*'",)),
+            Remedy(
+                "Take the system cuDNN off the loader's path (LD_LIBRARY_PATH, /etc/ld.so.conf.d, "
+                "or its package).",
+                (),
+                "changes-host",
+            ),
+            Remedy(
+                "Or bring the wheel to the system's release.",
+                (f"pip install '{names[0]}=={system.release[0]}.{release_minor(system)[1]}.*'",),
+            ),
         ),
     )
 
@@ -181,21 +241,27 @@ def check_loaded_copies(context: Context) -> Iterator[Finding]:
     """Another copy of a CUDA library is loaded than the one that torch brings.
 
     What it checks:
-        For every CUDA library that torch loads, where the loader finds it: in torch's own wheels, or in LD_LIBRARY_PATH, LD_PRELOAD, the
-        loader's cache or a conda folder while a wheel of another version is there.
+        For every CUDA library that torch loads, where the loader finds it: in torch's own wheels,
+        or in LD_LIBRARY_PATH, LD_PRELOAD, the loader's cache or a conda folder while a wheel of
+        another version is there.
 
     Why it matters:
-        torch was built and tested with its own copy; an older one misses symbols ("undefined symbol: __nvJitLinkComplete_12_4"), a newer
-        one may behave differently.
+        torch was built and tested with its own copy; an older one misses symbols ("undefined
+        symbol: __nvJitLinkComplete_12_4"), a newer one may behave differently.
 
     How to fix:
-        Remove that folder from LD_LIBRARY_PATH (or the copy from LD_PRELOAD), or put the wheel's folder in front.
+        Remove that folder from LD_LIBRARY_PATH (or the copy from LD_PRELOAD), or put the wheel's
+        folder in front.
 
     References:
         https://github.com/pytorch/pytorch/issues/134929
     """
     libraries: Tuple[Library, ...] = tuple(context.facts.value("libraries", ()))
-    wheels: Dict[str, Library] = {library.soname: library for library in libraries if library.origin.startswith("wheel") and not library.loaded}
+    wheels: Dict[str, Library] = {
+        library.soname: library
+        for library in libraries
+        if library.origin.startswith("wheel") and not library.loaded
+    }
     for library in libraries:
         if not library.loaded or library.origin.startswith(("wheel", "rpath", "runpath")):
             continue
@@ -212,7 +278,8 @@ def check_loaded_copies(context: Context) -> Iterator[Finding]:
             kind="shadowed",
             severity="error" if older and library.name == "libnvJitLink" else "warning",
             subject=library.path,
-            message=f"{library.name} {library.version or ''} from {library.path} ({library.origin or 'loader path'}) is loaded in place of "
+            message=f"{library.name} {library.version or ''} from {library.path} "
+            f"({library.origin or 'loader path'}) is loaded in place of "
             f"torch's own {own.version or ''} in {own.path}.".replace("  ", " "),
             evidence=(Evidence(library.path, library.origin), Evidence(own.path, own.origin)),
             sources=(_JITLINK,),
@@ -226,13 +293,25 @@ def _remove_folder(folder: str, origin: str) -> Remedy:
     if origin == "LD_LIBRARY_PATH":
         return Remedy(
             f"Remove {folder} from LD_LIBRARY_PATH.",
-            (f"export LD_LIBRARY_PATH=$(echo \"$LD_LIBRARY_PATH\" | tr ':' '\\n' | grep -vxF '{folder}' | paste -sd:)",),
+            (
+                (
+                    "export LD_LIBRARY_PATH=$(echo \"$LD_LIBRARY_PATH\" | tr ':' '\\n' | grep -vxF "
+                    f"'{folder}' | paste -sd:)"
+                ),
+            ),
             "safe",
         )
-    return Remedy(f"Take {folder} out of the loader's configuration (/etc/ld.so.conf.d), or remove that copy.", (), "changes-host")
+    return Remedy(
+        f"Take {folder} out of the loader's configuration (/etc/ld.so.conf.d), or remove "
+        "that copy.",
+        (),
+        "changes-host",
+    )
 
 
-_CONDA_FOLDER = pattern(r"(?:^|/)(?:[a-z]*conda\d*|miniforge\d*|mambaforge|micromamba)(?:/envs/[^/]+)?/lib$|/envs/[^/]+/lib$")
+_CONDA_FOLDER = pattern(
+    r"(?:^|/)(?:[a-z]*conda\d*|miniforge\d*|mambaforge|micromamba)(?:/envs/[^/]+)?/lib$|/envs/[^/]+/lib$"
+)
 _TOOLKIT_FOLDER = pattern(r"cuda[-/]?v?(\d{1,2}\.\d+)(?:\.\d+)?/(?:.*/)?lib(?:64)?$")
 _CUDNN_VERSION = pattern(r"(?i)cudnn(?:[^/]*?|[^/]*/)v?(\d+\.\d+(?:\.\d+)*)")
 
@@ -241,18 +320,20 @@ def check_library_path(context: Context) -> Iterator[Finding]:
     """LD_LIBRARY_PATH puts other CUDA libraries in front of those that torch brings.
 
     What it checks:
-        Entries of LD_LIBRARY_PATH that hold a cuDNN, a conda environment's CUDA or an older CUDA toolkit of torch's own CUDA major, where
-        nothing was read that tells which copy is loaded.
+        Entries of LD_LIBRARY_PATH that hold a cuDNN, a conda environment's CUDA or an older CUDA
+        toolkit of torch's own CUDA major, where nothing was read that tells which copy is loaded.
 
     Why it matters:
-        torch's libraries find each other by RPATH, before LD_LIBRARY_PATH. But libcusparse looks for libnvJitLink after it, and cuDNN opens
-        its parts by bare name: an older copy in front gives "undefined symbol: __nvJitLink…" or cuDNN errors.
+        torch's libraries find each other by RPATH, before LD_LIBRARY_PATH. But libcusparse looks
+        for libnvJitLink after it, and cuDNN opens its parts by bare name: an older copy in front
+        gives "undefined symbol: __nvJitLink…" or cuDNN errors.
 
     How to fix:
         Remove these entries; a pip-installed torch needs none of them.
 
     References:
-        https://github.com/pytorch/pytorch/issues/134929, https://github.com/pytorch/pytorch/issues/80637
+        https://github.com/pytorch/pytorch/issues/134929,
+        https://github.com/pytorch/pytorch/issues/80637
     """
     setting = context.facts.variable("LD_LIBRARY_PATH")
     if not isinstance(setting, Known) or isinstance(context.facts.get("libraries"), Known):
@@ -261,7 +342,11 @@ def check_library_path(context: Context) -> Iterator[Finding]:
     if isinstance(torch, Absent) or (isinstance(torch, Known) and torch.value.build):
         return  # no torch, or one from conda, which uses conda's libraries on purpose
     cuda = torch_cuda(context)
-    folders = [folder.rstrip("/") for folder in setting.value.split(":") if folder.strip() and not folder.startswith("$")]
+    folders = [
+        folder.rstrip("/")
+        for folder in setting.value.split(":")
+        if folder.strip() and not folder.startswith("$")
+    ]
     linker: List[Tuple[str, str]] = []  # folder, what it is
     toolkit = context.fact_version("toolkit.version")
     home = (context.facts.value("variables") or {}).get("CUDA_HOME", "").rstrip("/")
@@ -274,17 +359,42 @@ def check_library_path(context: Context) -> Iterator[Finding]:
             continue
         found = _TOOLKIT_FOLDER.search(lower)
         version = try_version(found.group(1)) if found is not None else None
-        if version is None and toolkit is not None and home and folder in (f"{home}/lib", f"{home}/lib64"):
+        if (
+            version is None
+            and toolkit is not None
+            and home
+            and folder in (f"{home}/lib", f"{home}/lib64")
+        ):
             version = toolkit
         if _CONDA_FOLDER.search(lower):
-            # An environment's own lib folder holds CUDA libraries only where conda installed a toolkit into it.
-            if version is not None and cuda is not None and (version.release[0] != cuda.release[0] or release_minor(version) >= release_minor(cuda)):
+            # An environment's own lib folder holds CUDA libraries only where conda installed a
+            # toolkit into it.
+            if (
+                version is not None
+                and cuda is not None
+                and (
+                    version.release[0] != cuda.release[0]
+                    or release_minor(version) >= release_minor(cuda)
+                )
+            ):
                 continue  # another file name, or not older than what needs it
-            holds_cuda = home == folder[: -len("/lib")] or any(found.path == folder[: -len("/lib")] for found in context.facts.value("toolkits", ()))
+            holds_cuda = home == folder[: -len("/lib")] or any(
+                found.path == folder[: -len("/lib")]
+                for found in context.facts.value("toolkits", ())
+            )
             if holds_cuda:
-                linker.append((folder, f"a conda CUDA{f' {minor_text(version)}' if version else ''}"))
-        elif version is not None and cuda is not None and version.release[0] == cuda.release[0] and release_minor(version) < release_minor(cuda):
-            linker.append((folder, f"CUDA {minor_text(version)}, older than torch's {minor_text(cuda)}"))
+                linker.append(
+                    (folder, f"a conda CUDA{f' {minor_text(version)}' if version else ''}")
+                )
+        elif (
+            version is not None
+            and cuda is not None
+            and version.release[0] == cuda.release[0]
+            and release_minor(version) < release_minor(cuda)
+        ):
+            linker.append(
+                (folder, f"CUDA {minor_text(version)}, older than torch's {minor_text(cuda)}")
+            )
     if cuda is not None and cuda.release[0] < 12:
         return  # nvJitLink came with CUDA 12
     if linker:
@@ -294,7 +404,8 @@ def check_library_path(context: Context) -> Iterator[Finding]:
             component="libnvJitLink",
             kind="shadowed",
             severity="warning",
-            message=f"LD_LIBRARY_PATH puts {folder} ({what}) in front of torch's own CUDA libraries: libcusparse looks there for libnvJitLink "
+            message=f"LD_LIBRARY_PATH puts {folder} ({what}) in front of torch's own CUDA "
+            "libraries: libcusparse looks there for libnvJitLink "
             "before it looks beside itself, and an older one misses its symbols.",
             evidence=(
                 setting.evidence,
@@ -306,7 +417,12 @@ def check_library_path(context: Context) -> Iterator[Finding]:
                 _remove_folder(folder, "LD_LIBRARY_PATH"),
                 Remedy(
                     "Or put the wheel's folder in front of it.",
-                    ('export LD_LIBRARY_PATH=$(python -c "import site; print(site.getsitepackages()[0])")/nvidia/nvjitlink/lib:$LD_LIBRARY_PATH',),
+                    (
+                        (
+                            'export LD_LIBRARY_PATH=$(python -c "import site; '
+                            'print(site.getsitepackages()[0])")/nvidia/nvjitlink/lib:$LD_LIBRARY_PATH'
+                        ),
+                    ),
                     "safe",
                 ),
             ),
@@ -325,7 +441,11 @@ def _cudnn_folder(context: Context, folder: str, evidence: Evidence) -> Iterator
             own, name = context.version(candidate), candidate
     if own is None:
         own, name = _pinned_cudnn(context)
-    if theirs is not None and own is not None and (theirs.release[0] != own.release[0] or theirs.release[:3] == own.release[:3]):
+    if (
+        theirs is not None
+        and own is not None
+        and (theirs.release[0] != own.release[0] or theirs.release[:3] == own.release[:3])
+    ):
         return  # another major has another file name; the same release is no harm
     yield Finding(
         code="ED202",
@@ -333,7 +453,10 @@ def _cudnn_folder(context: Context, folder: str, evidence: Evidence) -> Iterator
         kind="shadowed",
         severity="warning",
         subject=folder,
-        message=f"LD_LIBRARY_PATH puts cuDNN {theirs or ''} in {folder} in front of the one that torch brings".replace("  ", " ")
+        message=(
+            f"LD_LIBRARY_PATH puts cuDNN {theirs or ''} in {folder} in front of the one that "
+            "torch brings"
+        ).replace("  ", " ")
         + (f" ({name} {own})" if own is not None else "")
         + ": cuDNN opens its parts by bare name and finds those.",
         evidence=(evidence, *context.installed("torch", name)),
@@ -357,14 +480,16 @@ def check_torch_libraries(context: Context) -> Iterator[Finding]:
     """A CUDA library wheel is of another version than the one torch asks for.
 
     What it checks:
-        The exact pins of the installed torch on nvidia-* wheels and triton against what is installed; libnvJitLink older than the
-        libcusparse and libcusolver that need it.
+        The exact pins of the installed torch on nvidia-* wheels and triton against what is
+        installed; libnvJitLink older than the libcusparse and libcusolver that need it.
 
     Why it matters:
-        An older library can miss symbols or carry a fault that torch's release was moved away from; a newer one mostly works.
+        An older library can miss symbols or carry a fault that torch's release was moved away from;
+        a newer one mostly works.
 
     How to fix:
-        Reinstall the pinned version, unless a newer one was installed on purpose to cure a known fault (which is accepted).
+        Reinstall the pinned version, unless a newer one was installed on purpose to cure a known
+        fault (which is accepted).
 
     References:
         https://github.com/pytorch/pytorch/issues/134929
@@ -385,24 +510,67 @@ def check_torch_libraries(context: Context) -> Iterator[Finding]:
         if accepted("torch", name):
             continue
         older = installed < pinned
-        linker = name.startswith("nvidia-nvjitlink") and older and release_minor(installed) < release_minor(pinned)
+        linker = (
+            name.startswith("nvidia-nvjitlink")
+            and older
+            and release_minor(installed) < release_minor(pinned)
+        )
         yield Finding(
             code="ED205",
             component=name,
             kind="too-old" if older else "too-new",
             severity="error" if linker else "warning" if older else "advice",
-            message=f"{name} {installed} is {'older' if older else 'newer'} than the {pinned} that torch {torch.version} asks for"
+            message=(
+                f"{name} {installed} is {'older' if older else 'newer'} than the {pinned} that "
+                f"torch {torch.version} asks for"
+            )
             + (": libcusparse of that release misses its symbols." if linker else "."),
             evidence=context.installed(name, "torch"),
-            sources=(_JITLINK,) if linker else (Source(f"package metadata of torch {torch.version}", f"{name}=={pinned}"),),
-            remedies=(Remedy("Install the version that torch asks for.", (f"pip install '{name}=={pinned}'",)),),
+            sources=(_JITLINK,)
+            if linker
+            else (Source(f"package metadata of torch {torch.version}", f"{name}=={pinned}"),),
+            remedies=(
+                Remedy(
+                    "Install the version that torch asks for.", (f"pip install '{name}=={pinned}'",)
+                ),
+            ),
         )
 
 
 RULES_HERE: Tuple[Rule, ...] = (
-    Rule("ED201", "shared-folder", "two-copies", "Two distributions write the same CUDA library", check_shared_folders),
-    Rule("ED201", "system-cudnn", "two-copies", "A system cuDNN of another release beside torch's", check_system_cudnn),
-    Rule("ED202", "loaded-copy", "shadowed", "Another copy of a CUDA library is loaded than torch's own", check_loaded_copies),
-    Rule("ED202", "library-path", "shadowed", "LD_LIBRARY_PATH puts other CUDA libraries in front", check_library_path),
-    Rule("ED205", "torch-libraries", "too-old", "A CUDA library wheel other than torch's pin", check_torch_libraries),
+    Rule(
+        "ED201",
+        "shared-folder",
+        "two-copies",
+        "Two distributions write the same CUDA library",
+        check_shared_folders,
+    ),
+    Rule(
+        "ED201",
+        "system-cudnn",
+        "two-copies",
+        "A system cuDNN of another release beside torch's",
+        check_system_cudnn,
+    ),
+    Rule(
+        "ED202",
+        "loaded-copy",
+        "shadowed",
+        "Another copy of a CUDA library is loaded than torch's own",
+        check_loaded_copies,
+    ),
+    Rule(
+        "ED202",
+        "library-path",
+        "shadowed",
+        "LD_LIBRARY_PATH puts other CUDA libraries in front",
+        check_library_path,
+    ),
+    Rule(
+        "ED205",
+        "torch-libraries",
+        "too-old",
+        "A CUDA library wheel other than torch's pin",
+        check_torch_libraries,
+    ),
 )

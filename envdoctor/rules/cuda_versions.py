@@ -1,4 +1,6 @@
-"""ED2xx: CUDA versions that do not belong together: of torch, of what is built against it, of compilers and headers, of the local toolkit."""
+"""ED2xx: CUDA versions that do not belong together: of torch, of what is built against it, of
+compilers and headers, of the local toolkit.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,13 @@ _EXTENSION = Source(
     "the detected CUDA version mismatches the version that was used to compile PyTorch",
 )
 _TORCHVISION = Source(
-    "https://github.com/pytorch/vision/blob/main/torchvision/extension.py", "PyTorch and torchvision were compiled with different CUDA major versions"
+    "https://github.com/pytorch/vision/blob/main/torchvision/extension.py",
+    "PyTorch and torchvision were compiled with different CUDA major versions",
 )
-_FLASHINFER = Source("https://github.com/vllm-project/vllm/issues/44305", "CUDA compiler and CUDA toolkit headers are incompatible")
+_FLASHINFER = Source(
+    "https://github.com/vllm-project/vllm/issues/44305",
+    "CUDA compiler and CUDA toolkit headers are incompatible",
+)
 
 #: What compiles CUDA code with the local toolkit when it is installed or first used.
 _BUILDERS = (
@@ -44,7 +50,8 @@ _BUILDERS = (
     "vllm",
     "sglang",
 )
-#: Of these, the ones whose ordinary use compiles: a build with the wrong toolkit stops them, not only their installation.
+#: Of these, the ones whose ordinary use compiles: a build with the wrong toolkit stops them, not
+#: only their installation.
 _RUNTIME_BUILDERS = ("deepspeed", "deepspeed-mii", "flashinfer-python", "tilelang")
 
 
@@ -68,11 +75,12 @@ def check_cuda_majors(context: Context) -> Iterator[Finding]:
     """A package that links against torch is built for another CUDA major.
 
     What it checks:
-        The CUDA that the version label of an installed package names (``+cu129``, ``-cu12``) against the CUDA of torch.
+        The CUDA that the version label of an installed package names (``+cu129``, ``-cu12``)
+        against the CUDA of torch.
 
     Why it matters:
-        Such a package asks for libcudart.so.12 while torch loads libcudart.so.13: its import fails, or two CUDA runtimes live in one
-        process. torchvision checks it and refuses.
+        Such a package asks for libcudart.so.12 while torch loads libcudart.so.13: its import fails,
+        or two CUDA runtimes live in one process. torchvision checks it and refuses.
 
     How to fix:
         Install the build of the same CUDA as torch.
@@ -94,13 +102,17 @@ def check_cuda_majors(context: Context) -> Iterator[Finding]:
         if other is None or other.release[0] == cuda.release[0]:
             continue
         refused = name in ("torchvision", "vllm", "sgl-kernel", "sglang-kernel", "flash-attn")
-        torch = context.facts.value("torch.version") or (context.distributions["torch"].version if "torch" in context.distributions else "")
+        torch = context.facts.value("torch.version") or (
+            context.distributions["torch"].version if "torch" in context.distributions else ""
+        )
         yield Finding(
             code="ED203",
             component=name,
             kind="cuda-major-mismatch",
             severity="error" if refused and not is_unindexed(found) else "warning",
-            message=f"{name} {found.version} is built for CUDA {other}, torch {torch} for CUDA {cuda}".replace("  ", " ")
+            message=(
+                f"{name} {found.version} is built for CUDA {other}, torch {torch} for CUDA {cuda}"
+            ).replace("  ", " ")
             + (
                 ": torchvision refuses to be imported beside it."
                 if name == "torchvision"
@@ -111,7 +123,9 @@ def check_cuda_majors(context: Context) -> Iterator[Finding]:
             remedies=(
                 Remedy(
                     f"Install the build of {name} for CUDA {cuda.release[0]}.",
-                    (f"pip install '{name}' --index-url <the index that torch came from>",) if name in ("torchvision", "torchaudio") else (),
+                    (f"pip install '{name}' --index-url <the index that torch came from>",)
+                    if name in ("torchvision", "torchaudio")
+                    else (),
                 ),
             ),
         )
@@ -126,14 +140,16 @@ def check_compiler_minors(context: Context) -> Iterator[Finding]:
     """The CUDA compiler and the CUDA headers in the environment are of different minors.
 
     What it checks:
-        nvidia-cuda-nvcc (or an nvcc inside the environment) against nvidia-cuda-runtime, whose headers it compiles, and against torch's CUDA.
+        nvidia-cuda-nvcc (or an nvcc inside the environment) against nvidia-cuda-runtime, whose
+        headers it compiles, and against torch's CUDA.
 
     Why it matters:
-        What compiles at run time (FlashInfer, TileLang) takes both from the environment; the headers refuse a newer compiler:
-        "CUDA compiler and CUDA toolkit headers are incompatible".
+        What compiles at run time (FlashInfer, TileLang) takes both from the environment; the
+        headers refuse a newer compiler: "CUDA compiler and CUDA toolkit headers are incompatible".
 
     How to fix:
-        Bring nvidia-cuda-nvcc and nvidia-cuda-cccl to the minor of nvidia-cuda-runtime, which is torch's.
+        Bring nvidia-cuda-nvcc and nvidia-cuda-cccl to the minor of nvidia-cuda-runtime, which is
+        torch's.
 
     References:
         https://github.com/vllm-project/vllm/issues/44305
@@ -147,9 +163,24 @@ def check_compiler_minors(context: Context) -> Iterator[Finding]:
             continue
         base, what = runtime, f"{runtime_name} {runtime}"
         if base is None:
-            base, what = (cuda, f"torch's CUDA {cuda}") if cuda is not None and cuda.release[0] == nvcc.release[0] else (None, "")
-        if base is not None and nvcc.release[0] == base.release[0] and release_minor(nvcc) != release_minor(base):
-            yield _mixed_minors(context, nvcc_name, str(nvcc), what, base, context.installed(nvcc_name, runtime_name, "torch"))
+            base, what = (
+                (cuda, f"torch's CUDA {cuda}")
+                if cuda is not None and cuda.release[0] == nvcc.release[0]
+                else (None, "")
+            )
+        if (
+            base is not None
+            and nvcc.release[0] == base.release[0]
+            and release_minor(nvcc) != release_minor(base)
+        ):
+            yield _mixed_minors(
+                context,
+                nvcc_name,
+                str(nvcc),
+                what,
+                base,
+                context.installed(nvcc_name, runtime_name, "torch"),
+            )
         return
     home = (context.facts.value("variables") or {}).get("CUDA_HOME", "")
     toolkit = context.fact_version("toolkit.version")
@@ -171,21 +202,39 @@ def check_compiler_minors(context: Context) -> Iterator[Finding]:
         )
 
 
-def _mixed_minors(context: Context, name: str, nvcc: str, what: str, base: Version, evidence: Tuple[Evidence, ...]) -> Finding:
-    users = [user for user in ("flashinfer-python", "tilelang", "deepspeed", "vllm", "sglang") if user in context.distributions]
+def _mixed_minors(
+    context: Context, name: str, nvcc: str, what: str, base: Version, evidence: Tuple[Evidence, ...]
+) -> Finding:
+    users = [
+        user
+        for user in ("flashinfer-python", "tilelang", "deepspeed", "vllm", "sglang")
+        if user in context.distributions
+    ]
     return Finding(
         code="ED204",
         component=name,
         kind="cuda-minor-mixed",
-        severity="warning" if users or not context.facts.value("distributions.complete") else "advice",
+        severity="warning"
+        if users or not context.facts.value("distributions.complete")
+        else "advice",
         message=f"{name} {nvcc} compiles against headers of another minor, {what}"
-        + (f": run-time compilation by {users[0]} is refused." if users else ": run-time compilation (FlashInfer, TileLang) is refused."),
+        + (
+            f": run-time compilation by {users[0]} is refused."
+            if users
+            else ": run-time compilation (FlashInfer, TileLang) is refused."
+        ),
         evidence=evidence,
         sources=(_FLASHINFER,),
         remedies=(
             Remedy(
-                f"Bring nvcc and CCCL to CUDA {minor_text(base)}, and let CUDA_HOME and PATH point to that tree.",
-                (f"pip install '{name}=={minor_text(base)}.*' '{name.replace('nvcc', 'cccl')}=={minor_text(base)}.*'",),
+                f"Bring nvcc and CCCL to CUDA {minor_text(base)}, and let CUDA_HOME and PATH point "
+                "to that tree.",
+                (
+                    (
+                        f"pip install '{name}=={minor_text(base)}.*' "
+                        f"'{name.replace('nvcc', 'cccl')}=={minor_text(base)}.*'"
+                    ),
+                ),
             ),
         ),
     )
@@ -198,11 +247,13 @@ def check_local_toolkit(context: Context) -> Iterator[Finding]:
         nvcc's version (PATH, CUDA_HOME) against the CUDA that torch was built with.
 
     Why it matters:
-        What is compiled here against torch (DeepSpeed's ops, extensions) stops: "The detected CUDA version mismatches the version that was
-        used to compile PyTorch". Ready-made wheels do not use the toolkit.
+        What is compiled here against torch (DeepSpeed's ops, extensions) stops: "The detected CUDA
+        version mismatches the version that was used to compile PyTorch". Ready-made wheels do not
+        use the toolkit.
 
     How to fix:
-        Install a toolkit of torch's CUDA major and point CUDA_HOME to it, or a torch of the toolkit's major.
+        Install a toolkit of torch's CUDA major and point CUDA_HOME to it, or a torch of the
+        toolkit's major.
 
     References:
         https://github.com/pytorch/pytorch/blob/main/torch/utils/cpp_extension.py
@@ -217,18 +268,33 @@ def check_local_toolkit(context: Context) -> Iterator[Finding]:
     if not present and not unknown:
         return
     if runtime:
-        severity, tail = "warning", f"{runtime[0]} compiles at run time with this toolkit and stops."
+        severity, tail = (
+            "warning",
+            f"{runtime[0]} compiles at run time with this toolkit and stops.",
+        )
     elif unknown:
-        severity, tail = "warning", "what compiles CUDA code against torch here (DeepSpeed's ops, extensions) stops."
+        severity, tail = (
+            "warning",
+            "what compiles CUDA code against torch here (DeepSpeed's ops, extensions) stops.",
+        )
     else:
-        severity, tail = "advice", f"building from source ({present[0]}, other extensions) stops; wheels are not affected."
+        severity, tail = (
+            "advice",
+            (
+                f"building from source ({present[0]}, other extensions) stops; wheels are not "
+                "affected."
+            ),
+        )
     yield Finding(
         code="ED206",
         component="cuda-toolkit",
         kind="cuda-major-mismatch",
         severity=severity,
         message=f"The local CUDA toolkit is {toolkit}, torch is built with CUDA {cuda}: {tail}",
-        evidence=(*context.evidence("toolkit.version", "torch.cuda"), *context.installed("torch", *runtime[:1])),
+        evidence=(
+            *context.evidence("toolkit.version", "torch.cuda"),
+            *context.installed("torch", *runtime[:1]),
+        ),
         sources=(_EXTENSION,),
         remedies=(
             Remedy(
@@ -242,7 +308,25 @@ def check_local_toolkit(context: Context) -> Iterator[Finding]:
 
 
 RULES_HERE: Tuple[Rule, ...] = (
-    Rule("ED203", "cuda-majors", "cuda-major-mismatch", "A package is built for another CUDA major than torch", check_cuda_majors),
-    Rule("ED204", "compiler-minors", "cuda-minor-mixed", "nvcc and CUDA headers of different minors", check_compiler_minors),
-    Rule("ED206", "local-toolkit", "cuda-major-mismatch", "The local toolkit's CUDA major is not torch's", check_local_toolkit),
+    Rule(
+        "ED203",
+        "cuda-majors",
+        "cuda-major-mismatch",
+        "A package is built for another CUDA major than torch",
+        check_cuda_majors,
+    ),
+    Rule(
+        "ED204",
+        "compiler-minors",
+        "cuda-minor-mixed",
+        "nvcc and CUDA headers of different minors",
+        check_compiler_minors,
+    ),
+    Rule(
+        "ED206",
+        "local-toolkit",
+        "cuda-major-mismatch",
+        "The local toolkit's CUDA major is not torch's",
+        check_local_toolkit,
+    ),
 )

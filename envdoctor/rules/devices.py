@@ -1,6 +1,8 @@
-"""ED108 to ED120: what a process sees of the GPUs, how they do, and builds that have nothing for them.
+"""ED108 to ED120: what a process sees of the GPUs, how they do, and builds that have nothing for
+them.
 
-What follows from tables (the code in a build against a GPU) is a row of the matrix and not repeated here.
+What follows from tables (the code in a build against a GPU) is a row of the matrix and not repeated
+here.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["RULES_HERE"]
 
-_TOOLKIT = Source("https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/docker-specialized.html")
+_TOOLKIT = Source(
+    "https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/docker-specialized.html"
+)
 _MOUNTED_DRIVER = "/usr/local/nvidia/lib64"
 
 
@@ -25,22 +29,25 @@ def check_gpu_exposed(context: Context) -> Iterator[Finding]:
     """The GPUs of the host are not visible here.
 
     What it checks:
-        A CUDA build of torch that sees no device, beside what tells that there are some: the host's kernel module, a container,
-        NVIDIA_VISIBLE_DEVICES,
+        A CUDA build of torch that sees no device, beside what tells that there are some: the host's
+        kernel module, a container, NVIDIA_VISIBLE_DEVICES,
         NVIDIA_DRIVER_CAPABILITIES, GPUs that the report names.
 
     Why it matters:
-        Engines fall back to the CPU or stop with "failed to infer device type" or "no CUDA GPUs are available".
+        Engines fall back to the CPU or stop with "failed to infer device type" or "no CUDA GPUs are
+        available".
 
     How to fix:
-        Start the container with --gpus all (or the NVIDIA runtime, or a GPU resource request), with capabilities compute and utility.
+        Start the container with --gpus all (or the NVIDIA runtime, or a GPU resource request), with
+        capabilities compute and utility.
 
     References:
         https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/docker-specialized.html
     """
     remedies = (
         Remedy(
-            "Start the container with the GPUs: 'docker run --gpus all', '--device nvidia.com/gpu=all' for podman, "
+            "Start the container with the GPUs: 'docker run --gpus all', '--device "
+            "nvidia.com/gpu=all' for podman, "
             "'nvidia.com/gpu' in Kubernetes, '--nv' for apptainer."
         ),
         Remedy(
@@ -51,7 +58,12 @@ def check_gpu_exposed(context: Context) -> Iterator[Finding]:
     )
     setting = context.facts.variable("NVIDIA_VISIBLE_DEVICES")
     needing = needs_cuda(context)
-    if isinstance(setting, Known) and setting.value.strip() in ("", "void", "none") and needing and not context.facts.value("gpus"):
+    if (
+        isinstance(setting, Known)
+        and setting.value.strip() in ("", "void", "none")
+        and needing
+        and not context.facts.value("gpus")
+    ):
         contained = context.facts.value("container.runtime") is not None
         if setting.value.strip() != "" or contained:
             yield Finding(
@@ -59,9 +71,13 @@ def check_gpu_exposed(context: Context) -> Iterator[Finding]:
                 component="container-gpu",
                 kind="not-exposed",
                 severity="warning" if context.facts.value("driver.loaded") is not True else "error",
-                message=f"NVIDIA_VISIBLE_DEVICES is {setting.value.strip() or 'empty'}, so the NVIDIA runtime exposes no GPU to this container, "
+                message=f"NVIDIA_VISIBLE_DEVICES is {setting.value.strip() or 'empty'}, so the "
+                "NVIDIA runtime exposes no GPU to this container, "
                 f"and {needing[0]} finds none.",
-                evidence=(setting.evidence, *context.evidence("container.runtime", "driver.loaded")),
+                evidence=(
+                    setting.evidence,
+                    *context.evidence("container.runtime", "driver.loaded"),
+                ),
                 sources=(_TOOLKIT,),
                 remedies=remedies,
             )
@@ -74,7 +90,9 @@ def check_gpu_exposed(context: Context) -> Iterator[Finding]:
         return
     if available is not False and exposed is not False:
         return
-    if context.facts.value("driver.loaded") is False or context.facts.value("driver.init_error") not in (None, 0, 100):
+    if context.facts.value("driver.loaded") is False or context.facts.value(
+        "driver.init_error"
+    ) not in (None, 0, 100):
         return  # ED107, or what made cuInit fail
     expected = context.facts.value("gpus.expected") or ()
     asked = context.facts.value("container.gpus_requested") is True
@@ -90,7 +108,9 @@ def check_gpu_exposed(context: Context) -> Iterator[Finding]:
     elif asked:
         reason = "GPUs were asked for"
     else:
-        reason = f"{needing[0]} is a CUDA build" if needing[0] == "torch" else f"{needing[0]} needs one"
+        reason = (
+            f"{needing[0]} is a CUDA build" if needing[0] == "torch" else f"{needing[0]} needs one"
+        )
     torch = context.facts.value("torch.version")
     yield Finding(
         code="ED108",
@@ -98,8 +118,19 @@ def check_gpu_exposed(context: Context) -> Iterator[Finding]:
         kind="not-exposed",
         severity="error" if certain else "warning",
         message=f"No GPU is visible here, although {reason}{f' (torch {torch})' if torch else ''}"
-        + ("." if certain else "; if this machine has NVIDIA GPUs, they are not exposed to this process."),
-        evidence=context.evidence("gpus", "torch.cuda_available", "driver.exposed", "driver.loaded", "container.runtime", "gpus.expected"),
+        + (
+            "."
+            if certain
+            else "; if this machine has NVIDIA GPUs, they are not exposed to this process."
+        ),
+        evidence=context.evidence(
+            "gpus",
+            "torch.cuda_available",
+            "driver.exposed",
+            "driver.loaded",
+            "container.runtime",
+            "gpus.expected",
+        ),
         sources=(_TOOLKIT,),
         remedies=remedies,
     )
@@ -109,10 +140,12 @@ def check_capabilities(context: Context) -> Iterator[Finding]:
     """NVIDIA_DRIVER_CAPABILITIES leaves out what compute needs.
 
     What it checks:
-        The variable in a container names "compute" (libcuda) and "utility" (libnvidia-ml, nvidia-smi), or "all".
+        The variable in a container names "compute" (libcuda) and "utility" (libnvidia-ml,
+        nvidia-smi), or "all".
 
     Why it matters:
-        Without compute there is no libcuda; without utility NVML is missing, which vLLM and others use to find the platform.
+        Without compute there is no libcuda; without utility NVML is missing, which vLLM and others
+        use to find the platform.
 
     How to fix:
         Set NVIDIA_DRIVER_CAPABILITIES=compute,utility when the container is started.
@@ -127,7 +160,10 @@ def check_capabilities(context: Context) -> Iterator[Finding]:
     lacking = [part for part in ("compute", "utility") if part not in given]
     if "all" in given or not lacking or not needs_cuda(context):
         return
-    if context.facts.value("driver.libcuda_path") is not None and context.facts.value("driver.nvml_release") is not None:
+    if (
+        context.facts.value("driver.libcuda_path") is not None
+        and context.facts.value("driver.nvml_release") is not None
+    ):
         return  # both libraries are there by another way
     yield Finding(
         code="ED108",
@@ -135,8 +171,13 @@ def check_capabilities(context: Context) -> Iterator[Finding]:
         kind="not-exposed",
         severity="warning",
         subject="NVIDIA_DRIVER_CAPABILITIES",
-        message=f"NVIDIA_DRIVER_CAPABILITIES={setting.value} lacks {' and '.join(lacking)}, so the container gets no "
-        + " and no ".join({"compute": "libcuda", "utility": "libnvidia-ml"}[part] for part in lacking)
+        message=(
+            f"NVIDIA_DRIVER_CAPABILITIES={setting.value} lacks {' and '.join(lacking)}, so the "
+            "container gets no "
+        )
+        + " and no ".join(
+            {"compute": "libcuda", "utility": "libnvidia-ml"}[part] for part in lacking
+        )
         + ".",
         evidence=(setting.evidence,),
         sources=(_TOOLKIT,),
@@ -153,11 +194,13 @@ def check_nvml_found(context: Context) -> Iterator[Finding]:
     """NVML is not on the loader's path, although the driver works.
 
     What it checks:
-        In a container whose platform mounts the driver at /usr/local/nvidia (GKE and other Kubernetes device plugins), whether LD_LIBRARY_PATH
-        names /usr/local/nvidia/lib64, where NVML cannot be used or no device is listed.
+        In a container whose platform mounts the driver at /usr/local/nvidia (GKE and other
+        Kubernetes device plugins), whether LD_LIBRARY_PATH names /usr/local/nvidia/lib64, where
+        NVML cannot be used or no device is listed.
 
     Why it matters:
-        vLLM and others find their platform through NVML: "Failed to infer device type", although torch sees the GPU.
+        vLLM and others find their platform through NVML: "Failed to infer device type", although
+        torch sees the GPU.
 
     How to fix:
         Put /usr/local/nvidia/lib64 back into LD_LIBRARY_PATH, or into the loader's cache.
@@ -180,7 +223,9 @@ def check_nvml_found(context: Context) -> Iterator[Finding]:
         and context.facts.value("driver.release") is None
         and context.facts.value("driver.nvml_release") is None
     )
-    contained = context.facts.value("kubernetes.pod") is True or isinstance(context.facts.get("container.runtime"), Known)
+    contained = context.facts.value("kubernetes.pod") is True or isinstance(
+        context.facts.get("container.runtime"), Known
+    )
     contained = contained or context.facts.value("image.name") is not None
     if not unusable or not contained:
         return
@@ -189,16 +234,30 @@ def check_nvml_found(context: Context) -> Iterator[Finding]:
         component="libnvidia-ml",
         kind="missing",
         severity="warning",
-        message=f"The driver is usable but NVML (libnvidia-ml.so.1) is not found: LD_LIBRARY_PATH is {setting.value}, without {_MOUNTED_DRIVER}, "
+        message="The driver is usable but NVML (libnvidia-ml.so.1) is not found: LD_LIBRARY_PATH "
+        f"is {setting.value}, without {_MOUNTED_DRIVER}, "
         "where Kubernetes platforms such as GKE mount the driver's libraries.",
-        evidence=(setting.evidence, *context.evidence("driver.nvml_error", "torch.cuda_available", "kubernetes.pod", "image.name")),
+        evidence=(
+            setting.evidence,
+            *context.evidence(
+                "driver.nvml_error", "torch.cuda_available", "kubernetes.pod", "image.name"
+            ),
+        ),
         sources=(
-            Source("https://github.com/vllm-project/vllm/issues/19184", "LD_LIBRARY_PATH of the image no longer lists /usr/local/nvidia/lib64"),
+            Source(
+                "https://github.com/vllm-project/vllm/issues/19184",
+                "LD_LIBRARY_PATH of the image no longer lists /usr/local/nvidia/lib64",
+            ),
         ),
         remedies=(
             Remedy(
                 "Put the mounted driver libraries back on the loader's path.",
-                ("export LD_LIBRARY_PATH=/usr/local/nvidia/lib:/usr/local/nvidia/lib64:$LD_LIBRARY_PATH",),
+                (
+                    (
+                        "export LD_LIBRARY_PATH=/usr/local/nvidia/lib:/usr/local/nvidia/lib64"
+                        ":$LD_LIBRARY_PATH"
+                    ),
+                ),
                 "safe",
             ),
         ),
@@ -209,10 +268,12 @@ def check_device_faults(context: Context) -> Iterator[Finding]:
     """A device reports a fault.
 
     What it checks:
-        Row remapping that failed or waits for a reset, uncorrected ECC errors, and NVML's answers "GPU is lost" and "reset required".
+        Row remapping that failed or waits for a reset, uncorrected ECC errors, and NVML's answers
+        "GPU is lost" and "reset required".
 
     Why it matters:
-        Jobs die with Xid errors or "CUDA error: uncorrectable ECC error encountered"; a device with failed remapping has to be replaced.
+        Jobs die with Xid errors or "CUDA error: uncorrectable ECC error encountered"; a device with
+        failed remapping has to be replaced.
 
     How to fix:
         Drain the node and reset the GPU; replace it where remapping failed.
@@ -224,11 +285,23 @@ def check_device_faults(context: Context) -> Iterator[Finding]:
     for index, device in enumerate(context.facts.value("gpus", ())):
         name = f"GPU {index} ({device.name or device.pci_bus or 'unknown model'})"
         if device.fault:
-            severity, what, fix = "error", device.fault, "Look into the kernel log for Xid 79 or 119, then reset the GPU or reboot."
+            severity, what, fix = (
+                "error",
+                device.fault,
+                "Look into the kernel log for Xid 79 or 119, then reset the GPU or reboot.",
+            )
         elif device.remapped_failed:
-            severity, what, fix = "error", "row remapping failed", "Take the GPU out of service and have it replaced."
+            severity, what, fix = (
+                "error",
+                "row remapping failed",
+                "Take the GPU out of service and have it replaced.",
+            )
         elif device.remapped_pending:
-            severity, what, fix = "warning", "row remapping waits for a reset", "Drain the node and reset the GPU."
+            severity, what, fix = (
+                "warning",
+                "row remapping waits for a reset",
+                "Drain the node and reset the GPU.",
+            )
         elif device.ecc_uncorrected:
             count = device.ecc_uncorrected
             severity, what, fix = (
@@ -247,7 +320,13 @@ def check_device_faults(context: Context) -> Iterator[Finding]:
             message=f"{name} reports a fault: {what}.",
             evidence=context.evidence("gpus"),
             sources=(source,),
-            remedies=(Remedy(fix, ("nvidia-smi --gpu-reset -i " + str(index),) if severity != "error" else (), "changes-host"),),
+            remedies=(
+                Remedy(
+                    fix,
+                    ("nvidia-smi --gpu-reset -i " + str(index),) if severity != "error" else (),
+                    "changes-host",
+                ),
+            ),
         )
     error = (context.facts.value("driver.nvml_error") or "").lower()
     for sign, what in (
@@ -266,7 +345,11 @@ def check_device_faults(context: Context) -> Iterator[Finding]:
                 evidence=context.evidence("driver.nvml_error"),
                 sources=(source,),
                 remedies=(
-                    Remedy("Look into the kernel log for Xid 79 or 119, then reset the GPU or reboot.", ("dmesg | grep -i xid",), "changes-host"),
+                    Remedy(
+                        "Look into the kernel log for Xid 79 or 119, then reset the GPU or reboot.",
+                        ("dmesg | grep -i xid",),
+                        "changes-host",
+                    ),
                 ),
             )
             return
@@ -279,8 +362,8 @@ def check_driver_settings(context: Context) -> Iterator[Finding]:
         Persistence mode of data-centre GPUs, and MIG mode where several GPUs are to work together.
 
     Why it matters:
-        Without persistence the driver initialises each GPU anew (some seconds per device and start). With MIG a process sees one
-        slice only, and NCCL connects no slices.
+        Without persistence the driver initialises each GPU anew (some seconds per device and
+        start). With MIG a process sees one slice only, and NCCL connects no slices.
 
     How to fix:
         Run nvidia-persistenced; switch MIG off where whole GPUs are wanted.
@@ -289,7 +372,11 @@ def check_driver_settings(context: Context) -> Iterator[Finding]:
         https://docs.nvidia.com/deploy/driver-persistence/
     """
     kinds = model_kinds(context)
-    idle = [device for device, kind in kinds if kind == "datacenter" and device.persistence_mode is False]
+    idle = [
+        device
+        for device, kind in kinds
+        if kind == "datacenter" and device.persistence_mode is False
+    ]
     if idle:
         yield Finding(
             code="ED111",
@@ -297,11 +384,18 @@ def check_driver_settings(context: Context) -> Iterator[Finding]:
             kind="unsupported",
             severity="advice",
             subject="persistence-mode",
-            message=f"Persistence mode is off on {len(idle)} of {len(kinds)} GPUs ({device_names(idle)}), "
+            message=f"Persistence mode is off on {len(idle)} of {len(kinds)} GPUs "
+            f"({device_names(idle)}), "
             "so the driver sets them up anew at each start.",
             evidence=context.evidence("gpus"),
             sources=(Source("https://docs.nvidia.com/deploy/driver-persistence/index.html"),),
-            remedies=(Remedy("Run the persistence daemon.", ("sudo systemctl enable --now nvidia-persistenced",), "changes-host"),),
+            remedies=(
+                Remedy(
+                    "Run the persistence daemon.",
+                    ("sudo systemctl enable --now nvidia-persistenced",),
+                    "changes-host",
+                ),
+            ),
         )
     sliced = [device for device, _ in kinds if device.mig_mode]
     asked = context.target.request("tensor_parallel_size").attributes.get("number")
@@ -312,7 +406,8 @@ def check_driver_settings(context: Context) -> Iterator[Finding]:
             kind="unsupported",
             severity="warning",
             subject="mig-mode",
-            message=f"MIG is on ({device_names(sliced)}) and tensor_parallel_size is {asked}: NCCL cannot connect MIG slices of one GPU.",
+            message=f"MIG is on ({device_names(sliced)}) and tensor_parallel_size is {asked}: NCCL "
+            "cannot connect MIG slices of one GPU.",
             evidence=context.evidence("gpus", "request"),
             sources=(
                 Source(
@@ -320,7 +415,13 @@ def check_driver_settings(context: Context) -> Iterator[Finding]:
                     "no GPU to GPU P2P, and NCCL is not supported between instances",
                 ),
             ),
-            remedies=(Remedy("Use one slice per process, or switch MIG off.", ("sudo nvidia-smi -mig 0",), "changes-host"),),
+            remedies=(
+                Remedy(
+                    "Use one slice per process, or switch MIG off.",
+                    ("sudo nvidia-smi -mig 0",),
+                    "changes-host",
+                ),
+            ),
         )
 
 
@@ -328,13 +429,16 @@ def check_peer_access(context: Context) -> Iterator[Finding]:
     """PCIe ACS or the IOMMU redirects traffic between GPUs.
 
     What it checks:
-        Whether ACS or the IOMMU is known to redirect peer traffic, where several GPUs work together.
+        Whether ACS or the IOMMU is known to redirect peer traffic, where several GPUs work
+        together.
 
     Why it matters:
-        Peer-to-peer copies go through the root complex: they are slow, return wrong data, or hang NCCL.
+        Peer-to-peer copies go through the root complex: they are slow, return wrong data, or hang
+        NCCL.
 
     How to fix:
-        Switch ACS and the IOMMU off in the BIOS or on the kernel's command line; until then NCCL_P2P_DISABLE=1.
+        Switch ACS and the IOMMU off in the BIOS or on the kernel's command line; until then
+        NCCL_P2P_DISABLE=1.
 
     References:
         https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html#pci-access-control-services-acs
@@ -353,14 +457,24 @@ def check_peer_access(context: Context) -> Iterator[Finding]:
         + (f"the {len(devices)} GPUs" if devices is not None else "GPUs")
         + " through the root complex: NCCL may hang or be slow over PCIe.",
         evidence=context.evidence("pcie.acs_iommu", "gpus"),
-        sources=(Source("https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html", "PCI Access Control Services (ACS)"),),
+        sources=(
+            Source(
+                "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html",
+                "PCI Access Control Services (ACS)",
+            ),
+        ),
         remedies=(
             Remedy(
-                "Disable ACS and the IOMMU in the BIOS or on the kernel's command line (amd_iommu=off, intel_iommu=off, or iommu=pt).",
+                "Disable ACS and the IOMMU in the BIOS or on the kernel's command line "
+                "(amd_iommu=off, intel_iommu=off, or iommu=pt).",
                 (),
                 "changes-host",
             ),
-            Remedy("Until then, keep NCCL from using peer-to-peer.", ("export NCCL_P2P_DISABLE=1",), "safe"),
+            Remedy(
+                "Until then, keep NCCL from using peer-to-peer.",
+                ("export NCCL_P2P_DISABLE=1",),
+                "safe",
+            ),
         ),
     )
 
@@ -369,10 +483,12 @@ def check_visible_devices(context: Context) -> Iterator[Finding]:
     """CUDA_VISIBLE_DEVICES hides devices or names some that do not exist.
 
     What it checks:
-        An empty or negative value, an index beyond the last device, a device named twice, a UUID that no device has.
+        An empty or negative value, an index beyond the last device, a device named twice, a UUID
+        that no device has.
 
     Why it matters:
-        CUDA uses the devices before the first entry that it cannot resolve, and none where that is the first one.
+        CUDA uses the devices before the first entry that it cannot resolve, and none where that is
+        the first one.
 
     How to fix:
         Name existing devices, or unset the variable.
@@ -385,7 +501,9 @@ def check_visible_devices(context: Context) -> Iterator[Finding]:
         return
     devices = context.facts.value("gpus")
     entries = [entry.strip() for entry in setting.value.split(",")]
-    source = Source("https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#cuda-environment-variables")
+    source = Source(
+        "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#cuda-environment-variables"
+    )
     evidence = (setting.evidence, *context.evidence("gpus"))
     needing = needs_cuda(context)
     shown = setting.value if setting.value.strip() else "empty"
@@ -396,10 +514,17 @@ def check_visible_devices(context: Context) -> Iterator[Finding]:
                 component="CUDA_VISIBLE_DEVICES",
                 kind="not-exposed",
                 severity="warning",
-                message=f"CUDA_VISIBLE_DEVICES is {shown}, which hides all {len(devices)} GPUs from {needing[0]}.",
+                message=f"CUDA_VISIBLE_DEVICES is {shown}, which hides all {len(devices)} GPUs "
+                f"from {needing[0]}.",
                 evidence=evidence,
                 sources=(source,),
-                remedies=(Remedy("Unset the variable, or name the devices to use.", ("unset CUDA_VISIBLE_DEVICES",), "safe"),),
+                remedies=(
+                    Remedy(
+                        "Unset the variable, or name the devices to use.",
+                        ("unset CUDA_VISIBLE_DEVICES",),
+                        "safe",
+                    ),
+                ),
             )
         return
     if devices is None or any(device.mig_mode for device in devices):
@@ -416,7 +541,11 @@ def check_visible_devices(context: Context) -> Iterator[Finding]:
         if not wrong and entry in entries[:place]:
             wrong = f"device {entry} twice"
         if wrong:
-            rest = "so CUDA finds no device" if place == 0 or "twice" in wrong else f"so CUDA uses only the {place} before it"
+            rest = (
+                "so CUDA finds no device"
+                if place == 0 or "twice" in wrong
+                else f"so CUDA uses only the {place} before it"
+            )
             yield Finding(
                 code="ED114",
                 component="CUDA_VISIBLE_DEVICES",
@@ -425,7 +554,11 @@ def check_visible_devices(context: Context) -> Iterator[Finding]:
                 message=f"CUDA_VISIBLE_DEVICES={setting.value} names {wrong}, {rest}.",
                 evidence=evidence,
                 sources=(source,),
-                remedies=(Remedy(f"Name devices from 0 to {max(len(devices) - 1, 0)}, each once.", (), "safe"),),
+                remedies=(
+                    Remedy(
+                        f"Name devices from 0 to {max(len(devices) - 1, 0)}, each once.", (), "safe"
+                    ),
+                ),
             )
             return
 
@@ -434,12 +567,12 @@ def check_generation_dropped(context: Context) -> Iterator[Finding]:
     """A package is built with a CUDA that no longer knows this GPU.
 
     What it checks:
-        The CUDA version of torch and of what links against it against the last CUDA that compiles for each visible GPU's compute capability,
-        where the code in the build itself was not read.
+        The CUDA version of torch and of what links against it against the last CUDA that compiles
+        for each visible GPU's compute capability, where the code in the build itself was not read.
 
     Why it matters:
-        A compiler that dropped a generation leaves neither machine code nor PTX for it: "no kernel image is available for execution on the
-        device". CUDA 13 dropped Maxwell, Pascal and Volta.
+        A compiler that dropped a generation leaves neither machine code nor PTX for it: "no kernel
+        image is available for execution on the device". CUDA 13 dropped Maxwell, Pascal and Volta.
 
     How to fix:
         Install a build for the last CUDA that knows the GPU, whatever the driver would serve.
@@ -450,18 +583,33 @@ def check_generation_dropped(context: Context) -> Iterator[Finding]:
     environment = context.target.environment
     if environment is None:
         return
-    names = ["torch", *(name for name in ("vllm", "sgl-kernel", "sglang-kernel", "flash-attn", "xformers") if name in context.distributions)]
+    names = [
+        "torch",
+        *(
+            name
+            for name in ("vllm", "sgl-kernel", "sglang-kernel", "flash-attn", "xformers")
+            if name in context.distributions
+        ),
+    ]
     for device in context.visible_gpus():
         model = context.matrix.gpu(device.name, device.pci_id)
-        number = device.compute_capability or (model.compute_capability if model is not None else None)
+        number = device.compute_capability or (
+            model.compute_capability if model is not None else None
+        )
         capability = context.matrix.capabilities.get(number or "")
         last = try_version(capability.last_cuda) if capability is not None else None
         if capability is None or last is None:
             continue
         for name in names:
             attributes = environment(name).attributes
-            cuda = attributes.get("cuda") or (context.fact_version("torch.cuda") if name == "torch" else None)
-            if not isinstance(cuda, Version) or "code" in attributes or cuda.release[:2] <= last.release[:2]:
+            cuda = attributes.get("cuda") or (
+                context.fact_version("torch.cuda") if name == "torch" else None
+            )
+            if (
+                not isinstance(cuda, Version)
+                or "code" in attributes
+                or cuda.release[:2] <= last.release[:2]
+            ):
                 continue
             yield Finding(
                 code="ED120" if name == "torch" else "ED121",
@@ -469,8 +617,10 @@ def check_generation_dropped(context: Context) -> Iterator[Finding]:
                 kind="arch-missing",
                 severity="error",
                 subject=f"sm_{capability.capability.replace('.', '')}",
-                message=f"{name} is built with CUDA {cuda}, which compiles no code for {device.name or 'a GPU'} "
-                f"(sm_{capability.capability.replace('.', '')}, {capability.architecture}); the last CUDA that does is {last}.",
+                message=f"{name} is built with CUDA {cuda}, which compiles no code for "
+                f"{device.name or 'a GPU'} "
+                f"(sm_{capability.capability.replace('.', '')}, {capability.architecture}); the "
+                f"last CUDA that does is {last}.",
                 evidence=(*context.evidence("torch.cuda", "gpus"), *context.installed(name)),
                 sources=(capability.source,),
                 remedies=(Remedy(f"Install a build of {name} for CUDA {last} or older."),),
@@ -484,10 +634,12 @@ def check_cpu_build(context: Context) -> Iterator[Finding]:
         torch/version.py names no CUDA (and no ROCm) version, while NVIDIA devices are visible.
 
     Why it matters:
-        torch.cuda.is_available() is False and everything runs on the CPU; engines that link against libtorch_cuda cannot be imported.
+        torch.cuda.is_available() is False and everything runs on the CPU; engines that link against
+        libtorch_cuda cannot be imported.
 
     How to fix:
-        Install a CUDA build. On aarch64 the default index has CUDA builds from torch 2.11 on; before, they are on PyTorch's own.
+        Install a CUDA build. On aarch64 the default index has CUDA builds from torch 2.11 on;
+        before, they are on PyTorch's own.
 
     References:
         https://pytorch.org/get-started/locally/
@@ -495,35 +647,94 @@ def check_cpu_build(context: Context) -> Iterator[Finding]:
     devices = context.visible_gpus()
     if not devices or not isinstance(context.facts.get("torch.cuda"), (Absent, Unknown)):
         return
-    version = context.facts.value("torch.version") or (context.distributions["torch"].version if "torch" in context.distributions else None)
+    version = context.facts.value("torch.version") or (
+        context.distributions["torch"].version if "torch" in context.distributions else None
+    )
     labelled = version is not None and version.endswith("+cpu")
     if isinstance(context.facts.get("torch.cuda"), Unknown) and not labelled:
         return
-    if version is None or context.facts.value("torch.hip") is not None or "rocm" in version or "xpu" in version:
+    if (
+        version is None
+        or context.facts.value("torch.hip") is not None
+        or "rocm" in version
+        or "xpu" in version
+    ):
         return
-    needing = [name for name in ("vllm", "sglang", "sgl-kernel", "flash-attn", "xformers") if name in context.distributions]
+    needing = [
+        name
+        for name in ("vllm", "sglang", "sgl-kernel", "flash-attn", "xformers")
+        if name in context.distributions
+    ]
     yield Finding(
         code="ED120",
         component="torch",
         kind="arch-missing",
         severity="error" if needing else "warning",
         subject="cpu-build",
-        message=f"torch {version} is a CPU build, but this machine has {device_names(list(devices))}"
+        message=(
+            f"torch {version} is a CPU build, but this machine has {device_names(list(devices))}"
+        )
         + (f"; {needing[0]} needs a CUDA build." if needing else ": nothing will run on the GPU."),
-        evidence=(*context.evidence("torch.version", "torch.cuda"), *context.installed("torch"), *context.evidence("gpus")),
+        evidence=(
+            *context.evidence("torch.version", "torch.cuda"),
+            *context.installed("torch"),
+            *context.evidence("gpus"),
+        ),
         sources=(Source("https://pytorch.org/get-started/locally/"),),
-        remedies=(Remedy("Install a CUDA build of the same torch release that the driver serves."),),
+        remedies=(
+            Remedy("Install a CUDA build of the same torch release that the driver serves."),
+        ),
     )
 
 
 RULES_HERE: Tuple[Rule, ...] = (
-    Rule("ED108", "gpu-not-exposed", "not-exposed", "The host's GPUs are not visible here", check_gpu_exposed),
-    Rule("ED108", "driver-capabilities", "not-exposed", "NVIDIA_DRIVER_CAPABILITIES leaves out what compute needs", check_capabilities),
-    Rule("ED108", "nvml-not-found", "missing", "NVML is not on the loader's path", check_nvml_found),
+    Rule(
+        "ED108",
+        "gpu-not-exposed",
+        "not-exposed",
+        "The host's GPUs are not visible here",
+        check_gpu_exposed,
+    ),
+    Rule(
+        "ED108",
+        "driver-capabilities",
+        "not-exposed",
+        "NVIDIA_DRIVER_CAPABILITIES leaves out what compute needs",
+        check_capabilities,
+    ),
+    Rule(
+        "ED108", "nvml-not-found", "missing", "NVML is not on the loader's path", check_nvml_found
+    ),
     Rule("ED110", "device-fault", "hardware-fault", "A GPU reports a fault", check_device_faults),
-    Rule("ED111", "driver-settings", "unsupported", "Persistence mode and MIG", check_driver_settings),
-    Rule("ED112", "peer-access", "p2p-blocked", "ACS or the IOMMU redirects peer traffic", check_peer_access),
-    Rule("ED114", "visible-devices", "exceeds-gpu-count", "CUDA_VISIBLE_DEVICES hides or misnames devices", check_visible_devices),
-    Rule("ED120", "generation-dropped", "arch-missing", "A build of a CUDA that no longer knows this GPU", check_generation_dropped),
-    Rule("ED120", "cpu-build", "arch-missing", "A CPU build of torch on a GPU machine", check_cpu_build),
+    Rule(
+        "ED111", "driver-settings", "unsupported", "Persistence mode and MIG", check_driver_settings
+    ),
+    Rule(
+        "ED112",
+        "peer-access",
+        "p2p-blocked",
+        "ACS or the IOMMU redirects peer traffic",
+        check_peer_access,
+    ),
+    Rule(
+        "ED114",
+        "visible-devices",
+        "exceeds-gpu-count",
+        "CUDA_VISIBLE_DEVICES hides or misnames devices",
+        check_visible_devices,
+    ),
+    Rule(
+        "ED120",
+        "generation-dropped",
+        "arch-missing",
+        "A build of a CUDA that no longer knows this GPU",
+        check_generation_dropped,
+    ),
+    Rule(
+        "ED120",
+        "cpu-build",
+        "arch-missing",
+        "A CPU build of torch on a GPU machine",
+        check_cpu_build,
+    ),
 )

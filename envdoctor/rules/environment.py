@@ -21,16 +21,26 @@ __all__ = ["RULES_HERE"]
 
 _MOST = 8  # findings of one kind; the rest is counted in the last
 
-_METADATA = Source("https://packaging.python.org/en/latest/specifications/recording-installed-packages/")
-_PATH = Source("https://docs.python.org/3/library/sys_path_init.html", "the folder of the script, or the working directory, comes first")
+_METADATA = Source(
+    "https://packaging.python.org/en/latest/specifications/recording-installed-packages/"
+)
+_PATH = Source(
+    "https://docs.python.org/3/library/sys_path_init.html",
+    "the folder of the script, or the working directory, comes first",
+)
 
-#: Sub-packages that take the place of another distribution when their parent's folder is the working directory.
+#: Sub-packages that take the place of another distribution when their parent's folder is the
+#: working directory.
 _INNER_MODULES = {"vllm": ("ray",)}
 _PACKAGE_FOLDER = pattern(r"(?:^|/)(?:site|dist)-packages/([^/]+)/?\Z")
 
 
 def _oddities(context: Context, *kinds: str) -> List[Oddity]:
-    return [oddity for oddity in context.facts.value("distributions.oddities", ()) if oddity.kind in kinds]
+    return [
+        oddity
+        for oddity in context.facts.value("distributions.oddities", ())
+        if oddity.kind in kinds
+    ]
 
 
 def _limited(oddities: Sequence[Oddity]) -> Iterator[Tuple[Oddity, str]]:
@@ -47,8 +57,9 @@ def check_duplicates(context: Context) -> Iterator[Finding]:
         Several ``.dist-info`` or ``.egg-info`` of one name in one folder.
 
     Why it matters:
-        The files of one release lie over those of the other, and which version pip, ``importlib.metadata`` and every start-up check see
-        depends on the order of the folder. What the older release had more is still there.
+        The files of one release lie over those of the other, and which version pip,
+        ``importlib.metadata`` and every start-up check see depends on the order of the folder. What
+        the older release had more is still there.
 
     How to fix:
         Uninstall until nothing is left, then install once.
@@ -69,7 +80,11 @@ def check_duplicates(context: Context) -> Iterator[Finding]:
             remedies=(
                 Remedy(
                     "Uninstall it until pip finds nothing more, then install it once.",
-                    (f"pip uninstall -y {oddity.name}", f"pip uninstall -y {oddity.name}", f"pip install --force-reinstall --no-deps {oddity.name}"),
+                    (
+                        f"pip uninstall -y {oddity.name}",
+                        f"pip uninstall -y {oddity.name}",
+                        f"pip install --force-reinstall --no-deps {oddity.name}",
+                    ),
                 ),
             ),
         )
@@ -79,11 +94,13 @@ def check_leftovers(context: Context) -> Iterator[Finding]:
     """Remains of an interrupted uninstall lie beside the distributions.
 
     What it checks:
-        Files and folders whose name begins with ``~``: pip renames what it removes, and deletes it at the end.
+        Files and folders whose name begins with ``~``: pip renames what it removes, and deletes it
+        at the end.
 
     Why it matters:
-        pip warns "Ignoring invalid distribution ~orch" at every call, and ``importlib.metadata`` lists the old version as installed. It
-        also says that an install or uninstall did not end, so that other files may be missing.
+        pip warns "Ignoring invalid distribution ~orch" at every call, and ``importlib.metadata``
+        lists the old version as installed. It also says that an install or uninstall did not end,
+        so that other files may be missing.
 
     How to fix:
         Delete them; reinstall the package if anything is odd about it.
@@ -108,11 +125,17 @@ def check_leftovers(context: Context) -> Iterator[Finding]:
 
 
 def _quoted(path: str) -> str:
-    return path if re.fullmatch(r"[\w./~+-]+", path) and not path.startswith("~") else "'" + path.replace("'", "'\\''") + "'"
+    return (
+        path
+        if re.fullmatch(r"[\w./~+-]+", path) and not path.startswith("~")
+        else "'" + path.replace("'", "'\\''") + "'"
+    )
 
 
 def _owner(context: Context, name: str) -> Optional[str]:
-    """The distribution whose name was ``~`` plus all but its first letters: pip replaces those one by one."""
+    """The distribution whose name was ``~`` plus all but its first letters: pip replaces those one
+    by one.
+    """
     stem = name.lstrip("~-")
     for known in context.distributions:
         if stem and known.endswith(stem) and len(known) - len(stem) <= 2:
@@ -121,11 +144,27 @@ def _owner(context: Context, name: str) -> Optional[str]:
 
 
 _UNREADABLE = {
-    "no-metadata": ("has no METADATA", "warning", "pip cannot uninstall it, and its version and requirements are not known"),
-    "unreadable-metadata": ("has a METADATA that cannot be read", "warning", "pip and every program that lists distributions may die of it"),
-    "name-mismatch": ("lies in a folder of another name or version", "advice", "tools disagree about what is installed"),
+    "no-metadata": (
+        "has no METADATA",
+        "warning",
+        "pip cannot uninstall it, and its version and requirements are not known",
+    ),
+    "unreadable-metadata": (
+        "has a METADATA that cannot be read",
+        "warning",
+        "pip and every program that lists distributions may die of it",
+    ),
+    "name-mismatch": (
+        "lies in a folder of another name or version",
+        "advice",
+        "tools disagree about what is installed",
+    ),
     "dangling-link": ("is a link to nothing", "warning", "the package that it stood for is gone"),
-    "not-a-directory": ("has a plain file where a .dist-info folder is expected", "advice", "tools do not see the distribution"),
+    "not-a-directory": (
+        "has a plain file where a .dist-info folder is expected",
+        "advice",
+        "tools do not see the distribution",
+    ),
 }
 
 
@@ -133,11 +172,13 @@ def check_unreadable_metadata(context: Context) -> Iterator[Finding]:
     """The metadata of a distribution are missing or cannot be read.
 
     What it checks:
-        METADATA that is missing, empty, not UTF-8, or of another name or version than its folder; links to nothing.
+        METADATA that is missing, empty, not UTF-8, or of another name or version than its folder;
+        links to nothing.
 
     Why it matters:
-        ``pip list`` ends with a traceback at one byte that is no UTF-8, version checks at start-up get None, and pip refuses to uninstall.
-        It usually is the mark of a full disk, or of a copy that was interrupted.
+        ``pip list`` ends with a traceback at one byte that is no UTF-8, version checks at start-up
+        get None, and pip refuses to uninstall. It usually is the mark of a full disk, or of a copy
+        that was interrupted.
 
     How to fix:
         Remove that folder and reinstall the package.
@@ -148,7 +189,9 @@ def check_unreadable_metadata(context: Context) -> Iterator[Finding]:
     for oddity, more in _limited(_oddities(context, *_UNREADABLE)):
         what, severity, why = _UNREADABLE[oddity.kind]
         detail = f" ({oddity.detail})" if oddity.detail else ""
-        folder = oddity.path[: -len("/METADATA")] if oddity.path.endswith("/METADATA") else oddity.path
+        folder = (
+            oddity.path[: -len("/METADATA")] if oddity.path.endswith("/METADATA") else oddity.path
+        )
         yield Finding(
             code="ED803",
             component=oddity.name,
@@ -161,7 +204,10 @@ def check_unreadable_metadata(context: Context) -> Iterator[Finding]:
             remedies=(
                 Remedy(
                     "Remove the folder, then reinstall the package if it is wanted.",
-                    (f"rm -r {_quoted(folder)}", f"pip install --force-reinstall --no-deps {oddity.name}"),
+                    (
+                        f"rm -r {_quoted(folder)}",
+                        f"pip install --force-reinstall --no-deps {oddity.name}",
+                    ),
                 ),
             ),
         )
@@ -171,11 +217,13 @@ def check_damage(context: Context) -> Iterator[Finding]:
     """Files of a distribution are missing or were altered.
 
     What it checks:
-        With ``--deep``: the files of torch, the NVIDIA wheels, the engines and Ray against the sizes in their RECORD.
+        With ``--deep``: the files of torch, the NVIDIA wheels, the engines and Ray against the
+        sizes in their RECORD.
 
     Why it matters:
-        A library that is cut short or gone fails late and with another name: "file too short", "cannot open shared object file", "invalid
-        device function". Edited Python files are often meant; they are named so that nobody forgets them.
+        A library that is cut short or gone fails late and with another name: "file too short",
+        "cannot open shared object file", "invalid device function". Edited Python files are often
+        meant; they are named so that nobody forgets them.
 
     How to fix:
         Reinstall the distribution.
@@ -192,10 +240,16 @@ def check_damage(context: Context) -> Iterator[Finding]:
             kind="damaged",
             severity="warning" if missing or library else "advice",
             subject=oddity.path,
-            message=f"{oddity.name}: {'missing' if missing else 'of another size than when installed'}: {oddity.detail}.{more}",
+            message=f"{oddity.name}: "
+            f"{'missing' if missing else 'of another size than when installed'}: "
+            f"{oddity.detail}.{more}",
             evidence=(Evidence(f"{oddity.path}/RECORD", oddity.detail),),
             sources=(_METADATA,),
-            remedies=(Remedy("Reinstall it.", (f"pip install --force-reinstall --no-deps {oddity.name}",)),),
+            remedies=(
+                Remedy(
+                    "Reinstall it.", (f"pip install --force-reinstall --no-deps {oddity.name}",)
+                ),
+            ),
         )
 
 
@@ -203,56 +257,86 @@ def check_shadowed_modules(context: Context) -> Iterator[Finding]:
     """A module of the working directory hides an installed package.
 
     What it checks:
-        Packages and files of the working directory, and of PYTHONPATH, that an import finds before the installed distribution of that name;
-        and a working directory inside an installed package, whose sub-packages then stand in front.
+        Packages and files of the working directory, and of PYTHONPATH, that an import finds before
+        the installed distribution of that name; and a working directory inside an installed
+        package, whose sub-packages then stand in front.
 
     Why it matters:
-        Python looks into the folder of the script, or the working directory (``-m``, ``-c``), before anything else: ``import ray`` takes
-        ``vllm/ray``, ``import vllm`` takes a source checkout without its compiled extension.
+        Python looks into the folder of the script, or the working directory (``-m``, ``-c``),
+        before anything else: ``import ray`` takes ``vllm/ray``, ``import vllm`` takes a source
+        checkout without its compiled extension.
 
     How to fix:
-        Start from another folder, or rename the file; ``python -P`` or ``PYTHONSAFEPATH=1`` (3.11) leave that folder out.
+        Start from another folder, or rename the file; ``python -P`` or ``PYTHONSAFEPATH=1`` (3.11)
+        leave that folder out.
 
     References:
         https://docs.python.org/3/library/sys_path_init.html
         https://docs.python.org/3/using/cmdline.html#cmdoption-P
     """
     working = context.facts.value("python.working_directory")
-    inside = _PACKAGE_FOLDER.search(working) if isinstance(working, str) and "-packages/" in working else None
+    inside = (
+        _PACKAGE_FOLDER.search(working)
+        if isinstance(working, str) and "-packages/" in working
+        else None
+    )
     shadowed = context.facts.value("shadowed_modules", ())
     seen: Dict[str, None] = {}
     for entry in shadowed[: _MOST * 2]:
         module, _, path = entry.partition(": ")
         seen[module] = None
         in_package = inside is not None and path.startswith(str(working))
-        standard = module not in context.distributions and module.replace("_", "-") not in context.distributions
+        standard = (
+            module not in context.distributions
+            and module.replace("_", "-") not in context.distributions
+        )
         what = "the standard library's" if standard else "the installed"
-        yield _shadowed(context, module, path or str(working), f"`import {module}` finds {path} before {what} {module}.", in_package)
+        yield _shadowed(
+            context,
+            module,
+            path or str(working),
+            f"`import {module}` finds {path} before {what} {module}.",
+            in_package,
+        )
     if inside is not None and not isinstance(context.facts.get("shadowed_modules"), Known):
         package = inside.group(1)
         modules = [module for module in _INNER_MODULES.get(package, ()) if module not in seen]
         for module in modules:
-            text = f"The working directory is {working}, so `import {module}` finds {package}/{module} before the installed {module}."
+            text = (
+                f"The working directory is {working}, so `import {module}` finds "
+                f"{package}/{module} before the installed {module}."
+            )
             yield _shadowed(context, module, str(working), text, True)
         if not modules and package in context.distributions:
-            text = f"The working directory is {working}: the sub-packages of {package} stand in front of installed packages of the same name."
+            text = (
+                f"The working directory is {working}: the sub-packages of {package} stand in "
+                "front of installed packages of the same name."
+            )
             yield _shadowed(context, package, str(working), text, False)
 
 
 def _shadowed(context: Context, module: str, path: str, message: str, certain: bool) -> Finding:
-    component = module.replace("_", "-") if module.replace("_", "-") in context.distributions else module
+    component = (
+        module.replace("_", "-") if module.replace("_", "-") in context.distributions else module
+    )
     return Finding(
         code="ED805",
         component=component,
         kind="shadowed",
         severity="error" if certain else "warning",
         subject=path,
-        message=message if certain else message + " It matters to scripts in this folder, and to `python -m` and `python -c`.",
+        message=message
+        if certain
+        else message + " It matters to scripts in this folder, and to `python -m` and `python -c`.",
         evidence=(Evidence(path), *context.evidence("python.working_directory")),
         sources=(_PATH,),
         remedies=(
             Remedy("Start the program from another folder.", ("cd / && …",), "safe"),
-            Remedy("Or leave that folder out of the search path (Python 3.11 and newer).", ("export PYTHONSAFEPATH=1",), "safe"),
+            Remedy(
+                "Or leave that folder out of the search path (Python 3.11 and newer).",
+                ("export PYTHONSAFEPATH=1",),
+                "safe",
+            ),
         ),
     )
 
@@ -261,11 +345,12 @@ def check_hidden(context: Context) -> Iterator[Finding]:
     """A user-wide or PYTHONPATH copy hides the distribution of the environment.
 
     What it checks:
-        Distributions of this stack that lie twice on the search path, where the copy that wins is in the user site (``~/.local``) or in a
-        folder of PYTHONPATH.
+        Distributions of this stack that lie twice on the search path, where the copy that wins is
+        in the user site (``~/.local``) or in a folder of PYTHONPATH.
 
     Why it matters:
-        ``pip install --user`` and PYTHONPATH reach into every environment of the same Python minor, and into containers that mount the home
+        ``pip install --user`` and PYTHONPATH reach into every environment of the same Python minor,
+        and into containers that mount the home
         folder: what was installed into the environment is not what is imported.
 
     How to fix:
@@ -275,7 +360,11 @@ def check_hidden(context: Context) -> Iterator[Finding]:
         https://docs.python.org/3/using/cmdline.html#envvar-PYTHONNOUSERSITE
     """
     path = context.facts.variable("PYTHONPATH")
-    given = tuple(entry.rstrip("/") for entry in path.value.split(":") if entry) if isinstance(path, Known) else ()
+    given = (
+        tuple(entry.rstrip("/") for entry in path.value.split(":") if entry)
+        if isinstance(path, Known)
+        else ()
+    )
     found = []
     for oddity in _oddities(context, "hidden"):
         winner = context.distributions.get(oddity.name)
@@ -297,9 +386,12 @@ def check_hidden(context: Context) -> Iterator[Finding]:
             kind="shadowed",
             severity="warning",
             subject=location,
-            message=f"{oddity.name} from {where} is imported in place of the environment's: {oddity.detail}.",
+            message=f"{oddity.name} from {where} is imported in place of the environment's: "
+            f"{oddity.detail}.",
             evidence=(Evidence(location), Evidence(oddity.path)),
-            sources=(Source("https://docs.python.org/3/using/cmdline.html#envvar-PYTHONNOUSERSITE"),),
+            sources=(
+                Source("https://docs.python.org/3/using/cmdline.html#envvar-PYTHONNOUSERSITE"),
+            ),
             remedies=(remedy,),
         )
 
@@ -311,10 +403,40 @@ _STACK = pattern(
 
 
 RULES_HERE: Tuple[Rule, ...] = (
-    Rule("ED801", "duplicate-distribution", "damaged", "Two releases of one distribution lie in one folder", check_duplicates),
+    Rule(
+        "ED801",
+        "duplicate-distribution",
+        "damaged",
+        "Two releases of one distribution lie in one folder",
+        check_duplicates,
+    ),
     Rule("ED802", "leftover", "damaged", "Remains of an interrupted uninstall", check_leftovers),
-    Rule("ED803", "unreadable-metadata", "damaged", "Metadata are missing or cannot be read", check_unreadable_metadata),
-    Rule("ED804", "damaged-files", "damaged", "Files of a distribution are missing or altered", check_damage),
-    Rule("ED805", "shadowed-module", "shadowed", "A module of the working directory hides an installed package", check_shadowed_modules),
-    Rule("ED806", "hidden-distribution", "shadowed", "A user-wide copy hides the distribution of the environment", check_hidden),
+    Rule(
+        "ED803",
+        "unreadable-metadata",
+        "damaged",
+        "Metadata are missing or cannot be read",
+        check_unreadable_metadata,
+    ),
+    Rule(
+        "ED804",
+        "damaged-files",
+        "damaged",
+        "Files of a distribution are missing or altered",
+        check_damage,
+    ),
+    Rule(
+        "ED805",
+        "shadowed-module",
+        "shadowed",
+        "A module of the working directory hides an installed package",
+        check_shadowed_modules,
+    ),
+    Rule(
+        "ED806",
+        "hidden-distribution",
+        "shadowed",
+        "A user-wide copy hides the distribution of the environment",
+        check_hidden,
+    ),
 )

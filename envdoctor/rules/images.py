@@ -1,4 +1,6 @@
-"""What is known of container images by their names: their CUDA, and whether they put cuda-compat in front of the driver."""
+"""What is known of container images by their names: their CUDA, and whether they put cuda-compat in
+front of the driver.
+"""
 
 from __future__ import annotations
 
@@ -18,21 +20,27 @@ else:
 
 __all__ = ["compat_sources", "image_cuda"]
 
-# Patterns are compiled on first use: most targets name no image, and compiling these costs more than all rules of this file.
+# Patterns are compiled on first use: most targets name no image, and compiling these costs more
+# than all rules of this file.
 _NGC_IMAGE = r"^nvcr\.io/nvidia/[\w./-]+:(\d\d)\.(\d\d)"
 _CUDA_IMAGE = r"(?:^|/)(?:nvidia/)?cuda:(\d+\.\d+)|[-_.:]cu(?:da)?[-_]?(\d{2}\.\d|\d{3})\b"
 _VLLM_IMAGE = r"(?:^|/)vllm/vllm-openai:v?(\d+(?:\.\d+)+(?:\.post\d+)?)"
 
-#: Images that put their cuda-compat on the loader's path (a file in /etc/ld.so.conf.d), whatever the driver.
+#: Images that put their cuda-compat on the loader's path (a file in /etc/ld.so.conf.d), whatever
+#: the driver.
 _COMPAT_IMAGES = (
     (
         _VLLM_IMAGE,
         ">=0.15,<0.17",
         (
-            Source("https://github.com/vllm-project/vllm/pull/33992", "fix of the compat path that the images since 0.15.0 set"),
+            Source(
+                "https://github.com/vllm-project/vllm/pull/33992",
+                "fix of the compat path that the images since 0.15.0 set",
+            ),
             Source(
                 "https://github.com/gpustack/gpustack/issues/4678",
-                "0.15.0 or newer on driver 580 or newer: error 803 with the NVIDIA runtime or CDI, not with --gpus all",
+                "0.15.0 or newer on driver 580 or newer: error 803 with the NVIDIA runtime or CDI, "
+                "not with --gpus all",
             ),
         ),
     ),
@@ -40,9 +48,11 @@ _COMPAT_IMAGES = (
 
 
 def _framework_image(context: Context, image: str) -> Optional[NgcImage]:
-    """Return the newest month that is known and not newer than what an NVIDIA framework image can be of.
+    """Return the newest month that is known and not newer than what an NVIDIA framework image can
+    be of.
 
-    An image built on one (NeMo, SGLang, Triton) has the CUDA of its own month or of a month or two before.
+    An image built on one (NeMo, SGLang, Triton) has the CUDA of its own month or of a month or two
+    before.
     """
     found = re.match(_NGC_IMAGE, image)
     if found is None:
@@ -54,7 +64,9 @@ def _framework_image(context: Context, image: str) -> Optional[NgcImage]:
 
 
 def image_cuda(context: Context) -> Tuple[Optional[str], str, Optional[Source]]:
-    """Return the CUDA version of the container image and how it is known; for a framework image the oldest that it can be, and the source."""
+    """Return the CUDA version of the container image and how it is known; for a framework image the
+    oldest that it can be, and the source.
+    """
     stated = context.facts.value("image.cuda_version")
     if try_version(stated) is not None:
         return ".".join(str(stated).split(".")[:2]), "the image says so", None
@@ -76,12 +88,18 @@ def image_cuda(context: Context) -> Tuple[Optional[str], str, Optional[Source]]:
         release = package.release(version)
         for build in release.builds if release is not None else ():
             if build.cuda is not None and build.index_name == "pypi":
-                return build.cuda, f"image {image}, whose vllm is built with CUDA {build.cuda}", None
+                return (
+                    build.cuda,
+                    f"image {image}, whose vllm is built with CUDA {build.cuda}",
+                    None,
+                )
     return None, "", None
 
 
 def compat_sources(context: Context) -> Tuple[Source, ...]:
-    """Return the sources for an image that is known to put its cuda-compat in front; empty for any other."""
+    """Return the sources for an image that is known to put its cuda-compat in front; empty for any
+    other.
+    """
     image = context.facts.value("image.name")
     if not image:
         return ()

@@ -25,12 +25,13 @@ def check_lock_pins(context: Context) -> Iterator[Finding]:
     """What is installed differs from the lock.
 
     What it checks:
-        With ``--lock DIR``: every pin of ``envdoctor.lock.json`` against the installed version. A pin without a local label is met by any build of
-        that version. What is missing counts only in an environment that was read whole.
+        With ``--lock DIR``: every pin of ``envdoctor.lock.json`` against the installed version. A
+        pin without a local label is met by any build of that version. What is missing counts only
+        in an environment that was read whole.
 
     Why it matters:
-        The lock was resolved and judged as a whole for its targets. What was asked for and is not there is an error; another version may well
-        work, but nobody has said so.
+        The lock was resolved and judged as a whole for its targets. What was asked for and is not
+        there is an error; another version may well work, but nobody has said so.
 
     How to fix:
         ``envdoctor fix --lock DIR`` shows what to change, and changes it with ``--apply``.
@@ -43,7 +44,12 @@ def check_lock_pins(context: Context) -> Iterator[Finding]:
         return
     from ..model.lock_file import meets_pin
 
-    asked = {canonicalize_name(match.group()) for text in context.facts.value("lock.asked", ()) for match in [_NAME.match(text)] if match}
+    asked = {
+        canonicalize_name(match.group())
+        for text in context.facts.value("lock.asked", ())
+        for match in [_NAME.match(text)]
+        if match
+    }
     complete = bool(context.facts.value("distributions.complete"))
     missing: List[str] = []
     others: List[Tuple[str, str]] = []
@@ -56,32 +62,53 @@ def check_lock_pins(context: Context) -> Iterator[Finding]:
             others.append((name, installed.version))
     for name in missing:
         if name in asked:
-            message = f"{name} is not installed; the lock, which was asked for it, pins {pins[name]}."
+            message = (
+                f"{name} is not installed; the lock, which was asked for it, pins {pins[name]}."
+            )
             yield _finding(context, name, "missing", "error", message)
     unasked = [name for name in missing if name not in asked]
     if unasked:
-        message = f"{_listed(f'{name} {pins[name]}' for name in unasked)} of the lock {'is' if len(unasked) == 1 else 'are'} not installed."
+        message = (
+            f"{_listed(f'{name} {pins[name]}' for name in unasked)} of the lock "
+            f"{'is' if len(unasked) == 1 else 'are'} not installed."
+        )
         yield _finding(context, unasked[0], "missing", "warning", message)
     for name, version in others[:_MOST]:
-        yield _finding(context, name, "version-mismatch", "warning", f"{name} {version} is installed, but the lock pins {pins[name]}.")
+        yield _finding(
+            context,
+            name,
+            "version-mismatch",
+            "warning",
+            f"{name} {version} is installed, but the lock pins {pins[name]}.",
+        )
     if len(others) > _MOST:
-        rest = _listed(f"{name} {version} (pinned: {pins[name]})" for name, version in others[_MOST:])
-        yield _finding(context, others[_MOST][0], "version-mismatch", "warning", f"These differ from the lock, too: {rest}.")
+        rest = _listed(
+            f"{name} {version} (pinned: {pins[name]})" for name, version in others[_MOST:]
+        )
+        yield _finding(
+            context,
+            others[_MOST][0],
+            "version-mismatch",
+            "warning",
+            f"These differ from the lock, too: {rest}.",
+        )
 
 
 def check_lock_machine(context: Context) -> Iterator[Finding]:
     """The machine is less than what the lock requires.
 
     What it checks:
-        With ``--lock DIR``: driver and glibc are not below what the pins require, the GPUs are among those that the pins have code for,
-        Python, platform and architecture are those of the lock. What is not known of the machine is not judged. A machine without a driver and
-        without a sign of a GPU may be one where an image is built: a warning.
+        With ``--lock DIR``: driver and glibc are not below what the pins require, the GPUs are
+        among those that the pins have code for, Python, platform and architecture are those of the
+        lock. What is not known of the machine is not judged. A machine without a driver and without
+        a sign of a GPU may be one where an image is built: a warning.
 
     Why it matters:
         The pins were chosen for machines that have at least that.
 
     How to fix:
-        Make a lock for this machine: ``envdoctor lock``, with ``--target`` for each kind of machine that shares it.
+        Make a lock for this machine: ``envdoctor lock``, with ``--target`` for each kind of machine
+        that shares it.
 
     References:
         https://docs.nvidia.com/deploy/cuda-compatibility/
@@ -89,37 +116,108 @@ def check_lock_machine(context: Context) -> Iterator[Finding]:
     required: Mapping[str, str] = context.facts.value("lock.requires", {})
     if not required:
         return
-    remedy = Remedy("Make a lock that serves this machine, too: envdoctor lock with --target for each kind of machine.")
-    for key, component, field in (("driver", "nvidia-driver", "driver.release"), ("glibc", "glibc", "glibc.version")):
+    remedy = Remedy(
+        "Make a lock that serves this machine, too: envdoctor lock with --target for each kind of "
+        "machine."
+    )
+    for key, component, field in (
+        ("driver", "nvidia-driver", "driver.release"),
+        ("glibc", "glibc", "glibc.version"),
+    ):
         floor, mine = try_version(required.get(key)), context.fact_version(field)
         if floor is not None and isinstance(context.facts.get(field), Absent):
             severity = "error" if key != "driver" or gpu_sign(context.facts) else "warning"
-            message = f"There is no {component.replace('nvidia-', 'NVIDIA ')} here, and the lock requires {required[key]} or newer."
-            yield _finding(context, component, "missing", severity, message, remedy, code="ED307", fields=(field,))
+            message = (
+                f"There is no {component.replace('nvidia-', 'NVIDIA ')} here, and the lock "
+                f"requires {required[key]} or newer."
+            )
+            yield _finding(
+                context,
+                component,
+                "missing",
+                severity,
+                message,
+                remedy,
+                code="ED307",
+                fields=(field,),
+            )
         if floor is not None and mine is not None and mine < floor:
-            message = f"{component} {context.facts.value(field)} is older than the {required[key]} that the lock requires."
-            yield _finding(context, component, "too-old", "error", message, remedy, code="ED307", fields=(field,))
+            message = (
+                f"{component} {context.facts.value(field)} is older than the {required[key]} "
+                "that the lock requires."
+            )
+            yield _finding(
+                context,
+                component,
+                "too-old",
+                "error",
+                message,
+                remedy,
+                code="ED307",
+                fields=(field,),
+            )
     python = context.fact_version("python.version")
-    if python is not None and "python" in required and ".".join(map(str, python.release[:2])) != required["python"]:
-        message = f"Python {context.facts.value('python.version')} runs here, but the lock is for Python {required['python']}."
-        yield _finding(context, "python", "version-mismatch", "error", message, remedy, code="ED307", fields=("python.version",))
+    if (
+        python is not None
+        and "python" in required
+        and ".".join(map(str, python.release[:2])) != required["python"]
+    ):
+        message = (
+            f"Python {context.facts.value('python.version')} runs here, but the lock is for "
+            f"Python {required['python']}."
+        )
+        yield _finding(
+            context,
+            "python",
+            "version-mismatch",
+            "error",
+            message,
+            remedy,
+            code="ED307",
+            fields=("python.version",),
+        )
     for key, field in (("platform", "os.platform"), ("architecture", "os.architecture")):
         value = context.facts.value(field)
         if value is not None and key in required and value != required[key]:
             message = f"This machine is {value}, but the lock is for {required[key]}."
-            yield _finding(context, "python", "unsupported", "error", message, remedy, code="ED307", fields=(field,), subject=key)
+            yield _finding(
+                context,
+                "python",
+                "unsupported",
+                "error",
+                message,
+                remedy,
+                code="ED307",
+                fields=(field,),
+                subject=key,
+            )
     served = required.get("sm", "").split(",")
     for device in context.target.gpus or ():
         capability = device.attributes.get("sm")
         if capability is not None and "sm" in required and capability not in served:
             name = device.attributes.get("model", "A GPU")
-            message = f"{name} has compute capability {capability}, and the pins of the lock have code for {', '.join(served)}."
-            yield _finding(context, "torch", "arch-missing", "error", message, remedy, code="ED307", fields=("gpus",), subject=capability)
+            message = (
+                f"{name} has compute capability {capability}, and the pins of the lock have "
+                f"code for {', '.join(served)}."
+            )
+            yield _finding(
+                context,
+                "torch",
+                "arch-missing",
+                "error",
+                message,
+                remedy,
+                code="ED307",
+                fields=("gpus",),
+                subject=capability,
+            )
 
 
 def _listed(names: Iterator[str]) -> str:
     found = list(names)
-    return ", ".join(found[:_MOST]) + (f" and {len(found) - _MOST} more" if len(found) > _MOST else "")
+    return ", ".join(found[:_MOST]) + (
+        f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
+    )
 
 
 def _finding(
@@ -136,7 +234,14 @@ def _finding(
 ) -> Finding:
     lock = context.facts.evidence("lock.pins")
     installed = context.distributions.get(component)
-    evidence = [*context.evidence(*fields), *((distribution_evidence(context.facts, installed),) if installed is not None and not fields else ())]
+    evidence = [
+        *context.evidence(*fields),
+        *(
+            (distribution_evidence(context.facts, installed),)
+            if installed is not None and not fields
+            else ()
+        ),
+    ]
     return Finding(
         code=code,
         component=component,
@@ -145,7 +250,12 @@ def _finding(
         message=message,
         subject=subject,
         evidence=(*evidence, Evidence(lock.source if lock is not None else "lock")),
-        remedies=(remedy or Remedy("Make the environment like the lock.", (f"envdoctor fix --lock {_folder(lock)}",)),),
+        remedies=(
+            remedy
+            or Remedy(
+                "Make the environment like the lock.", (f"envdoctor fix --lock {_folder(lock)}",)
+            ),
+        ),
     )
 
 
@@ -159,6 +269,18 @@ def _folder(lock: Optional[Evidence]) -> str:
 
 
 RULES_HERE: Tuple[Rule, ...] = (
-    Rule("ED306", "lock-pins", "version-mismatch", "What is installed differs from the lock", check_lock_pins),
-    Rule("ED307", "lock-machine", "too-old", "The machine is less than what the lock requires", check_lock_machine),
+    Rule(
+        "ED306",
+        "lock-pins",
+        "version-mismatch",
+        "What is installed differs from the lock",
+        check_lock_pins,
+    ),
+    Rule(
+        "ED307",
+        "lock-machine",
+        "too-old",
+        "The machine is less than what the lock requires",
+        check_lock_machine,
+    ),
 )

@@ -1,4 +1,7 @@
-"""Matrix rows that the facts violate, as findings. What a row means is ``matrix.bind``'s to say; this module only words it."""
+"""Matrix rows that the facts violate, as findings.
+
+What a row means is ``matrix.bind``'s to say; this module only words it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,12 @@ if TYPE_CHECKING:
 __all__ = ["SEVERITY_OF_EFFECT", "findings_of_rows", "remedies_of_row"]
 
 #: Severity by effect of an established row; what was only reported never is an error.
-SEVERITY_OF_EFFECT = {"blocks": "error", "degrades": "warning", "wrong-results": "warning", "note": "advice"}
+SEVERITY_OF_EFFECT = {
+    "blocks": "error",
+    "degrades": "warning",
+    "wrong-results": "warning",
+    "note": "advice",
+}
 
 _HOST_FIELDS = {
     "driver": "driver.release",
@@ -31,7 +39,14 @@ _HOST_FIELDS = {
     "architecture": "os.architecture",
     "container": "container.runtime",
 }
-_HOST_WORDS = {"driver": "driver", "cuda": "driver", "ptx": "driver", "glibc": "glibc", "python": "Python", "toolkit": "CUDA toolkit"}
+_HOST_WORDS = {
+    "driver": "driver",
+    "cuda": "driver",
+    "ptx": "driver",
+    "glibc": "glibc",
+    "python": "Python",
+    "toolkit": "CUDA toolkit",
+}
 
 #: Pins on what pip does not install.
 _HOST_PINS = frozenset(["nvidia-driver", "nvidia-fabricmanager", "cuda-compat", "python", "glibc"])
@@ -44,9 +59,11 @@ class _Hit(NamedTuple):
 
 
 def findings_of_rows(context: Context) -> Iterator[Finding]:
-    """Bind every row that speaks of something present, and yield what is violated or lacks one single fact.
+    """Bind every row that speaks of something present, and yield what is violated or lacks one
+    single fact.
 
-    A row that lacks something is bound again with what may be presumed (``presumption``): if that violates it, it is a warning.
+    A row that lacks something is bound again with what may be presumed (``presumption``): if that
+    violates it, it is a warning.
     """
     hits: List[_Hit] = []
     gaps: Dict[Tuple[str, ...], List[_Hit]] = {}
@@ -54,7 +71,9 @@ def findings_of_rows(context: Context) -> Iterator[Finding]:
     presumed = presume(context)
     names = list(context.distributions)
     if presumed is not None:
-        names += [name for name in presumed.context.distributions if name not in context.distributions]
+        names += [
+            name for name in presumed.context.distributions if name not in context.distributions
+        ]
     complete = context.facts.value("distributions.complete") is True and presumed is None
     for row in context.matrix.rows_about(names, complete):
         binding = bind(row, unset.target)
@@ -64,7 +83,9 @@ def findings_of_rows(context: Context) -> Iterator[Finding]:
         if binding.outcome != "undetermined":
             continue
         where = unset
-        if presumed is not None and (row.effect == "blocks" or (row.effect == "degrades" and row.trust == "established")):
+        if presumed is not None and (
+            row.effect == "blocks" or (row.effect == "degrades" and row.trust == "established")
+        ):
             again = bind(row, presumed.context.target)
             if again.outcome == "violated":
                 hits.append(_presumed(presumed, context.matrix.complete(row), again))
@@ -76,7 +97,11 @@ def findings_of_rows(context: Context) -> Iterator[Finding]:
         if missing is not None:
             hit = _undetermined(where, context.matrix.complete(row), binding, missing)
             # Rows made for every GPU generation or CUDA major ask one question, not one for each.
-            question = (hit.finding.code, hit.finding.component, hit.finding.kind, hit.finding.missing) if _is_derived(hit.row) else (hit.row.id,)
+            question = (
+                (hit.finding.code, hit.finding.component, hit.finding.kind, hit.finding.missing)
+                if _is_derived(hit.row)
+                else (hit.row.id,)
+            )
             gaps.setdefault(question, []).append(hit)
     yield from _merged(hits)
     for group in gaps.values():
@@ -84,10 +109,11 @@ def findings_of_rows(context: Context) -> Iterator[Finding]:
 
 
 def _single_gap(row: Row, binding: Binding, context: Context) -> Optional[Term]:
-    """Return the one term that is missing and worth asking for, where a package or a device is known to meet the rest of the row.
+    """Return the one term that is missing and worth asking for, where a package or a device is
+    known to meet the rest of the row.
 
-    Not worth it: packages and launch settings that nobody mentioned (every row would be "undetermined"), and whether a driver knows a
-    GPU that it lists.
+    Not worth it: packages and launch settings that nobody mentioned (every row would be
+    "undetermined"), and whether a driver knows a GPU that it lists.
     """
     subjects = {_subject_key(term) for term in binding.missing}
     if len(subjects) != 1:
@@ -95,13 +121,19 @@ def _single_gap(row: Row, binding: Binding, context: Context) -> Optional[Term]:
     if not any(term.scope in ("env", "gpu") and term not in binding.missing for term in row.terms):
         return None
     first = binding.missing[0]
-    if first.scope in ("var", "request") or row.code == "ED109" or (first.scope == "env" and first.component not in context.distributions):
+    if (
+        first.scope in ("var", "request")
+        or row.code == "ED109"
+        or (first.scope == "env" and first.component not in context.distributions)
+    ):
         return None
     return first
 
 
 def _subject_key(term: Term) -> Tuple[str, str, str]:
-    """Terms about the same fact are one gap: ``driver`` below one and above another bound, all attributes of the GPUs."""
+    """Terms about the same fact are one gap: ``driver`` below one and above another bound, all
+    attributes of the GPUs.
+    """
     if term.scope == "gpu":
         return ("gpu", "", "")
     return (term.scope, term.component, "" if term.scope == "env" else term.attribute)
@@ -109,14 +141,23 @@ def _subject_key(term: Term) -> Tuple[str, str, str]:
 
 def _violated(context: Context, row: Row, binding: Binding) -> _Hit:
     """Word a violated row: its title, then every value that made it apply."""
-    severity = SEVERITY_OF_EFFECT[row.effect] if row.trust == "established" else "advice" if row.effect == "note" else "warning"
+    severity = (
+        SEVERITY_OF_EFFECT[row.effect]
+        if row.trust == "established"
+        else "advice"
+        if row.effect == "note"
+        else "warning"
+    )
     own = _builds_of_ones_own(context, row)
     if severity == "error" and own:
         severity = "warning"
     values, evidence, packages = _values(context, row, binding)
     message = f"{row.title}: found {', '.join(values)}." if values else f"{row.title}."
     if own:
-        message += f" {' and '.join(own)} {'is a build' if len(own) == 1 else 'are builds'} that no index has, and may differ from the release."
+        message += (
+            f" {' and '.join(own)} {'is a build' if len(own) == 1 else 'are builds'} that "
+            "no index has, and may differ from the release."
+        )
     finding = Finding(
         code=row.code,
         component=row.component,
@@ -135,8 +176,14 @@ def _violated(context: Context, row: Row, binding: Binding) -> _Hit:
 def _presumed(presumption: Presumption, row: Row, binding: Binding) -> _Hit:
     """Word a row that a presumption completes: never an error, and the presumption is named."""
     hit = _violated(presumption.context, row, binding)
-    named = presumed_of(tuple(term.component for term in row.terms if term.scope == "env"), presumption.why)
-    tail = f" (presumed: {'; '.join(named)})." if named else " (presumed: a machine with x86_64 processors)."
+    named = presumed_of(
+        tuple(term.component for term in row.terms if term.scope == "env"), presumption.why
+    )
+    tail = (
+        f" (presumed: {'; '.join(named)})."
+        if named
+        else " (presumed: a machine with x86_64 processors)."
+    )
     finding = hit.finding._replace(
         severity="warning" if hit.finding.severity == "error" else hit.finding.severity,
         message=hit.finding.message[:-1] + tail,
@@ -149,7 +196,9 @@ def _is_derived(row: Row) -> bool:
 
 
 def _one_question(group: List[_Hit]) -> Finding:
-    """Make one finding of the undetermined rows that wait for the same fact about the same thing."""
+    """Make one finding of the undetermined rows that wait for the same fact about the same
+    thing.
+    """
     finding = group[0].finding
     if len(group) == 1:
         return finding
@@ -158,7 +207,8 @@ def _one_question(group: List[_Hit]) -> Finding:
     return finding._replace(
         row="",
         subject="",
-        message=f"Whether {shown} {'fits' if len(packages) < 2 else 'fit'} depends on {finding.missing}, which is not known.",
+        message=f"Whether {shown} {'fits' if len(packages) < 2 else 'fit'} depends on "
+        f"{finding.missing}, which is not known.",
         severity=min((hit.finding.severity for hit in group), key=severity_rank),
         evidence=_union([hit.finding.evidence for hit in group]),
         sources=_union([hit.finding.sources for hit in group]),
@@ -174,7 +224,8 @@ def _undetermined(context: Context, row: Row, binding: Binding, missing: Term) -
         component=row.component,
         kind=row.kind,
         severity=SEVERITY_OF_EFFECT[row.effect] if row.trust == "established" else "advice",
-        message=f"{row.title}:{known} whether it applies depends on {_name_of(missing)}, which is not known.",
+        message=f"{row.title}:{known} whether it applies depends on {_name_of(missing)}, which is "
+        "not known.",
         verdict="undetermined",
         evidence=tuple(evidence),
         sources=row.sources,
@@ -187,18 +238,29 @@ def _undetermined(context: Context, row: Row, binding: Binding, missing: Term) -
 
 
 def _builds_of_ones_own(context: Context, row: Row) -> List[str]:
-    """Return the distributions that no index has and the order of whose version decides this row: rows are made of what was published."""
+    """Return the distributions that no index has and the order of whose version decides this row:
+    rows are made of what was published.
+    """
     found = []
     for term in row.terms:
-        if term.scope == "env" and term.attribute == "version" and term.operator in ("in", "lacks") and term.component not in found:
+        if (
+            term.scope == "env"
+            and term.attribute == "version"
+            and term.operator in ("in", "lacks")
+            and term.component not in found
+        ):
             installed = context.distributions.get(term.component)
             if installed is not None and is_unindexed(installed):
                 found.append(term.component)
     return found
 
 
-def _values(context: Context, row: Row, binding: Binding) -> Tuple[List[str], List[Evidence], List[str]]:
-    """Return the values behind the terms that hold, their evidence, and those of them that are packages."""
+def _values(
+    context: Context, row: Row, binding: Binding
+) -> Tuple[List[str], List[Evidence], List[str]]:
+    """Return the values behind the terms that hold, their evidence, and those of them that are
+    packages.
+    """
     values: List[str] = []
     evidence: List[Evidence] = []
     packages: List[str] = []
@@ -206,11 +268,18 @@ def _values(context: Context, row: Row, binding: Binding) -> Tuple[List[str], Li
     def add(value: str, *sources: Optional[Evidence]) -> None:
         if value not in values:
             values.append(value)
-            evidence.extend(source for source in sources if source is not None and source not in evidence)
+            evidence.extend(
+                source for source in sources if source is not None and source not in evidence
+            )
 
     details: Dict[str, List[str]] = {}
     for term in row.terms:
-        if term.scope == "env" and term not in binding.missing and term.attribute not in ("version",) and term.operator != "present":
+        if (
+            term.scope == "env"
+            and term not in binding.missing
+            and term.attribute not in ("version",)
+            and term.operator != "present"
+        ):
             text = _detail(context, term)
             if text and text not in details.setdefault(term.component, []):
                 details[term.component].append(text)
@@ -234,15 +303,25 @@ def _values(context: Context, row: Row, binding: Binding) -> Tuple[List[str], Li
             field = _HOST_FIELDS.get(term.attribute, "")
             value = context.facts.value(field) if field else None
             if value is not None:
-                add(f"{_HOST_WORDS.get(term.attribute, term.attribute)} {value}", context.facts.evidence(field))
+                add(
+                    f"{_HOST_WORDS.get(term.attribute, term.attribute)} {value}",
+                    context.facts.evidence(field),
+                )
         elif term.scope == "var":
             variable = context.target.variable(term.component)
-            shown = f"{term.component}={variable.attributes.get('value')}" if variable.present else f"{term.component} not set"
+            shown = (
+                f"{term.component}={variable.attributes.get('value')}"
+                if variable.present
+                else f"{term.component} not set"
+            )
             add(shown, Evidence(f"environment variable {term.component}"))
         else:
             asked = context.target.request(term.component)
             if asked.present:
-                add(f"{term.component}={asked.attributes.get('value')}", context.facts.evidence("request"))
+                add(
+                    f"{term.component}={asked.attributes.get('value')}",
+                    context.facts.evidence("request"),
+                )
     return values, evidence, packages
 
 
@@ -265,7 +344,13 @@ def _detail(context: Context, term: Term) -> str:
         return f"C++11 ABI {value}"
     if term.attribute == "code":
         return "code for " + " ".join(
-            sorted((name.replace("sass:", "sm_").replace(".", "").replace("ptx:", "ptx_") for name in value), key=_sm_order)
+            sorted(
+                (
+                    name.replace("sass:", "sm_").replace(".", "").replace("ptx:", "ptx_")
+                    for name in value
+                ),
+                key=_sm_order,
+            )
         )
     return "" if isinstance(value, (frozenset, VersionSet)) else f"{term.attribute} {value}"
 
@@ -279,9 +364,17 @@ def _devices(context: Context, row: Row, binding: Binding) -> str:
     """Name every kind of visible device on which the row holds, not only the first."""
     devices = context.target.gpus or ()
     if binding.outcome == "violated" and len(devices) > 1:
-        hit = [device for device in devices if bind(row, context.target._replace(gpus=(device,))).outcome == "violated"]
+        hit = [
+            device
+            for device in devices
+            if bind(row, context.target._replace(gpus=(device,))).outcome == "violated"
+        ]
     else:
-        hit = [devices[binding.gpu]] if binding.gpu is not None and binding.gpu < len(devices) else list(devices)
+        hit = (
+            [devices[binding.gpu]]
+            if binding.gpu is not None and binding.gpu < len(devices)
+            else list(devices)
+        )
     return ", ".join(sorted({_device(device) for device in hit})) or "the GPU"
 
 
@@ -295,7 +388,11 @@ def _device(device: Subject) -> str:
 def _name_of(term: Term) -> str:
     """Name a missing fact the way a person would ask for it."""
     if term.scope == "env":
-        return f"the version of {term.component}" if term.attribute == "version" or term.operator == "present" else f"the build of {term.component}"
+        return (
+            f"the version of {term.component}"
+            if term.attribute == "version" or term.operator == "present"
+            else f"the build of {term.component}"
+        )
     if term.scope == "gpu":
         return "the GPU"
     if term.scope == "host":
@@ -313,12 +410,21 @@ def _name_of(term: Term) -> str:
 
 
 def _pin_name(pin: str) -> str:
-    end = next((place for place, sign in enumerate(pin) if not (sign.isascii() and sign.isalnum()) and sign not in "._-"), len(pin))
+    end = next(
+        (
+            place
+            for place, sign in enumerate(pin)
+            if not (sign.isascii() and sign.isalnum()) and sign not in "._-"
+        ),
+        len(pin),
+    )
     return pin[:end]
 
 
 def remedies_of_row(row: Row) -> Tuple[Remedy, ...]:
-    """Return a row's fix with the commands that carry it out, and its mitigations as further ways."""
+    """Return a row's fix with the commands that carry it out, and its mitigations as further
+    ways.
+    """
     remedies = []
     if row.fix or row.pins:
         text = row.fix or f"Install {', '.join(row.pins)}."
@@ -327,27 +433,43 @@ def remedies_of_row(row: Row) -> Tuple[Remedy, ...]:
             text += f" This overrides {edges}; pip will warn of it, and envdoctor accepts it."
         pins = [pin for pin in row.pins if _pin_name(pin) not in _HOST_PINS]
         commands = ("pip install " + " ".join(f"'{pin}'" for pin in pins),) if pins else ()
-        on_host = not pins and (row.pins or row.code[:3] in ("ED1", "ED5")) and not _is_about_a_package(row)
-        remedies.append(Remedy(text, commands, "changes-host" if on_host else "changes-environment"))
+        on_host = (
+            not pins
+            and (row.pins or row.code[:3] in ("ED1", "ED5"))
+            and not _is_about_a_package(row)
+        )
+        remedies.append(
+            Remedy(text, commands, "changes-host" if on_host else "changes-environment")
+        )
     for mitigation in row.mitigations:
         setting = f"{mitigation.component}={mitigation.value}"
-        remedies.append(Remedy(f"{'Or set' if remedies else 'Set'} {setting}; with it this problem does not occur.", (f"export {setting}",), "safe"))
+        remedies.append(
+            Remedy(
+                f"{'Or set' if remedies else 'Set'} {setting}; with it this problem does "
+                "not occur.",
+                (f"export {setting}",),
+                "safe",
+            )
+        )
     return tuple(remedies)
 
 
 def _merged(hits: List[_Hit]) -> Iterator[Finding]:
     """Yield one finding for rows that name the same cause outside the packages.
 
-    Six packages of CUDA 13 on one old driver are one old driver. Rows whose component is one of their own packages
-    stay apart: each has its own remedy.
+    Six packages of CUDA 13 on one old driver are one old driver. Rows whose component is one of
+    their own packages stay apart: each has its own remedy.
     """
     groups: Dict[Tuple[str, str, str], List[_Hit]] = {}
     for hit in hits:
         row = hit.row
         own = _is_about_a_package(row) or row.code.endswith("90")
-        groups.setdefault((row.code, row.component, f"{row.kind} {row.title}" if own else row.kind), []).append(hit)
+        groups.setdefault(
+            (row.code, row.component, f"{row.kind} {row.title}" if own else row.kind), []
+        ).append(hit)
     for group in groups.values():
-        # The gravest speaks for all; among equals the highest CUDA (ids end in versions), and torch before what rests on it.
+        # The gravest speaks for all; among equals the highest CUDA (ids end in versions), and torch
+        # before what rests on it.
         group.sort(key=lambda hit: (not hit.row.id.endswith(":torch"), hit.row.id))
         group.sort(key=lambda hit: hit.row.id.partition(":")[0], reverse=True)
         group.sort(key=lambda hit: severity_rank(hit.finding.severity))
@@ -359,7 +481,9 @@ def _merged(hits: List[_Hit]) -> Iterator[Finding]:
         named = set(first.packages)
         also: List[str] = []
         for hit in others:
-            also.extend(package for package in hit.packages if package not in named and package not in also)
+            also.extend(
+                package for package in hit.packages if package not in named and package not in also
+            )
         finding = first.finding
         yield finding._replace(
             message=finding.message + (f" The same holds for {', '.join(also)}." if also else ""),

@@ -21,7 +21,10 @@ _RAY = Source(
     "https://github.com/ray-project/ray/blob/master/python/ray/_private/utils.py",
     "check_version_info: RuntimeError 'Version mismatch' unless Ray and Python versions are equal",
 )
-_RAY_PATCH = Source("https://github.com/ray-project/ray/issues/50511", "Python 3.10.14 and 3.10.15: the node does not join")
+_RAY_PATCH = Source(
+    "https://github.com/ray-project/ray/issues/50511",
+    "Python 3.10.14 and 3.10.15: the node does not join",
+)
 _NCCL = Source("https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html")
 
 
@@ -29,20 +32,35 @@ def check_ray_cluster(context: Context) -> Iterator[Finding]:
     """Ray or Python of the joining process differ from the cluster's.
 
     What it checks:
-        The versions of Ray and Python that the cluster was started with against those of this process (from Ray's own message or as given).
+        The versions of Ray and Python that the cluster was started with against those of this
+        process (from Ray's own message or as given).
 
     Why it matters:
-        Ray compares both, Python with its patch number, and refuses: "Version mismatch: The cluster was started with …".
+        Ray compares both, Python with its patch number, and refuses: "Version mismatch: The cluster
+        was started with …".
 
     How to fix:
-        Run the same Ray and the same Python, patch number included, on all nodes: one image, or pinned versions.
+        Run the same Ray and the same Python, patch number included, on all nodes: one image, or
+        pinned versions.
 
     References:
         https://github.com/ray-project/ray/issues/50511
     """
     pairs = (
-        ("ray", "Ray", "ray.cluster_version", "ray.process_version", context.facts.version_of("ray")),
-        ("python", "Python", "ray.cluster_python", "ray.process_python", context.facts.value("python.version")),
+        (
+            "ray",
+            "Ray",
+            "ray.cluster_version",
+            "ray.process_version",
+            context.facts.version_of("ray"),
+        ),
+        (
+            "python",
+            "Python",
+            "ray.cluster_python",
+            "ray.process_python",
+            context.facts.value("python.version"),
+        ),
     )
     for component, word, cluster_field, process_field, installed in pairs:
         cluster = context.facts.value(cluster_field)
@@ -56,7 +74,10 @@ def check_ray_cluster(context: Context) -> Iterator[Finding]:
             kind="version-mismatch-across-nodes",
             severity="error",
             subject="cluster",
-            message=f"The Ray cluster was started with {word} {cluster}, this process runs {word} {process}: Ray refuses to let it join"
+            message=(
+                f"The Ray cluster was started with {word} {cluster}, this process runs {word} "
+                f"{process}: Ray refuses to let it join"
+            )
             + (", although only the patch number differs." if patch_only else "."),
             evidence=context.evidence(cluster_field, process_field),
             sources=(_RAY_PATCH,) if patch_only else (_RAY,),
@@ -74,7 +95,10 @@ def _same(first: str, second: str) -> bool:
 
 
 class _Difference(NamedTuple):
-    """One thing to compare: how it is read, what differs means, and what it breaks. ``severity`` is None for no finding."""
+    """One thing to compare: how it is read, what differs means, and what it breaks.
+
+    ``severity`` is None for no finding.
+    """
 
     code: str
     component: str
@@ -128,7 +152,11 @@ def _gpu_kinds(facts: Facts) -> Optional[str]:
 
 
 def _uses_ray(nodes: List[Facts]) -> bool:
-    return any(isinstance(facts.distribution("ray"), Known) or facts.value("ray.cluster_version") is not None for facts in nodes)
+    return any(
+        isinstance(facts.distribution("ray"), Known)
+        or facts.value("ray.cluster_version") is not None
+        for facts in nodes
+    )
 
 
 def _judge_ray(_nodes: List[Facts], _values: List[str]) -> Tuple[Optional[str], str]:
@@ -137,40 +165,66 @@ def _judge_ray(_nodes: List[Facts], _values: List[str]) -> Tuple[Optional[str], 
 
 def _judge_python(nodes: List[Facts], values: List[str]) -> Tuple[Optional[str], str]:
     if _uses_ray(nodes):
-        return "error", "Ray compares Python with its patch number and refuses to let such nodes join"
+        return (
+            "error",
+            "Ray compares Python with its patch number and refuses to let such nodes join",
+        )
     if len({".".join(value.split(".")[:2]) for value in values}) > 1:
-        return "warning", "pickled objects and compiled packages do not carry over between Python minors"
+        return (
+            "warning",
+            "pickled objects and compiled packages do not carry over between Python minors",
+        )
     return "advice", "only the patch number differs"
 
 
 def _minors(values: List[str]) -> int:
-    return len({tuple(version.release[:2]) for version in map(try_version, values) if version is not None})
+    return len(
+        {tuple(version.release[:2]) for version in map(try_version, values) if version is not None}
+    )
 
 
 def _judge_torch(_nodes: List[Facts], values: List[str]) -> Tuple[Optional[str], str]:
     if _minors(values) > 1:
-        return "warning", "collectives and checkpoints between torch minors are untested, and each brings another NCCL"
+        return (
+            "warning",
+            (
+                "collectives and checkpoints between torch minors are untested, and each brings "
+                "another NCCL"
+            ),
+        )
     return "advice", "builds of one minor differ"
 
 
 def _judge_engine(_nodes: List[Facts], _values: List[str]) -> Tuple[Optional[str], str]:
-    return "warning", "workers of one engine exchange internal objects, which change with every release"
+    return (
+        "warning",
+        "workers of one engine exchange internal objects, which change with every release",
+    )
 
 
 def _judge_nccl(_nodes: List[Facts], values: List[str]) -> Tuple[Optional[str], str]:
     if _minors(values) > 1:
-        return "warning", "ranks with different NCCL releases may hang or fail when the communicator is set up"
+        return (
+            "warning",
+            "ranks with different NCCL releases may hang or fail when the communicator is set up",
+        )
     return "advice", "only the patch number differs"
 
 
 def _judge_driver(_nodes: List[Facts], values: List[str]) -> Tuple[Optional[str], str]:
     if len({driver_branch(value) for value in values}) > 1:
-        return "warning", "what the newer driver runs (a CUDA major, PTX) may not start on the older one"
+        return (
+            "warning",
+            "what the newer driver runs (a CUDA major, PTX) may not start on the older one",
+        )
     return "advice", "all are of one branch"
 
 
 def _judge_gpus(_nodes: List[Facts], _values: List[str]) -> Tuple[Optional[str], str]:
-    return "advice", "tensor and pipeline ranks wait for the slowest device and are sized by the smallest"
+    return (
+        "advice",
+        "tensor and pipeline ranks wait for the slowest device and are sized by the smallest",
+    )
 
 
 def _judge_glibc(_nodes: List[Facts], _values: List[str]) -> Tuple[Optional[str], str]:
@@ -179,7 +233,9 @@ def _judge_glibc(_nodes: List[Facts], _values: List[str]) -> Tuple[Optional[str]
 
 _DIFFERENCES: Tuple[_Difference, ...] = (
     _Difference("ED701", "nvidia-driver", "NVIDIA driver", _value("driver.release"), _judge_driver),
-    _Difference("ED702", "python", "Python", _value("python.version"), _judge_python, (_RAY_PATCH,)),
+    _Difference(
+        "ED702", "python", "Python", _value("python.version"), _judge_python, (_RAY_PATCH,)
+    ),
     _Difference("ED703", "ray", "Ray", _ray, _judge_ray, (_RAY,)),
     _Difference("ED704", "torch", "torch", _torch, _judge_torch),
     _Difference("ED705", "vllm", "vllm", _installed("vllm"), _judge_engine),
@@ -191,7 +247,9 @@ _DIFFERENCES: Tuple[_Difference, ...] = (
 
 
 def _compare(context: Context, code: str) -> Iterator[Finding]:
-    """Compare the nodes in what one code stands for; nodes of which it is not known are left out."""
+    """Compare the nodes in what one code stands for; nodes of which it is not known are left
+    out.
+    """
     for difference in _DIFFERENCES:
         if difference.code != code:
             continue
@@ -211,23 +269,39 @@ def _compare(context: Context, code: str) -> Iterator[Finding]:
             continue
         counts = sorted((len(names) for names in by_value.values()), reverse=True)
         most = max(by_value.items(), key=lambda entry: len(entry[1]))[0]
-        advice = "Bring all nodes to one version" + (f"; most have {most}" if counts[0] > counts[1] else "")
+        advice = "Bring all nodes to one version" + (
+            f"; most have {most}" if counts[0] > counts[1] else ""
+        )
         if difference.component != "nvidia-driver":
             advice += "; one container image does it"
         shown = "; ".join(
-            f"{value} on {', '.join(names[:4])}{f' and {len(names) - 4} more' if len(names) > 4 else ''}" for value, names in by_value.items()
+            (
+                f"{value} on "
+                f"{', '.join(names[:4])}{f' and {len(names) - 4} more' if len(names) > 4 else ''}"
+            )
+            for value, names in by_value.items()
         )
         yield Finding(
             code=difference.code,
             component=difference.component,
             kind="version-mismatch-across-nodes",
             severity=severity,
-            message=f"{difference.word} differ{'' if difference.word == 'GPUs' else 's'} between nodes ({shown}): {why}.",
-            evidence=tuple(Evidence(name, f"{difference.word} {value}") for _, name, value in held[:8]),
+            message=f"{difference.word} differ{'' if difference.word == 'GPUs' else 's'} between "
+            f"nodes ({shown}): {why}.",
+            evidence=tuple(
+                Evidence(name, f"{difference.word} {value}") for _, name, value in held[:8]
+            ),
             sources=difference.sources,
             remedies=()
             if difference.component == "gpu"
-            else (Remedy(advice + ".", safety="changes-host" if difference.component == "nvidia-driver" else "changes-environment"),),
+            else (
+                Remedy(
+                    advice + ".",
+                    safety="changes-host"
+                    if difference.component == "nvidia-driver"
+                    else "changes-environment",
+                ),
+            ),
             nodes=tuple(name for _, name, _ in held),
         )
 
@@ -239,7 +313,8 @@ def check_drivers(context: Context) -> Iterator[Finding]:
         The driver release of every node.
 
     Why it matters:
-        A build that starts on the newest driver may not start on the oldest: a CUDA major or PTX that it does not know.
+        A build that starts on the newest driver may not start on the oldest: a CUDA major or PTX
+        that it does not know.
 
     How to fix:
         Bring the drivers to one branch, or choose builds by the oldest.
@@ -365,7 +440,8 @@ def check_glibcs(context: Context) -> Iterator[Finding]:
         The glibc of every node.
 
     Why it matters:
-        An environment that is shared between nodes (NFS) holds binaries that the older glibc may not load.
+        An environment that is shared between nodes (NFS) holds binaries that the older glibc may
+        not load.
 
     How to fix:
         Use one image, or build on the oldest.
@@ -379,7 +455,9 @@ def check_glibcs(context: Context) -> Iterator[Finding]:
 _KIND = "version-mismatch-across-nodes"
 
 RULES_HERE: Tuple[Rule, ...] = (
-    Rule("ED703", "ray-cluster", _KIND, "Ray or Python differ from the cluster's", check_ray_cluster),
+    Rule(
+        "ED703", "ray-cluster", _KIND, "Ray or Python differ from the cluster's", check_ray_cluster
+    ),
     Rule("ED701", "node-drivers", _KIND, "Nodes have different drivers", check_drivers),
     Rule("ED702", "node-pythons", _KIND, "Nodes have different Python versions", check_pythons),
     Rule("ED703", "node-rays", _KIND, "Nodes have different Ray versions", check_rays),

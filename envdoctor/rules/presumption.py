@@ -1,7 +1,9 @@
-"""What may be presumed where a report is partial: variables that nobody mentions are not set, pinned dependencies are there.
+"""What may be presumed where a report is partial: variables that nobody mentions are not set,
+pinned dependencies are there.
 
-Unknown stays unknown for rules. But a row that only such a presumption completes is worth a warning: ``torch 2.2.1+cu121`` on an H20
-brings cuBLAS 12.1.3.1, unless someone replaced it. What is presumed is named in the finding, which never is an error because of it.
+Unknown stays unknown for rules. But a row that only such a presumption completes is worth a
+warning: ``torch 2.2.1+cu121`` on an H20 brings cuBLAS 12.1.3.1, unless someone replaced it. What is
+presumed is named in the finding, which never is an error because of it.
 """
 
 from __future__ import annotations
@@ -26,14 +28,19 @@ _UNSET = Subject(False)
 
 
 class Presumption(NamedTuple):
-    """A target in which presumptions stand for facts. ``why`` tells for each presumed package what brings it."""
+    """A target in which presumptions stand for facts.
+
+    ``why`` tells for each presumed package what brings it.
+    """
 
     context: Context
     why: Mapping[str, str]
 
 
 def with_unset_variables(target: Target) -> Target:
-    """Return a target on which variables that are not known are not set: hardly any setting of a row is a default."""
+    """Return a target on which variables that are not known are not set: hardly any setting of a
+    row is a default.
+    """
 
     def variable(name: str) -> Subject:
         found = target.variable(name)
@@ -49,12 +56,21 @@ def presume(context: Context) -> Optional[Presumption]:
     changes: Dict[str, Any] = {}
     why: Dict[str, str] = {}
     if facts.value("os.architecture") is None and not _arm(facts):
-        changes["os.architecture"] = Known("x86_64", Evidence("presumed", "nothing tells of another architecture"))
+        changes["os.architecture"] = Known(
+            "x86_64", Evidence("presumed", "nothing tells of another architecture")
+        )
     if not complete:
         added = _pinned(facts.updated(changes), context.matrix, why)
         if added:
-            changes["distributions"] = Known({**context.distributions, **added}, facts.evidence("distributions") or Evidence("presumed"))
-    major = _wheel_major(context.distributions) if "torch" not in context.distributions and not complete else None
+            changes["distributions"] = Known(
+                {**context.distributions, **added},
+                facts.evidence("distributions") or Evidence("presumed"),
+            )
+    major = (
+        _wheel_major(context.distributions)
+        if "torch" not in context.distributions and not complete
+        else None
+    )
     if not changes and major is None:
         return None
     presumed = facts.updated(changes)
@@ -83,10 +99,19 @@ def _pinned(facts: Facts, matrix: Any, why: Dict[str, str]) -> Dict[str, Distrib
             continue  # it was not installed as its metadata asks, so neither need the rest be
         for requirement in asked:
             specifier = requirement.specifier.replace(" ", "")
-            if not specifier.startswith("==") or "*" in specifier or "," in specifier or requirement.name in listed or requirement.name in added:
+            if (
+                not specifier.startswith("==")
+                or "*" in specifier
+                or "," in specifier
+                or requirement.name in listed
+                or requirement.name in added
+            ):
                 continue
             added[requirement.name] = Distribution(requirement.name, specifier.lstrip("="))
-            why[requirement.name] = f"{requirement.name} {specifier.lstrip('=')}, which {requirer.name} {requirer.version} requires"
+            why[requirement.name] = (
+                f"{requirement.name} {specifier.lstrip('=')}, which {requirer.name} "
+                f"{requirer.version} requires"
+            )
             if requirement.name == "torch":
                 waiting.append(added["torch"])
     return added
@@ -97,48 +122,97 @@ def _broken(requirement: Requirement, listed: Mapping[str, Distribution]) -> boo
     from .requirement_lines import meets
 
     version = try_version(listed[requirement.name].version) if requirement.name in listed else None
-    return version is not None and requirement.specifier.startswith("==") and meets(version, requirement.specifier) is False
+    return (
+        version is not None
+        and requirement.specifier.startswith("==")
+        and meets(version, requirement.specifier) is False
+    )
 
 
-def _newest(listed: Mapping[str, Distribution], facts: Facts, matrix: Any, why: Dict[str, str]) -> Dict[str, Distribution]:
-    """Return what an installer takes for ranges (``vllm>=0.16``): the newest releases that the listed ones and each other admit.
+def _newest(
+    listed: Mapping[str, Distribution], facts: Facts, matrix: Any, why: Dict[str, str]
+) -> Dict[str, Distribution]:
+    """Return what an installer takes for ranges (``vllm>=0.16``): the newest releases that the
+    listed ones and each other admit.
 
-    Nothing where they do not come to rest: what an installer finds there by going back is not known.
+    Nothing where they do not come to rest: what an installer finds there by going back is not
+    known.
     """
     from .requirement_lines import meets, unconditional
 
-    ranges = {name: _releases_in(entry, matrix) for name, entry in listed.items() if entry.version is None and entry.constraint}
+    ranges = {
+        name: _releases_in(entry, matrix)
+        for name, entry in listed.items()
+        if entry.version is None and entry.constraint
+    }
     ranges = {name: releases for name, releases in ranges.items() if releases}
     found: Dict[str, Distribution] = {}
     for _ in range(len(ranges) + 1):
-        asked = [requirement for entry in (*listed.values(), *found.values()) for requirement in unconditional(entry, facts, matrix)]
+        asked = [
+            requirement
+            for entry in (*listed.values(), *found.values())
+            for requirement in unconditional(entry, facts, matrix)
+        ]
         chosen: Dict[str, Distribution] = {}
         for name, releases in ranges.items():
             demands = [requirement.specifier for requirement in asked if requirement.name == name]
-            newest = next((release for release in releases if all(meets(release, demand) is not False for demand in demands)), None)
+            newest = next(
+                (
+                    release
+                    for release in releases
+                    if all(meets(release, demand) is not False for demand in demands)
+                ),
+                None,
+            )
             if newest is None:
                 return {}
             chosen[name] = listed[name]._replace(version=str(newest))
         if chosen == found:
-            why.update((name, f"{name} {entry.version}, the newest that {entry.constraint} and the others admit") for name, entry in found.items())
+            why.update(
+                (
+                    name,
+                    (
+                        f"{name} {entry.version}, the newest that {entry.constraint} and the "
+                        "others "
+                        "admit"
+                    ),
+                )
+                for name, entry in found.items()
+            )
             return found
         found = chosen
     return {}
 
 
 def _releases_in(entry: Distribution, matrix: Any) -> List[Version]:
-    """Return the final releases in the range that is asked for, newest first; none where the matrix knows none."""
+    """Return the final releases in the range that is asked for, newest first; none where the matrix
+    knows none.
+    """
     package = matrix.package(entry.name)
     try:
         wanted = VersionSet.parse(entry.constraint)
     except InvalidSpecifier:
         return []
-    return [version for version in reversed(package.versions) if version in wanted and not version.is_prerelease] if package is not None else []
+    return (
+        [
+            version
+            for version in reversed(package.versions)
+            if version in wanted and not version.is_prerelease
+        ]
+        if package is not None
+        else []
+    )
 
 
 def _wheel_major(listed: Mapping[str, Distribution]) -> Optional[int]:
-    """Return the CUDA major of NVIDIA's wheels where all agree: they come with a torch of that major."""
-    majors = {name[-2:] for name in listed if name.startswith("nvidia-") and name[-5:-2] == "-cu" and name[-2:].isdigit()}
+    """Return the CUDA major of NVIDIA's wheels where all agree: they come with a torch of that
+    major.
+    """
+    majors = {
+        name[-2:]
+        for name in listed
+        if name.startswith("nvidia-") and name[-5:-2] == "-cu" and name[-2:].isdigit()
+    }
     return int(majors.pop()) if len(majors) == 1 else None
 
 

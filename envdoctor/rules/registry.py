@@ -7,7 +7,19 @@ from .rule import Context, Rule
 
 __all__ = ["FAMILIES", "RULES", "Context", "Rule", "load_rules"]
 
-FAMILIES = ("driver", "devices", "cuda_libraries", "cuda_versions", "packages", "lock", "abi", "limits", "nodes", "environment", "tool")
+FAMILIES = (
+    "driver",
+    "devices",
+    "cuda_libraries",
+    "cuda_versions",
+    "packages",
+    "lock",
+    "abi",
+    "limits",
+    "nodes",
+    "environment",
+    "tool",
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +29,9 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Tuple[Rule, ...]:
-    """``RULES``: those of all families, loaded when asked for; the start of a baked image needs some of them."""
+    """``RULES``: those of all families, loaded when asked for; the start of a baked image needs
+    some of them.
+    """
     if name != "RULES":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = found = load_rules(FAMILIES)
@@ -26,4 +40,10 @@ def __getattr__(name: str) -> Tuple[Rule, ...]:
 
 def load_rules(families: Sequence[str]) -> Tuple[Rule, ...]:
     """Return the rules of these families."""
-    return tuple([rule for family in families for rule in import_module(f"{__package__}.{family}").RULES_HERE])
+    return tuple(
+        [
+            rule
+            for family in families
+            for rule in import_module(f"{__package__}.{family}").RULES_HERE
+        ]
+    )

@@ -1,7 +1,8 @@
 """Requirement lines of installed distributions, read at the cost of a pre-filter.
 
-An environment has thousands of ``Requires-Dist`` lines and nearly all are met. Plain versions are compared as tuples; only what is not
-obviously met goes through ``VersionSet`` and, where it has a marker of an unusual form, through ``packaging.markers``, imported then.
+An environment has thousands of ``Requires-Dist`` lines and nearly all are met. Plain versions are
+compared as tuples; only what is not obviously met goes through ``VersionSet`` and, where it has a
+marker of an unusual form, through ``packaging.markers``, imported then.
 """
 
 from __future__ import annotations
@@ -10,7 +11,16 @@ from ..matrix.tags import served_release
 from ..model.evidence import Known
 from ..model.facts import Distribution, Facts
 from ..model.record import NamedTuple
-from ..model.versions import InvalidSpecifier, Version, VersionSet, canonicalize_name, cuda_of_variant, find_variant, parse_version, try_version
+from ..model.versions import (
+    InvalidSpecifier,
+    Version,
+    VersionSet,
+    canonicalize_name,
+    cuda_of_variant,
+    find_variant,
+    parse_version,
+    try_version,
+)
 from .rule import is_unindexed
 
 TYPE_CHECKING = False
@@ -35,7 +45,8 @@ __all__ = [
     "violations",
 ]
 
-# A start reads these lines at each container's start, and one regular expression costs it the import of re and what that imports: 7 ms.
+# A start reads these lines at each container's start, and one regular expression costs it the
+# import of re and what that imports: 7 ms.
 _OPERATORS = ("==", "!=", ">=", "<=", "~=", ">", "<")
 _AFTER_NAME = frozenset(" \t[(<>=!~;@")
 _NAME_SIGNS = str.maketrans("", "", "-_.")
@@ -54,7 +65,9 @@ _EXTRA = ("extra==", "extra!=", "==extra", "extrain")
 
 
 class Requirement(NamedTuple):
-    """One requirement line: canonical name, specifier as written, marker without extras or empty."""
+    """One requirement line: canonical name, specifier as written, marker without extras or
+    empty.
+    """
 
     name: str
     specifier: str
@@ -62,7 +75,9 @@ class Requirement(NamedTuple):
 
 
 class Violation(NamedTuple):
-    """A requirement that what is installed does not meet; ``installed`` is None where nothing of that name is there."""
+    """A requirement that what is installed does not meet; ``installed`` is None where nothing of
+    that name is there.
+    """
 
     requirer: Distribution
     requirement: Requirement
@@ -71,7 +86,9 @@ class Violation(NamedTuple):
 
 
 def _numbers(text: str) -> Tuple[int, ...]:
-    """``2.6.0`` gives (2, 6): without trailing zeros, so that tuples compare as PEP 440 compares final releases; () for no plain release."""
+    """``2.6.0`` gives (2, 6): without trailing zeros, so that tuples compare as PEP 440 compares
+    final releases; () for no plain release.
+    """
     parts = text.split(".")
     if not text.isascii() or not text.replace(".", "").isdigit() or "" in parts:
         return ()
@@ -132,15 +149,24 @@ def marker_values(facts: Facts, assume_linux: bool = True) -> Dict[str, str]:
         facts: what is known of the target.
         assume_linux: take linux on x86_64 where platform or machine is not known.
     """
-    values: Dict[str, str] = {"extra": "", "os_name": "posix", "implementation_name": "cpython", "platform_python_implementation": "CPython"}
+    values: Dict[str, str] = {
+        "extra": "",
+        "os_name": "posix",
+        "implementation_name": "cpython",
+        "platform_python_implementation": "CPython",
+    }
     python = facts.value("python.version")
     if isinstance(python, str) and _numbers(python.partition("+")[0]) and python.count("."):
         values["python_version"] = ".".join(python.split(".")[:2])
-        values["python_full_version"] = values["implementation_version"] = python if python.count(".") > 1 else f"{python}.0"
+        values["python_full_version"] = values["implementation_version"] = (
+            python if python.count(".") > 1 else f"{python}.0"
+        )
     platform = facts.value("os.platform") or ("linux" if assume_linux else None)
     if platform is not None:
         values["sys_platform"] = platform
-        values["platform_system"] = {"linux": "Linux", "darwin": "Darwin", "win32": "Windows"}.get(platform, platform)
+        values["platform_system"] = {"linux": "Linux", "darwin": "Darwin", "win32": "Windows"}.get(
+            platform, platform
+        )
     machine = facts.value("os.architecture") or ("x86_64" if assume_linux else None)
     if machine is not None:
         values["platform_machine"] = machine
@@ -148,10 +174,12 @@ def marker_values(facts: Facts, assume_linux: bool = True) -> Dict[str, str]:
 
 
 def marker_holds(marker: str, values: Mapping[str, str]) -> Optional[bool]:
-    """Evaluate a marker for ``marker_values``, or return None where that hangs on what is not known.
+    """Evaluate a marker for ``marker_values``, or return None where that hangs on what is not
+    known.
 
-    Nearly all markers are comparisons joined by "and" or "or"; only what has parentheses or another form goes to ``packaging.markers``,
-    whose import costs more than the whole check of the requirements.
+    Nearly all markers are comparisons joined by "and" or "or"; only what has parentheses or another
+    form goes to ``packaging.markers``, whose import costs more than the whole check of the
+    requirements.
     """
     some: Optional[bool] = False
     for alternative in marker.split(" or "):
@@ -172,12 +200,20 @@ def marker_holds(marker: str, values: Mapping[str, str]) -> Optional[bool]:
 
 
 def _judge_atom(text: str, values: Mapping[str, str]) -> Any:
-    """Return True, False, None (not known) or ``_NOT_SIMPLE`` for one comparison, of the form ``name operator 'value'``."""
+    """Return True, False, None (not known) or ``_NOT_SIMPLE`` for one comparison, of the form
+    ``name operator 'value'``.
+    """
     operator = next((sign for sign in _OPERATORS if sign in text), "")
     name, _, quoted = text.partition(operator or " ")
     name, quoted = name.rstrip(), quoted.lstrip()
     wanted = quoted[1:-1]
-    simple = operator and operator != "~=" and name.replace("_", "").isalpha() and name.islower() and name.isascii()
+    simple = (
+        operator
+        and operator != "~="
+        and name.replace("_", "").isalpha()
+        and name.islower()
+        and name.isascii()
+    )
     if not simple or quoted not in (f"'{wanted}'", f'"{wanted}"') or "'" in wanted or '"' in wanted:
         return _NOT_SIMPLE
     value = values.get(name)
@@ -195,7 +231,12 @@ def _judge_atom(text: str, values: Mapping[str, str]) -> Any:
 
 def _evaluate(marker: str, values: Mapping[str, str]) -> Optional[bool]:
     """Let packaging evaluate what is not simple; None where it asks for what is not known."""
-    from packaging.markers import InvalidMarker, Marker, UndefinedComparison, UndefinedEnvironmentName
+    from packaging.markers import (
+        InvalidMarker,
+        Marker,
+        UndefinedComparison,
+        UndefinedEnvironmentName,
+    )
 
     if any(name not in values and name in marker for name in _MARKER_NAMES):
         return None
@@ -206,7 +247,9 @@ def _evaluate(marker: str, values: Mapping[str, str]) -> Optional[bool]:
 
 
 def _split(line: str) -> Optional[Requirement]:
-    """Split a line into its name as written, specifier and marker; None for an address (``name @ https://…``) and for what is no requirement."""
+    """Split a line into its name as written, specifier and marker; None for an address (``name @
+    https://…``) and for what is no requirement.
+    """
     text, _, marker = line.partition(";")
     text = text.strip()
     name, rest = text, ""
@@ -234,22 +277,33 @@ def _is_of_extra(line: str) -> bool:
 
 
 def served_here(release: Release, facts: Facts) -> Release:
-    """Return a release with the metadata of the wheel that a target gets; linux on x86_64 where that is not known."""
+    """Return a release with the metadata of the wheel that a target gets; linux on x86_64 where
+    that is not known.
+    """
     if not release.differs:
         return release
     python = try_version(facts.value("python.version"))
-    return served_release(release, python, facts.value("os.platform") or "linux", facts.value("os.architecture") or "x86_64")
+    return served_release(
+        release,
+        python,
+        facts.value("os.platform") or "linux",
+        facts.value("os.architecture") or "x86_64",
+    )
 
 
-def requirements_of(found: Distribution, facts: Facts, matrix: Any, known: Any) -> Tuple[Tuple[str, ...], bool]:
+def requirements_of(
+    found: Distribution, facts: Facts, matrix: Any, known: Any
+) -> Tuple[Tuple[str, ...], bool]:
     """Return the requirement lines of a distribution, and whether they are its own.
 
-    The matrix stands in where its METADATA was not read: with the lines of the release on the default index. Another build of that
-    release (``+cu124``) pins other CUDA wheels, so those lines are left out for it.
+    The matrix stands in where its METADATA was not read: with the lines of the release on the
+    default index. Another build of that release (``+cu124``) pins other CUDA wheels, so those lines
+    are left out for it.
 
     Args:
         found: the distribution.
-        facts: the target. The CUDA of its torch that is not the default build's makes torch another build, without a label.
+        facts: the target. The CUDA of its torch that is not the default build's makes torch another
+            build, without a label.
         matrix: where releases are looked up.
         known: the distributions that the matrix has.
     """
@@ -264,24 +318,38 @@ def requirements_of(found: Distribution, facts: Facts, matrix: Any, known: Any) 
     if release is None or lines is None:
         return (), False
     cuda = facts.value("torch.cuda")
-    own = [build.cuda for build in release.builds if build.index_name == "pypi" and build.cuda is not None]
+    own = [
+        build.cuda
+        for build in release.builds
+        if build.index_name == "pypi" and build.cuda is not None
+    ]
     variant = find_variant(version.local) if version.local is not None else None
     label = cuda_of_variant(variant) if variant is not None else None
     other = found.build != "" or (version.local is not None and label not in own)
     if found.name == "torch" and cuda is not None:
         other = other or (bool(own) and cuda not in own)
     if other:
-        return tuple(line for line in lines if not line.lstrip().lower().startswith(("nvidia-", "triton", "cuda-"))), False
+        return tuple(
+            line
+            for line in lines
+            if not line.lstrip().lower().startswith(("nvidia-", "triton", "cuda-"))
+        ), False
     return lines, False
 
 
 def violations(facts: Facts, matrix: Any) -> Iterator[Violation]:
-    """Yield every unconditional requirement that is not met; those without a version of their own only where the list is complete."""
+    """Yield every unconditional requirement that is not met; those without a version of their own
+    only where the list is complete.
+    """
     listed: Mapping[str, Distribution] = facts.value("distributions", {})
     complete = bool(facts.value("distributions.complete"))
     known = frozenset(matrix.package_names)
-    judge = _Judge(listed, marker_values(facts), marker_values(facts, assume_linux=False) if complete else None)
-    judged: Dict[str, Optional[Failure]] = {}  # many distributions ask for the same in the same words
+    judge = _Judge(
+        listed, marker_values(facts), marker_values(facts, assume_linux=False) if complete else None
+    )
+    judged: Dict[
+        str, Optional[Failure]
+    ] = {}  # many distributions ask for the same in the same words
     for requirer in listed.values():
         lines, own = requirements_of(requirer, facts, matrix, known)
         for line in lines:
@@ -295,7 +363,12 @@ def violations(facts: Facts, matrix: Any) -> Iterator[Violation]:
 class _Judge:
     """Judges requirement lines against what is installed."""
 
-    def __init__(self, listed: Mapping[str, Distribution], values: Mapping[str, str], strict: Optional[Mapping[str, str]]) -> None:
+    def __init__(
+        self,
+        listed: Mapping[str, Distribution],
+        values: Mapping[str, str],
+        strict: Optional[Mapping[str, str]],
+    ) -> None:
         self.listed = listed
         self.values = values
         self.strict = strict  # None: the list is not complete, so nothing is missing
@@ -303,7 +376,9 @@ class _Judge:
         self.specifiers: Dict[str, Optional[List[Clause]]] = {}
 
     def failure(self, line: str) -> Optional[Failure]:
-        """Return the requirement that a line fails with and what is installed instead; None where it is met, or does not apply."""
+        """Return the requirement that a line fails with and what is installed instead; None where
+        it is met, or does not apply.
+        """
         if "extra" in line and _is_of_extra(line):
             return None
         asked = _split(line)
@@ -317,7 +392,11 @@ class _Judge:
             requirement = asked._replace(name=canonicalize_name(raw))
             holds = not marker or marker_holds(marker, self.strict) is True
             return (requirement, None) if holds else None
-        if not specifier or self._plainly_met(installed, specifier) or not _fails(installed, specifier):
+        if (
+            not specifier
+            or self._plainly_met(installed, specifier)
+            or not _fails(installed, specifier)
+        ):
             return None
         if marker and marker_holds(marker, self.values) is not True:
             return None
@@ -337,11 +416,19 @@ class _Judge:
 
 
 def _fails(installed: Distribution, specifier: str) -> bool:
-    """Tell whether what is installed, or the whole range that is asked for, lies outside a specifier."""
+    """Tell whether what is installed, or the whole range that is asked for, lies outside a
+    specifier.
+    """
     version = try_version(installed.version)
     if version is not None:
         # A build that no index knows: 2.6.0a0+… stands for what became 2.6.0.
-        return meets(parse_version(version.base_version) if is_unindexed(installed) else version, specifier) is False
+        return (
+            meets(
+                parse_version(version.base_version) if is_unindexed(installed) else version,
+                specifier,
+            )
+            is False
+        )
     if not installed.constraint:
         return False
     try:
@@ -359,17 +446,20 @@ def unconditional(found: Distribution, facts: Facts, matrix: Any) -> List[Requir
         if "extra" in line and _is_of_extra(line):
             continue
         requirement = _split(line)
-        if requirement is None or (requirement.marker and marker_holds(requirement.marker, values) is not True):
+        if requirement is None or (
+            requirement.marker and marker_holds(requirement.marker, values) is not True
+        ):
             continue
         kept.append(requirement._replace(name=canonicalize_name(requirement.name)))
     return kept
 
 
 def accepted_edges(facts: Facts, rows: Callable[[], Any]) -> Callable[[str, str], bool]:
-    """Return a test for metadata edges that an established row breaks on purpose, with its fix installed.
+    """Return a test for metadata edges that an established row breaks on purpose, with its fix
+    installed.
 
-    ``torch 2.4.0 requires nvidia-cublas-cu12==12.1.3.1`` is broken by 12.3.4.1 or newer, because a row says so: no finding. What a lock says
-    that it breaks on purpose is accepted likewise.
+    ``torch 2.4.0 requires nvidia-cublas-cu12==12.1.3.1`` is broken by 12.3.4.1 or newer, because a
+    row says so: no finding. What a lock says that it breaks on purpose is accepted likewise.
     """
     edges: Dict[Tuple[str, str], List[str]] = {}
     for text in facts.value("lock.overrides", ()):
@@ -381,12 +471,18 @@ def accepted_edges(facts: Facts, rows: Callable[[], Any]) -> Callable[[str, str]
             requirer, _, required = edge.partition(" -> ")
             for pin in row.pins:
                 requirement = _split(pin)
-                if requirement is not None and canonicalize_name(requirement.name) == canonicalize_name(required):
-                    edges.setdefault((canonicalize_name(requirer), canonicalize_name(required)), []).append(requirement.specifier)
+                if requirement is not None and canonicalize_name(
+                    requirement.name
+                ) == canonicalize_name(required):
+                    edges.setdefault(
+                        (canonicalize_name(requirer), canonicalize_name(required)), []
+                    ).append(requirement.specifier)
 
     def accepted(requirer: str, required: str) -> bool:
         found = facts.distribution(required)
         version = try_version(found.value.version) if isinstance(found, Known) else None
-        return version is not None and any(meets(version, specifier) for specifier in edges.get((requirer, required), ()))
+        return version is not None and any(
+            meets(version, specifier) for specifier in edges.get((requirer, required), ())
+        )
 
     return accepted

@@ -1,4 +1,7 @@
-"""What a rule is and what it gets. No rule lives here, so that every family can import this first."""
+"""What a rule is and what it gets.
+
+No rule lives here, so that every family can import this first.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,18 @@ from ..model.versions import Version, try_version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar
+    from typing import (
+        Any,
+        Callable,
+        Dict,
+        Iterator,
+        List,
+        Mapping,
+        Optional,
+        Sequence,
+        Tuple,
+        TypeVar,
+    )
 
     from ..matrix.loader import Matrix
 
@@ -39,7 +53,9 @@ _NONE: Mapping[str, Distribution] = {}
 
 
 class Context(NamedTuple):
-    """What every rule gets: the facts of one target, the matrix, the derived target, and all nodes where several were given."""
+    """What every rule gets: the facts of one target, the matrix, the derived target, and all nodes
+    where several were given.
+    """
 
     facts: Facts
     matrix: Matrix
@@ -64,7 +80,9 @@ class Context(NamedTuple):
         return found
 
     def version(self, name: str) -> Optional[Version]:
-        """Return the installed version of a distribution, or None where it is not known or not installed."""
+        """Return the installed version of a distribution, or None where it is not known or not
+        installed.
+        """
         found = self.distributions.get(name)
         return try_version(found.version) if found is not None else None
 
@@ -74,32 +92,44 @@ class Context(NamedTuple):
         return try_version(value) if isinstance(value, str) else None
 
     def evidence(self, *fields: str) -> Tuple[Evidence, ...]:
-        """Return where these fields were read, in order, without those of which nothing was learned."""
+        """Return where these fields were read, in order, without those of which nothing was
+        learned.
+        """
         found = []
         for field in fields:
             evidence = self.facts.evidence(field)
             if evidence is not None:
                 value = self.facts.value(field)
                 found.append(
-                    Evidence(evidence.source, evidence.detail or f"{field} = {value}" if isinstance(value, (str, int, float)) else evidence.detail)
+                    Evidence(
+                        evidence.source,
+                        evidence.detail or f"{field} = {value}"
+                        if isinstance(value, (str, int, float))
+                        else evidence.detail,
+                    )
                 )
         return tuple(found)
 
     def installed(self, *names: str) -> Tuple[Evidence, ...]:
         """Return where the versions of these distributions were read."""
         listed = self.distributions
-        return tuple(distribution_evidence(self.facts, listed[name]) for name in names if name in listed)
+        return tuple(
+            distribution_evidence(self.facts, listed[name]) for name in names if name in listed
+        )
 
     def visible_gpus(self) -> Tuple[Gpu, ...]:
         """Return the devices that are not hidden; empty also where they are not known."""
-        return tuple(device for device in self.facts.value("gpus", ()) if device.visible is not False)
+        return tuple(
+            device for device in self.facts.value("gpus", ()) if device.visible is not False
+        )
 
 
 class Rule(NamedTuple):
-    """One rule. ``name`` is a short kebab-case name, ``kind`` the main kind of its findings, ``summary`` one line for lists.
+    """One rule. ``name`` is a short kebab-case name, ``kind`` the main kind of its findings,
+    ``summary`` one line for lists.
 
-    The function's docstring has the sections "What it checks", "Why it matters", "How to fix" and "References",
-    which ``envdoctor explain`` prints.
+    The function's docstring has the sections "What it checks", "Why it matters", "How to fix" and
+    "References", which ``envdoctor explain`` prints.
     """
 
     code: str
@@ -113,21 +143,30 @@ def distribution_evidence(facts: Facts, found: Distribution) -> Evidence:
     """Return where the version of a distribution was read."""
     listed = facts.evidence("distributions")
     return Evidence(
-        found.location or (listed.source if listed is not None else "distributions"), f"{found.name} {found.version or '(version not known)'}"
+        found.location or (listed.source if listed is not None else "distributions"),
+        f"{found.name} {found.version or '(version not known)'}",
     )
 
 
 def needs_cuda(context: Context) -> Tuple[str, ...]:
-    """Return what in this environment needs a CUDA device: torch of a CUDA build, or an engine that is there for nothing else."""
+    """Return what in this environment needs a CUDA device: torch of a CUDA build, or an engine that
+    is there for nothing else.
+    """
     found = []
     if isinstance(context.facts.get("torch.cuda"), Known) or (torch_cuda(context) is not None):
         found.append("torch")
-    found.extend(name for name in ("vllm", "sglang", "sgl-kernel", "flash-attn", "deepspeed") if name in context.distributions)
+    found.extend(
+        name
+        for name in ("vllm", "sglang", "sgl-kernel", "flash-attn", "deepspeed")
+        if name in context.distributions
+    )
     return tuple(found)
 
 
 def torch_cuda(context: Context) -> Optional[Version]:
-    """Return the CUDA version that torch is built with: read from its files, or of the build that its version names; None where it has none."""
+    """Return the CUDA version that torch is built with: read from its files, or of the build that
+    its version names; None where it has none.
+    """
     found = context.fact_version("torch.cuda")
     if found is not None:
         return found
@@ -149,7 +188,9 @@ def minor_text(version: Version) -> str:
 
 
 def model_kinds(context: Context) -> List[Tuple[Gpu, Optional[str]]]:
-    """Return the visible devices, each with the kind of its model (datacenter, geforce …) where the model is known."""
+    """Return the visible devices, each with the kind of its model (datacenter, geforce …) where the
+    model is known.
+    """
     found = []
     for device in context.visible_gpus():
         model = context.matrix.gpu(device.name, device.pci_id)
@@ -163,7 +204,9 @@ def device_names(devices: Sequence[Gpu]) -> str:
 
 
 def is_installed(facts: Facts, *names: str) -> Optional[bool]:
-    """Return whether one of some distributions is installed; None where the list is not complete enough to say."""
+    """Return whether one of some distributions is installed; None where the list is not complete
+    enough to say.
+    """
     found = [facts.distribution(name) for name in names]
     if any(isinstance(fact, Known) for fact in found):
         return True

@@ -1,4 +1,5 @@
-"""Who needs how much of /dev/shm (NCCL, Ray's object store, PyTorch's workers), and who fills it: what ED502 says.
+"""Who needs how much of /dev/shm (NCCL, Ray's object store, PyTorch's workers), and who fills it:
+what ED502 says.
 
 Loaded where /dev/shm may be too small: a start does without it elsewhere.
 """
@@ -24,15 +25,21 @@ _GIB = 1 << 30
 
 NCCL_MEMORY = Source(
     "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/runtime_and_mpi_issues.html",
-    "If insufficient shared memory is available, NCCL will fail to initialize … --shm-size=1g --ulimit memlock=-1",
+    "If insufficient shared memory is available, NCCL will fail to initialize … --shm-size=1g "
+    "--ulimit memlock=-1",
 )
-_NCCL_SEGMENTS = Source("https://github.com/NVIDIA/nccl/issues/342", "64 MB under Docker; segment of 9637888 bytes: No space left on device")
+_NCCL_SEGMENTS = Source(
+    "https://github.com/NVIDIA/nccl/issues/342",
+    "64 MB under Docker; segment of 9637888 bytes: No space left on device",
+)
 _VLLM_DOCKER = Source(
     "https://docs.vllm.ai/en/latest/deployment/docker.html",
-    "use the ipc=host flag or --shm-size; vLLM uses PyTorch, which uses shared memory, particularly for tensor parallel inference",
+    "use the ipc=host flag or --shm-size; vLLM uses PyTorch, which uses shared memory, "
+    "particularly for tensor parallel inference",
 )
 _TORCH_DOCKER = Source(
-    "https://github.com/pytorch/pytorch#docker-image", "the default shared memory segment size … is not enough: --ipc=host or --shm-size"
+    "https://github.com/pytorch/pytorch#docker-image",
+    "the default shared memory segment size … is not enough: --ipc=host or --shm-size",
 )
 _RAY_STORE = Source(
     "https://github.com/ray-project/ray/blob/master/python/ray/_private/services.py",
@@ -40,7 +47,8 @@ _RAY_STORE = Source(
 )
 
 _NCCL_WHEELS = ("nvidia-nccl-cu13", "nvidia-nccl-cu12", "nvidia-nccl-cu11")
-#: The smallest NCCL segment in reports (nccl-tests#166: 5967872; nccl#342: 9637888): one per GPU at the least.
+#: The smallest NCCL segment in reports (nccl-tests#166: 5967872; nccl#342: 9637888): one per GPU at
+#: the least.
 _NCCL_SEGMENT = 5_967_872
 #: From 2.24 on NCCL may take cuMem host allocations in place of /dev/shm (NCCL_CUMEM_HOST_ENABLE).
 _NCCL_CUMEM_HOST = parse_version("2.24")
@@ -63,10 +71,22 @@ def find_shortage(facts: Facts, size: int, users: Optional[bool]) -> Iterator[Fi
     """
     available = facts.value("shm.available", size)
     reasons = [
-        reason for reason in (_nccl_reason(facts, size), _store_reason(facts, available), _worker_reason(facts, size, users)) if reason is not None
+        reason
+        for reason in (
+            _nccl_reason(facts, size),
+            _store_reason(facts, available),
+            _worker_reason(facts, size, users),
+        )
+        if reason is not None
     ]
     held = _shm_contents(facts)
-    if not reasons and size >= _GIB and available < 64 * _MIB and (visible_count(facts) or 0) > 1 and available < size:
+    if (
+        not reasons
+        and size >= _GIB
+        and available < 64 * _MIB
+        and (visible_count(facts) or 0) > 1
+        and available < size
+    ):
         used = f"only {size_text(available)} of {size_text(size)} are free; " + (
             held or "files of dead jobs (nccl-*, plasma*, psm_*) stay until someone removes them"
         )
@@ -93,13 +113,16 @@ def find_shortage(facts: Facts, size: int, users: Optional[bool]) -> Iterator[Fi
 
 
 def _shm_contents(facts: Facts) -> str:
-    """Say what takes the space: what no process holds that is visible here, and who holds the rest; "" where nothing is known."""
+    """Say what takes the space: what no process holds that is visible here, and who holds the rest;
+    "" where nothing is known.
+    """
     files = facts.value("shm.files", ())
     parts = []
     left = [file for file in files if file.holders == ()]
     if left:
         parts.append(
-            f"{size_text(sum(file.memory_size for file in left))} in files that no process visible here holds ({_few([f.name for f in left])})"
+            f"{size_text(sum(file.memory_size for file in left))} in files that no process visible "
+            f"here holds ({_few([f.name for f in left])})"
         )
     by_holder: Dict[str, int] = {}
     for file in files:
@@ -120,14 +143,23 @@ def _nccl_reason(facts: Facts, size: int) -> Optional[_Reason]:
         count is None
         or count < 2
         or size >= _GIB
-        or facts.variable("NCCL_SHM_DISABLE") == Known("1", Evidence("environment variable NCCL_SHM_DISABLE"))
+        or facts.variable("NCCL_SHM_DISABLE")
+        == Known("1", Evidence("environment variable NCCL_SHM_DISABLE"))
     ):
         return None
-    version = next((found for found in (try_version(facts.version_of(name)) for name in _NCCL_WHEELS) if found is not None), None)
+    version = next(
+        (
+            found
+            for found in (try_version(facts.version_of(name)) for name in _NCCL_WHEELS)
+            if found is not None
+        ),
+        None,
+    )
     needs = count * _NCCL_SEGMENT
     if size < needs and version is not None and version < _NCCL_CUMEM_HOST:
         text = (
-            f"NCCL {version} needs a segment of several MiB there for each of {count} GPUs, {size_text(needs)} at the least, and will fail to start"
+            f"NCCL {version} needs a segment of several MiB there for each of {count} GPUs, "
+            f"{size_text(needs)} at the least, and will fail to start"
         )
         return _Reason("error", text, _GIB, (NCCL_MEMORY, _NCCL_SEGMENTS))
     text = f"NCCL keeps its segments for {count} GPUs there, and NVIDIA advises 1 GiB"
@@ -135,7 +167,9 @@ def _nccl_reason(facts: Facts, size: int) -> Optional[_Reason]:
 
 
 def _store_reason(facts: Facts, available: int) -> Optional[_Reason]:
-    """Ray's arithmetic of resolve_object_store_memory and determine_plasma_store_config, with its defaults."""
+    """Ray's arithmetic of resolve_object_store_memory and determine_plasma_store_config, with its
+    defaults.
+    """
     if not is_installed(facts, "ray"):
         return None
     belief, used = facts.value("memory.ray_belief"), facts.value("memory.ray_usage")
@@ -157,7 +191,10 @@ def _worker_reason(facts: Facts, size: int, users: Optional[bool]) -> Optional[_
         return None
     if users is None and count is None and size > 64 * _MIB:
         return None
-    text = "PyTorch's DataLoader workers and vLLM's processes share tensors there, and NCCL its buffers where there are several GPUs"
+    text = (
+        "PyTorch's DataLoader workers and vLLM's processes share tensors there, and NCCL its "
+        "buffers where there are several GPUs"
+    )
     return _Reason("advice", text, _GIB, (_TORCH_DOCKER, _VLLM_DOCKER))
 
 
@@ -169,8 +206,15 @@ def _shm_remedies(facts: Facts, wanted: int) -> Tuple[Remedy, ...]:
         (f"docker run --shm-size={gib}g …", "docker run --ipc=host …"),
         "changes-host",
     )
-    pod = Remedy(f"Mount an emptyDir with medium: Memory and sizeLimit: {gib}Gi at /dev/shm; it counts against the memory limit.", (), "changes-host")
-    host = Remedy("Raise the size of the tmpfs.", (f"mount -o remount,size={gib}G /dev/shm",), "changes-host")
+    pod = Remedy(
+        f"Mount an emptyDir with medium: Memory and sizeLimit: {gib}Gi at /dev/shm; it counts "
+        "against the memory limit.",
+        (),
+        "changes-host",
+    )
+    host = Remedy(
+        "Raise the size of the tmpfs.", (f"mount -o remount,size={gib}G /dev/shm",), "changes-host"
+    )
     if runtime == "kubernetes":
         return (pod,)
     if runtime in ("docker", "podman"):

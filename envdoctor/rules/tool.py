@@ -26,8 +26,15 @@ def fault_finding(name: str, error: Exception) -> Finding:
         kind="probe-failed",
         severity="warning",
         subject=name,
-        message=f"The check {name} failed ({type(error).__name__}{f': {text}' if text else ''}), so nothing is said about it.",
-        remedies=(Remedy("Report this with the facts (envdoctor probe --json).", ("envdoctor probe --json",), "safe"),),
+        message=f"The check {name} failed ({type(error).__name__}{f': {text}' if text else ''}), "
+        "so nothing is said about it.",
+        remedies=(
+            Remedy(
+                "Report this with the facts (envdoctor probe --json).",
+                ("envdoctor probe --json",),
+                "safe",
+            ),
+        ),
     )
 
 
@@ -38,7 +45,8 @@ def check_probes(context: Context) -> Iterator[Finding]:
         Facts whose probe raised, crashed or ran past its deadline.
 
     Why it matters:
-        What it would have read is not known, and no verdict rests on it; a hanging driver call is itself a sign.
+        What it would have read is not known, and no verdict rests on it; a hanging driver call is
+        itself a sign.
 
     How to fix:
         Look at the reason; run envdoctor probe to see what was read.
@@ -66,11 +74,15 @@ def check_probes(context: Context) -> Iterator[Finding]:
 
 def _is_date(text: str) -> bool:
     """Tell whether a text has the form of an ISO date."""
-    return [len(part) for part in text.split("-") if part.isdecimal()] == [4, 2, 2] and len(text) == 10
+    return [len(part) for part in text.split("-") if part.isdecimal()] == [4, 2, 2] and len(
+        text
+    ) == 10
 
 
 def _days(date: str) -> int:
-    """Days of the civil calendar since an epoch (Howard Hinnant's algorithm): importing datetime costs more than the answer is worth."""
+    """Days of the civil calendar since an epoch (Howard Hinnant's algorithm): importing datetime
+    costs more than the answer is worth.
+    """
     year, month, day = (int(part) for part in date.split("-"))
     year -= month <= 2
     era = year // 400
@@ -105,8 +117,15 @@ def check_matrix_age(context: Context) -> Iterator[Finding]:
         component="matrix",
         kind="stale-matrix",
         severity="advice",
-        message=f"The matrix is of {date}, {age} days old: newer releases and faults are not in it.",
-        remedies=(Remedy("Update envdoctor, or the matrix alone (envdoctor matrix update --from URL).", (), "safe"),),
+        message=f"The matrix is of {date}, {age} days old: newer releases and faults are "
+        "not in it.",
+        remedies=(
+            Remedy(
+                "Update envdoctor, or the matrix alone (envdoctor matrix update --from URL).",
+                (),
+                "safe",
+            ),
+        ),
     )
 
 
@@ -133,9 +152,18 @@ def check_judged(context: Context) -> Iterator[Finding]:
     elif "+xpu" in torch:
         subject, what = "intel", f"torch {torch} is a build for Intel GPUs"
     elif platform in ("darwin", "win32"):
-        subject, what = platform, "This is macOS" if platform == "darwin" else "This is Windows outside WSL"
+        subject, what = (
+            platform,
+            "This is macOS" if platform == "darwin" else "This is Windows outside WSL",
+        )
     elif context.facts.value("gpus.other") and not context.facts.value("gpus"):
-        subject, what = "accelerator", f"This machine has accelerators of other makers ({', '.join(context.facts.value('gpus.other'))})"
+        subject, what = (
+            "accelerator",
+            (
+                "This machine has accelerators of other makers "
+                f"({', '.join(context.facts.value('gpus.other'))})"
+            ),
+        )
     if not subject:
         return
     yield Finding(
@@ -153,21 +181,32 @@ def check_pinned(context: Context) -> Iterator[Finding]:
     """Requirements that leave versions open.
 
     What it checks:
-        With ``--requirements FILE``: the distributions of the matrix that the file asks for without one version, which --assume does not give either.
+        With ``--requirements FILE``: the distributions of the matrix that the file asks for without
+        one version, which --assume does not give either.
 
     Why it matters:
-        An installer takes what is newest on that day. Errors come from pins only, so silence about the others is no sign that they fit.
+        An installer takes what is newest on that day. Errors come from pins only, so silence about
+        the others is no sign that they fit.
 
     How to fix:
-        Pin them: ``envdoctor lock`` chooses versions that fit, or name one with ``--assume NAME==VERSION``.
+        Pin them: ``envdoctor lock`` chooses versions that fit, or name one with ``--assume
+        NAME==VERSION``.
 
     References:
         https://pip.pypa.io/en/stable/topics/repeatable-installs/
     """
     known = frozenset(context.matrix.package_names)
     listed = context.distributions
-    asked = [listed[name] for name in context.facts.value("requirements.unpinned", ()) if name in known and name in listed]
-    names = ", ".join(found.name + (f" ({found.constraint})" if found.constraint else "") for found in asked if found.version is None)
+    asked = [
+        listed[name]
+        for name in context.facts.value("requirements.unpinned", ())
+        if name in known and name in listed
+    ]
+    names = ", ".join(
+        found.name + (f" ({found.constraint})" if found.constraint else "")
+        for found in asked
+        if found.version is None
+    )
     if names:
         yield Finding(
             code="ED904",
@@ -177,7 +216,13 @@ def check_pinned(context: Context) -> Iterator[Finding]:
             message=f"These are not pinned to one version, so they are not fully judged: {names}.",
             verdict="undetermined",
             evidence=context.evidence("requirements.unpinned"),
-            remedies=(Remedy("Pin them: envdoctor lock chooses versions that fit together and this machine.", (), "safe"),),
+            remedies=(
+                Remedy(
+                    "Pin them: envdoctor lock chooses versions that fit together and this machine.",
+                    (),
+                    "safe",
+                ),
+            ),
             missing=f"the pins of {names}",
         )
 
@@ -215,7 +260,25 @@ def check_environment_found(context: Context) -> Iterator[Finding]:
 RULES_HERE: Tuple[Rule, ...] = (
     Rule("ED901", "probe-failed", "probe-failed", "A probe failed", check_probes),
     Rule("ED902", "matrix-age", "stale-matrix", "The matrix is old", check_matrix_age),
-    Rule("ED903", "not-judged", "not-judged", "AMD, Intel, macOS and Windows are not judged", check_judged),
-    Rule("ED904", "not-pinned", "not-judged", "Requirements that leave versions open are not fully judged", check_pinned),
-    Rule("ED905", "no-environment", "not-judged", "No Python environment below a root", check_environment_found),
+    Rule(
+        "ED903",
+        "not-judged",
+        "not-judged",
+        "AMD, Intel, macOS and Windows are not judged",
+        check_judged,
+    ),
+    Rule(
+        "ED904",
+        "not-pinned",
+        "not-judged",
+        "Requirements that leave versions open are not fully judged",
+        check_pinned,
+    ),
+    Rule(
+        "ED905",
+        "no-environment",
+        "not-judged",
+        "No Python environment below a root",
+        check_environment_found,
+    ),
 )

@@ -1,7 +1,8 @@
 """Watching a run: samples of its memory, where they are heading, and the run's own end.
 
-The command is started, never changed: it keeps the terminal, gets every signal that asks this process to end, and its exit code
-is what is returned. A run that is watched from outside (by its process number) is only read.
+The command is started, never changed: it keeps the terminal, gets every signal that asks this
+process to end, and its exit code is what is returned. A run that is watched from outside (by its
+process number) is only read.
 """
 
 from __future__ import annotations
@@ -25,7 +26,14 @@ __all__ = ["watch"]
 _KEPT = 4096
 _KEPT_OF_PROCESS = 256
 _NOISE = 1 << 20  # bytes
-_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+_FORWARDED = (
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+)
 
 
 class _Series:
@@ -44,7 +52,9 @@ class _Series:
 class _Watch:
     """The samples of one run."""
 
-    def __init__(self, machine: Machine, pid: int, container: bool, interval: float, csv: Optional[TextIO]) -> None:
+    def __init__(
+        self, machine: Machine, pid: int, container: bool, interval: float, csv: Optional[TextIO]
+    ) -> None:
         self.machine = machine
         self.pid = pid
         self.container = container
@@ -53,7 +63,10 @@ class _Watch:
         self.failure = ""
         group = find_group(machine, pid)
         if group is None:
-            raise InputError(f"neither the control group of process {pid} nor /proc/meminfo can be read, so there is nothing to watch")
+            raise InputError(
+                f"neither the control group of process {pid} nor /proc/meminfo can be read, so "
+                "there is nothing to watch"
+            )
         self.group = group
         self.begun = time.monotonic()
         self.cpu = time.process_time()
@@ -69,7 +82,11 @@ class _Watch:
         use = read_group(self.machine, self.group)
         if use is None:
             return None
-        pids = find_members(self.machine, self.group) if self.container else find_tree(self.machine, self.pid)
+        pids = (
+            find_members(self.machine, self.group)
+            if self.container
+            else find_tree(self.machine, self.pid)
+        )
         own = os.getpid()
         processes = read_processes(self.machine, [pid for pid in pids if pid != own])
         sample = Sample(time.monotonic() - self.begun, use, processes)
@@ -79,7 +96,9 @@ class _Watch:
         self.used.add(sample.elapsed, use.used)
         alive = {(process.pid, process.started): process for process in processes}
         for identity, process in alive.items():
-            self.by_process.setdefault(identity, _Series(_KEPT_OF_PROCESS)).add(sample.elapsed, process.used)
+            self.by_process.setdefault(identity, _Series(_KEPT_OF_PROCESS)).add(
+                sample.elapsed, process.used
+            )
         for identity in self.by_process.keys() - alive.keys():
             del self.by_process[identity]
         self.samples.append(sample)
@@ -93,15 +112,30 @@ class _Watch:
         if self.csv is None:
             return
         use = sample.use
-        pools = (("used", use.used), ("anonymous", use.anonymous), ("shared", use.shared), ("file", use.file), ("kernel", use.kernel))
-        rows = [f"{sample.elapsed:.2f},pool,,{name},{value}" for name, value in (*pools, ("limit", self.group.limit))]
-        # A name is what a process calls itself: commas, quotes and line ends of it would break the table, and "=" makes formulas.
-        rows += [f"{sample.elapsed:.2f},process,{process.pid},{_cell(process.name)},{process.used}" for process in sample.processes]
+        pools = (
+            ("used", use.used),
+            ("anonymous", use.anonymous),
+            ("shared", use.shared),
+            ("file", use.file),
+            ("kernel", use.kernel),
+        )
+        rows = [
+            f"{sample.elapsed:.2f},pool,,{name},{value}"
+            for name, value in (*pools, ("limit", self.group.limit))
+        ]
+        # A name is what a process calls itself: commas, quotes and line ends of it would break the
+        # table, and "=" makes formulas.
+        rows += [
+            f"{sample.elapsed:.2f},process,{process.pid},{_cell(process.name)},{process.used}"
+            for process in sample.processes
+        ]
         try:
             self.csv.write("\n".join(rows) + "\n")
             self.csv.flush()
         except OSError as error:
-            self.failure = f"samples after {sample.elapsed:.0f} s are not in the file: {error.strerror}"
+            self.failure = (
+                f"samples after {sample.elapsed:.0f} s are not in the file: {error.strerror}"
+            )
             self.csv = None
 
     def outlook(self) -> Optional[Outlook]:
@@ -109,7 +143,8 @@ class _Watch:
         if not self.samples:
             return None
         sample = self.samples[-1]
-        # On a whole machine others come and go: below a hundredth of its memory that is no trend of this run.
+        # On a whole machine others come and go: below a hundredth of its memory that is no trend of
+        # this run.
         noise = self.group.limit / 100 if self.group.directory is None else _NOISE
         trend = find_trend(self.used.points, noise)
         growing = None
@@ -137,7 +172,9 @@ class _Watch:
 
 
 def _cell(name: str) -> str:
-    return "".join(character if character.isalnum() or character in "._-:/ " else "_" for character in name)
+    return "".join(
+        character if character.isalnum() or character in "._-:/ " else "_" for character in name
+    )
 
 
 def watch(
@@ -156,11 +193,13 @@ def watch(
     Args:
         command: what to start and watch.
         pid: a process that runs already, watched with all that descend from it.
-        container: every process of the control group that limits this one; alone, or beside a command.
+        container: every process of the control group that limits this one; alone, or beside a
+            command.
         interval: seconds between two samples.
         duration: seconds after which to stop watching; a started command goes on being waited for.
         csv: open file that samples are appended to as they are taken.
-        report: called with the outlook every ``report_every`` seconds, and when the shape of the trend changes.
+        report: called with the outlook every ``report_every`` seconds, and when the shape of the
+            trend changes.
         report_every: seconds.
 
     Raises:
@@ -168,7 +207,9 @@ def watch(
     """
     machine = Machine()
     if command:
-        return _watch_command(machine, command, container, interval, duration, csv, report, report_every)
+        return _watch_command(
+            machine, command, container, interval, duration, csv, report, report_every
+        )
     watched = os.getpid() if container else pid
     if watched is None or not machine.exists(f"/proc/{watched}"):
         raise InputError(f"process {pid}: expected a running process, found none")
@@ -181,7 +222,13 @@ def watch(
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        _sample_until(seen, lambda wait: bool(stopped) or _ended(machine, watched, handle, wait) or bool(stopped), duration, report, report_every)
+        _sample_until(
+            seen,
+            lambda wait: bool(stopped) or _ended(machine, watched, handle, wait) or bool(stopped),
+            duration,
+            report,
+            report_every,
+        )
     finally:
         for number, old in before.items():
             signal.signal(number, old)
@@ -210,7 +257,8 @@ def _watch_command(
     seen.pid = child.pid
 
     def forward(number: int, _: Optional[FrameType]) -> None:
-        # Ctrl-C of a terminal reaches the whole foreground group, the command included: twice would be once too often.
+        # Ctrl-C of a terminal reaches the whole foreground group, the command included: twice would
+        # be once too often.
         if number not in (signal.SIGINT, signal.SIGQUIT) or not _in_foreground():
             child.send_signal(number)
 
@@ -246,7 +294,9 @@ def _in_foreground() -> bool:
 
 
 def _open_process(pid: int) -> Optional[int]:
-    """Return a descriptor that becomes readable when the process ends; None on a kernel before 5.3 or Python without it."""
+    """Return a descriptor that becomes readable when the process ends; None on a kernel before 5.3
+    or Python without it.
+    """
     try:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):
@@ -261,7 +311,11 @@ def _ended(machine: Machine, pid: int, handle: Optional[int], wait: float) -> bo
 
 
 def _sample_until(
-    seen: _Watch, is_over: Callable[[float], bool], duration: Optional[float], report: Callable[[Outlook], None], report_every: float
+    seen: _Watch,
+    is_over: Callable[[float], bool],
+    duration: Optional[float],
+    report: Callable[[Outlook], None],
+    report_every: float,
 ) -> None:
     """Sample until the run is over. Early samples come faster, so that a short run has some too."""
     shape = "unknown"
@@ -272,11 +326,15 @@ def _sample_until(
         now = time.monotonic()
         if duration is not None and now - seen.begun >= duration:
             return
-        # The trend costs more than a sample, and changes its mind early on: it is asked ten times in the period in which it is told.
+        # The trend costs more than a sample, and changes its mind early on: it is asked ten times
+        # in the period in which it is told.
         if now - looked >= report_every / 10:
             looked = now
             outlook = seen.outlook()
-            if outlook is not None and (now - reported >= report_every or (outlook.trend.shape != shape and outlook.trend.grows)):
+            if outlook is not None and (
+                now - reported >= report_every
+                or (outlook.trend.shape != shape and outlook.trend.grows)
+            ):
                 report(outlook)
                 reported = now
                 shape = outlook.trend.shape

@@ -1,8 +1,10 @@
-"""The trend of a memory measurement: level, one step, stairs, cycles or a steady rise, and when it meets a limit.
+"""The trend of a memory measurement: level, one step, stairs, cycles or a steady rise, and when it
+meets a limit.
 
-The slope is Theil's and Sen's: the median of the slopes of all pairs of points, which up to 29 % of outliers do not move
-(P. K. Sen, Estimates of the Regression Coefficient Based on Kendall's Tau, JASA 63, 1968). Its range is that of the middle
-80 % of these slopes between points far from each other, so it is wide where the measurement bends.
+The slope is Theil's and Sen's: the median of the slopes of all pairs of points, which up to 29 % of
+outliers do not move (P. K. Sen, Estimates of the Regression Coefficient Based on Kendall's Tau,
+JASA 63, 1968). Its range is that of the middle 80 % of these slopes between points far from each
+other, so it is wide where the measurement bends.
 """
 
 from __future__ import annotations
@@ -21,7 +23,10 @@ SHAPES = {
     "unknown": "too few samples",
     "level": "no growth",
     "step": "one rise, level since",
-    "stairs": "rises by steps: each costs once (offload that keeps its pinned memory, a cache that is filled per step)",
+    "stairs": (
+        "rises by steps: each costs once (offload that keeps its pinned memory, a cache that "
+        "is filled per step)"
+    ),
     "settled": "rose by steps that have ended",
     "cycles": "goes up and down, its peaks are level",
     "rising-cycles": "goes up and down, and its peaks rise",
@@ -34,7 +39,10 @@ _BUCKETS = 96
 
 
 class Trend(NamedTuple):
-    """What a series of measurements does. Slopes are bytes per second; ``slope_low`` may be negative."""
+    """What a series of measurements does.
+
+    Slopes are bytes per second; ``slope_low`` may be negative.
+    """
 
     shape: str
     slope: float = 0.0
@@ -53,7 +61,9 @@ class Trend(NamedTuple):
 
 
 class Arrival(NamedTuple):
-    """When a limit will be met: seconds from the last sample, likely, at the earliest, at the latest (None: maybe never)."""
+    """When a limit will be met: seconds from the last sample, likely, at the earliest, at the
+    latest (None: maybe never).
+    """
 
     likely: float
     earliest: float
@@ -76,9 +86,15 @@ def find_trend(points: Sequence[Point], noise: float = 1 << 20) -> Trend:
         noise: bytes that a healthy process moves by without meaning.
     """
     if len(points) < _FEWEST or points[-1][0] <= points[0][0]:
-        return Trend("unknown", level=points[-1][1] if points else 0.0, end=points[-1][0] if points else 0.0)
+        return Trend(
+            "unknown", level=points[-1][1] if points else 0.0, end=points[-1][0] if points else 0.0
+        )
     window = thin(points, _BUCKETS)
-    end, highest, lowest = window[-1][0], max(value for _, value in window), min(value for _, value in window)
+    end, highest, lowest = (
+        window[-1][0],
+        max(value for _, value in window),
+        min(value for _, value in window),
+    )
     if highest - lowest <= max(noise, 0.005 * highest):
         return Trend("level", level=highest, end=end)
     rises = [max(0.0, later[1] - earlier[1]) for earlier, later in zip(window, window[1:])]
@@ -126,7 +142,9 @@ def _representative(points: List[Point]) -> List[Point]:
 
 
 def _slope(points: Sequence[Point]) -> Tuple[float, float, float]:
-    """Return Theil's and Sen's slope and the range of the middle 80 % of the slopes over at least a third of the window."""
+    """Return Theil's and Sen's slope and the range of the middle 80 % of the slopes over at least a
+    third of the window.
+    """
     apart = (points[-1][0] - points[0][0]) / 3
     slopes = sorted(
         (later[1] - earlier[1]) / (later[0] - earlier[0])
@@ -175,7 +193,11 @@ def _stairs(window: Sequence[Point], rises: Sequence[float]) -> Optional[Trend]:
     heights = [sum(rises[index] for index in group) for group in groups]
     if len(groups) == 1:
         # A rise at the very end may be the first of many.
-        return Trend("step", level=level, end=end, last_step=times[0]) if end - times[0] > 0.25 * (end - window[0][0]) else None
+        return (
+            Trend("step", level=level, end=end, last_step=times[0])
+            if end - times[0] > 0.25 * (end - window[0][0])
+            else None
+        )
     if len(groups) == 2:
         return None
     interval = (times[-1] - times[0]) / (len(times) - 1)
@@ -206,7 +228,10 @@ def _cycles(window: Sequence[Point], noise: float) -> Trend:
     end, highest = window[-1][0], max(value for _, value in window)
     if len(peaks) < 3:
         # Too few ups and downs to speak of cycles: the upper edge decides.
-        upper = [max(window[index : index + 6], key=lambda entry: entry[1]) for index in range(0, len(window), 6)]
+        upper = [
+            max(window[index : index + 6], key=lambda entry: entry[1])
+            for index in range(0, len(window), 6)
+        ]
         return _steady(upper, noise) if len(upper) >= 3 else Trend("level", level=highest, end=end)
     slope, low, high = _slope(peaks)
     rise = slope * (peaks[-1][0] - peaks[0][0])

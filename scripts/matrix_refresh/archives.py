@@ -1,7 +1,10 @@
-"""Gets the metadata out of a wheel or a source archive on an index without downloading the wheel, and without running anything.
+"""Gets the metadata out of a wheel or a source archive on an index without downloading the wheel,
+and without running anything.
 
-A wheel: its last bytes hold the zip directory, which says where ``*.dist-info/METADATA`` lies. A source archive is small or left
-alone: PKG-INFO and ``*.egg-info/requires.txt`` are read from the stream. Nothing is ever written to a path that an archive names.
+A wheel: its last bytes hold the zip directory, which says where ``*.dist-info/METADATA`` lies. A
+source archive is small or left
+alone: PKG-INFO and ``*.egg-info/requires.txt`` are read from the stream. Nothing is ever written to
+a path that an archive names.
 """
 
 from __future__ import annotations
@@ -36,14 +39,19 @@ def read_wheel(transport: Transport, address: str, name: str, version: Version) 
     """Return METADATA of a wheel.
 
     Raises:
-        Refused: no zip, no or several METADATA, another project's, larger than honest ones, members outside the archive.
+        Refused: no zip, no or several METADATA, another project's, larger than honest ones, members
+            outside the archive.
         Unreachable: the index did not answer.
     """
-    return _read_member(RemoteFile(transport, address, _TAIL, _WHOLE_WHEEL), name, version, "dist-info")
+    return _read_member(
+        RemoteFile(transport, address, _TAIL, _WHOLE_WHEEL), name, version, "dist-info"
+    )
 
 
 def read_offered(transport: Transport, address: str, sha256: str) -> bytes:
-    """Return the core-metadata file that an index offers beside a wheel (PEP 658), checked against its hash where there is one."""
+    """Return the core-metadata file that an index offers beside a wheel (PEP 658), checked against
+    its hash where there is one.
+    """
     content = transport.get(f"{address}.metadata", MOST_BYTES).content
     if sha256 and hashlib.sha256(content).hexdigest() != sha256:
         raise Refused("its core-metadata file has another hash than the index says")
@@ -57,10 +65,17 @@ def _read_member(archive: RemoteFile, name: str, version: Version, kind: str) ->
     if member.method not in (0, 8):
         raise Refused(f"its METADATA is packed by method {member.method}")
     if member.size > MOST_BYTES or member.packed > MOST_BYTES:
-        raise Refused(f"its METADATA has {max(member.size, member.packed)} bytes, at most {MOST_BYTES} are read")
-    # The local header's own extra field may be longer than the directory's: 256 bytes are room for most.
+        raise Refused(
+            f"its METADATA has {max(member.size, member.packed)} bytes, at most {MOST_BYTES} are "
+            "read"
+        )
+    # The local header's own extra field may be longer than the directory's: 256 bytes are room for
+    # most.
     name_length = len(member.name.encode("utf-8", "surrogateescape"))
-    start = archive.read(member.offset, min(LOCAL.size + name_length + member.packed + 256, archive.size - member.offset))
+    start = archive.read(
+        member.offset,
+        min(LOCAL.size + name_length + member.packed + 256, archive.size - member.offset),
+    )
     if len(start) < LOCAL.size or start[:4] != b"PK\x03\x04":
         raise Refused("its zip directory points at no member")
     local = LOCAL.unpack_from(start)
@@ -90,7 +105,13 @@ def _find(directory: bytes, name: str, version: Version, kind: str) -> Member:
     found: Dict[str, Member] = {}
     others = []
     for member in entries_of(directory):
-        if "/../" in f"/{member.name}/" or member.name[:1] == "/" or "\\" in member.name or "\0" in member.name or member.name[1:2] == ":":
+        if (
+            "/../" in f"/{member.name}/"
+            or member.name[:1] == "/"
+            or "\\" in member.name
+            or "\0" in member.name
+            or member.name[1:2] == ":"
+        ):
             raise Refused(f"it has a member outside the archive: {printable(member.name, 80)}")
         folder, _, rest = member.name.partition("/")
         if kind == "dist-info":
@@ -137,7 +158,9 @@ class _Bounded(io.RawIOBase):
         return content
 
 
-def read_sdist(transport: Transport, address: str, file_name: str, name: str, version: Version) -> Tuple[bytes, Optional[bytes]]:
+def read_sdist(
+    transport: Transport, address: str, file_name: str, name: str, version: Version
+) -> Tuple[bytes, Optional[bytes]]:
     """Return PKG-INFO and requires.txt (or None) of a source archive of at most 16 MiB.
 
     Raises:
@@ -145,35 +168,53 @@ def read_sdist(transport: Transport, address: str, file_name: str, name: str, ve
         Unreachable: the index did not answer.
     """
     if file_name.endswith(".zip"):
-        return _read_member(RemoteFile(transport, address, _TAIL, _WHOLE_WHEEL), name, version, "source"), None
+        return _read_member(
+            RemoteFile(transport, address, _TAIL, _WHOLE_WHEEL), name, version, "source"
+        ), None
     content = transport.get(address, _SDIST).content
     information: Optional[bytes] = None
     requires: Optional[bytes] = None
     try:
-        packed: Any = bz2.BZ2File(io.BytesIO(content)) if file_name.endswith(".bz2") else gzip.GzipFile(fileobj=io.BytesIO(content))
+        packed: Any = (
+            bz2.BZ2File(io.BytesIO(content))
+            if file_name.endswith(".bz2")
+            else gzip.GzipFile(fileobj=io.BytesIO(content))
+        )
         with tarfile.open(fileobj=_Bounded(packed), mode="r|") as archive:
             for member in archive:
                 parts = member.name.split("/")
                 if member.name.startswith("/") or ".." in parts:
-                    raise Refused(f"it has a member outside the archive: {printable(member.name, 80)}")
+                    raise Refused(
+                        f"it has a member outside the archive: {printable(member.name, 80)}"
+                    )
                 if parts[0] == ".":
                     parts = parts[1:]
                 wanted = len(parts) == 2 and parts[1] == "PKG-INFO"
-                egg = 3 <= len(parts) <= 4 and parts[-2].endswith(".egg-info") and parts[-1] == "requires.txt"
+                egg = (
+                    3 <= len(parts) <= 4
+                    and parts[-2].endswith(".egg-info")
+                    and parts[-1] == "requires.txt"
+                )
                 if not (wanted or egg) or not member.isreg():
                     continue
                 if member.size > MOST_BYTES:
-                    raise Refused(f"its {parts[-1]} has {member.size} bytes, at most {MOST_BYTES} are read")
+                    raise Refused(
+                        f"its {parts[-1]} has {member.size} bytes, at most {MOST_BYTES} are read"
+                    )
                 file = archive.extractfile(member)
                 data = file.read(MOST_BYTES) if file is not None else b""
                 if wanted:
                     if not _is_of(parts[0], name, version):
-                        raise Refused(f"it has the metadata of another project: {printable(parts[0], 80)}")
+                        raise Refused(
+                            f"it has the metadata of another project: {printable(parts[0], 80)}"
+                        )
                     information = data
                 elif canonicalize_name(parts[-2][: -len(".egg-info")]) == name:
                     requires = data
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        raise Refused(f"it is no source archive, or cut off: {printable(str(error), 80)}") from error
+        raise Refused(
+            f"it is no source archive, or cut off: {printable(str(error), 80)}"
+        ) from error
     if information is None:
         raise Refused("it has no PKG-INFO")
     return information, requires

@@ -1,8 +1,9 @@
 """``packages/<name>.json`` and ``index.json``: what is there, what comes, and how it is written.
 
-A package file keeps what metadata does not know: ``builds``, the file's ``source`` and ``trust``, fields of a release that this program
-does not make, requirements of a release whose metadata could not be read or says nothing, and releases that left the index. Its
-``date`` moves only when something else in it does, so that a run without news writes nothing.
+A package file keeps what metadata does not know: ``builds``, the file's ``source`` and ``trust``,
+fields of a release that this program does not make, requirements of a release whose metadata could
+not be read or says nothing, and releases that left the index. Its ``date`` moves only when
+something else in it does, so that a run without news writes nothing.
 """
 
 from __future__ import annotations
@@ -16,12 +17,23 @@ from packaging.version import InvalidVersion, Version
 from .errors import UsageFault
 from .store import write_atomically
 
-__all__ = ["Change", "Listed", "compare", "load_document", "load_listing", "merge", "render", "render_listing", "write_if_new"]
+__all__ = [
+    "Change",
+    "Listed",
+    "compare",
+    "load_document",
+    "load_listing",
+    "merge",
+    "render",
+    "render_listing",
+    "write_if_new",
+]
 
 SCHEMA = 1
 SOURCE = "package metadata of the default index"
 
-#: In this order in the file. Fields that are not here were put there by others and come last but for ``builds``.
+#: In this order in the file. Fields that are not here were put there by others and come last but
+#: for ``builds``.
 FIELDS = (
     "version",
     "released",
@@ -39,7 +51,9 @@ FIELDS = (
 
 
 class Listed(NamedTuple):
-    """What the index has of one project: releases that the matrix takes, those of them that are yanked, and how many it leaves out."""
+    """What the index has of one project: releases that the matrix takes, those of them that are
+    yanked, and how many it leaves out.
+    """
 
     releases: Tuple[str, ...]
     yanked: Tuple[str, ...]
@@ -66,14 +80,19 @@ def load_document(path: str, name: str) -> Optional[Dict[str, Any]]:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise UsageFault(f"{path}: expected a package file, found something that cannot be read: {error}") from error
+        raise UsageFault(
+            f"{path}: expected a package file, found something that cannot be read: {error}"
+        ) from error
     fits = (
         isinstance(document, dict)
         and document.get("schema") == SCHEMA
         and document.get("name") == name
         and isinstance(document.get("releases"), list)
     )
-    if not fits or not all(isinstance(entry, dict) and _version(entry.get("version")) is not None for entry in document["releases"]):
+    if not fits or not all(
+        isinstance(entry, dict) and _version(entry.get("version")) is not None
+        for entry in document["releases"]
+    ):
         raise UsageFault(f"{path}: expected the package file of {name}, schema {SCHEMA}")
     return document  # type: ignore[no-any-return]
 
@@ -85,19 +104,28 @@ def _version(text: Any) -> Optional[Version]:
         return None
 
 
-def merge(name: str, old: Optional[Mapping[str, Any]], entries: Sequence[Mapping[str, Any]], unread: Iterable[Version], date: str) -> Dict[str, Any]:
+def merge(
+    name: str,
+    old: Optional[Mapping[str, Any]],
+    entries: Sequence[Mapping[str, Any]],
+    unread: Iterable[Version],
+    date: str,
+) -> Dict[str, Any]:
     """Return the new package file.
 
     Args:
         name: the package.
         old: the file that is there.
         entries: releases as ``releases.describe`` makes them.
-        unread: releases with files that were refused or not reached: what stands there of their metadata stays.
+        unread: releases with files that were refused or not reached: what stands there of their
+            metadata stays.
         date: today.
     """
     before = {Version(entry["version"]): entry for entry in (old or {}).get("releases", ())}
     kept_metadata = set(unread)
-    merged: Dict[Version, Dict[str, Any]] = {version: dict(entry) for version, entry in before.items()}
+    merged: Dict[Version, Dict[str, Any]] = {
+        version: dict(entry) for version, entry in before.items()
+    }
     for entry in entries:
         version = Version(entry["version"])
         known = before.get(version, {})
@@ -108,7 +136,9 @@ def merge(name: str, old: Optional[Mapping[str, Any]], entries: Sequence[Mapping
                     made[field] = known[field]
         elif "requires" not in made and "requires" in known:
             made["requires"] = known["requires"]
-        others = {key: value for key, value in known.items() if key not in FIELDS and key != "builds"}
+        others = {
+            key: value for key, value in known.items() if key not in FIELDS and key != "builds"
+        }
         ordered = {field: made[field] for field in FIELDS if field in made}
         ordered.update(others)
         if "builds" in known:
@@ -128,21 +158,31 @@ def merge(name: str, old: Optional[Mapping[str, Any]], entries: Sequence[Mapping
     }
 
 
-def compare(old: Optional[Mapping[str, Any]], new: Mapping[str, Any], listed: Iterable[str]) -> Change:
-    """Return the versions that came, that changed, and that are in the matrix but no more on the index."""
+def compare(
+    old: Optional[Mapping[str, Any]], new: Mapping[str, Any], listed: Iterable[str]
+) -> Change:
+    """Return the versions that came, that changed, and that are in the matrix but no more on the
+    index.
+    """
     before = {entry["version"]: entry for entry in (old or {}).get("releases", ())}
     after = {entry["version"]: entry for entry in new["releases"]}
     there = {Version(text) for text in listed}
     return Change(
         tuple(version for version in after if version not in before),
-        tuple(version for version, entry in after.items() if version in before and entry != before[version]),
+        tuple(
+            version
+            for version, entry in after.items()
+            if version in before and entry != before[version]
+        ),
         tuple(version for version in after if Version(version) not in there),
     )
 
 
 def render(document: Mapping[str, Any]) -> bytes:
     """Return a package file: one release per line."""
-    head = ", ".join(f"{_dump(key)}: {_dump(value)}" for key, value in document.items() if key != "releases")
+    head = ", ".join(
+        f"{_dump(key)}: {_dump(value)}" for key, value in document.items() if key != "releases"
+    )
     lines = ",\n".join(_dump(entry) for entry in document["releases"])
     return f'{{{head}, "releases": [\n{lines}\n]}}\n'.encode()
 
@@ -161,14 +201,20 @@ def load_listing(path: str) -> Tuple[str, Dict[str, Listed]]:
         with open(path, encoding="utf-8") as file:
             document = json.load(file)
         packages = {
-            name: Listed(tuple(entry["releases"]), tuple(entry.get("yanked", ())), int(entry.get("left_out", 0)))
+            name: Listed(
+                tuple(entry["releases"]),
+                tuple(entry.get("yanked", ())),
+                int(entry.get("left_out", 0)),
+            )
             for name, entry in document["packages"].items()
         }
         return str(document["date"]), packages
     except FileNotFoundError:
         return "", {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UsageFault(f"{path}: expected an index listing, found something else: {error}") from error
+        raise UsageFault(
+            f"{path}: expected an index listing, found something else: {error}"
+        ) from error
 
 
 def render_listing(packages: Mapping[str, Listed], date: str) -> bytes:
@@ -182,7 +228,9 @@ def render_listing(packages: Mapping[str, Listed], date: str) -> bytes:
         if listed.left_out:
             entry["left_out"] = listed.left_out
         lines.append(f"{_dump(name)}: {_dump(entry)}")
-    head = f'"schema": {SCHEMA}, "source": "project pages of the default index", "date": {_dump(date)}'
+    head = (
+        f'"schema": {SCHEMA}, "source": "project pages of the default index", "date": {_dump(date)}'
+    )
     body = ",\n".join(lines)
     return f'{{{head}, "packages": {{\n{body}\n}}}}\n'.encode()
 

@@ -6,7 +6,10 @@ __all__ = ["Refused", "Unreachable", "UsageFault", "printable"]
 
 
 class Refused(Exception):
-    """A file that is not what its name says, or that no honest publisher makes. Nothing of it is taken."""
+    """A file that is not what its name says, or that no honest publisher makes.
+
+    Nothing of it is taken.
+    """
 
 
 class Unreachable(Exception):
@@ -18,6 +21,11 @@ class UsageFault(Exception):
 
 
 def printable(text: str, limit: int = 200) -> str:
-    """Return text from outside so that it cannot steer a terminal: control signs are escaped, the length is bounded."""
-    shown = "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii") for sign in text[: limit + 1])
+    """Return text from outside so that it cannot steer a terminal: control signs are escaped, the
+    length is bounded.
+    """
+    shown = "".join(
+        sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii")
+        for sign in text[: limit + 1]
+    )
     return shown if len(text) <= limit else shown[:limit] + "…"

@@ -17,7 +17,10 @@ from .errors import Refused, UsageFault, printable
 
 __all__ = ["ACCEPT", "IndexFile", "default_index", "parse_page"]
 
-ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.5, text/html;q=0.1"
+ACCEPT = (
+    "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.5, "
+    "text/html;q=0.1"
+)
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]*")
@@ -26,7 +29,8 @@ _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]*")
 class IndexFile(NamedTuple):
     """One file of a project.
 
-    ``yanked``: None, or the reason, which may be empty. ``metadata``: None, or the hash of its core-metadata file, "" where that has none.
+    ``yanked``: None, or the reason, which may be empty. ``metadata``: None, or the hash of its
+    core-metadata file, "" where that has none.
     """
 
     name: str
@@ -39,7 +43,8 @@ class IndexFile(NamedTuple):
 
 
 def default_index() -> str:
-    """Return the index that pip uses here: its options, environment and configuration decide, not this program.
+    """Return the index that pip uses here: its options, environment and configuration decide, not
+    this program.
 
     Raises:
         UsageFault: pip does not say.
@@ -48,14 +53,24 @@ def default_index() -> str:
         if os.environ.get(name):
             return os.environ[name].rstrip("/")
     command = [sys.executable, "-m", "pip", "install", "--help"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "1000", "NO_COLOR": "1"})
-    found = re.search(r"--index-url\s+<url>.*?\(default (https?://[^\s)]+)\)", done.stdout, re.DOTALL)
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "COLUMNS": "1000", "NO_COLOR": "1"},
+    )
+    found = re.search(
+        r"--index-url\s+<url>.*?\(default (https?://[^\s)]+)\)", done.stdout, re.DOTALL
+    )
     if found is None:
         raise UsageFault("expected pip to say which index it uses, found nothing; give --index-url")
     return found.group(1).rstrip("/")
 
 
-def parse_page(content: bytes, content_type: str, address: str, project: str) -> Tuple[List[IndexFile], List[str]]:
+def parse_page(
+    content: bytes, content_type: str, address: str, project: str
+) -> Tuple[List[IndexFile], List[str]]:
     """Return the files of a page, and what was left out of it with the reason.
 
     Raises:
@@ -78,7 +93,9 @@ def parse_page(content: bytes, content_type: str, address: str, project: str) ->
         try:
             file = _file(entry, address)
         except Refused as fault:
-            left_out.append(f"{printable(str(entry.get('filename') or entry.get('href') or '?'), 120)}: {fault}")
+            left_out.append(
+                f"{printable(str(entry.get('filename') or entry.get('href') or '?'), 120)}: {fault}"
+            )
             continue
         files.setdefault(file.name, file)
     return list(files.values()), left_out
@@ -140,7 +157,9 @@ def _json_entries(text: str, project: str) -> List[Dict[str, Any]]:
                 "sha256": str(hashes.get("sha256", "")) if isinstance(hashes, dict) else "",
                 "requires-python": item.get("requires-python"),
                 "upload-time": str(item.get("upload-time", "")),
-                "yanked": None if yanked is False or yanked is None else ("" if yanked is True else str(yanked)),
+                "yanked": None
+                if yanked is False or yanked is None
+                else ("" if yanked is True else str(yanked)),
                 "metadata": None
                 if metadata is None or metadata is False
                 else (f"sha256={metadata.get('sha256', '')}" if isinstance(metadata, dict) else ""),
@@ -164,5 +183,17 @@ def _file(entry: Dict[str, Any], page: str) -> IndexFile:
         raise Refused("its hash is none")
     metadata = entry["metadata"]
     if metadata is not None:
-        metadata = metadata[7:] if metadata.startswith("sha256=") and _SHA256.fullmatch(metadata[7:]) else ""
-    return IndexFile(name, target, sha256, entry["upload-time"], entry["requires-python"], entry["yanked"], metadata)
+        metadata = (
+            metadata[7:]
+            if metadata.startswith("sha256=") and _SHA256.fullmatch(metadata[7:])
+            else ""
+        )
+    return IndexFile(
+        name,
+        target,
+        sha256,
+        entry["upload-time"],
+        entry["requires-python"],
+        entry["yanked"],
+        metadata,
+    )

@@ -13,7 +13,15 @@ from packaging.version import InvalidVersion, Version
 
 from .errors import Refused, printable
 
-__all__ = ["MOST_BYTES", "Metadata", "parse_metadata", "requirement_meaning", "requirement_name", "requires_of_egg_info", "tidy"]
+__all__ = [
+    "MOST_BYTES",
+    "Metadata",
+    "parse_metadata",
+    "requirement_meaning",
+    "requirement_name",
+    "requires_of_egg_info",
+    "tidy",
+]
 
 #: The largest honest METADATA seen has 0.5 MB (a change log in its description).
 MOST_BYTES = 4 << 20
@@ -39,10 +47,11 @@ def requirement_name(line: str) -> str:
 
 @cache
 def tidy(line: str) -> str:
-    """Return a requirement line in one form: ``torch[a, b] (>=2, <3) ; m`` becomes ``torch[a,b]>=2,<3; m``. The marker stays as it is.
+    """Return a requirement line in one form: ``torch[a, b] (>=2, <3) ; m`` becomes
+    ``torch[a,b]>=2,<3; m``. The marker stays as it is.
 
-    Not ``str(Requirement)``: its form depends on the release of packaging, and a rerun would change every file. A line that installers do not
-    understand is "".
+    Not ``str(Requirement)``: its form depends on the release of packaging, and a rerun would change
+    every file. A line that installers do not understand is "".
     """
     try:
         Requirement(line)
@@ -59,7 +68,9 @@ def tidy(line: str) -> str:
 
 @cache
 def requirement_meaning(line: str) -> str:
-    """Return a text that is equal for lines that ask for the same in another spelling: ``Torch (==2.0)`` and ``torch==2.0``."""
+    """Return a text that is equal for lines that ask for the same in another spelling: ``Torch
+    (==2.0)`` and ``torch==2.0``.
+    """
     try:
         requirement = Requirement(line)
     except InvalidRequirement:
@@ -75,7 +86,8 @@ def parse_metadata(content: bytes, name: str, version: Version, source: bool = F
         content: the file.
         name: canonical name that the archive's name promises.
         version: version that it promises.
-        source: PKG-INFO of a source archive: before metadata 2.2 it says nothing by leaving requirements out.
+        source: PKG-INFO of a source archive: before metadata 2.2 it says nothing by leaving
+            requirements out.
 
     Raises:
         Refused: with the reason.
@@ -104,7 +116,14 @@ def parse_metadata(content: bytes, name: str, version: Version, source: bool = F
         raise Refused(f"its metadata has {len(lines)} requirements, at most {_MOST_LINES} are read")
     python = message.get("Requires-Python")
     requires: Optional[Tuple[str, ...]] = tuple(lines)
-    if source and not lines and not _is_final(str(message.get("Metadata-Version", "")), [str(value) for value in message.get_all("Dynamic", [])]):
+    if (
+        source
+        and not lines
+        and not _is_final(
+            str(message.get("Metadata-Version", "")),
+            [str(value) for value in message.get_all("Dynamic", [])],
+        )
+    ):
         requires = None
     return Metadata(requires, None if python is None else _one_line(str(python)) or None)
 
@@ -124,7 +143,8 @@ def _is_final(metadata_version: str, dynamic: List[str]) -> bool:
 
 
 def requires_of_egg_info(content: bytes) -> Tuple[str, ...]:
-    """Return ``requires.txt``, which setuptools puts into source archives, as requirement lines: sections become markers.
+    """Return ``requires.txt``, which setuptools puts into source archives, as requirement lines:
+    sections become markers.
 
     Raises:
         Refused: no text, or lines that are no requirements.
@@ -150,10 +170,18 @@ def requires_of_egg_info(content: bytes) -> Tuple[str, ...]:
         requirement.marker = None
         conditions = [part for part in (own, marker) if part]
         if extra:
-            conditions = [f"({part})" if " or " in part else part for part in conditions] + [f'extra == "{extra}"']
+            conditions = [f"({part})" if " or " in part else part for part in conditions] + [
+                f'extra == "{extra}"'
+            ]
         elif len(conditions) > 1:
             conditions = [f"({part})" if " or " in part else part for part in conditions]
-        lines.append(_one_line(f"{requirement} ; {' and '.join(conditions)}" if conditions else str(requirement)))
+        lines.append(
+            _one_line(
+                f"{requirement} ; {' and '.join(conditions)}" if conditions else str(requirement)
+            )
+        )
     if len(lines) > _MOST_LINES:
-        raise Refused(f"its requires.txt has {len(lines)} requirements, at most {_MOST_LINES} are read")
+        raise Refused(
+            f"its requires.txt has {len(lines)} requirements, at most {_MOST_LINES} are read"
+        )
     return tuple(lines)

@@ -2,14 +2,18 @@
 
 Which releases: every final one. Pre-releases only where they are what people install:
 
-* all alphas, betas and candidates of a project without any final release, its development releases only where it has nothing else;
-* all of them of a project that the list names under ``prereleases``, because its final ones are placeholders (``flash-attn-4``);
+* all alphas, betas and candidates of a project without any final release, its development releases
+  only where it has nothing else;
+* all of them of a project that the list names under ``prereleases``, because its final ones are
+  placeholders (``flash-attn-4``);
 * one that a release in the matrix asks for by ``==``, or that somebody put into the matrix.
 
-Which files: what speaks for Linux. Metadata is that of the x86_64 wheels (or of those for any platform); where wheels of one release
-differ, the group with most wheels is the release, and the others stand under ``differs``. Wheels for macOS and Windows count where
-there is nothing else; the source archive where there is no wheel. Yanked files count only where all are yanked. PyPy, musl and
-Python 2 are left out of ``pythons``. Of wheels that differ in nothing but the build number the newest counts, as for installers.
+Which files: what speaks for Linux. Metadata is that of the x86_64 wheels (or of those for any
+platform); where wheels of one release differ, the group with most wheels is the release, and the
+others stand under ``differs``. Wheels for macOS and Windows count where there is nothing else; the
+source archive where there is no wheel. Yanked files count only where all are yanked. PyPy, musl and
+Python 2 are left out of ``pythons``. Of wheels that differ in nothing but the build number the
+newest counts, as for installers.
 """
 
 from __future__ import annotations
@@ -33,7 +37,11 @@ _LEGACY = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 
 
 
 class Wheel(NamedTuple):
-    """A wheel: its file and its tags. ``pythons`` as the matrix writes them: "cp310", "cp38-abi3", "cp313t", "py3". ``build``: build number."""
+    """A wheel: its file and its tags.
+
+    ``pythons`` as the matrix writes them: "cp310", "cp38-abi3", "cp313t", "py3". ``build``: build
+    number.
+    """
 
     file: IndexFile
     pythons: Tuple[str, ...]
@@ -66,7 +74,9 @@ class Release(NamedTuple):
 
     @property
     def main(self) -> Tuple[Wheel, ...]:
-        """The wheels whose metadata is the release's: x86_64 and any; else aarch64; else whatever there is."""
+        """The wheels whose metadata is the release's: x86_64 and any; else aarch64; else whatever
+        there is.
+        """
         for wanted in (("x86_64", "any"), ("aarch64",), ("",)):
             found = tuple(wheel for wheel in self.wheels if wheel.architecture in wanted)
             usable = tuple(wheel for wheel in found if wheel.pythons)
@@ -76,17 +86,25 @@ class Release(NamedTuple):
 
     @property
     def to_read(self) -> Tuple[IndexFile, ...]:
-        """The files whose metadata decides: every wheel for Linux, or one of another platform, or the source archive."""
+        """The files whose metadata decides: every wheel for Linux, or one of another platform, or
+        the source archive.
+        """
         wheels = self.main
         if not wheels:
             return self.sdists[:1]
         if not wheels[0].architecture or not wheels[-1].pythons:
             return (wheels[-1].file,)
-        others = tuple(wheel for wheel in self.wheels if wheel.architecture == "aarch64" and wheel.pythons and wheel not in wheels)
+        others = tuple(
+            wheel
+            for wheel in self.wheels
+            if wheel.architecture == "aarch64" and wheel.pythons and wheel not in wheels
+        )
         return tuple(wheel.file for wheel in (*wheels, *others))
 
 
-def group_files(project: str, files: Iterable[IndexFile]) -> Tuple[Dict[Version, Release], List[str]]:
+def group_files(
+    project: str, files: Iterable[IndexFile]
+) -> Tuple[Dict[Version, Release], List[str]]:
     """Return the releases of a project, and the files that are none of its, with the reason."""
     wheels: Dict[Version, List[Wheel]] = {}
     sdists: Dict[Version, List[IndexFile]] = {}
@@ -116,17 +134,26 @@ def group_files(project: str, files: Iterable[IndexFile]) -> Tuple[Dict[Version,
             _newest_builds(wheel for wheel in wheels.get(version, []) if wheel.file.name in names),
             tuple(
                 sorted(
-                    (file for file in sdists.get(version, []) if file.name in names), key=lambda file: (not file.name.endswith(".tar.gz"), file.name)
+                    (file for file in sdists.get(version, []) if file.name in names),
+                    key=lambda file: (not file.name.endswith(".tar.gz"), file.name),
                 )
             ),
             None if kept else (reasons[0] if reasons else ""),
-            min((file.uploaded[:10] for file in found if re.match(r"\d{4}-\d\d-\d\d", file.uploaded)), default=""),
+            min(
+                (
+                    file.uploaded[:10]
+                    for file in found
+                    if re.match(r"\d{4}-\d\d-\d\d", file.uploaded)
+                ),
+                default="",
+            ),
         )
     return releases, left_out
 
 
 def _wheel(project: str, file: IndexFile) -> Tuple[Version, Wheel]:
-    # Not parse_wheel_filename: it makes every tag of a compressed set, and refuses names that pip takes.
+    # Not parse_wheel_filename: it makes every tag of a compressed set, and refuses names that pip
+    # takes.
     parts = file.name[:-4].split("-")
     if len(parts) not in (5, 6):
         raise Refused("it is no name of a wheel")
@@ -183,7 +210,11 @@ def _sdist_version(project: str, name: str) -> Version:
 
 def _python_order(tag: str) -> Tuple[str, int, str]:
     match = re.match(r"([a-z]+)(\d)(\d*)(.*)", tag)
-    return (match.group(1), int(match.group(2)) * 1000 + int(match.group(3) or 0), match.group(4)) if match else (tag, 0, "")
+    return (
+        (match.group(1), int(match.group(2)) * 1000 + int(match.group(3) or 0), match.group(4))
+        if match
+        else (tag, 0, "")
+    )
 
 
 def _wheel_order(wheel: Wheel) -> Tuple[Any, ...]:
@@ -191,7 +222,9 @@ def _wheel_order(wheel: Wheel) -> Tuple[Any, ...]:
     return (newest, wheel.platform, wheel.file.name)
 
 
-def taken(releases: Mapping[Version, Release], wanted: Set[Version], early: bool = False) -> List[Version]:
+def taken(
+    releases: Mapping[Version, Release], wanted: Set[Version], early: bool = False
+) -> List[Version]:
     """Return the versions that the matrix takes, oldest first.
 
     Args:
@@ -201,7 +234,9 @@ def taken(releases: Mapping[Version, Release], wanted: Set[Version], early: bool
     """
     final = {version for version in releases if not version.is_prerelease}
     if early or not final:
-        final.update(version for version in releases if version.pre is not None and version.dev is None)
+        final.update(
+            version for version in releases if version.pre is not None and version.dev is None
+        )
     return sorted({*(final or releases), *(version for version in wanted if version in releases)})
 
 
@@ -245,7 +280,10 @@ def describe(release: Release, read: Mapping[str, Metadata], prune: Any) -> Dict
     if main is not None:
         python, requires = main.requires_python, main.requires
     else:
-        python, requires = next((file.requires_python for file in release.to_read if file.requires_python), None), None
+        python, requires = (
+            next((file.requires_python for file in release.to_read if file.requires_python), None),
+            None,
+        )
     if python:
         entry["requires_python"] = python
     if requires is not None:
@@ -264,14 +302,24 @@ def describe(release: Release, read: Mapping[str, Metadata], prune: Any) -> Dict
         entry["sdist"] = True
     if not release.wheels:
         entry["sdist_only"] = True
-    differs = [item for group in groups if main is not None and group is not main for item in _difference(group, main)]
+    differs = [
+        item
+        for group in groups
+        if main is not None and group is not main
+        for item in _difference(group, main)
+    ]
     if differs:
-        entry["differs"] = sorted(differs, key=lambda item: (item["platforms"], [_python_order(tag) for tag in item["pythons"]]))
+        entry["differs"] = sorted(
+            differs,
+            key=lambda item: (item["platforms"], [_python_order(tag) for tag in item["pythons"]]),
+        )
     return entry
 
 
 class _Group(NamedTuple):
-    """Wheels (none for a source archive) that ask for the same of the stack, with the lines of the last of them."""
+    """Wheels (none for a source archive) that ask for the same of the stack, with the lines of the
+    last of them.
+    """
 
     requires_python: Optional[str]
     requires: Optional[Tuple[str, ...]]
@@ -279,7 +327,8 @@ class _Group(NamedTuple):
 
 
 def _groups(release: Release, read: Mapping[str, Metadata], prune: Any) -> List[_Group]:
-    # Neither order nor spelling make a difference: ray's wheels list their extras in a new order each time.
+    # Neither order nor spelling make a difference: ray's wheels list their extras in a new order
+    # each time.
     wheels = {wheel.file.name: wheel for wheel in release.wheels}
     groups: Dict[Any, _Group] = {}
     for file in release.to_read:
@@ -290,7 +339,9 @@ def _groups(release: Release, read: Mapping[str, Metadata], prune: Any) -> List[
         requires = None if metadata.requires is None else prune(metadata.requires)
         key = (python, None if requires is None else frozenset(map(requirement_meaning, requires)))
         before = groups[key].wheels if key in groups else ()
-        groups[key] = _Group(python, requires, (*before, wheels[file.name]) if file.name in wheels else before)
+        groups[key] = _Group(
+            python, requires, (*before, wheels[file.name]) if file.name in wheels else before
+        )
     return list(groups.values())
 
 
@@ -306,7 +357,9 @@ def _main_group(release: Release, groups: Sequence[_Group]) -> Optional[_Group]:
 
 
 def _difference(group: _Group, main: _Group) -> List[Dict[str, Any]]:
-    """The wheels of a group as products of Pythons and platforms, so that no other wheel is meant."""
+    """The wheels of a group as products of Pythons and platforms, so that no other wheel is
+    meant.
+    """
     by_platform: Dict[str, Set[str]] = {}
     for wheel in group.wheels:
         by_platform.setdefault(wheel.platform, set()).update(wheel.pythons)

@@ -22,8 +22,10 @@ DEFAULT_LIST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "package
 class Selection(NamedTuple):
     """The list.
 
-    names: what is read, in order. kept: names of dependencies that touch the stack. elsewhere: may be missing on the index.
-    prereleases: taken like final releases. pinned: requirement lines whose pre-releases are taken. patterns: of families.
+    names: what is read, in order. kept: names of dependencies that touch the stack. elsewhere: may
+    be missing on the index.
+    prereleases: taken like final releases. pinned: requirement lines whose pre-releases are taken.
+    patterns: of families.
     unreadable: files that are known to have no metadata of their own.
     """
 
@@ -36,12 +38,22 @@ class Selection(NamedTuple):
     pinned: Tuple[str, ...] = ()
 
     def prune(self, requires: Iterable[str]) -> Tuple[str, ...]:
-        """Return the requirement lines that touch the stack, tidied, in their order, each once; without those that no installer understands."""
-        return tuple(dict.fromkeys(filter(None, (tidy(line) for line in requires if requirement_name(line) in self.kept))))
+        """Return the requirement lines that touch the stack, tidied, in their order, each once;
+        without those that no installer understands.
+        """
+        return tuple(
+            dict.fromkeys(
+                filter(
+                    None, (tidy(line) for line in requires if requirement_name(line) in self.kept)
+                )
+            )
+        )
 
     def undiscovered(self, on_index: Iterable[str]) -> List[str]:
         """Return the names that a family's pattern has and its list has not."""
-        wanted = re.compile("|".join(fnmatch.translate(pattern) for pattern in self.patterns) or "(?!)")
+        wanted = re.compile(
+            "|".join(fnmatch.translate(pattern) for pattern in self.patterns) or "(?!)"
+        )
         return sorted({name for name in on_index if wanted.match(name)} - set(self.names))
 
 
@@ -61,12 +73,22 @@ def load_selection(path: str = DEFAULT_LIST) -> Selection:
         raise UsageFault(f"{path}: is not TOML: {error}") from error
     families = document.get("family", [])
     elsewhere = document.get("elsewhere", [])
-    groups = [document.get("packages", []), elsewhere, *(family.get("names", []) for family in families)]
+    groups = [
+        document.get("packages", []),
+        elsewhere,
+        *(family.get("names", []) for family in families),
+    ]
     names = [name for group in groups for name in group]
     also, early = document.get("also", []), document.get("prereleases", [])
     for name in [*names, *also, *early]:
-        if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9]+(?:-[a-z0-9]+)*", name) or canonicalize_name(name) != name:
-            raise UsageFault(f"{path}: expected canonical names such as 'flash-attn', found {name!r}")
+        if (
+            not isinstance(name, str)
+            or not re.fullmatch(r"[a-z0-9]+(?:-[a-z0-9]+)*", name)
+            or canonicalize_name(name) != name
+        ):
+            raise UsageFault(
+                f"{path}: expected canonical names such as 'flash-attn', found {name!r}"
+            )
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise UsageFault(f"{path}: stands twice: {', '.join(twice)}")

@@ -1,7 +1,8 @@
 """What was read so far, by the hash of the file it came from.
 
-An entry never changes: the hash is the index's, so a file that was replaced has another one. Pages of projects are kept as they came
-last, for ``--offline-cache`` only. Every file is written beside its place and moved there, so that a run may be killed at any time.
+An entry never changes: the hash is the index's, so a file that was replaced has another one. Pages
+of projects are kept as they came last, for ``--offline-cache`` only. Every file is written beside
+its place and moved there, so that a run may be killed at any time.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ def default_folder() -> str:
 
 
 def write_atomically(path: str, content: bytes) -> None:
-    """Write a file so that a reader sees the old one or the new one, whatever happens in between."""
+    """Write a file so that a reader sees the old one or the new one, whatever happens in
+    between.
+    """
     temporary = f"{path}.{os.getpid()}.{threading.get_ident()}.part"
     try:
         with open(temporary, "wb") as file:
@@ -54,7 +57,9 @@ class Store:
 
     def __init__(self, folder: str, index: str) -> None:
         self._files = os.path.join(folder, "metadata", _FORMAT)
-        self._pages = os.path.join(folder, "pages", hashlib.sha256(index.encode("utf-8")).hexdigest()[:16])
+        self._pages = os.path.join(
+            folder, "pages", hashlib.sha256(index.encode("utf-8")).hexdigest()[:16]
+        )
         os.makedirs(self._files, exist_ok=True)
         os.makedirs(self._pages, exist_ok=True)
 
@@ -70,7 +75,13 @@ class Store:
         """Keep what a file said; one without hash is read again each time."""
         if sha256:
             self._save(
-                self._path(sha256), {"sha256": sha256, "file": name, "requires": metadata.requires, "requires_python": metadata.requires_python}
+                self._path(sha256),
+                {
+                    "sha256": sha256,
+                    "file": name,
+                    "requires": metadata.requires,
+                    "requires_python": metadata.requires_python,
+                },
             )
 
     def page(self, project: str) -> Optional[Page]:

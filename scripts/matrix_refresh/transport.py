@@ -1,4 +1,6 @@
-"""HTTP as the refresh needs it: every body is bounded, ranges are checked, transient faults are retried."""
+"""HTTP as the refresh needs it: every body is bounded, ranges are checked, transient faults are
+retried.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ class NotThere(Unreachable):
 
 
 class Body(NamedTuple):
-    """An answer: its bytes, where they start in the file, and the size of the file where the server said so."""
+    """An answer: its bytes, where they start in the file, and the size of the file where the server
+    said so.
+    """
 
     content: bytes
     start: int
@@ -37,13 +41,23 @@ def without_credentials(address: str) -> str:
     """Return an address that may be printed: no user, password, query or fragment."""
     parts = urlsplit(address)
     host = parts.hostname or ""
-    return printable(urlunsplit((parts.scheme, f"{host}:{parts.port}" if parts.port else host, parts.path, "", "")))
+    return printable(
+        urlunsplit(
+            (parts.scheme, f"{host}:{parts.port}" if parts.port else host, parts.path, "", "")
+        )
+    )
 
 
 class Transport:
     """A session for each thread; ``requests_made`` and ``bytes_read`` count over all of them."""
 
-    def __init__(self, attempts: int = 5, timeout: float = 60.0, pause: float = 0.5, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self,
+        attempts: int = 5,
+        timeout: float = 60.0,
+        pause: float = 0.5,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
         self._attempts = attempts
         self._timeout = timeout
         self._pause = pause
@@ -69,7 +83,13 @@ class Transport:
         A server without ranges sends the whole file: taken up to ``whole`` bytes, refused beyond.
         """
         wanted = f"bytes=-{length}" if first is None else f"bytes={first}-{first + length - 1}"
-        return self._fetch(address, max(length, whole), {"Range": wanted, "Accept-Encoding": "identity"}, first, length)
+        return self._fetch(
+            address,
+            max(length, whole),
+            {"Range": wanted, "Accept-Encoding": "identity"},
+            first,
+            length,
+        )
 
     def _session(self) -> requests.Session:
         session: Optional[requests.Session] = getattr(self._local, "session", None)
@@ -80,15 +100,27 @@ class Transport:
             self._local.session = session
         return session
 
-    def _fetch(self, address: str, limit: int, headers: Mapping[str, str], first: Optional[int] = None, length: Optional[int] = None) -> Body:
+    def _fetch(
+        self,
+        address: str,
+        limit: int,
+        headers: Mapping[str, str],
+        first: Optional[int] = None,
+        length: Optional[int] = None,
+    ) -> Body:
         if urlsplit(address).scheme not in ("http", "https"):
             raise Refused(f"its address is not http or https: {printable(address, 60)}")
         fault = ""
         for attempt in range(self._attempts):
             if attempt:
-                self._sleep(min(_LONGEST_PAUSE, self._pause * 2 ** (attempt - 1)) * (0.75 + random.random() / 2))
+                self._sleep(
+                    min(_LONGEST_PAUSE, self._pause * 2 ** (attempt - 1))
+                    * (0.75 + random.random() / 2)
+                )
             try:
-                with self._session().get(address, headers=dict(headers), stream=True, timeout=(10, self._timeout)) as answer:
+                with self._session().get(
+                    address, headers=dict(headers), stream=True, timeout=(10, self._timeout)
+                ) as answer:
                     with self._lock:
                         self.requests_made += 1
                     if answer.status_code in (404, 410):
@@ -98,7 +130,9 @@ class Transport:
                         self._wait_as_told(answer.headers, attempt)
                         continue
                     if answer.status_code not in (200, 206):
-                        raise Unreachable(f"{without_credentials(address)}: HTTP {answer.status_code}")
+                        raise Unreachable(
+                            f"{without_credentials(address)}: HTTP {answer.status_code}"
+                        )
                     return self._read(answer, limit, first, length)
             except (
                 requests.ConnectionError,
@@ -108,15 +142,21 @@ class Transport:
             ) as error:
                 fault = type(error).__name__
             except requests.RequestException as error:
-                raise Unreachable(f"{without_credentials(address)}: {type(error).__name__}") from error
-        raise Unreachable(f"{without_credentials(address)}: {fault} after {self._attempts} attempts")
+                raise Unreachable(
+                    f"{without_credentials(address)}: {type(error).__name__}"
+                ) from error
+        raise Unreachable(
+            f"{without_credentials(address)}: {fault} after {self._attempts} attempts"
+        )
 
     def _wait_as_told(self, headers: Mapping[str, str], attempt: int) -> None:
         seconds = headers.get("Retry-After", "")
         if seconds.isdigit() and attempt + 1 < self._attempts:
             self._sleep(min(_LONGEST_PAUSE, float(seconds)))
 
-    def _read(self, answer: requests.Response, limit: int, first: Optional[int], length: Optional[int]) -> Body:
+    def _read(
+        self, answer: requests.Response, limit: int, first: Optional[int], length: Optional[int]
+    ) -> Body:
         start, total = 0, None
         ranged = answer.status_code == 206
         if ranged:
@@ -136,9 +176,21 @@ class Transport:
                 raise Refused(f"it has more than {limit} bytes")
         with self._lock:
             self.bytes_read += size
-        if declared.isdigit() and "Content-Encoding" not in answer.headers and size != int(declared):
-            raise requests.ConnectionError("cut off")  # requests itself is silent about a short body
-        return Body(b"".join(parts), start, total if ranged else size, answer.headers.get("Content-Type", ""), ranged)
+        if (
+            declared.isdigit()
+            and "Content-Encoding" not in answer.headers
+            and size != int(declared)
+        ):
+            raise requests.ConnectionError(
+                "cut off"
+            )  # requests itself is silent about a short body
+        return Body(
+            b"".join(parts),
+            start,
+            total if ranged else size,
+            answer.headers.get("Content-Type", ""),
+            ranged,
+        )
 
 
 def _content_range(headers: Mapping[str, str]) -> Tuple[int, Optional[int]]:

@@ -1,6 +1,7 @@
 """The directory of a zip archive on a server, read by range requests.
 
-Nothing of an archive is believed: the directory has to lie inside the file, its entries have to be whole, their number is bounded.
+Nothing of an archive is believed: the directory has to lie inside the file, its entries have to be
+whole, their number is bounded.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ _END = b"PK\x05\x06"
 _END_64 = b"PK\x06\x06"
 _LOCATOR_64 = b"PK\x06\x07"
 _ENTRY = struct.Struct("<4s6H3L5H2L")
-#: The header before a member's content; its last two numbers are the lengths of the name and of the extra field.
+#: The header before a member's content; its last two numbers are the lengths of the name and of the
+#: extra field.
 LOCAL = struct.Struct("<4s5H3L2H")
 
 
@@ -81,7 +83,9 @@ class RemoteFile:
 
 
 def read_directory(file: RemoteFile, most: int) -> Directory:
-    """Find the end record in the tail and read the directory that it points at, of at most ``most`` bytes."""
+    """Find the end record in the tail and read the directory that it points at, of at most ``most``
+    bytes.
+    """
     offset, tail = file.tail
     at = tail.rfind(_END)
     if at < 0 or at + 22 > len(tail):
@@ -105,12 +109,32 @@ def read_directory(file: RemoteFile, most: int) -> Directory:
 
 
 def entries_of(directory: bytes) -> Iterator[Member]:
-    """Yield the members that the bytes of a directory list; what is no UTF-8 in a name is kept as surrogates."""
+    """Yield the members that the bytes of a directory list; what is no UTF-8 in a name is kept as
+    surrogates.
+    """
     at = count = 0
     while at < len(directory):
         if at + _ENTRY.size > len(directory):
             raise Refused("its zip directory is cut off")
-        (sign, _, _, flags, method, _, _, crc, packed, size, name_size, extra_size, note_size, _, _, _, offset) = _ENTRY.unpack_from(directory, at)
+        (
+            sign,
+            _,
+            _,
+            flags,
+            method,
+            _,
+            _,
+            crc,
+            packed,
+            size,
+            name_size,
+            extra_size,
+            note_size,
+            _,
+            _,
+            _,
+            offset,
+        ) = _ENTRY.unpack_from(directory, at)
         if sign != b"PK\x01\x02":
             raise Refused("its zip directory is damaged")
         raw = directory[at + 46 : at + 46 + name_size]
@@ -120,13 +144,22 @@ def entries_of(directory: bytes) -> Iterator[Member]:
         if count > _MOST_MEMBERS:
             raise Refused(f"it has more than {_MOST_MEMBERS} members")
         if 0xFFFFFFFF in (packed, size, offset):
-            size, packed, offset = _sizes_64(directory[at + 46 + name_size : at + 46 + name_size + extra_size], size, packed, offset)
-        yield Member(raw.decode("utf-8", "surrogateescape"), flags, method, crc, packed, size, offset)
+            size, packed, offset = _sizes_64(
+                directory[at + 46 + name_size : at + 46 + name_size + extra_size],
+                size,
+                packed,
+                offset,
+            )
+        yield Member(
+            raw.decode("utf-8", "surrogateescape"), flags, method, crc, packed, size, offset
+        )
         at += 46 + name_size + extra_size + note_size
 
 
 def _sizes_64(extra: bytes, *values: int) -> List[int]:
-    """Size, packed size and offset: those that do not fit stand in the zip64 field, in this order (APPNOTE 4.5.3)."""
+    """Size, packed size and offset: those that do not fit stand in the zip64 field, in this order
+    (APPNOTE 4.5.3).
+    """
     at = 0
     while at + 4 <= len(extra):
         kind, length = struct.unpack_from("<HH", extra, at)

@@ -1,7 +1,9 @@
-"""A record of a wheel → a ``Build`` of the matrix, and the step that writes builds into ``matrices/packages/*.json``.
+"""A record of a wheel → a ``Build`` of the matrix, and the step that writes builds into
+``matrices/packages/*.json``.
 
-Only builds of the default index for the architecture that was read are replaced; what a wheel does not tell (the torch and the CUDA minor
-that a package was built for, the label) stays as it stands there.
+Only builds of the default index for the architecture that was read are replaced; what a wheel does
+not tell (the torch and the CUDA minor that a package was built for, the label) stays as it stands
+there.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ _CUDA_LIBRARY = re.compile(
     r"lib(?:cudart|cublas|cublasLt|cudnn\w*|nccl|nvrtc|nvJitLink|cusparse\w*|cufft\w*|curand|cusolver\w*|nvshmem\w*|cufile|cupti|nvToolsExt)\.so\.[\d.]+"
 )
 
-#: In this order in a build; fields that stand here are measured, and replaced or removed by what a scan says.
+#: In this order in a build; fields that stand here are measured, and replaced or removed by what a
+#: scan says.
 _ORDER = (
     *(
         "index_name",
@@ -68,12 +71,15 @@ def _order(text: str) -> Tuple[float, str]:
 
 
 def _stem(name: str) -> str:
-    """``vllm/_C.abi3.so`` → ``_C``; the folder stays where two libraries of a wheel are called the same."""
+    """``vllm/_C.abi3.so`` → ``_C``; the folder stays where two libraries of a wheel are called the
+    same.
+    """
     return name.split("/", 1)[-1].split(".", 1)[0]
 
 
 def entries_of(members: Mapping[str, Mapping[str, Any]]) -> List[str]:
-    """Return the distinct kinds of fat binaries of a wheel: ``sass=8.0;ptx=8.0@8.7;in=_C,_moe_C;kernels=marlin``.
+    """Return the distinct kinds of fat binaries of a wheel:
+    ``sass=8.0;ptx=8.0@8.7;in=_C,_moe_C;kernels=marlin``.
 
     Left out are those that hold no kernel: nvcc makes one for 5.2 of a source without device code.
     """
@@ -81,7 +87,9 @@ def entries_of(members: Mapping[str, Mapping[str, Any]]) -> List[str]:
     kernels: Dict[str, Counter[str]] = {}
     for name, member in members.items():
         for signature, entry in member.get("fatbins", {}).items():
-            if not signature or (entry["without_kernels"] and entry["without_kernels"] == entry["count"]):
+            if not signature or (
+                entry["without_kernels"] and entry["without_kernels"] == entry["count"]
+            ):
                 continue
             holders.setdefault(signature, []).append(_stem(name))
             families = kernels.setdefault(signature, Counter())
@@ -114,15 +122,25 @@ def _code(members: Mapping[str, Mapping[str, Any]]) -> Build:
                 ptx |= {value.split("@")[0] for value in values.split(",")}
                 versions |= {value.split("@")[1] for value in values.split(",")}
     toolkits = [toolkit for toolkit in map(toolkit_of_ptx, versions) if toolkit is not None]
-    build: Build = {"sass": sorted(sass, key=_order), "ptx": sorted(ptx, key=_order), "entries": entries}
+    build: Build = {
+        "sass": sorted(sass, key=_order),
+        "ptx": sorted(ptx, key=_order),
+        "entries": entries,
+    }
     if toolkits:
         build["ptx_cuda"] = max(toolkits, key=Version)
     return build
 
 
 def _linkage(members: Mapping[str, Mapping[str, Any]], main: Optional[str] = None) -> Build:
-    """What the loader will want for some libraries together; glibc for those in ``main``, others that want more stand by themselves."""
-    parts = [(name, member["elf"]) for name, member in members.items() if member.get("elf") and "fault" not in member["elf"]]
+    """What the loader will want for some libraries together; glibc for those in ``main``, others
+    that want more stand by themselves.
+    """
+    parts = [
+        (name, member["elf"])
+        for name, member in members.items()
+        if member.get("elf") and "fault" not in member["elf"]
+    ]
     build: Build = {}
     first = [item for item in parts if main is None or re.fullmatch(main, item[0])] or parts
     for key in ("glibc", "glibcxx"):
@@ -130,14 +148,28 @@ def _linkage(members: Mapping[str, Mapping[str, Any]], main: Optional[str] = Non
         if versions:
             build[key] = max(versions, key=Version)
     floor = Version(build.get("glibc", "0"))
-    build["glibc_parts"] = sorted({f"{_stem(name)}={elf['glibc']}" for name, elf in parts if elf["glibc"] and Version(elf["glibc"]) > floor})
-    build["needed"] = sorted({soname for _, elf in parts for soname in elf["needed"] if _CUDA_LIBRARY.fullmatch(soname)})
+    build["glibc_parts"] = sorted(
+        {
+            f"{_stem(name)}={elf['glibc']}"
+            for name, elf in parts
+            if elf["glibc"] and Version(elf["glibc"]) > floor
+        }
+    )
+    build["needed"] = sorted(
+        {soname for _, elf in parts for soname in elf["needed"] if _CUDA_LIBRARY.fullmatch(soname)}
+    )
     abis = {elf["cxx11abi"] for _, elf in parts if elf["cxx11abi"] is not None}
     if len(abis) == 1:
         build["cxx11abi"] = abis.pop()
-    symbols = sorted((name, elf["torch_symbols"], elf["torch_digest"]) for name, elf in parts if elf["torch_symbols"])
+    symbols = sorted(
+        (name, elf["torch_symbols"], elf["torch_digest"])
+        for name, elf in parts
+        if elf["torch_symbols"]
+    )
     if symbols:
-        digest = hashlib.sha256("\n".join(str(item[2]) for item in symbols).encode("ascii")).hexdigest()[:16]
+        digest = hashlib.sha256(
+            "\n".join(str(item[2]) for item in symbols).encode("ascii")
+        ).hexdigest()[:16]
         build["torch_symbols"] = f"{sum(item[1] for item in symbols)}:{digest}"
     return build
 
@@ -166,7 +198,11 @@ def builds_of(package: str, record: Mapping[str, Any]) -> List[Build]:
     if not code:
         return []
     build = {**_code(code), **_linkage(code, PROFILES[package].main)}
-    values = {key: value for member in members.values() for key, value in (member.get("values") or {}).items()}
+    values = {
+        key: value
+        for member in members.values()
+        for key, value in (member.get("values") or {}).items()
+    }
     if re.fullmatch(r"\d{4}", values.get("cuda", "")):
         build["cuda"] = f"{int(values['cuda'][:2])}.{int(values['cuda'][2:])}"
     minor = re.match(r"\d+\.\d+", values.get("torch", ""))
@@ -174,8 +210,9 @@ def builds_of(package: str, record: Mapping[str, Any]) -> List[Build]:
     if minor is not None and "cxx11abi" in build:
         build["torch"] = minor.group()
     build["bundled"] = list(record.get("bundled", ()))
-    build["source"] = f"fat binaries, NEEDED and symbol versions of {len(code)} libraries in the wheel" + (
-        "; CUDA from cpp_lib.json" if "cuda" in build else ""
+    build["source"] = (
+        f"fat binaries, NEEDED and symbol versions of {len(code)} libraries in the wheel"
+        + ("; CUDA from cpp_lib.json" if "cuda" in build else "")
     )
     return [build]
 
@@ -186,10 +223,17 @@ def _digits(name: str) -> str:
     return f"{match.group(1)}.{match.group(2)}" if match else "0"
 
 
-def _torch(members: Mapping[str, Mapping[str, Any]], code: Mapping[str, Mapping[str, Any]]) -> Build:
-    values = {key: value for member in members.values() for key, value in (member.get("values") or {}).items()}
+def _torch(
+    members: Mapping[str, Mapping[str, Any]], code: Mapping[str, Mapping[str, Any]]
+) -> Build:
+    values = {
+        key: value
+        for member in members.values()
+        for key, value in (member.get("values") or {}).items()
+    }
     build = _linkage({name: member for name, member in members.items() if member.get("elf")})
-    # libc10 and libtorch are torch itself: what they want of each other says nothing about extensions. All of them are loaded.
+    # libc10 and libtorch are torch itself: what they want of each other says nothing about
+    # extensions. All of them are loaded.
     for key in ("torch_symbols", "glibc_parts"):
         build.pop(key, None)
     # Only the runtime is wanted here: cuDNN, NCCL and others come as distributions of their own.
@@ -203,7 +247,9 @@ def _torch(members: Mapping[str, Mapping[str, Any]], code: Mapping[str, Mapping[
         build["variant"] = label.group(1)
     listed = [name for member in members.values() for name in member.get("archs", ())]
     build["sass"] = sorted((_dotted(name) for name in listed if name.startswith("sm_")), key=_order)
-    build["ptx"] = sorted((_dotted(name) for name in listed if name.startswith("compute_")), key=_order)
+    build["ptx"] = sorted(
+        (_dotted(name) for name in listed if name.startswith("compute_")), key=_order
+    )
     source = "version.py, TorchConfig.cmake, libtorch_python.so and symbol versions in the wheel"
     if code:
         measured = _code(code)
@@ -226,7 +272,8 @@ def _triton(members: Mapping[str, Mapping[str, Any]]) -> Build:
     for name, member in sorted(members.items()):
         if member["how"] == "tool" and member["version"]:
             known = ",".join(
-                f"{target.rstrip('af')[:-1]}.{target.rstrip('af')[-1]}{target[len(target.rstrip('af')) :]}" for target in member["targets"]
+                f"{target.rstrip('af')[:-1]}.{target.rstrip('af')[-1]}{target[len(target.rstrip('af')) :]}"
+                for target in member["targets"]
             )
             tools.append(f"{name.rsplit('/', 1)[-1]}={member['version']};sm={known}")
     return {"tools": tools, "source": "version and architecture names in the wheel's ptxas"}
@@ -238,11 +285,13 @@ def _cubins(record: Mapping[str, Any]) -> Build:
     sass = sorted((_dotted(f"sm_{name}") for name in counts), key=_order)
     return {
         "sass": sass,
-        "source": f"names of {sum(counts.values())} cubin files in the wheel" + (f"; {unnamed} more tell no architecture" if unnamed else ""),
+        "source": f"names of {sum(counts.values())} cubin files in the wheel"
+        + (f"; {unnamed} more tell no architecture" if unnamed else ""),
     }
 
 
-# ---------------------------------------------------------------------------------------------------------------- merging
+# --------------------------------------------------------------------------------------------------
+# merging
 
 
 def merge(folder: Path, results: Path, records: Records, write: bool = True) -> Iterator[str]:
@@ -256,7 +305,9 @@ def merge(folder: Path, results: Path, records: Records, write: bool = True) -> 
     try:
         known = json.loads(results.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise UsageFault(f"{results}: expected the results of a scan, found none: {error}") from error
+        raise UsageFault(
+            f"{results}: expected the results of a scan, found none: {error}"
+        ) from error
     for package, versions in sorted(known.items()):
         path = folder / f"{package}.json"
         document = load_document(str(path), package)
@@ -281,13 +332,24 @@ def merge(folder: Path, results: Path, records: Records, write: bool = True) -> 
 
 
 def _replace(package: str, release: Dict[str, Any], measured: List[Build]) -> Iterator[str]:
-    """Put measured builds in the place of those of the index and architecture; yield what differs from before."""
+    """Put measured builds in the place of those of the index and architecture; yield what differs
+    from before.
+    """
     builds = list(release.get("builds", ()))
-    own = [build for build in builds if build.get("index_name", "pypi") == "pypi" and build.get("architecture", "x86_64") == "x86_64"]
+    own = [
+        build
+        for build in builds
+        if build.get("index_name", "pypi") == "pypi"
+        and build.get("architecture", "x86_64") == "x86_64"
+    ]
     others = [build for build in builds if build not in own]
     made = []
     for build in measured:
-        before = own[0] if len(own) == 1 and len(measured) == 1 else next((old for old in own if old.get("cuda") == build.get("cuda")), {})
+        before = (
+            own[0]
+            if len(own) == 1 and len(measured) == 1
+            else next((old for old in own if old.get("cuda") == build.get("cuda")), {})
+        )
         made.append(_joined(package, before, build))
         yield from _differences(f"{package} {release['version']}", before, made[-1])
     if made:
@@ -299,11 +361,22 @@ def _joined(package: str, before: Mapping[str, Any], build: Mapping[str, Any]) -
     if "entries" in build or package == "flashinfer-cubin":
         for key in _MEASURED_CODE:
             joined.pop(key, None)
-    if package == "torch" and "glibc" in before and Version(before["glibc"]) > Version(build.get("glibc", "0")):
+    if (
+        package == "torch"
+        and "glibc" in before
+        and Version(before["glibc"]) > Version(build.get("glibc", "0"))
+    ):
         build = {**build, "glibc": before["glibc"]}  # an earlier reading took larger libraries in
     joined.update({key: value for key, value in build.items() if value not in (None, [], ())})
     if "cuda" not in build:
-        major = next((soname.rsplit(".so.", 1)[1].split(".")[0] for soname in build.get("needed", ()) if soname.startswith("libcudart.so.")), None)
+        major = next(
+            (
+                soname.rsplit(".so.", 1)[1].split(".")[0]
+                for soname in build.get("needed", ())
+                if soname.startswith("libcudart.so.")
+            ),
+            None,
+        )
         if major is not None and _major(before.get("cuda")) != major:
             joined["cuda"] = major
     if joined.get("trust") == "reported":
@@ -316,7 +389,17 @@ def _major(text: Optional[str]) -> Optional[str]:
 
 
 def _differences(where: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterable[str]:
-    for key in ("cuda", "sass", "ptx", "ptx_cuda", "cxx11abi", "glibc", "needed", "torch", "variant"):
+    for key in (
+        "cuda",
+        "sass",
+        "ptx",
+        "ptx_cuda",
+        "cxx11abi",
+        "glibc",
+        "needed",
+        "torch",
+        "variant",
+    ):
         if key in before and before[key] != after.get(key):
             yield f"{where}: {key}: {_shown(before[key])} → {_shown(after.get(key))}"
 

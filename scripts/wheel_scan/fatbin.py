@@ -1,18 +1,24 @@
 """Finds CUDA fat binaries in a stream of bytes and says what code each of them holds.
 
-A fat binary is what nvcc makes of one translation unit: a header, then one entry for each architecture, machine code (cubin) or PTX.
-The driver takes the machine code that fits a device, else compiles the PTX of the highest architecture that is not above the device's;
-so what a device needs can only be told for each fat binary by itself.
+A fat binary is what nvcc makes of one translation unit: a header, then one entry for each
+architecture, machine code (cubin) or PTX. The driver takes the machine code that fits a device,
+else compiles the PTX of the highest architecture that is not above the device's; so what a device
+needs can only be told for each fat binary by itself.
 
-=======  ======================================================================================================
-header   u32 magic 0xBA55ED50, u16 version 1, u16 header size 16, u64 size of all entries
-entry    u16 kind (1 PTX, 2 machine code, others left alone), u16, u32 header size, u64 payload size, u32 packed size, u32,
-         u16 minor, u16 major (of the PTX language where it is PTX), u32 architecture (90), u32, u32, u64 flags, u64, u64 unpacked size
+=======
+======================================================================================================
+header   u32 magic 0xBA55ED50, u16 version 1, u16 header size 16, u64 size of all entries entry u16
+kind (1 PTX, 2 machine code, others left alone), u16, u32 header size, u64 payload size, u32 packed
+size, u32,
+         u16 minor, u16 major (of the PTX language where it is PTX), u32 architecture (90), u32,
+         u32, u64 flags, u64, u64 unpacked size
 flags    0x2000 LZ4, 0x8000 zstd, 0x100000 architecture-specific ("90a"), 0x200000 family ("100f")
-=======  ======================================================================================================
+=======
+======================================================================================================
 
-NVIDIA documents none of this: it was established by comparing what nvcc 13.0 makes with cuobjdump (tests/wheels), and holds for what
-CUDA 11 to 13 made. The version of PTX is read from the text itself, the header's is taken where the text cannot be unpacked.
+NVIDIA documents none of this: it was established by comparing what nvcc 13.0 makes with cuobjdump
+(tests/wheels), and holds for what CUDA 11 to 13 made. The version of PTX is read from the text
+itself, the header's is taken where the text cannot be unpacked.
 """
 
 from __future__ import annotations
@@ -27,11 +33,13 @@ MAGIC = b"\x50\xed\x55\xba\x01\x00\x10\x00"
 _ENTRY = struct.Struct("<HHIQIIHHIIIQQQ")
 _PTX, _CUBIN = 1, 2
 _LZ4, _ZSTD, _SPECIFIC, _FAMILY = 0x2000, 0x8000, 0x100000, 0x200000
-#: LLVM's EF_CUDA_ACCELERATORS_V1: set in the e_flags of a cubin of ELF ABI 7 (before CUDA 13) for sm_90a and its like.
+#: LLVM's EF_CUDA_ACCELERATORS_V1: set in the e_flags of a cubin of ELF ABI 7 (before CUDA 13) for
+#: sm_90a and its like.
 _ACCELERATED = 0x800
 _MOST_HEADER = 1 << 16
 _MOST_ENTRIES = 4096
-#: So much of a payload is looked at: one zstd block, of which the first bytes are wanted; PTX whole where it is not larger.
+#: So much of a payload is looked at: one zstd block, of which the first bytes are wanted; PTX whole
+#: where it is not larger.
 _CUBIN_BYTES = 160 << 10
 _PTX_BYTES = 32 << 20
 _PTX_TEXT = 128 << 20
@@ -41,7 +49,9 @@ _KERNEL = re.compile(rb"^(?:\.visible\s+|\.weak\s+)?\.entry\s+([\w$]{1,400})", r
 
 
 class Code(NamedTuple):
-    """One entry: ``architecture`` as "9.0", "9.0a" or "10.0f"; of PTX also its version ("8.7", None: not readable) and its kernels."""
+    """One entry: ``architecture`` as "9.0", "9.0a" or "10.0f"; of PTX also its version ("8.7",
+    None: not readable) and its kernels.
+    """
 
     kind: str
     architecture: str
@@ -59,8 +69,17 @@ class Fatbin(NamedTuple):
     def signature(self) -> str:
         """What it holds, in one line: ``sass=8.0,9.0a;ptx=9.0@8.7``."""
         sass = sorted({code.architecture for code in self.codes if code.kind == "sass"}, key=_order)
-        ptx = sorted({f"{code.architecture}@{code.version or '?'}" for code in self.codes if code.kind == "ptx"}, key=_order)
-        parts = ([f"sass={','.join(sass)}"] if sass else []) + ([f"ptx={','.join(ptx)}"] if ptx else [])
+        ptx = sorted(
+            {
+                f"{code.architecture}@{code.version or '?'}"
+                for code in self.codes
+                if code.kind == "ptx"
+            },
+            key=_order,
+        )
+        parts = ([f"sass={','.join(sass)}"] if sass else []) + (
+            [f"ptx={','.join(ptx)}"] if ptx else []
+        )
         return ";".join(parts)
 
     @property
@@ -76,9 +95,14 @@ def _order(text: str) -> Tuple[float, str]:
 
 
 class Stream:
-    """Bytes of an iterator as they are asked for. ``keep`` gets all bytes but those that are skipped, each with its offset."""
+    """Bytes of an iterator as they are asked for.
 
-    def __init__(self, pieces: Iterable[bytes], keep: Optional[Callable[[int, bytes], None]] = None) -> None:
+    ``keep`` gets all bytes but those that are skipped, each with its offset.
+    """
+
+    def __init__(
+        self, pieces: Iterable[bytes], keep: Optional[Callable[[int, bytes], None]] = None
+    ) -> None:
         self._pieces = iter(pieces)
         self._buffer = b""
         self._keep = keep
@@ -121,7 +145,10 @@ class Stream:
         return done
 
     def find(self, sign: bytes) -> bool:
-        """Go to just behind the next occurrence; False at the end. What lies before it is kept, the sign is not."""
+        """Go to just behind the next occurrence; False at the end.
+
+        What lies before it is kept, the sign is not.
+        """
         while True:
             place = self._buffer.find(sign)
             if place >= 0:
@@ -152,10 +179,31 @@ def _fatbin(stream: Stream, left: int) -> Fatbin:
         head = stream.read(_ENTRY.size)
         if len(head) < _ENTRY.size:
             return Fatbin(tuple(codes), "cut off")
-        kind, _, header, payload, packed, _, minor, major, architecture, _, _, flags, _, unpacked = _ENTRY.unpack(head)
+        (
+            kind,
+            _,
+            header,
+            payload,
+            packed,
+            _,
+            minor,
+            major,
+            architecture,
+            _,
+            _,
+            flags,
+            _,
+            unpacked,
+        ) = _ENTRY.unpack(head)
         left -= _ENTRY.size
-        # An entry that does not fit is no entry; what follows is searched for the next header, not skipped on its word.
-        if not _ENTRY.size <= header <= _MOST_HEADER or header - _ENTRY.size + payload > left or not 0 < kind <= 0x400 or architecture > 999:
+        # An entry that does not fit is no entry; what follows is searched for the next header, not
+        # skipped on its word.
+        if (
+            not _ENTRY.size <= header <= _MOST_HEADER
+            or header - _ENTRY.size + payload > left
+            or not 0 < kind <= 0x400
+            or architecture > 999
+        ):
             return Fatbin(tuple(codes), "an entry that does not fit")
         stream.skip(header - _ENTRY.size)
         left -= header - _ENTRY.size + payload
@@ -193,7 +241,9 @@ def _cubin(data: bytes, architecture: int, flags: int) -> Code:
     return Code("sass", _named(architecture, suffix))
 
 
-def _ptx(data: bytes, whole: bool, architecture: int, flags: int, unpacked: int, header: Tuple[int, int]) -> Code:
+def _ptx(
+    data: bytes, whole: bool, architecture: int, flags: int, unpacked: int, header: Tuple[int, int]
+) -> Code:
     wanted = unpacked if whole and 0 < unpacked <= _PTX_TEXT else 4096
     text = _unpack(data, flags, wanted, unpacked if whole else 0)
     suffix = _suffix(flags)
@@ -212,13 +262,18 @@ def _ptx(data: bytes, whole: bool, architecture: int, flags: int, unpacked: int,
 
 
 def _unpack(data: bytes, flags: int, wanted: int, unpacked: int) -> Optional[bytes]:
-    """Return at least ``wanted`` bytes of a payload where it has so many; None where it cannot be unpacked."""
+    """Return at least ``wanted`` bytes of a payload where it has so many; None where it cannot be
+    unpacked.
+    """
     if flags & _ZSTD:
         import zstandard
 
         try:
-            # A piece of the input at a time: an honest frame gives 128 KiB for each block, a bomb is cut at what is wanted.
-            unpacker = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(data, read_across_frames=False)
+            # A piece of the input at a time: an honest frame gives 128 KiB for each block, a bomb
+            # is cut at what is wanted.
+            unpacker = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(
+                data, read_across_frames=False
+            )
             return bytes(unpacker.read(wanted))
         except zstandard.ZstdError:
             return None
@@ -235,7 +290,9 @@ def _unpack(data: bytes, flags: int, wanted: int, unpacked: int) -> Optional[byt
 
 
 def lz4_prefix(data: bytes, wanted: int) -> Optional[bytes]:
-    """Return the first bytes of an LZ4 block (the library unpacks whole blocks only); None where it is damaged before."""
+    """Return the first bytes of an LZ4 block (the library unpacks whole blocks only); None where it
+    is damaged before.
+    """
     out = bytearray()
     at = 0
     try:

@@ -1,12 +1,13 @@
 """Which members of which package's wheels are read, and how.
 
-=========  ==============================================================================================
-``code``   a library: its ELF header parts, and every fat binary in it
-``elf``    a library of which only the ELF header parts are wanted
-``archs``  ``libtorch_python.so``: as ``elf``, and the architectures that ``torch.cuda.get_arch_list()`` prints
-``tool``   ``ptxas``: its version and the architectures that it knows
-``text``   a small text from which ``record`` takes values
-=========  ==============================================================================================
+=========
+==============================================================================================
+``code``   a library: its ELF header parts, and every fat binary in it ``elf``    a library of which
+only the ELF header parts are wanted ``archs``  ``libtorch_python.so``: as ``elf``, and the
+architectures that ``torch.cuda.get_arch_list()`` prints ``tool``   ``ptxas``: its version and the
+architectures that it knows ``text``   a small text from which ``record`` takes values
+=========
+==============================================================================================
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ __all__ = ["PROFILES", "Profile", "bundled", "choose_wheel", "wanted"]
 
 
 class Profile(NamedTuple):
-    """What is read of a package: (pattern of the member's path, how); ``deep``: what is so large that only the newest releases are read for it.
+    """What is read of a package: (pattern of the member's path, how); ``deep``: what is so large
+    that only the newest releases are read for it.
 
-    ``alternatives``: the package loads one of several libraries, by GPU or by CUDA version; what they need is no union.
-    ``main``: the libraries without which the package is of no use; None: all of them.
-    ``cubins``: the package holds machine code as files of its own, whose names tell the architecture.
+    ``alternatives``: the package loads one of several libraries, by GPU or by CUDA version; what
+    they need is no union. ``main``: the libraries without which the package is of no use; None: all
+    of them. ``cubins``: the package holds machine code as files of its own, whose names tell the
+    architecture.
     """
 
     patterns: Tuple[Tuple[str, str], ...]
@@ -44,11 +47,21 @@ _TORCH = Profile(
 
 PROFILES: Mapping[str, Profile] = {
     "torch": _TORCH,
-    "vllm": Profile(((r"vllm/(?:.+/)?[^/]+\.so", "code"),), main=r"vllm/_C(?:_stable_libtorch)?\..*"),
-    "sgl-kernel": Profile(((r"sgl_kernel/(?:.+/)?[^/]+\.so", "code"),), main=r"sgl_kernel/(?:.+/)?common_ops\..*"),
-    "sglang-kernel": Profile(((r"sgl_kernel/(?:.+/)?[^/]+\.so", "code"),), main=r"sgl_kernel/(?:.+/)?common_ops\..*"),
-    "xformers": Profile(((r"xformers/(?:.+/)?[^/]+\.so", "code"), (r"xformers/cpp_lib\.json", "text"))),
-    "bitsandbytes": Profile(((r"bitsandbytes/libbitsandbytes_cuda\d+(?:_nocublaslt)?\.so", "code"),), alternatives=True),
+    "vllm": Profile(
+        ((r"vllm/(?:.+/)?[^/]+\.so", "code"),), main=r"vllm/_C(?:_stable_libtorch)?\..*"
+    ),
+    "sgl-kernel": Profile(
+        ((r"sgl_kernel/(?:.+/)?[^/]+\.so", "code"),), main=r"sgl_kernel/(?:.+/)?common_ops\..*"
+    ),
+    "sglang-kernel": Profile(
+        ((r"sgl_kernel/(?:.+/)?[^/]+\.so", "code"),), main=r"sgl_kernel/(?:.+/)?common_ops\..*"
+    ),
+    "xformers": Profile(
+        ((r"xformers/(?:.+/)?[^/]+\.so", "code"), (r"xformers/cpp_lib\.json", "text"))
+    ),
+    "bitsandbytes": Profile(
+        ((r"bitsandbytes/libbitsandbytes_cuda\d+(?:_nocublaslt)?\.so", "code"),), alternatives=True
+    ),
     "torchao": Profile(((r"torchao/(?:.+/)?[^/]+\.so", "code"),)),
     "triton": Profile(((r"triton/(?:.+/)?bin/ptxas(?:-\w+)?", "tool"),)),
     "flashinfer-cubin": Profile((), cubins=True),
@@ -57,7 +70,9 @@ PROFILES: Mapping[str, Profile] = {
 
 
 def wanted(profile: Profile, names: Iterable[str], deep: bool) -> Iterator[Tuple[str, str]]:
-    """Yield (member, how), those that are read shortly first, so that a run that ends has read something of every kind."""
+    """Yield (member, how), those that are read shortly first, so that a run that ends has read
+    something of every kind.
+    """
     patterns = [*profile.patterns, *(profile.deep if deep else ())]
     for name in sorted(names):
         for pattern, how in patterns:
@@ -66,19 +81,27 @@ def wanted(profile: Profile, names: Iterable[str], deep: bool) -> Iterator[Tuple
                 break
 
 
-_VERSIONED = re.compile(r"(?:^|/)((lib[A-Za-z0-9_+]+)(?:-[0-9a-f]{8})?\.so\.[0-9.]+|(lib[A-Za-z0-9_+]+)-[0-9a-f]{6,}\.so(?:\.[0-9.]+)?)$")
+_VERSIONED = re.compile(
+    r"(?:^|/)((lib[A-Za-z0-9_+]+)(?:-[0-9a-f]{8})?\.so\.[0-9.]+|(lib[A-Za-z0-9_+]+)-[0-9a-f]{6,}\.so(?:\.[0-9.]+)?)$"
+)
 
 
 def bundled(names: Iterable[str]) -> List[str]:
-    """Return the libraries of other projects in a wheel, as file names that tell a version or were renamed by a wheel repairer."""
+    """Return the libraries of other projects in a wheel, as file names that tell a version or were
+    renamed by a wheel repairer.
+    """
     return sorted({match.group(1) for match in map(_VERSIONED.search, names) if match is not None})
 
 
-_WHEEL = re.compile(r"[^-]+-(?P<version>[^-]+)(?:-\d[^-]*)?-(?P<python>[^-]+)-(?P<abi>[^-]+)-(?P<platform>[^-]+)\.whl")
+_WHEEL = re.compile(
+    r"[^-]+-(?P<version>[^-]+)(?:-\d[^-]*)?-(?P<python>[^-]+)-(?P<abi>[^-]+)-(?P<platform>[^-]+)\.whl"
+)
 
 
 def choose_wheel(names: Iterable[str], architecture: str) -> Optional[str]:
-    """Return the wheel of a release to read: Linux of that architecture, abi3 first, else of the middle Python; "any" where there is no other."""
+    """Return the wheel of a release to read: Linux of that architecture, abi3 first, else of the
+    middle Python; "any" where there is no other.
+    """
     fitting = []
     for name in names:
         match = _WHEEL.fullmatch(name)

@@ -1,7 +1,7 @@
 """What one wheel holds, member by member, and the folder that keeps it by the hash of the wheel.
 
-A record is plain JSON. It is kept after each member, so that a run that is cut off goes on where it was; a wheel never changes, so what
-was read once is never read again.
+A record is plain JSON. It is kept after each member, so that a run that is cut off goes on where it
+was; a wheel never changes, so what was read once is never read again.
 """
 
 from __future__ import annotations
@@ -54,27 +54,41 @@ class Records:
                 record = json.load(file)
         except (OSError, ValueError):
             return None
-        return record if isinstance(record, dict) and record.get("sha256") == sha256 and isinstance(record.get("members"), dict) else None
+        return (
+            record
+            if isinstance(record, dict)
+            and record.get("sha256") == sha256
+            and isinstance(record.get("members"), dict)
+            else None
+        )
 
     def keep(self, record: Record) -> None:
         """Keep a record; one of a wheel without hash is not kept."""
         if record["sha256"]:
             path = self._path(record["sha256"])
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            write_atomically(path, json.dumps(record, ensure_ascii=True, sort_keys=True).encode("ascii"))
+            write_atomically(
+                path, json.dumps(record, ensure_ascii=True, sort_keys=True).encode("ascii")
+            )
 
     def _path(self, sha256: str) -> str:
         return os.path.join(self._folder, sha256[:2], f"{sha256}.json")
 
 
 def read_wheel(
-    archive: RemoteZip, record: Record, profile: Profile, deep: bool, may_read: Callable[[int], bool], kept: Callable[[Record], None]
+    archive: RemoteZip,
+    record: Record,
+    profile: Profile,
+    deep: bool,
+    may_read: Callable[[int], bool],
+    kept: Callable[[Record], None],
 ) -> bool:
     """Read what a record lacks. Returns whether everything that is wanted was read.
 
     Args:
         archive: the wheel.
-        record: what was read before, changed in place; ``{"sha256", "file", "members": {}}`` in the beginning.
+        record: what was read before, changed in place; ``{"sha256", "file", "members": {}}`` in the
+            beginning.
         profile: what is wanted of it.
         deep: also what is very large.
         may_read: asked before each member with its packed size; False leaves it for another run.
@@ -85,7 +99,9 @@ def read_wheel(
     if profile.cubins:
         record["cubins"] = _cubins(list(archive.members))
     members = record["members"]
-    order = sorted(wanted(profile, archive.members, deep), key=lambda item: archive.members[item[0]].packed)
+    order = sorted(
+        wanted(profile, archive.members, deep), key=lambda item: archive.members[item[0]].packed
+    )
     complete = True
     for name, how in order:
         if name in members:
@@ -93,7 +109,12 @@ def read_wheel(
         if not may_read(archive.members[name].packed):
             complete = False
             continue
-        members[name] = {"how": how, "size": archive.members[name].size, "crc": archive.members[name].crc, **_READERS[how](archive, name)}
+        members[name] = {
+            "how": how,
+            "size": archive.members[name].size,
+            "crc": archive.members[name].crc,
+            **_READERS[how](archive, name),
+        }
         kept(record)
     record["complete"] = complete
     kept(record)
@@ -101,7 +122,9 @@ def read_wheel(
 
 
 def _cubins(names: List[str]) -> Dict[str, int]:
-    """Count machine code files by the architecture in their names ("100f"); under "" those whose name has none."""
+    """Count machine code files by the architecture in their names ("100f"); under "" those whose
+    name has none.
+    """
     counts: Counter[str] = Counter()
     for name in names:
         if name.endswith(".cubin"):
@@ -110,7 +133,8 @@ def _cubins(names: List[str]) -> Dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-# ---------------------------------------------------------------------------------------------------------------- readers
+# --------------------------------------------------------------------------------------------------
+# readers
 
 
 def _code(archive: RemoteZip, name: str) -> Record:
@@ -131,7 +155,9 @@ def _code(archive: RemoteZip, name: str) -> Record:
         for fatbin in scan(Stream(archive.stream(name, _MOST_MEMBER), keep)):
             if fatbin.odd:
                 odd[fatbin.odd] += 1
-            entry = found.setdefault(fatbin.signature, {"count": 0, "without_kernels": 0, "kernels": Counter()})
+            entry = found.setdefault(
+                fatbin.signature, {"count": 0, "without_kernels": 0, "kernels": Counter()}
+            )
             entry["count"] += 1
             kernels = fatbin.kernels
             if kernels is not None:
@@ -145,7 +171,9 @@ def _code(archive: RemoteZip, name: str) -> Record:
 
 
 def _family(kernel: str) -> str:
-    """Return what tells kernels of one source apart from others: ``_ZN6marlin6MarlinILl…`` gives ``marlin::Marlin``."""
+    """Return what tells kernels of one source apart from others: ``_ZN6marlin6MarlinILl…`` gives
+    ``marlin::Marlin``.
+    """
     match = re.match(r"_Z(?:L?N[KVr]*)?(.*)", kernel)
     rest = match.group(1) if match else ""
     parts: List[str] = []
@@ -176,7 +204,11 @@ def _elf_parts(descriptor: int) -> Optional[Record]:
                 "glibcxx": highest(versions, "GLIBCXX"),
                 "cxx11abi": cxx11_abi_of(symbols),
                 "torch_symbols": len(symbols),
-                "torch_digest": hashlib.sha256("\n".join(symbols).encode("utf-8", "surrogateescape")).hexdigest()[:16] if symbols else None,
+                "torch_digest": hashlib.sha256(
+                    "\n".join(symbols).encode("utf-8", "surrogateescape")
+                ).hexdigest()[:16]
+                if symbols
+                else None,
             }
     except ElfError as error:
         return {"fault": str(error)}
@@ -205,11 +237,15 @@ def _archs(archive: RemoteZip, name: str) -> Record:
             tail = data[-1024:]
         copy.flush()
         # The list of torch.cuda.get_arch_list is the longest of such strings.
-        return {"elf": _elf_parts(copy.fileno()), "archs": max(found, key=len).split() if found else []}
+        return {
+            "elf": _elf_parts(copy.fileno()),
+            "archs": max(found, key=len).split() if found else [],
+        }
 
 
 _TOOL_VERSION = re.compile(rb"Cuda compilation tools, release [0-9.]+, V(\d+\.\d+\.\d+)")
-# The virtual architectures that ``ptxas --help`` lists under --gpu-name; its "sm_" strings name long gone ones as well.
+# The virtual architectures that ``ptxas --help`` lists under --gpu-name; its "sm_" strings name
+# long gone ones as well.
 _TOOL_TARGET = re.compile(rb"compute_(\d{2,3}[af]?)(?=\0)")
 
 
@@ -224,11 +260,17 @@ def _tool(archive: RemoteZip, name: str) -> Record:
             version = match.group(1).decode()
         targets |= {found.decode() for found in _TOOL_TARGET.findall(data)}
         tail = data[-256:]
-    return {"version": version, "targets": sorted(targets, key=lambda text: (int(text.rstrip("af")), text))}
+    return {
+        "version": version,
+        "targets": sorted(targets, key=lambda text: (int(text.rstrip("af")), text)),
+    }
 
 
 _VALUES: Mapping[str, Tuple[Tuple[str, str], ...]] = {
-    "version.py": (("cuda", r"^cuda\b[^=\n]*=\s*'([0-9.]+)'"), ("version", r"^__version__\s*=\s*'([^'\n]{1,80})'")),
+    "version.py": (
+        ("cuda", r"^cuda\b[^=\n]*=\s*'([0-9.]+)'"),
+        ("version", r"^__version__\s*=\s*'([^'\n]{1,80})'"),
+    ),
     "TorchConfig.cmake": (("cxx11abi", r"_GLIBCXX_USE_CXX11_ABI=([01])"),),
     "cpp_lib.json": (
         ("cuda", r'"cuda":\s*"?(\d+)'),
@@ -248,4 +290,10 @@ def _text(archive: RemoteZip, name: str) -> Record:
     return {"values": values}
 
 
-_READERS: Mapping[str, Callable[[RemoteZip, str], Record]] = {"code": _code, "elf": _elf, "archs": _archs, "tool": _tool, "text": _text}
+_READERS: Mapping[str, Callable[[RemoteZip, str], Record]] = {
+    "code": _code,
+    "elf": _elf,
+    "archs": _archs,
+    "tool": _tool,
+    "text": _text,
+}

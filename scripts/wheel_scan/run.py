@@ -1,4 +1,6 @@
-"""The run of ``scripts/scan_wheels``: which releases, which wheel of each, and how much may be read."""
+"""The run of ``scripts/scan_wheels``: which releases, which wheel of each, and how much may be
+read.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,18 @@ class Scanned(NamedTuple):
     fault: str
 
 
-def plan(transport: Transport, index: str, package: str, newest: int, versions: Iterable[str], deep: int, architecture: str = "x86_64") -> List[Plan]:
-    """Return the wheels to read of a package, newest first: the ``newest`` final releases and the named ones."""
+def plan(
+    transport: Transport,
+    index: str,
+    package: str,
+    newest: int,
+    versions: Iterable[str],
+    deep: int,
+    architecture: str = "x86_64",
+) -> List[Plan]:
+    """Return the wheels to read of a package, newest first: the ``newest`` final releases and the
+    named ones.
+    """
     address = f"{index}/{package}/"
     page = transport.get(address, _MOST_PAGE, ACCEPT)
     files, _ = parse_page(page.content, page.content_type, address, package)
@@ -68,13 +80,18 @@ def plan(transport: Transport, index: str, package: str, newest: int, versions: 
     return plans
 
 
-def scan(plans: Sequence[Plan], transport: Transport, records: Records, budget: int, connections: int) -> List[Scanned]:
-    """Read the wheels, a few at a time, until ``budget`` bytes were read; what is missing then is for another run."""
+def scan(
+    plans: Sequence[Plan], transport: Transport, records: Records, budget: int, connections: int
+) -> List[Scanned]:
+    """Read the wheels, a few at a time, until ``budget`` bytes were read; what is missing then is
+    for another run.
+    """
     lock = threading.Lock()
     promised = [transport.bytes_read]
 
     def may_read(size: int) -> bool:
-        # What other threads are going to read counts already, else three large members would all be begun on the last byte.
+        # What other threads are going to read counts already, else three large members would all be
+        # begun on the last byte.
         with lock:
             if promised[0] + size > budget:
                 return False
@@ -84,12 +101,20 @@ def scan(plans: Sequence[Plan], transport: Transport, records: Records, budget: 
     started = time.monotonic()
     done: Dict[int, Scanned] = {}
     with ThreadPoolExecutor(max_workers=connections) as pool:
-        tasks = {pool.submit(_scan_one, item, transport, records, may_read): place for place, item in enumerate(plans)}
+        tasks = {
+            pool.submit(_scan_one, item, transport, records, may_read): place
+            for place, item in enumerate(plans)
+        }
         try:
             for task in as_completed(tasks):
                 found = done[tasks[task]] = task.result()
-                state = found.fault or ("read" if found.complete else "partly read: the budget is used up")
-                _say(f"{len(done)}/{len(plans)} {transport.bytes_read >> 20} MB {time.monotonic() - started:.0f} s  {found.plan.file.name}: {state}")
+                state = found.fault or (
+                    "read" if found.complete else "partly read: the budget is used up"
+                )
+                _say(
+                    f"{len(done)}/{len(plans)} {transport.bytes_read >> 20} MB "
+                    f"{time.monotonic() - started:.0f} s  {found.plan.file.name}: {state}"
+                )
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -97,7 +122,11 @@ def scan(plans: Sequence[Plan], transport: Transport, records: Records, budget: 
 
 
 def _scan_one(item: Plan, transport: Transport, records: Records, may_read: Any) -> Scanned:
-    record = records.load(item.file.sha256) or {"sha256": item.file.sha256, "file": item.file.name, "members": {}}
+    record = records.load(item.file.sha256) or {
+        "sha256": item.file.sha256,
+        "file": item.file.name,
+        "members": {},
+    }
     profile = PROFILES[item.package]
     try:
         if record.get("complete") and not (item.deep and profile.deep and not record.get("deep")):

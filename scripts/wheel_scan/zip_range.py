@@ -1,7 +1,8 @@
-"""A zip archive on a server, read by range requests: its directory, and members as streams of inflated pieces.
+"""A zip archive on a server, read by range requests: its directory, and members as streams of
+inflated pieces.
 
-Nothing of an archive is believed: sizes are compared with the file, members may not overlap, a stream ends at the size that the
-directory gives and is compared with its checksum.
+Nothing of an archive is believed: sizes are compared with the file, members may not overlap, a
+stream ends at the size that the directory gives and is compared with its checksum.
 """
 
 from __future__ import annotations
@@ -43,16 +44,25 @@ class RemoteZip:
                 raise Refused(f"it has two members of one name: {printable(member.name, 80)}")
             self.members[member.name] = member
         if len(self.members) != directory.entries:
-            raise Refused(f"its zip directory has {len(self.members)} members and says {directory.entries}")
+            raise Refused(
+                f"its zip directory has {len(self.members)} members and says {directory.entries}"
+            )
         self._check_places()
 
     def _check_places(self) -> None:
-        """Members lie one after another before the directory: overlapping ones are how zip bombs are made."""
+        """Members lie one after another before the directory: overlapping ones are how zip bombs
+        are made.
+        """
         before = 0
         for member in sorted(self.members.values(), key=lambda member: member.offset):
             if member.offset < before:
                 raise Refused(f"its members overlap at {printable(member.name, 80)}")
-            before = member.offset + LOCAL.size + len(member.name.encode("utf-8", "surrogateescape")) + member.packed
+            before = (
+                member.offset
+                + LOCAL.size
+                + len(member.name.encode("utf-8", "surrogateescape"))
+                + member.packed
+            )
         if before > self._limit:
             raise Refused("a member reaches into the zip directory")
 
@@ -60,7 +70,8 @@ class RemoteZip:
         """Yield the content of a member in pieces of at most 4 MiB.
 
         Raises:
-            Refused: encrypted, packed by another method than deflate, larger than ``limit``, damaged, or more than the directory says.
+            Refused: encrypted, packed by another method than deflate, larger than ``limit``,
+                damaged, or more than the directory says.
         """
         member = self.members[name]
         if member.flags & 0x1:
@@ -68,7 +79,9 @@ class RemoteZip:
         if member.method not in (0, 8):
             raise Refused(f"{printable(name, 80)} is packed by method {member.method}")
         if member.size > limit:
-            raise Refused(f"{printable(name, 80)} has {member.size} bytes, at most {limit} are read")
+            raise Refused(
+                f"{printable(name, 80)} has {member.size} bytes, at most {limit} are read"
+            )
         if member.method == 0 and member.size != member.packed:
             raise Refused(f"{printable(name, 80)} is stored with two sizes")
         checksum = given = 0
@@ -79,7 +92,9 @@ class RemoteZip:
             checksum = zlib.crc32(piece, checksum)
             yield piece
         if given != member.size or checksum != member.crc:
-            raise Refused(f"{printable(name, 80)} is damaged: size or checksum differ from the zip directory")
+            raise Refused(
+                f"{printable(name, 80)} is damaged: size or checksum differ from the zip directory"
+            )
 
     def content(self, name: str, limit: int) -> bytes:
         """Return a small member whole."""
@@ -115,8 +130,15 @@ class RemoteZip:
 
     def _packed(self, member: Member) -> Iterator[bytes]:
         length = len(member.name.encode("utf-8", "surrogateescape"))
-        # The local header's own extra field may be longer than the directory's; 1 KiB holds all that writers make.
-        head = self._file.read(member.offset, min(LOCAL.size + length + 1024 + min(member.packed, 1 << 16), self._limit - member.offset))
+        # The local header's own extra field may be longer than the directory's; 1 KiB holds all
+        # that writers make.
+        head = self._file.read(
+            member.offset,
+            min(
+                LOCAL.size + length + 1024 + min(member.packed, 1 << 16),
+                self._limit - member.offset,
+            ),
+        )
         if len(head) < LOCAL.size or head[:4] != b"PK\x03\x04":
             raise Refused(f"its zip directory points at no member: {printable(member.name, 80)}")
         local = LOCAL.unpack_from(head)

@@ -18,14 +18,21 @@ def test_import_contracts(prerequisite):
     command = str(beside) if beside.exists() else shutil.which("lint-imports")
     prerequisite(command, "import-linter")
     done = subprocess.run(
-        [command, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False, env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)}
+        [command, "--no-cache"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_module_level_import_of_what_is_slow(path):
-    """On the path of check these cost more than they give; where they are used, they are imported inside functions."""
+    """On the path of check these cost more than they give; where they are used, they are imported
+    inside functions.
+    """
     slow = r"(dataclasses|rich|subprocess|importlib\.metadata|packaging\.(specifiers|requirements|markers)|toml(lib|i)|requests|inspect|asyncio)"
     text = path.read_text(encoding="utf-8")
     found = re.findall(rf"^(?:import|from) {slow}\b.*$", text, re.MULTILINE)
@@ -46,7 +53,12 @@ def test_python_39_can_parse_everything():
 
 
 def test_generated_schemas_are_current():
-    done = subprocess.run([sys.executable, str(ROOT / "scripts" / "generate_schemas"), "--check"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "generate_schemas"), "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout
 
 
@@ -55,8 +67,12 @@ def test_every_format_and_command_of_the_readme_exists():
     from envdoctor.report import REPORTERS
 
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"envdoctor (?!is\b)([a-z]+)(?= |$)", "\n".join(re.findall(r"```sh\n(.*?)```", readme, re.DOTALL)), re.MULTILINE)) == set(
-        COMMANDS
-    )
+    assert set(
+        re.findall(
+            r"envdoctor (?!is\b)([a-z]+)(?= |$)",
+            "\n".join(re.findall(r"```sh\n(.*?)```", readme, re.DOTALL)),
+            re.MULTILINE,
+        )
+    ) == set(COMMANDS)
     table = readme.split("## Reports")[1].split("\n\n")[1]
     assert re.findall(r"^\| `([a-z]+)` \|", table, re.MULTILINE) == list(REPORTERS)

@@ -1,4 +1,6 @@
-"""Accuracy on public cases, and what mutations of them do: scripts/score_cases and scripts/mutate_cases must not get worse."""
+"""Accuracy on public cases, and what mutations of them do: scripts/score_cases and
+scripts/mutate_cases must not get worse.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,19 @@ CASES = ROOT / "tests" / "data" / "cases" / "public.jsonl"
 
 def run(*command: str) -> str:
     """Run a script of the project and return what it printed."""
-    ended = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=False, cwd=ROOT)
+    ended = subprocess.run(
+        [sys.executable, *command], capture_output=True, text=True, check=False, cwd=ROOT
+    )
     assert ended.returncode in (0, 1), ended.stderr
     return ended.stdout
 
 
 def test_nine_of_ten_causes_are_named_and_health_raises_no_alarm() -> None:
     lines = run("scripts/score_cases", str(CASES)).splitlines()
-    found = re.fullmatch(r"cases: (\d+)/(\d+) named, (\d+) false alarms on (\d+) healthy, (\d+) unrelated errors", lines[-1])
+    found = re.fullmatch(
+        r"cases: (\d+)/(\d+) named, (\d+) false alarms on (\d+) healthy, (\d+) unrelated errors",
+        lines[-1],
+    )
     assert found is not None, lines[-1]
     _, _, alarms, healthy, unrelated = map(int, found.groups())
     assert (alarms, unrelated) == (0, 0)
@@ -33,9 +40,16 @@ def test_nine_of_ten_causes_are_named_and_health_raises_no_alarm() -> None:
 
 
 @pytest.mark.parametrize(("name", "least"), [("public", 0.9), ("logs", 0.9)])
-def test_with_their_logs_nine_of_ten_are_named_and_health_raises_no_alarm(name: str, least: float) -> None:
-    lines = run("scripts/score_cases", str(CASES.parent / f"{name}.jsonl"), "--with-log").splitlines()
-    found = re.fullmatch(r"cases: (\d+)/(\d+) named, (\d+) false alarms on (\d+) healthy, (\d+) unrelated errors", lines[-1])
+def test_with_their_logs_nine_of_ten_are_named_and_health_raises_no_alarm(
+    name: str, least: float
+) -> None:
+    lines = run(
+        "scripts/score_cases", str(CASES.parent / f"{name}.jsonl"), "--with-log"
+    ).splitlines()
+    found = re.fullmatch(
+        r"cases: (\d+)/(\d+) named, (\d+) false alarms on (\d+) healthy, (\d+) unrelated errors",
+        lines[-1],
+    )
     assert found is not None, lines[-1]
     named, counted, alarms, _, unrelated = map(int, found.groups())
     assert named >= least * counted
@@ -48,6 +62,7 @@ def test_a_mutation_flips_the_verdict_only_across_a_boundary() -> None:
     assert found is not None, lines[-1]
     behaved, tried = map(int, found.groups())
     assert tried == 200
-    # Two lines that contradict each other (LD_LIBRARY_PATH before and after) may be shuffled: then the later one holds.
+    # Two lines that contradict each other (LD_LIBRARY_PATH before and after) may be shuffled: then
+    # the later one holds.
     assert behaved >= 198, "\n".join(lines)
     assert "WRONG        across" not in "\n".join(lines), "\n".join(lines)

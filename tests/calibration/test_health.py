@@ -1,9 +1,10 @@
-"""Calibration on health: stacks that uv resolves, on machines that NVIDIA's tables allow, give no error finding.
+"""Calibration on health: stacks that uv resolves, on machines that NVIDIA's tables allow, give no
+error finding.
 
-The stacks under ``tests/data/health`` are outputs of ``uv pip compile`` (exact pins, as of the date in the first line);
-``scripts/resolve_health`` writes them. The machines below are chosen by hand from NVIDIA's published tables, not from
-the matrix: a CUDA 12 build wants R525 or newer, a CUDA 13 build R580, and the device must be one that the stack's
-maintainers support.
+The stacks under ``tests/data/health`` are outputs of ``uv pip compile`` (exact pins, as of the date
+in the first line); ``scripts/resolve_health`` writes them. The machines below are chosen by hand
+from NVIDIA's published tables, not from the matrix: a CUDA 12 build wants R525 or newer, a CUDA 13
+build R580, and the device must be one that the stack's maintainers support.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from envdoctor.rules import judge
 
 STACKS = sorted((Path(__file__).parent.parent / "data" / "health").glob("*.txt"))
 
-#: By CUDA major: (driver release, GPU, count, glibc). Every one is within NVIDIA's minor-version compatibility.
+#: By CUDA major: (driver release, GPU, count, glibc). Every one is within NVIDIA's minor-version
+#: compatibility.
 MACHINES = {
     12: [
         ("535.129.03", "NVIDIA A100-SXM4-80GB", 8, "2.35"),
@@ -37,7 +39,9 @@ MACHINES = {
 
 
 def read_stack(path: Path) -> tuple[str, str, int]:
-    """Return the pins, the Python version and the CUDA major of a stack (12 where it has no torch)."""
+    """Return the pins, the Python version and the CUDA major of a stack (12 where it has no
+    torch).
+    """
     text = path.read_text()
     python = text.split("Python ", 1)[1].split(",", 1)[0]
     return text, python, 13 if "\nnvidia-cublas==13" in text else 12
@@ -50,7 +54,14 @@ def judge_stack(path: Path, machine: tuple[str, str, int, str]) -> list[Finding]
     facts = parse_requirements(text, path.name)
     facts = facts.updated(
         parse_assumptions(
-            [f"nvidia-driver={driver}", f"gpu={gpu}:{count}", f"glibc={glibc}", f"python={python}", "os.platform=linux", "os.architecture=x86_64"]
+            [
+                f"nvidia-driver={driver}",
+                f"gpu={gpu}:{count}",
+                f"glibc={glibc}",
+                f"python={python}",
+                "os.platform=linux",
+                "os.architecture=x86_64",
+            ]
         )
     )
     return judge(facts, load_matrix())
@@ -65,11 +76,15 @@ def test_a_resolved_stack_on_a_plausible_machine_has_no_error(path: Path) -> Non
     _, _, major = read_stack(path)
     for machine in MACHINES[major]:
         errors = [finding for finding in judge_stack(path, machine) if finding.severity == "error"]
-        assert not errors, f"{machine}: " + "; ".join(f"{finding.key}: {finding.message}" for finding in errors)
+        assert not errors, f"{machine}: " + "; ".join(
+            f"{finding.key}: {finding.message}" for finding in errors
+        )
 
 
 def test_the_same_stacks_on_a_driver_below_their_major_are_refused() -> None:
-    """The calibration can fail: one driver too old for the stack's CUDA major is an error for every stack with torch."""
+    """The calibration can fail: one driver too old for the stack's CUDA major is an error for every
+    stack with torch.
+    """
     for path in STACKS:
         text, _, major = read_stack(path)
         if "\ntorch==" not in text:

@@ -23,10 +23,16 @@ BROKEN = {
         "driver.release": {"value": "470.57.02", "source": "/proc/driver/nvidia/version"},
         "driver.exposed": {"value": True, "source": "test"},
         "driver.loaded": {"value": True, "source": "test"},
-        "gpus": {"value": [{"name": "NVIDIA A100-SXM4-80GB", "compute_capability": "8.0"}], "source": "NVML"},
+        "gpus": {
+            "value": [{"name": "NVIDIA A100-SXM4-80GB", "compute_capability": "8.0"}],
+            "source": "NVML",
+        },
         "torch.version": {"value": "2.9.0+cu130", "source": "torch/version.py"},
         "torch.cuda": {"value": "13.0", "source": "torch/version.py"},
-        "distributions": {"value": [{"name": "torch", "version": "2.9.0+cu130"}], "source": "site-packages"},
+        "distributions": {
+            "value": [{"name": "torch", "version": "2.9.0+cu130"}],
+            "source": "site-packages",
+        },
         "variables": {"value": {}, "source": "environment"},
     },
 }
@@ -34,14 +40,21 @@ BROKEN = {
 
 def environment(**changes):
     """A small environment: what a variable changes, changes nothing else. None removes."""
-    base = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": "/dev/null/home", "LC_ALL": "C.UTF-8"}
+    base = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(ROOT),
+        "HOME": "/dev/null/home",
+        "LC_ALL": "C.UTF-8",
+    }
     base.update(changes)
     return {name: value for name, value in base.items() if value is not None}
 
 
 @pytest.fixture
 def envdoctor():
-    """Return a function that runs envdoctor and returns the finished process; stdout and stderr are bytes."""
+    """Return a function that runs envdoctor and returns the finished process; stdout and stderr are
+    bytes.
+    """
 
     def run(*arguments, env=None, **options):
         options.setdefault("stdout", subprocess.PIPE)
@@ -49,7 +62,9 @@ def envdoctor():
         if "input" not in options:
             options.setdefault("stdin", subprocess.DEVNULL)
         options.setdefault("timeout", 60)
-        done = subprocess.run([*COMMAND, *map(str, arguments)], env=env or environment(), check=False, **options)
+        done = subprocess.run(
+            [*COMMAND, *map(str, arguments)], env=env or environment(), check=False, **options
+        )
         assert b"Traceback" not in (done.stderr or b"")
         return done
 

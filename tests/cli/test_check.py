@@ -35,11 +35,15 @@ def test_findings_give_exit_1(envdoctor, broken):
 
 
 def test_facts_from_standard_input(envdoctor):
-    assert "ED101" in codes_of(checked(envdoctor, "--facts", "-", input=json.dumps(BROKEN).encode()))
+    assert "ED101" in codes_of(
+        checked(envdoctor, "--facts", "-", input=json.dumps(BROKEN).encode())
+    )
 
 
 def test_assumption_replaces_a_fact(envdoctor, broken):
-    assert "ED101" not in codes_of(checked(envdoctor, "--facts", broken, "--assume", "nvidia-driver=580.95.05"))
+    assert "ED101" not in codes_of(
+        checked(envdoctor, "--facts", broken, "--assume", "nvidia-driver=580.95.05")
+    )
 
 
 def test_fail_on(envdoctor, broken):
@@ -47,7 +51,12 @@ def test_fail_on(envdoctor, broken):
 
 
 def test_only_and_skip(envdoctor, broken):
-    for only in (["--only", "ED101"], ["--only", "ED101,ED501"], ["--only", "ED1xx", "--skip", "ED102"], ["--only", "ED1"]):
+    for only in (
+        ["--only", "ED101"],
+        ["--only", "ED101,ED501"],
+        ["--only", "ED1xx", "--skip", "ED102"],
+        ["--only", "ED1"],
+    ):
         codes = codes_of(checked(envdoctor, "--facts", broken, *only))
         assert "ED101" in codes
         assert all(code.startswith("ED1") for code in codes)
@@ -64,12 +73,17 @@ def test_ignore_file_hides_until_its_day(envdoctor, broken, tmp_path):
         arguments = [] if options else ["--ignore-file", path]
         data = checked(envdoctor, "--facts", broken, *arguments, **options)
         assert "ED101" not in codes_of(data)
-        assert [(entry["finding"]["code"], entry["reason"]) for entry in data["ignored"]] == [("ED101", "the new driver comes on Monday")]
+        assert [(entry["finding"]["code"], entry["reason"]) for entry in data["ignored"]] == [
+            ("ED101", "the new driver comes on Monday")
+        ]
     path.write_text(IGNORE.format("2020-12-31"))
     data = checked(envdoctor, "--facts", broken, "--ignore-file", path)
     assert "ED101" in codes_of(data)
     assert data["expired"][0]["origin"] == f"{path}:1"
-    assert b"expired ignore entry" in envdoctor("check", "--facts", broken, "--ignore-file", path).stdout
+    assert (
+        b"expired ignore entry"
+        in envdoctor("check", "--facts", broken, "--ignore-file", path).stdout
+    )
 
 
 @pytest.mark.parametrize(
@@ -96,7 +110,9 @@ def test_faulty_ignore_file(refused, broken, tmp_path, line, words):
 def test_several_facts_are_nodes(envdoctor, broken, tmp_path):
     other = json.loads(json.dumps(BROKEN))
     other["facts"]["driver.release"]["value"] = "580.95.05"
-    (tmp_path / "other.json").write_text(json.dumps(other))  # the same node name: cloned images have it
+    (tmp_path / "other.json").write_text(
+        json.dumps(other)
+    )  # the same node name: cloned images have it
     data = checked(envdoctor, "--facts", broken, tmp_path / "other.json")
     assert [target["name"] for target in data["targets"]] == ["node-a", "node-a#2"]
     driver = next(finding for finding in data["findings"] if finding["code"] == "ED101")
@@ -107,9 +123,21 @@ def test_several_facts_are_nodes(envdoctor, broken, tmp_path):
 
 def test_consequences_of_several_nodes_stand_under_their_roots(envdoctor, tmp_path):
     def node(name, **fields):
-        facts = {"node.name": name, **{field.replace("_", ".", 1): value for field, value in fields.items()}}
+        facts = {
+            "node.name": name,
+            **{field.replace("_", ".", 1): value for field, value in fields.items()},
+        }
         path = tmp_path / f"{name}.json"
-        path.write_text(json.dumps({"schema_version": 1, "facts": {field: {"value": value, "source": "test"} for field, value in facts.items()}}))
+        path.write_text(
+            json.dumps(
+                {
+                    "schema_version": 1,
+                    "facts": {
+                        field: {"value": value, "source": "test"} for field, value in facts.items()
+                    },
+                }
+            )
+        )
         return path
 
     card, image = [{"name": "NVIDIA GeForce RTX 2080 Ti"}], "nvcr.io/nvidia/pytorch:24.10-py3"
@@ -120,10 +148,18 @@ def test_consequences_of_several_nodes_stand_under_their_roots(envdoctor, tmp_pa
         node("a", gpus=card, driver_release="535.154.05", image_name=image),
         node("b", gpus=card, driver_release="525.60.13", image_name=image),
         node(
-            "c", distributions=torch, driver_loaded=False, driver_nouveau=True, driver_init_error=804, os_wsl=True, driver_unversioned_libcuda=False
+            "c",
+            distributions=torch,
+            driver_loaded=False,
+            driver_nouveau=True,
+            driver_init_error=804,
+            os_wsl=True,
+            driver_unversioned_libcuda=False,
         ),
     )
-    found = [(finding["code"], finding["nodes"], finding["caused_by"]) for finding in data["findings"]]
+    found = [
+        (finding["code"], finding["nodes"], finding["caused_by"]) for finding in data["findings"]
+    ]
     assert [(code, nodes) for code, nodes, _ in found] == [
         ("ED107", ["c"]),
         ("ED103", ["c"]),
@@ -134,13 +170,24 @@ def test_consequences_of_several_nodes_stand_under_their_roots(envdoctor, tmp_pa
         ("ED101", ["b"]),
         ("ED103", ["b"]),
     ]
-    assert [cause is None for _, _, cause in found] == [True, False, False, True, False, True, True, False]
+    assert [cause is None for _, _, cause in found] == [
+        True,
+        False,
+        False,
+        True,
+        False,
+        True,
+        True,
+        False,
+    ]
 
 
 def test_requirements_are_the_patient_instead_of_the_environment(envdoctor, broken, tmp_path):
     path = tmp_path / "requirements.txt"
     path.write_text("torch==2.4.0\n")
-    data = checked(envdoctor, "--facts", broken, "--requirements", path, "--assume", "nvidia-driver=580.95.05")
+    data = checked(
+        envdoctor, "--facts", broken, "--requirements", path, "--assume", "nvidia-driver=580.95.05"
+    )
     assert data["targets"][0]["facts"]["torch"].startswith("torch 2.4.0")
     assert "470.57.02" in json.dumps(checked(envdoctor, "--facts", broken, "--requirements", path))
 
@@ -148,16 +195,30 @@ def test_requirements_are_the_patient_instead_of_the_environment(envdoctor, brok
 def test_requirements_without_pins_are_named(envdoctor, tmp_path):
     path = tmp_path / "requirements.txt"
     path.write_text("vllm==0.8.5\ntransformers\nray>=2.40\npandas-of-mine\n")
-    target = ("--requirements", path, "--assume", "gpu=H20:8", "--assume", "nvidia-driver=570.86.15")
+    target = (
+        "--requirements",
+        path,
+        "--assume",
+        "gpu=H20:8",
+        "--assume",
+        "nvidia-driver=570.86.15",
+    )
     data = checked(envdoctor, *target)
-    waiting = [question["missing"] for question in data["open_questions"] if question["waiting"] == ["ED904"]]
+    waiting = [
+        question["missing"]
+        for question in data["open_questions"]
+        if question["waiting"] == ["ED904"]
+    ]
     assert waiting == ["the pins of ray (>=2.40), transformers"]
     done = envdoctor("check", *target)
     assert done.returncode == 0
-    assert "the pins of ray (>=2.40), transformers (1 check); to supply: one version for each in the file; envdoctor lock pins them" in " ".join(
-        done.stdout.decode().split()
+    assert (
+        "the pins of ray (>=2.40), transformers (1 check); to supply: one version for each in the "
+        "file; envdoctor lock pins them"
+    ) in " ".join(done.stdout.decode().split())
+    assert "ED904" not in json.dumps(
+        checked(envdoctor, *target, "--assume", "ray==2.40.0", "transformers==4.51.3")
     )
-    assert "ED904" not in json.dumps(checked(envdoctor, *target, "--assume", "ray==2.40.0", "transformers==4.51.3"))
 
 
 def test_a_root_that_holds_nothing_is_refused(envdoctor, tmp_path):
@@ -166,7 +227,9 @@ def test_a_root_that_holds_nothing_is_refused(envdoctor, tmp_path):
     assert b"found neither etc nor an interpreter" in done.stderr
     (tmp_path / "etc").mkdir()
     data = checked(envdoctor, "--root", tmp_path)
-    assert [question["missing"] for question in data["open_questions"]] == ["the Python environment"]
+    assert [question["missing"] for question in data["open_questions"]] == [
+        "the Python environment"
+    ]
     text = envdoctor("check", "--root", tmp_path).stdout.decode()
     assert "the Python environment (1 check); to supply: --python PATH" in text
 
@@ -192,7 +255,11 @@ def test_explain_code_and_row(envdoctor):
 
 
 def test_explanations_of_the_readme(envdoctor):
-    asked = re.findall(r"^envdoctor explain (\S+)(?: +#.*)?$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    asked = re.findall(
+        r"^envdoctor explain (\S+)(?: +#.*)?$",
+        (ROOT / "README.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
     assert len(asked) >= 2
     for what in asked:
         done = envdoctor("explain", what)
@@ -212,9 +279,11 @@ def test_every_rule_and_a_row_of_each_code_can_be_explained(envdoctor):
 def test_python_interface():
     program = (
         "import sys; import envdoctor\n"
-        "loaded = {name.split('.')[0] for name in sys.modules} | {name for name in sys.modules if name.startswith('envdoctor.')}\n"
+        "loaded = {name.split('.')[0] for name in sys.modules} | {name for name in sys.modules if "
+        "name.startswith('envdoctor.')}\n"
         "assert not loaded & {'typing', 'json', 're', 'packaging', 'argparse'}, loaded\n"
-        "assert [name for name in loaded if name.startswith('envdoctor.')] == ['envdoctor.precompiled']\n"
+        "assert [name for name in loaded if name.startswith('envdoctor.')] == "
+        "['envdoctor.precompiled']\n"
         "from envdoctor.model.serde import load_facts\n"
         "report = envdoctor.check(load_facts(sys.stdin.read(), 'stdin'))\n"
         "print(report.exit_code, report.findings[0].code)\n"

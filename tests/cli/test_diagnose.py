@@ -13,7 +13,10 @@ from envdoctor.model.facts import Facts
 from envdoctor.model.serde import dump_facts
 from envdoctor.report.diagnosis_schema import diagnosis_schema
 
-LINE = "[Fri Nov 21 10:05:00 2025] Memory cgroup out of memory: Killed process 9187 (python) total-vm:2kB, anon-rss:16736460kB\n"
+LINE = (
+    "[Fri Nov 21 10:05:00 2025] Memory cgroup out of memory: Killed process 9187 (python) "
+    "total-vm:2kB, anon-rss:16736460kB\n"
+)
 
 
 def test_a_cause_is_exit_code_1_and_stands_in_the_first_line(envdoctor, tmp_path):
@@ -42,14 +45,21 @@ def test_json(envdoctor, tmp_path):
     log.write_text(LINE)
     answer = json.loads(envdoctor("diagnose", str(log), "--format", "json").stdout)
     (trace,) = answer["traces"]
-    assert (trace["component"], trace["kind"], trace["certainty"], trace["lines"][0]["number"]) == ("host-memory", "host-oom", "established", 1)
+    assert (trace["component"], trace["kind"], trace["certainty"], trace["lines"][0]["number"]) == (
+        "host-memory",
+        "host-oom",
+        "established",
+        1,
+    )
     assert answer["summary"]["exit_code"] == 1
 
 
 def test_a_report_decides_what_the_log_leaves_open(envdoctor, tmp_path):
     log, report = tmp_path / "run.log", tmp_path / "report.txt"
     log.write_text("Floating point exception (core dumped)\n")
-    report.write_text("GPU 0: NVIDIA H20\n[pip3] nvidia-cublas-cu12==12.1.3.1\n[pip3] torch==2.4.0\n")
+    report.write_text(
+        "GPU 0: NVIDIA H20\n[pip3] nvidia-cublas-cu12==12.1.3.1\n[pip3] torch==2.4.0\n"
+    )
     text = envdoctor("diagnose", str(log), "--report", str(report)).stdout.decode()
     assert "cuBLAS 12.0.2 to 12.2.1" in text.splitlines()[0]
 
@@ -58,7 +68,8 @@ def test_a_report_inside_the_log_is_used(envdoctor, tmp_path):
     log = tmp_path / "run.log"
     log.write_text(
         "Collecting environment information...\nPyTorch version: 2.4.0+cu121\nGPU 0: NVIDIA H20\n"
-        "[pip3] nvidia-cublas-cu12==12.1.3.1\n[pip3] torch==2.4.0\n\nFloating point exception (core dumped)\n"
+        "[pip3] nvidia-cublas-cu12==12.1.3.1\n[pip3] torch==2.4.0\n\nFloating point exception "
+        "(core dumped)\n"
     )
     text = envdoctor("diagnose", str(log)).stdout.decode()
     assert "Joined with the log" in text
@@ -67,7 +78,13 @@ def test_a_report_inside_the_log_is_used(envdoctor, tmp_path):
 
 def test_hostile_text_is_never_echoed(envdoctor, tmp_path):
     log = tmp_path / "run.log"
-    log.write_bytes(b"\x1b]0;owned\x07\x1b[2JModuleNotFoundError: No module named 'evil\x1b[31m' \x9b5n \xe2\x80\xae\n" + LINE.encode())
+    log.write_bytes(
+        (
+            b"\x1b]0;owned\x07\x1b[2JModuleNotFoundError: No module named 'evil\x1b[31m' \x9b5n "
+            b"\xe2\x80\xae\n"
+        )
+        + LINE.encode()
+    )
     done = envdoctor("diagnose", str(log), "--verbose")
     assert not any(sign < 32 and sign != 10 for sign in done.stdout)
 
@@ -80,11 +97,20 @@ def test_what_cannot_be_read_is_exit_code_2(envdoctor, tmp_path):
 
 
 def test_json_is_of_the_published_schema(envdoctor, tmp_path):
-    schema = json.loads((Path(envdoctor_package.__file__).parent / "schemas" / "diagnosis.schema.json").read_text(encoding="utf-8"))
+    schema = json.loads(
+        (Path(envdoctor_package.__file__).parent / "schemas" / "diagnosis.schema.json").read_text(
+            encoding="utf-8"
+        )
+    )
     assert schema == diagnosis_schema()
     log = tmp_path / "run.log"
     log.write_text(
-        LINE + "ray.exceptions.ActorDiedError: The actor died\nImportError: cannot import name 'x' from 'vllm.y' (z)\nBus error (core dumped)\n"
+        LINE
+        + (
+            "ray.exceptions.ActorDiedError: The actor died\nImportError: cannot import name 'x' "
+            "from "
+            "'vllm.y' (z)\nBus error (core dumped)\n"
+        )
     )
     for more in ((), ("--assume", "gpu=H20:8", "shm=64MiB", "torch==2.6.0", "driver=450.80")):
         answer = json.loads(envdoctor("diagnose", str(log), "--format", "json", *more).stdout)
@@ -98,7 +124,9 @@ def test_facts_of_several_nodes(envdoctor, tmp_path):
     log = tmp_path / "run.log"
     log.write_text("Floating point exception (core dumped)\n")
     for name, gpu in (("one", "A100:8"), ("two", "H20:8")):
-        facts = with_assumptions(Facts(), dict(parse_assumptions([f"gpu={gpu}", "nvidia-cublas-cu12==12.1.3.1"])))
+        facts = with_assumptions(
+            Facts(), dict(parse_assumptions([f"gpu={gpu}", "nvidia-cublas-cu12==12.1.3.1"]))
+        )
         (tmp_path / f"{name}.json").write_text(json.dumps(dump_facts(facts)))
     one, two = str(tmp_path / "one.json"), str(tmp_path / "two.json")
     assert b"cuBLAS" not in envdoctor("diagnose", str(log), "--facts", one).stdout

@@ -24,24 +24,54 @@ from .conftest import BROKEN, COMMAND, environment
         (("check", "--fail-on", "info"), "invalid choice: 'info'"),
         (("check", "--facts"), "expected at least one argument"),
         (("check", "--form", "json"), "no such option: --form"),
-        (("check", "--facts", "/nonexistent/facts.json"), "/nonexistent/facts.json: cannot be read: No such file or directory"),
+        (
+            ("check", "--facts", "/nonexistent/facts.json"),
+            "/nonexistent/facts.json: cannot be read: No such file or directory",
+        ),
         (("check", "--facts", "/"), "/: cannot be read: Is a directory"),
-        (("check", "--report", "/proc/self/mem"), "/proc/self/mem: cannot be read: Input/output error"),
-        (("check", "--facts", "-", "--requirements", "-"), "standard input ('-') can be read only once"),
+        (
+            ("check", "--report", "/proc/self/mem"),
+            "/proc/self/mem: cannot be read: Input/output error",
+        ),
+        (
+            ("check", "--facts", "-", "--requirements", "-"),
+            "standard input ('-') can be read only once",
+        ),
         (("check", "--facts", "x", "--report", "y"), "--facts and --report"),
         (("check", "--facts", "x", "--root", "/"), "--root says what to read on this machine"),
-        (("check", "--root", "/dev/null/none"), "--root /dev/null/none: expected a directory, found nothing"),
-        (("check", "--python", "/dev/null/none"), "--python /dev/null/none: expected an interpreter or the folder of an environment, found nothing"),
+        (
+            ("check", "--root", "/dev/null/none"),
+            "--root /dev/null/none: expected a directory, found nothing",
+        ),
+        (
+            ("check", "--python", "/dev/null/none"),
+            (
+                "--python /dev/null/none: expected an interpreter or the folder of an environment, "
+                "found nothing"
+            ),
+        ),
         (("probe", "--python", "no-such-python"), "environment on PATH, found nothing"),
         (("check", "--python", "/proc"), "found a folder without bin/python"),
-        (("check", "--python", "/bin/python", "--root", "/proc"), "the folder of an environment in /proc, found nothing"),
+        (
+            ("check", "--python", "/bin/python", "--root", "/proc"),
+            "the folder of an environment in /proc, found nothing",
+        ),
         (("check", "--report", "/dev/zero"), "larger than 64 MiB"),
-        (("probe", "--python-version", "three"), "--python-version: expected X.Y such as 3.11, found 'three'"),
-        (("check", "--assume", "gpu=H2O:8"), "--assume gpu=H2O: no such GPU is known (did you mean H20"),
+        (
+            ("probe", "--python-version", "three"),
+            "--python-version: expected X.Y such as 3.11, found 'three'",
+        ),
+        (
+            ("check", "--assume", "gpu=H2O:8"),
+            "--assume gpu=H2O: no such GPU is known (did you mean H20",
+        ),
         (("lock", "torch", "--assume", "gpu=A1000000"), "no such GPU is known"),
         (("bake", "--assume", "gpu=Foo"), "no such GPU is known"),
         (("diagnose", "/dev/null", "--assume", "gpu=Foo"), "no such GPU is known"),
-        (("check", "--assume", "python=3"), "--assume python=3: expected X.Y such as 3.11, found '3'"),
+        (
+            ("check", "--assume", "python=3"),
+            "--assume python=3: expected X.Y such as 3.11, found '3'",
+        ),
         (("explain", "ED9999"), "ED9999: no such code, rule or row"),
         (("matrix", "--json", "list"), "--json belongs behind the action"),
         (("diagnose", "--assume", "gpu=H20", "run.log"), "put LOG before them"),
@@ -63,7 +93,10 @@ def test_wrong_usage(refused, arguments, words):
         (b"[]", "expected an object with 'schema_version' and 'facts'"),
         (b'{"schema_version": 99, "facts": {}}', "schema version 99"),
         (b'{"schema_version": 1, "facts": {"no.such": {"value": 1}}}', "facts.no.such"),
-        (b'{"schema_version": 1, "facts": {"gpus": {"value": 3, "source": "x"}}}', "facts.gpus: expected a list"),
+        (
+            b'{"schema_version": 1, "facts": {"gpus": {"value": 3, "source": "x"}}}',
+            "facts.gpus: expected a list",
+        ),
         (b"[" * 100_000, "is no JSON"),
         (b"\xff\xfe\xff", "facts.json"),
         (b"\x80", "expected UTF-8 text, found the byte 0x80 at offset 0"),
@@ -76,7 +109,9 @@ def test_bad_facts_file(refused, tmp_path, text, words):
     assert words in refused("check", "--facts", path)
 
 
-@pytest.mark.parametrize("text", [b"", b"\n\n", b"nothing that any tool would print\n", bytes(range(256)) * 10])
+@pytest.mark.parametrize(
+    "text", [b"", b"\n\n", b"nothing that any tool would print\n", bytes(range(256)) * 10]
+)
 def test_report_with_nothing_in_it(refused, text):
     refused("check", "--report", "-", input=text)
 
@@ -106,7 +141,9 @@ def test_unreadable_file(tmp_path, prerequisite):
 
 def test_unknown_codes(refused, broken):
     assert "--skip ED999: no such code" in refused("check", "--facts", broken, "--skip", "ED999")
-    assert "--only nonsense: no such code" in refused("check", "--facts", broken, "--only", "nonsense")
+    assert "--only nonsense: no such code" in refused(
+        "check", "--facts", broken, "--only", "nonsense"
+    )
 
 
 def test_own_fault_is_one_line_and_exit_4():
@@ -117,11 +154,21 @@ def test_own_fault_is_one_line_and_exit_4():
         "from envdoctor.cli.main import main\n"
         "sys.argv = ['envdoctor', 'check']; main()\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], env=environment(), capture_output=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment(), capture_output=True, check=False
+    )
     assert done.returncode == 4
-    assert done.stderr.startswith(b"envdoctor: error: this is a fault of envdoctor itself: ZeroDivisionError: by \\x1b zero in <string>:2.")
+    assert done.stderr.startswith(
+        b"envdoctor: error: this is a fault of envdoctor itself: ZeroDivisionError: by \\x1b zero "
+        b"in <string>:2."
+    )
     assert done.stderr.count(b"\n") == 1
-    done = subprocess.run([sys.executable, "-c", program], env=environment(ENVDOCTOR_DEBUG="1"), capture_output=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment(ENVDOCTOR_DEBUG="1"),
+        capture_output=True,
+        check=False,
+    )
     assert done.returncode == 4
     assert b"Traceback" in done.stderr
 
@@ -130,7 +177,9 @@ def test_too_little_memory_is_no_fault_of_ours(tmp_path):
     report = tmp_path / "report.txt"
     report.write_text("torch==2.4.0\n")
     command = f"ulimit -v 80000; exec {sys.executable} -m envdoctor check --report {report}"
-    done = subprocess.run(["sh", "-c", command], env=environment(), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["sh", "-c", command], env=environment(), capture_output=True, text=True, check=False
+    )
     assert done.returncode == 4
     assert done.stderr.startswith("envdoctor: error: memory ran out")
     assert done.stderr.count("\n") == 1
@@ -139,7 +188,9 @@ def test_too_little_memory_is_no_fault_of_ours(tmp_path):
 def test_interrupt_is_130(tmp_path):
     path = tmp_path / "pipe"
     os.mkfifo(path)
-    child = subprocess.Popen([*COMMAND, "check", "--report", str(path)], env=environment(), stderr=subprocess.PIPE)
+    child = subprocess.Popen(
+        [*COMMAND, "check", "--report", str(path)], env=environment(), stderr=subprocess.PIPE
+    )
     with open(path, "wb"):  # opens only once the child reads
         child.send_signal(signal.SIGINT)
         _, message = child.communicate(timeout=30)

@@ -1,4 +1,6 @@
-"""check --exit-style: the codes, and what real monitoring programs make of them (Nagios itself, negate)."""
+"""check --exit-style: the codes, and what real monitoring programs make of them (Nagios itself,
+negate).
+"""
 
 import json
 import os
@@ -15,7 +17,16 @@ ROOT = Path(__file__).resolve().parents[2]
 NEGATE = "/usr/lib/nagios/plugins/negate"
 CASES = {
     "error": (["torch==2.6.0+cu124", "gpu=H100:8", "nvidia-driver=450.80.02"], 2),
-    "warning": (["torch==2.6.0+cu124", "gpu=H100:8", "nvidia-driver=550.54.14", "memory=64GiB", "shm=64MiB"], 1),
+    "warning": (
+        [
+            "torch==2.6.0+cu124",
+            "gpu=H100:8",
+            "nvidia-driver=550.54.14",
+            "memory=64GiB",
+            "shm=64MiB",
+        ],
+        1,
+    ),
     "fine": (["nvidia-driver=570.86.15"], 0),
 }
 
@@ -26,7 +37,14 @@ def command(*arguments):
 
 def run(*arguments, before=()):
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
-    return subprocess.run([*before, *command(*arguments)], env=environment, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        [*before, *command(*arguments)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -51,12 +69,16 @@ def test_nhc_is_silent_unless_there_is_an_error(case):
     done = run("--exit-style=nhc", "--assume", *assumed)
     if code == 2:
         assert done.returncode == 1
-        assert re.fullmatch(r"ERROR:  nhc:  Health check failed:  envdoctor: 1 error.*\n", done.stdout)
+        assert re.fullmatch(
+            r"ERROR:  nhc:  Health check failed:  envdoctor: 1 error.*\n", done.stdout
+        )
     else:
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-@pytest.mark.parametrize("wrong", [["--facts", "/nonexistent"], ["--no-such-option"], ["--assume", "nvidia-driver=x"]])
+@pytest.mark.parametrize(
+    "wrong", [["--facts", "/nonexistent"], ["--no-such-option"], ["--assume", "nvidia-driver=x"]]
+)
 def test_no_verdict_reads_as_none(wrong):
     """Codes 1 and 2 would be taken for findings, and a node for a broken one."""
     nagios = run("--exit-style", "nagios", *wrong)
@@ -84,7 +106,9 @@ def test_a_style_that_is_none_is_wrong_usage():
 def test_negate_wraps_it(prerequisite, case, code):
     """It exchanges OK and CRITICAL by the code alone, and refuses a plugin that says nothing."""
     prerequisite(os.access(NEGATE, os.X_OK), "negate (Debian: monitoring-plugins-basic)")
-    done = run("--exit-style", "nagios", "--assume", *CASES[case][0], before=(NEGATE, "--substitute"))
+    done = run(
+        "--exit-style", "nagios", "--assume", *CASES[case][0], before=(NEGATE, "--substitute")
+    )
     assert done.returncode == code
     assert done.stdout.startswith(f"ENVDOCTOR {('OK', 'WARNING', 'CRITICAL')[code]}: ")
 
@@ -143,8 +167,13 @@ define service {{
 @pytest.mark.slow
 def test_nagios_itself_reads_status_text_and_numbers(prerequisite, tmp_path):
     program = shutil.which("nagios4", path="/usr/sbin:/usr/bin")
-    prerequisite(program is not None and os.geteuid() == 0, "nagios4 (Debian: nagios4-core) and root")
-    days = "\n ".join(f"{day} 00:00-24:00" for day in ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"))
+    prerequisite(
+        program is not None and os.geteuid() == 0, "nagios4 (Debian: nagios4-core) and root"
+    )
+    days = "\n ".join(
+        f"{day} 00:00-24:00"
+        for day in ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
+    )
     text = OBJECTS.format(days=days)
     for name, (assumed, _) in CASES.items():
         words = " ".join(command("--exit-style", "nagios", "--assume", *assumed))
@@ -172,9 +201,16 @@ def test_nagios_itself_reads_status_text_and_numbers(prerequisite, tmp_path):
         "max_service_check_spread": 1,
         "illegal_macro_output_chars": "`",
     }
-    (tmp_path / "nagios.cfg").write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+    (tmp_path / "nagios.cfg").write_text(
+        "".join(f"{name}={value}\n" for name, value in settings.items())
+    )
     with (tmp_path / "output").open("w+b") as output:
-        daemon = subprocess.Popen([program, str(tmp_path / "nagios.cfg")], stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        daemon = subprocess.Popen(
+            [program, str(tmp_path / "nagios.cfg")],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
         try:
             found, end = {}, time.monotonic() + 60
             while len(found) < len(CASES) and time.monotonic() < end and daemon.poll() is None:
@@ -186,8 +222,12 @@ def test_nagios_itself_reads_status_text_and_numbers(prerequisite, tmp_path):
     assert set(found) == set(CASES), (tmp_path / "output").read_text()[-2000:]
     for name, (_, code) in CASES.items():
         assert found[name]["current_state"] == str(code)
-        assert found[name]["plugin_output"].startswith(f"ENVDOCTOR {('OK', 'WARNING', 'CRITICAL')[code]}: ")
-        assert re.fullmatch(r"errors=\d+ warnings=\d+ undetermined=\d+", found[name]["performance_data"])
+        assert found[name]["plugin_output"].startswith(
+            f"ENVDOCTOR {('OK', 'WARNING', 'CRITICAL')[code]}: "
+        )
+        assert re.fullmatch(
+            r"errors=\d+ warnings=\d+ undetermined=\d+", found[name]["performance_data"]
+        )
     assert found["error"]["long_plugin_output"].startswith("ED1")
 
 
@@ -195,7 +235,11 @@ def checked(path):
     """Return the services that Nagios has checked, with their values, from its status file."""
     services = {}
     for block in path.read_text().split("servicestatus {")[1:] if path.exists() else ():
-        values = dict(line.strip().split("=", 1) for line in block.partition("}")[0].splitlines() if "=" in line)
+        values = dict(
+            line.strip().split("=", 1)
+            for line in block.partition("}")[0].splitlines()
+            if "=" in line
+        )
         if values["has_been_checked"] == "1":
             services[values["service_description"]] = values
     return services

@@ -1,4 +1,6 @@
-"""``envdoctor fix`` as a process: plans, scripts for a real shell, real environments, exit codes."""
+"""``envdoctor fix`` as a process: plans, scripts for a real shell, real environments, exit
+codes.
+"""
 
 from __future__ import annotations
 
@@ -29,30 +31,55 @@ def test_the_plan_names_changes_rows_and_what_else_would_help(envdoctor, require
     assert "vllm 0.20.0 -> 0.19.1 (downgrade)" in text
     assert "[driver-for-cuda-13:vllm]" in text
     assert "source: https://docs.nvidia.com" in text
-    assert "with driver 580.65.06 or newer on the host (never done here): nothing has to change" in text
+    assert (
+        "with driver 580.65.06 or newer on the host (never done here): nothing has to change"
+        in text
+    )
     latest = envdoctor("fix", "--requirements", requirements, *H100, "--as-of", "latest")
     assert (latest.returncode, latest.stdout) == (0, done.stdout)
 
 
 def test_the_script_is_one_for_a_posix_shell(envdoctor, requirements, tmp_path, prerequisite):
     prerequisite(shutil.which("shellcheck"), "shellcheck")
-    requirements.write_text("torch==2.6.0+cu124\nflash-attn==2.7.4.post1+cu12torch2.5cxx11abifalse\nnvidia-cublas-cu12==12.1.3.1\n")
-    assumed = ("--assume", "gpu=A100", "--assume", "nvidia-driver=470.82.01", "--python-version", "3.11")
-    for number, index in enumerate(((), ("--allow-index", "pytorch"), ("--allow-index", "pytorch", "--allow-index", "github"))):
-        done = envdoctor("fix", "--requirements", requirements, *assumed, *index, "--output", "script")
+    requirements.write_text(
+        "torch==2.6.0+cu124\nflash-attn==2.7.4.post1+cu12torch2.5cxx11abifalse\nnvidia-cublas-cu12==12.1.3.1\n"
+    )
+    assumed = (
+        "--assume",
+        "gpu=A100",
+        "--assume",
+        "nvidia-driver=470.82.01",
+        "--python-version",
+        "3.11",
+    )
+    for number, index in enumerate(
+        ((), ("--allow-index", "pytorch"), ("--allow-index", "pytorch", "--allow-index", "github"))
+    ):
+        done = envdoctor(
+            "fix", "--requirements", requirements, *assumed, *index, "--output", "script"
+        )
         assert done.returncode == 0, done.stderr
         script = tmp_path / f"fix{number}.sh"
         script.write_bytes(done.stdout)
         for command in (["sh", "-n"], ["shellcheck", "--shell", "sh"]):
-            judged = subprocess.run([*command, str(script)], capture_output=True, text=True, check=False)
+            judged = subprocess.run(
+                [*command, str(script)], capture_output=True, text=True, check=False
+            )
             assert judged.returncode == 0, judged.stdout + judged.stderr
         assert ("--extra-index-url" in script.read_text()) == bool(index)
 
 
 def test_json(envdoctor, requirements):
-    found = json.loads(envdoctor("fix", "--requirements", requirements, *H100, "--output", "json").stdout)
-    assert [(change["name"], change["after"]) for change in found["changes"]] == [("vllm", "0.19.1"), ("torch", "2.10.0")]
-    assert found["steps"] == [{"action": "install", "requirements": ["vllm==0.19.1", "torch==2.10.0"]}]
+    found = json.loads(
+        envdoctor("fix", "--requirements", requirements, *H100, "--output", "json").stdout
+    )
+    assert [(change["name"], change["after"]) for change in found["changes"]] == [
+        ("vllm", "0.19.1"),
+        ("torch", "2.10.0"),
+    ]
+    assert found["steps"] == [
+        {"action": "install", "requirements": ["vllm==0.19.1", "torch==2.10.0"]}
+    ]
 
 
 def test_nothing_wrong(envdoctor, tmp_path):
@@ -64,7 +91,14 @@ def test_nothing_wrong(envdoctor, tmp_path):
 
 def test_nothing_possible(envdoctor, tmp_path):
     (tmp_path / "requirements.txt").write_text("sgl-kernel==0.1.2\ntorch==2.6.0\n")
-    old = ("--assume", "gpu=H100", "--assume", "nvidia-driver=418.40.04", "--python-version", "3.11")
+    old = (
+        "--assume",
+        "gpu=H100",
+        "--assume",
+        "nvidia-driver=418.40.04",
+        "--python-version",
+        "3.11",
+    )
     done = envdoctor("fix", "--requirements", tmp_path / "requirements.txt", *old)
     assert done.returncode == 3
     assert b"driver" in done.stderr
@@ -91,16 +125,23 @@ def test_usage(envdoctor, arguments, words):
 def broken_environment(tmp_path):
     """vLLM 0.8 beside transformers 5, as tiny wheels."""
     wheels = tmp_path / "wheels"
-    first = [make_wheel(wheels, "vllm", "0.8.5", ["transformers>=4.51"]), make_wheel(wheels, "transformers", "5.1.0")]
+    first = [
+        make_wheel(wheels, "vllm", "0.8.5", ["transformers>=4.51"]),
+        make_wheel(wheels, "transformers", "5.1.0"),
+    ]
     python = make_environment(tmp_path / "environment", first)
     return python, wheels
 
 
 def test_apply_in_a_real_environment(envdoctor, broken_environment):
-    """The plan's own releases as tiny wheels; afterwards ``check`` finds nothing, and a second run has nothing to do."""
+    """The plan's own releases as tiny wheels; afterwards ``check`` finds nothing, and a second run
+    has nothing to do.
+    """
     python, wheels = broken_environment
     planned = json.loads(envdoctor("fix", "--python", python, "--output", "json").stdout)
-    assert ("transformers", "5.1.0", "4.57.6") in [(change["name"], change["before"], change["after"]) for change in planned["changes"]]
+    assert ("transformers", "5.1.0", "4.57.6") in [
+        (change["name"], change["before"], change["after"]) for change in planned["changes"]
+    ]
     own = environment(**offline(wheels))
     # Without the wheels it cannot be done, and nothing is.
     before = tree(python.parents[1])
@@ -134,7 +175,8 @@ def test_an_unfinished_change_is_told_and_rolled_back(envdoctor, broken_environm
     assert tree(prefix) == before
 
 
-# ---------------------------------------------------------------------------------------------------------------- locks
+# --------------------------------------------------------------------------------------------------
+# locks
 
 
 @pytest.fixture
@@ -163,9 +205,26 @@ H20 = ("--assume", "gpu=H20", "--python-version", "3.10")
 
 def test_check_compares_with_a_lock(envdoctor, lock, tmp_path):
     requirements = tmp_path / "requirements.txt"
-    requirements.write_text((lock / "requirements.txt").read_text().replace("torch==2.4.0", "torch==2.5.1"))
-    done = envdoctor("check", "--lock", lock, "--requirements", requirements, *H20, "--assume", "nvidia-driver=515.1", "--format", "json")
-    found = [finding for finding in json.loads(done.stdout)["findings"] if finding["code"] in ("ED306", "ED307")]
+    requirements.write_text(
+        (lock / "requirements.txt").read_text().replace("torch==2.4.0", "torch==2.5.1")
+    )
+    done = envdoctor(
+        "check",
+        "--lock",
+        lock,
+        "--requirements",
+        requirements,
+        *H20,
+        "--assume",
+        "nvidia-driver=515.1",
+        "--format",
+        "json",
+    )
+    found = [
+        finding
+        for finding in json.loads(done.stdout)["findings"]
+        if finding["code"] in ("ED306", "ED307")
+    ]
     assert [(finding["code"], finding["component"], finding["severity"]) for finding in found] == [
         ("ED307", "nvidia-driver", "error"),
         ("ED306", "torch", "warning"),
@@ -175,18 +234,52 @@ def test_check_compares_with_a_lock(envdoctor, lock, tmp_path):
 
 def test_a_machine_like_the_lock_passes(envdoctor, lock):
     driver = ("--assume", "nvidia-driver=535.129.03", "--assume", "os.platform=linux")
-    done = envdoctor("check", "--lock", lock, "--requirements", lock / "requirements.txt", *H20, *driver, "--format", "json", "--only", "ED3")
+    done = envdoctor(
+        "check",
+        "--lock",
+        lock,
+        "--requirements",
+        lock / "requirements.txt",
+        *H20,
+        *driver,
+        "--format",
+        "json",
+        "--only",
+        "ED3",
+    )
     found = json.loads(done.stdout)["findings"]
-    assert not [finding for finding in found if finding["code"] in ("ED306", "ED307") or finding["component"] == "nvidia-cublas-cu12"]
+    assert not [
+        finding
+        for finding in found
+        if finding["code"] in ("ED306", "ED307") or finding["component"] == "nvidia-cublas-cu12"
+    ]
 
 
 def test_fix_makes_the_environment_like_the_lock(envdoctor, lock, tmp_path):
     requirements = tmp_path / "requirements.txt"
-    requirements.write_text((lock / "requirements.txt").read_text().replace("torch==2.4.0", "torch==2.5.1"))
-    done = envdoctor("fix", "--lock", lock, "--requirements", requirements, *H20, "--assume", "nvidia-driver=535.129.03", "--output", "json")
+    requirements.write_text(
+        (lock / "requirements.txt").read_text().replace("torch==2.4.0", "torch==2.5.1")
+    )
+    done = envdoctor(
+        "fix",
+        "--lock",
+        lock,
+        "--requirements",
+        requirements,
+        *H20,
+        "--assume",
+        "nvidia-driver=535.129.03",
+        "--output",
+        "json",
+    )
     found = json.loads(done.stdout)
-    assert [(change["name"], change["before"], change["after"]) for change in found["changes"]] == [("torch", "2.5.1", "2.4.0")]
-    assert [step["requirements"] for step in found["steps"]] == [["torch==2.4.0"], ["nvidia-cublas-cu12==12.3.4.1"]]
+    assert [(change["name"], change["before"], change["after"]) for change in found["changes"]] == [
+        ("torch", "2.5.1", "2.4.0")
+    ]
+    assert [step["requirements"] for step in found["steps"]] == [
+        ["torch==2.4.0"],
+        ["nvidia-cublas-cu12==12.3.4.1"],
+    ]
     assert found["steps"][1]["no_deps"] is True
 
 
@@ -197,7 +290,9 @@ def test_explain_a_pin(envdoctor, lock):
     assert "vllm 0.6.3 requires ==2.4.0" in text
     assert "not 2.4.1: vllm 0.6.3 needs torch 2.4.0" in text
     assert len(text.splitlines()) <= 14
-    asked = envdoctor("explain", "transformers==5.0.0", "--lock", lock, env=environment(COLUMNS="200")).stdout.decode()
+    asked = envdoctor(
+        "explain", "transformers==5.0.0", "--lock", lock, env=environment(COLUMNS="200")
+    ).stdout.decode()
     assert "vllm-transformers-5" in asked
 
 

@@ -31,9 +31,23 @@ def test_an_override_stands_in_every_file_with_its_row_and_source(envdoctor, tmp
     assert [entry["row"] for entry in lock["overrides"]] == ["cublas-12.1-sigfpe-h20"]
     assert lock["requires"]["driver"] == "525.60.13"
     # What was locked passes check on that machine.
-    checked = envdoctor("check", "--requirements", tmp_path / "lock" / "requirements.txt", *H20, "--format", "json", "--only", "ED2", "ED3")
+    checked = envdoctor(
+        "check",
+        "--requirements",
+        tmp_path / "lock" / "requirements.txt",
+        *H20,
+        "--format",
+        "json",
+        "--only",
+        "ED2",
+        "ED3",
+    )
     found = json.loads(checked.stdout)["findings"]
-    assert not [finding for finding in found if finding["severity"] == "error" or finding["component"] == "nvidia-cublas-cu12"]
+    assert not [
+        finding
+        for finding in found
+        if finding["severity"] == "error" or finding["component"] == "nvidia-cublas-cu12"
+    ]
 
 
 def test_a_refusal_names_driver_cuda_and_the_ways_out(envdoctor, tmp_path):
@@ -41,7 +55,13 @@ def test_a_refusal_names_driver_cuda_and_the_ways_out(envdoctor, tmp_path):
     text = done.stderr.decode()
     assert done.returncode == 3
     assert done.stdout == b""
-    for words in ("vllm>=0.20", "driver 550.54.15", "CUDA 13", "update the driver to 580.65.06", "ask for vllm without >=0.20"):
+    for words in (
+        "vllm>=0.20",
+        "driver 550.54.15",
+        "CUDA 13",
+        "update the driver to 580.65.06",
+        "ask for vllm without >=0.20",
+    ):
         assert words in text
     assert not (tmp_path / "lock").exists()
     assert len(text.splitlines()) <= 15
@@ -54,13 +74,18 @@ def test_a_profile_says_which_request_it_is_and_what_comes_from_git(envdoctor, t
     assert "# profile: verl:0.7-vllm" in text
     assert "# note: verl:latest does not fit: " in text
     done = envdoctor("lock", "--no-close", "--profile", "tinyzero", *H20)
-    assert b"# then: pip install --no-deps 'verl @ git+https://github.com/Jiayi-Pan/TinyZero@95df88f2dcb05f33bd18da546531b52d0954c18b'" in done.stdout
+    assert (
+        b"# then: pip install --no-deps 'verl @ "
+        b"git+https://github.com/Jiayi-Pan/TinyZero@95df88f2dcb05f33bd18da546531b52d0954c18b'"
+    ) in done.stdout
     assert b"# set: VLLM_ATTENTION_BACKEND=XFORMERS" in done.stdout
     assert envdoctor("lock", *H100).returncode == 2
 
 
 def test_a_dry_run_writes_nothing(envdoctor, tmp_path):
-    done = envdoctor("lock", "--no-close", "torch==2.6.0", *H100, "-o", tmp_path / "lock", "--dry-run")
+    done = envdoctor(
+        "lock", "--no-close", "torch==2.6.0", *H100, "-o", tmp_path / "lock", "--dry-run"
+    )
     assert done.returncode == 0
     assert b"torch==2.6.0" in done.stdout
     assert not (tmp_path / "lock").exists()
@@ -81,7 +106,16 @@ def test_a_mixed_cluster_gets_one_lock(envdoctor, tmp_path):
             "driver.release": {"value": driver, **evidence},
         }
         (tmp_path / f"{name}.json").write_text(json.dumps({"schema_version": 1, "facts": facts}))
-    done = envdoctor("lock", "--no-close", "vllm==0.6.3", "--target", tmp_path / "a.json", tmp_path / "b.json", "--python-version", "3.10")
+    done = envdoctor(
+        "lock",
+        "--no-close",
+        "vllm==0.6.3",
+        "--target",
+        tmp_path / "a.json",
+        tmp_path / "b.json",
+        "--python-version",
+        "3.10",
+    )
     assert done.returncode == 0, done.stderr
     assert b"# target: A100, driver 535.129.03" in done.stdout
     assert b"# target: H20, driver 550.54.15" in done.stdout
@@ -135,7 +169,16 @@ def test_much_newer_packages_are_named_where_no_date_binds(envdoctor):
     done = envdoctor("lock", "--no-close", "vllm==0.8.5", "--as-of", "latest", *H100, "--dry-run")
     assert "came more than a year later" in done.stdout.decode()
     assert "--as-of 2025-05-28" in done.stdout.decode()
-    done = envdoctor("lock", "--no-close", "vllm==0.8.5", "--as-of", "2025-05-15", *H100, "--print", "envdoctor.lock.json")
+    done = envdoctor(
+        "lock",
+        "--no-close",
+        "vllm==0.8.5",
+        "--as-of",
+        "2025-05-15",
+        *H100,
+        "--print",
+        "envdoctor.lock.json",
+    )
     assert json.loads(done.stdout)["request"]["as_of"] == "2025-05-15"
     assert json.loads(done.stdout)["notes"] == []
 
@@ -144,16 +187,36 @@ def test_where_nothing_of_the_time_fits_the_lock_is_newer_and_says_so(envdoctor)
     done = envdoctor("lock", "--no-close", "torch==2.6.0", "numpy>=2.3.2", *H100, "--dry-run")
     assert done.returncode == 0, done.stderr
     assert "nothing of the time of torch==2.6.0" in done.stdout.decode()
-    strict = envdoctor("lock", "--no-close", "torch==2.6.0", "numpy>=2.3.2", "--as-of", "2025-02-28", *H100, "--dry-run")
+    strict = envdoctor(
+        "lock",
+        "--no-close",
+        "torch==2.6.0",
+        "numpy>=2.3.2",
+        "--as-of",
+        "2025-02-28",
+        *H100,
+        "--dry-run",
+    )
     assert strict.returncode == 3
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema_version": 1, "facts": {"gpus": 7}}', '{"schema_version": 99}'])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"schema_version": 1, "facts": {"gpus": 7}}', '{"schema_version": 99}']
+)
 def test_malformed_facts_are_one_message_and_change_nothing(envdoctor, tmp_path, text):
     (tmp_path / "node.json").write_text(text)
     (tmp_path / "lock").mkdir()
     (tmp_path / "lock" / "requirements.txt").write_text("mine\n")
-    done = envdoctor("lock", "torch", "--target", tmp_path / "node.json", "--python-version", "3.11", "-o", tmp_path / "lock")
+    done = envdoctor(
+        "lock",
+        "torch",
+        "--target",
+        tmp_path / "node.json",
+        "--python-version",
+        "3.11",
+        "-o",
+        tmp_path / "lock",
+    )
     assert done.returncode == 2
     assert str(tmp_path / "node.json") in done.stderr.decode()
     assert len(done.stderr.decode().splitlines()) == 1

@@ -1,4 +1,6 @@
-"""``envdoctor lock`` with real uv against an index of our own: closed files, faults of the index, installs by pip and by uv."""
+"""``envdoctor lock`` with real uv against an index of our own: closed files, faults of the index,
+installs by pip and by uv.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,13 @@ from .conftest import COMMAND, environment
 
 PYTHON = f"3.{min(sys.version_info[1], 12)}"  # of the lock: torch 2.4.0 has wheels up to 3.12
 H20 = ("--assume", "gpu=H20", "nvidia-driver=535.129.03", "glibc=2.31", "--python-version", PYTHON)
-CLOSED = {"constraints.txt", "envdoctor.lock.json", "overrides.txt", "pylock.toml", "requirements.txt"}
+CLOSED = {
+    "constraints.txt",
+    "envdoctor.lock.json",
+    "overrides.txt",
+    "pylock.toml",
+    "requirements.txt",
+}
 
 
 @pytest.fixture
@@ -29,7 +37,9 @@ def uv(prerequisite):
 
 @pytest.fixture
 def lock(envdoctor, tmp_path, uv):
-    """Return a function that locks against an index, with a cache and a pip configuration of its own."""
+    """Return a function that locks against an index, with a cache and a pip configuration of its
+    own.
+    """
 
     def run(*arguments, env=None, **options):
         variables = {
@@ -48,22 +58,33 @@ def lock(envdoctor, tmp_path, uv):
 def torch_pins(tmp_path_factory):
     """Return the core pins of torch 2.4.0 on an H20, as this envdoctor chooses them."""
     folder = tmp_path_factory.mktemp("pins")
-    subprocess.run([*COMMAND, "lock", "--no-close", "torch==2.4.0", *H20, "-o", folder], env=environment(), check=True, capture_output=True)
+    subprocess.run(
+        [*COMMAND, "lock", "--no-close", "torch==2.4.0", *H20, "-o", folder],
+        env=environment(),
+        check=True,
+        capture_output=True,
+    )
     return json.loads((folder / "envdoctor.lock.json").read_text())["pins"]
 
 
 @pytest.fixture
 def index(torch_pins):
-    """Serve wheels of the same shape: torch pins its nvidia packages exactly, and needs two packages that the matrix does not know."""
+    """Serve wheels of the same shape: torch pins its nvidia packages exactly, and needs two
+    packages that the matrix does not know.
+    """
     found = Index()
     pinned = {pin["name"]: pin["version"] for pin in torch_pins}
     wanted = {**pinned, "nvidia-cublas-cu12": "12.1.3.1"}
-    exact = [f"{name}=={wanted[name]}" if name.startswith("nvidia-") else name for name in pinned if name != "torch"]
+    exact = [
+        f"{name}=={wanted[name]}" if name.startswith("nvidia-") else name
+        for name in pinned
+        if name != "torch"
+    ]
     for name, version in pinned.items():
         found.add(name, version, [*exact, "filelock>=3", "jinja2"] if name == "torch" else [])
-    found.add("nvidia-cublas-cu12", "12.1.3.1").add("filelock", "3.20.0").add("filelock", "2.0").add("jinja2", "3.1.6", ["markupsafe>=2"]).add(
-        "markupsafe", "3.0.3"
-    )
+    found.add("nvidia-cublas-cu12", "12.1.3.1").add("filelock", "3.20.0").add(
+        "filelock", "2.0"
+    ).add("jinja2", "3.1.6", ["markupsafe>=2"]).add("markupsafe", "3.0.3")
     with served(found):
         yield found
 
@@ -101,15 +122,34 @@ def test_the_pylock_is_one_to_packaging_and_to_uv(lock, index, uv, tmp_path, pre
     pylock = import_module("packaging.pylock")
 
     tomllib = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    assert lock("torch==2.4.0", *H20, "--index-url", index.address, "-o", tmp_path / "lock").returncode == 0
+    assert (
+        lock("torch==2.4.0", *H20, "--index-url", index.address, "-o", tmp_path / "lock").returncode
+        == 0
+    )
     path = tmp_path / "lock" / "pylock.toml"
     found = pylock.Pylock.from_dict(tomllib.loads(path.read_text()))
-    assert {str(package.name): str(package.version) for package in found.packages}["nvidia-cublas-cu12"] == "12.3.4.1"
+    assert {str(package.name): str(package.version) for package in found.packages}[
+        "nvidia-cublas-cu12"
+    ] == "12.3.4.1"
     subprocess.run([uv, "venv", "-q", "--python", sys.executable, tmp_path / "venv"], check=True)
     for name in ("pylock.toml", "requirements.txt"):
-        command = [uv, "pip", "sync", "--dry-run", "--python", tmp_path / "venv", "--index-url", index.address, tmp_path / "lock" / name]
+        command = [
+            uv,
+            "pip",
+            "sync",
+            "--dry-run",
+            "--python",
+            tmp_path / "venv",
+            "--index-url",
+            index.address,
+            tmp_path / "lock" / name,
+        ]
         done = subprocess.run(
-            command, capture_output=True, text=True, check=False, env=environment(HOME=str(tmp_path), UV_CACHE_DIR=str(tmp_path / "cache"))
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            env=environment(HOME=str(tmp_path), UV_CACHE_DIR=str(tmp_path / "cache")),
         )
         assert done.returncode == 0, done.stderr
         assert f"Would install {len(found.packages)} packages" in done.stderr
@@ -117,13 +157,19 @@ def test_the_pylock_is_one_to_packaging_and_to_uv(lock, index, uv, tmp_path, pre
 
 @pytest.fixture
 def install(index, uv, tmp_path):
-    """Return a function that runs the command of a header in a new environment and returns what pip then lists."""
+    """Return a function that runs the command of a header in a new environment and returns what pip
+    then lists.
+    """
 
     def run(folder, tool):
         venv = tmp_path / "venv"
         subprocess.run([uv, "venv", "-q", "--seed", "--python", sys.executable, venv], check=True)
         header = (folder / "requirements.txt").read_text().splitlines()
-        (command,) = [line.partition(": ")[2] for line in header if line.startswith(f"# install with {tool}: ")]
+        (command,) = [
+            line.partition(": ")[2]
+            for line in header
+            if line.startswith(f"# install with {tool}: ")
+        ]
         variables = environment(
             PATH=f"{venv / 'bin'}:{Path(uv).parent}:{os.environ['PATH']}",
             HOME=str(tmp_path),  # uv keeps files there
@@ -134,9 +180,22 @@ def install(index, uv, tmp_path):
             PIP_CONFIG_FILE=os.devnull,
             PIP_NO_CACHE_DIR="1",
         )
-        done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], cwd=folder, env=variables, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["bash", "-c", f"set -o pipefail; {command}"],
+            cwd=folder,
+            env=variables,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert done.returncode == 0, f"{command}\n{done.stderr}"
-        listed = subprocess.run([venv / "bin" / "pip", "list", "--format", "json"], capture_output=True, text=True, check=True, env=variables)
+        listed = subprocess.run(
+            [venv / "bin" / "pip", "list", "--format", "json"],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=variables,
+        )
         return {entry["name"].lower(): entry["version"] for entry in json.loads(listed.stdout)}
 
     return run
@@ -144,47 +203,89 @@ def install(index, uv, tmp_path):
 
 @pytest.mark.parametrize("tool", ["uv", "pip"])
 @pytest.mark.parametrize("closed", [True, False])
-def test_the_printed_command_installs_an_override_and_check_accepts_it(lock, install, envdoctor, index, tmp_path, tool, closed):
+def test_the_printed_command_installs_an_override_and_check_accepts_it(
+    lock, install, envdoctor, index, tmp_path, tool, closed
+):
     close = () if closed else ("--no-close",)
-    assert lock("torch==2.4.0", *H20, *close, "--index-url", index.address, "-o", tmp_path / "lock").returncode == 0
+    assert (
+        lock(
+            "torch==2.4.0", *H20, *close, "--index-url", index.address, "-o", tmp_path / "lock"
+        ).returncode
+        == 0
+    )
     versions = install(tmp_path / "lock", tool)
     assert versions["nvidia-cublas-cu12"] == "12.3.4.1"
     assert versions["torch"] == "2.4.0"
     assert versions["markupsafe"] == "3.0.3"
-    checked = envdoctor("check", "--python", tmp_path / "venv", *H20[:4], "--only", "ED2", "ED3", "--format", "json")
-    errors = [finding for finding in json.loads(checked.stdout)["findings"] if finding["severity"] == "error"]
+    checked = envdoctor(
+        "check", "--python", tmp_path / "venv", *H20[:4], "--only", "ED2", "ED3", "--format", "json"
+    )
+    errors = [
+        finding
+        for finding in json.loads(checked.stdout)["findings"]
+        if finding["severity"] == "error"
+    ]
     assert errors == []
 
 
 @pytest.mark.parametrize("tool", ["uv", "pip"])
-def test_the_plain_build_is_locked_where_a_folder_has_the_same_release_with_a_label(lock, install, index, tmp_path, tool):
+def test_the_plain_build_is_locked_where_a_folder_has_the_same_release_with_a_label(
+    lock, install, index, tmp_path, tool
+):
     # What pip and uv prefer by themselves: 2.4.0+cpu is newer than 2.4.0 (PEP 440).
     other = Index().add("torch", "2.4.0+cpu").write(tmp_path / "wheels")
-    done = lock("torch==2.4.0", *H20, "--index-url", index.address, "--find-links", other, "-o", tmp_path / "lock")
+    done = lock(
+        "torch==2.4.0",
+        *H20,
+        "--index-url",
+        index.address,
+        "--find-links",
+        other,
+        "-o",
+        tmp_path / "lock",
+    )
     assert done.returncode == 0, done.stderr
     files = written(tmp_path / "lock")
     assert "torch===2.4.0 \\" in files["requirements.txt"].splitlines()
     assert f"--find-links {other}" in files["requirements.txt"]
-    torch = next(line for line in json.loads(files["envdoctor.lock.json"])["closure"]["lines"] if line["name"] == "torch")
+    torch = next(
+        line
+        for line in json.loads(files["envdoctor.lock.json"])["closure"]["lines"]
+        if line["name"] == "torch"
+    )
     assert set(torch["hashes"]) <= index.hashes("torch")
     assert install(tmp_path / "lock", tool)["torch"] == "2.4.0"
 
 
 def test_no_setup_code_runs_and_a_source_archive_tells_what_it_requires(lock, index, tmp_path):
     index.files = {name: entry for name, entry in index.files.items() if entry[0] != "jinja2"}
-    egg_info = {"x.egg-info/SOURCES.txt": "setup.py\n", "x.egg-info/requires.txt": "markupsafe\n\n[dev]\nno-such-thing\n"}
-    index.add_sdist("jinja2", "3.1.6", {"PKG-INFO": "Metadata-Version: 2.1\nName: jinja2\nVersion: 3.1.6\n", **egg_info})
+    egg_info = {
+        "x.egg-info/SOURCES.txt": "setup.py\n",
+        "x.egg-info/requires.txt": "markupsafe\n\n[dev]\nno-such-thing\n",
+    }
+    index.add_sdist(
+        "jinja2",
+        "3.1.6",
+        {"PKG-INFO": "Metadata-Version: 2.1\nName: jinja2\nVersion: 3.1.6\n", **egg_info},
+    )
     done = lock("torch==2.4.0", *H20, "--index-url", index.address, "-o", tmp_path / "lock")
     assert done.returncode == 0, done.stderr
     assert b"reading what jinja2 3.1.6 requires" in done.stderr
-    lines = {line["name"]: line for line in json.loads((tmp_path / "lock" / "envdoctor.lock.json").read_text())["closure"]["lines"]}
+    lines = {
+        line["name"]: line
+        for line in json.loads((tmp_path / "lock" / "envdoctor.lock.json").read_text())["closure"][
+            "lines"
+        ]
+    }
     assert lines["markupsafe"]["via"] == ["jinja2"]
     assert set(lines["jinja2"]["hashes"]) == index.hashes("jinja2")
 
 
 def test_a_source_archive_that_does_not_tell_is_no_full_lock(lock, index, tmp_path):
     index.files = {name: entry for name, entry in index.files.items() if entry[0] != "jinja2"}
-    index.add_sdist("jinja2", "3.1.6", {"PKG-INFO": "Metadata-Version: 1.0\nName: jinja2\nVersion: 3.1.6\n"})
+    index.add_sdist(
+        "jinja2", "3.1.6", {"PKG-INFO": "Metadata-Version: 1.0\nName: jinja2\nVersion: 3.1.6\n"}
+    )
     done = lock("torch==2.4.0", *H20, "--index-url", index.address, "-o", tmp_path / "lock")
     assert done.returncode == 0
     assert b"--allow-build jinja2" in done.stderr
@@ -208,7 +309,9 @@ def test_what_uv_refuses_is_shown_below_our_choice_with_what_to_loosen(lock, ind
 
 def test_without_uv_there_are_core_pins_that_say_so(envdoctor, tmp_path):
     (tmp_path / "uv.py").write_text("raise ImportError('not installed')\n")
-    variables = environment(PATH="/usr/bin:/bin", PYTHONPATH=f"{tmp_path}:{environment()['PYTHONPATH']}")
+    variables = environment(
+        PATH="/usr/bin:/bin", PYTHONPATH=f"{tmp_path}:{environment()['PYTHONPATH']}"
+    )
     done = envdoctor("lock", "torch==2.4.0", *H20, "-o", tmp_path / "lock", env=variables)
     assert done.returncode == 0
     assert "pip install uv" in (tmp_path / "lock" / "requirements.txt").read_text().splitlines()[0]
@@ -237,9 +340,14 @@ def test_without_an_index_there_are_core_pins_and_a_closed_lock_stays(lock, inde
     if fault == "half-way":
         assert len(index.requests) > 5
         index.requests.clear()
-    done = lock("torch==2.4.0", *H20, *more, "--index-url", address, "-o", tmp_path / "other", env=variables)
+    done = lock(
+        "torch==2.4.0", *H20, *more, "--index-url", address, "-o", tmp_path / "other", env=variables
+    )
     assert done.returncode == 0, done.stderr
-    assert "core pins, not a full lock" in (tmp_path / "other" / "requirements.txt").read_text().splitlines()[0]
+    assert (
+        "core pins, not a full lock"
+        in (tmp_path / "other" / "requirements.txt").read_text().splitlines()[0]
+    )
     assert json.loads((tmp_path / "other" / "envdoctor.lock.json").read_text())["closed"] is False
 
 
@@ -255,8 +363,22 @@ def test_an_interruption_leaves_the_files_as_they_were_and_no_child(index, uv, t
     folder.mkdir()
     (folder / "requirements.txt").write_text("mine\n")
     index.hangs = True
-    command = [*COMMAND, "lock", "torch==2.4.0", *H20, "--index-url", index.address, "-o", str(folder)]
-    variables = environment(HOME=str(tmp_path), UV_CACHE_DIR=str(tmp_path / "cache"), TMPDIR=str(tmp_path), PIP_CONFIG_FILE=os.devnull)
+    command = [
+        *COMMAND,
+        "lock",
+        "torch==2.4.0",
+        *H20,
+        "--index-url",
+        index.address,
+        "-o",
+        str(folder),
+    ]
+    variables = environment(
+        HOME=str(tmp_path),
+        UV_CACHE_DIR=str(tmp_path / "cache"),
+        TMPDIR=str(tmp_path),
+        PIP_CONFIG_FILE=os.devnull,
+    )
     child = subprocess.Popen(command, env=variables, stderr=subprocess.PIPE)
     end = time.monotonic() + 30
     while not index.requests and time.monotonic() < end:
@@ -279,14 +401,22 @@ def test_credentials_reach_the_index_and_no_file(lock, index, tmp_path):
     assert b"s3cret" not in done.stdout + done.stderr
     assert not [name for name, text in written(tmp_path / "lock").items() if "s3cret" in text]
     index.password = "changed"
-    done = lock("torch==2.4.0", *H20, "-o", tmp_path / "other", env={"PIP_INDEX_URL": address, "UV_CACHE_DIR": str(tmp_path / "empty")})
+    done = lock(
+        "torch==2.4.0",
+        *H20,
+        "-o",
+        tmp_path / "other",
+        env={"PIP_INDEX_URL": address, "UV_CACHE_DIR": str(tmp_path / "empty")},
+    )
     assert b"s3cret" not in done.stdout + done.stderr
     assert not [name for name, text in written(tmp_path / "other").items() if "s3cret" in text]
 
 
 def test_what_the_matrix_does_not_know_is_closed_and_marked(lock, index, tmp_path):
     index.add("unheard-of", "1.0", ["torch>=2", "markupsafe"])
-    done = lock("torch==2.4.0", "unheard-of", *H20, "--index-url", index.address, "-o", tmp_path / "lock")
+    done = lock(
+        "torch==2.4.0", "unheard-of", *H20, "--index-url", index.address, "-o", tmp_path / "lock"
+    )
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "lock" / "requirements.txt").read_text()
     assert "# asked for; not judged by envdoctor\nunheard-of==1.0 \\" in text
@@ -302,20 +432,39 @@ def test_what_the_matrix_does_not_know_is_closed_and_marked(lock, index, tmp_pat
 def test_what_uv_brings_is_chosen_by_us_where_it_does_not_fit(lock, index, tmp_path):
     # Alone, uv takes the newest torch that it sees, and with it the cuBLAS that dies on an H20.
     index.add("unheard-of", "1.0", ["torch<2.5"])
-    done = lock("unheard-of", *H20, "--as-of", "2024-08-23", "--index-url", index.address, "-o", tmp_path / "lock")
+    done = lock(
+        "unheard-of",
+        *H20,
+        "--as-of",
+        "2024-08-23",
+        "--index-url",
+        index.address,
+        "-o",
+        tmp_path / "lock",
+    )
     assert done.returncode == 0, done.stderr
-    lines = {line["name"]: line["version"] for line in json.loads((tmp_path / "lock" / "envdoctor.lock.json").read_text())["closure"]["lines"]}
+    lines = {
+        line["name"]: line["version"]
+        for line in json.loads((tmp_path / "lock" / "envdoctor.lock.json").read_text())["closure"][
+            "lines"
+        ]
+    }
     assert lines["nvidia-cublas-cu12"] == "12.3.4.1"
 
 
 def test_what_a_tail_package_needs_of_the_core_is_learned(lock, index, tmp_path):
-    # Only metadata on the index says that jinja2 needs an old fsspec; the matrix does not know jinja2.
+    # Only metadata on the index says that jinja2 needs an old fsspec; the matrix does not know
+    # jinja2.
     index.files = {name: entry for name, entry in index.files.items() if entry[0] != "jinja2"}
     index.add("jinja2", "3.1.6", ["fsspec<2024.4"]).add("fsspec", "2024.3.1")
-    done = lock("torch==2.4.0", "fsspec", *H20, "--index-url", index.address, "-o", tmp_path / "lock")
+    done = lock(
+        "torch==2.4.0", "fsspec", *H20, "--index-url", index.address, "-o", tmp_path / "lock"
+    )
     assert done.returncode == 0, done.stderr
     assert b"choosing again" in done.stderr
-    assert "fsspec==2024.3.1 \\" in (tmp_path / "lock" / "requirements.txt").read_text().splitlines()
+    assert (
+        "fsspec==2024.3.1 \\" in (tmp_path / "lock" / "requirements.txt").read_text().splitlines()
+    )
 
 
 @pytest.mark.parametrize("lacking", ["torch", "jinja2"])
@@ -323,10 +472,21 @@ def test_what_the_index_lacks_is_no_reason_for_nothing(lock, index, tmp_path, la
     # A mirror that is behind: it lacks the newest release, or something that this asks for.
     for pin in pins_of("torch==2.3.1"):
         index.add(pin["name"], pin["version"])
-    index.files = {name: entry for name, entry in index.files.items() if not name.startswith("torch-2.4.0")}
+    index.files = {
+        name: entry for name, entry in index.files.items() if not name.startswith("torch-2.4.0")
+    }
     if lacking == "jinja2":
         index.add("torch", "2.4.0", ["jinja2>=99"])
-    done = lock("torch>=2.3.1,<=2.4.0", *H20, "--as-of", "2024-08-23", "--index-url", index.address, "-o", tmp_path / "lock")
+    done = lock(
+        "torch>=2.3.1,<=2.4.0",
+        *H20,
+        "--as-of",
+        "2024-08-23",
+        "--index-url",
+        index.address,
+        "-o",
+        tmp_path / "lock",
+    )
     assert done.returncode == 0, done.stderr
     document = json.loads((tmp_path / "lock" / "envdoctor.lock.json").read_text())
     assert document["closed"] is True
@@ -362,7 +522,9 @@ def test_one_file_goes_to_standard_output(lock, index, refused, tmp_path):
     assert 'lock-version = "1.0"' in done.stdout.decode()
     done = lock("torch==2.4.0", *H20, "--index-url", index.address, "-o", "-")
     assert done.stdout.startswith(b"# a full lock")
-    assert "pylock.toml" in refused("lock", "torch==2.4.0", *H20, "--no-close", "--print", "pylock.toml")
+    assert "pylock.toml" in refused(
+        "lock", "torch==2.4.0", *H20, "--no-close", "--print", "pylock.toml"
+    )
     assert "expected one of" in refused("lock", "torch==2.4.0", *H20, "--print", "poetry.lock")
 
 
@@ -375,12 +537,23 @@ def test_a_lock_of_the_time_bounds_the_tail_too(lock, index, tmp_path):
     assert "filelock==3.20.0" in (tmp_path / "lock" / "constraints.txt").read_text().splitlines()
 
 
-def test_what_has_nothing_of_the_time_is_taken_newer_unless_the_date_was_asked_for(lock, index, tmp_path):
+def test_what_has_nothing_of_the_time_is_taken_newer_unless_the_date_was_asked_for(
+    lock, index, tmp_path
+):
     index.uploaded["markupsafe"] = "2025-06-01T00:00:00Z"
     done = lock("torch==2.4.0", *H20, "--index-url", index.address, "-o", tmp_path / "lock")
     assert done.returncode == 0, done.stderr
     assert "markupsafe==3.0.3" in (tmp_path / "lock" / "constraints.txt").read_text().splitlines()
-    done = lock("torch==2.4.0", *H20, "--as-of", "2024-08-23", "--index-url", index.address, "-o", tmp_path / "strict")
+    done = lock(
+        "torch==2.4.0",
+        *H20,
+        "--as-of",
+        "2024-08-23",
+        "--index-url",
+        index.address,
+        "-o",
+        tmp_path / "strict",
+    )
     assert done.returncode == 1
     assert "a later --as-of" in done.stderr.decode()
 
@@ -398,24 +571,49 @@ def test_an_index_of_uvs_own_configuration_is_used(lock, index, tmp_path, named)
     configuration = tmp_path / "config" / "uv" / "uv.toml"
     configuration.parent.mkdir(parents=True)
     configuration.write_text(f'[[index]]\nurl = "{index.address}"\ndefault = true\n')
-    env = {"UV_CONFIG_FILE": str(configuration)} if named else {"XDG_CONFIG_HOME": str(tmp_path / "config")}
+    env = (
+        {"UV_CONFIG_FILE": str(configuration)}
+        if named
+        else {"XDG_CONFIG_HOME": str(tmp_path / "config")}
+    )
     # A source archive makes us write a configuration of our own, which must not hide theirs.
     index.files = {name: entry for name, entry in index.files.items() if entry[0] != "jinja2"}
-    index.add_sdist("jinja2", "3.1.6", {"PKG-INFO": "Metadata-Version: 2.2\nName: jinja2\nVersion: 3.1.6\n"})
+    index.add_sdist(
+        "jinja2", "3.1.6", {"PKG-INFO": "Metadata-Version: 2.2\nName: jinja2\nVersion: 3.1.6\n"}
+    )
     done = lock("torch==2.4.0", *H20, "-o", tmp_path / "lock", env=env)
     assert done.returncode == 0, done.stderr
     document = json.loads((tmp_path / "lock" / "envdoctor.lock.json").read_text())
     assert document["closed"] is True
-    assert {line["index"].rstrip("/") for line in document["closure"]["lines"]} == {index.address.rstrip("/")}
+    assert {line["index"].rstrip("/") for line in document["closure"]["lines"]} == {
+        index.address.rstrip("/")
+    }
 
 
 def test_what_only_a_release_page_has_is_named_and_the_rest_is_closed(lock, index, tmp_path):
-    metadata = "Metadata-Version: 2.2\nName: flash-attn\nVersion: 2.6.3\nRequires-Dist: torch\nRequires-Dist: einops\nRequires-Dist: markupsafe\n"
+    metadata = (
+        "Metadata-Version: 2.2\nName: flash-attn\nVersion: 2.6.3\nRequires-Dist: "
+        "torch\nRequires-Dist: einops\nRequires-Dist: markupsafe\n"
+    )
     index.add_sdist("flash-attn", "2.6.3", {"PKG-INFO": metadata})
     for pin in pins_of("torch==2.4.0", "flash-attn==2.6.3", "--allow-index", "github"):
-        index.add(pin["name"], pin["version"]) if pin["name"] in ("einops", "packaging", "ninja") else None
+        index.add(pin["name"], pin["version"]) if pin["name"] in (
+            "einops",
+            "packaging",
+            "ninja",
+        ) else None
     index.uploaded["flash-attn"] = "2024-07-25T00:00:00Z"
-    done = lock("torch==2.4.0", "flash-attn==2.6.3", "--allow-index", "github", *H20, "--index-url", index.address, "-o", tmp_path / "lock")
+    done = lock(
+        "torch==2.4.0",
+        "flash-attn==2.6.3",
+        "--allow-index",
+        "github",
+        *H20,
+        "--index-url",
+        index.address,
+        "-o",
+        tmp_path / "lock",
+    )
     assert done.returncode == 0, done.stderr
     files = written(tmp_path / "lock")
     assert CLOSED - set(files) == {"pylock.toml"}
@@ -432,11 +630,22 @@ def test_what_only_a_release_page_has_is_named_and_the_rest_is_closed(lock, inde
 
 def pins_of(*arguments):
     command = [*COMMAND, "lock", "--no-close", *arguments, *H20, "--print", "envdoctor.lock.json"]
-    return json.loads(subprocess.run(command, env=environment(), check=True, capture_output=True).stdout)["pins"]
+    return json.loads(
+        subprocess.run(command, env=environment(), check=True, capture_output=True).stdout
+    )["pins"]
 
 
 def test_an_index_of_other_builds_has_to_be_named(lock, index, tmp_path):
-    request = ("torch==2.4.0", "--allow-index", "pytorch", "--assume", "gpu=V100", "nvidia-driver=470.57.02", "--python-version", PYTHON)
+    request = (
+        "torch==2.4.0",
+        "--allow-index",
+        "pytorch",
+        "--assume",
+        "gpu=V100",
+        "nvidia-driver=470.57.02",
+        "--python-version",
+        PYTHON,
+    )
     done = lock(*request, "-o", tmp_path / "lock")
     assert done.returncode == 0, done.stderr
     assert b"+cu118" in done.stdout
@@ -446,9 +655,19 @@ def test_an_index_of_other_builds_has_to_be_named(lock, index, tmp_path):
     for pin in pins:
         other.add(pin["name"], pin["version"])
     with served(other):
-        done = lock(*request, "--index-url", index.address, "--extra-index-url", other.address, "-o", tmp_path / "closed")
+        done = lock(
+            *request,
+            "--index-url",
+            index.address,
+            "--extra-index-url",
+            other.address,
+            "-o",
+            tmp_path / "closed",
+        )
     assert done.returncode == 0, done.stderr
     files = written(tmp_path / "closed")
     assert json.loads(files["envdoctor.lock.json"])["closed"] is True
-    assert any(line.startswith("torch==2.4.0+cu118") for line in files["requirements.txt"].splitlines())
+    assert any(
+        line.startswith("torch==2.4.0+cu118") for line in files["requirements.txt"].splitlines()
+    )
     assert f"--extra-index-url {other.address}" in files["requirements.txt"]

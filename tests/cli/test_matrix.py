@@ -1,4 +1,6 @@
-"""``envdoctor matrix`` as a real child process: answers, exit codes, JSON by its schema, narrow terminals, pipes, no network."""
+"""``envdoctor matrix`` as a real child process: answers, exit codes, JSON by its schema, narrow
+terminals, pipes, no network.
+"""
 
 import json
 import os
@@ -49,7 +51,17 @@ SHOWN = [
     "driver-for-cuda-13:torch",
     "package torch",
 ]
-LISTS = [[], ["packages"], ["rows"], ["gpus"], ["drivers"], ["toolkits"], ["profiles"], ["models"], ["conda"]]
+LISTS = [
+    [],
+    ["packages"],
+    ["rows"],
+    ["gpus"],
+    ["drivers"],
+    ["toolkits"],
+    ["profiles"],
+    ["models"],
+    ["conda"],
+]
 
 
 def answer(done, code=0):
@@ -61,9 +73,15 @@ def answer(done, code=0):
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """envdoctor as a wheel installs it: the package with the compiled matrix of November 2026, and no matrices/ folder beside it."""
+    """envdoctor as a wheel installs it: the package with the compiled matrix of November 2026, and
+    no matrices/ folder beside it.
+    """
     folder = tmp_path_factory.mktemp("site")
-    shutil.copytree(ROOT / "envdoctor", folder / "envdoctor", ignore=shutil.ignore_patterns("_compiled", "__pycache__"))
+    shutil.copytree(
+        ROOT / "envdoctor",
+        folder / "envdoctor",
+        ignore=shutil.ignore_patterns("_compiled", "__pycache__"),
+    )
     source = small_matrix(folder / "source")
     write_compiled(str(source), str(folder / "envdoctor" / "_compiled"), times=False)
     shutil.rmtree(source)
@@ -75,8 +93,17 @@ def at_home(installed, tmp_path):
     """Return a function that runs the installed envdoctor with a home of its own."""
 
     def run(*arguments, **changes):
-        env = environment(**{"PYTHONPATH": str(installed), "ENVDOCTOR_HOME": str(tmp_path / "home"), **changes})
-        done = subprocess.run([*COMMAND, *map(str, arguments)], env=env, capture_output=True, check=False, timeout=60, cwd=tmp_path)
+        env = environment(
+            **{"PYTHONPATH": str(installed), "ENVDOCTOR_HOME": str(tmp_path / "home"), **changes}
+        )
+        done = subprocess.run(
+            [*COMMAND, *map(str, arguments)],
+            env=env,
+            capture_output=True,
+            check=False,
+            timeout=60,
+            cwd=tmp_path,
+        )
         assert b"Traceback" not in done.stderr
         return done
 
@@ -88,11 +115,14 @@ def archive_of(tmp_path, row, date):
     path = tmp_path / f"{row}.tar.gz"
     with tarfile.open(path, "w:gz") as archive:
         archive.add(folder, "matrices")
-    subprocess.run(f"sha256sum {path.name} > {path.name}.sha256", cwd=tmp_path, shell=True, check=True)
+    subprocess.run(
+        f"sha256sum {path.name} > {path.name}.sha256", cwd=tmp_path, shell=True, check=True
+    )
     return path
 
 
-# ---------------------------------------------------------------------------------------------------------------- show, list
+# --------------------------------------------------------------------------------------------------
+# show, list
 
 
 @pytest.mark.parametrize("query", SHOWN)
@@ -102,7 +132,16 @@ def test_show(envdoctor, query):
     assert plain.returncode == 0
     assert plain.stdout.decode().strip()
     assert plain.stderr == b""
-    assert found["kind"] in ("release", "package", "gpu", "capability", "architecture", "driver", "cuda", "row")
+    assert found["kind"] in (
+        "release",
+        "package",
+        "gpu",
+        "capability",
+        "architecture",
+        "driver",
+        "cuda",
+        "row",
+    )
 
 
 def test_show_a_release_says_everything(envdoctor):
@@ -125,7 +164,9 @@ def test_show_a_release_says_everything(envdoctor):
 
 
 def test_rows_of_a_release_are_those_that_can_hold_for_it(envdoctor):
-    """Every row that is shown holds for this version; every row that is not has a term that rules it out."""
+    """Every row that is shown holds for this version; every row that is not has a term that rules
+    it out.
+    """
     found = answer(envdoctor("matrix", "show", "vllm==0.8.5", "--json"))
     shown = {row["id"] for row in [*found["rows"], *found["derived"]]}
     from envdoctor.model.version import Version
@@ -137,7 +178,10 @@ def test_rows_of_a_release_are_those_that_can_hold_for_it(envdoctor):
         mine = [
             term
             for term in row.terms
-            if term.scope == "env" and term.component == "vllm" and term.attribute == "version" and term.operator in ("in", "lacks")
+            if term.scope == "env"
+            and term.component == "vllm"
+            and term.attribute == "version"
+            and term.operator in ("in", "lacks")
         ]
         if mine:
             holds = all((version in term.argument) is (term.operator == "in") for term in mine)
@@ -146,11 +190,18 @@ def test_rows_of_a_release_are_those_that_can_hold_for_it(envdoctor):
 
 def test_show_a_gpu(envdoctor):
     found = answer(envdoctor("matrix", "show", "H20", "--json"))
-    assert (found["compute_capability"], found["architecture"], found["pci_ids"]) == ("9.0", "Hopper", ["2329"])
+    assert (found["compute_capability"], found["architecture"], found["pci_ids"]) == (
+        "9.0",
+        "Hopper",
+        ["2329"],
+    )
     assert found["source"]
     assert "cublas-12.1-sigfpe-h20" in {row["id"] for row in found["rows"]}
     assert {entry["package"] for entry in found["code"]} >= {"torch", "vllm"}
-    code = {entry["package"]: entry for entry in answer(envdoctor("matrix", "show", "sm_120", "--json"))["code"]}
+    code = {
+        entry["package"]: entry
+        for entry in answer(envdoctor("matrix", "show", "sm_120", "--json"))["code"]
+    }
     assert code["torch"]["first"] == "2.8.0" or code["torch"]["first"] == "2.7.0"
 
 
@@ -170,18 +221,26 @@ def test_show_says_no_more_of_cuda_compat_than_the_check(envdoctor, name, works,
 
 def test_show_a_driver_and_a_cuda_version(envdoctor):
     driver = answer(envdoctor("matrix", "show", "driver", "550", "--json"))
-    assert (driver["cuda"], [entry["major"] for entry in driver["cuda_majors"]]) == ("12.4", [11, 12])
+    assert (driver["cuda"], [entry["major"] for entry in driver["cuda_majors"]]) == (
+        "12.4",
+        [11, 12],
+    )
     assert "9.0" in driver["capabilities"]
     assert "10.0" not in driver["capabilities"]
     cuda = answer(envdoctor("matrix", "show", "cuda", "12.8", "--json"))
     assert (cuda["min_driver"], cuda["ptx_driver"]) == ("525.60.13", "570")
-    assert any(entry["package"] == "torch" and "2.7.0" in entry["releases"] for entry in cuda["builds"])
+    assert any(
+        entry["package"] == "torch" and "2.7.0" in entry["releases"] for entry in cuda["builds"]
+    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["show", "vlm"], "vlm: no such package, GPU, compute capability, profile or row (did you mean vllm"),
+        (
+            ["show", "vlm"],
+            "vlm: no such package, GPU, compute capability, profile or row (did you mean vllm",
+        ),
         (["show", "vllm==0.8.55"], "vllm 0.8.55 is not in the matrix of "),
         (["show", "vllm>=99"], "no release of vllm is in >=99; the matrix has 0."),
         (["show", "vllm>="], "expected a version specifier such as '>=1.2', found '>='"),
@@ -197,13 +256,19 @@ def test_show_a_driver_and_a_cuda_version(envdoctor):
         (["show", "H20", "--josn"], "no such option: --josn (did you mean --json"),
         (["validate", "/nonexistent"], "/nonexistent: expected a folder, found nothing"),
         (["lint", "/etc/passwd"], "/etc/passwd: expected a folder, found a file"),
-        (["diff", "built-in", "nowhere"], "nowhere: expected a folder, an archive, 'built-in', 'current' or 'previous'"),
+        (
+            ["diff", "built-in", "nowhere"],
+            "nowhere: expected a folder, an archive, 'built-in', 'current' or 'previous'",
+        ),
         (["diff", "built-in", "/etc"], "/etc: expected a whole matrices folder"),
         (["diff", "built-in", "/etc/passwd"], "passwd: expected a .tar.gz or .zip"),
         (["update"], "one of the arguments --from --rollback is required"),
         (["update", "--from", "x", "--rollback"], "not allowed with argument"),
         (["update", "--rollback", "--sha256", "x"], "--sha256 goes with --from"),
-        (["update", "--from", "http://localhost/x"], "expected an https address or a file, found http"),
+        (
+            ["update", "--from", "http://localhost/x"],
+            "expected an https address or a file, found http",
+        ),
         (["coverage", "nosuch"], "nosuch"),
     ],
 )
@@ -226,7 +291,10 @@ def test_list(envdoctor, arguments):
     if not arguments:
         assert found["counts"]["rows"] > 200
         return
-    assert len(found["entries"]) == answer(envdoctor("matrix", "list", "--json"))["counts"][arguments[0]]
+    assert (
+        len(found["entries"])
+        == answer(envdoctor("matrix", "list", "--json"))["counts"][arguments[0]]
+    )
     words = " ".join(plain.split())
     for entry in found["entries"]:
         assert str(next(iter(entry.values()))) in words
@@ -234,12 +302,17 @@ def test_list(envdoctor, arguments):
 
 @pytest.mark.parametrize(
     "arguments",
-    [["show", query] for query in ("vllm==0.8.5", "flash-attn==2.8.3", "H20", "driver 550", "cuda 12.8", "torch")]
+    [
+        ["show", query]
+        for query in ("vllm==0.8.5", "flash-attn==2.8.3", "H20", "driver 550", "cuda 12.8", "torch")
+    ]
     + [["list", "rows"], ["lint"], ["list"]],
 )
 @pytest.mark.parametrize("columns", [80, 60, 40])
 def test_narrow(envdoctor, arguments, columns):
-    """Only a word that is longer than the line, such as an address, may stand out; it stands alone, or behind its label."""
+    """Only a word that is longer than the line, such as an address, may stand out; it stands alone,
+    or behind its label.
+    """
     done = envdoctor("matrix", *arguments, env=environment(COLUMNS=str(columns)))
     assert done.stdout.isascii()
     for line in done.stdout.decode().splitlines():
@@ -258,7 +331,13 @@ def test_terminal_gets_the_words_of_plain_in_colour(envdoctor):
 def test_a_reader_that_went_away():
     read, write = os.pipe()
     os.close(read)
-    done = subprocess.run([*COMMAND, "matrix", "list", "rows"], env=environment(), stdout=write, stderr=subprocess.PIPE, check=False)
+    done = subprocess.run(
+        [*COMMAND, "matrix", "list", "rows"],
+        env=environment(),
+        stdout=write,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
     os.close(write)
     assert (done.returncode, done.stderr) == (0, b"")
 
@@ -266,9 +345,18 @@ def test_a_reader_that_went_away():
 def test_surroundings_change_nothing(envdoctor, tmp_path):
     for arguments in (["show", "vllm==0.8.5", "--json"], ["list", "rows"]):
         expected = envdoctor("matrix", *arguments)
-        for changes in ({"LC_ALL": "C"}, {"PYTHONIOENCODING": "ascii"}, {"PYTHONHASHSEED": "7"}, {"HOME": None}, {"HOME": str(tmp_path)}):
+        for changes in (
+            {"LC_ALL": "C"},
+            {"PYTHONIOENCODING": "ascii"},
+            {"PYTHONHASHSEED": "7"},
+            {"HOME": None},
+            {"HOME": str(tmp_path)},
+        ):
             done = envdoctor("matrix", *arguments, env=environment(**changes))
-            assert (done.returncode, done.stdout) == (expected.returncode, expected.stdout), (arguments, changes)
+            assert (done.returncode, done.stdout) == (expected.returncode, expected.stdout), (
+                arguments,
+                changes,
+            )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -283,17 +371,32 @@ def test_looking_never_goes_online():
         "for line in sys.argv[1].split(';'): run(line.split())\n"
         "print('requests' in sys.modules, 'socket' in sys.modules)\n"
     )
-    lines = "matrix show vllm==0.8.5;matrix list rows;matrix lint;matrix validate;matrix diff built-in current;matrix update --rollback"
-    done = subprocess.run([sys.executable, "-c", program, lines], env=environment(), capture_output=True, text=True, check=False)
+    lines = (
+        "matrix show vllm==0.8.5;matrix list rows;matrix lint;matrix validate;matrix diff "
+        "built-in current;matrix update --rollback"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, lines],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.stdout.splitlines()[-1].split()[0] == "False", done.stderr
 
 
-# ---------------------------------------------------------------------------------------------------------------- coverage, validate, lint, diff
+# --------------------------------------------------------------------------------------------------
+# coverage, validate, lint, diff
 
 
 def test_coverage(envdoctor, tmp_path):
     folder = small_matrix(tmp_path / "matrices")
-    listing = {"schema": 1, "source": "x", "date": "2026-11-20", "packages": {"torch": {"releases": ["2.5.0", "2.6.0", "2.7.0"]}}}
+    listing = {
+        "schema": 1,
+        "source": "x",
+        "date": "2026-11-20",
+        "packages": {"torch": {"releases": ["2.5.0", "2.6.0", "2.7.0"]}},
+    }
     (folder / "index.json").write_text(json.dumps(listing))
     program = (
         "import sys\nfrom envdoctor.matrix import loader\n"
@@ -302,14 +405,26 @@ def test_coverage(envdoctor, tmp_path):
     )
 
     def run(*arguments):
-        return subprocess.run([sys.executable, "-c", program, "matrix", "coverage", *arguments], env=environment(), capture_output=True, check=False)
+        return subprocess.run(
+            [sys.executable, "-c", program, "matrix", "coverage", *arguments],
+            env=environment(),
+            capture_output=True,
+            check=False,
+        )
 
     found = answer(run("torch", "--json"), 1)
-    assert {(gap["version"], gap["lacks"]) for gap in found["missing"]} == {("2.7.0", "not in the matrix"), ("2.5.0", "no dependencies")}
+    assert {(gap["version"], gap["lacks"]) for gap in found["missing"]} == {
+        ("2.7.0", "not in the matrix"),
+        ("2.5.0", "no dependencies"),
+    }
     text = run("torch").stdout.decode()
     assert "2 of 3 releases" in text
     assert "torch, not in the matrix: 2.7.0" in text
-    (folder / "packages" / "torch.json").write_text(package_text("torch", {version: {"requires": []} for version in ("2.5.0", "2.6.0", "2.7.0")}))
+    (folder / "packages" / "torch.json").write_text(
+        package_text(
+            "torch", {version: {"requires": []} for version in ("2.5.0", "2.6.0", "2.7.0")}
+        )
+    )
     assert answer(run("torch", "--json"))["missing"] == []
     (folder / "index.json").write_text("{")
     assert b"index.json: is not JSON" in run().stderr
@@ -342,7 +457,13 @@ def test_validate(envdoctor, tmp_path):
     assert len(found["faults"]) == 6
     done = envdoctor("matrix", "validate", folder)
     assert done.returncode == 2
-    for word in ("rows.toml: row 'ours': kind", "more.toml", "packages/x.json", "models.toml", "profiles/p.toml"):
+    for word in (
+        "rows.toml: row 'ours': kind",
+        "more.toml",
+        "packages/x.json",
+        "models.toml",
+        "profiles/p.toml",
+    ):
         assert word in " ".join(done.stdout.decode().split())
 
 
@@ -357,32 +478,52 @@ def test_lint(envdoctor, tmp_path):
     assert not [entry for entry in found["findings"] if entry["level"] == "fault"]
     (tmp_path / "rows.toml").write_text(row_text("ours", '{ env = "torch", in = ">=99" }'))
     found = answer(envdoctor("matrix", "lint", tmp_path, "--json"), 1)
-    assert (found["rows"], [entry["check"] for entry in found["findings"]]) == (1, ["range-without-release"])
+    assert (found["rows"], [entry["check"] for entry in found["findings"]]) == (
+        1,
+        ["range-without-release"],
+    )
     done = envdoctor("matrix", "lint", tmp_path)
     assert done.returncode == 1
     assert b"1 rows: 1 fault, no notes" in done.stdout
     whole = small_matrix(tmp_path / "whole", row_text("future", OLD, date="2099-01-01"))
-    assert [entry["check"] for entry in answer(envdoctor("matrix", "lint", whole, "--json"), 1)["findings"]] == ["date"]
+    assert [
+        entry["check"]
+        for entry in answer(envdoctor("matrix", "lint", whole, "--json"), 1)["findings"]
+    ] == ["date"]
 
 
 def test_diff(envdoctor, tmp_path):
-    old, new = small_matrix(tmp_path / "old"), small_matrix(tmp_path / "new", row_text("new-row", OLD))
+    old, new = (
+        small_matrix(tmp_path / "old"),
+        small_matrix(tmp_path / "new", row_text("new-row", OLD)),
+    )
     found = answer(envdoctor("matrix", "diff", old, new, "--json"), 1)
-    assert [(change["change"], change["key"]) for change in found["changes"]] == [("added", "new-row"), ("removed", "old-torch")]
+    assert [(change["change"], change["key"]) for change in found["changes"]] == [
+        ("added", "new-row"),
+        ("removed", "old-torch"),
+    ]
     text = envdoctor("matrix", "diff", old, new).stdout.decode()
     assert "rows: 1 added, 1 removed" in text
     assert "+ new-row Row new-row" in text
     assert answer(envdoctor("matrix", "diff", old, old, "--json"))["changes"] == []
-    assert envdoctor("matrix", "diff", archive_of(tmp_path, "old-torch", "2026-11-01"), old).returncode == 0
+    assert (
+        envdoctor("matrix", "diff", archive_of(tmp_path, "old-torch", "2026-11-01"), old).returncode
+        == 0
+    )
 
 
-# ---------------------------------------------------------------------------------------------------------------- update
+# --------------------------------------------------------------------------------------------------
+# update
 
 
 def test_update_and_rollback(at_home, tmp_path):
     path = archive_of(tmp_path, "new-row", "2026-11-02")
     found = answer(at_home("matrix", "update", "--from", path, "--json"))
-    assert (found["changed"], found["date"], found["previous_date"]) == (True, "2026-11-02", "2026-11-01")
+    assert (found["changed"], found["date"], found["previous_date"]) == (
+        True,
+        "2026-11-02",
+        "2026-11-01",
+    )
     assert (found["rows"], found["releases"]) == ("1 added, 1 removed", "no change")
     assert at_home("matrix", "show", "new-row").returncode == 0
     assert at_home("explain", "new-row").returncode == 0
@@ -399,10 +540,19 @@ def test_update_and_rollback(at_home, tmp_path):
 
 
 def test_check_uses_the_update_and_no_home_is_no_fault(at_home, tmp_path, broken):
-    assert at_home("matrix", "update", "--from", archive_of(tmp_path, "new-row", "2026-11-02")).returncode == 0
+    assert (
+        at_home(
+            "matrix", "update", "--from", archive_of(tmp_path, "new-row", "2026-11-02")
+        ).returncode
+        == 0
+    )
     report = json.loads(at_home("check", "--facts", broken, "--format", "json").stdout)
     assert report["tool"]["matrix_date"] == "2026-11-02"
-    for changes in ({"ENVDOCTOR_HOME": None, "HOME": None}, {"ENVDOCTOR_HOME": "relative"}, {"ENVDOCTOR_HOME": "/dev/null"}):
+    for changes in (
+        {"ENVDOCTOR_HOME": None, "HOME": None},
+        {"ENVDOCTOR_HOME": "relative"},
+        {"ENVDOCTOR_HOME": "/dev/null"},
+    ):
         done = at_home("check", "--facts", broken, "--format", "json", **changes)
         assert json.loads(done.stdout)["tool"]["matrix_date"] == "2026-11-01"
         assert done.stderr == b""
@@ -412,7 +562,10 @@ def test_no_home_for_an_update(at_home, tmp_path):
     path = archive_of(tmp_path, "new-row", "2026-11-02")
     done = at_home("matrix", "update", "--from", path, ENVDOCTOR_HOME=None, HOME=None)
     assert done.returncode == 2
-    assert done.stderr.startswith(b"envdoctor: error: there is no place for an update: set ENVDOCTOR_HOME to a folder (none of")
+    assert done.stderr.startswith(
+        b"envdoctor: error: there is no place for an update: set ENVDOCTOR_HOME to a folder "
+        b"(none of"
+    )
 
 
 def test_an_old_matrix_is_one_line_of_advice(envdoctor, tmp_path):
@@ -422,12 +575,21 @@ def test_an_old_matrix_is_one_line_of_advice(envdoctor, tmp_path):
         "import envdoctor.rules as rules\n"
         "from envdoctor.model.serde import load_facts\n"
         "from envdoctor.matrix.loader import load_matrix\n"
-        "found = rules.judge(load_facts(open(sys.argv[1]).read(), 'x'), load_matrix(), today='2028-01-01')\n"
+        "found = rules.judge(load_facts(open(sys.argv[1]).read(), 'x'), load_matrix(), "
+        "today='2028-01-01')\n"
         "print(json.dumps([(f.code, f.severity) for f in found if f.code == 'ED902']))\n"
     )
     path = tmp_path / "healthy.json"
-    path.write_text(json.dumps({**BROKEN, "facts": {"os.platform": BROKEN["facts"]["os.platform"]}}))
-    done = subprocess.run([sys.executable, "-c", program, str(path)], env=environment(), capture_output=True, text=True, check=True)
+    path.write_text(
+        json.dumps({**BROKEN, "facts": {"os.platform": BROKEN["facts"]["os.platform"]}})
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(path)],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert json.loads(done.stdout) == [["ED902", "advice"]]
 
 

@@ -16,11 +16,17 @@ ANSI = re.compile(rb"\x1b\[[0-9;]*m")
 
 
 def on_terminal(arguments, columns, **changes):
-    """Run envdoctor with standard output on a pseudo-terminal of so many columns; return (exit code, bytes)."""
+    """Run envdoctor with standard output on a pseudo-terminal of so many columns; return (exit
+    code, bytes).
+    """
     ours, theirs = pty.openpty()
-    termios.tcsetwinsize(theirs, (40, columns)) if sys.version_info >= (3, 11) else set_columns(theirs, columns)
+    termios.tcsetwinsize(theirs, (40, columns)) if sys.version_info >= (3, 11) else set_columns(
+        theirs, columns
+    )
     env = environment(**{"TERM": "xterm-256color", **changes})
-    child = subprocess.Popen([*COMMAND, *map(str, arguments)], env=env, stdin=theirs, stdout=theirs, stderr=theirs)
+    child = subprocess.Popen(
+        [*COMMAND, *map(str, arguments)], env=env, stdin=theirs, stdout=theirs, stderr=theirs
+    )
     os.close(theirs)
     seen = b""
     while True:
@@ -52,9 +58,44 @@ def test_terminal_gets_colour_and_the_words_of_plain(envdoctor, broken):
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        (("fix", "--assume", "gpu=H100", "nvidia-driver=550.54.15", "--python-version", "3.11", "--requirements"), 0),
-        (("lock", "vllm==0.8.5", "--dry-run", "--assume", "gpu=H20:8", "nvidia-driver=535.129.03", "--python-version", "3.10"), 0),
-        (("lock", "vllm==0.8.5", "--dry-run", "--assume", "gpu=H20:8", "nvidia-driver=450.80.02", "--python-version", "3.10"), 3),
+        (
+            (
+                "fix",
+                "--assume",
+                "gpu=H100",
+                "nvidia-driver=550.54.15",
+                "--python-version",
+                "3.11",
+                "--requirements",
+            ),
+            0,
+        ),
+        (
+            (
+                "lock",
+                "vllm==0.8.5",
+                "--dry-run",
+                "--assume",
+                "gpu=H20:8",
+                "nvidia-driver=535.129.03",
+                "--python-version",
+                "3.10",
+            ),
+            0,
+        ),
+        (
+            (
+                "lock",
+                "vllm==0.8.5",
+                "--dry-run",
+                "--assume",
+                "gpu=H20:8",
+                "nvidia-driver=450.80.02",
+                "--python-version",
+                "3.10",
+            ),
+            3,
+        ),
     ],
 )
 def test_fix_and_lock_are_as_wide_as_asked(envdoctor, tmp_path, arguments, code):
@@ -67,7 +108,14 @@ def test_fix_and_lock_are_as_wide_as_asked(envdoctor, tmp_path, arguments, code)
         text = (done.stdout or done.stderr).decode()
         assert done.returncode == code, done.stderr
         assert max(map(len, text.splitlines())) > columns * 0.8
-        assert max(len(line) for line in text.splitlines() if " " in line.strip() and "http" not in line) <= columns
+        assert (
+            max(
+                len(line)
+                for line in text.splitlines()
+                if " " in line.strip() and "http" not in line
+            )
+            <= columns
+        )
         words.add(" ".join(text.split()))
     assert len(words) == 1
 
@@ -77,7 +125,11 @@ def test_narrow_terminal(broken, columns):
     _, seen = on_terminal(["check", "--facts", broken], columns)
     lines = ANSI.sub(b"", seen).decode().splitlines()
     # Commands are indented by twelve columns, and neither they nor addresses are broken.
-    prose = [line for line in lines if len(line.split()) > 1 and "http" not in line and not line.startswith(" " * 12)]
+    prose = [
+        line
+        for line in lines
+        if len(line.split()) > 1 and "http" not in line and not line.startswith(" " * 12)
+    ]
     assert prose
     assert max(map(len, prose)) <= columns
 
@@ -94,13 +146,30 @@ def test_forced_console_in_a_pipe_has_no_colour(envdoctor, broken):
     assert plain.split(b"\n")[0].startswith(b"envdoctor: ")
 
 
-@pytest.mark.parametrize("arguments", [["check", "--format", "json"], ["check"], ["--help"], ["--version"], ["check", "--help"], ["probe"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", "--format", "json"],
+        ["check"],
+        ["--help"],
+        ["--version"],
+        ["check", "--help"],
+        ["probe"],
+    ],
+)
 def test_full_disk(envdoctor, broken, arguments):
-    source = ["--facts", broken] if arguments[0] in ("check", "probe") and "--help" not in arguments else []
+    source = (
+        ["--facts", broken]
+        if arguments[0] in ("check", "probe") and "--help" not in arguments
+        else []
+    )
     with open("/dev/full", "wb") as full:
         done = envdoctor(*arguments, *source, stdout=full)
     assert done.returncode == 2
-    assert done.stderr == b"envdoctor: error: cannot write to standard output: No space left on device\n"
+    assert (
+        done.stderr
+        == b"envdoctor: error: cannot write to standard output: No space left on device\n"
+    )
 
 
 def test_full_disk_for_errors_too(envdoctor):
@@ -111,24 +180,39 @@ def test_full_disk_for_errors_too(envdoctor):
 def test_reader_that_went_away_leaves_the_verdict(broken):
     read, write = os.pipe()
     os.close(read)
-    done = subprocess.run([*COMMAND, "check", "--facts", str(broken)], env=environment(), stdout=write, stderr=subprocess.PIPE, check=False)
+    done = subprocess.run(
+        [*COMMAND, "check", "--facts", str(broken)],
+        env=environment(),
+        stdout=write,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
     os.close(write)
     assert (done.returncode, done.stderr) == (1, b"")
 
 
-@pytest.mark.parametrize(("closing", "code"), [(">&-", 2), ("2>&-", 1), ("<&-", 1), ("<&- >&- 2>&-", 2), ("<&- 2>&-", 1)])
+@pytest.mark.parametrize(
+    ("closing", "code"), [(">&-", 2), ("2>&-", 1), ("<&-", 1), ("<&- >&- 2>&-", 2), ("<&- 2>&-", 1)]
+)
 def test_closed_descriptors(broken, closing, code):
     command = f'"{sys.executable}" -m envdoctor check --facts "{broken}" {closing}'
-    done = subprocess.run(["sh", "-c", command], env=environment(), capture_output=True, check=False, timeout=30)
+    done = subprocess.run(
+        ["sh", "-c", command], env=environment(), capture_output=True, check=False, timeout=30
+    )
     assert done.returncode == code
     assert b"Traceback" not in done.stderr
     if ">&-" in closing.split() and "2>&-" not in closing:
-        assert done.stderr == b"envdoctor: error: standard output is closed, so the report has nowhere to go\n"
+        assert (
+            done.stderr
+            == b"envdoctor: error: standard output is closed, so the report has nowhere to go\n"
+        )
 
 
 def test_closed_standard_input_for_a_report():
     command = f'"{sys.executable}" -m envdoctor check --report - <&-'
-    done = subprocess.run(["sh", "-c", command], env=environment(), capture_output=True, check=False, timeout=30)
+    done = subprocess.run(
+        ["sh", "-c", command], env=environment(), capture_output=True, check=False, timeout=30
+    )
     assert done.returncode == 2
     assert done.stderr.startswith(b"envdoctor: error: standard input is closed")
 
@@ -157,8 +241,13 @@ def test_surroundings_change_nothing(envdoctor, broken, tmp_path, form):
 def test_deleted_working_directory(envdoctor, broken, tmp_path):
     folder = tmp_path / "gone"
     folder.mkdir()
-    command = f'cd "{folder}" && rmdir "{folder}" && exec "{sys.executable}" -m envdoctor check --facts "{broken}"'
-    done = subprocess.run(["sh", "-c", command], env=environment(), capture_output=True, check=False, timeout=30)
+    command = (
+        f'cd "{folder}" && rmdir "{folder}" && exec "{sys.executable}" -m envdoctor check '
+        f'--facts "{broken}"'
+    )
+    done = subprocess.run(
+        ["sh", "-c", command], env=environment(), capture_output=True, check=False, timeout=30
+    )
     assert done.stderr == b""
     assert done.stdout == envdoctor("check", "--facts", broken).stdout
 
@@ -166,8 +255,12 @@ def test_deleted_working_directory(envdoctor, broken, tmp_path):
 def test_probe_of_this_machine_in_a_deleted_directory(tmp_path):
     folder = tmp_path / "gone"
     folder.mkdir()
-    command = f'cd "{folder}" && rmdir "{folder}" && exec "{sys.executable}" -m envdoctor probe --json'
-    done = subprocess.run(["sh", "-c", command], env=environment(), capture_output=True, check=False, timeout=60)
+    command = (
+        f'cd "{folder}" && rmdir "{folder}" && exec "{sys.executable}" -m envdoctor probe --json'
+    )
+    done = subprocess.run(
+        ["sh", "-c", command], env=environment(), capture_output=True, check=False, timeout=60
+    )
     assert (done.returncode, done.stderr) == (0, b"")
 
 
@@ -176,32 +269,62 @@ def test_stray_modules_of_the_working_directory_are_not_imported(envdoctor, brok
     (folder / "rich").mkdir(parents=True)
     for name in ("json.py", "argparse.py", "re.py", "packaging.py", "rich/__init__.py"):
         (folder / name).write_text("raise SystemExit('a stray module was imported')\n")
-    assert envdoctor("check", "--facts", broken, cwd=folder).stdout == envdoctor("check", "--facts", broken).stdout
+    assert (
+        envdoctor("check", "--facts", broken, cwd=folder).stdout
+        == envdoctor("check", "--facts", broken).stdout
+    )
 
 
 def test_non_ascii_text_survives_or_is_escaped(envdoctor, tmp_path):
-    text = str(BROKEN).replace("'", '"').replace("True", "true").replace('470.57.02", "source": "/proc', '470.57.02", "source": "/größe/proc')
+    text = (
+        str(BROKEN)
+        .replace("'", '"')
+        .replace("True", "true")
+        .replace('470.57.02", "source": "/proc', '470.57.02", "source": "/größe/proc')
+    )
     path = tmp_path / "facts.json"
     path.write_text(text, encoding="utf-8")
     assert "/größe/proc" in envdoctor("probe", "--facts", path).stdout.decode("utf-8")
-    assert b"/gr\\xf6\\xdfe/proc" in envdoctor("probe", "--facts", path, env=environment(PYTHONIOENCODING="ascii")).stdout
+    assert (
+        b"/gr\\xf6\\xdfe/proc"
+        in envdoctor("probe", "--facts", path, env=environment(PYTHONIOENCODING="ascii")).stdout
+    )
 
 
 def test_file_that_cannot_be_written(refused, broken):
-    assert "/dev/null/x: cannot be written: Not a directory" in refused("probe", "--facts", broken, "-o", "/dev/null/x")
+    assert "/dev/null/x: cannot be written: Not a directory" in refused(
+        "probe", "--facts", broken, "-o", "/dev/null/x"
+    )
     assert "No space left on device" in refused("probe", "--facts", broken, "-o", "/dev/full")
 
 
 def test_read_only_disk_without_network(broken, prerequisite):
-    """A mount namespace in which nothing can be written, and a network namespace without interfaces."""
+    """A mount namespace in which nothing can be written, and a network namespace without
+    interfaces.
+    """
     prerequisite(shutil.which("unshare"), "unshare (util-linux)")
-    inner = f'mount -o remount,ro,bind / 2>/dev/null; exec "{sys.executable}" -m envdoctor check --facts "{broken}" --format json'
-    done = subprocess.run(["unshare", "--mount", "--net", "sh", "-c", inner], env=environment(), capture_output=True, check=False, timeout=60)
+    inner = (
+        f'mount -o remount,ro,bind / 2>/dev/null; exec "{sys.executable}" -m envdoctor check '
+        f'--facts "{broken}" --format json'
+    )
+    done = subprocess.run(
+        ["unshare", "--mount", "--net", "sh", "-c", inner],
+        env=environment(),
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
     prerequisite(b"unshare" not in done.stderr, "namespaces cannot be made here")
     assert (done.returncode, done.stderr) == (1, b"")
 
 
 def test_the_sources_of_this_test_are_the_ones_under_test():
     program = "import envdoctor; print(envdoctor.__file__)"
-    found = subprocess.run([sys.executable, "-c", program], env=environment(), capture_output=True, text=True, check=True).stdout
+    found = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     assert found.startswith(str(ROOT))

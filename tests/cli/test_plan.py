@@ -17,7 +17,14 @@ def run(*arguments, columns=None):
     settings = environment()
     if columns:
         settings["COLUMNS"] = str(columns)
-    return subprocess.run([*COMMAND, *map(str, arguments)], env=settings, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        env=settings,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
 
 
 def test_verdict_and_exit_code():
@@ -30,7 +37,13 @@ def test_verdict_and_exit_code():
 
 
 def test_what_if_is_judged_as_changed():
-    changed = run("plan", RUNS / "simplerl_84.sh", *SMALL, "--what-if", "actor_rollout_ref.rollout.swap_space=0")
+    changed = run(
+        "plan",
+        RUNS / "simplerl_84.sh",
+        *SMALL,
+        "--what-if",
+        "actor_rollout_ref.rollout.swap_space=0",
+    )
     assert changed.returncode == 0
     assert "With actor_rollout_ref.rollout.swap_space=0:" in changed.stdout
 
@@ -38,15 +51,26 @@ def test_what_if_is_judged_as_changed():
 def test_sixty_columns_of_ascii():
     text = run("plan", RUNS / "simplerl_84.sh", *SMALL, columns=60).stdout
     assert text.isascii()
-    allowed = ("actor_rollout_ref", "https://", "docker run", "pip install")  # what is copied is not broken
-    assert [line for line in text.splitlines() if len(line) > 60 and not any(word in line for word in allowed)] == []
+    allowed = (
+        "actor_rollout_ref",
+        "https://",
+        "docker run",
+        "pip install",
+    )  # what is copied is not broken
+    assert [
+        line
+        for line in text.splitlines()
+        if len(line) > 60 and not any(word in line for word in allowed)
+    ] == []
 
 
 def test_json_has_every_term_with_formula_source_and_place():
     found = json.loads(run("plan", RUNS / "simplerl_84.sh", *MACHINE, "--format", "json").stdout)
     host = next(pool for pool in found["pools"] if pool["name"] == "host")
     assert host["verdict"] == "tight" == found["verdict"]
-    assert all(term["formula"] and term["source"] and term["low"] <= term["high"] for term in host["terms"])
+    assert all(
+        term["formula"] and term["source"] and term["low"] <= term["high"] for term in host["terms"]
+    )
     swap = next(term for term in host["terms"] if term["name"] == "swap space")
     assert swap["low"] == 448 << 30
     assert any("default of simplerl" in entry["place"] for entry in swap["inputs"])
@@ -68,7 +92,10 @@ def test_command_after_two_dashes():
 
 
 def test_a_misspelt_key_is_in_the_first_line(tmp_path):
-    words = "python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=Qwen/Qwen2.5-7B trainer.n_gpus_per_node=8"
+    words = (
+        "python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=Qwen/Qwen2.5-7B "
+        "trainer.n_gpus_per_node=8"
+    )
     script = tmp_path / "train.sh"
     script.write_text(f"{words}\n")
     assert "refused or passed over" not in run("plan", script, *MACHINE).stdout
@@ -96,15 +123,37 @@ def test_wrong_usage(arguments, says):
 
 
 def test_config_json_beside_the_model_is_read(tmp_path):
-    config = {"num_hidden_layers": 28, "hidden_size": 3584, "vocab_size": 152064, "num_attention_heads": 28, "num_key_value_heads": 4}
+    config = {
+        "num_hidden_layers": 28,
+        "hidden_size": 3584,
+        "vocab_size": 152064,
+        "num_attention_heads": 28,
+        "num_key_value_heads": 4,
+    }
     (tmp_path / "config.json").write_text(json.dumps({**config, "intermediate_size": 18944}))
     text = run(
-        "plan", *MACHINE, "--framework", "verl==0.4.1", "--", "python3", "-m", "verl.trainer.main_ppo", f"actor_rollout_ref.model.path={tmp_path}"
+        "plan",
+        *MACHINE,
+        "--framework",
+        "verl==0.4.1",
+        "--",
+        "python3",
+        "-m",
+        "verl.trainer.main_ppo",
+        f"actor_rollout_ref.model.path={tmp_path}",
     ).stdout
     assert "its config.json" in text
     (tmp_path / "config.json").write_text("{")
     broken = run(
-        "plan", *MACHINE, "--framework", "verl==0.4.1", "--", "python3", "-m", "verl.trainer.main_ppo", f"actor_rollout_ref.model.path={tmp_path}"
+        "plan",
+        *MACHINE,
+        "--framework",
+        "verl==0.4.1",
+        "--",
+        "python3",
+        "-m",
+        "verl.trainer.main_ppo",
+        f"actor_rollout_ref.model.path={tmp_path}",
     )
     assert broken.returncode == 2
     assert "is no JSON" in broken.stderr
@@ -113,7 +162,16 @@ def test_config_json_beside_the_model_is_read(tmp_path):
 def test_check_joins_the_plan_with_the_environment(broken):
     plain = run("check", "--facts", broken, "--format", "json")
     joined = run(
-        "check", "--facts", broken, "--assume", "memory=200GiB", "gpu=A100-SXM4-80GB:8", "--format", "json", "--plan", RUNS / "simplerl_84.sh"
+        "check",
+        "--facts",
+        broken,
+        "--assume",
+        "memory=200GiB",
+        "gpu=A100-SXM4-80GB:8",
+        "--format",
+        "json",
+        "--plan",
+        RUNS / "simplerl_84.sh",
     )
     codes = {finding["code"] for finding in json.loads(joined.stdout)["findings"]}
     assert {"ED601", "ED604"} <= codes
@@ -137,6 +195,14 @@ def test_check_without_a_plan_loads_nothing_of_it(broken):
         check=False,
         timeout=60,
     )
-    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    loaded = {
+        line.rpartition("|")[2].strip()
+        for line in done.stderr.splitlines()
+        if line.startswith("import time:")
+    }
     assert "envdoctor.rules" in loaded
-    assert not [name for name in loaded if name.startswith(("envdoctor.plan.frameworks", "envdoctor.plan.memory."))]
+    assert not [
+        name
+        for name in loaded
+        if name.startswith(("envdoctor.plan.frameworks", "envdoctor.plan.memory."))
+    ]

@@ -40,29 +40,39 @@ FORBIDDEN |= {
     "difflib",
     "pathlib",
 }
-# Where neither torch nor a driver is there, nothing reads ELF files, starts a child or calls a library.
+# Where neither torch nor a driver is there, nothing reads ELF files, starts a child or calls a
+# library.
 UNNEEDED = {
     "ctypes",
     "mmap",
     "select",
     "struct",
-    *(f"envdoctor.probes.{name}" for name in ("binaries", "elf", "isolation", "libraries", "dynamic_loader", "nvidia_calls")),
+    *(
+        f"envdoctor.probes.{name}"
+        for name in ("binaries", "elf", "isolation", "libraries", "dynamic_loader", "nvidia_calls")
+    ),
 }
 
 
 def imported(command):
-    """Return the modules that a run imports beyond a bare interpreter; -X importtime is the oracle."""
+    """Return the modules that a run imports beyond a bare interpreter; -X importtime is the
+    oracle.
+    """
     return trace(command) - trace([command[0], "-c", "pass"])
 
 
 def trace(command):
     command = [command[0], "-X", "importtime", *command[1:]]
-    lines = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False, timeout=60).stderr.splitlines()
+    lines = subprocess.run(
+        command, env=environment(), capture_output=True, text=True, check=False, timeout=60
+    ).stderr.splitlines()
     return {line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")}
 
 
 def test_check_of_this_machine_loads_nothing_heavy(tmp_path):
-    """Judged is a bare environment: odd markers of whatever is installed beside pytest may need packaging.markers."""
+    """Judged is a bare environment: odd markers of whatever is installed beside pytest may need
+    packaging.markers.
+    """
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path)], check=True)
     command = [str(tmp_path / "bin" / "python"), "-m", "envdoctor", "check", "--format", "json"]
     site = next((tmp_path / "lib").glob("python*/site-packages"))
@@ -76,13 +86,22 @@ def test_check_of_this_machine_loads_nothing_heavy(tmp_path):
 def test_check_of_facts_loads_nothing_heavy_and_no_probe(broken):
     modules = imported([*COMMAND, "check", "--format", "json", "--facts", str(broken)])
     assert sorted(modules & FORBIDDEN) == []
-    assert not [name for name in modules if name.startswith(("envdoctor.probes.", "envdoctor.intake."))]
+    assert not [
+        name for name in modules if name.startswith(("envdoctor.probes.", "envdoctor.intake."))
+    ]
 
 
 @pytest.mark.parametrize("arguments", [["--version"], ["--help"]])
 def test_help_loads_almost_nothing(arguments):
     modules = imported([*COMMAND, *arguments])
-    assert not modules & {"argparse", "json", "re", "packaging.version", "envdoctor.model.facts", "envdoctor.app"}
+    assert not modules & {
+        "argparse",
+        "json",
+        "re",
+        "packaging.version",
+        "envdoctor.model.facts",
+        "envdoctor.app",
+    }
 
 
 def test_other_commands_are_not_loaded():

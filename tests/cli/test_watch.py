@@ -19,7 +19,14 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
 
 def start(*arguments, **options):
     command = [sys.executable, "-m", "envdoctor", "watch", *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, **options)
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+        **options,
+    )
 
 
 def run(*arguments, **options):
@@ -29,7 +36,13 @@ def run(*arguments, **options):
 
 
 @pytest.mark.parametrize(
-    ("program", "code"), [("exit 0", 0), ("exit 7", 7), ("ulimit -c 0; kill -SEGV $$", 128 + signal.SIGSEGV), ("kill -KILL $$", 137)]
+    ("program", "code"),
+    [
+        ("exit 0", 0),
+        ("exit 7", 7),
+        ("ulimit -c 0; kill -SEGV $$", 128 + signal.SIGSEGV),
+        ("kill -KILL $$", 137),
+    ],
 )
 def test_ends_as_the_run_ends(program, code):
     returned, _, errors = run("--", "sh", "-c", program)
@@ -66,10 +79,28 @@ def test_signals_reach_the_run(number):
 def test_samples_and_drawing(tmp_path):
     table, drawing = tmp_path / "run.csv", tmp_path / "run.svg"
     program = "import time\nheld = bytearray(b'x') * (64 << 20)\ntime.sleep(1.2)"
-    code, _, errors = run("--interval", "0.1", "--csv", str(table), "--svg", str(drawing), "--", sys.executable, "-c", program)
+    code, _, errors = run(
+        "--interval",
+        "0.1",
+        "--csv",
+        str(table),
+        "--svg",
+        str(drawing),
+        "--",
+        sys.executable,
+        "-c",
+        program,
+    )
     assert code == 0, errors
     rows = list(csv.DictReader(table.open()))
-    assert {row["name"] for row in rows if row["kind"] == "pool"} == {"used", "anonymous", "shared", "file", "kernel", "limit"}
+    assert {row["name"] for row in rows if row["kind"] == "pool"} == {
+        "used",
+        "anonymous",
+        "shared",
+        "file",
+        "kernel",
+        "limit",
+    }
     highest = max(int(row["bytes"]) for row in rows if row["kind"] == "process")
     assert 64 << 20 <= highest <= 100 << 20
     root = ElementTree.fromstring(drawing.read_text())
@@ -108,8 +139,14 @@ def test_can_be_asked_to_stop_watching():
         (("4194305",), "expected a running process, found none"),
         (("--interval", "0", "--", "true"), "--interval: expected"),
         (("--csv", "/dev/null/x.csv", "--", "true"), "/dev/null/x.csv: cannot be written"),
-        (("--svg", "/dev/null/x.svg", "--", "echo", "ran"), "--svg /dev/null/x.svg: expected a file that can be written, found no folder /dev/null"),
-        (("--svg", "/proc", "--", "echo", "ran"), "--svg /proc: expected a file that can be written, found a folder"),
+        (
+            ("--svg", "/dev/null/x.svg", "--", "echo", "ran"),
+            "--svg /dev/null/x.svg: expected a file that can be written, found no folder /dev/null",
+        ),
+        (
+            ("--svg", "/proc", "--", "echo", "ran"),
+            "--svg /proc: expected a file that can be written, found a folder",
+        ),
         (("--", "no-such-command"), "no-such-command: cannot be started: No such file"),
     ],
 )
@@ -121,7 +158,9 @@ def test_wrong_arguments(arguments, words):
 
 
 def test_a_full_disk_does_not_end_the_run():
-    code, _, errors = run("--interval", "0.1", "--csv", "/dev/full", "--", "sh", "-c", "sleep 0.5; exit 3")
+    code, _, errors = run(
+        "--interval", "0.1", "--csv", "/dev/full", "--", "sh", "-c", "sleep 0.5; exit 3"
+    )
     assert code == 3
     assert "are not in the file: No space left on device" in errors
 

@@ -21,7 +21,8 @@ from ..probes.conftest import fakes  # noqa: F401 - a fixture of this folder's t
 REPOSITORY = Path(__file__).resolve().parents[2]
 MEMORY = Path("/sys/fs/cgroup/memory")
 
-#: Runs inside the container or group: prints every fact of the two probes, and what was read to get there.
+#: Runs inside the container or group: prints every fact of the two probes, and what was read to get
+#: there.
 DESCRIBE = """
 import json, sys
 sys.path.insert(0, {repository!r})
@@ -58,7 +59,9 @@ def describe() -> str:
 def memory_group(prerequisite: Any) -> Iterator[Path]:
     """A fresh v1 memory group; it and all below are removed afterwards."""
     prerequisite(os.geteuid() == 0, "control groups need root")
-    prerequisite((MEMORY / "memory.limit_in_bytes").exists(), "this host has no cgroup v1 memory controller")
+    prerequisite(
+        (MEMORY / "memory.limit_in_bytes").exists(), "this host has no cgroup v1 memory controller"
+    )
     group = MEMORY / f"envdoctor-test-{uuid.uuid4().hex[:12]}"
     try:
         group.mkdir()
@@ -79,7 +82,9 @@ class Runc:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def run(self, program: str, change: Optional[Callable[[Dict[str, Any]], None]] = None) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, program: str, change: Optional[Callable[[Dict[str, Any]], None]] = None
+    ) -> subprocess.CompletedProcess[str]:
         name = f"envdoctor-test-{uuid.uuid4().hex[:12]}"
         bundle = self.folder / name
         (bundle / "rootfs").mkdir(parents=True)
@@ -88,12 +93,31 @@ class Runc:
         spec["process"].update(terminal=False, args=[sys.executable, "-c", program])
         spec["process"]["rlimits"] = [{"type": "RLIMIT_NOFILE", "soft": 1024, "hard": 2048}]
         spec["process"]["env"].append("PYTHONDONTWRITEBYTECODE=1")
-        folders = {"/usr", "/lib", "/lib64", "/bin", "/sbin", "/etc", sys.base_prefix, sys.prefix, str(REPOSITORY)}
+        folders = {
+            "/usr",
+            "/lib",
+            "/lib64",
+            "/bin",
+            "/sbin",
+            "/etc",
+            sys.base_prefix,
+            sys.prefix,
+            str(REPOSITORY),
+        }
         for source in sorted(folders):
-            if os.path.isdir(source) and not any(source != other and source.startswith(other + "/") for other in folders):
+            if os.path.isdir(source) and not any(
+                source != other and source.startswith(other + "/") for other in folders
+            ):
                 target = bundle / "rootfs" / source.lstrip("/")
                 target.mkdir(parents=True, exist_ok=True)
-                spec["mounts"].append({"destination": source, "type": "none", "source": os.path.realpath(source), "options": ["rbind", "ro"]})
+                spec["mounts"].append(
+                    {
+                        "destination": source,
+                        "type": "none",
+                        "source": os.path.realpath(source),
+                        "options": ["rbind", "ro"],
+                    }
+                )
         spec["linux"]["cgroupsPath"] = f"/{name}"
         spec["linux"].setdefault("resources", {})
         if change is not None:
@@ -101,14 +125,25 @@ class Runc:
         (bundle / "config.json").write_text(json.dumps(spec))
         try:
             return subprocess.run(
-                ["runc", "--root", str(self.folder / "state"), "run", "--bundle", str(bundle), name],
+                [
+                    "runc",
+                    "--root",
+                    str(self.folder / "state"),
+                    "run",
+                    "--bundle",
+                    str(bundle),
+                    name,
+                ],
                 capture_output=True,
                 text=True,
                 timeout=120,
                 stdin=subprocess.DEVNULL,
             )
         finally:
-            subprocess.run(["runc", "--root", str(self.folder / "state"), "delete", "--force", name], capture_output=True)
+            subprocess.run(
+                ["runc", "--root", str(self.folder / "state"), "delete", "--force", name],
+                capture_output=True,
+            )
 
 
 @pytest.fixture
@@ -116,7 +151,9 @@ def runc(tmp_path: Path, prerequisite: Any) -> Runc:
     """Real containers without an image."""
     prerequisite(shutil.which("runc"), "runc is not installed")
     prerequisite(os.geteuid() == 0, "containers with limits need root")
-    prerequisite((MEMORY / "memory.limit_in_bytes").exists(), "this host has no cgroup v1 memory controller")
+    prerequisite(
+        (MEMORY / "memory.limit_in_bytes").exists(), "this host has no cgroup v1 memory controller"
+    )
     return Runc(tmp_path.resolve())
 
 
@@ -138,6 +175,11 @@ def ray_python(tmp_path_factory, prerequisite):
         return given
     folder = tmp_path_factory.mktemp("ray")
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    done = subprocess.run([str(folder / "bin/pip"), "install", "-q", "ray", "psutil", "nvidia-ml-py"], capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        [str(folder / "bin/pip"), "install", "-q", "ray", "psutil", "nvidia-ml-py"],
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     prerequisite(done.returncode == 0, f"ray cannot be installed: {done.stderr[-300:]}")
     return str(folder / "bin/python")

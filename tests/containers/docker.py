@@ -16,23 +16,42 @@ class Docker:
 
     def __init__(self, program: str, host: str) -> None:
         self.program = program
-        self.environment = {"PATH": os.environ["PATH"], "DOCKER_HOST": host, "DOCKER_BUILDKIT": "0", "HOME": "/nonexistent"}
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "DOCKER_HOST": host,
+            "DOCKER_BUILDKIT": "0",
+            "HOME": "/nonexistent",
+        }
 
-    def __call__(self, *arguments: object, check: bool = False, timeout: float = 120, **options: Any) -> subprocess.CompletedProcess[str]:
+    def __call__(
+        self, *arguments: object, check: bool = False, timeout: float = 120, **options: Any
+    ) -> subprocess.CompletedProcess[str]:
         """Run ``docker ARGUMENT…``."""
         command = [self.program, *map(str, arguments)]
         options.setdefault("stdin", subprocess.DEVNULL)
-        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=timeout, check=False, **options)
+        done = subprocess.run(
+            command,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+            **options,
+        )
         assert not check or done.returncode == 0, done.stdout + done.stderr
         return done
 
-    def run(self, image: str, *command: object, options: tuple[object, ...] = (), **others: Any) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, image: str, *command: object, options: tuple[object, ...] = (), **others: Any
+    ) -> subprocess.CompletedProcess[str]:
         """Run a command in a container that is removed afterwards."""
         return self("run", "--rm", "--network=none", *options, image, *command, **others)
 
     def load(self, root: Path, name: str, *changes: str) -> None:
         """Make an image of a folder."""
-        with subprocess.Popen(["tar", "-C", str(root), "-c", "."], stdout=subprocess.PIPE) as archive:
+        with subprocess.Popen(
+            ["tar", "-C", str(root), "-c", "."], stdout=subprocess.PIPE
+        ) as archive:
             options = [word for change in changes for word in ("--change", change)]
             self("import", *options, "-", name, check=True, stdin=archive.stdout)
 

@@ -1,4 +1,6 @@
-"""A root file system for ``docker import``, made of this machine's own files: no registry, no download."""
+"""A root file system for ``docker import``, made of this machine's own files: no registry, no
+download.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ _NOT_NEEDED = (
 
 
 def make_rootfs(root: Path, programs: Sequence[str] = PROGRAMS) -> Path:
-    """Fill a folder with this Python under /usr/local, a few programs, and what they are linked with; return its folder of packages."""
+    """Fill a folder with this Python under /usr/local, a few programs, and what they are linked
+    with; return its folder of packages.
+    """
     for name in ("bin", "etc", "dev", "proc", "sys", "tmp", "usr/local/bin", "usr/bin", "root"):
         (root / name).mkdir(parents=True)
     (root / "tmp").chmod(0o1777)
@@ -45,7 +49,12 @@ def make_rootfs(root: Path, programs: Sequence[str] = PROGRAMS) -> Path:
     python = root / "usr/local/bin/python3"
     _copy(Path(os.path.realpath(sys.executable)), python, root)
     library = Path(sysconfig.get_path("stdlib"))
-    shutil.copytree(library, root / "usr/local/lib" / minor, symlinks=True, ignore=shutil.ignore_patterns(*_NOT_NEEDED))
+    shutil.copytree(
+        library,
+        root / "usr/local/lib" / minor,
+        symlinks=True,
+        ignore=shutil.ignore_patterns(*_NOT_NEEDED),
+    )
     for module in (root / "usr/local/lib" / minor / "lib-dynload").glob("*.so"):
         for needed in _needed(module):
             _place(needed, root)
@@ -74,7 +83,9 @@ def _copy(source: Path, target: Path, root: Path) -> None:
 
 
 def _needed(binary: Path) -> Iterator[Path]:
-    listed = subprocess.run(["ldd", str(binary)], capture_output=True, text=True, check=False).stdout
+    listed = subprocess.run(
+        ["ldd", str(binary)], capture_output=True, text=True, check=False
+    ).stdout
     for path in re.findall(r"(/\S+) \(0x", listed):
         yield Path(path)
 

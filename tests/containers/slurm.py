@@ -64,25 +64,44 @@ class Slurm:
         ports = _free_ports(1 + len(NODES))
         host = socket.gethostname().split(".")[0]
         nodes = "\n".join(
-            f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=2 RealMemory=2000 State=UNKNOWN"
+            (
+                f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=2 "
+                "RealMemory=2000 State=UNKNOWN"
+            )
             for name, port in zip(NODES, ports[1:])
         )
-        (folder / "slurm.conf").write_text(_CONF.format(host=host, ports=ports, folder=folder, nodes=nodes, more=more))
+        (folder / "slurm.conf").write_text(
+            _CONF.format(host=host, ports=ports, folder=folder, nodes=nodes, more=more)
+        )
         (folder / "cgroup.conf").write_text(_CGROUP)
 
     def start(self) -> None:
         key = self.folder / "munge.key"
         key.write_bytes(os.urandom(128))
         key.chmod(0o400)
-        munged = ["munged", "--force", *(f"--{name}={self.folder}/munge.{end}" for name, end in _MUNGE)]
+        munged = [
+            "munged",
+            "--force",
+            *(f"--{name}={self.folder}/munge.{end}" for name, end in _MUNGE),
+        ]
         self._daemon([*munged, f"--key-file={key}"], "munge.pid")
         self._daemon(["slurmctld", "-i", "-f", str(self.folder / "slurm.conf")], "ctld.pid")
         for name in NODES:
-            self._daemon(["slurmd", "-N", name, "-f", str(self.folder / "slurm.conf")], f"slurmd-{name}.pid")
+            self._daemon(
+                ["slurmd", "-N", name, "-f", str(self.folder / "slurm.conf")], f"slurmd-{name}.pid"
+            )
         self.wait_for(lambda: set(self.states().values()) == {"idle"}, "all nodes idle")
 
     def _daemon(self, command: List[str], pid: str) -> None:
-        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL, check=False)
+        done = subprocess.run(
+            command,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
         self.daemons.append(self.folder / pid)
         if done.returncode != 0:
             raise RuntimeError(f"{command[0]}: {done.stderr[-500:]}")
@@ -94,29 +113,47 @@ class Slurm:
         end = time.monotonic() + 20
         while any(os.path.exists(f"/proc/{pid}") for pid in pids) and time.monotonic() < end:
             time.sleep(0.05)
-        for top in (group for name in NODES for group in Path("/sys/fs/cgroup").glob(f"*/slurm_{name}")):
+        for top in (
+            group for name in NODES for group in Path("/sys/fs/cgroup").glob(f"*/slurm_{name}")
+        ):
             for folder, _, _ in os.walk(top, topdown=False):
                 os.rmdir(folder)
 
     def __call__(self, *command: object, timeout: float = 60) -> subprocess.CompletedProcess[str]:
         """Run one of Slurm's programs against this cluster."""
         words = [str(word) for word in command]
-        return subprocess.run(words, env=self.environment, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL, check=False)
+        return subprocess.run(
+            words,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
 
     def states(self) -> Dict[str, str]:
         """Return the state of each node by its name."""
-        return dict(line.split() for line in self("sinfo", "--noheader", "--Node", "--format=%N %T").stdout.splitlines())
+        return dict(
+            line.split()
+            for line in self("sinfo", "--noheader", "--Node", "--format=%N %T").stdout.splitlines()
+        )
 
     def reasons(self) -> Dict[str, str]:
         """Return why nodes are drained."""
-        lines = self("sinfo", "--noheader", "--list-reasons", "--Node", "--format=%N %E").stdout.splitlines()
+        lines = self(
+            "sinfo", "--noheader", "--list-reasons", "--Node", "--format=%N %E"
+        ).stdout.splitlines()
         return {name: reason for name, _, reason in (line.partition(" ") for line in lines)}
 
     def wait_for(self, condition: Any, what: str, seconds: float = 20) -> None:
         end = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > end:
-                raise RuntimeError(f"not within {seconds:g} s: {what}; {self.states()}; {(self.folder / 'ctld.log').read_text()[-1500:]}")
+                raise RuntimeError(
+                    f"not within {seconds:g} s: {what}; {self.states()}; "
+                    f"{(self.folder / 'ctld.log').read_text()[-1500:]}"
+                )
             time.sleep(0.1)
 
 

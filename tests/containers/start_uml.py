@@ -1,8 +1,8 @@
 """Start User-Mode Linux on processors whose extended state is larger than it knows (AMX).
 
-UML 6.1 reads and writes floating-point state by ``PTRACE_GETREGSET`` with a buffer of a fixed size. With AMX the host's
-state is larger, the write fails, and init dies with SIGSEGV. Where the first read fails UML takes the old FP
-registers instead, so a seccomp filter lets both fail.
+UML 6.1 reads and writes floating-point state by ``PTRACE_GETREGSET`` with a buffer of a fixed size.
+With AMX the host's state is larger, the write fails, and init dies with SIGSEGV. Where the first
+read fails UML takes the old FP registers instead, so a seccomp filter lets both fail.
 
 Usage: python start_uml.py linux.uml ARGUMENT...
 """
@@ -33,7 +33,9 @@ def main() -> None:
     """Install the filter and become the command."""
     if os.uname().machine == "x86_64":
         code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in FILTER))
-        program = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(FILTER), ctypes.addressof(code)))
+        program = ctypes.create_string_buffer(
+            struct.pack("HxxxxxxQ", len(FILTER), ctypes.addressof(code))
+        )
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program, 0, 0):
             raise OSError(ctypes.get_errno(), "no seccomp filter")

@@ -1,4 +1,6 @@
-"""cgroup v2 with all controllers, by a kernel of its own (User-Mode Linux) that boots in two seconds on any host."""
+"""cgroup v2 with all controllers, by a kernel of its own (User-Mode Linux) that boots in two
+seconds on any host.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,15 @@ pytestmark = pytest.mark.slow
 MIB = 1 << 20
 OVERHEAD = 32 * MIB
 
-#: Each scenario: what is set, where the process is put, and how it is started ($RUN prints the facts).
+#: Each scenario: what is set, where the process is put, and how it is started ($RUN prints the
+#: facts).
 SCENARIOS = {
     "root": ("", ".", "$RUN"),
-    "ancestor": ("mkdir -p one/two/three; echo 150M >one/memory.max; echo 200M >one/two/memory.high", "one/two/three", "$RUN"),
+    "ancestor": (
+        "mkdir -p one/two/three; echo 150M >one/memory.max; echo 200M >one/two/memory.high",
+        "one/two/three",
+        "$RUN",
+    ),
     "own mount of a namespace": (
         "mkdir -p outer/inner; echo 150M >outer/memory.max",
         "outer/inner",
@@ -29,26 +36,41 @@ SCENARIOS = {
         "pod/box",
         "unshare -m -C sh -c 'umount {0}; mount -t cgroup2 x {0}; $RUN'",
     ),
-    "old mount in a namespace": ("mkdir -p up/down; echo 140M >up/memory.max", "up/down", "unshare -C sh -c '$RUN'"),
+    "old mount in a namespace": (
+        "mkdir -p up/down; echo 140M >up/memory.max",
+        "up/down",
+        "unshare -C sh -c '$RUN'",
+    ),
     "part of the tree mounted": (
         "mkdir -p job/leaf; echo 130M >job/memory.max",
         "job/leaf",
         "unshare -m sh -c 'mount --bind {0}/job/leaf {0}; $RUN'",
     ),
     "slurm": (
-        "mkdir -p system.slice/n_slurmstepd.scope/job_5/step_0/user/task_0; echo 160M >system.slice/n_slurmstepd.scope/job_5/step_0/user/memory.max",
+        (
+            "mkdir -p system.slice/n_slurmstepd.scope/job_5/step_0/user/task_0; echo 160M "
+            ">system.slice/n_slurmstepd.scope/job_5/step_0/user/memory.max"
+        ),
         "system.slice/n_slurmstepd.scope/job_5/step_0/user/task_0",
         "$RUN",
     ),
     "other controllers": (
-        "mkdir -p c/low; echo '150000 100000' >c/cpu.max; echo '400000 100000' >c/low/cpu.max; echo 55 >c/pids.max; echo 99 >c/low/pids.max",
+        (
+            "mkdir -p c/low; echo '150000 100000' >c/cpu.max; echo '400000 100000' >c/low/cpu.max; "
+            "echo 55 >c/pids.max; echo 99 >c/low/pids.max"
+        ),
         "c/low",
         "$RUN",
     ),
-    "killed": ("mkdir -p eat/leaf; echo 120M >eat/memory.max; echo 0 >eat/memory.swap.max", "eat/leaf", "$EAT; $RUN"),
+    "killed": (
+        "mkdir -p eat/leaf; echo 120M >eat/memory.max; echo 0 >eat/memory.swap.max",
+        "eat/leaf",
+        "$EAT; $RUN",
+    ),
 }
 
-#: Every group that has one below it passes its controllers on; a leaf must not, or no process may join it.
+#: Every group that has one below it passes its controllers on; a leaf must not, or no process may
+#: join it.
 ENABLE = f"""enable() {{
   find {POINT} -mindepth 1 -type d | while read -r folder; do echo "+memory +cpu +pids" >"${{folder%/*}}/cgroup.subtree_control"; done
 }}
@@ -74,15 +96,21 @@ def answers(tmp_path_factory, prerequisite, describe):
         script = folder / name
         # The dots of the eater go to a file of their own; $OUT is set for each scenario.
         target = "$OUT.facts" if name == "run" else "$OUT.eaten"
-        script.write_text(f'#!/bin/sh\n"{sys.executable}" "{folder / source}" >"{target}" 2>"$OUT.errors"\n')
+        script.write_text(
+            f'#!/bin/sh\n"{sys.executable}" "{folder / source}" >"{target}" 2>"$OUT.errors"\n'
+        )
         script.chmod(0o755)
     body = [ENABLE, "enable"]
     for number, (setup, leaf, command) in enumerate(SCENARIOS.values()):
-        # Groups inherit controllers only where every ancestor passes them on: enable after each mkdir, before any limit.
+        # Groups inherit controllers only where every ancestor passes them on: enable after each
+        # mkdir, before any limit.
         steps = setup.split("; ") if setup else []
         prepare = "; ".join([*steps[:1], "enable", *steps[1:]]) if steps else ":"
         run = command.format(POINT)
-        body.append(f"( {prepare}; echo 0 >{POINT}/{leaf}/cgroup.procs; export OUT={folder}/{number}; cd /; {run} )")
+        body.append(
+            f"( {prepare}; echo 0 >{POINT}/{leaf}/cgroup.procs; export OUT={folder}/{number}; cd "
+            f"/; {run} )"
+        )
     boot_console = boot(folder, "\n".join(body), RUN=folder / "run", EAT=folder / "eat")
     found = {}
     for number, name in enumerate(SCENARIOS):

@@ -1,4 +1,6 @@
-"""scripts/integrations/Dockerfile, built and run by a real docker daemon: what is predicted, what the kernel does, what CMD gets."""
+"""scripts/integrations/Dockerfile, built and run by a real docker daemon: what is predicted, what
+the kernel does, what CMD gets.
+"""
 
 from __future__ import annotations
 
@@ -54,15 +56,23 @@ except OSError as error:
 @pytest.fixture(scope="module")
 def docker(tmp_path_factory, prerequisite):
     """A daemon of our own, by the project's own script."""
-    program = next((path for path in ("/usr/bin/docker", "/usr/local/bin/docker") if os.access(path, os.X_OK)), "")
+    program = next(
+        (path for path in ("/usr/bin/docker", "/usr/local/bin/docker") if os.access(path, os.X_OK)),
+        "",
+    )
     prerequisite(os.geteuid() == 0 and program, "root and the docker client (Debian: docker.io)")
     folder = tmp_path_factory.mktemp("docker").resolve()
     daemon = subprocess.Popen(
-        [sys.executable, str(ROOT / "scripts/start_dockerd"), str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, str(ROOT / "scripts/start_dockerd"), str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     try:
         name, _, host = daemon.stdout.readline().strip().partition("=")
-        prerequisite(name == "DOCKER_HOST", f"no docker daemon can run here; its log is {folder / 'log'}")
+        prerequisite(
+            name == "DOCKER_HOST", f"no docker daemon can run here; its log is {folder / 'log'}"
+        )
         yield Docker(program, host)
     finally:
         daemon.stdin.close()
@@ -81,11 +91,30 @@ def built(docker, tmp_path_factory):
     docker.load(folder / "root", "base:1", "ENV PATH=/usr/local/bin:/usr/bin:/bin")
     context = folder / "context"
     context.mkdir()
-    subprocess.run([sys.executable, str(ROOT / "scripts/build_pyz"), "--output", str(context / "envdoctor.pyz")], check=True, capture_output=True)
+    subprocess.run(
+        [
+            sys.executable,
+            str(ROOT / "scripts/build_pyz"),
+            "--output",
+            str(context / "envdoctor.pyz"),
+        ],
+        check=True,
+        capture_output=True,
+    )
     dockerfile = ROOT / "scripts/integrations/Dockerfile"
 
     def build(name, *arguments):
-        return docker("build", "--network=none", "--build-arg=BASE=base:1", *arguments, "-f", dockerfile, "-t", name, context)
+        return docker(
+            "build",
+            "--network=none",
+            "--build-arg=BASE=base:1",
+            *arguments,
+            "-f",
+            dockerfile,
+            "-t",
+            name,
+            context,
+        )
 
     done = build("checked")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -94,7 +123,9 @@ def built(docker, tmp_path_factory):
 
 @pytest.fixture
 def run(docker, built):
-    """Run a command in a new container of the image: ``run("sh", "-c", …, options=("-m", "64m"))``."""
+    """Run a command in a new container of the image: ``run("sh", "-c", …, options=("-m",
+    "64m"))``.
+    """
 
     def start(*command, options=(), **others):
         return docker.run("checked", *command, options=options, **others)
@@ -149,17 +180,33 @@ def below(group):
     [
         lambda group: ("-m", "128m", "--cgroupns=host"),
         lambda group: ("-m", "128m", "--cgroupns=private"),
-        lambda group: ("-m", "128m", "--cgroupns=private", "-v", "/sys/fs/cgroup:/sys/fs/cgroup:ro"),
+        lambda group: (
+            "-m",
+            "128m",
+            "--cgroupns=private",
+            "-v",
+            "/sys/fs/cgroup:/sys/fs/cgroup:ro",
+        ),
         host_tree,
         below,
         lambda group: (*below(group), "--cgroupns=private"),
         lambda group: (*below(group), "-m", "160m"),
     ],
-    ids=["host namespace", "own namespace", "own namespace, host's tree", "host's tree", "parent", "parent, own namespace", "parent below own"],
+    ids=[
+        "host namespace",
+        "own namespace",
+        "own namespace, host's tree",
+        "host's tree",
+        "parent",
+        "parent, own namespace",
+        "parent below own",
+    ],
 )
 def test_kills_where_predicted(docker, built, memory_group, layout):
     name = f"envdoctor-test-{uuid.uuid4().hex[:12]}"
-    done = docker("run", "--name", name, "--network=none", *layout(memory_group), "checked", *probing(EAT))
+    done = docker(
+        "run", "--name", name, "--network=none", *layout(memory_group), "checked", *probing(EAT)
+    )
     try:
         facts, eaten = facts_and_rest(done)
         assert facts["memory.limit"] == 128 * MIB
@@ -174,7 +221,11 @@ def test_processes_and_shared_memory_end_where_predicted(run):
     facts, said = facts_and_rest(run(*probing(FORK), options=("--pids-limit", "60")))
     assert (facts["pids.limit"], said) == (60, "11 60\n")  # EAGAIN
     facts, said = facts_and_rest(run(*probing(FILL), options=("--shm-size", "96m")))
-    assert (facts["shm.size"], facts["shm.available"], said) == (96 * MIB, 96 * MIB, f"28 {96 * MIB}\n")  # ENOSPC
+    assert (facts["shm.size"], facts["shm.available"], said) == (
+        96 * MIB,
+        96 * MIB,
+        f"28 {96 * MIB}\n",
+    )  # ENOSPC
 
 
 def test_command_is_process_1_and_its_code_is_the_container_s(run):
@@ -202,7 +253,15 @@ def test_arguments_variables_and_folder_arrive(run):
     [
         ("--read-only",),
         ("--user", "12345"),
-        ("--read-only", "--user", "12345:54321", "-e", "HOME=", "--cap-drop=ALL", "--security-opt=no-new-privileges"),
+        (
+            "--read-only",
+            "--user",
+            "12345:54321",
+            "-e",
+            "HOME=",
+            "--cap-drop=ALL",
+            "--security-opt=no-new-privileges",
+        ),
     ],
     ids=["read-only root", "unknown user", "both"],
 )
@@ -213,18 +272,36 @@ def test_bare_surroundings(run, options):
     assert "judged whole" not in done.stderr  # the baseline holds for every user
 
 
-@pytest.mark.parametrize("outputs", [">&-", "2>&-", ">&- 2>&-", ">/dev/full 2>/dev/full", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(
+    "outputs", [">&-", "2>&-", ">&- 2>&-", ">/dev/full 2>/dev/full", "<&- >&- 2>&-"]
+)
 def test_closed_and_full_outputs(docker, built, outputs):
     """Python ends with 120 where its own output fails; the command's code must come through."""
     inner = "'test -d /proc/self && exit 9'"
-    done = docker.run("checked", "-c", f"exec envdoctor entrypoint -- sh -c {inner} {outputs}", options=("--entrypoint", "/bin/sh"))
+    done = docker.run(
+        "checked",
+        "-c",
+        f"exec envdoctor entrypoint -- sh -c {inner} {outputs}",
+        options=("--entrypoint", "/bin/sh"),
+    )
     assert done.returncode == 9
 
 
 def test_stop_reaches_the_command(docker, built):
     script = "trap 'echo got TERM; exit 5' TERM; echo ready; while :; do sleep 0.05; done"
     name = f"envdoctor-test-{uuid.uuid4().hex[:12]}"
-    docker("run", "--detach", "--name", name, "--network=none", "checked", "sh", "-c", script, check=True)
+    docker(
+        "run",
+        "--detach",
+        "--name",
+        name,
+        "--network=none",
+        "checked",
+        "sh",
+        "-c",
+        script,
+        check=True,
+    )
     try:
         end = time.monotonic() + 20
         while "ready" not in docker("logs", name).stdout and time.monotonic() < end:
@@ -241,8 +318,14 @@ def test_stop_reaches_the_command(docker, built):
 
 def with_driver(fakes, release):
     """Mount a driver's libraries as NVIDIA's container runtime does; they claim a release."""
-    mounts = [f"{fakes / name}:/usr/lib/{name}:ro" for name in ("libnvidia-ml.so.1", "libcuda.so.1")]
-    return (*(word for mount in mounts for word in ("-v", mount)), "-e", f"FAKE_NVIDIA=driver={release}")
+    mounts = [
+        f"{fakes / name}:/usr/lib/{name}:ro" for name in ("libnvidia-ml.so.1", "libcuda.so.1")
+    ]
+    return (
+        *(word for mount in mounts for word in ("-v", mount)),
+        "-e",
+        f"FAKE_NVIDIA=driver={release}",
+    )
 
 
 def test_refuses_a_driver_on_which_the_image_cannot_work(run, fakes, tmp_path):
@@ -261,7 +344,9 @@ def test_refuses_a_driver_on_which_the_image_cannot_work(run, fakes, tmp_path):
 
 
 def test_lets_a_driver_pass_on_which_it_works(run, fakes):
-    done = run("echo", "ran", options=(*with_driver(fakes, "570.86.15"), "-e", "ENVDOCTOR_POLICY=enforce"))
+    done = run(
+        "echo", "ran", options=(*with_driver(fakes, "570.86.15"), "-e", "ENVDOCTOR_POLICY=enforce")
+    )
     assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
 
 
@@ -275,5 +360,7 @@ def test_codes_of_commands_that_do_not_start(docker, run):
 
 
 def test_ends_with_64_where_there_is_no_command(docker, built):
-    done = docker("run", "--rm", "--network=none", "--entrypoint", "envdoctor", "checked", "entrypoint", "--")
+    done = docker(
+        "run", "--rm", "--network=none", "--entrypoint", "envdoctor", "checked", "entrypoint", "--"
+    )
     assert done.returncode == 64

@@ -1,4 +1,6 @@
-"""The kernel's OOM killer decides: a limit is predicted, then memory is taken until SIGKILL, and both are compared."""
+"""The kernel's OOM killer decides: a limit is predicted, then memory is taken until SIGKILL, and
+both are compared.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ for count in range({enough}):
 
 
 def eat_until_killed(command):
-    """Run a program that prints one line and then a dot for each MiB; return the line, the MiB, and its status."""
+    """Run a program that prints one line and then a dot for each MiB; return the line, the MiB, and
+    its status.
+    """
     done = subprocess.run(command, capture_output=True, timeout=60)
     first, _, dots = done.stdout.partition(b"\n")
     assert first, done.stderr.decode()
@@ -34,7 +38,9 @@ def eat_until_killed(command):
 
 
 def grow(group: Path, seed: int):
-    """Make a chain of two to five groups below one another, some with limits; return the leaf and the true limit."""
+    """Make a chain of two to five groups below one another, some with limits; return the leaf and
+    the true limit.
+    """
     choice = random.Random(seed)
     leaf, limits = group, []
     for level in range(choice.randint(2, 5)):
@@ -52,14 +58,19 @@ def grow(group: Path, seed: int):
 
 
 @pytest.mark.parametrize("view", ["plain", "namespace", "namespace with its own mount"])
-@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 10))])
+@pytest.mark.parametrize(
+    "seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 10))]
+)
 def test_predicts_where_the_kernel_kills(memory_group, in_group, describe, seed, view):
     leaf, truth = grow(memory_group, seed)
     program = [sys.executable, "-c", describe + EAT.format(enough=ENOUGH)]
     if view == "namespace":
         program = ["unshare", "-C", *program]
     elif view == "namespace with its own mount":
-        mount = 'umount /sys/fs/cgroup/memory && mount -t cgroup -o memory none /sys/fs/cgroup/memory && exec "$@"'
+        mount = (
+            "umount /sys/fs/cgroup/memory && mount -t cgroup -o memory none "
+            '/sys/fs/cgroup/memory && exec "$@"'
+        )
         program = ["unshare", "-m", "-C", "sh", "-c", mount, "sh", *program]
     facts, eaten, status = eat_until_killed(in_group(leaf, program))
     kind, predicted, where = facts["memory.limit"]
@@ -84,12 +95,19 @@ def test_counts_the_kills(memory_group, in_group, describe):
     assert (before["memory.oom_kills"][1], after["memory.oom_kills"][1]) == (0, 1)
 
 
-def test_usage_and_shared_memory_are_told_apart_from_what_can_be_reclaimed(memory_group, in_group, describe, tmp_path):
+def test_usage_and_shared_memory_are_told_apart_from_what_can_be_reclaimed(
+    memory_group, in_group, describe, tmp_path
+):
     """What lies in /dev/shm is charged, and is no reclaimable file page."""
     (memory_group / "memory.limit_in_bytes").write_text(str(200 * MIB))
-    fill = 'mount -t tmpfs -o size=100m tmpfs /dev/shm && head -c 60M /dev/zero >/dev/shm/x && exec "$@"'
+    fill = (
+        "mount -t tmpfs -o size=100m tmpfs /dev/shm && head -c 60M /dev/zero >/dev/shm/x && "
+        'exec "$@"'
+    )
     program = ["unshare", "-m", "sh", "-c", fill, "sh", sys.executable, "-c", describe]
-    done = subprocess.run(in_group(memory_group, program), capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        in_group(memory_group, program), capture_output=True, text=True, timeout=60
+    )
     facts = json.loads(done.stdout)["facts"]
     assert facts["shm.size"][1] == 100 * MIB
     assert facts["shm.available"][1] == 40 * MIB

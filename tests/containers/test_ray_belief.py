@@ -55,5 +55,7 @@ def test_the_object_store_by_rays_own_arithmetic(memory_group, ray_python):
     """The formula of rule ED502, against resolve_object_store_memory with a small /dev/shm."""
     shm = 'mount -t tmpfs -o size=64m tmpfs /dev/shm && exec "$@"'
     ray = ask(["unshare", "-m", "sh", "-c", shm, "sh", ray_python, "-c", ASK])
-    assert ray["store"] == min(int(ray["free"] * 0.3), 200 * 10**9, max(10**10, int(64 * MIB * 0.95)))
+    assert ray["store"] == min(
+        int(ray["free"] * 0.3), 200 * 10**9, max(10**10, int(64 * MIB * 0.95))
+    )
     assert ray["store"] > 64 * MIB  # so Ray will use /tmp

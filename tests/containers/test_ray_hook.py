@@ -1,4 +1,6 @@
-"""A real Ray calls our hook in each worker: it says its verdict, and under enforce a worker that cannot work is refused."""
+"""A real Ray calls our hook in each worker: it says its verdict, and under enforce a worker that
+cannot work is refused.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 
-#: One machine; two tasks under the hook, and what came of them. The hook's own output goes to the workers' logs.
+#: One machine; two tasks under the hook, and what came of them. The hook's own output goes to the
+#: workers' logs.
 PROGRAM = """
 import glob, json, sys
 import ray
@@ -38,7 +41,9 @@ print(json.dumps([answer, logs]))
 @pytest.fixture
 def ask(ray_python, tmp_path, fakes):
     (tmp_path / "stack" / "torch-2.6.0+cu124.dist-info").mkdir(parents=True)
-    (tmp_path / "stack" / "torch-2.6.0+cu124.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.6.0+cu124\n")
+    (tmp_path / "stack" / "torch-2.6.0+cu124.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: torch\nVersion: 2.6.0+cu124\n"
+    )
 
     def run(driver, policy):
         variables = {
@@ -49,12 +54,32 @@ def ask(ray_python, tmp_path, fakes):
         }
         # Sockets of Ray lie below; their paths may have 107 characters.
         folder = f"/tmp/ray-{os.getpid()}-{policy}-{driver[:3]}"
-        environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": str(ROOT), "RAY_USAGE_STATS_ENABLED": "0"}
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(tmp_path),
+            "PYTHONPATH": str(ROOT),
+            "RAY_USAGE_STATS_ENABLED": "0",
+        }
         command = [ray_python, "-c", PROGRAM, json.dumps(variables), folder]
         try:
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=150, cwd=tmp_path, check=False)
+            done = subprocess.run(
+                command,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=150,
+                cwd=tmp_path,
+                check=False,
+            )
         finally:
-            subprocess.run([sys.executable, "-c", f"import shutil; shutil.rmtree({folder!r}, ignore_errors=True)"], check=False)
+            subprocess.run(
+                [
+                    sys.executable,
+                    "-c",
+                    f"import shutil; shutil.rmtree({folder!r}, ignore_errors=True)",
+                ],
+                check=False,
+            )
         assert done.returncode == 0, done.stderr[-3000:]
         return json.loads(done.stdout.strip().split("\n")[-1])
 

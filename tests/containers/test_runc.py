@@ -1,4 +1,6 @@
-"""Real containers on cgroup v1: every layout in which runtimes show a limit, or hide it, and what Ray would make of it."""
+"""Real containers on cgroup v1: every layout in which runtimes show a limit, or hide it, and what
+Ray would make of it.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def limited(size):
 
 
 def below(group):
-    """Let the container's group lie below one that already has a limit: docker run --cgroup-parent."""
+    """Let the container's group lie below one that already has a limit: docker run
+    --cgroup-parent.
+    """
 
     def change(spec):
         spec["linux"]["cgroupsPath"] = f"/{group.name}{spec['linux']['cgroupsPath']}"
@@ -39,7 +43,14 @@ def below(group):
 def host_view(spec):
     """Docker run -v /sys/fs/cgroup:/sys/fs/cgroup:ro: the container sees the host's whole tree."""
     spec["mounts"] = [mount for mount in spec["mounts"] if mount["destination"] != "/sys/fs/cgroup"]
-    spec["mounts"].append({"destination": "/sys/fs/cgroup", "type": "none", "source": "/sys/fs/cgroup", "options": ["rbind", "ro"]})
+    spec["mounts"].append(
+        {
+            "destination": "/sys/fs/cgroup",
+            "type": "none",
+            "source": "/sys/fs/cgroup",
+            "options": ["rbind", "ro"],
+        }
+    )
 
 
 def both(*changes):
@@ -62,9 +73,15 @@ def test_a_limit_on_the_container(runc, describe, changes, ray_sees_it):
     assert facts["memory.psutil_belief"][1] == facts["memory.total"][1] > 256 * MIB
 
 
-@pytest.mark.parametrize("changes", [(), (with_namespace,), (host_view,)], ids=["host namespace", "own namespace", "host's tree mounted"])
+@pytest.mark.parametrize(
+    "changes",
+    [(), (with_namespace,), (host_view,)],
+    ids=["host namespace", "own namespace", "host's tree mounted"],
+)
 def test_a_limit_above_the_container(runc, describe, memory_group, changes):
-    """The case that Ray gets wrong: no file that the container sees holds the number, and the kernel enforces it."""
+    """The case that Ray gets wrong: no file that the container sees holds the number, and the
+    kernel enforces it.
+    """
     (memory_group / "memory.limit_in_bytes").write_text(str(300 * MIB))
     facts = facts_of(runc.run(describe, both(below(memory_group), *changes)))
     assert facts["memory.limit"][:2] == ["Known", 300 * MIB]

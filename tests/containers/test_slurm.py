@@ -1,4 +1,6 @@
-"""Four nodes under a real Slurm: its memory limits against the kernel's kill, its prolog and its health check with our files."""
+"""Four nodes under a real Slurm: its memory limits against the kernel's kill, its prolog and its
+health check with our files.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ MIB = 1 << 20
 OVERHEAD = 32 * MIB
 
 
-#: Stands for /opt/envdoctor/envdoctor.pyz: the real one, which is told of an old driver where a node is marked, or does not work at all.
+#: Stands for /opt/envdoctor/envdoctor.pyz: the real one, which is told of an old driver where a
+#: node is marked, or does not work at all.
 WRAPPER = """import os, sys
 def marked(what):
     return os.path.exists(os.path.join({folder!r}, what + "-" + os.environ.get("SLURMD_NODENAME", "")))
@@ -35,10 +38,17 @@ os.execv(sys.executable, [sys.executable, {pyz!r}, *sys.argv[1:], *more])
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The two files as an administrator installs them. A file PROGRAM-NODE beside them marks a node."""
+    """The two files as an administrator installs them.
+
+    A file PROGRAM-NODE beside them marks a node.
+    """
     folder = tmp_path_factory.mktemp("site").resolve()
     pyz = folder / "real.pyz"
-    subprocess.run([sys.executable, str(ROOT / "scripts/build_pyz"), "--output", str(pyz)], check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, str(ROOT / "scripts/build_pyz"), "--output", str(pyz)],
+        check=True,
+        capture_output=True,
+    )
     (folder / "envdoctor.pyz").write_text(WRAPPER.format(folder=str(folder), pyz=str(pyz)))
     return folder
 
@@ -48,15 +58,25 @@ def slurm(tmp_path_factory, prerequisite, site):
     """A cluster with our prolog and our health check."""
     prerequisite(os.geteuid() == 0, "root")
     for program in ("slurmctld", "slurmd", "srun", "munged"):
-        prerequisite(shutil.which(program), f"{program} (Debian: slurmctld slurmd slurm-client munge)")
-    prerequisite(Path("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists(), "a cgroup v1 memory controller")
-    taken = [str(group) for name in NODES for group in Path("/sys/fs/cgroup").glob(f"*/slurm_{name}")]
+        prerequisite(
+            shutil.which(program), f"{program} (Debian: slurmctld slurmd slurm-client munge)"
+        )
+    prerequisite(
+        Path("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists(),
+        "a cgroup v1 memory controller",
+    )
+    taken = [
+        str(group) for name in NODES for group in Path("/sys/fs/cgroup").glob(f"*/slurm_{name}")
+    ]
     prerequisite(not taken, f"no other Slurm with these nodes: {taken}")
     folder = tmp_path_factory.mktemp("slurm").resolve()
     for name in ("slurm-prolog", "slurm-health-check"):
         text = (ROOT / "scripts/integrations" / name).read_text()
         # This Slurm has no /etc/slurm/slurm.conf, and this Python may be another one.
-        variables = f"export INSTALLED_AS={name} SLURM_CONF={folder}/slurm.conf ENVDOCTOR_PYZ={site}/envdoctor.pyz\n"
+        variables = (
+            f"export INSTALLED_AS={name} SLURM_CONF={folder}/slurm.conf "
+            f"ENVDOCTOR_PYZ={site}/envdoctor.pyz\n"
+        )
         first, _, rest = text.replace("/usr/bin/python3", sys.executable).partition("\n")
         (site / name).write_text(f"{first}\n{variables}{rest}")
         (site / name).chmod(0o755)
@@ -89,12 +109,30 @@ def mark(site, slurm):
 
 
 def envdoctor(*arguments):
-    return ["/usr/bin/env", f"PYTHONPATH={ROOT}", "PYTHONDONTWRITEBYTECODE=1", sys.executable, "-m", "envdoctor", *arguments]
+    return [
+        "/usr/bin/env",
+        f"PYTHONPATH={ROOT}",
+        "PYTHONDONTWRITEBYTECODE=1",
+        sys.executable,
+        "-m",
+        "envdoctor",
+        *arguments,
+    ]
 
 
 def test_the_limit_of_a_job_is_what_the_kernel_enforces(slurm, tmp_path):
     into = f'exec "$@" >{tmp_path}/$SLURMD_NODENAME.json'
-    done = slurm("srun", "-N4", "--ntasks-per-node=1", "--mem=150M", "sh", "-c", into, "sh", *envdoctor("probe", "--json"))
+    done = slurm(
+        "srun",
+        "-N4",
+        "--ntasks-per-node=1",
+        "--mem=150M",
+        "sh",
+        "-c",
+        into,
+        "sh",
+        *envdoctor("probe", "--json"),
+    )
     assert done.returncode == 0, done.stderr
     files = [tmp_path / f"{name}.json" for name in NODES]
     for path in files:
@@ -104,16 +142,26 @@ def test_the_limit_of_a_job_is_what_the_kernel_enforces(slurm, tmp_path):
         assert not node["memory.limit"]["source"].startswith("/sys/fs/cgroup/memory/memory.")
         assert node["memory.ray_belief"]["value"] == node["memory.total"]["value"]
     # The leaf, where a naive reader looks, has no limit.
-    leaf = "cat /sys/fs/cgroup/memory$(sed -n s/.*:memory://p /proc/self/cgroup)/memory.limit_in_bytes"
+    leaf = (
+        "cat /sys/fs/cgroup/memory$(sed -n s/.*:memory://p /proc/self/cgroup)/memory.limit_in_bytes"
+    )
     done = slurm("srun", "-N1", "--mem=150M", "sh", "-c", leaf)
     assert int(done.stdout) > 1 << 60, done.stderr
     for name in NODES[:2]:
-        done = slurm("srun", "-N1", "-w", name, "--mem=150M", sys.executable, "-c", EAT.format(enough=400))
+        done = slurm(
+            "srun", "-N1", "-w", name, "--mem=150M", sys.executable, "-c", EAT.format(enough=400)
+        )
         assert "Out Of Memory" in done.stderr or "oom-kill" in done.stderr
         assert 150 * MIB - OVERHEAD <= done.stdout.count(".") * MIB <= 150 * MIB
-    command = envdoctor("check", "--format", "json", "--assume", "ray==2.49.0", "--facts", *map(str, files))
+    command = envdoctor(
+        "check", "--format", "json", "--assume", "ray==2.49.0", "--facts", *map(str, files)
+    )
     judged = subprocess.run(command, capture_output=True, check=False)
-    found = [entry["message"] for entry in json.loads(judged.stdout)["findings"] if entry["code"] == "ED501"]
+    found = [
+        entry["message"]
+        for entry in json.loads(judged.stdout)["findings"]
+        if entry["code"] == "ED501"
+    ]
     assert any("Ray will believe" in message and "150 MiB" in message for message in found), judged
 
 

@@ -1,4 +1,6 @@
-"""A process that leaks at a known rate in a real control group: when the kernel kills it is foretold from the first third of its life."""
+"""A process that leaks at a known rate in a real control group: when the kernel kills it is
+foretold from the first third of its life.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ while True:
     time.sleep(choice.uniform(0.01, 0.08))
 """
 
-#: What repeated offload does: pinned memory that is kept, one piece more at each step of the training.
+#: What repeated offload does: pinned memory that is kept, one piece more at each step of the
+#: training.
 STAIRS = """
 import time
 held = []
@@ -53,14 +56,23 @@ print(json.dumps([found.duration, "end", found.oom_kills, found.cost]), flush=Tr
 
 
 def live_and_die(command):
-    """Watch a process until the kernel kills it; return its life in seconds, what was told meanwhile, and the last line."""
+    """Watch a process until the kernel kills it; return its life in seconds, what was told
+    meanwhile, and the last line.
+    """
     process = subprocess.Popen(command)
     begun = time.monotonic()
     deaths = []
-    waiter = threading.Thread(target=lambda: deaths.append((process.wait(), time.monotonic() - begun)))
+    waiter = threading.Thread(
+        target=lambda: deaths.append((process.wait(), time.monotonic() - begun))
+    )
     waiter.start()
     program = WATCH.format(repository=str(REPOSITORY))
-    watcher = subprocess.run([sys.executable, "-c", program, str(process.pid)], capture_output=True, text=True, timeout=120)
+    watcher = subprocess.run(
+        [sys.executable, "-c", program, str(process.pid)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     waiter.join(60)
     ((status, life),) = deaths
     assert status == -signal.SIGKILL, watcher.stderr
@@ -75,7 +87,9 @@ def live_and_die(command):
 @pytest.mark.parametrize("rate", [12, 24, 48])
 def test_foretells_the_kill_from_a_third_of_the_life(memory_group, in_group, rate, seed):
     (memory_group / "memory.limit_in_bytes").write_text(str(LIMIT))
-    pid, life, told = live_and_die(in_group(memory_group, [sys.executable, "-c", LEAK, str(rate), str(seed)]))
+    pid, life, told = live_and_die(
+        in_group(memory_group, [sys.executable, "-c", LEAK, str(rate), str(seed)])
+    )
     elapsed, shape, likely, culprit = next(line for line in told if line[0] >= life / 3)
     assert (shape, culprit) == ("steady", pid)
     assert elapsed + likely == pytest.approx(life, rel=0.2), told
@@ -92,9 +106,26 @@ def test_tells_the_stairs_of_repeated_offload_from_a_leak(memory_group, in_group
 
 def test_says_that_the_kernel_killed_and_returns_the_run_s_own_code(memory_group, in_group):
     (memory_group / "memory.limit_in_bytes").write_text(str(120 * MIB))
-    watch = [sys.executable, "-m", "envdoctor", "watch", "--interval", "0.1", "--", sys.executable, "-c", LEAK, "60", "1"]
+    watch = [
+        sys.executable,
+        "-m",
+        "envdoctor",
+        "watch",
+        "--interval",
+        "0.1",
+        "--",
+        sys.executable,
+        "-c",
+        LEAK,
+        "60",
+        "1",
+    ]
     done = subprocess.run(
-        in_group(memory_group, watch), capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": str(REPOSITORY)}
+        in_group(memory_group, watch),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
     )
     assert done.returncode == 128 + signal.SIGKILL
     assert "the kernel killed 1 process(es)" in done.stderr

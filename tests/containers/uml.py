@@ -1,4 +1,6 @@
-"""Boots User-Mode Linux: a kernel of its own with cgroup v2 and all controllers, in two seconds, on any host."""
+"""Boots User-Mode Linux: a kernel of its own with cgroup v2 and all controllers, in two seconds, on
+any host.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +31,14 @@ sleep 5
 
 def can_boot() -> Tuple[bool, str]:
     """Tell whether it can be booted here, and what it takes."""
-    return shutil.which("linux.uml") is not None and os.geteuid() == 0, "User-Mode Linux (Debian: user-mode-linux), as root"
+    return shutil.which(
+        "linux.uml"
+    ) is not None and os.geteuid() == 0, "User-Mode Linux (Debian: user-mode-linux), as root"
 
 
 def boot(folder: Path, body: str, **variables: object) -> str:
-    """Boot, run a shell script as root of that kernel (its files are the host's), and return the end of its console.
+    """Boot, run a shell script as root of that kernel (its files are the host's), and return the
+    end of its console.
 
     Args:
         folder: Where it may write.
@@ -42,15 +47,34 @@ def boot(folder: Path, body: str, **variables: object) -> str:
     """
     init = folder / "init.sh"
     exports = " ".join(f"{name}={value}" for name, value in variables.items())
-    init.write_text(_INIT.format(path=os.environ["PATH"], variables=exports, point=POINT, body=body))
+    init.write_text(
+        _INIT.format(path=os.environ["PATH"], variables=exports, point=POINT, body=body)
+    )
     init.chmod(0o755)
     command = [sys.executable, str(Path(__file__).with_name("start_uml.py")), "linux.uml"]
-    command += ["mem=512M", "rootfstype=hostfs", "rootflags=/", "rw", f"init={init}", "con=null", "con0=null,fd:1", "quiet"]
-    # Only SSE registers survive a switch of processes with old FP registers: keep the C library from the wider ones.
+    command += [
+        "mem=512M",
+        "rootfstype=hostfs",
+        "rootflags=/",
+        "rw",
+        f"init={init}",
+        "con=null",
+        "con0=null,fd:1",
+        "quiet",
+    ]
+    # Only SSE registers survive a switch of processes with old FP registers: keep the C library
+    # from the wider ones.
     narrow = "-AVX,-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-EVEX,-ERMS,-FSRM,-XSAVE,-XSAVEC,-AVX_Fast_Unaligned_Load"
     command.append(f"GLIBC_TUNABLES=glibc.cpu.hwcaps={narrow}")
     with (folder / "console").open("w+b") as console:
-        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=console, stderr=console, cwd=folder, start_new_session=True)
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=console,
+            stderr=console,
+            cwd=folder,
+            start_new_session=True,
+        )
         try:
             child.wait(timeout=120)
         except subprocess.TimeoutExpired:

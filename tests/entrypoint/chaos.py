@@ -1,6 +1,7 @@
 """Runs envdoctor with one fault in one probe: ``chaos.py PROBE FAULT FREEZER-GROUP ARGUMENT ...``.
 
-File faults hit every regular file and folder that the probe opens, through ``os`` alone: imports and pipes are not touched.
+File faults hit every regular file and folder that the probe opens, through ``os`` alone: imports
+and pipes are not touched.
 """
 
 import ctypes
@@ -17,7 +18,10 @@ PROBE, FAULT, GROUP, *ARGUMENTS = sys.argv[1:]
 import envdoctor.probes as probes  # noqa: E402 - behind the arguments
 
 active = False
-real = {name: getattr(os, name) for name in ("open", "read", "scandir", "listdir", "stat", "lstat", "statvfs", "readlink")}
+real = {
+    name: getattr(os, name)
+    for name in ("open", "read", "scandir", "listdir", "stat", "lstat", "statvfs", "readlink")
+}
 REFUSALS = {"missing": errno.ENOENT, "no-permission": errno.EACCES, "eio": errno.EIO}
 garbage = random.Random(5).randbytes(1 << 16) if sys.version_info >= (3, 9) else b"\x00\xff" * 999
 served = set()
@@ -82,13 +86,18 @@ if FAULT in REFUSALS:
 elif FAULT in ("empty", "binary", "huge"):
     os.read = read
 
-# In the entrypoint a child does everything; in check only what is isolated may do what cannot be caught.
+# In the entrypoint a child does everything; in check only what is isolated may do what cannot be
+# caught.
 isolated = ARGUMENTS[0] == "check" and FAULT in ("deaf", "crash", "unkillable", "exit")
 chosen = []
 for probe in probes.PROBES:
     if probe.name == PROBE:
         files = FAULT in REFUSALS or FAULT in ("empty", "binary", "huge")
-        probe = probe._replace(function=wrap(probe.function) if files else misbehave, isolated=isolated or probe.isolated, deadline=1.0)
+        probe = probe._replace(
+            function=wrap(probe.function) if files else misbehave,
+            isolated=isolated or probe.isolated,
+            deadline=1.0,
+        )
     chosen.append(probe)
 assert PROBE == "none" or any(probe.name == PROBE for probe in chosen)
 probes.PROBES = tuple(chosen)

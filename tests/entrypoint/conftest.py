@@ -13,13 +13,21 @@ COMMAND = [sys.executable, "-m", "envdoctor", "entrypoint"]
 
 def environment(**changes):
     """A small environment; None removes."""
-    base = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": "/dev/null/home", "LC_ALL": "C.UTF-8", **changes}
+    base = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(ROOT),
+        "HOME": "/dev/null/home",
+        "LC_ALL": "C.UTF-8",
+        **changes,
+    }
     return {name: value for name, value in base.items() if value is not None}
 
 
 @pytest.fixture
 def start():
-    """Return a function that runs the entrypoint with arguments and returns the finished process; outputs are bytes."""
+    """Return a function that runs the entrypoint with arguments and returns the finished process;
+    outputs are bytes.
+    """
 
     def run(*arguments, **options):
         options.setdefault("env", environment())

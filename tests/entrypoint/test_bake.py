@@ -1,4 +1,6 @@
-"""The baseline: written at build, trusted as long as nothing was installed, and of no effect on the verdict."""
+"""The baseline: written at build, trusted as long as nothing was installed, and of no effect on the
+verdict.
+"""
 
 import json
 import os
@@ -25,7 +27,12 @@ def install(site, name, version, *requires):
     """A distribution as far as metadata goes, and what stands for its module."""
     folder = site / f"{name.replace('-', '_')}-{version}.dist-info"
     folder.mkdir(parents=True)
-    lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}", *(f"Requires-Dist: {line}" for line in requires)]
+    lines = [
+        "Metadata-Version: 2.1",
+        f"Name: {name}",
+        f"Version: {version}",
+        *(f"Requires-Dist: {line}" for line in requires),
+    ]
     (folder / "METADATA").write_text("\n".join(lines) + "\n")
     (folder / "INSTALLER").write_text("pip\n")
     return folder
@@ -33,8 +40,12 @@ def install(site, name, version, *requires):
 
 @pytest.fixture
 def image(tmp_path):
-    """Return (python, site-packages) of an environment that stands for an image: envdoctor by a .pth file, and a stack by its metadata."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "env")], check=True)
+    """Return (python, site-packages) of an environment that stands for an image: envdoctor by a
+    .pth file, and a stack by its metadata.
+    """
+    subprocess.run(
+        [sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "env")], check=True
+    )
     site = next((tmp_path / "env" / "lib").glob("python*/site-packages"))
     # envdoctor and what it needs, without the rest of the environment that the tests run in.
     for name in ("packaging", "rich"):
@@ -44,13 +55,23 @@ def image(tmp_path):
     for name, version in STACK.items():
         install(site, name, version)
     (site / "torch").mkdir()
-    (site / "torch" / "version.py").write_text("__version__ = '2.6.0+cu124'\ncuda: str = '12.4'\nhip = None\n")
+    (site / "torch" / "version.py").write_text(
+        "__version__ = '2.6.0+cu124'\ncuda: str = '12.4'\nhip = None\n"
+    )
     return tmp_path / "env" / "bin" / "python", site
 
 
 def run(image, *arguments, **variables):
     command = [str(image[0]), "-m", "envdoctor", *map(str, arguments)]
-    return subprocess.run(command, env=environment(PYTHONPATH=None, **variables), capture_output=True, text=True, timeout=60, check=False, cwd="/")
+    return subprocess.run(
+        command,
+        env=environment(PYTHONPATH=None, **variables),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd="/",
+    )
 
 
 def baseline_of(image):
@@ -66,7 +87,9 @@ def test_bake_writes_what_a_start_needs(image):
     # NVIDIA's release notes: CUDA 12.x by minor-version compatibility from 525.60.13 on.
     assert document["requires"]["driver"] == "525.60.13"
     assert 'ENV NVIDIA_REQUIRE_CUDA="driver>=525.60.13"' in done.stdout
-    assert read_baseline(str(baseline_of(image))) == document  # the scanner without json reads the same
+    assert (
+        read_baseline(str(baseline_of(image))) == document
+    )  # the scanner without json reads the same
 
 
 def test_image_that_cannot_work_on_its_target_is_not_baked(image):
@@ -81,8 +104,16 @@ def test_lock_is_compared_and_its_requirements_are_kept(image, tmp_path):
     lock.mkdir()
     document = {
         "schema_version": 1,
-        "requires": {"python": ".".join(map(str, sys.version_info[:2])), "driver": "535.104.05", "glibc": "2.17", "sm": ["9.0"]},
-        "pins": [{"name": "torch", "version": "2.6.0+cu124"}, {"name": "numpy", "version": "2.1.0"}],
+        "requires": {
+            "python": ".".join(map(str, sys.version_info[:2])),
+            "driver": "535.104.05",
+            "glibc": "2.17",
+            "sm": ["9.0"],
+        },
+        "pins": [
+            {"name": "torch", "version": "2.6.0+cu124"},
+            {"name": "numpy", "version": "2.1.0"},
+        ],
     }
     (lock / "envdoctor.lock.json").write_text(json.dumps(document))
     refused = run(image, "bake", "--lock", lock)
@@ -92,7 +123,8 @@ def test_lock_is_compared_and_its_requirements_are_kept(image, tmp_path):
     (lock / "envdoctor.lock.json").write_text(json.dumps(document))
     assert "does not fit" not in run(image, "bake", "--lock", lock).stdout
     assert json.loads(baseline_of(image).read_text())["locked"]["driver"] == "535.104.05"
-    # At the start the same lock without a baseline asks the same of the host: here no driver is known or there.
+    # At the start the same lock without a baseline asks the same of the host: here no driver is
+    # known or there.
     for options in ([], ["--baseline", "/nonexistent", "--lock", lock]):
         done = run(image, "entrypoint", "--policy", "enforce", "--strict", *options, "--", "true")
         assert done.returncode == 78, done.stderr
@@ -106,11 +138,15 @@ def test_a_lock_that_nests_too_deep_is_one_line(image, tmp_path):
 
 
 def test_lock_for_another_machine_is_refused(image, tmp_path):
-    (tmp_path / "envdoctor.lock.json").write_text(json.dumps({"requires": {"driver": "999.1", "python": "3.7", "glibc": "9.99"}}))
+    (tmp_path / "envdoctor.lock.json").write_text(
+        json.dumps({"requires": {"driver": "999.1", "python": "3.7", "glibc": "9.99"}})
+    )
     done = run(image, "entrypoint", "--policy", "enforce", "--lock", tmp_path, "--", "echo", "ran")
     assert (done.returncode, done.stdout) == (78, "")
     assert "The lock is for Python 3.7" in done.stderr
-    assert "error" in done.stderr.splitlines()[2], "the gravest comes first, before a driver that may not be needed here"
+    assert "error" in done.stderr.splitlines()[2], (
+        "the gravest comes first, before a driver that may not be needed here"
+    )
     assert "The lock requires glibc 9.99 or newer" in done.stderr
     assert run(image, "entrypoint", "--lock", tmp_path, "--", "echo", "ran").stdout == "ran\n"
 
@@ -145,7 +181,10 @@ def test_another_matrix_is_seen(image):
     document = json.loads(baseline_of(image).read_text())
     document["tool"]["matrix_date"] = "2020-01-01"
     baseline_of(image).write_text(json.dumps(document))
-    assert "judged whole, not as baked: the matrix was of 2020-01-01, is of 20" in run(image, "entrypoint", "--", "true").stderr
+    assert (
+        "judged whole, not as baked: the matrix was of 2020-01-01, is of 20"
+        in run(image, "entrypoint", "--", "true").stderr
+    )
 
 
 def test_compiled_files_are_no_change(image):
@@ -193,7 +232,9 @@ def findings(text):
 
 
 def verdict_of_start(image, *options):
-    return findings(run(image, "entrypoint", *options, "--", "true", ENVDOCTOR_FORMAT="json").stderr)
+    return findings(
+        run(image, "entrypoint", *options, "--", "true", ENVDOCTOR_FORMAT="json").stderr
+    )
 
 
 def verdict_of_check(image):
@@ -202,17 +243,28 @@ def verdict_of_check(image):
 
 def test_verdict_is_the_same_with_and_without_a_baseline_and_that_of_check(image):
     assert run(image, "bake").returncode == 0
-    assert verdict_of_start(image) == verdict_of_start(image, "--baseline", "/nonexistent") == verdict_of_check(image)
+    assert (
+        verdict_of_start(image)
+        == verdict_of_start(image, "--baseline", "/nonexistent")
+        == verdict_of_check(image)
+    )
 
 
 @pytest.mark.parametrize("own", [False, True], ids=["of the index", "built here"])
 def test_a_start_that_was_not_baked_tells_a_build_of_ones_own_from_the_index(image, own):
-    """What is built here is judged less surely, and what tells so lies beside METADATA, of which a start reads a part: of what rules speak of."""
+    """What is built here is judged less surely, and what tells so lies beside METADATA, of which a
+    start reads a part: of what rules speak of.
+    """
     install(image[1], "transformers", "4.46.0", "requests>=2.32.2")
-    for name, version, line in (("requests", "2.31.0", "idna"), ("natten", "0.17.1", "torch==2.1.0")):  # neither is in the matrix
+    for name, version, line in (
+        ("requests", "2.31.0", "idna"),
+        ("natten", "0.17.1", "torch==2.1.0"),
+    ):  # neither is in the matrix
         folder = install(image[1], name, version, line)
         if own:
-            (folder / "direct_url.json").write_text('{"url": "file:///src", "dir_info": {"editable": true}}')
+            (folder / "direct_url.json").write_text(
+                '{"url": "file:///src", "dir_info": {"editable": true}}'
+            )
     found = verdict_of_start(image)
     assert found == verdict_of_check(image)
     severities = {key: severity for key, severity, _ in found}
@@ -225,24 +277,56 @@ def test_report_file(image, tmp_path):
     path.write_text("old")
     assert run(image, "entrypoint", "--report", path, "--", "true").returncode == 0
     jsonschema.validate(json.loads(path.read_text()), report_schema())
-    assert [entry.name for entry in tmp_path.iterdir() if entry.name.startswith("report")] == ["report.json"]
+    assert [entry.name for entry in tmp_path.iterdir() if entry.name.startswith("report")] == [
+        "report.json"
+    ]
     done = run(image, "entrypoint", "--report", "/proc/no/such", "--", "echo", "ran")
     assert (done.returncode, done.stdout) == (0, "ran\n")
     assert "the report cannot be written to /proc/no/such" in done.stderr
 
 
-DEVICES = "mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && mknod -m 666 /dev/urandom c 1 9 && "
+DEVICES = (
+    "mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && mknod -m 666 /dev/urandom c "
+    "1 9 && "
+)
 
 
 def in_pod(image, prepare, *arguments):
-    """Run with a /dev of its own; return the process, and what Kubernetes would show as the reason of the pod's end."""
+    """Run with a /dev of its own; return the process, and what Kubernetes would show as the reason
+    of the pod's end.
+    """
     line = f'{DEVICES}{prepare}; "$@"; code=$?; timeout 1 cat /dev/termination-log 2>&1; exit $code'
-    command = ["unshare", "-m", "sh", "-c", line, "sh", str(image[0]), "-m", "envdoctor", "entrypoint", *map(str, arguments)]
-    return subprocess.run(command, env=environment(PYTHONPATH=None), capture_output=True, text=True, timeout=60, check=False, cwd="/")
+    command = [
+        "unshare",
+        "-m",
+        "sh",
+        "-c",
+        line,
+        "sh",
+        str(image[0]),
+        "-m",
+        "envdoctor",
+        "entrypoint",
+        *map(str, arguments),
+    ]
+    return subprocess.run(
+        command,
+        env=environment(PYTHONPATH=None),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd="/",
+    )
 
 
 def test_termination_log(image, tmp_path, prerequisite):
-    able = subprocess.run(["unshare", "-m", "sh", "-c", DEVICES + "true"], capture_output=True, check=False).returncode == 0
+    able = (
+        subprocess.run(
+            ["unshare", "-m", "sh", "-c", DEVICES + "true"], capture_output=True, check=False
+        ).returncode
+        == 0
+    )
     prerequisite(able, "root, mount namespaces and mknod")
     (tmp_path / "envdoctor.lock.json").write_text(json.dumps({"requires": {"glibc": "9.99"}}))
     enforce = ["--policy", "enforce", "--lock", tmp_path, "--", "echo", "ran"]
@@ -250,17 +334,36 @@ def test_termination_log(image, tmp_path, prerequisite):
     assert refused.returncode == 78
     assert refused.stdout.startswith("envdoctor: 1 error: The lock requires glibc 9.99 or newer")
     assert "ran" not in refused.stdout
-    assert "policy warn: echo starts all the same" in in_pod(image, "touch /dev/termination-log", *enforce[2:]).stdout
-    assert in_pod(image, "touch /dev/termination-log", "--", "true").stdout == ""  # nothing was wrong
+    assert (
+        "policy warn: echo starts all the same"
+        in in_pod(image, "touch /dev/termination-log", *enforce[2:]).stdout
+    )
+    assert (
+        in_pod(image, "touch /dev/termination-log", "--", "true").stdout == ""
+    )  # nothing was wrong
     assert "No such file" in in_pod(image, "true", *enforce).stdout  # it is never made
-    for odd in ("ln -s /dev/x /dev/termination-log; touch /dev/x", "mkfifo /dev/termination-log", "mkdir /dev/termination-log"):
+    for odd in (
+        "ln -s /dev/x /dev/termination-log; touch /dev/x",
+        "mkfifo /dev/termination-log",
+        "mkdir /dev/termination-log",
+    ):
         assert in_pod(image, odd, *enforce).returncode == 78
 
 
 def test_a_lock_that_is_not_there_is_wrong_usage(image, tmp_path):
     """A mistyped path must not switch the check off where it was asked to refuse."""
     for policy, code, output in (("enforce", 64, ""), ("warn", 0, "ran\n")):
-        done = run(image, "entrypoint", "--policy", policy, "--lock", tmp_path / "nothing", "--", "echo", "ran")
+        done = run(
+            image,
+            "entrypoint",
+            "--policy",
+            policy,
+            "--lock",
+            tmp_path / "nothing",
+            "--",
+            "echo",
+            "ran",
+        )
         assert (done.returncode, done.stdout) == (code, output)
         assert "nothing: expected envdoctor.lock.json" in done.stderr
 

@@ -1,4 +1,6 @@
-"""The chaos table: whatever one probe meets, the verdict comes in time, names it, and the command runs or is refused as the policy says."""
+"""The chaos table: whatever one probe meets, the verdict comes in time, names it, and the command
+runs or is refused as the policy says.
+"""
 
 import os
 import subprocess
@@ -27,9 +29,14 @@ COMMAND = ["sh", "-c", "echo ran; exit 7"]
 
 @pytest.fixture
 def freezer(prerequisite):
-    """Return a v1 freezer group: what is frozen there is in state D and dies of no signal, as in a hung ioctl."""
+    """Return a v1 freezer group: what is frozen there is in state D and dies of no signal, as in a
+    hung ioctl.
+    """
     root = "/sys/fs/cgroup/freezer"
-    prerequisite(os.geteuid() == 0 and os.access(f"{root}/cgroup.procs", os.W_OK), "root and a v1 freezer cgroup")
+    prerequisite(
+        os.geteuid() == 0 and os.access(f"{root}/cgroup.procs", os.W_OK),
+        "root and a v1 freezer cgroup",
+    )
     group = f"{root}/envdoctor-chaos-{os.getpid()}"
     os.mkdir(group)
     yield group
@@ -44,10 +51,27 @@ def freezer(prerequisite):
 
 
 def face(mode, probe, fault, group="-"):
-    words = [sys.executable, str(SCRIPT), probe, fault, group, *MODES[mode], *(COMMAND if mode != "check" else ())]
+    words = [
+        sys.executable,
+        str(SCRIPT),
+        probe,
+        fault,
+        group,
+        *MODES[mode],
+        *(COMMAND if mode != "check" else ()),
+    ]
     started = time.monotonic()
-    # Files, not pipes: an unkillable child must not hold the report, and does not (it has none of our descriptors).
-    done = subprocess.run(words, env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=False)
+    # Files, not pipes: an unkillable child must not hold the report, and does not (it has none of
+    # our descriptors).
+    done = subprocess.run(
+        words,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
     return done, time.monotonic() - started
 
 
@@ -60,9 +84,13 @@ def judge(mode, probe, fault, done, seconds):
     if fault in FILES:
         # What cannot be read is not known, and never an error.
         assert seconds < 6
-        assert (done.returncode, "ran" in text) == ((0, False) if mode == "check" else (7, True)) or mode == "strict", text
+        assert (done.returncode, "ran" in text) == (
+            (0, False) if mode == "check" else (7, True)
+        ) or mode == "strict", text
         return
-    assert seconds < (6 if mode == "check" else 4)  # 1 s, twice 0.2 s to die, and the start of two Pythons on a busy machine
+    assert seconds < (
+        6 if mode == "check" else 4
+    )  # 1 s, twice 0.2 s to die, and the start of two Pythons on a busy machine
     assert f"probe {probe}" in text
     if mode == "check":
         assert done.returncode == 0, text
@@ -73,7 +101,10 @@ def judge(mode, probe, fault, done, seconds):
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("probe", "fault"), [(NAMES[number % len(NAMES)], fault) for number, fault in enumerate((*FILES, *BEHAVIOUR), 3)])
+@pytest.mark.parametrize(
+    ("probe", "fault"),
+    [(NAMES[number % len(NAMES)], fault) for number, fault in enumerate((*FILES, *BEHAVIOUR), 3)],
+)
 def test_one_probe_for_each_fault(mode, probe, fault, request):
     group = request.getfixturevalue("freezer") if fault == "unkillable" else "-"
     judge(mode, probe, fault, *face(mode, probe, fault, group))
@@ -91,12 +122,28 @@ def test_each_probe_and_fault(probe, fault, request):
 
 
 def test_nothing_of_an_unkillable_child_reaches_the_command(freezer, tmp_path):
-    """It holds neither the job's pipes nor its locks, and is no child that the job would wait for, once it could be killed."""
+    """It holds neither the job's pipes nor its locks, and is no child that the job would wait for,
+    once it could be killed.
+    """
     lock = tmp_path / "lock"
-    words = [sys.executable, str(SCRIPT), "nvidia", "unkillable", freezer, *MODES["warn"], "sh", "-c", "exec 9>&-; flock -n 8 || exit 3; exit 0"]
+    words = [
+        sys.executable,
+        str(SCRIPT),
+        "nvidia",
+        "unkillable",
+        freezer,
+        *MODES["warn"],
+        "sh",
+        "-c",
+        "exec 9>&-; flock -n 8 || exit 3; exit 0",
+    ]
     with open(lock, "w") as file:
         done = subprocess.run(
-            ["sh", "-c", 'exec 8>"$0"; exec "$@"', str(lock), *words], env=environment(), capture_output=True, timeout=30, check=False
+            ["sh", "-c", 'exec 8>"$0"; exec "$@"', str(lock), *words],
+            env=environment(),
+            capture_output=True,
+            timeout=30,
+            check=False,
         )
         assert file
     assert done.returncode == 0

@@ -40,13 +40,19 @@ print(json.dumps({
 
 
 def told(before, after, script, **options):
-    """Run TELL with ``before`` in front of it, and return what it saw; standard output is a file."""
+    """Run TELL with ``before`` in front of it, and return what it saw; standard output is a
+    file.
+    """
     words = [*before, sys.executable, "-I", "-S", str(script), *after]
-    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False, **options)
+    done = subprocess.run(
+        words, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False, **options
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     seen = json.loads(done.stdout)
     # Each run has pipes of its own.
-    seen["descriptors"] = {number: path.split(":")[0] for number, path in seen["descriptors"].items()}
+    seen["descriptors"] = {
+        number: path.split(":")[0] for number, path in seen["descriptors"].items()
+    }
     return seen
 
 
@@ -58,7 +64,10 @@ def script(tmp_path):
 
 
 def prepare(*blocked):
-    """Something unusual in everything that a process inherits. Python's own ignoring of two signals is undone, as in a shell."""
+    """Something unusual in everything that a process inherits.
+
+    Python's own ignoring of two signals is undone, as in a shell.
+    """
     os.umask(0o137)
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
@@ -68,14 +77,30 @@ def prepare(*blocked):
     os.nice(3)
 
 
-ODD = [b"", b" ", b"--", b"--policy", b"\xff\xfe", "é€\U0001f600".encode(), b"a\nb", b"*", b"$HOME", b"x" * 1000]
+ODD = [
+    b"",
+    b" ",
+    b"--",
+    b"--policy",
+    b"\xff\xfe",
+    "é€\U0001f600".encode(),
+    b"a\nb",
+    b"*",
+    b"$HOME",
+    b"x" * 1000,
+]
 
 
 @pytest.mark.parametrize("policy", ["off", "warn", "enforce"])
 def test_command_sees_what_it_would_see_without_us(tmp_path, script, policy):
     with open(tmp_path / "locked", "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        options = {"env": environment(ENVDOCTOR_POLICY=policy, ODD="\udcff"), "preexec_fn": prepare, "pass_fds": [file.fileno()], "cwd": tmp_path}
+        options = {
+            "env": environment(ENVDOCTOR_POLICY=policy, ODD="\udcff"),
+            "preexec_fn": prepare,
+            "pass_fds": [file.fileno()],
+            "cwd": tmp_path,
+        }
         bare = told([], ODD, script, **options)
         ours = told([*COMMAND, "--"], ODD, script, **options)
     assert ours == bare
@@ -83,28 +108,51 @@ def test_command_sees_what_it_would_see_without_us(tmp_path, script, policy):
     assert [bytes.fromhex(word) for word in ours["argv"][1:]] == ODD
 
 
-@pytest.mark.parametrize("variables", [{"LC_ALL": None}, {"LC_ALL": "C"}, {"LC_ALL": None, "LC_CTYPE": "C"}, {"LC_ALL": None, "LANG": "de_DE"}])
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"LC_ALL": None},
+        {"LC_ALL": "C"},
+        {"LC_ALL": None, "LC_CTYPE": "C"},
+        {"LC_ALL": None, "LANG": "de_DE"},
+    ],
+)
 def test_python_leaves_no_locale_behind(script, variables):
     """In the C locale Python sets LC_CTYPE for itself and its children (PEP 538)."""
     options = {"env": environment(**variables)}
-    assert told([*COMMAND, "--"], ODD[4:6], script, **options) == told([], ODD[4:6], script, **options)
+    assert told([*COMMAND, "--"], ODD[4:6], script, **options) == told(
+        [], ODD[4:6], script, **options
+    )
 
 
 def test_entries_that_are_no_variables_are_passed_on(tmp_path, script):
-    """An environment may hold what os.environ cannot: an entry without '=', and the same name twice."""
+    """An environment may hold what os.environ cannot: an entry without '=', and the same name
+    twice.
+    """
     raw = tmp_path / "raw.c"
     raw.write_text(
-        '#include <unistd.h>\nint main(int n, char **a) {(void)n; char *e[] = {"X=1", "nothing", "X=2", a[1], 0}; execve(a[2], a + 2, e); return 9;}'
+        '#include <unistd.h>\nint main(int n, char **a) {(void)n; char *e[] = {"X=1", "nothing", '
+        '"X=2", a[1], 0}; execve(a[2], a + 2, e); return 9;}'
     )
     subprocess.run(["cc", "-o", str(tmp_path / "raw"), str(raw)], check=True)
     start = [str(tmp_path / "raw"), f"PYTHONPATH={environment()['PYTHONPATH']}"]
-    found = subprocess.run([*start, *COMMAND, "--", "/bin/cat", "/proc/self/environ"], capture_output=True, timeout=60, check=True).stdout
+    found = subprocess.run(
+        [*start, *COMMAND, "--", "/bin/cat", "/proc/self/environ"],
+        capture_output=True,
+        timeout=60,
+        check=True,
+    ).stdout
     assert found.split(b"\0")[:3] == [b"X=1", b"nothing", b"X=2"]
     assert not [entry for entry in found.split(b"\0")[4:] if entry]
 
 
 def test_the_process_id_stays():
-    process = subprocess.Popen([*COMMAND, "--", "sh", "-c", "echo $$"], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [*COMMAND, "--", "sh", "-c", "echo $$"],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
     assert int(process.communicate(timeout=60)[0]) == process.pid
 
 
@@ -113,20 +161,42 @@ def test_folder_that_is_gone(tmp_path):
     gone.mkdir()
     line = f'cd {gone} && rmdir {gone} && exec "$@"'
     done = subprocess.run(
-        ["sh", "-c", line, "sh", *COMMAND, "--", "readlink", "/proc/self/cwd"], env=environment(), capture_output=True, check=False, timeout=60
+        ["sh", "-c", line, "sh", *COMMAND, "--", "readlink", "/proc/self/cwd"],
+        env=environment(),
+        capture_output=True,
+        check=False,
+        timeout=60,
     )
     assert (done.returncode, done.stdout) == (0, f"{gone} (deleted)\n".encode())
 
 
 # Returns which of 0, 1 and 2 are open, as bits; 8 for each other one.
-OPEN = "#include <fcntl.h>\nint main(void) {int n, m = 0; for (n = 0; n < 99; n++) m += fcntl(n, F_GETFD) != -1 ? n < 3 ? 1 << n : 8 : 0; return m;}"
+OPEN = (
+    "#include <fcntl.h>\nint main(void) {int n, m = 0; for (n = 0; n < 99; n++) m += fcntl(n, "
+    "F_GETFD) != -1 ? n < 3 ? 1 << n : 8 : 0; return m;}"
+)
 
 
 @pytest.mark.parametrize(
-    "closed", ["<&-", ">&-", "2>&-", "<&- >&-", "<&- 2>&-", ">&- 2>&-", "<&- >&- 2>&-", ">/dev/full", "2>/dev/full", ">/dev/full 2>&1"]
+    "closed",
+    [
+        "<&-",
+        ">&-",
+        "2>&-",
+        "<&- >&-",
+        "<&- 2>&-",
+        ">&- 2>&-",
+        "<&- >&- 2>&-",
+        ">/dev/full",
+        "2>/dev/full",
+        ">/dev/full 2>&1",
+    ],
 )
 def test_closed_and_full_descriptors(tmp_path, closed):
-    """The command finds its descriptors as they were, and starts. Shells and Pythons fill gaps themselves, so the command is in C."""
+    """The command finds its descriptors as they were, and starts.
+
+    Shells and Pythons fill gaps themselves, so the command is in C.
+    """
     (tmp_path / "open.c").write_text(OPEN)
     subprocess.run(["cc", "-o", str(tmp_path / "open"), str(tmp_path / "open.c")], check=True)
     codes = []
@@ -134,7 +204,16 @@ def test_closed_and_full_descriptors(tmp_path, closed):
         options = {"env": environment(), "stdin": subprocess.DEVNULL, "capture_output": True}
         words = ["sh", "-c", f'exec "$@" {closed}', "sh", *before, str(tmp_path / "open")]
         codes.append(subprocess.run(words, check=False, timeout=60, **options).returncode)
-    assert codes[0] == codes[1] == 7 - sum(1 << int(word[0]) if word[0] == "2" else 1 << (word[0] == ">") for word in closed.split() if "&-" in word)
+    assert (
+        codes[0]
+        == codes[1]
+        == 7
+        - sum(
+            1 << int(word[0]) if word[0] == "2" else 1 << (word[0] == ">")
+            for word in closed.split()
+            if "&-" in word
+        )
+    )
 
 
 def test_full_pipe_whose_reader_sleeps_does_not_hold_the_job(tmp_path):
@@ -146,14 +225,17 @@ def test_full_pipe_whose_reader_sleeps_does_not_hold_the_job(tmp_path):
     except BlockingIOError:
         os.set_blocking(writer, True)
     started = time.monotonic()
-    done = subprocess.run([*COMMAND, "--", "true"], env=environment(), stderr=writer, timeout=60, check=False)
+    done = subprocess.run(
+        [*COMMAND, "--", "true"], env=environment(), stderr=writer, timeout=60, check=False
+    )
     os.close(reader)
     os.close(writer)
     assert done.returncode == 0
     assert time.monotonic() - started < 5
 
 
-# ---------------------------------------------------------------------------------------------------------------- what cannot be run
+# --------------------------------------------------------------------------------------------------
+# what cannot be run
 
 
 def _file(folder, name, content, mode):
@@ -182,7 +264,10 @@ def test_codes_of_commands_that_cannot_be_run(start, tmp_path):
         assert done.stderr.decode().splitlines()[-1].startswith("envdoctor: ")
         assert b"Traceback" not in done.stderr
         shell = subprocess.run(
-            ["dash", "-c", 'exec "$@"', "sh", command], env=environment(PATH=f"{folder}:{os.environ['PATH']}"), capture_output=True, check=False
+            ["dash", "-c", 'exec "$@"', "sh", command],
+            env=environment(PATH=f"{folder}:{os.environ['PATH']}"),
+            capture_output=True,
+            check=False,
         )
         assert shell.returncode == code, command  # POSIX's shell is the oracle
 
@@ -193,7 +278,14 @@ def test_search_goes_on_behind_what_may_not_be_run(start, tmp_path):
     second.mkdir()
     _file(first, "tool", b"#!/bin/sh\nexit 1\n", 0o644)
     _file(second, "tool", b"#!/bin/sh\nexit 3\n", 0o755)
-    assert start("--", "tool", env=environment(PATH=f"{first}:/nonexistent:{second}:{os.environ['PATH']}")).returncode == 3
+    assert (
+        start(
+            "--",
+            "tool",
+            env=environment(PATH=f"{first}:/nonexistent:{second}:{os.environ['PATH']}"),
+        ).returncode
+        == 3
+    )
 
 
 def test_script_without_an_interpreter_line_runs_as_under_execvp(start, tmp_path):
@@ -206,27 +298,50 @@ def test_empty_path_entry_is_the_current_folder(start, tmp_path):
     assert start("--", "here", env=environment(PATH=""), cwd=tmp_path).returncode == 4
 
 
-# ---------------------------------------------------------------------------------------------------------------- options
+# --------------------------------------------------------------------------------------------------
+# options
 
 
 def test_wrong_options_never_stop_a_command_unless_enforced(start):
-    for wrong in (["--polcy", "enforce"], ["--timeout", "soon"], ["--policy=maybe"], ["--strict=1"], ["--format", "xml"], ["--timeout"]):
+    for wrong in (
+        ["--polcy", "enforce"],
+        ["--timeout", "soon"],
+        ["--policy=maybe"],
+        ["--strict=1"],
+        ["--format", "xml"],
+        ["--timeout"],
+    ):
         done = start(*wrong, "--", "sh", "-c", "exit 7")
         assert done.returncode == 7, wrong
         assert b"ignored: " in done.stderr
-        enforced = start(*wrong, "--", "sh", "-c", "exit 7", env=environment(ENVDOCTOR_POLICY="enforce"))
+        enforced = start(
+            *wrong, "--", "sh", "-c", "exit 7", env=environment(ENVDOCTOR_POLICY="enforce")
+        )
         assert enforced.returncode == 64, wrong
 
 
 def test_variables(start):
     assert start("--policy", "off", "--", "true").stderr == b""
     assert start("--", "true", env=environment(ENVDOCTOR_POLICY="off")).stderr == b""
-    assert start("--policy", "enforce", "--polcy", "--", "true", env=environment(ENVDOCTOR_DISABLE="1")).returncode == 0
-    assert start("--", "true", env=environment(ENVDOCTOR_DISABLE="0")).stderr.startswith(b"envdoctor: ")
+    assert (
+        start(
+            "--policy", "enforce", "--polcy", "--", "true", env=environment(ENVDOCTOR_DISABLE="1")
+        ).returncode
+        == 0
+    )
+    assert start("--", "true", env=environment(ENVDOCTOR_DISABLE="0")).stderr.startswith(
+        b"envdoctor: "
+    )
     assert start("--", "true", env=environment(ENVDOCTOR_FORMAT="none")).stderr == b""
     document = json.loads(start("--", "true", env=environment(ENVDOCTOR_FORMAT="json")).stderr)
     assert document["tool"]["name"] == "envdoctor"
-    unknown = start("--", "sh", "-c", "exit 7", env=environment(ENVDOCTOR_POLICY="enfroce", ENVDOCTOR_TIMEOUT="x"))
+    unknown = start(
+        "--",
+        "sh",
+        "-c",
+        "exit 7",
+        env=environment(ENVDOCTOR_POLICY="enfroce", ENVDOCTOR_TIMEOUT="x"),
+    )
     assert unknown.returncode == 7
     assert b"ENVDOCTOR_POLICY: expected one of" in unknown.stderr
 
@@ -247,12 +362,20 @@ def test_help(start):
     assert b"ENVDOCTOR_DISABLE" in done.stdout
 
 
-# ---------------------------------------------------------------------------------------------------------------- our own faults
+# --------------------------------------------------------------------------------------------------
+# our own faults
 
 
-@pytest.mark.parametrize("module", ["select", "envdoctor.entrypoint.verdict", "envdoctor.matrix.loader", "envdoctor.probes"])
-def test_broken_installation_never_stops_a_command_unless_strictly_enforced(start, tmp_path, module):
-    """A module that fails at import, in the process itself (select) or in its child (the others)."""
+@pytest.mark.parametrize(
+    "module",
+    ["select", "envdoctor.entrypoint.verdict", "envdoctor.matrix.loader", "envdoctor.probes"],
+)
+def test_broken_installation_never_stops_a_command_unless_strictly_enforced(
+    start, tmp_path, module
+):
+    """A module that fails at import, in the process itself (select) or in its child (the
+    others).
+    """
     hook = f"""
 import sys
 
@@ -267,7 +390,9 @@ sys.meta_path.insert(0, Broken)
     (tmp_path / "sitecustomize.py").write_text(hook)
     broken = environment(PYTHONPATH=f"{tmp_path}{os.pathsep}{environment()['PYTHONPATH']}")
     command = ["--", "sh", "-c", "grep SigIgn /proc/self/status; exit 7"]
-    bare = subprocess.run(command[1:], capture_output=True, check=False)  # under nohup, SIGHUP is ignored here and there
+    bare = subprocess.run(
+        command[1:], capture_output=True, check=False
+    )  # under nohup, SIGHUP is ignored here and there
     for options in ([], ["--policy", "enforce"]):
         done = start(*options, *command, env=broken)
         assert (done.returncode, done.stdout) == (7, bare.stdout)
@@ -277,13 +402,18 @@ sys.meta_path.insert(0, Broken)
 
 def test_no_process_can_be_made(prerequisite):
     """Where the kernel refuses a fork, the command still runs: it needs none."""
-    prerequisite(os.geteuid() == 0 and os.access("/sys/fs/cgroup/pids/cgroup.procs", os.W_OK), "root and a v1 pids cgroup")
+    prerequisite(
+        os.geteuid() == 0 and os.access("/sys/fs/cgroup/pids/cgroup.procs", os.W_OK),
+        "root and a v1 pids cgroup",
+    )
     group = f"/sys/fs/cgroup/pids/envdoctor-test-{os.getpid()}"
     os.mkdir(group)
     try:
         line = f'echo 1 >{group}/pids.max; echo $$ >{group}/cgroup.procs; exec "$@"'
         words = ["sh", "-c", line, "sh", *COMMAND, "--", "echo", "ran"]
-        done = subprocess.run(words, env=environment(), capture_output=True, check=False, timeout=60)
+        done = subprocess.run(
+            words, env=environment(), capture_output=True, check=False, timeout=60
+        )
     finally:
         os.rmdir(group)
     assert (done.returncode, done.stdout) == (0, b"ran\n")
@@ -292,5 +422,11 @@ def test_no_process_can_be_made(prerequisite):
 
 def test_memory_limit_of_a_process_costs_the_verdict_at_most(start):
     line = 'ulimit -v 40000; exec "$@"'
-    done = subprocess.run(["sh", "-c", line, "sh", *COMMAND, "--", "echo", "ran"], env=environment(), capture_output=True, check=False, timeout=60)
+    done = subprocess.run(
+        ["sh", "-c", line, "sh", *COMMAND, "--", "echo", "ran"],
+        env=environment(),
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
     assert (done.returncode, done.stdout) == (0, b"ran\n"), done.stderr

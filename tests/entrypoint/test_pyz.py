@@ -1,4 +1,6 @@
-"""envdoctor.pyz under bare interpreters, without site-packages: it starts, hands off, and says what the installed one says."""
+"""envdoctor.pyz under bare interpreters, without site-packages: it starts, hands off, and says what
+the installed one says.
+"""
 
 import json
 import os
@@ -16,11 +18,21 @@ MACHINES = sorted((ROOT / "tests" / "data" / "machines").glob("*/facts.json"))
 
 
 def interpreters():
-    """Return Pythons of this machine from 3.9 on, one of each minor: those of pyenv, those on PATH, and the one that runs the tests."""
+    """Return Pythons of this machine from 3.9 on, one of each minor: those of pyenv, those on PATH,
+    and the one that runs the tests.
+    """
     found = {sys.version_info[:2]: sys.executable}
-    places = [*Path.home().glob(".pyenv/versions/3.*/bin/python"), *filter(None, map(shutil.which, (f"python3.{minor}" for minor in range(9, 20))))]
+    places = [
+        *Path.home().glob(".pyenv/versions/3.*/bin/python"),
+        *filter(None, map(shutil.which, (f"python3.{minor}" for minor in range(9, 20)))),
+    ]
     for path in map(str, places):
-        asked = subprocess.run([path, "-I", "-S", "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True, check=False)
+        asked = subprocess.run(
+            [path, "-I", "-S", "-c", "import sys; print(*sys.version_info[:2])"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         minor = tuple(map(int, asked.stdout.split())) if asked.returncode == 0 else (0, 0)
         if minor >= (3, 9):
             found.setdefault(minor, path)
@@ -33,13 +45,26 @@ PYTHONS = interpreters()
 @pytest.fixture(scope="module")
 def pyz(tmp_path_factory):
     path = tmp_path_factory.mktemp("pyz") / "envdoctor.pyz"
-    subprocess.run([sys.executable, str(ROOT / "scripts" / "build_pyz"), "--output", str(path)], check=True, capture_output=True, timeout=300)
+    subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "build_pyz"), "--output", str(path)],
+        check=True,
+        capture_output=True,
+        timeout=300,
+    )
     return path
 
 
 def run(python, pyz, *arguments, flags=("-I", "-S"), **variables):
     command = [python, *flags, str(pyz), *map(str, arguments)]
-    return subprocess.run(command, env=environment(PYTHONPATH=None, **variables), capture_output=True, text=True, timeout=60, check=False, cwd="/")
+    return subprocess.run(
+        command,
+        env=environment(PYTHONPATH=None, **variables),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd="/",
+    )
 
 
 @pytest.mark.parametrize("minor", PYTHONS, ids=lambda minor: f"{minor[0]}.{minor[1]}")
@@ -61,14 +86,22 @@ def test_same_verdicts_as_the_installed_one(pyz, broken_facts):
     for machine in (*MACHINES, broken_facts):
         arguments = ["check", "--format", "json", "--facts", str(machine)]
         ours = run(sys.executable, pyz, *arguments)
-        installed = subprocess.run([sys.executable, "-m", "envdoctor", *arguments], env=environment(), capture_output=True, text=True, check=False)
+        installed = subprocess.run(
+            [sys.executable, "-m", "envdoctor", *arguments],
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert (ours.returncode, ours.stdout) == (installed.returncode, installed.stdout)
         codes.update(entry["code"] for entry in json.loads(ours.stdout)["findings"])
     assert codes
 
 
 def test_sources_and_remedies_are_inside(pyz, broken_facts):
-    found = json.loads(run(sys.executable, pyz, "check", "--format", "json", "--facts", broken_facts).stdout)
+    found = json.loads(
+        run(sys.executable, pyz, "check", "--format", "json", "--facts", broken_facts).stdout
+    )
     errors = [entry for entry in found["findings"] if entry["severity"] == "error"]
     assert errors
     assert all(entry["sources"] and entry["remedies"] for entry in errors)
@@ -88,15 +121,30 @@ def broken_facts(tmp_path):
 def test_colour_is_not_missed(pyz, broken_facts):
     """On a terminal the console format would use rich, which is not inside."""
     command = f"{sys.executable} -I -S {pyz} check --facts {broken_facts}"
-    done = subprocess.run(["script", "-qec", command, "/dev/null"], env=environment(TERM="xterm"), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["script", "-qec", command, "/dev/null"],
+        env=environment(TERM="xterm"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert "ED101 error" in done.stdout
 
 
 def test_bytes_are_the_same_each_time(pyz, tmp_path):
     again = tmp_path / "again.pyz"
-    subprocess.run([sys.executable, str(ROOT / "scripts" / "build_pyz"), "--output", str(again)], check=True, capture_output=True, timeout=300)
+    subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "build_pyz"), "--output", str(again)],
+        check=True,
+        capture_output=True,
+        timeout=300,
+    )
     assert again.read_bytes() == pyz.read_bytes()
     assert os.access(again, os.X_OK)
     names = zipfile.ZipFile(again).namelist()
-    assert {"licenses/packaging/LICENSE", "licenses/envdoctor/LICENSE", "envdoctor/_compiled/core.json"} <= set(names)
+    assert {
+        "licenses/packaging/LICENSE",
+        "licenses/envdoctor/LICENSE",
+        "envdoctor/_compiled/core.json",
+    } <= set(names)
     assert not [name for name in names if name.startswith("/") or ".." in name]

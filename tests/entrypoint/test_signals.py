@@ -1,4 +1,6 @@
-"""Signals while the check runs: the entrypoint ends as the command would, with its child, and loses none; and many starts leave nothing behind."""
+"""Signals while the check runs: the entrypoint ends as the command would, with its child, and loses
+none; and many starts leave nothing behind.
+"""
 
 import os
 import signal
@@ -11,7 +13,17 @@ import pytest
 
 from .conftest import COMMAND, environment
 
-CHAOS = [sys.executable, str(Path(__file__).with_name("chaos.py")), "variables", "hang", "-", "entrypoint", "--timeout", "8", "--"]
+CHAOS = [
+    sys.executable,
+    str(Path(__file__).with_name("chaos.py")),
+    "variables",
+    "hang",
+    "-",
+    "entrypoint",
+    "--timeout",
+    "8",
+    "--",
+]
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -35,7 +47,9 @@ def gone(pid):
 
 
 def start(words, **options):
-    process = subprocess.Popen(words, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+    process = subprocess.Popen(
+        words, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options
+    )
     child = wait_for(lambda: children(process.pid))[0]
     wait_for(lambda: os.getpgid(child) == child)  # it is set up
     time.sleep(0.3)
@@ -44,7 +58,9 @@ def start(words, **options):
 
 @pytest.mark.parametrize("number", ENDING)
 def test_signal_during_the_check_ends_both(number):
-    process, child = start([*CHAOS, "echo", "ran"], preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
+    process, child = start(
+        [*CHAOS, "echo", "ran"], preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    )
     sent = time.monotonic()
     process.send_signal(number)
     stdout, _ = process.communicate(timeout=30)
@@ -66,19 +82,34 @@ def test_ignored_signal_stays_ignored(number):
 
 
 def test_blocked_signal_waits_for_the_command():
-    waiting = "import signal; signal.signal(15, lambda *_: print('got it')); signal.pthread_sigmask(signal.SIG_UNBLOCK, [15])"
+    waiting = (
+        "import signal; signal.signal(15, lambda *_: print('got it')); "
+        "signal.pthread_sigmask(signal.SIG_UNBLOCK, [15])"
+    )
     words = [*CHAOS[:-3], "--timeout", "1", "--", sys.executable, "-c", waiting]
-    process, _ = start(words, preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM]))
+    process, _ = start(
+        words, preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    )
     process.send_signal(signal.SIGTERM)
     stdout, _ = process.communicate(timeout=30)
     assert (process.returncode, stdout) == (0, b"got it\n")
 
 
 def test_as_pid_1_a_signal_ends_the_container(prerequisite):
-    """The kernel does not end PID 1 by a signal without handler: here the entrypoint ends itself, as an init would."""
+    """The kernel does not end PID 1 by a signal without handler: here the entrypoint ends itself,
+    as an init would.
+    """
     space = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
-    prerequisite(subprocess.run([*space, "true"], capture_output=True, check=False).returncode == 0, "root and PID namespaces")
-    process = subprocess.Popen([*space, *CHAOS, "echo", "ran"], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    prerequisite(
+        subprocess.run([*space, "true"], capture_output=True, check=False).returncode == 0,
+        "root and PID namespaces",
+    )
+    process = subprocess.Popen(
+        [*space, *CHAOS, "echo", "ran"],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     first = wait_for(lambda: children(process.pid))[0]
     child = wait_for(lambda: children(first))[0]
     wait_for(lambda: os.getpgid(child) == child)
@@ -92,21 +123,31 @@ def test_child_ends_when_the_entrypoint_is_killed():
     process, child = start([*CHAOS[:-3], "--timeout", "1", "--", "true"])
     process.kill()
     process.wait()
-    assert wait_for(lambda: gone(child) or Path(f"/proc/{child}/stat").read_text().split(")")[1].split()[0] == "Z", 5)
+    assert wait_for(
+        lambda: (
+            gone(child) or Path(f"/proc/{child}/stat").read_text().split(")")[1].split()[0] == "Z"
+        ),
+        5,
+    )
 
 
 def test_signals_at_any_moment_end_it_or_reach_the_command():
-    """TERM at a random moment: either the check ends by it, or the command gets it; never neither."""
+    """TERM at a random moment: either the check ends by it, or the command gets it; never
+    neither.
+    """
     outcomes = set()
     for number in range(24):
-        process = subprocess.Popen([*COMMAND, "--", "sleep", "5"], env=environment(), stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            [*COMMAND, "--", "sleep", "5"], env=environment(), stderr=subprocess.DEVNULL
+        )
         time.sleep(0.012 * number)
         process.terminate()
         outcomes.add(process.wait(timeout=20))
     assert outcomes == {-signal.SIGTERM}
 
 
-# ---------------------------------------------------------------------------------------------------------------- many starts
+# --------------------------------------------------------------------------------------------------
+# many starts
 
 REAPER = """
 import ctypes, os, subprocess, sys, time
@@ -156,14 +197,29 @@ int main(void) {
 """
 
 
-@pytest.mark.parametrize(("count", "at_once"), [(20, 1), (50, 50), pytest.param(1000, 1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("count", "at_once"), [(20, 1), (50, 50), pytest.param(1000, 1, marks=pytest.mark.slow)]
+)
 def test_many_starts_leave_nothing_behind(tmp_path, count, at_once):
-    """No orphan, no zombie, no descriptor, no file: of each command, and of the process that started them."""
+    """No orphan, no zombie, no descriptor, no file: of each command, and of the process that
+    started them.
+    """
     (tmp_path / "alone.c").write_text(ALONE)
     subprocess.run(["cc", "-o", str(tmp_path / "alone"), str(tmp_path / "alone.c")], check=True)
     before = sorted(os.listdir(tmp_path))
-    words = [sys.executable, "-c", REAPER, str(count), str(at_once), *COMMAND, "--", str(tmp_path / "alone")]
+    words = [
+        sys.executable,
+        "-c",
+        REAPER,
+        str(count),
+        str(at_once),
+        *COMMAND,
+        "--",
+        str(tmp_path / "alone"),
+    ]
     variables = environment(TMPDIR=str(tmp_path), HOME=str(tmp_path))
-    done = subprocess.run(words, env=variables, cwd=tmp_path, capture_output=True, text=True, timeout=580, check=False)
+    done = subprocess.run(
+        words, env=variables, cwd=tmp_path, capture_output=True, text=True, timeout=580, check=False
+    )
     assert done.stdout == f"{count} {{7}} []\n", done.stderr
     assert sorted(os.listdir(tmp_path)) == before

@@ -1,4 +1,6 @@
-"""What a start may load: a list that is exact where a time is not. scripts/bench_entrypoint has the times."""
+"""What a start may load: a list that is exact where a time is not. scripts/bench_entrypoint has the
+times.
+"""
 
 import subprocess
 import sys
@@ -12,7 +14,8 @@ from envdoctor.rules.registry import FAMILIES
 from .conftest import ROOT, environment
 from .test_bake import image, install, run  # noqa: F401 - a fixture
 
-# The process that becomes the command. ``re`` and what it needs come with pip's script, not with "-m".
+# The process that becomes the command. ``re`` and what it needs come with pip's script, not with
+# "-m".
 PARENT = {
     "__future__",
     "_json",
@@ -27,34 +30,85 @@ PARENT = {
     "marshal",
     "select",
 }
-# Besides, of our own, what the child of a baked start loads where no driver is there and nothing is wrong.
+# Besides, of our own, what the child of a baked start loads where no driver is there and nothing is
+# wrong.
 CHILD = {
     "envdoctor": "errors matrix model probes report rules",
     "envdoctor.entrypoint": "baseline handoff options verdict",
     # folder: in a checkout, to see whether it was compiled.
     "envdoctor.matrix": "bind compiled derive derived_rows folder loader place tables",
-    "envdoctor.model": "evidence facts finding json_text late memo pattern record report row serde version versions",
+    "envdoctor.model": (
+        "evidence facts finding json_text late memo pattern record report row serde "
+        "version versions"
+    ),
     # java and shm_usage only where there is a Java, and something in /dev/shm.
-    "envdoctor.probes": "alarm container interpreter java process_limits machine nvidia nvidia_text schedulers shm_usage system variables",
+    "envdoctor.probes": (
+        "alarm container interpreter java process_limits machine nvidia "
+        "nvidia_text schedulers shm_usage system variables"
+    ),
     "envdoctor.report": "headline text view",
-    "envdoctor.rules": "causes devices driver images limits matrix_rows presumption registry rule tool",
+    "envdoctor.rules": (
+        "causes devices driver images limits matrix_rows presumption registry rule tool"
+    ),
 }
 ALLOWED = {f"{package}.{name}" for package, names in CHILD.items() for name in names.split()}
-NEVER = {"argparse", "asyncio", "ctypes", "dataclasses", "difflib", "email", "importlib.metadata", "inspect", "pathlib", "pynvml", "requests"}
-NEVER |= {"packaging.markers", "packaging.requirements", "packaging.specifiers", "rich", "shutil", "subprocess", "tempfile", "tomli", "tomllib"}
+NEVER = {
+    "argparse",
+    "asyncio",
+    "ctypes",
+    "dataclasses",
+    "difflib",
+    "email",
+    "importlib.metadata",
+    "inspect",
+    "pathlib",
+    "pynvml",
+    "requests",
+}
+NEVER |= {
+    "packaging.markers",
+    "packaging.requirements",
+    "packaging.specifiers",
+    "rich",
+    "shutil",
+    "subprocess",
+    "tempfile",
+    "tomli",
+    "tomllib",
+}
 # Each of these costs 2 to 10 ms, and is imported where something is found that needs it.
-NEVER |= {"collections", "contextlib", "enum", "functools", "importlib", "json", "packaging", "re", "signal", "typing"}
+NEVER |= {
+    "collections",
+    "contextlib",
+    "enum",
+    "functools",
+    "importlib",
+    "json",
+    "packaging",
+    "re",
+    "signal",
+    "typing",
+}
 
 
 def imported(python, arguments, **variables):
-    """Return what a run imports beyond a bare interpreter, and beyond what "-m" itself imports; -X importtime is the oracle."""
+    """Return what a run imports beyond a bare interpreter, and beyond what "-m" itself imports; -X
+    importtime is the oracle.
+    """
 
     def trace(words):
         done = subprocess.run(
-            [str(python), "-X", "importtime", *words], env=environment(**variables), capture_output=True, text=True, check=False, cwd="/"
+            [str(python), "-X", "importtime", *words],
+            env=environment(**variables),
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd="/",
         )
         lines = done.stderr.splitlines()
-        return {line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")}, done.stderr
+        return {
+            line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")
+        }, done.stderr
 
     bare, _ = trace(["-m", "this.no.module"])
     modules, text = trace(["-m", "envdoctor", *arguments])
@@ -63,17 +117,32 @@ def imported(python, arguments, **variables):
 
 @pytest.mark.parametrize("arguments", [["--policy", "off", "--", "true"], ["--", "true"]])
 def test_the_process_that_becomes_the_command_loads_next_to_nothing(image, arguments):  # noqa: F811
-    """With ENVDOCTOR_DISABLE or policy off there is no child; what is loaded besides is loaded in the child, whose trace is its own."""
+    """With ENVDOCTOR_DISABLE or policy off there is no child; what is loaded besides is loaded in
+    the child, whose trace is its own.
+    """
     modules, _ = imported(image[0], ["entrypoint", *arguments], PYTHONPATH=None)
     assert sorted(modules - PARENT - {"envdoctor.__main__"}) == []
 
 
 def test_the_console_script_imports_nothing_of_its_own(image):  # noqa: F811
-    """pip's own script for an entry point imported re for years: 5 ms of each start, and 45 where no .pyc files are."""
+    """pip's own script for an entry point imported re for years: 5 ms of each start, and 45 where
+    no .pyc files are.
+    """
     arguments = ["entrypoint", "--policy", "off", "--", "true"]
     command = [str(image[0]), "-X", "importtime", str(ROOT / "scripts" / "envdoctor"), *arguments]
-    done = subprocess.run(command, env=environment(PYTHONPATH=None), capture_output=True, text=True, check=True, cwd="/")
-    modules = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    done = subprocess.run(
+        command,
+        env=environment(PYTHONPATH=None),
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd="/",
+    )
+    modules = {
+        line.rpartition("|")[2].strip()
+        for line in done.stderr.splitlines()
+        if line.startswith("import time:")
+    }
     assert "envdoctor.entrypoint.handoff" in modules
     assert sorted(modules & NEVER) == []
 
@@ -91,7 +160,9 @@ from envdoctor.entrypoint.verdict import check_start
 check_start(parse_settings([*{options!r}, "--", "true"], {{}}), lambda step: None)
 open({str(listing)!r}, "w").write("\\n".join(set(sys.modules) - before))
 """
-    subprocess.run([str(python), "-c", spy], env=environment(PYTHONPATH=None), check=True, cwd="/", timeout=60)
+    subprocess.run(
+        [str(python), "-c", spy], env=environment(PYTHONPATH=None), check=True, cwd="/", timeout=60
+    )
     return set(listing.read_text().split("\n"))
 
 
@@ -99,7 +170,14 @@ def test_the_child_of_a_baked_start_loads_the_host_half(image, tmp_path):  # noq
     assert run(image, "bake").returncode == 0
     modules = modules_of_child(image[0], tmp_path / "modules")
     driver = Path("/proc/driver/nvidia").exists()
-    assert sorted(name for name in modules if name.startswith("envdoctor.") and name not in ALLOWED and not driver) == []
+    assert (
+        sorted(
+            name
+            for name in modules
+            if name.startswith("envdoctor.") and name not in ALLOWED and not driver
+        )
+        == []
+    )
     assert sorted(modules & NEVER - ({"ctypes"} if driver else set())) == []
 
 
@@ -115,7 +193,9 @@ LINES = [
 
 
 def test_the_child_of_a_start_that_was_not_baked_needs_no_regular_expression(image, tmp_path):  # noqa: F811
-    """Requirement lines of the usual forms, of what the matrix knows, and the metadata of nobody else."""
+    """Requirement lines of the usual forms, of what the matrix knows, and the metadata of nobody
+    else.
+    """
     for name, version in (("tqdm", "4.66"), ("requests", "2.32.0"), ("regex", "2023.12.25")):
         install(image[1], name, version)
     folder = install(image[1], "transformers", "4.46.0", *LINES)
@@ -128,7 +208,9 @@ def test_the_child_of_a_start_that_was_not_baked_needs_no_regular_expression(ima
 
 
 def test_bake_compiles_what_a_start_loads(image, tmp_path):  # noqa: F811
-    """After it, a start compiles nothing: what is read of the cache is all that is loaded from source files."""
+    """After it, a start compiles nothing: what is read of the cache is all that is loaded from
+    source files.
+    """
     cache = {"PYTHONPYCACHEPREFIX": str(tmp_path / "cache")}
     assert run(image, "bake", PYTHONDONTWRITEBYTECODE="1", **cache).returncode == 0
     done = subprocess.run(
@@ -142,10 +224,17 @@ def test_bake_compiles_what_a_start_loads(image, tmp_path):  # noqa: F811
     )
     assert done.returncode == 0
     lines = done.stderr.splitlines()
-    assert [line for line in lines if line.startswith("# code object from") and ".py'" in line and "runpy" not in line] == []
+    assert [
+        line
+        for line in lines
+        if line.startswith("# code object from") and ".py'" in line and "runpy" not in line
+    ] == []
     assert sys.version_info >= (3, 9)
 
 
 def test_a_start_forgets_no_family_of_rules():
-    assert set(FAMILIES) - set(START_RULES) == {"nodes", "lock"}  # which compare with other machines, and with the lock of ``check --lock``
+    assert set(FAMILIES) - set(START_RULES) == {
+        "nodes",
+        "lock",
+    }  # which compare with other machines, and with the lock of ``check --lock``
     assert set(HOST_RULES) <= set(START_RULES)

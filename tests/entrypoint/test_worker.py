@@ -11,9 +11,13 @@ def damaged(tmp_path, monkeypatch):
     from .conftest import ROOT
 
     (tmp_path / "torch-2.6.0+cu124.dist-info").mkdir()
-    (tmp_path / "torch-2.6.0+cu124.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.6.0+cu124\n")
+    (tmp_path / "torch-2.6.0+cu124.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: torch\nVersion: 2.6.0+cu124\n"
+    )
     (tmp_path / "torch-2.5.0.dist-info").mkdir()
-    (tmp_path / "torch-2.5.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.5.0\n")
+    (tmp_path / "torch-2.5.0.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: torch\nVersion: 2.5.0\n"
+    )
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{ROOT}")
 
 

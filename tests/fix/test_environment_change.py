@@ -1,4 +1,6 @@
-"""Changes of real environments by the real uv and pip: all or nothing, whatever comes in between."""
+"""Changes of real environments by the real uv and pip: all or nothing, whatever comes in
+between.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,14 @@ import pytest
 
 from envdoctor.errors import InputError
 from envdoctor.fix import environment_snapshot
-from envdoctor.fix.environment_change import ChangeFailed, Environment, apply_plan, inspect, roll_back, unfinished
+from envdoctor.fix.environment_change import (
+    ChangeFailed,
+    Environment,
+    apply_plan,
+    inspect,
+    roll_back,
+    unfinished,
+)
 from envdoctor.model.change import Change, Plan
 from envdoctor.model.resolution import Reason
 
@@ -41,7 +50,9 @@ class Bench(NamedTuple):
         """The installed versions, as the file system has them."""
         (site,) = self.prefix.glob("lib/python*/site-packages")
         return dict(
-            path.name[: -len(".dist-info")].split("-") for path in site.glob("*.dist-info") if not path.name.startswith(("pip-", "setuptools-"))
+            path.name[: -len(".dist-info")].split("-")
+            for path in site.glob("*.dist-info")
+            if not path.name.startswith(("pip-", "setuptools-"))
         )
 
 
@@ -64,11 +75,20 @@ def _bench(folder: Path, monkeypatch: pytest.MonkeyPatch, pip: bool = False) -> 
     return Bench(environment, wheels, tree(Path(environment.prefix)))
 
 
-def _change(name: str, before: Optional[str], after: Optional[str], kind: str = "upgrade", **more: object) -> Change:
+def _change(
+    name: str, before: Optional[str], after: Optional[str], kind: str = "upgrade", **more: object
+) -> Change:
     return Change(name, before, after, kind, Reason("row", "because"), **more)  # type: ignore[arg-type]
 
 
-GOOD = Plan((_change("alpha", "1.0", "2.0"), _change("beta", "1.0", "2.0"), _change("gamma", "1.0", None, "remove")), ())
+GOOD = Plan(
+    (
+        _change("alpha", "1.0", "2.0"),
+        _change("beta", "1.0", "2.0"),
+        _change("gamma", "1.0", None, "remove"),
+    ),
+    (),
+)
 #: The first two steps go well, the last cannot.
 BAD = Plan((*GOOD.changes, _change("missing", None, "9.9", "install", from_source=True)), ())
 
@@ -86,7 +106,13 @@ def test_pip_makes_the_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     apply_plan(GOOD, bench.environment, lambda: (), {}, installer="")
     assert bench.versions() == {"alpha": "2.0", "beta": "2.0", "delta": "1.0"}
     with pytest.raises(ChangeFailed, match=r"missing==9\.9"):
-        apply_plan(Plan((_change("delta", "1.0", None, "remove"), BAD.changes[-1]), ()), bench.environment, lambda: (), {}, installer="")
+        apply_plan(
+            Plan((_change("delta", "1.0", None, "remove"), BAD.changes[-1]), ()),
+            bench.environment,
+            lambda: (),
+            {},
+            installer="",
+        )
     assert bench.versions() == {"alpha": "2.0", "beta": "2.0", "delta": "1.0"}
 
 
@@ -116,7 +142,8 @@ def test_a_fault_of_ours_changes_nothing(bench: Bench) -> None:
     assert tree(bench.prefix) == bench.before
 
 
-# ---------------------------------------------------------------------------------------------------------------- signals
+# --------------------------------------------------------------------------------------------------
+# signals
 
 CHILD = """
 import os, sys, time
@@ -163,16 +190,37 @@ def started(bench: Bench, tmp_path: Path) -> Iterator[List[Running]]:
 
 
 def _start(bench: Bench, tmp_path: Path, stop: str) -> Running:
-    """Apply the plan in a process of its own that stops at a point for long enough to be hit there."""
+    """Apply the plan in a process of its own that stops at a point for long enough to be hit
+    there.
+    """
     marks = tmp_path / "marks"
     marks.mkdir()
     installer = tmp_path / "slow-uv"
     installer.write_text(INSTALLER)
     installer.chmod(0o755)
-    environment = {**os.environ, "MARKS": str(marks), "STOP": stop, "UV": find_uv(), "SLEEP_VERIFY": "30" if stop == "verify" else "0"}
-    command = [sys.executable, "-c", textwrap.dedent(CHILD), bench.environment.python, str(installer)]
+    environment = {
+        **os.environ,
+        "MARKS": str(marks),
+        "STOP": stop,
+        "UV": find_uv(),
+        "SLEEP_VERIFY": "30" if stop == "verify" else "0",
+    }
+    command = [
+        sys.executable,
+        "-c",
+        textwrap.dedent(CHILD),
+        bench.environment.python,
+        str(installer),
+    ]
     root = Path(__file__).resolve().parents[2]
-    process = subprocess.Popen(command, env=environment, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    process = subprocess.Popen(
+        command,
+        env=environment,
+        cwd=root,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
     end = time.monotonic() + DEADLINE
     while not (marks / stop).exists():
         assert process.poll() is None, process.stdout.read() if process.stdout else ""
@@ -183,7 +231,9 @@ def _start(bench: Bench, tmp_path: Path, stop: str) -> Running:
 
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_anywhere(bench: Bench, tmp_path: Path, started: List[Running], point: str, number: signal.Signals) -> None:
+def test_interrupted_anywhere(
+    bench: Bench, tmp_path: Path, started: List[Running], point: str, number: signal.Signals
+) -> None:
     running = _start(bench, tmp_path, point)
     started.append(running)
     running.process.send_signal(number)
@@ -196,7 +246,9 @@ def test_interrupted_anywhere(bench: Bench, tmp_path: Path, started: List[Runnin
 
 @pytest.mark.parametrize("point", POINTS)
 def test_killed_anywhere(bench: Bench, tmp_path: Path, started: List[Running], point: str) -> None:
-    """What kill -9 leaves is told, refuses further changes, and is rolled back; an installer that outlives us holds the lock."""
+    """What kill -9 leaves is told, refuses further changes, and is rolled back; an installer that
+    outlives us holds the lock.
+    """
     running = _start(bench, tmp_path, point)
     started.append(running)
     running.process.kill()
@@ -229,13 +281,27 @@ def _end_orphans(script: Path) -> None:
     time.sleep(0.2)
 
 
-def test_restore_that_is_cut_off_can_be_run_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stop after every possible number of steps of the restore: the next one comes to the same end."""
+def test_restore_that_is_cut_off_can_be_run_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stop after every possible number of steps of the restore: the next one comes to the same
+    end.
+    """
     prefix = str(bench.prefix)
     for stop in (0, 1, 2, 5, 9):
         environment_snapshot.take_snapshot(prefix, [prefix], {})
         subprocess.run(
-            [find_uv(), "pip", "install", "--python", bench.environment.python, "alpha==2.0", "beta==2.0"], check=True, capture_output=True
+            [
+                find_uv(),
+                "pip",
+                "install",
+                "--python",
+                bench.environment.python,
+                "alpha==2.0",
+                "beta==2.0",
+            ],
+            check=True,
+            capture_output=True,
         )
         assert tree(bench.prefix) != bench.before
         calls = 0
@@ -274,7 +340,8 @@ def test_a_file_that_was_written_in_place_is_named(bench: Bench) -> None:
     assert environment_snapshot.restore_snapshot(prefix).lost == (str(data),)
 
 
-# ---------------------------------------------------------------------------------------------------------------- refusals
+# --------------------------------------------------------------------------------------------------
+# refusals
 
 
 def test_conda_is_refused(bench: Bench) -> None:
@@ -303,7 +370,13 @@ def test_what_cannot_be_written_is_refused(bench: Bench, prerequisite: object) -
     root = Path(__file__).resolve().parents[2]
     (site,) = bench.prefix.glob("lib/python*/site-packages")
     site.chmod(0o555)
-    told = subprocess.run([*bound, sys.executable, "-c", code, bench.environment.python], cwd=root, capture_output=True, text=True, check=True)
+    told = subprocess.run(
+        [*bound, sys.executable, "-c", code, bench.environment.python],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     site.chmod(0o755)
     assert f"{site}: cannot be written" in told.stdout
 

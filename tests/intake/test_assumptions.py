@@ -24,7 +24,11 @@ def value(text, field):
         ("driver.release=550.54", "driver.release", "550.54"),
         ("gpu=none", "gpus", ()),
         ("gpu=H20:2", "gpus", (Gpu(name="H20"), Gpu(name="H20"))),
-        ("gpu=RTX 4090@24GiB,H20", "gpus", (Gpu(name="RTX 4090", memory_total=24 << 30), Gpu(name="H20"))),
+        (
+            "gpu=RTX 4090@24GiB,H20",
+            "gpus",
+            (Gpu(name="RTX 4090", memory_total=24 << 30), Gpu(name="H20")),
+        ),
         ("glibc=2.31", "glibc.version", "2.31"),
         ("memory=500GiB", "memory.total", 500 << 30),
         ("memory=500GiB", "memory.limit", 500 << 30),
@@ -49,7 +53,10 @@ def test_forms(text, field, expected):
 
 def test_packages_are_canonical_and_joined():
     assert {
-        name: found.version for name, found in parse_assumptions(["torch==2.6.0+cu124", "Flash_Attn==2.7.4.post1"])["distributions"].value.items()
+        name: found.version
+        for name, found in parse_assumptions(["torch==2.6.0+cu124", "Flash_Attn==2.7.4.post1"])[
+            "distributions"
+        ].value.items()
     } == {
         "torch": "2.6.0+cu124",
         "flash-attn": "2.7.4.post1",
@@ -60,7 +67,10 @@ def test_packages_are_canonical_and_joined():
     ("text", "words"),
     [
         ("nvidia-drivr=535", ["did you mean 'nvidia-driver'", "glibc", "env:NAME=VALUE"]),
-        ("torch.version=2.6.0", ["no such name", "PACKAGE==VERSION"]),  # a field that is read, not assumed
+        (
+            "torch.version=2.6.0",
+            ["no such name", "PACKAGE==VERSION"],
+        ),  # a field that is read, not assumed
         ("glibc", ["no value"]),
         ("glibc=", ["no value"]),
         ("glibc=new", ["version", "'new'"]),
@@ -84,7 +94,14 @@ def test_faults_say_what_is_allowed(text, words):
 def test_every_assumable_field_can_be_assumed():
     for name, field in FIELDS.items():
         if field.assume:
-            sample = {"str": "1.2", "int": "5", "float": "2", "bool": "true", "strings": "a,b", "gpus": "H20"}[field.type]
+            sample = {
+                "str": "1.2",
+                "int": "5",
+                "float": "2",
+                "bool": "true",
+                "strings": "a,b",
+                "gpus": "H20",
+            }[field.type]
             assert name in parse_assumptions([f"{name}={sample}"])
 
 
@@ -96,9 +113,18 @@ def test_never_raises_anything_else(text):
 
 def test_assumptions_join_tables_and_overrule_what_was_read():
     facts = parse_report(
-        "driver 535.129.03 CUDA Version: 12.2\ntorch==2.4.0+cu121\nnumpy==1.26.4\nexport NCCL_DEBUG=INFO\nCUDA used to build PyTorch: 12.1\n"
-    ).updated({"driver.nvml_error": Known("x", Evidence("e")), "binaries": Known((Binary("a.so", "torch"), Binary("b.so", "ray")), Evidence("e"))})
-    found = with_assumptions(facts, parse_assumptions(["nvidia-driver=580.65.06", "torch==2.6.0", "env:NCCL_P2P_DISABLE=1"]))
+        "driver 535.129.03 CUDA Version: 12.2\ntorch==2.4.0+cu121\nnumpy==1.26.4\nexport "
+        "NCCL_DEBUG=INFO\nCUDA used to build PyTorch: 12.1\n"
+    ).updated(
+        {
+            "driver.nvml_error": Known("x", Evidence("e")),
+            "binaries": Known((Binary("a.so", "torch"), Binary("b.so", "ray")), Evidence("e")),
+        }
+    )
+    found = with_assumptions(
+        facts,
+        parse_assumptions(["nvidia-driver=580.65.06", "torch==2.6.0", "env:NCCL_P2P_DISABLE=1"]),
+    )
     assert found.value("driver.release") == "580.65.06"
     assert isinstance(found.get("driver.nvml_error"), Unknown)
     assert isinstance(found.get("driver.cuda_version"), Unknown)
@@ -107,4 +133,7 @@ def test_assumptions_join_tables_and_overrule_what_was_read():
     assert isinstance(found.get("torch.cuda"), Unknown)
     assert found.value("variables") == {"NCCL_DEBUG": "INFO", "NCCL_P2P_DISABLE": "1"}
     assert [entry.distribution for entry in found.value("binaries")] == ["ray"]
-    assert with_assumptions(Facts(), parse_assumptions(["glibc=2.31"])).value("glibc.version") == "2.31"
+    assert (
+        with_assumptions(Facts(), parse_assumptions(["glibc=2.31"])).value("glibc.version")
+        == "2.31"
+    )

@@ -41,13 +41,24 @@ def test_round_trip(written):
 
 def test_targets_are_read_as_they_were_given(written):
     (facts,) = target_facts(parse_lock(written[1], "lock"))
-    assert {field: fact.value for field, fact in facts} == {field: fact.value for field, fact in TARGET}
+    assert {field: fact.value for field, fact in facts} == {
+        field: fact.value for field, fact in TARGET
+    }
 
 
 def test_a_target_is_kept_without_what_names_the_machine():
-    devices = (Gpu("H100", "10de:2330", uuid="GPU-1", pci_bus="0000:01:00.0", memory_used=7, visible=True), Gpu("T4", visible=False))
+    devices = (
+        Gpu("H100", "10de:2330", uuid="GPU-1", pci_bus="0000:01:00.0", memory_used=7, visible=True),
+        Gpu("T4", visible=False),
+    )
     here = Evidence("/home/me/facts.json")
-    facts = Facts({"gpus": Known(devices, here), "variables": Known({"HF_TOKEN": "x"}, here), "compat.release": Absent(here)})
+    facts = Facts(
+        {
+            "gpus": Known(devices, here),
+            "variables": Known({"HF_TOKEN": "x"}, here),
+            "compat.release": Absent(here),
+        }
+    )
     found = lock(["einops"], [facts], python="3.11")
     text = render(found, "1.0", load_matrix())["envdoctor.lock.json"]
     assert not [word for word in ("GPU-1", "0000:01", "HF_TOKEN", "/home/me") if word in text]
@@ -68,7 +79,9 @@ def test_targets_of_an_older_lock_are_read_from_their_words(written):
 
 def test_facts_name_the_contradictions(written):
     facts = lock_facts(parse_lock(written[1], "lock"))
-    assert facts["lock.overrides"].value == ("torch -> nvidia-cublas-cu12==12.3.4.1 [cublas-12.1-sigfpe-h20]",)
+    assert facts["lock.overrides"].value == (
+        "torch -> nvidia-cublas-cu12==12.3.4.1 [cublas-12.1-sigfpe-h20]",
+    )
 
 
 @settings(max_examples=400)
@@ -79,7 +92,9 @@ def test_damage_is_an_input_error(written, data):
     node, key = table, data.draw(st.sampled_from(sorted(table)))
     while isinstance(node[key], (dict, list)) and node[key] and data.draw(st.integers(0, 3)):
         node = node[key]
-        key = data.draw(st.sampled_from(sorted(node) if isinstance(node, dict) else range(len(node))))
+        key = data.draw(
+            st.sampled_from(sorted(node) if isinstance(node, dict) else range(len(node)))
+        )
     node[key] = data.draw(st.sampled_from([None, 1, "?", [], {}, [1], {"a": 1}, True]))
     with suppress(InputError):  # any other exception is a fault
         parse_lock(json.dumps(table), "lock")

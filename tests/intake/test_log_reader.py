@@ -39,22 +39,38 @@ def read(tmp_path, data, patterns=(KILLED, DIED)):
 def test_lines_are_numbered_counted_and_kept_first_and_last(tmp_path):
     found = read(tmp_path, "a\nKilled process 7 x\nb\nKilled process 7 y\nc\n")
     (event,) = found.events
-    assert (event.times, event.groups, event.first.number, event.last.number) == (2, {"pid": "7"}, 2, 4)
+    assert (event.times, event.groups, event.first.number, event.last.number) == (
+        2,
+        {"pid": "7"},
+        2,
+        4,
+    )
     assert found.lines == 5
 
 
 def test_different_groups_are_different_events(tmp_path):
-    assert [event.groups["pid"] for event in read(tmp_path, "Killed process 1\nKilled process 2\n").events] == ["1", "2"]
+    assert [
+        event.groups["pid"]
+        for event in read(tmp_path, "Killed process 1\nKilled process 2\n").events
+    ] == ["1", "2"]
 
 
 def test_numbers_hold_beyond_the_first_chunk(tmp_path):
     noise = "INFO all is well in this line of the log\n" * 60_000
     found = read(tmp_path, noise + "ActorDiedError\n" + noise + "ActorDiedError: again")
-    assert [found.events[0].first.number, found.events[0].last.number, found.lines] == [60_001, 120_002, 120_002]
+    assert [found.events[0].first.number, found.events[0].last.number, found.lines] == [
+        60_001,
+        120_002,
+        120_002,
+    ]
 
 
 def test_ray_prefixes_ranks_and_repetition(tmp_path):
-    found = read(tmp_path, "\x1b[36m(WorkerDict pid=12, ip=10.0.0.3)\x1b[0m [rank2]: ActorDiedError: x [repeated 7x across cluster]\n")
+    found = read(
+        tmp_path,
+        "\x1b[36m(WorkerDict pid=12, ip=10.0.0.3)\x1b[0m [rank2]: ActorDiedError: x [repeated 7x "
+        "across cluster]\n",
+    )
     (event,) = found.events
     assert event.times == 8
     assert event.first.process == "WorkerDict pid=12, ip=10.0.0.3 rank2"
@@ -67,7 +83,11 @@ def test_ray_prefixes_ranks_and_repetition(tmp_path):
         ("2025-01-02 00:00:05,250 ActorDiedError", "calendar", 2 * 86400 + 5.25),
         ("[2025-01-02T00:00:05.250Z] ActorDiedError", "calendar", 2 * 86400 + 5.25),
         ("INFO 01-02 00:00:05 [core.py:1] ActorDiedError", "calendar", 2 * 86400 + 5),
-        ("[rank0]:[E0102 00:00:05.250000000 ProcessGroupNCCL.cpp:1] ActorDiedError", "calendar", 2 * 86400 + 5.25),
+        (
+            "[rank0]:[E0102 00:00:05.250000000 ProcessGroupNCCL.cpp:1] ActorDiedError",
+            "calendar",
+            2 * 86400 + 5.25,
+        ),
         ("[Thu Jan  2 00:00:05 2025] ActorDiedError", "calendar", 2 * 86400 + 5),
         ("[  142.890123] ActorDiedError", "boot", 142.890123),
     ],
@@ -79,18 +99,35 @@ def test_times(tmp_path, line, kind, seconds):
 
 
 def test_a_line_without_a_time_has_that_of_the_line_above(tmp_path):
-    clock = read(tmp_path, "2025-01-01 00:00:09 start\nTraceback\nActorDiedError\n").events[0].first.clock
+    clock = (
+        read(tmp_path, "2025-01-01 00:00:09 start\nTraceback\nActorDiedError\n")
+        .events[0]
+        .first.clock
+    )
     assert clock is not None
     assert clock.seconds == 86409
 
 
 def test_terminal_escapes_and_control_characters_do_not_come_out(tmp_path):
-    line = read(tmp_path, b"\x1b]0;title\x07\x1b[31mActorDiedError\x1b[0m\x00 \x9b2J \xe2\x80\xae evil \xff\xfe\n").events[0].first
-    assert not any(ord(sign) < 32 or 127 <= ord(sign) < 160 or ord(sign) == 0x202E for sign in line.text)
+    line = (
+        read(
+            tmp_path,
+            b"\x1b]0;title\x07\x1b[31mActorDiedError\x1b[0m\x00 \x9b2J \xe2\x80\xae evil "
+            b"\xff\xfe\n",
+        )
+        .events[0]
+        .first
+    )
+    assert not any(
+        ord(sign) < 32 or 127 <= ord(sign) < 160 or ord(sign) == 0x202E for sign in line.text
+    )
 
 
 def test_progress_bars_are_cut_off(tmp_path):
-    assert read(tmp_path, "  1%|# | 1/9\r  2%|# | 2/9\rActorDiedError: x\n").events[0].first.text == "ActorDiedError: x"
+    assert (
+        read(tmp_path, "  1%|# | 1/9\r  2%|# | 2/9\rActorDiedError: x\n").events[0].first.text
+        == "ActorDiedError: x"
+    )
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
@@ -104,7 +141,10 @@ def test_utf16_is_read(tmp_path):
 
 @pytest.mark.parametrize(
     ("data", "words"),
-    [(gzip.compress(b"ActorDiedError" * 99)[:-12], "run.log"), (b"\x28\xb5\x2f\xfd123", "zstd -dc")],
+    [
+        (gzip.compress(b"ActorDiedError" * 99)[:-12], "run.log"),
+        (b"\x28\xb5\x2f\xfd123", "zstd -dc"),
+    ],
 )
 def test_what_cannot_be_unpacked_is_said(tmp_path, data, words):
     with pytest.raises(InputError, match=words):
@@ -118,7 +158,10 @@ def test_what_cannot_be_read_is_said(tmp_path, path):
 
 
 def test_a_line_of_ten_megabytes_costs_no_more_than_the_same_in_short_lines(tmp_path, patterns):
-    unit = b"CUDA out of memory. Tried to allocate (((( Killed process undefined symbol: cannot open shared object file "
+    unit = (
+        b"CUDA out of memory. Tried to allocate (((( Killed process undefined symbol: cannot "
+        b"open shared object file "
+    )
     long = (unit * 10 + b"all is well " * 40_000) * 20
     (tmp_path / "short.log").write_bytes(long.replace(b"file ", b"file\n"))
     (tmp_path / "long.log").write_bytes(long)
@@ -132,10 +175,14 @@ def test_a_line_of_ten_megabytes_costs_no_more_than_the_same_in_short_lines(tmp_
 
 @pytest.mark.parametrize("each", [1, 8, 60])
 def test_a_log_of_nothing_but_anchors_is_read_in_linear_time(tmp_path, patterns, each):
-    """Every line holds anchors: what is matched in one window is bounded, and the rest is said to be dropped."""
+    """Every line holds anchors: what is matched in one window is bounded, and the rest is said to
+    be dropped.
+    """
     choice = random.Random(each)
     anchors = [anchor for pattern in patterns for anchor in pattern.anchors]
-    text = "".join(" ".join(choice.choices(anchors, k=each)) + "\n" for _ in range((2 << 20) // (30 * each)))
+    text = "".join(
+        " ".join(choice.choices(anchors, k=each)) + "\n" for _ in range((2 << 20) // (30 * each))
+    )
     spent = []
     for times in (1, 4):
         started = time.process_time()
@@ -148,7 +195,9 @@ def test_a_log_of_nothing_but_anchors_is_read_in_linear_time(tmp_path, patterns,
 
 def test_what_comes_after_very_many_of_one_kind_is_still_found(tmp_path, patterns):
     xid = "NVRM: Xid (PCI:0000:01:00): {}, pid=7, name=python\n"
-    found = read(tmp_path, xid.format(13) * 20000 + xid.format(79) + xid.format(13) * 20000, patterns)
+    found = read(
+        tmp_path, xid.format(13) * 20000 + xid.format(79) + xid.format(13) * 20000, patterns
+    )
     assert "nvrm-fell-off-bus" in {event.pattern for event in found.events}
 
 
@@ -177,37 +226,74 @@ def test_no_anchor_is_lost(tmp_path_factory, patterns, data, noise):
     pattern = data.draw(st.sampled_from([entry for entry in patterns if not entry.expression]))
     anchor = data.draw(st.sampled_from(pattern.anchors))
     around = noise.replace(b"\x1b", b"").replace(b"\r", b"").decode("latin-1").encode("utf-8")
-    found = read(tmp_path_factory.mktemp("log"), b"log " + around + b"\n( " + anchor.encode() + b" ) \n" + around, patterns)
+    found = read(
+        tmp_path_factory.mktemp("log"),
+        b"log " + around + b"\n( " + anchor.encode() + b" ) \n" + around,
+        patterns,
+    )
     assert pattern.id in {event.pattern for event in found.events}
 
 
 @pytest.mark.parametrize(
     ("above", "frame"),
     [
-        ('  File "/v/lib/python3.11/site-packages/vllm/_custom_ops.py", line 5, in <module>\n    import vllm._C\n    ^^^^^^\n', "vllm"),
         (
-            '  File "/v/site-packages/torchaudio/x.py", line 5, in f\n    load()\n  File "/usr/lib/python3.11/ctypes/__init__.py", line 3\n',
+            (
+                '  File "/v/lib/python3.11/site-packages/vllm/_custom_ops.py", line 5, in '
+                "<module>\n   "
+                " import vllm._C\n    ^^^^^^\n"
+            ),
+            "vllm",
+        ),
+        (
+            (
+                '  File "/v/site-packages/torchaudio/x.py", line 5, in f\n    load()\n  File '
+                '"/usr/lib/python3.11/ctypes/__init__.py", line 3\n'
+            ),
             "torchaudio",
         ),
         ("    from vllm import cuda_utils\n", "vllm"),
         ("/v/site-packages/transformers/hub.py:128: FutureWarning: old\n  warnings.warn(\n", None),
-        ('  File "/v/site-packages/torch/x.py", line 1, in f\n    main()\nValueError: x\nINFO goes on\nINFO goes on\n', None),
+        (
+            (
+                '  File "/v/site-packages/torch/x.py", line 1, in f\n    main()\nValueError: '
+                "x\nINFO "
+                "goes on\nINFO goes on\n"
+            ),
+            None,
+        ),
     ],
 )
 def test_only_a_traceback_directly_above_names_a_package(tmp_path, above, frame):
-    (event,) = read(tmp_path, f"{above}ImportError: libx.so\n", [Pattern("x", ("libx.so",), "", True)]).events
+    (event,) = read(
+        tmp_path, f"{above}ImportError: libx.so\n", [Pattern("x", ("libx.so",), "", True)]
+    ).events
     assert event.groups.get("frame") == frame
 
 
 def test_every_anchor_has_a_word(patterns):
-    assert all(len(key_word(anchor.encode())) > 2 for pattern in patterns for anchor in pattern.anchors)
+    assert all(
+        len(key_word(anchor.encode())) > 2 for pattern in patterns for anchor in pattern.anchors
+    )
 
 
 def test_what_stands_above_a_line_is_read_across_windows(tmp_path):
-    """The last line without a newline, and the first of the next MiB, have their traceback in the window before."""
-    pattern = Pattern("gone", ("No module named",), near=(("peft", r"site-packages/peft/"), ("trl", r"site-packages/trl/")))
-    (event,) = read(tmp_path, "  File site-packages/peft/x.py\nNo module named 'y'", [pattern]).events
+    """The last line without a newline, and the first of the next MiB, have their traceback in the
+    window before.
+    """
+    pattern = Pattern(
+        "gone",
+        ("No module named",),
+        near=(("peft", r"site-packages/peft/"), ("trl", r"site-packages/trl/")),
+    )
+    (event,) = read(
+        tmp_path, "  File site-packages/peft/x.py\nNo module named 'y'", [pattern]
+    ).events
     assert event.near == {"peft"}
     noise = "all is well\n" * ((1 << 20) // 12 - 3)
-    (event,) = read(tmp_path, f"{noise}  File site-packages/trl/x.py\n    import y\nNo module named 'y'\n", [pattern]).events
+    (event,) = read(
+        tmp_path,
+        f"{noise}  File site-packages/trl/x.py\n    import y\nNo module named 'y'\n",
+        [pattern],
+    ).events
     assert event.near == {"trl"}

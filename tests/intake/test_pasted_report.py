@@ -49,7 +49,9 @@ def test_wrapping_changes_nothing(path, wrapping):
     }
 
 
-@pytest.mark.parametrize("first", ["torch_collect_env", "nvidia_smi_table", "machine_commands", "docker_run"])
+@pytest.mark.parametrize(
+    "first", ["torch_collect_env", "nvidia_smi_table", "machine_commands", "docker_run"]
+)
 def test_mixtures_keep_what_each_says(first):
     one = (DATA / f"{first}.txt").read_text(encoding="utf-8")
     two = (DATA / "ray_mismatch.txt").read_text(encoding="utf-8")
@@ -57,7 +59,14 @@ def test_mixtures_keep_what_each_says(first):
     for name, fact in parse_report(two):
         if name.startswith("ray."):
             assert mixed.value(name) == fact.value
-    for name in ("driver.release", "gpus", "shm.size", "memory.limit", "rlimit.nofile", "torch.version"):
+    for name in (
+        "driver.release",
+        "gpus",
+        "shm.size",
+        "memory.limit",
+        "rlimit.nofile",
+        "torch.version",
+    ):
         assert mixed.value(name) == parse_report(one).value(name)
 
 
@@ -96,7 +105,13 @@ def freeze(rows):
 
 
 @pytest.mark.parametrize(
-    "text", [columns(ROWS), freeze(ROWS), "user@host:~$ pip list\n" + columns(ROWS), columns(ROWS) + "\n[notice] A new release of pip is available\n"]
+    "text",
+    [
+        columns(ROWS),
+        freeze(ROWS),
+        "user@host:~$ pip list\n" + columns(ROWS),
+        columns(ROWS) + "\n[notice] A new release of pip is available\n",
+    ],
 )
 def test_a_whole_list_is_complete(text):
     facts = parse_report(text)
@@ -117,7 +132,15 @@ def test_a_whole_list_is_complete(text):
         freeze(ROWS[:15]),
         "".join(f"[pip3] {name}=={number}\n" for name, number in ROWS),
     ],
-    ids=["few", "companion missing", "no order", "no header", "filtered", "short freeze", "excerpt"],
+    ids=[
+        "few",
+        "companion missing",
+        "no order",
+        "no header",
+        "filtered",
+        "short freeze",
+        "excerpt",
+    ],
 )
 def test_an_excerpt_is_not_complete(text):
     facts = parse_report(text)
@@ -208,7 +231,8 @@ def test_editable_and_urls():
         ('export A=1; NCCL_P2P_DISABLE=1 VLLM_USE_V1="0" vllm serve x', "variables", {"NCCL_P2P_DISABLE": "1", "VLLM_USE_V1": "0"}),
         ("ENV CUDA_VERSION=12.4.1", "image.cuda_version", "12.4.1"),
         ("ENV CUDA_VERSION 12.4.1", "variables", {"CUDA_VERSION": "12.4.1"}),
-        ("NCCL_DEBUG=INFO\nNCCL_DEBUG=WARN", "variables", {"NCCL_DEBUG": "WARN"}),  # as in a shell, the last one
+        # as in a shell, the last one
+        ("NCCL_DEBUG=INFO\nNCCL_DEBUG=WARN", "variables", {"NCCL_DEBUG": "WARN"}),
         ("vllm serve m --tensor-parallel-size 2 --gpu-memory-utilization=0.9 --enforce-eager", "request",
          {"tensor_parallel_size": "2", "gpu_memory_utilization": "0.9", "enforce_eager": "true"}),
         ("python -m sglang.launch_server --model-path m --tp 8", "request", {"model_path": "m", "tensor_parallel_size": "8"}),
@@ -303,10 +327,14 @@ def test_no_torch_no_gpu():
     facts = parse_report(
         "PyTorch version: N/A\nCUDA used to build PyTorch: N/A\nIs CUDA available: N/A\nGPU models and configuration: Could not collect"
     )
-    assert all(isinstance(facts.get(name), Unknown) for name in ("torch.version", "torch.cuda", "gpus"))
+    assert all(
+        isinstance(facts.get(name), Unknown) for name in ("torch.version", "torch.cuda", "gpus")
+    )
     facts = parse_report("PyTorch version: 2.5.1+cpu\nCUDA used to build PyTorch: None")
     assert isinstance(facts.get("torch.cuda"), Absent)
-    facts = parse_report("Is CUDA available: False\nGPU models and configuration: Could not collect\nNvidia driver version: 535.129.03")
+    facts = parse_report(
+        "Is CUDA available: False\nGPU models and configuration: Could not collect\nNvidia driver version: 535.129.03"
+    )
     assert isinstance(facts.get("gpus"), Unknown)  # nvidia-smi answered for the driver
 
 
@@ -338,7 +366,14 @@ def test_secrets_stay_behind():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "\n\n", "Dear all, it does not work. Please help!", "```\n```", 'Traceback (most recent call last):\n  File "x.py", line 1']
+    "text",
+    [
+        "",
+        "\n\n",
+        "Dear all, it does not work. Please help!",
+        "```\n```",
+        'Traceback (most recent call last):\n  File "x.py", line 1',
+    ],
 )
 def test_nothing_recognised(text):
     with pytest.raises(InputError, match="nothing about an environment") as caught:

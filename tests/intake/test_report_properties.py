@@ -18,7 +18,14 @@ from envdoctor.model.serde import dump_facts
 DATA = Path(__file__).resolve().parent.parent / "data" / "reports"
 TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in sorted(DATA.glob("*.txt"))}
 # Each line of these says one thing by itself.
-LINE_BY_LINE = ["torch_collect_env", "sglang_check_env", "transformers_env", "no_gpu", "rocm", "vllm_collect_env_new"]
+LINE_BY_LINE = [
+    "torch_collect_env",
+    "sglang_check_env",
+    "transformers_env",
+    "no_gpu",
+    "rocm",
+    "vllm_collect_env_new",
+]
 EVERY_LINE = [line for text in TEXTS.values() for line in text.splitlines()]
 
 
@@ -41,7 +48,10 @@ def test_shuffled_and_dropped_lines_never_invent(name, data):
     lines = TEXTS[name].splitlines()
     order = data.draw(st.permutations(range(len(lines))))
     kept = data.draw(st.integers(0, len(lines)))
-    before, after = values(parse(TEXTS[name])), values(parse("\n".join(lines[index] for index in order[:kept])))
+    before, after = (
+        values(parse(TEXTS[name])),
+        values(parse("\n".join(lines[index] for index in order[:kept]))),
+    )
     for field, value in after.items():
         if field == "distributions":
             for package, found in value.items():
@@ -50,11 +60,19 @@ def test_shuffled_and_dropped_lines_never_invent(name, data):
         elif field == "variables":
             assert set(value.items()) <= set(before[field].items())
         elif field in ("gpus", "toolkits", "driver.exposed", "driver.nvml_error"):
-            assert len(value) <= max(len(before.get(field, ())), 0) if field in ("gpus", "toolkits") and before.get(field) else True
+            assert (
+                len(value) <= max(len(before.get(field, ())), 0)
+                if field in ("gpus", "toolkits") and before.get(field)
+                else True
+            )
         elif field == "distributions.complete":
             assert value is False
         elif field in before and isinstance(value, str):
-            assert before[field] == value or before[field].startswith((value + ".", value + "+")) or field in ("driver.exposed", "torch.hip")
+            assert (
+                before[field] == value
+                or before[field].startswith((value + ".", value + "+"))
+                or field in ("driver.exposed", "torch.hip")
+            )
         else:
             assert before.get(field, value) == value
 

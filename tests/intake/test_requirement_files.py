@@ -35,8 +35,16 @@ def test_requirements():
         "vllm": "0.8.5",
         "xformers": None,
     }
-    assert (found["ray"].constraint, found["numpy"].constraint, found["xformers"].constraint) == (">=2.40", "~=1.26", "==0.0.29.*")
-    assert facts.value("requirements.unpinned") == ("numpy", "ray", "xformers")  # verl is pinned by its address
+    assert (found["ray"].constraint, found["numpy"].constraint, found["xformers"].constraint) == (
+        ">=2.40",
+        "~=1.26",
+        "==0.0.29.*",
+    )
+    assert facts.value("requirements.unpinned") == (
+        "numpy",
+        "ray",
+        "xformers",
+    )  # verl is pinned by its address
     assert found["flash-attn"].tags == ("cp311-cp311-linux_x86_64",)
     assert "secret" not in found["verl"].direct_url
     assert facts.value("distributions.complete") is False
@@ -47,15 +55,23 @@ def test_requirements():
 def test_requirements_with_a_hash_for_each_are_a_lock():
     text = "torch==2.6.0 \\\n    --hash=sha256:00 \\\n    --hash=sha256:01\nnumpy==1.26.4 --hash=sha256:02\n"
     assert parse_requirements(text, "r.txt").value("distributions.complete") is True
-    assert parse_requirements(text + "ray==2.43.0\n", "r.txt").value("distributions.complete") is False
-    assert parse_requirements("-r other.txt\n" + text, "r.txt").value("distributions.complete") is False
+    assert (
+        parse_requirements(text + "ray==2.43.0\n", "r.txt").value("distributions.complete") is False
+    )
+    assert (
+        parse_requirements("-r other.txt\n" + text, "r.txt").value("distributions.complete")
+        is False
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
         ("pylock.toml", {"torch": "2.6.0+cu124", "verl": None}),
-        ("uv.lock", {"torch": "2.6.0+cu124", "numpy": None}),  # two versions for two Pythons: not known which
+        (
+            "uv.lock",
+            {"torch": "2.6.0+cu124", "numpy": None},
+        ),  # two versions for two Pythons: not known which
         ("poetry.lock", {"ray": "2.43.0"}),
         ("Pipfile.lock", {"torch": "2.4.0", "verl": None}),
         ("explicit.txt", {"torch": "2.3.1"}),
@@ -69,7 +85,14 @@ def test_locks(name, expected):
 
 
 @pytest.mark.parametrize(
-    ("name", "python"), [("pylock.toml", "3.11"), ("uv.lock", None), ("poetry.lock", "3.10"), ("Pipfile.lock", "3.10"), ("explicit.txt", "3.10.14")]
+    ("name", "python"),
+    [
+        ("pylock.toml", "3.11"),
+        ("uv.lock", None),
+        ("poetry.lock", "3.10"),
+        ("Pipfile.lock", "3.10"),
+        ("explicit.txt", "3.10.14"),
+    ],
 )
 def test_python_of_a_lock(name, python):
     assert read(name).value("python.version") == python
@@ -78,7 +101,14 @@ def test_python_of_a_lock(name, python):
 def test_conda_environment():
     facts = read("environment.yml")
     found = facts.value("distributions")
-    assert versions(facts) == {"torch": "2.3.1", "numpy": None, "ninja": "1.11.1", "vllm": "0.5.1", "ray": None, "torchvision": "0.18.1+cu121"}
+    assert versions(facts) == {
+        "torch": "2.3.1",
+        "numpy": None,
+        "ninja": "1.11.1",
+        "vllm": "0.5.1",
+        "ray": None,
+        "torchvision": "0.18.1+cu121",
+    }
     assert found["torch"].installer == "conda"
     assert found["torch"].build == "py3.10_cuda12.1_cudnn8.9.2_0"
     assert found["numpy"].constraint == "==1.26.*"

@@ -18,7 +18,11 @@ from envdoctor.model.facts import Gpu  # noqa: E402
 
 def run(*arguments, stdin=None):
     return subprocess.run(
-        [sys.executable, str(ROOT / "scripts" / "score_cases"), *arguments], capture_output=True, text=True, check=False, input=stdin
+        [sys.executable, str(ROOT / "scripts" / "score_cases"), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        input=stdin,
     )
 
 
@@ -33,7 +37,13 @@ def test_score():
 
 def test_verbose_has_a_line_for_each_case():
     lines = run(str(CASES), "--verbose").stdout.splitlines()
-    assert [line.split()[0] for line in lines if line.startswith("own-")] == ["own-1", "own-2", "own-3", "own-4", "own-5"]
+    assert [line.split()[0] for line in lines if line.startswith("own-")] == [
+        "own-1",
+        "own-2",
+        "own-3",
+        "own-4",
+        "own-5",
+    ]
     assert any(line.startswith("own-1") and "named [needs: meets]" in line for line in lines)
     assert any(line.startswith("own-5") and "silent" in line for line in lines)
 
@@ -68,9 +78,17 @@ def test_an_error_on_health_is_a_false_alarm():
         ({"driver": "535.161.08 (R535)"}, "driver.release", "535.161.08"),
         ({"driver_cuda": "12.4"}, "driver.cuda_version", "12.4"),
         ({"gpu": "NVIDIA H20 x8"}, "gpus", (Gpu(name="NVIDIA H20"),) * 8),
-        ({"gpu": "Tesla V100", "gpu_arch": "sm_70"}, "gpus", (Gpu(name="Tesla V100", compute_capability="7.0"),)),
+        (
+            {"gpu": "Tesla V100", "gpu_arch": "sm_70"},
+            "gpus",
+            (Gpu(name="Tesla V100", compute_capability="7.0"),),
+        ),
         ({"gpu": "none visible in container"}, "gpus", ()),
-        ({"gpu": "RTX 3090", "gpu_memory_gib": 24}, "gpus", (Gpu(name="RTX 3090", memory_total=24 << 30),)),
+        (
+            {"gpu": "RTX 3090", "gpu_memory_gib": 24},
+            "gpus",
+            (Gpu(name="RTX 3090", memory_total=24 << 30),),
+        ),
         ({"torch": "2.8.0+cu129"}, "torch.version", "2.8.0+cu129"),
         ({"torch_cuda": "12.1"}, "torch.cuda", "12.1"),
         ({"nvcc": "12.8.93"}, "toolkit.version", "12.8.93"),
@@ -92,7 +110,11 @@ def test_an_error_on_health_is_a_false_alarm():
         ({"pcie_acs_iommu": "enabled"}, "pcie.acs_iommu", True),
         ({"cwd": "site-packages/vllm"}, "python.working_directory", "site-packages/vllm"),
         ({"image": "vllm/vllm-openai:v0.9.0"}, "image.name", "vllm/vllm-openai:v0.9.0"),
-        ({"LD_LIBRARY_PATH": "/opt/conda/lib first"}, "variables", {"LD_LIBRARY_PATH": "/opt/conda/lib"}),
+        (
+            {"LD_LIBRARY_PATH": "/opt/conda/lib first"},
+            "variables",
+            {"LD_LIBRARY_PATH": "/opt/conda/lib"},
+        ),
         ({"vllm_engine": "V1"}, "request", {"engine": "V1"}),
         ({"tensor_parallel": 2}, "request", {"tensor_parallel_size": "2"}),
     ],
@@ -119,4 +141,9 @@ def test_stated_packages(stated, name, version, constraint):
 
 
 def test_numbers_are_no_packages():
-    assert case_facts({"weights_gb": 14.99, "kv_tokens": 23648, "gpu_gb_after_prepare": 46}).value("distributions") is None
+    assert (
+        case_facts({"weights_gb": 14.99, "kv_tokens": 23648, "gpu_gb_after_prepare": 46}).value(
+            "distributions"
+        )
+        is None
+    )

@@ -1,6 +1,8 @@
-"""The files of scripts/integrations before the validators of those who will read them, and what they call before envdoctor itself.
+"""The files of scripts/integrations before the validators of those who will read them, and what
+they call before envdoctor itself.
 
-Docker builds and runs the Dockerfile in tests/containers/test_docker.py, Slurm runs its two files in test_slurm.py, Ray the hook in test_ray_hook.py.
+Docker builds and runs the Dockerfile in tests/containers/test_docker.py, Slurm runs its two files
+in test_slurm.py, Ray the hook in test_ray_hook.py.
 """
 
 import os
@@ -15,12 +17,17 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "scripts" / "integrations"
 MANIFESTS = sorted(FOLDER.glob("kubernetes-*.yaml"))
-SCHEMAS = {"compose.yaml": "vendor.compose-spec", "github-action/action.yml": "vendor.github-actions"}
+SCHEMAS = {
+    "compose.yaml": "vendor.compose-spec",
+    "github-action/action.yml": "vendor.github-actions",
+}
 EXPRESSION = re.compile(r"\$\{\{ *inputs\.([\w-]+) *\}\}")
 
 
 def run(*command, **options):
-    return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=300, check=False, **options)
+    return subprocess.run(
+        list(map(str, command)), capture_output=True, text=True, timeout=300, check=False, **options
+    )
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +58,9 @@ def test_the_schema_of_their_makers(prerequisite, tmp_path, name):
     prerequisite(run(*command[:3], "--version").returncode == 0, "check-jsonschema (pip)")
     assert run(*command, FOLDER / name).returncode == 0
     wrong = tmp_path / "wrong.yml"
-    wrong.write_text((FOLDER / name).read_text().replace("services:", "servces:").replace("using:", "usng:"))
+    wrong.write_text(
+        (FOLDER / name).read_text().replace("services:", "servces:").replace("using:", "usng:")
+    )
     assert run(*command, wrong).returncode == 1
 
 
@@ -64,8 +73,16 @@ def commands():
 
 @pytest.mark.parametrize("words", list(commands()), ids=" ".join)
 def test_the_commands_in_manifests_mean_something(words):
-    """An option that is none would be said here, and exit with 2 (check) or 64 (entrypoint, enforce)."""
-    done = run(sys.executable, "-m", *words, env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}, cwd="/")
+    """An option that is none would be said here, and exit with 2 (check) or 64 (entrypoint,
+    enforce).
+    """
+    done = run(
+        sys.executable,
+        "-m",
+        *words,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)},
+        cwd="/",
+    )
     assert "no such" not in done.stderr
     assert "expected" not in done.stderr.splitlines()[0] if done.stderr else True
     assert done.returncode in (0, 1, 78)
@@ -74,14 +91,29 @@ def test_the_commands_in_manifests_mean_something(words):
 def test_what_compose_and_manifests_set_is_what_the_rules_ask_for():
     """64 MiB of /dev/shm, the default, would bring ED502."""
     compose = yaml.safe_load((FOLDER / "compose.yaml").read_text())["services"]["trainer"]
-    wanted = {"shm": compose["shm_size"].replace("gb", "GiB"), "memlock": "1048576TiB" if compose["ulimits"]["memlock"] == -1 else "0"}
+    wanted = {
+        "shm": compose["shm_size"].replace("gb", "GiB"),
+        "memlock": "1048576TiB" if compose["ulimits"]["memlock"] == -1 else "0",
+    }
     pod = yaml.safe_load((FOLDER / "kubernetes-init-container.yaml").read_text())["spec"]
     assert pod["volumes"][0]["emptyDir"] == {"medium": "Memory", "sizeLimit": "16Gi"}
     assert pod["initContainers"][0]["image"] == pod["containers"][0]["image"]
 
     def codes(shm):
         assumed = ["torch==2.8.0", "gpu=H100:8", "nvidia-driver=570.86.15", f"shm={shm}"]
-        done = run(sys.executable, "-m", "envdoctor", "check", "--only", "ED502", "--format", "json", "--assume", *assumed, cwd=ROOT)
+        done = run(
+            sys.executable,
+            "-m",
+            "envdoctor",
+            "check",
+            "--only",
+            "ED502",
+            "--format",
+            "json",
+            "--assume",
+            *assumed,
+            cwd=ROOT,
+        )
         return done.stdout.count('"ED502"')
 
     assert codes(wanted["shm"]) == 0
@@ -101,18 +133,41 @@ def test_shell_files(prerequisite, name):
 
 @pytest.mark.slow
 def test_the_steps_of_the_action_run(tmp_path):
-    """As the runner does it: inputs become the values of expressions, each step is a bash script of its own that stops at the first error."""
+    """As the runner does it: inputs become the values of expressions, each step is a bash script of
+    its own that stops at the first error.
+    """
     action = yaml.safe_load((FOLDER / "github-action" / "action.yml").read_text())
     (tmp_path / "requirements.txt").write_text("torch==2.6.0\n")
 
     def steps(first=0, **inputs):
-        given = {**{name: field.get("default", "") for name, field in action["inputs"].items()}, **inputs}
+        given = {
+            **{name: field.get("default", "") for name, field in action["inputs"].items()},
+            **inputs,
+        }
         for step in action["runs"]["steps"][first:]:
             assert "${{" not in step["run"]  # injection
-            variables = {name: EXPRESSION.sub(lambda found: given[found.group(1)], value) for name, value in step.get("env", {}).items()}
-            environment = {**os.environ, "GITHUB_ACTION_PATH": str(FOLDER / "github-action"), "RUNNER_TEMP": str(tmp_path), **variables}
+            variables = {
+                name: EXPRESSION.sub(lambda found: given[found.group(1)], value)
+                for name, value in step.get("env", {}).items()
+            }
+            environment = {
+                **os.environ,
+                "GITHUB_ACTION_PATH": str(FOLDER / "github-action"),
+                "RUNNER_TEMP": str(tmp_path),
+                **variables,
+            }
             environment.pop("PYTHONPATH", None)
-            done = run("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"], cwd=tmp_path, env=environment)
+            done = run(
+                "bash",
+                "--noprofile",
+                "--norc",
+                "-eo",
+                "pipefail",
+                "-c",
+                step["run"],
+                cwd=tmp_path,
+                env=environment,
+            )
             if done.returncode:
                 break
         return done

@@ -12,7 +12,23 @@ LABELS = ["a", "b", "c"]
 
 
 def make_row(terms, mitigations=()):
-    return Row("x", "blocks", "established", tuple(terms), "torch", "too-old", "ED390", "", "", "", (), (), tuple(mitigations), (), "2026-01-01")
+    return Row(
+        "x",
+        "blocks",
+        "established",
+        tuple(terms),
+        "torch",
+        "too-old",
+        "ED390",
+        "",
+        "",
+        "",
+        (),
+        (),
+        tuple(mitigations),
+        (),
+        "2026-01-01",
+    )
 
 
 def make_target(host=None, gpus=(), variables=None, packages=None, request=None):
@@ -38,7 +54,9 @@ subjects = st.one_of(
     st.just(ABSENT),
     st.just(UNKNOWN),
     st.builds(lambda label: Subject(True, {"value": label}), st.sampled_from(LABELS)),
-    st.builds(lambda labels: Subject(True, {"value": frozenset(labels)}), st.sets(st.sampled_from(LABELS))),
+    st.builds(
+        lambda labels: Subject(True, {"value": frozenset(labels)}), st.sets(st.sampled_from(LABELS))
+    ),
     st.just(Subject(True, {})),
 )
 arguments = st.sets(st.sampled_from(LABELS), min_size=1).map(frozenset)
@@ -62,7 +80,11 @@ def test_unknown_is_no_verdict(subject, argument, operator):
 
 
 def test_absence():
-    for operator, argument, expected in [("in", VersionSet.parse(">=1"), False), ("lacks", VersionSet.parse(">=1"), True), ("present", True, False)]:
+    for operator, argument, expected in [
+        ("in", VersionSet.parse(">=1"), False),
+        ("lacks", VersionSet.parse(">=1"), True),
+        ("present", True, False),
+    ]:
         assert truth(Term("env", "torch", "version", operator, argument), ABSENT) is expected
     assert truth(Term("env", "torch", "version", "present", False), ABSENT) is True
     assert truth(Term("env", "torch", "version", "present", False), UNKNOWN) is None
@@ -81,7 +103,9 @@ outcomes = st.lists(st.sampled_from([True, False, None]), min_size=1, max_size=5
 @settings(max_examples=300)
 @given(outcomes)
 def test_bind_is_the_conjunction_of_its_terms(values):
-    """Any False: satisfied; all True: violated; else undetermined, whatever the order and the scopes."""
+    """Any False: satisfied; all True: violated; else undetermined, whatever the order and the
+    scopes.
+    """
     terms, packages = [], {}
     for number, value in enumerate(values):
         terms.append(in_term(f"p{number}", ">=2"))
@@ -90,7 +114,9 @@ def test_bind_is_the_conjunction_of_its_terms(values):
     binding = bind(make_row(terms), make_target(packages=packages))
     assert binding.outcome == expected
     if expected == "undetermined":
-        assert [term.component for term in binding.missing] == [f"p{number}" for number, value in enumerate(values) if value is None]
+        assert [term.component for term in binding.missing] == [
+            f"p{number}" for number, value in enumerate(values) if value is None
+        ]
 
 
 @settings(max_examples=200)
@@ -102,7 +128,12 @@ def test_knowing_more_never_turns_a_verdict_around(values):
     def outcome(given_values):
         return bind(
             make_row(terms),
-            make_target(packages={f"p{n}": UNKNOWN if v is None else version_of("2.1" if v else "1.0") for n, v in enumerate(given_values)}),
+            make_target(
+                packages={
+                    f"p{n}": UNKNOWN if v is None else version_of("2.1" if v else "1.0")
+                    for n, v in enumerate(given_values)
+                }
+            ),
         ).outcome
 
     if outcome(values) == "satisfied":
@@ -112,7 +143,11 @@ def test_knowing_more_never_turns_a_verdict_around(values):
 
 def test_all_gpu_terms_bind_to_the_same_device():
     row = make_row(
-        [Term("gpu", "gpu", "model", "any", frozenset(["H20"])), Term("gpu", "gpu", "mig", "any", frozenset(["enabled"])), in_term("torch", "<2.5")]
+        [
+            Term("gpu", "gpu", "model", "any", frozenset(["H20"])),
+            Term("gpu", "gpu", "mig", "any", frozenset(["enabled"])),
+            in_term("torch", "<2.5"),
+        ]
     )
     packages = {"torch": version_of("2.4.0")}
     h20 = Subject(True, {"model": "H20", "mig": "disabled"})
@@ -136,7 +171,9 @@ def test_a_mitigation_satisfies():
     packages = {"vllm": version_of("0.8.5")}
     assert bind(row, make_target(packages=packages)).outcome == "violated"
     for value, expected in (("0", "satisfied"), ("1", "violated")):
-        target = make_target(packages=packages, variables={"VLLM_USE_V1": Subject(True, {"value": value})})
+        target = make_target(
+            packages=packages, variables={"VLLM_USE_V1": Subject(True, {"value": value})}
+        )
         assert bind(row, target).outcome == expected
 
 
@@ -144,8 +181,13 @@ def test_an_open_environment_leaves_the_nogood_over_packages():
     host = Term("host", "host", "cuda", "in", VersionSet.parse("<13"))
     env = Term("env", "torch", "cuda", "in", VersionSet.parse(">=13,<14"))
     row = make_row([host, env])
-    old, new = Subject(True, {"cuda": parse_version("12")}), Subject(True, {"cuda": parse_version("13")})
+    old, new = (
+        Subject(True, {"cuda": parse_version("12")}),
+        Subject(True, {"cuda": parse_version("13")}),
+    )
     assert bind(row, make_target(host=old)).residual == (env,)
     assert bind(row, make_target(host=old)).outcome == "residual"
     assert bind(row, make_target(host=new)).outcome == "satisfied"
-    assert bind(row, make_target(host=Subject(True, {}))).outcome == "undetermined"  # unknown hardware does not constrain
+    assert (
+        bind(row, make_target(host=Subject(True, {}))).outcome == "undetermined"
+    )  # unknown hardware does not constrain

@@ -1,4 +1,6 @@
-"""Curated files: conda names, the schema that refuses everything wrong at once, the compiled form, and that a check reads none of them."""
+"""Curated files: conda names, the schema that refuses everything wrong at once, the compiled form,
+and that a check reads none of them.
+"""
 
 from __future__ import annotations
 
@@ -39,24 +41,46 @@ DEFAULTS = '[defaults]\nsource = "us"\ndate = "2026-11-21"\ntrust = "established
     [
         (
             "models.toml",
-            DEFAULTS + '[[model]]\nname = "a"\nrepository = "a"\nparameters = -1\nlayers = "x"\nspeed = 1\n[[model]]\n',
-            ["'a': repository", "'a': parameters", "'a': layers", "'a': heads", "'a': intermediate", "'a': speed: no such key", "model 2: name"],
+            DEFAULTS
+            + (
+                '[[model]]\nname = "a"\nrepository = "a"\nparameters = -1\nlayers = "x"\nspeed = '
+                "1\n[[model]]\n"
+            ),
+            [
+                "'a': repository",
+                "'a': parameters",
+                "'a': layers",
+                "'a': heads",
+                "'a': intermediate",
+                "'a': speed: no such key",
+                "model 2: name",
+            ],
         ),
         ("models.toml", "[other]\n", ["models.toml: other: no such table"]),
         ("models.toml", "=", ["models.toml: is not TOML"]),
         (
             "conda.toml",
-            DEFAULTS + '[[conda]]\ndistribution = "Flash_Attn"\npackage = "x"\n[[conda]]\ndistribution = "a"\n[[conda]]\ndistribution = "a"\n',
-            ["expected 'flash-attn'", "package and channel come together", "'a': distribution: stands twice"],
+            DEFAULTS
+            + (
+                '[[conda]]\ndistribution = "Flash_Attn"\npackage = "x"\n[[conda]]\ndistribution = '
+                '"a"\n[[conda]]\ndistribution = "a"\n'
+            ),
+            [
+                "expected 'flash-attn'",
+                "package and channel come together",
+                "'a': distribution: stands twice",
+            ],
         ),
         (
             "profiles/p.toml",
             (
                 'title = "p"\nsource = "us"\ndate = "yesterday"\ntrust = "sure"\nwhat = 1\n'
                 '[layout]\nfiles = "x"\ncontains = [{ file = "a" }]\n'
-                '[[request]]\nname = "r"\ntitle = "r"\nrequirements = ["torch >> 2"]\ntested = "none"\nvariables = { A = 1 }\n'
+                '[[request]]\nname = "r"\ntitle = "r"\nrequirements = ["torch >> 2"]\ntested = '
+                '"none"\nvariables = { A = 1 }\n'
                 '[[request]]\nname = "empty"\ntitle = "e"\n'
-                '[[tested]]\nname = "t"\npackages = ["torch>=2", "vllm==0.8.5", "vllm==0.8.4"]\nverdict = "fine"\ncontradicts = ["a"]\ncuda = "?"\n'
+                '[[tested]]\nname = "t"\npackages = ["torch>=2", "vllm==0.8.5", '
+                '"vllm==0.8.4"]\nverdict = "fine"\ncontradicts = ["a"]\ncuda = "?"\n'
             ),
             [
                 "distribution: is missing",
@@ -78,7 +102,9 @@ DEFAULTS = '[defaults]\nsource = "us"\ndate = "2026-11-21"\ntrust = "established
         ),
     ],
 )
-def test_all_faults_are_named_at_once(tmp_path: Path, name: str, text: str, words: list[str]) -> None:
+def test_all_faults_are_named_at_once(
+    tmp_path: Path, name: str, text: str, words: list[str]
+) -> None:
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
     path.write_text(text)
@@ -92,7 +118,8 @@ def test_all_faults_are_named_at_once(tmp_path: Path, name: str, text: str, word
 def test_a_request_for_a_set_that_is_not_there_is_a_fault(tmp_path: Path) -> None:
     (tmp_path / "profiles").mkdir()
     (tmp_path / "profiles" / "p.toml").write_text(
-        'title = "p"\ndistribution = "p"\nrepository = "p/p"\nsource = "us"\ndate = "2026-11-21"\ntrust = "reported"\n'
+        'title = "p"\ndistribution = "p"\nrepository = "p/p"\nsource = "us"\ndate = '
+        '"2026-11-21"\ntrust = "reported"\n'
         '[[request]]\nname = "r"\ntitle = "r"\nrequirements = ["torch"]\ntested = "none"\n'
     )
     with pytest.raises(MatrixError, match="there is no tested set 'none'"):
@@ -111,7 +138,9 @@ def test_the_compiled_form_says_the_same(tmp_path: Path) -> None:
     installed = Matrix({"tables": {}}, _CompiledFiles(str(tmp_path / "compiled"), ()))
     assert installed.models == MATRIX.models
     assert dict(installed.conda) == dict(MATRIX.conda)
-    assert {name: installed.profile(name) for name in installed.profiles} == {name: MATRIX.profile(name) for name in MATRIX.profiles}
+    assert {name: installed.profile(name) for name in installed.profiles} == {
+        name: MATRIX.profile(name) for name in MATRIX.profiles
+    }
 
 
 def test_a_check_reads_none_of_them(tmp_path: Path) -> None:
@@ -121,11 +150,19 @@ def test_a_check_reads_none_of_them(tmp_path: Path) -> None:
 
     code = (
         "import sys; opened = []\n"
-        "sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == 'open' else None)\n"
+        "sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == 'open' else "
+        "None)\n"
         "from envdoctor.matrix.loader import load_matrix\n"
         "load_matrix().rows_about(['torch', 'vllm'])\n"
-        "print([path for path in opened if any(word in path for word in ('models', 'profiles', 'conda.'))])\n"
+        "print([path for path in opened if any(word in path for word in ('models', 'profiles', "
+        "'conda.'))])\n"
         "print([name for name in sys.modules if name == 'envdoctor.matrix.curated'])\n"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+    )
     assert found.stdout.split("\n")[:2] == ["[]", "[]"]

@@ -46,11 +46,22 @@ def test_the_models_that_rows_name_exist():
     models = {model.name for model in MATRIX.gpus}
     architectures = {model.architecture for model in MATRIX.gpus}
     kinds = {model.kind for model in MATRIX.gpus}
-    known = {"model": models, "architecture": architectures, "kind": kinds, "sm": set(MATRIX.capabilities)}
+    known = {
+        "model": models,
+        "architecture": architectures,
+        "kind": kinds,
+        "sm": set(MATRIX.capabilities),
+    }
     for row in ROWS:
         for term in row.terms:
-            if term.scope == "gpu" and isinstance(term.argument, frozenset) and term.attribute in known:
-                assert term.argument <= known[term.attribute], f"{row.id}: {sorted(term.argument - known[term.attribute])}"
+            if (
+                term.scope == "gpu"
+                and isinstance(term.argument, frozenset)
+                and term.attribute in known
+            ):
+                assert term.argument <= known[term.attribute], (
+                    f"{row.id}: {sorted(term.argument - known[term.attribute])}"
+                )
 
 
 def test_tables_agree():
@@ -58,7 +69,10 @@ def test_tables_agree():
     assert len(toolkits) == 63
     assert len(MATRIX.gpus) >= 231
     assert {"450", "570", "580", "615"} <= set(branches)
-    ordered = [parse_version(branch.cuda) for branch in sorted(branches.values(), key=lambda branch: int(branch.branch))]
+    ordered = [
+        parse_version(branch.cuda)
+        for branch in sorted(branches.values(), key=lambda branch: int(branch.branch))
+    ]
     assert ordered == sorted(ordered)
     for toolkit in toolkits.values():
         major = MATRIX.cuda_majors[parse_version(toolkit.version).major]
@@ -68,7 +82,10 @@ def test_tables_agree():
         assert toolkit.version.startswith("11.0") or toolkit.min_driver == major.min_driver
     for compat in MATRIX.forward_compat.values():
         assert set(compat.branches) <= set(branches)
-        assert all(parse_version(branches[branch].cuda) < parse_version(compat.cuda) for branch in compat.branches)
+        assert all(
+            parse_version(branches[branch].cuda) < parse_version(compat.cuda)
+            for branch in compat.branches
+        )
     for capability in capabilities.values():
         assert capability.first_driver is None or capability.first_driver in branches
     for model in MATRIX.gpus:
@@ -93,8 +110,17 @@ def test_package_files(name):
         assert DATE.fullmatch(release["released"]), release
         for build in release.get("builds", ()):
             assert build["source"], release
-            assert {name.rstrip("af") for name in build.get("sass", ())} <= {*MATRIX.capabilities, "3.5", "3.7", "10.1"}
-            assert build.get("cuda") is None or build["cuda"].split(".")[0] in ("11", "12", "13") or build["cuda"] == "10.2", release
+            assert {name.rstrip("af") for name in build.get("sass", ())} <= {
+                *MATRIX.capabilities,
+                "3.5",
+                "3.7",
+                "10.1",
+            }
+            assert (
+                build.get("cuda") is None
+                or build["cuda"].split(".")[0] in ("11", "12", "13")
+                or build["cuda"] == "10.2"
+            ), release
 
 
 def test_requirement_lines_can_be_read():
@@ -114,13 +140,20 @@ def test_requirement_lines_can_be_read():
 
 def test_size_and_coverage():
     assert sum(Path(path).stat().st_size for path in SOURCES.packages.values()) < 12 << 20
-    asked = "torch torchvision torchaudio torchao triton vllm sglang sgl-kernel sglang-kernel ray transformers flash-attn xformers verl deepspeed"
+    asked = (
+        "torch torchvision torchaudio torchao triton vllm sglang sgl-kernel sglang-kernel ray "
+        "transformers flash-attn xformers verl deepspeed"
+    )
     assert set(asked.split()) <= set(MATRIX.package_names)
     torch = MATRIX.package("torch")
     for version in torch.versions:
         if version < Version("1.13"):
             continue  # its wheels were not read
-        default = [build for build in torch.release(version).builds if build.index_name == "pypi" and build.architecture == "x86_64"]
+        default = [
+            build
+            for build in torch.release(version).builds
+            if build.index_name == "pypi" and build.architecture == "x86_64"
+        ]
         assert len(default) == 1
         assert default[0].sass
         assert default[0].cuda

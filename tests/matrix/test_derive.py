@@ -1,4 +1,6 @@
-"""What candidates get from their wheels: which devices the ptxas of triton assembles for, and what the rows make of it."""
+"""What candidates get from their wheels: which devices the ptxas of triton assembles for, and what
+the rows make of it.
+"""
 
 import pytest
 
@@ -11,7 +13,11 @@ from envdoctor.model.facts import Gpu
 from ..rules.conftest import facts_of
 
 MATRIX = load_builtin()
-ROWS = [row for row in map(MATRIX.complete, MATRIX.rows()) if row.code == "ED122" and row.kind == "arch-missing"]
+ROWS = [
+    row
+    for row in map(MATRIX.complete, MATRIX.rows())
+    if row.code == "ED122" and row.kind == "arch-missing"
+]
 
 
 def outcomes(triton, sm, architecture=None, **variables):
@@ -25,11 +31,18 @@ def outcomes(triton, sm, architecture=None, **variables):
     return {bind(row, target).outcome for row in ROWS} - {"satisfied"}
 
 
-#: What others measured by assembling (triton-lang/triton issue 10331 for 12.1, pytorch/pytorch issue 170117 for 11.0).
+#: What others measured by assembling (triton-lang/triton issue 10331 for 12.1, pytorch/pytorch
+#: issue 170117 for 11.0).
 @pytest.mark.parametrize("architecture", ["x86_64", "aarch64"])
 @pytest.mark.parametrize(
     ("triton", "sm", "assembles"),
-    [("3.5.0", "12.1", False), ("3.6.0", "12.1", True), ("3.7.0", "12.1", True), ("3.6.0", "11.0", False), ("3.5.0", "9.0", True)],
+    [
+        ("3.5.0", "12.1", False),
+        ("3.6.0", "12.1", True),
+        ("3.7.0", "12.1", True),
+        ("3.6.0", "11.0", False),
+        ("3.5.0", "9.0", True),
+    ],
 )
 def test_triton_and_devices(triton, sm, assembles, architecture):
     assert outcomes(triton, sm, architecture) == (set() if assembles else {"violated"})
@@ -37,10 +50,14 @@ def test_triton_and_devices(triton, sm, assembles, architecture):
 
 def test_a_named_ptxas_is_taken_instead():
     assert outcomes("3.5.0", "12.1", TRITON_PTXAS_PATH="/usr/local/cuda/bin/ptxas") == set()
-    assert outcomes("3.6.0", "11.0", TRITON_PTXAS_BLACKWELL_PATH="/usr/local/cuda/bin/ptxas") == set()
+    assert (
+        outcomes("3.6.0", "11.0", TRITON_PTXAS_BLACKWELL_PATH="/usr/local/cuda/bin/ptxas") == set()
+    )
 
 
-@pytest.mark.parametrize(("triton", "sm"), [("3.3.1", "12.1"), ("3.5.0", "10.3"), ("3.4.0", "11.0"), ("3.6.0", "11.0")])
+@pytest.mark.parametrize(
+    ("triton", "sm"), [("3.3.1", "12.1"), ("3.5.0", "10.3"), ("3.4.0", "11.0"), ("3.6.0", "11.0")]
+)
 def test_a_named_ptxas_that_triton_cannot_take_changes_nothing(triton, sm):
     assert outcomes(triton, sm, TRITON_PTXAS_PATH="/usr/local/cuda/bin/ptxas") == {"violated"}
 
@@ -51,7 +68,16 @@ def test_a_wheel_that_nobody_read_gives_no_verdict(triton, sm):
 
 
 def test_blackwell_devices_go_to_the_second_assembler():
-    usual, newer = "ptxas=12.8.93;sm=9.0,9.0a,10.0,12.0", "ptxas-blackwell=13.1.80;sm=9.0,10.0,12.1,12.1a"
+    usual, newer = (
+        "ptxas=12.8.93;sm=9.0,9.0a,10.0,12.0",
+        "ptxas-blackwell=13.1.80;sm=9.0,10.0,12.1,12.1a",
+    )
     assert build_attributes(Build(tools=(usual,)))["ptxas"] == {"9.0", "9.0a", "10.0", "12.0"}
-    assert build_attributes(Build(tools=(usual, newer)))["ptxas"] == {"9.0", "9.0a", "10.0", "12.1", "12.1a"}
+    assert build_attributes(Build(tools=(usual, newer)))["ptxas"] == {
+        "9.0",
+        "9.0a",
+        "10.0",
+        "12.1",
+        "12.1a",
+    }
     assert "ptxas" not in build_attributes(Build())

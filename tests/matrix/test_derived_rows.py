@@ -6,7 +6,13 @@ from hypothesis import strategies as st
 
 from envdoctor.matrix.bind import bind
 from envdoctor.matrix.derive import derive_target
-from envdoctor.matrix.derived_rows import entry_demands, ptx_demands, requirement_rows, runs_on, toolkit_of_ptx
+from envdoctor.matrix.derived_rows import (
+    entry_demands,
+    ptx_demands,
+    requirement_rows,
+    runs_on,
+    toolkit_of_ptx,
+)
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.evidence import Absent, Evidence, Known
 from envdoctor.model.facts import Binary, Distribution, Facts, Gpu
@@ -18,8 +24,13 @@ MATRIX = load_matrix()
 
 
 def make_facts(packages=None, gpu=None, driver=None, architecture="x86_64", **fields):
-    table = {name.replace("__", "."): value if isinstance(value, Absent) else Known(value, HERE) for name, value in fields.items()}
-    table["distributions"] = Known({name: Distribution(name, version) for name, version in (packages or {}).items()}, HERE)
+    table = {
+        name.replace("__", "."): value if isinstance(value, Absent) else Known(value, HERE)
+        for name, value in fields.items()
+    }
+    table["distributions"] = Known(
+        {name: Distribution(name, version) for name, version in (packages or {}).items()}, HERE
+    )
     table["distributions.complete"] = Known(True, HERE)
     if gpu is not None:
         table["gpus"] = Known((Gpu(name=gpu),), HERE)
@@ -88,11 +99,21 @@ def test_cuda_major_against_driver(version, driver, expected):
         ("vllm", "0.8.5", "NVIDIA GeForce RTX 5090", True),
         ("vllm", "0.20.0", "Tesla V100-SXM2-32GB", True),
         ("vllm", "0.19.1", "Tesla V100-SXM2-32GB", False),
-        ("vllm", "0.9.1", "NVIDIA GeForce GTX 1080 Ti", True),  # the 5.2 entry is an artefact of the build
+        (
+            "vllm",
+            "0.9.1",
+            "NVIDIA GeForce GTX 1080 Ti",
+            True,
+        ),  # the 5.2 entry is an artefact of the build
         ("sgl-kernel", "0.3.8", "Tesla T4", True),
         ("sgl-kernel", "0.3.3", "Tesla T4", False),
         ("sgl-kernel", "0.3.8", "NVIDIA B200", False),  # PTX was not read
-        ("torchao", "0.17.0", "NVIDIA A100-SXM4-80GB", False),  # its kernels are extras for newer GPUs
+        (
+            "torchao",
+            "0.17.0",
+            "NVIDIA A100-SXM4-80GB",
+            False,
+        ),  # its kernels are extras for newer GPUs
     ],
 )
 def test_gpu_code(package, version, gpu, expected):
@@ -107,11 +128,20 @@ def test_without_the_package_there_is_no_verdict():
 
 def test_builds_that_no_index_knows_have_no_code():
     gpu = "NVIDIA GeForce RTX 5090"
-    for version in ("2.6.0a0+ecf3bae40a.nv25.1", "2.6.0+local", "2.9.0.dev20250801+cu128", "2.6.0+cpu"):
+    for version in (
+        "2.6.0a0+ecf3bae40a.nv25.1",
+        "2.6.0+local",
+        "2.9.0.dev20250801+cu128",
+        "2.6.0+cpu",
+    ):
         assert not torch(version, gpu, "580.95.05")
     conda = Distribution("torch", "2.6.0", build="py3.10_cuda12.4_cudnn9.1.0_0")
-    facts = make_facts(gpu=gpu, driver="580.95.05").updated({"distributions": Known({"torch": conda}, HERE)})
-    assert dict(derive_target(facts, MATRIX).environment("torch").attributes) == {"version": Version("2.6.0")}
+    facts = make_facts(gpu=gpu, driver="580.95.05").updated(
+        {"distributions": Known({"torch": conda}, HERE)}
+    )
+    assert dict(derive_target(facts, MATRIX).environment("torch").attributes) == {
+        "version": Version("2.6.0")
+    }
 
 
 @pytest.mark.parametrize(
@@ -137,17 +167,46 @@ def test_generation_rows_say_how_sure_they_are():
 
 
 def test_ptx_newer_than_the_driver_warns_of_vllm_alone():
-    found = violated(packages={"vllm": "0.12.0", "torch": "2.9.0"}, gpu="NVIDIA H100 80GB HBM3", driver="550.54.15")
-    assert found == {"ptx-12.9-on-9.0-some:vllm"}  # FlashAttention 2 and Marlin: the wheel's compiler was newer than its torch's CUDA
+    found = violated(
+        packages={"vllm": "0.12.0", "torch": "2.9.0"},
+        gpu="NVIDIA H100 80GB HBM3",
+        driver="550.54.15",
+    )
+    assert found == {
+        "ptx-12.9-on-9.0-some:vllm"
+    }  # FlashAttention 2 and Marlin: the wheel's compiler was newer than its torch's CUDA
     row = MATRIX.row("ptx-12.9-on-9.0-some:vllm")
     assert (row.effect, row.trust, row.code) == ("degrades", "established", "ED102")
     assert "flash" in row.title
-    assert violated(packages={"vllm": "0.12.0", "torch": "2.9.0"}, gpu="NVIDIA H100 80GB HBM3", driver="570.86.15") == found
-    assert not violated(packages={"vllm": "0.12.0", "torch": "2.9.0"}, gpu="NVIDIA H100 80GB HBM3", driver="575.51.03")
-    assert not violated(packages={"vllm": "0.12.0", "torch": "2.9.0"}, gpu="NVIDIA A100-SXM4-80GB", driver="550.54.15")  # machine code throughout
-    assert not violated(packages={"vllm": "0.10.2", "torch": "2.8.0"}, gpu="NVIDIA L40S", driver="550.54.15")
-    assert not violated(packages={"torch": "2.9.0"}, gpu="NVIDIA H100 80GB HBM3", driver="550.54.15")
-    assert not violated(packages={"vllm": "0.6.0", "torch": "2.4.0"}, gpu="NVIDIA H100 80GB HBM3", driver="525.85.12")  # 9.0+PTX for all sources
+    assert (
+        violated(
+            packages={"vllm": "0.12.0", "torch": "2.9.0"},
+            gpu="NVIDIA H100 80GB HBM3",
+            driver="570.86.15",
+        )
+        == found
+    )
+    assert not violated(
+        packages={"vllm": "0.12.0", "torch": "2.9.0"},
+        gpu="NVIDIA H100 80GB HBM3",
+        driver="575.51.03",
+    )
+    assert not violated(
+        packages={"vllm": "0.12.0", "torch": "2.9.0"},
+        gpu="NVIDIA A100-SXM4-80GB",
+        driver="550.54.15",
+    )  # machine code throughout
+    assert not violated(
+        packages={"vllm": "0.10.2", "torch": "2.8.0"}, gpu="NVIDIA L40S", driver="550.54.15"
+    )
+    assert not violated(
+        packages={"torch": "2.9.0"}, gpu="NVIDIA H100 80GB HBM3", driver="550.54.15"
+    )
+    assert not violated(
+        packages={"vllm": "0.6.0", "torch": "2.4.0"},
+        gpu="NVIDIA H100 80GB HBM3",
+        driver="525.85.12",
+    )  # 9.0+PTX for all sources
 
 
 @pytest.mark.parametrize(
@@ -158,33 +217,63 @@ def test_ptx_newer_than_the_driver_warns_of_vllm_alone():
         (["sass=8.0,9.0;ptx=9.0@8.7"], set()),
         (["sass=8.0;ptx=8.0@8.5"], {"all:9.0@12.5"}),
         (["sass=9.0a", "sass=8.0"], set()),  # no PTX: nothing to compile
-        (["sass=8.0,9.0;in=_C", "sass=8.0;ptx=8.0@8.7,9.0@8.8;in=_C;kernels=marlin"], {"some:9.0@12.9"}),  # the driver takes the highest that fits
+        (
+            ["sass=8.0,9.0;in=_C", "sass=8.0;ptx=8.0@8.7,9.0@8.8;in=_C;kernels=marlin"],
+            {"some:9.0@12.9"},
+        ),  # the driver takes the highest that fits
         (["sass=9.0;in=_C", "sass=8.0;ptx=8.0@8.4", "sass=8.0;ptx=8.0@8.8"], {"some:9.0@12.9"}),
         (["sass=8.0;ptx=8.0@?"], set()),
         (["sass=8.0,9.0", "sass=8.0;ptx=9.0a@8.7"], {"some:9.0@12.8"}),
         (["sass=5.2;ptx=5.2@8.7", "sass=8.0,9.0"], {"some:9.0@12.8"}),
-        (["sass=5.2;ptx=5.2@8.7"], set()),  # without anything else that serves it, it is no package for this device
+        (
+            ["sass=5.2;ptx=5.2@8.7"],
+            set(),
+        ),  # without anything else that serves it, it is no package for this device
     ],
 )
 def test_fat_binaries_one_by_one(entries, expected):
     assert {label for label in entry_demands(tuple(entries)) if ":9.0@" in label} == expected
     assert {
         (cuda, capability, kind)
-        for cuda, capability, kind, _ in ptx_demands([{"entries": entries, "ptx_cuda": "12.8", "sass": ["8.0"], "ptx": ["8.0"]}])
-    } == {(label.split("@")[1], label.split(":")[1].split("@")[0], label.split(":")[0]) for label in entry_demands(tuple(entries))}
+        for cuda, capability, kind, _ in ptx_demands(
+            [{"entries": entries, "ptx_cuda": "12.8", "sass": ["8.0"], "ptx": ["8.0"]}]
+        )
+    } == {
+        (label.split("@")[1], label.split(":")[1].split("@")[0], label.split(":")[0])
+        for label in entry_demands(tuple(entries))
+    }
 
 
 @pytest.mark.parametrize(
-    ("version", "toolkit"), [("7.8", "11.8"), ("8.5", "12.5"), ("8.7", "12.8"), ("9.0", "13.0"), ("9.2", "13.2"), ("6.5", None), ("x", None)]
+    ("version", "toolkit"),
+    [
+        ("7.8", "11.8"),
+        ("8.5", "12.5"),
+        ("8.7", "12.8"),
+        ("9.0", "13.0"),
+        ("9.2", "13.2"),
+        ("6.5", None),
+        ("x", None),
+    ],
 )
 def test_toolkit_of_a_ptx_version(version, toolkit):
     assert toolkit_of_ptx(version) == toolkit
 
 
 def test_ptx_demands():
-    assert ptx_demands([{"sass": ["8.0"], "ptx": ["8.0"], "ptx_cuda": "12.4"}])[:2] == [["12.4", "10.0", "only"], ["12.4", "10.1", "only"]]
-    assert ["12.8", "9.0", "partly"] in ptx_demands([{"sass": ["8.0", "9.0"], "ptx": ["8.0"], "ptx_cuda": "12.8"}])
-    assert ptx_demands([{"sass": ["8.0", "9.0", "10.0", "11.0", "12.0"], "ptx": ["12.0"], "ptx_cuda": "12.9"}]) == []
+    assert ptx_demands([{"sass": ["8.0"], "ptx": ["8.0"], "ptx_cuda": "12.4"}])[:2] == [
+        ["12.4", "10.0", "only"],
+        ["12.4", "10.1", "only"],
+    ]
+    assert ["12.8", "9.0", "partly"] in ptx_demands(
+        [{"sass": ["8.0", "9.0"], "ptx": ["8.0"], "ptx_cuda": "12.8"}]
+    )
+    assert (
+        ptx_demands(
+            [{"sass": ["8.0", "9.0", "10.0", "11.0", "12.0"], "ptx": ["12.0"], "ptx_cuda": "12.9"}]
+        )
+        == []
+    )
     assert ptx_demands([{"sass": ["8.0"], "ptx": ["8.0"]}]) == []
 
 
@@ -209,7 +298,8 @@ def test_what_runs_where(code, capability, runs):
     assert (code in runs_on(capability)) is runs
 
 
-# ---------------------------------------------------------------------------------------------------------------- builds
+# --------------------------------------------------------------------------------------------------
+# builds
 
 
 def attributes(name, version, **fields):
@@ -223,32 +313,51 @@ def test_which_build_an_installed_torch_is():
     assert str(attributes("torch", "2.6.0", torch__cuda="12.6")["cuda"]) == "12.6"
     assert attributes("torch", "2.6.0+cu126")["cxx11abi"] == "true"
     assert "cuda" not in attributes("torch", "2.6.0", torch__cuda=Absent(HERE))  # a CPU build
-    assert "cuda" not in attributes("torch", "2.6.0", architecture="aarch64")  # CPU only on the default index
-    assert "code" not in attributes("torch", "2.11.0", architecture=None)  # x86_64 and aarch64 differ
-    assert str(attributes("torch", "2.11.0", architecture=None)["cuda"]) == "13.0"  # and agree in this
+    assert "cuda" not in attributes(
+        "torch", "2.6.0", architecture="aarch64"
+    )  # CPU only on the default index
+    assert "code" not in attributes(
+        "torch", "2.11.0", architecture=None
+    )  # x86_64 and aarch64 differ
+    assert (
+        str(attributes("torch", "2.11.0", architecture=None)["cuda"]) == "13.0"
+    )  # and agree in this
     assert "sass:11.0" in attributes("torch", "2.11.0", architecture="aarch64")["code"]
     assert "sass:8.6" in attributes("torch", "2.11.0", architecture=None, gpu="NVIDIA H20")["code"]
-    assert "sass:8.6" not in attributes("torch", "2.11.0", architecture=None, gpu="NVIDIA GH200 480GB")["code"]
+    assert (
+        "sass:8.6"
+        not in attributes("torch", "2.11.0", architecture=None, gpu="NVIDIA GH200 480GB")["code"]
+    )
     assert "code" not in attributes("torch", "2.11.0", architecture=None, gpu="NVIDIA X9000")
 
 
 def test_a_label_of_flash_attn_tells_its_build():
     found = attributes("flash-attn", "2.8.3+cu12torch2.6cxx11abiFALSE")
-    assert (found["variant"], str(found["cuda"]), str(found["torch"]), found["cxx11abi"]) == ("cu12", "12", "2.6", "false")
+    assert (found["variant"], str(found["cuda"]), str(found["torch"]), found["cxx11abi"]) == (
+        "cu12",
+        "12",
+        "2.6",
+        "false",
+    )
     assert set(attributes("flash-attn", "2.8.3")) == {"version"}
 
 
 def test_what_is_linked_wins_over_what_the_index_has():
     plain = attributes("vllm", "0.19.1")
     assert str(plain["cuda"]) == "12.8"
-    linked = attributes("vllm", "0.19.1", binaries=(Binary("vllm/_C.abi3.so", "vllm", ("libcudart.so.13",)),))
+    linked = attributes(
+        "vllm", "0.19.1", binaries=(Binary("vllm/_C.abi3.so", "vllm", ("libcudart.so.13",)),)
+    )
     assert str(linked["cuda"]) == "13"
     assert "code" not in linked
-    same = attributes("vllm", "0.19.1", binaries=(Binary("vllm/_C.abi3.so", "vllm", ("libcudart.so.12",)),))
+    same = attributes(
+        "vllm", "0.19.1", binaries=(Binary("vllm/_C.abi3.so", "vllm", ("libcudart.so.12",)),)
+    )
     assert same["code"] == plain["code"]
 
 
-# ---------------------------------------------------------------------------------------------------------------- properties
+# --------------------------------------------------------------------------------------------------
+# properties
 
 DRIVERS = [
     "450.80.02",
@@ -269,27 +378,45 @@ GPUS = [model.name for model in MATRIX.gpus]
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.sampled_from(TORCH), st.sampled_from(VLLM), st.sampled_from(GPUS), st.sampled_from(DRIVERS), st.sampled_from(DRIVERS))
+@given(
+    st.sampled_from(TORCH),
+    st.sampled_from(VLLM),
+    st.sampled_from(GPUS),
+    st.sampled_from(DRIVERS),
+    st.sampled_from(DRIVERS),
+)
 def test_a_newer_driver_never_breaks_what_works(torch_version, vllm_version, gpu, one, other):
     """Within the branches whose PTX is known, up to R580, the last that knows every GPU here."""
     older, newer = sorted((one, other), key=Version)
     packages = {"torch": torch_version, "vllm": vllm_version}
-    assert violated(packages=packages, gpu=gpu, driver=newer) <= violated(packages=packages, gpu=gpu, driver=older)
+    assert violated(packages=packages, gpu=gpu, driver=newer) <= violated(
+        packages=packages, gpu=gpu, driver=older
+    )
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.sampled_from(TORCH), st.sampled_from(["590.44.01", "595.45.04", "610.10", "615.10", "700.1"]))
+@given(
+    st.sampled_from(TORCH), st.sampled_from(["590.44.01", "595.45.04", "610.10", "615.10", "700.1"])
+)
 def test_nor_after_that_for_a_gpu_that_is_still_supported(torch_version, driver):
-    assert torch(torch_version, "NVIDIA H100 80GB HBM3", driver) <= torch(torch_version, "NVIDIA H100 80GB HBM3", "580.95.05")
+    assert torch(torch_version, "NVIDIA H100 80GB HBM3", driver) <= torch(
+        torch_version, "NVIDIA H100 80GB HBM3", "580.95.05"
+    )
 
 
-# ---------------------------------------------------------------------------------------------------------------- requirements
+# --------------------------------------------------------------------------------------------------
+# requirements
 
 
 def test_requirements_of_a_release():
     release = MATRIX.package("vllm").release(Version("0.8.5"))
-    rows = {row.component: row for row in requirement_rows("vllm", release, lambda marker: "s390x" not in marker)}
-    target = derive_target(make_facts({"vllm": "0.8.5", "torch": "2.6.0+cu124", "transformers": "4.40.0"}), MATRIX)
+    rows = {
+        row.component: row
+        for row in requirement_rows("vllm", release, lambda marker: "s390x" not in marker)
+    }
+    target = derive_target(
+        make_facts({"vllm": "0.8.5", "torch": "2.6.0+cu124", "transformers": "4.40.0"}), MATRIX
+    )
     assert bind(rows["torch"], target).outcome == "satisfied"
     assert bind(rows["transformers"], target).outcome == "violated"
     assert bind(rows["xgrammar"], target).outcome == "violated"  # it is not there
@@ -302,7 +429,9 @@ def test_markers_are_the_callers():
     release = MATRIX.package("torch").release(Version("2.6.0"))
     source = Source("here")
     bare = {row.component for row in requirement_rows("torch", release, lambda marker: False)}
-    assert bare == {line.split("=")[0].split(">")[0] for line in release.requires if ";" not in line}
+    assert bare == {
+        line.split("=")[0].split(">")[0] for line in release.requires if ";" not in line
+    }
     rows = requirement_rows("torch", release, lambda marker: "platform_machine" in marker, source)
     assert "nvidia-cublas-cu12" in {row.component for row in rows}
     assert all(row.sources == (source,) for row in rows)

@@ -1,4 +1,6 @@
-"""The known-bad combinations in ``matrices/errata``: every row loads, means something, and can be traced to a source."""
+"""The known-bad combinations in ``matrices/errata``: every row loads, means something, and can be
+traced to a source.
+"""
 
 from __future__ import annotations
 
@@ -42,21 +44,33 @@ def load() -> Tuple[List[Row], List[str]]:
 
 ROWS, FAULTS = load()
 GPU_NAMES = {
-    name for entry in tomllib.loads((MATRICES / "gpus.toml").read_text("utf-8"))["gpu"] for name in (entry["name"], *entry.get("aliases", []))
+    name
+    for entry in tomllib.loads((MATRICES / "gpus.toml").read_text("utf-8"))["gpu"]
+    for name in (entry["name"], *entry.get("aliases", []))
 }
-ARCHITECTURES = {entry["architecture"] for entry in tomllib.loads((MATRICES / "gpus.toml").read_text("utf-8"))["gpu"]}
+ARCHITECTURES = {
+    entry["architecture"]
+    for entry in tomllib.loads((MATRICES / "gpus.toml").read_text("utf-8"))["gpu"]
+}
 
 
 def releases(name: str) -> List[Version]:
     path = MATRICES / "packages" / f"{name}.json"
     if not path.exists():
         return []
-    return sorted(parse_version(release["version"]) for release in json.loads(path.read_text("utf-8"))["releases"])
+    return sorted(
+        parse_version(release["version"])
+        for release in json.loads(path.read_text("utf-8"))["releases"]
+    )
 
 
 def env_versions(row: Row) -> Iterator[Term]:
     for term in row.terms:
-        if term.scope == "env" and term.attribute == "version" and isinstance(term.argument, VersionSet):
+        if (
+            term.scope == "env"
+            and term.attribute == "version"
+            and isinstance(term.argument, VersionSet)
+        ):
             yield term
 
 
@@ -87,20 +101,29 @@ def test_row_is_complete(row: Row) -> None:
     assert row.fix.endswith("."), "the fix is a sentence"
     assert not row.title.endswith("."), "the title is the subject of a message"
     assert len(row.title) <= 140
-    assert any(term.scope in ("env", "gpu") for term in row.terms), "rows without a package or a device would be looked at on every machine"
+    assert any(term.scope in ("env", "gpu") for term in row.terms), (
+        "rows without a package or a device would be looked at on every machine"
+    )
     for pin in row.pins:
         Requirement(pin)
     for source in row.sources:
-        assert source.address.startswith("https://") or len(source.address.split()) >= 2, "an address, or a document by name"
+        assert source.address.startswith("https://") or len(source.address.split()) >= 2, (
+            "an address, or a document by name"
+        )
         assert len(source.quote) <= 160, "a short quote"
     if row.trust == "established":
         assert row.sources
-        assert row.established_by or any(source.address.startswith("https://") for source in row.sources)
+        assert row.established_by or any(
+            source.address.startswith("https://") for source in row.sources
+        )
 
 
 @parametrize_rows(ROWS)
 def test_ranges_hold_known_releases(row: Row) -> None:
-    """A range that no release matches is a typing error. A table that does not reach back that far says nothing."""
+    """A range that no release matches is a typing error.
+
+    A table that does not reach back that far says nothing.
+    """
     for term in env_versions(row):
         known = releases(term.component)
         if not known:
@@ -108,23 +131,35 @@ def test_ranges_hold_known_releases(row: Row) -> None:
         assert isinstance(term.argument, VersionSet)
         if not term.argument & VersionSet.parse(f">={known[0]}"):
             continue
-        assert any(version in term.argument for version in known), f"{row.id}: no release of {term.component} is in {term.argument}"
+        assert any(version in term.argument for version in known), (
+            f"{row.id}: no release of {term.component} is in {term.argument}"
+        )
 
 
 @parametrize_rows([row for row in ROWS if row.pins])
 def test_pins_lead_out_of_the_row(row: Row) -> None:
-    """Some known release is allowed by the pins and does not violate the row (unless no release is out of it yet)."""
+    """Some known release is allowed by the pins and does not violate the row (unless no release is
+    out of it yet).
+    """
     for pin in map(Requirement, row.pins):
         name = re.sub(r"[-_.]+", "-", pin.name).lower()
         known = releases(name)
         if not known or not str(pin.specifier):
             continue
-        allowed = [version for version in known if pin.specifier.contains(str(version), prereleases=True)]
+        allowed = [
+            version for version in known if pin.specifier.contains(str(version), prereleases=True)
+        ]
         assert allowed, f"{row.id}: no release of {name} is in {pin.specifier}"
         terms = [term for term in env_versions(row) if term.component == name]
         for version in allowed:
-            inside = [(version in term.argument) is not (term.operator == "lacks") for term in terms if isinstance(term.argument, VersionSet)]
-            assert not inside or not all(inside), f"{row.id}: {name} {version} follows the pin and is still in the row"
+            inside = [
+                (version in term.argument) is not (term.operator == "lacks")
+                for term in terms
+                if isinstance(term.argument, VersionSet)
+            ]
+            assert not inside or not all(inside), (
+                f"{row.id}: {name} {version} follows the pin and is still in the row"
+            )
 
 
 @parametrize_rows([row for row in ROWS if any(term.scope == "gpu" for term in row.terms)])
@@ -138,19 +173,47 @@ def test_devices_are_known(row: Row) -> None:
 
 
 def test_a_build_from_source_is_not_called_broken() -> None:
-    """A vllm built from source calls itself 0.1.dev: what ranges say of old releases must not meet it."""
-    versions = "torch==2.10.0 vllm==0.1.dev15000+gabcdef transformers==4.57.6 numpy==2.2.6 openai==2.30.0 triton==3.6.0"
-    installed = {name: parse_version(version) for name, _, version in (part.partition("==") for part in versions.split())}
-    device = Subject(True, {"sm": "12.0", "compute_capability": parse_version("12.0"), "model": "GeForce RTX 5090"})
+    """A vllm built from source calls itself 0.1.dev: what ranges say of old releases must not meet
+    it.
+    """
+    versions = (
+        "torch==2.10.0 vllm==0.1.dev15000+gabcdef transformers==4.57.6 numpy==2.2.6 "
+        "openai==2.30.0 triton==3.6.0"
+    )
+    installed = {
+        name: parse_version(version)
+        for name, _, version in (part.partition("==") for part in versions.split())
+    }
+    device = Subject(
+        True,
+        {"sm": "12.0", "compute_capability": parse_version("12.0"), "model": "GeForce RTX 5090"},
+    )
     absent = Subject(False)
     target = Target(
-        host=Subject(True, {"python": parse_version("3.12.9"), "glibc": parse_version("2.35"), "driver": parse_version("580.65.06")}),
+        host=Subject(
+            True,
+            {
+                "python": parse_version("3.12.9"),
+                "glibc": parse_version("2.35"),
+                "driver": parse_version("580.65.06"),
+            },
+        ),
         gpus=(device,),
         variable=lambda _: absent,
         request=lambda _: absent,
-        environment=lambda package: Subject(True, {"version": installed[package], "index": "pypi"}) if package in installed else absent,
+        environment=lambda package: (
+            Subject(True, {"version": installed[package], "index": "pypi"})
+            if package in installed
+            else absent
+        ),
     )
-    broken = [row.id for row in ROWS if row.effect == "blocks" and row.trust == "established" and bind(row, target).outcome == "violated"]
+    broken = [
+        row.id
+        for row in ROWS
+        if row.effect == "blocks"
+        and row.trust == "established"
+        and bind(row, target).outcome == "violated"
+    ]
     assert broken == []
 
 
@@ -179,20 +242,35 @@ BROKEN: Mapping[str, str] = {
 
 @pytest.mark.parametrize("row_id", BROKEN)
 def test_known_bad_sets_are_found(row_id: str) -> None:
-    installed = {part.split("==")[0]: parse_version(part.split("==")[1]) for part in BROKEN[row_id].split()}
+    installed = {
+        part.split("==")[0]: parse_version(part.split("==")[1]) for part in BROKEN[row_id].split()
+    }
     absent = Subject(False)
     target = Target(
         host=absent,
         gpus=(),
         variable=lambda _: absent,
         request=lambda _: absent,
-        environment=lambda package: Subject(True, {"version": installed[package], "index": "pypi"}) if package in installed else absent,
+        environment=lambda package: (
+            Subject(True, {"version": installed[package], "index": "pypi"})
+            if package in installed
+            else absent
+        ),
     )
     (row,) = [row for row in ROWS if row.id == row_id]
     assert bind(row, target).outcome == "violated"
 
 
 def test_device_uuid_prefixes_reach_the_rows() -> None:
-    """The rows on UUIDs in CUDA_VISIBLE_DEVICES need the attribute that derive makes of the variable."""
-    facts = Facts({"variables": Known({"CUDA_VISIBLE_DEVICES": "MIG-377e0049-554c-540b-93c6-d0976f8426cb"}, Evidence("test"))})
+    """The rows on UUIDs in CUDA_VISIBLE_DEVICES need the attribute that derive makes of the
+    variable.
+    """
+    facts = Facts(
+        {
+            "variables": Known(
+                {"CUDA_VISIBLE_DEVICES": "MIG-377e0049-554c-540b-93c6-d0976f8426cb"},
+                Evidence("test"),
+            )
+        }
+    )
     assert _variable(facts, "CUDA_VISIBLE_DEVICES").attributes["prefixes"] == frozenset(["MIG"])

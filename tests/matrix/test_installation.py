@@ -25,8 +25,14 @@ pytestmark = pytest.mark.slow
 
 
 def run(*command, cwd=None):
-    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "ENVDOCTOR_MATRIX")}
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=600)
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("PYTHONPATH", "ENVDOCTOR_MATRIX")
+    }
+    return subprocess.run(
+        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=600
+    )
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +41,9 @@ def checkout(tmp_path_factory):
     folder = tmp_path_factory.mktemp("checkout") / "source"
     folder.mkdir()
     for name in ("envdoctor", "matrices"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("_compiled", "__pycache__"))
+        shutil.copytree(
+            ROOT / name, folder / name, ignore=shutil.ignore_patterns("_compiled", "__pycache__")
+        )
     for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder)
     (folder / "scripts").mkdir()
@@ -49,13 +57,19 @@ def python(tmp_path, prerequisite):
     """The interpreter of a fresh venv with packaging, and nothing of ours."""
     run(sys.executable, "-m", "venv", str(tmp_path / "venv"))
     interpreter = tmp_path / "venv" / "bin" / "python"
-    found = run(str(interpreter), "-m", "pip", "install", "-q", "packaging", "setuptools>=70.1", "wheel")
-    prerequisite(found.returncode == 0, f"an index with packaging and setuptools: {found.stderr[-300:]}")
+    found = run(
+        str(interpreter), "-m", "pip", "install", "-q", "packaging", "setuptools>=70.1", "wheel"
+    )
+    prerequisite(
+        found.returncode == 0, f"an index with packaging and setuptools: {found.stderr[-300:]}"
+    )
     return str(interpreter)
 
 
 def install(python, *arguments):
-    found = run(python, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", *arguments)
+    found = run(
+        python, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", *arguments
+    )
     assert found.returncode == 0, found.stderr
 
 
@@ -72,11 +86,26 @@ def expected_lines(form, toml):
 
 
 def test_a_wheel(python, checkout, tmp_path):
-    found = run(python, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(tmp_path), str(checkout))
+    found = run(
+        python,
+        "-m",
+        "pip",
+        "wheel",
+        "-q",
+        "--no-deps",
+        "--no-build-isolation",
+        "-w",
+        str(tmp_path),
+        str(checkout),
+    )
     assert found.returncode == 0, found.stderr
     (wheel,) = tmp_path.glob("envdoctor-*.whl")
     names = zipfile.ZipFile(wheel).namelist()
-    assert {"envdoctor/_compiled/core.json", "envdoctor/_compiled/texts.json", "envdoctor/_compiled/packages/torch.jsonl"} <= set(names)
+    assert {
+        "envdoctor/_compiled/core.json",
+        "envdoctor/_compiled/texts.json",
+        "envdoctor/_compiled/packages/torch.jsonl",
+    } <= set(names)
     assert f"envdoctor/_compiled/{sys.implementation.cache_tag}.code" in names
     assert not any(name.startswith("matrices/") for name in names)
     assert not (checkout / "envdoctor" / "_compiled").exists()

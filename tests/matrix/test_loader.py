@@ -1,4 +1,6 @@
-"""The loader: compiled and source forms are one matrix, a site adds rows, what is asked for is what is read."""
+"""The loader: compiled and source forms are one matrix, a site adds rows, what is asked for is what
+is read.
+"""
 
 import json
 import os
@@ -70,7 +72,17 @@ def test_compiled_is_source(forms):
     assert not is_compiled(from_source)
     assert is_compiled(compiled)
     assert compiled.rows() == from_source.rows()
-    for table in ("date", "driver_branches", "cuda_majors", "toolkits", "forward_compat", "capabilities", "code_demands", "gpus", "package_names"):
+    for table in (
+        "date",
+        "driver_branches",
+        "cuda_majors",
+        "toolkits",
+        "forward_compat",
+        "capabilities",
+        "code_demands",
+        "gpus",
+        "package_names",
+    ):
         assert getattr(compiled, table) == getattr(from_source, table), table
     for name in compiled.package_names:
         one, other = compiled.package(name), from_source.package(name)
@@ -135,20 +147,31 @@ def test_rewriting_drops_what_is_gone_and_repeats_byte_for_byte(source, tmp_path
     assert {path.name: path.read_bytes() for path in folder.rglob("*.json*")} == before
     (source / "packages" / "vllm.json").unlink()
     write_compiled(str(source), str(folder), times=False)
-    assert sorted(path.name for path in (folder / "packages").iterdir()) == ["flash-attn.jsonl", "torch.jsonl"]
+    assert sorted(path.name for path in (folder / "packages").iterdir()) == [
+        "flash-attn.jsonl",
+        "torch.jsonl",
+    ]
 
 
-# ---------------------------------------------------------------------------------------------------------------- rows
+# --------------------------------------------------------------------------------------------------
+# rows
 
 
 def test_rows_about_some_names(forms):
     _, matrix = forms
     about_torch = {row.id for row in matrix.rows_about(["torch"])}
-    assert {"site-torch", "driver-for-cuda-13:torch", "code-for-7.0:torch", "driver-since-10.0"} <= about_torch
+    assert {
+        "site-torch",
+        "driver-for-cuda-13:torch",
+        "code-for-7.0:torch",
+        "driver-since-10.0",
+    } <= about_torch
     assert not any(row_id.endswith(":vllm") for row_id in about_torch)
     assert "site-vllm" not in about_torch
     nothing = {row.id for row in matrix.rows_about([])}
-    assert nothing == {row_id for row_id in about_torch if row_id.startswith(("driver-since", "driver-until"))}
+    assert nothing == {
+        row_id for row_id in about_torch if row_id.startswith(("driver-since", "driver-until"))
+    }
     assert {row.id for row in matrix.rows_about(["no-such-thing"])} == nothing
 
 
@@ -183,19 +206,24 @@ def test_texts_are_read_for_findings_only(forms, tmp_path):
 
 def test_a_rule_about_every_distribution_comes_applied(source, tmp_path, monkeypatch):
     (source / "errata" / "all.toml").write_text(
-        ROW.format("any").replace('env = "any", in = "<2"', 'env = "*", attribute = "cuda", in = ">=12,<13"').replace("Our any", "Our * is old")
+        ROW.format("any")
+        .replace('env = "any", in = "<2"', 'env = "*", attribute = "cuda", in = ">=12,<13"')
+        .replace("Our any", "Our * is old")
     )
     monkeypatch.setattr(loader, "_SOURCE", str(source))
     monkeypatch.setattr(loader, "_COMPILED", str(tmp_path / "none"))
     matrix = load_matrix()
-    row = next(row for row in matrix.rows_about(["torch", "requests"]) if row.id == "site-any:torch")
+    row = next(
+        row for row in matrix.rows_about(["torch", "requests"]) if row.id == "site-any:torch"
+    )
     assert row.terms[0].component == "torch"
     assert matrix.complete(row).title == "Our torch is old"
     assert matrix.row("site-any:torch") == matrix.complete(row)
     assert not any(row.id == "site-any:requests" for row in matrix.rows_about(["requests"]))
 
 
-# ---------------------------------------------------------------------------------------------------------------- site rows
+# --------------------------------------------------------------------------------------------------
+# site rows
 
 
 @pytest.fixture
@@ -205,7 +233,8 @@ def site(tmp_path):
     (folder / "own.toml").write_text(ROW.format("ray"))
     (folder / "errata" / "more.toml").write_text(ROW.format("deepspeed"))
     (folder / "gpus.toml").write_text(
-        '[[gpu]]\nname = "X9000"\npci_ids = ["ffff"]\ncompute_capability = "9.0"\nkind = "datacenter"\narchitecture = "Hopper"\n'
+        '[[gpu]]\nname = "X9000"\npci_ids = ["ffff"]\ncompute_capability = "9.0"\nkind = '
+        '"datacenter"\narchitecture = "Hopper"\n'
         'source = "our rack"\ndate = "2026-11-01"\ntrust = "established"\n'
     )
     (folder / "packages").mkdir()
@@ -217,7 +246,9 @@ def site(tmp_path):
                 "source": "our index",
                 "date": "2026-11-01",
                 "trust": "established",
-                "releases": [{"version": "1.0", "released": "2026-11-01", "builds": [{"cuda": "13.0"}]}],
+                "releases": [
+                    {"version": "1.0", "released": "2026-11-01", "builds": [{"cuda": "13.0"}]}
+                ],
             }
         )
     )
@@ -230,14 +261,19 @@ def test_a_site_adds_rows_tables_and_packages(forms, site, monkeypatch, way):
     if way == "variable":
         monkeypatch.setenv("ENVDOCTOR_MATRIX", f"{site}{os.pathsep}")
     matrix = load_matrix([] if way == "variable" else [str(site)])
-    assert {row.id for row in matrix.rows_about(["ray", "deepspeed"])} >= {"site-ray", "site-deepspeed"}
+    assert {row.id for row in matrix.rows_about(["ray", "deepspeed"])} >= {
+        "site-ray",
+        "site-deepspeed",
+    }
     assert matrix.row("site-ray").origin == str(site / "own.toml")
     assert matrix.row("site-torch") == plain.row("site-torch")
     assert matrix.gpu("NVIDIA X9000", None).name == "X9000"
     assert matrix.gpu(None, "10de:ffff").name == "X9000"
     assert matrix.gpu("NVIDIA H20", None) == plain.gpu("NVIDIA H20", None)
     assert matrix.package("our-engine").release(parse_version("1.0+cu130")).version == "1.0"
-    assert any(row.id == "driver-for-cuda-13:our-engine" for row in matrix.rows_about(["our-engine"]))
+    assert any(
+        row.id == "driver-for-cuda-13:our-engine" for row in matrix.rows_about(["our-engine"])
+    )
     assert matrix.package("torch").versions == plain.package("torch").versions
     assert plain.row("site-ray") is None
 
@@ -246,7 +282,10 @@ def test_an_id_that_is_taken_names_both_files(forms, site):
     (site / "own.toml").write_text(ROW.format("torch"))
     with pytest.raises(MatrixError) as caught:
         load_matrix([str(site)])
-    assert f"{site / 'own.toml'}: row 'site-torch': the id is taken by a row in errata/x.toml" in str(caught.value)
+    assert (
+        f"{site / 'own.toml'}: row 'site-torch': the id is taken by a row in errata/x.toml"
+        in str(caught.value)
+    )
 
 
 def test_a_table_entry_that_is_there_already(forms, site):

@@ -1,4 +1,6 @@
-"""Models: each published parameter count against the one that the dimensions give, the size of the KV cache, and finding by name."""
+"""Models: each published parameter count against the one that the dimensions give, the size of the
+KV cache, and finding by name.
+"""
 
 from __future__ import annotations
 
@@ -12,27 +14,42 @@ MODELS = MATRIX.models
 
 
 def count(model: Model, experts: int) -> int:
-    """Return the parameters of a decoder with these dimensions and so many experts in a layer, without the vision tower.
+    """Return the parameters of a decoder with these dimensions and so many experts in a layer,
+    without the vision tower.
 
-    Embedding, output, attention (grouped queries or latent), feed-forward (gated or not), router, norms and biases, as in the published
-    implementations of these families.
+    Embedding, output, attention (grouped queries or latent), feed-forward (gated or not), router,
+    norms and biases, as in the published implementations of these families.
     """
     hidden, heads, kv = model.hidden, model.heads, model.kv_heads
     if model.kv_lora:
         query = heads * (model.nope_dim + model.rope_dim)
         attention = hidden * model.q_lora + model.q_lora * query if model.q_lora else hidden * query
-        attention += hidden * (model.kv_lora + model.rope_dim) + model.kv_lora * heads * (model.nope_dim + model.v_dim) + heads * model.v_dim * hidden
+        attention += (
+            hidden * (model.kv_lora + model.rope_dim)
+            + model.kv_lora * heads * (model.nope_dim + model.v_dim)
+            + heads * model.v_dim * hidden
+        )
     else:
         attention = 2 * hidden * model.head_dim * (heads + kv)
         attention += (heads + 2 * kv) * model.head_dim if model.qkv_bias else 0
         attention += hidden if model.bias else 0
         attention += 2 * model.head_dim if model.qk_norm else 0
     matrices = 3 if model.gated else 2
-    dense = matrices * hidden * model.intermediate + (model.intermediate + hidden if model.bias and model.intermediate else 0)
-    expert = matrices * hidden * model.expert_intermediate + (2 * model.expert_intermediate + hidden if model.bias else 0)
-    sparse = experts * expert + matrices * hidden * model.shared_intermediate + model.experts * hidden
+    dense = matrices * hidden * model.intermediate + (
+        model.intermediate + hidden if model.bias and model.intermediate else 0
+    )
+    expert = matrices * hidden * model.expert_intermediate + (
+        2 * model.expert_intermediate + hidden if model.bias else 0
+    )
+    sparse = (
+        experts * expert + matrices * hidden * model.shared_intermediate + model.experts * hidden
+    )
     with_dense = model.dense_layers if model.experts else model.layers
-    layers = model.layers * (attention + model.norms * hidden) + with_dense * dense + (model.layers - with_dense) * sparse
+    layers = (
+        model.layers * (attention + model.norms * hidden)
+        + with_dense * dense
+        + (model.layers - with_dense) * sparse
+    )
     return layers + hidden + model.vocabulary * hidden * (1 if model.tied else 2)
 
 
@@ -45,14 +62,19 @@ def test_there_are_at_least_sixty() -> None:
 def test_the_dimensions_give_the_published_count(model: Model) -> None:
     found = count(model, model.experts) + model.vision
     assert found == pytest.approx(model.parameters, rel=0.03)
-    # All but those with a layer for multi-token prediction agree far better: a wrong dimension would not hide in 3 %.
+    # All but those with a layer for multi-token prediction agree far better: a wrong dimension
+    # would not hide in 3 %.
     if model.name != "MiMo-7B":
         assert found == pytest.approx(model.parameters, rel=0.0001)
 
 
-@pytest.mark.parametrize("model", [model for model in MODELS if model.experts], ids=lambda model: model.name)
+@pytest.mark.parametrize(
+    "model", [model for model in MODELS if model.experts], ids=lambda model: model.name
+)
 def test_active_parameters_are_what_one_token_uses(model: Model) -> None:
-    """Makers round, and some leave out embeddings: 20 % tells a wrong number of experts from a rounding."""
+    """Makers round, and some leave out embeddings: 20 % tells a wrong number of experts from a
+    rounding.
+    """
     assert count(model, model.experts_per_token) == pytest.approx(model.active, rel=0.2)
     assert model.active < model.parameters
 
@@ -105,7 +127,19 @@ def test_a_model_is_found(text: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "/", "Qwen2.5-7B-mine", "Qwen2.5", "7B", "Llama", "Qwen2.5-7B-Instruct-pruned", "gemma", "models--x", "checkpoint-500"]
+    "text",
+    [
+        "",
+        "/",
+        "Qwen2.5-7B-mine",
+        "Qwen2.5",
+        "7B",
+        "Llama",
+        "Qwen2.5-7B-Instruct-pruned",
+        "gemma",
+        "models--x",
+        "checkpoint-500",
+    ],
 )
 def test_what_is_not_known_stays_unknown(text: str) -> None:
     assert MATRIX.model(text) is None

@@ -46,7 +46,9 @@ def test_a_good_row_loads():
     assert faults_of() == []
 
 
-@pytest.mark.parametrize("key", ["id", "title", "effect", "trust", "component", "kind", "when", "fix", "sources", "date"])
+@pytest.mark.parametrize(
+    "key", ["id", "title", "effect", "trust", "component", "kind", "when", "fix", "sources", "date"]
+)
 def test_what_every_row_must_have(key):
     (fault,) = faults_of(**{key: None})
     assert fault.startswith("errata/x.toml: row ")
@@ -70,14 +72,23 @@ def test_what_every_row_must_have(key):
         ({"sources": [{"quote": "x"}]}, "sources[1]: address: is missing"),
         ({"when": [{"env": "torch", "in": "2.0"}]}, "when[1]: in: expected a version specifier"),
         ({"when": [{"env": "torch", "in": ">2,<1"}]}, "when[1]: in: '>2,<1' holds no version"),
-        ({"when": [{"env": "torch", "gpu": "model", "in": ">2"}]}, "when[1]: expected exactly one of env, gpu"),
+        (
+            {"when": [{"env": "torch", "gpu": "model", "in": ">2"}]},
+            "when[1]: expected exactly one of env, gpu",
+        ),
         ({"when": [{"env": "torch"}]}, "when[1]: expected exactly one of in, any"),
-        ({"when": [{"env": "torch", "in": ">2", "present": True}]}, "when[1]: expected exactly one of in, any"),
+        (
+            {"when": [{"env": "torch", "in": ">2", "present": True}]},
+            "when[1]: expected exactly one of in, any",
+        ),
         ({"when": [{"env": "torch", "any": ["2.1"]}]}, "any: does not go with a version attribute"),
         ({"when": [{"gpu": "model", "in": ">=1"}]}, "in: does not go with a label attribute"),
         ({"when": [{"gpu": "model", "any": "H20"}]}, "any: expected a list of strings"),
         ({"when": [{"gpu": "colour", "any": ["H20"]}]}, "colour: no such attribute of gpu"),
-        ({"when": [{"env": "torch", "attribute": "speed", "in": ">1"}]}, "speed: no such attribute of env"),
+        (
+            {"when": [{"env": "torch", "attribute": "speed", "in": ">1"}]},
+            "speed: no such attribute of env",
+        ),
         ({"when": [{"env": "torch", "present": "yes"}]}, "present: expected true or false"),
         ({"when": [{"env": "torch", "in": ">1", "unit": "x"}]}, "unit: no such key"),
     ],
@@ -108,17 +119,35 @@ def test_default_codes(component, kind, code):
 def test_all_faults_of_all_files_come_at_once(tmp_path):
     (tmp_path / "errata").mkdir()
     (tmp_path / "packages").mkdir()
-    row = '[[row]]\nid = "same"\ntitle = "t"\neffect = "blocks"\ntrust = "reported"\ncomponent = "torch"\nkind = "too-old"\n'
-    row += 'when = [{ env = "torch", in = "<2" }]\nfix = "f"\nsources = [{ address = "a" }]\ndate = "2026-01-01"\n'
+    row = (
+        '[[row]]\nid = "same"\ntitle = "t"\neffect = "blocks"\ntrust = "reported"\ncomponent = '
+        '"torch"\nkind = "too-old"\n'
+    )
+    row += (
+        'when = [{ env = "torch", in = "<2" }]\nfix = "f"\nsources = [{ address = "a" }]\ndate '
+        '= "2026-01-01"\n'
+    )
     (tmp_path / "errata" / "a.toml").write_text(row)
-    (tmp_path / "errata" / "b.toml").write_text(row + "\n" + row.replace('"same"', '"other"').replace('"<2"', '"x"'))
+    (tmp_path / "errata" / "b.toml").write_text(
+        row + "\n" + row.replace('"same"', '"other"').replace('"<2"', '"x"')
+    )
     (tmp_path / "errata" / "c.toml").write_text("not = toml = at all")
-    (tmp_path / "gpus.toml").write_text('[[gpu]]\nname = "X1"\npci_ids = ["zz"]\nkind = "toaster"\narchitecture = "x"\ncompute_capability = "9.0"\n')
+    (tmp_path / "gpus.toml").write_text(
+        '[[gpu]]\nname = "X1"\npci_ids = ["zz"]\nkind = "toaster"\narchitecture = '
+        '"x"\ncompute_capability = "9.0"\n'
+    )
     (tmp_path / "drivers.toml").write_text('[[brunch]]\nbranch = "570"\n')
     (tmp_path / "packages" / "torch.json").write_text("{")
     (tmp_path / "packages" / "ray.json").write_text(
         json.dumps(
-            {"schema": 1, "name": "vllm", "source": "s", "date": "2026-01-01", "trust": "reported", "releases": [{"version": "one", "size": 1}]}
+            {
+                "schema": 1,
+                "name": "vllm",
+                "source": "s",
+                "date": "2026-01-01",
+                "trust": "reported",
+                "releases": [{"version": "one", "size": 1}],
+            }
         )
     )
     with pytest.raises(MatrixError) as caught:
@@ -144,7 +173,15 @@ def test_all_faults_of_all_files_come_at_once(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", [b"\xff\xfe\x00", b"[" * 100000, b'{"schema": 1', b"[]", b'{"schema": 2, "name": "torch"}', b'{"schema": 1, "releases": 3}']
+    "content",
+    [
+        b"\xff\xfe\x00",
+        b"[" * 100000,
+        b'{"schema": 1',
+        b"[]",
+        b'{"schema": 2, "name": "torch"}',
+        b'{"schema": 1, "releases": 3}',
+    ],
 )
 def test_a_hostile_package_file_is_refused_by_name(tmp_path, content):
     (tmp_path / "packages").mkdir()

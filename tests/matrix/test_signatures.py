@@ -1,4 +1,6 @@
-"""``signatures.toml``: what it may hold, that it means something, and that no line makes its expressions slow."""
+"""``signatures.toml``: what it may hold, that it means something, and that no line makes its
+expressions slow.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,12 @@ import pytest
 
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.matrix.schema import Faults
-from envdoctor.matrix.signatures import distribution_of, packages_of, parse_signatures, symptom_patterns
+from envdoctor.matrix.signatures import (
+    distribution_of,
+    packages_of,
+    parse_signatures,
+    symptom_patterns,
+)
 
 GOOD = {
     "id": "made",
@@ -48,14 +55,34 @@ def test_a_good_one_has_no_fault():
         ({"title": "{other} is broken"}, "no group 'other'"),
         ({"certainty": None}, "a cause has component, kind and certainty"),
         ({"role": "effect"}, "an effect has none"),
-        ({"role": "effect", "component": None, "kind": None, "certainty": None}, "says what may stand behind it"),
+        (
+            {"role": "effect", "component": None, "kind": None, "certainty": None},
+            "says what may stand behind it",
+        ),
         ({"codes": ["E1"]}, "expected a code"),
         ({"after": ["nothing-of-that-name"]}, "there is no signature"),
         (
-            {"causes": [{"text": "x", "component": "ray", "kind": "missing", "confidence": "low", "facts": ["memory.oom_kills many"]}]},
+            {
+                "causes": [
+                    {
+                        "text": "x",
+                        "component": "ray",
+                        "kind": "missing",
+                        "confidence": "low",
+                        "facts": ["memory.oom_kills many"],
+                    }
+                ]
+            },
             "expected a field",
         ),
-        ({"causes": [{"text": "x", "component": "ray", "kind": "missing", "confidence": "sure"}]}, "expected one of high"),
+        (
+            {
+                "causes": [
+                    {"text": "x", "component": "ray", "kind": "missing", "confidence": "sure"}
+                ]
+            },
+            "expected one of high",
+        ),
         ({"surprise": 1}, "no such key"),
         ({"source": None}, "is missing"),
     ],
@@ -69,12 +96,25 @@ def test_every_expression_can_match_a_line_with_one_of_its_anchors():
     for signature in load_matrix().signatures:
         if signature.expression:
             literal = re.sub(r"[^a-z]", "", signature.expression.lower())
-            words = {word for anchor in signature.anchors for word in re.findall(r"[a-z]{4,}", anchor.lower())}
+            words = {
+                word
+                for anchor in signature.anchors
+                for word in re.findall(r"[a-z]{4,}", anchor.lower())
+            }
             assert any(word in literal for word in words) or not words, signature.id
 
 
 @pytest.mark.parametrize(
-    "hostile", ["A" * 2000, "a b " * 500, "/x/y.so" * 280, "_ZN" * 660, "0" * 2000, "undefined symbol: " + "_" * 1900, "(" * 2000]
+    "hostile",
+    [
+        "A" * 2000,
+        "a b " * 500,
+        "/x/y.so" * 280,
+        "_ZN" * 660,
+        "0" * 2000,
+        "undefined symbol: " + "_" * 1900,
+        "(" * 2000,
+    ],
 )
 def test_no_line_makes_an_expression_slow(hostile):
     for signature in load_matrix().signatures:
@@ -88,7 +128,9 @@ def test_no_line_makes_an_expression_slow(hostile):
 
 def test_prose_is_no_symptom():
     matrix = load_matrix()
-    patterns, rows = symptom_patterns((matrix.complete(row) for row in matrix.rows()), matrix.modules)
+    patterns, rows = symptom_patterns(
+        (matrix.complete(row) for row in matrix.rows()), matrix.modules
+    )
     texts = {pattern.id[len("symptom:") :] for pattern in patterns}
     assert "a collective hangs" not in texts
     assert "cannot import name 'ForkingPickler' from 'torch.multiprocessing.reductions'" in texts
@@ -97,14 +139,19 @@ def test_prose_is_no_symptom():
 
 def test_a_package_that_has_to_be_absent_need_not_be_named():
     row = load_matrix().row("sglang-0.4.9-sgl-kernel")
-    assert "verl" in {term.component for term in row.terms}  # verl replaces the check of the version, so it must not be there
+    assert "verl" in {
+        term.component for term in row.terms
+    }  # verl replaces the check of the version, so it must not be there
     assert packages_of(row) == {"sglang", "sgl-kernel", "torch"}
 
 
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        ("/venv/lib/python3.10/site-packages/flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so", "flash-attn"),
+        (
+            "/venv/lib/python3.10/site-packages/flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so",
+            "flash-attn",
+        ),
         ("/venv/lib/python3.10/site-packages/vllm/_C.abi3.so", "vllm"),
         ("/src/vllm/_C.abi3.so", "vllm"),
         ("/opt/conda/lib/libfoo.so.1", "libfoo"),

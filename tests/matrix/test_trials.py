@@ -1,4 +1,6 @@
-"""The trials of ``tests/data/trials`` belong to the rows as they stand, and the light ones are run; ``scripts/try_rows`` runs them all."""
+"""The trials of ``tests/data/trials`` belong to the rows as they stand, and the light ones are run;
+``scripts/try_rows`` runs them all.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,16 @@ def test_a_trial_is_of_a_row_and_within_its_ranges(trial: Any) -> None:
     for line in trial.breaks:
         versions = SCRIPT["versions_of"](line)
         for term in row.terms:
-            if term.scope == "env" and term.attribute == "version" and isinstance(term.argument, VersionSet) and term.component in versions:
+            if (
+                term.scope == "env"
+                and term.attribute == "version"
+                and isinstance(term.argument, VersionSet)
+                and term.component in versions
+            ):
                 version = versions[term.component]
-                assert (version in term.argument) is (term.operator != "lacks"), f"{line}: {term.component} {term.operator} {term.argument}"
+                assert (version in term.argument) is (term.operator != "lacks"), (
+                    f"{line}: {term.component} {term.operator} {term.argument}"
+                )
 
 
 @pytest.mark.slow

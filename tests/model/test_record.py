@@ -44,8 +44,17 @@ class Kept(record.NamedTuple):
     [
         lambda kind: kind._fields,
         lambda kind: kind._field_defaults,
-        lambda kind: {name: str(getattr(text, "__forward_arg__", text)) for name, text in kind.__annotations__.items()},
-        lambda kind: (kind.__name__, kind.__qualname__, kind.__module__, kind.__doc__, kind.__bases__),
+        lambda kind: {
+            name: str(getattr(text, "__forward_arg__", text))
+            for name, text in kind.__annotations__.items()
+        },
+        lambda kind: (
+            kind.__name__,
+            kind.__qualname__,
+            kind.__module__,
+            kind.__doc__,
+            kind.__bases__,
+        ),
         lambda kind: repr(kind("a", 1)),
         lambda kind: (str(kind("a")), kind("a").double, tuple(kind.empty())),
         lambda kind: tuple(kind("a")._replace(size=3)),
@@ -58,14 +67,22 @@ def test_like_the_original(look):
     assert look(_build(record.NamedTuple)) == look(_build(typing.NamedTuple))
 
 
-WRONG = [((), {}), (("a", 1, (), 2), {}), (("a",), {"name": "b"}), (("a",), {"weight": 1}), ((), {"size": 1})]
+WRONG = [
+    ((), {}),
+    (("a", 1, (), 2), {}),
+    (("a",), {"name": "b"}),
+    (("a",), {"weight": 1}),
+    ((), {"size": 1}),
+]
 
 
 @pytest.mark.parametrize("made", [0, 100])
 def test_wrong_calls_are_refused_before_and_after_the_constructor_is_compiled(made):
     thing = _build(record.NamedTuple)
     for number in range(made):
-        assert thing("a", size=number) == ("a", number, ()) == thing(parts=(), name="a", size=number)
+        assert (
+            thing("a", size=number) == ("a", number, ()) == thing(parts=(), name="a", size=number)
+        )
     for arguments, named in WRONG:
         with pytest.raises(TypeError):
             thing(*arguments, **named)
@@ -91,7 +108,9 @@ def test_first_record_by_name_whatever_the_names():
 
 
 def test_the_first_records_are_as_the_later_ones():
-    """The constructor is compiled when more than a few were made: a hundred calls, right and wrong, against the original."""
+    """The constructor is compiled when more than a few were made: a hundred calls, right and wrong,
+    against the original.
+    """
     ours, theirs = _build(record.NamedTuple), _build(typing.NamedTuple)
     calls = [
         (("a",), {}),

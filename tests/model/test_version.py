@@ -1,4 +1,6 @@
-"""Versions against packaging.version, which is the oracle: how they are read, written and ordered."""
+"""Versions against packaging.version, which is the oracle: how they are read, written and
+ordered.
+"""
 
 import copy
 import pickle
@@ -21,10 +23,29 @@ _TEXT = st.tuples(
     st.sampled_from(["", "", "", "v", " "]),
     _maybe(_NUMBER, st.just("!")),
     st.lists(_NUMBER, min_size=1, max_size=4).map(".".join),
-    _maybe(st.sampled_from(["", ".", "-"]), st.sampled_from(["a", "b", "rc", "c", "alpha", "RC"]), st.one_of(st.just(""), _NUMBER)),
+    _maybe(
+        st.sampled_from(["", ".", "-"]),
+        st.sampled_from(["a", "b", "rc", "c", "alpha", "RC"]),
+        st.one_of(st.just(""), _NUMBER),
+    ),
     _maybe(st.sampled_from([".post", "post", "-r", "-"]), st.one_of(st.just(""), _NUMBER)),
     _maybe(st.sampled_from([".dev", "dev", "-dev"]), st.one_of(st.just(""), _NUMBER)),
-    _maybe(st.sampled_from(["+cu124", "+cu12.4", "+CPU", "+g1a2b", "+1", "+01", "+cu12_torch2.6-x", "+1.a", "+", "+a..b"])),
+    _maybe(
+        st.sampled_from(
+            [
+                "+cu124",
+                "+cu12.4",
+                "+CPU",
+                "+g1a2b",
+                "+1",
+                "+01",
+                "+cu12_torch2.6-x",
+                "+1.a",
+                "+",
+                "+a..b",
+            ]
+        )
+    ),
 ).map("".join)
 
 
@@ -37,11 +58,25 @@ def _read(kind, error, text):
 
 @given(st.one_of(_TEXT, st.text("0123456789.!+-_abrcpostdev ", max_size=12), st.text(max_size=6)))
 def test_read_and_written_as_packaging_does(text):
-    ours, theirs = _read(Version, InvalidVersion, text), _read(packaging.version.Version, packaging.version.InvalidVersion, text)
+    ours, theirs = (
+        _read(Version, InvalidVersion, text),
+        _read(packaging.version.Version, packaging.version.InvalidVersion, text),
+    )
     assert (ours is None) == (theirs is None)
     if ours is not None:
         assert str(ours) == str(theirs)
-        for name in ("epoch", "release", "pre", "post", "dev", "local", "major", "minor", "public", "base_version"):
+        for name in (
+            "epoch",
+            "release",
+            "pre",
+            "post",
+            "dev",
+            "local",
+            "major",
+            "minor",
+            "public",
+            "base_version",
+        ):
             assert getattr(ours, name) == getattr(theirs, name), name
         for name in ("is_prerelease", "is_postrelease", "is_devrelease"):
             assert getattr(ours, name) is getattr(theirs, name), name
@@ -51,11 +86,21 @@ def test_read_and_written_as_packaging_does(text):
 @given(_TEXT, _TEXT)
 def test_ordered_as_packaging_does(first, second):
     ours = [_read(Version, InvalidVersion, text) for text in (first, second)]
-    theirs = [_read(packaging.version.Version, packaging.version.InvalidVersion, text) for text in (first, second)]
+    theirs = [
+        _read(packaging.version.Version, packaging.version.InvalidVersion, text)
+        for text in (first, second)
+    ]
     if None in ours or None in theirs:
         return
     (a, b), (c, d) = ours, theirs
-    assert (a < b, a <= b, a == b, a != b, a > b, a >= b) == (c < d, c <= d, c == d, c != d, c > d, c >= d)
+    assert (a < b, a <= b, a == b, a != b, a > b, a >= b) == (
+        c < d,
+        c <= d,
+        c == d,
+        c != d,
+        c > d,
+        c >= d,
+    )
     assert a != b or hash(a) == hash(b)
 
 

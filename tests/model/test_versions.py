@@ -1,4 +1,6 @@
-"""Version sets against packaging.specifiers, which is the oracle that the package itself does not import."""
+"""Version sets against packaging.specifiers, which is the oracle that the package itself does not
+import.
+"""
 
 import re
 
@@ -21,12 +23,34 @@ from envdoctor.model.versions import (
 
 numbers = st.integers(0, 4)
 releases = st.lists(numbers, min_size=1, max_size=3).map(lambda parts: ".".join(map(str, parts)))
-suffixes = st.sampled_from(["", "a1", "b2", "rc1", ".post0", ".post1", ".dev0", ".dev3", "a1.dev2", "rc1.post2", ".post1.dev4"])
+suffixes = st.sampled_from(
+    [
+        "",
+        "a1",
+        "b2",
+        "rc1",
+        ".post0",
+        ".post1",
+        ".dev0",
+        ".dev3",
+        "a1.dev2",
+        "rc1.post2",
+        ".post1.dev4",
+    ]
+)
 public = st.builds(lambda release, suffix: release + suffix, releases, suffixes)
-versions = st.builds(lambda text, local: text + local, public, st.sampled_from(["", "", "+cu124", "+1"]))
+versions = st.builds(
+    lambda text, local: text + local, public, st.sampled_from(["", "", "+cu124", "+1"])
+)
 clauses = st.one_of(
-    st.builds(lambda operator, text: operator + text, st.sampled_from([">=", "<=", ">", "<", "==", "!="]), public),
-    st.builds(lambda operator, text: f"{operator}{text}.*", st.sampled_from(["==", "!="]), releases),
+    st.builds(
+        lambda operator, text: operator + text,
+        st.sampled_from([">=", "<=", ">", "<", "==", "!="]),
+        public,
+    ),
+    st.builds(
+        lambda operator, text: f"{operator}{text}.*", st.sampled_from(["==", "!="]), releases
+    ),
     st.builds(lambda text, suffix: f"~={text}.{suffix}", releases, numbers),
 )
 specifiers = st.lists(clauses, min_size=1, max_size=3).map(",".join)
@@ -35,7 +59,9 @@ specifiers = st.lists(clauses, min_size=1, max_size=3).map(",".join)
 @settings(max_examples=400, deadline=None)
 @given(specifiers, versions)
 def test_membership_is_that_of_packaging(text, version):
-    assert (Version(version) in VersionSet.parse(text)) == SpecifierSet(text, prereleases=True).contains(version, prereleases=True)
+    assert (Version(version) in VersionSet.parse(text)) == SpecifierSet(
+        text, prereleases=True
+    ).contains(version, prereleases=True)
 
 
 @settings(max_examples=200, deadline=None)
@@ -54,7 +80,9 @@ def test_set_operations_are_those_of_membership(first, second, text):
 @given(specifiers, specifiers, versions)
 def test_alternatives(first, second, text):
     version = Version(text)
-    assert (version in VersionSet.parse(f"{first} || {second}")) == (version in VersionSet.parse(first) or version in VersionSet.parse(second))
+    assert (version in VersionSet.parse(f"{first} || {second}")) == (
+        version in VersionSet.parse(first) or version in VersionSet.parse(second)
+    )
 
 
 @settings(max_examples=100, deadline=None)
@@ -62,11 +90,16 @@ def test_alternatives(first, second, text):
 def test_intervals_survive_as_text(text):
     """The compiled matrix stores interval ends as version texts."""
     intervals = VersionSet.parse(text).intervals
-    again = [tuple(None if end is None else parse_version(str(end)) for end in interval) for interval in intervals]
+    again = [
+        tuple(None if end is None else parse_version(str(end)) for end in interval)
+        for interval in intervals
+    ]
     assert VersionSet(again) == VersionSet.parse(text)
 
 
-@pytest.mark.parametrize("text", ["2.0", ">=", ">=x", "~=2", ">=1.*", "==1.0rc1.*", "=>1", "torch>=1"])
+@pytest.mark.parametrize(
+    "text", ["2.0", ">=", ">=x", "~=2", ">=1.*", "==1.0rc1.*", "=>1", "torch>=1"]
+)
 def test_bad_specifiers_are_refused(text):
     with pytest.raises(OracleInvalid):
         SpecifierSet(text)
@@ -76,7 +109,14 @@ def test_bad_specifiers_are_refused(text):
 
 @pytest.mark.parametrize(
     ("text", "shown"),
-    [(">=2.1,<2.5", ">=2.1, <2.5"), ("==2.6.0", "==2.6.0"), ("", "any version"), (">2", ">2"), ("<=2", "<=2"), (">2,<1", "no version")],
+    [
+        (">=2.1,<2.5", ">=2.1, <2.5"),
+        ("==2.6.0", "==2.6.0"),
+        ("", "any version"),
+        (">2", ">2"),
+        ("<=2", "<=2"),
+        (">2,<1", "no version"),
+    ],
 )
 def test_text_for_messages(text, shown):
     assert str(VersionSet.parse(text)) == shown
@@ -106,13 +146,32 @@ def test_names_and_versions():
     assert try_version("2.6.0+cu124") in VersionSet.parse("==2.6.0")
 
 
-@pytest.mark.parametrize("text", ["<=2.8.3.post1", ">2.8.3.post1", "<=2.8.3", ">1.0", "<5", ">=1.2.post1", "==2.6.0", ">=2.1, <2.5"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<=2.8.3.post1",
+        ">2.8.3.post1",
+        "<=2.8.3",
+        ">1.0",
+        "<5",
+        ">=1.2.post1",
+        "==2.6.0",
+        ">=2.1, <2.5",
+    ],
+)
 def test_a_set_reads_as_it_was_written(text: str) -> None:
     assert str(VersionSet.parse(text)) == text
 
 
-@given(st.lists(st.sampled_from(["cu", "1", "12", "124", "_", ".", "+", "torch", "c", "x", "é", "٣"]), max_size=8).map("".join))
+@given(
+    st.lists(
+        st.sampled_from(["cu", "1", "12", "124", "_", ".", "+", "torch", "c", "x", "é", "٣"]),
+        max_size=8,
+    ).map("".join)
+)
 def test_variant_is_a_word_of_its_own(text):
-    """The regular expression that this was, before importing re at each start cost too much, is the oracle."""
+    """The regular expression that this was, before importing re at each start cost too much, is the
+    oracle.
+    """
     found = re.search(r"\bcu(\d{2,3})\b", text.replace("_", ".").replace("torch", ".torch"))
     assert find_variant(text) == (found.group() if found else None)

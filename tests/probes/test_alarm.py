@@ -48,7 +48,9 @@ def test_many_slow_reads_end_too():
         return {}
 
     start = time.monotonic()
-    facts = run_probes(Machine(deadline=0.3), (Probe("crawl", crawl, ("driver.loaded",), False, 5.0),))
+    facts = run_probes(
+        Machine(deadline=0.3), (Probe("crawl", crawl, ("driver.loaded",), False, 5.0),)
+    )
     assert time.monotonic() - start < 2
     assert facts.get("driver.loaded").reason == "probe crawl: took longer than 0.3 s"
 
@@ -58,12 +60,19 @@ def test_deep_is_held_to_the_total_only():
         time.sleep(0.8)
         return {"os.name": Known("x", HERE)}
 
-    assert run_probes(Machine(deep=True), (Probe("patient", patient, ("os.name",), False, 0.1),)).value("os.name") == "x"
+    assert (
+        run_probes(
+            Machine(deep=True), (Probe("patient", patient, ("os.name",), False, 0.1),)
+        ).value("os.name")
+        == "x"
+    )
 
 
 def test_outside_the_main_thread_probes_run_without_it():
     found = []
-    thread = threading.Thread(target=lambda: found.append(run_probes(Machine(), (GOOD,)).value("os.name")))
+    thread = threading.Thread(
+        target=lambda: found.append(run_probes(Machine(), (GOOD,)).value("os.name"))
+    )
     thread.start()
     thread.join()
     assert found == ["x"]

@@ -1,4 +1,6 @@
-"""Compiled extensions against an installed torch: small real C++ libraries, and the real loader's verdict as the oracle."""
+"""Compiled extensions against an installed torch: small real C++ libraries, and the real loader's
+verdict as the oracle.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ namespace cuda { void SetDevice(signed char) {} }
 namespace detail { void torchCheckFail(char const*, char const*, unsigned, std::string const&) {} }
 }
 """
-_CPU = "namespace at { namespace _ops { struct zeros { static int call(int); }; int zeros::call(int x) { return x; } } }"
+_CPU = (
+    "namespace at { namespace _ops { struct zeros { static int call(int); }; int "
+    "zeros::call(int x) { return x; } } }"
+)
 
 _FITS = """
 #include <string>
@@ -46,38 +51,65 @@ class Environment:
     """A virtual environment with a torch of three libraries; extensions are added by the tests."""
 
     def __init__(self, folder):
-        output(sys.executable, "-m", "venv", "--without-pip", folder, environment=plain_environment())
+        output(
+            sys.executable, "-m", "venv", "--without-pip", folder, environment=plain_environment()
+        )
         self.python = folder / "bin" / "python"
         self.site = next((folder / "lib").glob("python3.*")) / "site-packages"
         library = self.site / "torch" / "lib"
         self.cudart = build(self.site / "nvidia" / "cuda_runtime" / "lib" / "libcudart.so.12")
-        options = ["-Wl,-rpath,$ORIGIN:$ORIGIN/../../nvidia/cuda_runtime/lib", "-Wl,--disable-new-dtags", "-lstdc++"]
+        options = [
+            "-Wl,-rpath,$ORIGIN:$ORIGIN/../../nvidia/cuda_runtime/lib",
+            "-Wl,--disable-new-dtags",
+            "-lstdc++",
+        ]
         self.c10 = build(library / "libc10.so", _C10, *options, compiler="g++")
-        self.cpu = build(library / "libtorch_cpu.so", _CPU, *options, needs=[self.c10], compiler="g++")
-        self.own = build(library / "libtorch_python.so", "", *options, needs=[self.cpu, self.cudart])
+        self.cpu = build(
+            library / "libtorch_cpu.so", _CPU, *options, needs=[self.c10], compiler="g++"
+        )
+        self.own = build(
+            library / "libtorch_python.so", "", *options, needs=[self.cpu, self.cudart]
+        )
         (self.site / "torch" / "__init__.py").write_text("")
-        (self.site / "torch" / "version.py").write_text("__version__ = '2.8.0+cu128'\ncuda = '12.8'\n")
+        (self.site / "torch" / "version.py").write_text(
+            "__version__ = '2.8.0+cu128'\ncuda = '12.8'\n"
+        )
         self.install("torch", "2.8.0+cu128")
 
     def install(self, name, version="1.0"):
         folder = self.site / f"{name.replace('-', '_')}-{version}.dist-info"
         folder.mkdir(exist_ok=True)
-        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n\n")
+        (folder / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n\n"
+        )
 
     def extension(self, path, source, *options, needs=None, distribution=None):
         self.install(distribution or path.split("/")[0])
-        return build(self.site / path, source, *options, needs=[self.cpu, self.c10, self.cudart] if needs is None else needs, compiler="g++")
+        return build(
+            self.site / path,
+            source,
+            *options,
+            needs=[self.cpu, self.c10, self.cudart] if needs is None else needs,
+            compiler="g++",
+        )
 
     def read(self, deep=False):
         machine = Machine(python=str(self.python), environment=plain_environment(), deep=deep)
         for function in (interpreter.probe_interpreter, distributions.probe_distributions):
             machine.found.update(function(machine))
         found = native.probe_binaries(machine)
-        return {os.path.relpath(entry.path, self.site): entry for entry in found["binaries"].value}, found
+        return {
+            os.path.relpath(entry.path, self.site): entry for entry in found["binaries"].value
+        }, found
 
     def loads(self, path):
-        """Whether a real process loads the extension after torch's libraries, all symbols bound at once, and what it says."""
-        code = f"import ctypes, os; ctypes.CDLL({str(self.own)!r}); ctypes.CDLL({str(self.site / path)!r}, mode=os.RTLD_NOW)"
+        """Whether a real process loads the extension after torch's libraries, all symbols bound at
+        once, and what it says.
+        """
+        code = (
+            f"import ctypes, os; ctypes.CDLL({str(self.own)!r}); "
+            f"ctypes.CDLL({str(self.site / path)!r}, mode=os.RTLD_NOW)"
+        )
         outcome = run_command([str(self.python), "-c", code], 30, plain_environment(), stderr=True)
         return outcome.status == 0, outcome.text
 
@@ -126,9 +158,17 @@ def test_a_weak_symbol_may_be_absent(environment):
 
 def test_symbols_of_a_companion_library_count(environment):
     helper = environment.extension(
-        "deep_ep/libhelper.so", "namespace c10 { namespace cuda { void SetDevice(signed char, bool) {} } }", distribution="deep-ep"
+        "deep_ep/libhelper.so",
+        "namespace c10 { namespace cuda { void SetDevice(signed char, bool) {} } }",
+        distribution="deep-ep",
     )
-    environment.extension("deep_ep/deep_ep_cpp.so", _NEWER, "-Wl,-rpath,$ORIGIN", needs=[environment.c10, helper], distribution="deep-ep")
+    environment.extension(
+        "deep_ep/deep_ep_cpp.so",
+        _NEWER,
+        "-Wl,-rpath,$ORIGIN",
+        needs=[environment.c10, helper],
+        distribution="deep-ep",
+    )
     assert environment.loads("deep_ep/deep_ep_cpp.so")[0]
     assert environment.read()[0]["deep_ep/deep_ep_cpp.so"].undefined == ()
 
@@ -136,7 +176,9 @@ def test_symbols_of_a_companion_library_count(environment):
 def test_a_cuda_library_of_another_major(environment, tmp_path):
     other = build(tmp_path / "libcudart.so.99")
     driver = build(tmp_path / "libcuda.so.1")
-    environment.extension("vllm/_C.abi3.so", _FITS, needs=[environment.cpu, environment.c10, other, driver])
+    environment.extension(
+        "vllm/_C.abi3.so", _FITS, needs=[environment.cpu, environment.c10, other, driver]
+    )
     found = environment.read()[0]["vllm/_C.abi3.so"]
     loads, text = environment.loads("vllm/_C.abi3.so")
     assert not loads
@@ -161,7 +203,9 @@ def test_a_torch_without_its_cuda_wheel(environment):
 
 
 def test_files_of_another_python_are_told_and_not_judged(environment):
-    environment.extension("flash_attn_2_cuda.cpython-33-x86_64-linux-gnu.so", _NEWER, distribution="flash-attn")
+    environment.extension(
+        "flash_attn_2_cuda.cpython-33-x86_64-linux-gnu.so", _NEWER, distribution="flash-attn"
+    )
     found = environment.read()[0]["flash_attn_2_cuda.cpython-33-x86_64-linux-gnu.so"]
     assert found.undefined == ()
     abi = "cp{}{}".format(*sys.version_info[:2])
@@ -175,13 +219,17 @@ def test_of_several_variants_only_the_chosen_one_is_read(environment):
     for number in ("124", "128"):
         environment.extension(f"bitsandbytes/libbitsandbytes_cuda{number}.so", "", needs=[])
     environment.extension("torchao/_C_torch27.so", _NEWER)
-    assert [path for path in environment.read()[0] if not path.startswith("torch/")] == ["bitsandbytes/libbitsandbytes_cuda128.so"]
+    assert [path for path in environment.read()[0] if not path.startswith("torch/")] == [
+        "bitsandbytes/libbitsandbytes_cuda128.so"
+    ]
 
 
 def test_files_that_are_no_libraries_are_passed_over(environment):
     environment.install("vllm")
     (environment.site / "vllm").mkdir()
-    (environment.site / "vllm" / "_C.abi3.so").write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
+    (environment.site / "vllm" / "_C.abi3.so").write_bytes(
+        b"version https://git-lfs.github.com/spec/v1\n"
+    )
     (environment.site / "vllm" / "x.so").symlink_to("/nowhere")
     assert not [path for path in environment.read()[0] if path.startswith("vllm")]
 
@@ -201,12 +249,25 @@ def test_the_c_plus_plus_library_that_is_loaded(environment):
     assert isinstance(fact, Known)
     assert fact.value.startswith("3.4.")
     told = output("nm", "-D", fact.evidence.source)
-    numbers = {tuple(map(int, word.split("GLIBCXX_3.4.")[1].split())) for word in told.split() if "GLIBCXX_3.4." in word}
+    numbers = {
+        tuple(map(int, word.split("GLIBCXX_3.4.")[1].split()))
+        for word in told.split()
+        if "GLIBCXX_3.4." in word
+    }
     assert int(fact.value.split(".")[2]) >= max(numbers)[0]
 
 
 def test_without_torch_nothing_is_claimed_about_symbols(tmp_path):
-    output(sys.executable, "-m", "venv", "--without-pip", tmp_path / "env", environment=plain_environment())
-    found = native.probe_binaries(Machine(python=str(tmp_path / "env"), environment=plain_environment()))
+    output(
+        sys.executable,
+        "-m",
+        "venv",
+        "--without-pip",
+        tmp_path / "env",
+        environment=plain_environment(),
+    )
+    found = native.probe_binaries(
+        Machine(python=str(tmp_path / "env"), environment=plain_environment())
+    )
     assert found["binaries"].value == ()
     assert isinstance(found["glibcxx.version"], Absent)

@@ -67,7 +67,11 @@ def test_enough_machines_were_recorded():
 def test_every_field_is_declared_and_set(tmp_path):
     for probe in (*container.PROBES_HERE, *limits.PROBES_HERE):
         assert set(probe.fields) <= set(FIELDS)
-        for machine in (Machine(), write(tmp_path, {"/proc/self/cgroup": "", "/proc/self/mountinfo": ""}), Machine(root=str(tmp_path / "none"))):
+        for machine in (
+            Machine(),
+            write(tmp_path, {"/proc/self/cgroup": "", "/proc/self/mountinfo": ""}),
+            Machine(root=str(tmp_path / "none")),
+        ):
             assert set(probe.function(machine)) == set(probe.fields)
 
 
@@ -102,8 +106,14 @@ def test_cgroup_lines(text, expected):
     ("line", "expected"),
     [
         (MOUNT, [("/", "/sys/fs/cgroup/memory", "cgroup", ("rw", "memory"))]),
-        ("1 2 0:3 /a\\040b /c\\134d\\011e rw - cgroup2 none rw\n", [("/a b", "/c\\d\te", "cgroup2", ("rw",))]),
-        ("1 2 0:3 / /x rw shared:1 master:2 propagate_from:3 - cgroup2 none rw\n", [("/", "/x", "cgroup2", ("rw",))]),
+        (
+            "1 2 0:3 /a\\040b /c\\134d\\011e rw - cgroup2 none rw\n",
+            [("/a b", "/c\\d\te", "cgroup2", ("rw",))],
+        ),
+        (
+            "1 2 0:3 / /x rw shared:1 master:2 propagate_from:3 - cgroup2 none rw\n",
+            [("/", "/x", "cgroup2", ("rw",))],
+        ),
         ("1 2 0:3 / /x rw - cgroup2  rw\n", [("/", "/x", "cgroup2", ("rw",))]),
         ("1 2 0:4 net:[4026532281] /run/netns/x rw - nsfs nsfs rw\n", []),
         ("1 2 0:4 net:[4026532281] /run/netns/x rw - cgroup2 none rw\n", []),
@@ -137,7 +147,17 @@ ANYTHING = st.text(max_size=400)
 LINES = st.lists(
     st.one_of(
         ANYTHING,
-        st.sampled_from([MOUNT, "0::/", "4:memory:/x", "1 2 3:4 / / rw - cgroup2 a b", "memory.max", "hierarchical_memory_limit 5", "max 100000"]),
+        st.sampled_from(
+            [
+                MOUNT,
+                "0::/",
+                "4:memory:/x",
+                "1 2 3:4 / / rw - cgroup2 a b",
+                "memory.max",
+                "hierarchical_memory_limit 5",
+                "max 100000",
+            ]
+        ),
     ),
     max_size=8,
 ).map("\n".join)
@@ -156,7 +176,13 @@ def test_parsers_take_anything(text):
     cgroup=LINES,
     path=st.sampled_from(["/", "/a", "/a/b", "/../x", "/a (deleted)"]),
     contents=st.lists(
-        st.one_of(ANYTHING, st.integers(-5, 1 << 70).map(str), st.sampled_from(["max", "5 5", "0 0", "max 0", "١"])), min_size=12, max_size=12
+        st.one_of(
+            ANYTHING,
+            st.integers(-5, 1 << 70).map(str),
+            st.sampled_from(["max", "5 5", "0 0", "max 0", "١"]),
+        ),
+        min_size=12,
+        max_size=12,
     ),
 )
 def test_the_probe_takes_any_files(cgroup, path, contents):
@@ -171,11 +197,19 @@ def test_the_probe_takes_any_files(cgroup, path, contents):
         "cpu.cfs_quota_us",
     ]
     names += ["cpu.cfs_period_us", "pids.max", "memory.events", "memory.swap.max"]
-    files = {f"/sys/fs/cgroup{below}/{name}": text for below in ("", "/a", "/a/b") for name, text in zip(names, contents)}
+    files = {
+        f"/sys/fs/cgroup{below}/{name}": text
+        for below in ("", "/a", "/a/b")
+        for name, text in zip(names, contents)
+    }
     files.update({f"/sys/fs/cgroup{below}/cgroup.procs": "" for below in ("", "/a", "/a/b")})
     files["/proc/meminfo"] = contents[0]
     mounts = container.parse_mountinfo(
-        "1 2 0:3 / /sys/fs/cgroup rw - cgroup2 x rw\n1 2 0:3 / /sys/fs/cgroup rw - cgroup x rw,memory,cpu,pids\n" + cgroup
+        (
+            "1 2 0:3 / /sys/fs/cgroup rw - cgroup2 x rw\n1 2 0:3 / /sys/fs/cgroup rw - cgroup x "
+            "rw,memory,cpu,pids\n"
+        )
+        + cgroup
     )
     for text in (f"0::{path}", f"4:memory,cpu,pids:{path}", cgroup):
         memberships = container.parse_cgroup(text)
@@ -191,7 +225,11 @@ def test_the_probe_takes_any_files(cgroup, path, contents):
 
 def test_a_limit_is_never_absent_where_an_ancestor_is_hidden():
     mounts = container.parse_mountinfo("1 2 0:3 / /sys/fs/cgroup rw - cgroup2 x rw\n")
-    files = {"/sys/fs/cgroup/cgroup.procs": "", "/sys/fs/cgroup/cgroup.events": "", "/sys/fs/cgroup/memory.max": "max\n"}
+    files = {
+        "/sys/fs/cgroup/cgroup.procs": "",
+        "/sys/fs/cgroup/cgroup.events": "",
+        "/sys/fs/cgroup/memory.max": "max\n",
+    }
     facts = dict(container._memory_facts(Folder(files), container.parse_cgroup("0::/"), mounts))
     assert isinstance(facts["memory.limit"], Unknown)
     assert facts["memory.limit_hidden"].value is True
@@ -211,13 +249,24 @@ def test_a_limit_is_never_absent_where_an_ancestor_is_hidden():
     ],
 )
 def test_container_runtimes(tmp_path, environment, files, expected):
-    machine = write(tmp_path, {"/proc/self/cgroup": "0::/\n", "/proc/self/mountinfo": MOUNT, **files})
+    machine = write(
+        tmp_path, {"/proc/self/cgroup": "0::/\n", "/proc/self/mountinfo": MOUNT, **files}
+    )
     machine.environment = environment
     assert container.probe_container(machine)["container.runtime"].value == expected
 
 
 def test_no_runtime_where_nothing_shows_one(tmp_path):
-    machine = write(tmp_path, {"/proc/self/cgroup": "0::/user.slice\n", "/proc/self/mountinfo": "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n" + MOUNT})
+    machine = write(
+        tmp_path,
+        {
+            "/proc/self/cgroup": "0::/user.slice\n",
+            "/proc/self/mountinfo": "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n" + MOUNT,
+        },
+    )
     assert isinstance(container.probe_container(machine)["container.runtime"], Absent)
-    machine = write(tmp_path, {"/proc/self/mountinfo": "1 0 0:9 / / rw - overlay overlay rw,lowerdir=/a\n" + MOUNT})
+    machine = write(
+        tmp_path,
+        {"/proc/self/mountinfo": "1 0 0:9 / / rw - overlay overlay rw,lowerdir=/a\n" + MOUNT},
+    )
     assert isinstance(container.probe_container(machine)["container.runtime"], Unknown)

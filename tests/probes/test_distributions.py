@@ -1,4 +1,6 @@
-"""Installed distributions: what lies badly, against importlib.metadata on what lies well, and within its time."""
+"""Installed distributions: what lies badly, against importlib.metadata on what lies well, and
+within its time.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ from .compiled import output, plain_environment
 
 @pytest.fixture
 def image(tmp_path):
-    """An image with one Python, and a way to read it; the second folder is of the user site's rank."""
+    """An image with one Python, and a way to read it; the second folder is of the user site's
+    rank.
+    """
 
     class Image:
         root = tmp_path / "image"
@@ -34,21 +38,34 @@ def image(tmp_path):
             folder.mkdir(parents=True, exist_ok=True)
             for file, content in files.items():
                 (folder / file).parent.mkdir(parents=True, exist_ok=True)
-                (folder / file).write_bytes(content if isinstance(content, bytes) else content.encode())
+                (folder / file).write_bytes(
+                    content if isinstance(content, bytes) else content.encode()
+                )
             return folder
 
         def install(self, name, version, *lines, **files):
-            text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n" + "".join(line + "\n" for line in lines) + "\nA text.\nName: other\n"
+            text = (
+                f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+                + "".join(line + "\n" for line in lines)
+                + "\nA text.\nName: other\n"
+            )
             return self.put(
                 f"{name.replace('-', '_')}-{version}.dist-info",
-                {"METADATA": text, **{key.replace("_json", ".json"): value for key, value in files.items()}},
+                {
+                    "METADATA": text,
+                    **{key.replace("_json", ".json"): value for key, value in files.items()},
+                },
             )
 
         def read(self, deep=False, environment=None):
             machine = Machine(str(self.root), environment, deep=deep)
             facts = probe.probe_distributions(machine)
             assert all(isinstance(fact, Known) for fact in facts.values()), facts
-            return facts["distributions"].value, [tuple(entry[:2]) for entry in facts["distributions.oddities"].value], facts
+            return (
+                facts["distributions"].value,
+                [tuple(entry[:2]) for entry in facts["distributions.oddities"].value],
+                facts,
+            )
 
     (tmp_path / "image/usr/local/bin").mkdir(parents=True)
     (tmp_path / "image/usr/local/bin/python3.11").write_bytes(b"\0" + b"3.11.9\0")
@@ -65,7 +82,8 @@ def test_a_healthy_distribution(image):
         "Requires-Python: >=3.9",
         "Provides-Extra: x",
         INSTALLER="uv\n",
-        WHEEL="Wheel-Version: 1.0\nTag: cp39-abi3-manylinux_2_17_x86_64\nTag: cp39-abi3-manylinux2014_x86_64\n",
+        WHEEL="Wheel-Version: 1.0\nTag: cp39-abi3-manylinux_2_17_x86_64\nTag: "
+        "cp39-abi3-manylinux2014_x86_64\n",
     )
     found, oddities, facts = image.read()
     entry = found["under-score-dot"]
@@ -85,7 +103,10 @@ def test_a_healthy_distribution(image):
     [
         (b"", "unreadable-metadata"),
         (b"\0" * 900, "unreadable-metadata"),
-        (b"Metadata-Version: 2.1\nName: torch\nVersion: 2.6.0\nAuthor: M\xfcller\n\n", "unreadable-metadata"),
+        (
+            b"Metadata-Version: 2.1\nName: torch\nVersion: 2.6.0\nAuthor: M\xfcller\n\n",
+            "unreadable-metadata",
+        ),
         (b"\xff\xfe" + "Name: torch\n".encode("utf-16-le"), "unreadable-metadata"),
         (b"Metadata-Version: 2.1\nVersion: 2.6.0\n\n", "unreadable-metadata"),
         (b"Metadata-Version: 2.1\nName: pytorch\nVersion: 2.6.0\n\n", "name-mismatch"),
@@ -101,7 +122,12 @@ def test_metadata_that_is_wrong_costs_neither_name_nor_version(image, content, k
 
 
 @pytest.mark.parametrize(
-    "text", ["Name: torch\r\nVersion: 2.6.0\r\n\r\nName: x\r\n", "\ufeffName: torch\nVersion: 2.6\n\n", "name:torch\nVERSION :2.6.0\n\n"]
+    "text",
+    [
+        "Name: torch\r\nVersion: 2.6.0\r\n\r\nName: x\r\n",
+        "\ufeffName: torch\nVersion: 2.6\n\n",
+        "name:torch\nVERSION :2.6.0\n\n",
+    ],
 )
 def test_other_spellings_of_a_header_are_read(image, text):
     image.put("torch-2.6.0.dist-info", {"METADATA": text})
@@ -169,7 +195,10 @@ def test_the_first_folder_of_the_search_path_wins(image):
 def test_eggs_of_all_kinds(image):
     image.put(
         "folder-1.0-py3.11.egg-info",
-        {"PKG-INFO": "Name: folder\nVersion: 1.0\n\n", "requires.txt": "a>=1\n\n[x:python_version<'3.9']\nb\n\n[:sys_platform=='win32']\nc\n"},
+        {
+            "PKG-INFO": "Name: folder\nVersion: 1.0\n\n",
+            "requires.txt": "a>=1\n\n[x:python_version<'3.9']\nb\n\n[:sys_platform=='win32']\nc\n",
+        },
     )
     (image.site / "plain-2.0.egg-info").write_text("Name: plain\nVersion: 2.0\n\n")
     source = image.root / "src" / "tree"
@@ -179,18 +208,36 @@ def test_eggs_of_all_kinds(image):
     image.put("old-4.0-py3.11.egg/EGG-INFO", {"PKG-INFO": "Name: old\nVersion: 4.0\n\n"})
     (image.site / "easy-install.pth").write_text("./old-4.0-py3.11.egg\n/src/tree\n")
     found, oddities, _ = image.read()
-    assert {name: entry.version for name, entry in found.items()} == {"folder": "1.0", "plain": "2.0", "dev": "3.0.dev0", "old": "4.0"}
-    assert found["folder"].requires == ("a>=1", "b ; (python_version<'3.9') and extra == \"x\"", "c ; (sys_platform=='win32')")
+    assert {name: entry.version for name, entry in found.items()} == {
+        "folder": "1.0",
+        "plain": "2.0",
+        "dev": "3.0.dev0",
+        "old": "4.0",
+    }
+    assert found["folder"].requires == (
+        "a>=1",
+        "b ; (python_version<'3.9') and extra == \"x\"",
+        "c ; (sys_platform=='win32')",
+    )
     assert found["dev"].editable
     assert oddities == [("dangling-link", "lost")]
 
 
 def test_editable_installs_and_addresses_without_credentials(image):
-    image.install("mine", "0.1", direct_url_json=json.dumps({"url": "file:///src/mine", "dir_info": {"editable": True}}))
+    image.install(
+        "mine",
+        "0.1",
+        direct_url_json=json.dumps({"url": "file:///src/mine", "dir_info": {"editable": True}}),
+    )
     image.install(
         "theirs",
         "0.2",
-        direct_url_json=json.dumps({"url": "https://user:secret@host/a/b.git?token=secret#egg=x", "vcs_info": {"vcs": "git", "commit_id": "abc"}}),
+        direct_url_json=json.dumps(
+            {
+                "url": "https://user:secret@host/a/b.git?token=secret#egg=x",
+                "vcs_info": {"vcs": "git", "commit_id": "abc"},
+            }
+        ),
     )
     image.install("hook", "0.3")
     image.put("", {"__editable___hook_0_3_finder.py": "", "__editable__.hook-0.3.pth": "import x"})
@@ -205,30 +252,53 @@ def test_editable_installs_and_addresses_without_credentials(image):
 def test_conda_records_add_builds_and_what_is_not_python(image):
     # Hand-made after conda's naming rule <name>-<version>-<build>.json; no client was at hand.
     image.put("", {}, image.root / "usr/local/conda-meta")
-    for name in ("pytorch-2.4.0-py3.11_cuda12.4_cudnn9.1.0_0", "cuda-nvcc-12.4.131-0", "numpy-1.26.4-py311h08b1b3b_0", "history"):
+    for name in (
+        "pytorch-2.4.0-py3.11_cuda12.4_cudnn9.1.0_0",
+        "cuda-nvcc-12.4.131-0",
+        "numpy-1.26.4-py311h08b1b3b_0",
+        "history",
+    ):
         (image.root / "usr/local/conda-meta" / (name + ".json")).write_text("{}")
     image.install("torch", "2.4.0", INSTALLER="conda")
     image.install("numpy", "2.0.0", INSTALLER="pip")
     found, oddities, _ = image.read()
-    assert (found["torch"].build, found["torch"].installer) == ("py3.11_cuda12.4_cudnn9.1.0_0", "conda")
+    assert (found["torch"].build, found["torch"].installer) == (
+        "py3.11_cuda12.4_cudnn9.1.0_0",
+        "conda",
+    )
     assert (found["cuda-nvcc"].version, found["cuda-nvcc"].requires) == ("12.4.131", None)
-    assert (found["numpy"].version, found["numpy"].build) == ("2.0.0", "")  # pip's copy lies over conda's
+    assert (found["numpy"].version, found["numpy"].build) == (
+        "2.0.0",
+        "",
+    )  # pip's copy lies over conda's
     assert oddities == []
 
 
 def test_wheels_that_write_the_same_files(image):
     for suffix, version in (("cu12", "2.27.3"), ("cu13", "2.28.9")):
-        image.install(f"nvidia-nccl-{suffix}", version, RECORD=f"nvidia/nccl/lib/libnccl.so.2,sha256=x,10\nnvidia_nccl_{suffix}.dist-info/RECORD,,\n")
+        image.install(
+            f"nvidia-nccl-{suffix}",
+            version,
+            RECORD=f"nvidia/nccl/lib/libnccl.so.2,sha256=x,10\nnvidia_nccl_{suffix}.dist-info/RECORD,,\n",
+        )
     image.install("nvidia-cublas-cu12", "12.8.4.1", RECORD="nvidia/cublas/lib/libcublas.so.12,,\n")
     image.install("nvidia-cublas", "13.0.0.19", RECORD="nvidia/cu13/lib/libcublas.so.13,,\n")
     assert image.read()[1] == [("overlapping-files", "nvidia-nccl-cu13")]
 
 
 def test_damage_is_looked_for_on_request(image):
-    rows = ("torch/lib/libtorch_cpu.so,sha256=x,1000", "torch/gone.so,,7", '"torch/a,b.py",,4', "torch/edited.py,,3", "torch/x.pyc,,9")
+    rows = (
+        "torch/lib/libtorch_cpu.so,sha256=x,1000",
+        "torch/gone.so,,7",
+        '"torch/a,b.py",,4',
+        "torch/edited.py,,3",
+        "torch/x.pyc,,9",
+    )
     record = "\n".join((*rows, "torch-2.6.0.dist-info/RECORD,,"))
     image.install("torch", "2.6.0", RECORD=record)
-    image.put("torch", {"lib/libtorch_cpu.so": b"x" * 400, "a,b.py": b"1234", "edited.py": b"12345"})
+    image.put(
+        "torch", {"lib/libtorch_cpu.so": b"x" * 400, "a,b.py": b"1234", "edited.py": b"12345"}
+    )
     assert image.read()[1] == []
     _, oddities, facts = image.read(deep=True)
     assert oddities == [("missing-files", "torch"), ("altered-files", "torch")]
@@ -240,12 +310,19 @@ def test_damage_is_looked_for_on_request(image):
 def test_a_folder_that_cannot_be_read_makes_the_list_incomplete(image, monkeypatch):
     image.install("torch", "2.6.0")
     interpreter = interpreter_of(Machine(str(image.root)))
-    monkeypatch.setattr(probe, "interpreter_of", lambda machine: interpreter._replace(search_path=(*interpreter.search_path, "/locked")))
+    monkeypatch.setattr(
+        probe,
+        "interpreter_of",
+        lambda machine: interpreter._replace(search_path=(*interpreter.search_path, "/locked")),
+    )
     assert image.read()[2]["distributions.complete"].value is False
 
 
 def test_without_an_interpreter_nothing_is_claimed(tmp_path):
-    assert all(isinstance(fact, Unknown) for fact in probe.probe_distributions(Machine(str(tmp_path))).values())
+    assert all(
+        isinstance(fact, Unknown)
+        for fact in probe.probe_distributions(Machine(str(tmp_path))).values()
+    )
 
 
 def test_a_flood_of_oddities_is_bounded(image):
@@ -270,16 +347,27 @@ def test_as_importlib_metadata_says():
     for name, entry in expected.items():
         assert found[name].version == entry.version, name
         assert found[name].requires_python == entry.metadata["Requires-Python"], name
-        assert [line.replace(" ", "") for line in found[name].requires or ()] == [line.replace(" ", "") for line in entry.requires or ()], name
+        assert [line.replace(" ", "") for line in found[name].requires or ()] == [
+            line.replace(" ", "") for line in entry.requires or ()
+        ], name
 
 
 def test_a_real_environment_installed_by_pip(tmp_path, prerequisite):
     environment = tmp_path / "env"
     output(sys.executable, "-m", "venv", environment, environment=plain_environment())
-    found = probe.probe_distributions(Machine(python=str(environment), environment=plain_environment()))
+    found = probe.probe_distributions(
+        Machine(python=str(environment), environment=plain_environment())
+    )
     listed = json.loads(
         output(
-            environment / "bin" / "python", "-m", "pip", "list", "--format", "json", "--disable-pip-version-check", environment=plain_environment()
+            environment / "bin" / "python",
+            "-m",
+            "pip",
+            "list",
+            "--format",
+            "json",
+            "--disable-pip-version-check",
+            environment=plain_environment(),
         )
     )
     assert {name: entry.version for name, entry in found["distributions"].value.items()} == {
@@ -289,15 +377,24 @@ def test_a_real_environment_installed_by_pip(tmp_path, prerequisite):
 
 
 def test_340_distributions_take_little_time(tmp_path):
-    """Measured against reading the same files with nothing done to them, so that a slow disk does not count."""
+    """Measured against reading the same files with nothing done to them, so that a slow disk does
+    not count.
+    """
     environment = tmp_path / "env"
-    output(sys.executable, "-m", "venv", "--without-pip", environment, environment=plain_environment())
+    output(
+        sys.executable, "-m", "venv", "--without-pip", environment, environment=plain_environment()
+    )
     site = next((environment / "lib").glob("python3.*")) / "site-packages"
-    lines = "".join(f"Requires-Dist: package-{number}>=1.0,<2; extra == 'all'\n" for number in range(20))
+    lines = "".join(
+        f"Requires-Dist: package-{number}>=1.0,<2; extra == 'all'\n" for number in range(20)
+    )
     for number in range(340):
         folder = site / f"package_{number}-1.{number}.dist-info"
         folder.mkdir()
-        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: package-{number}\nVersion: 1.{number}\n{lines}\n" + "text\n" * 800)
+        (folder / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: package-{number}\nVersion: 1.{number}\n{lines}\n"
+            + "text\n" * 800
+        )
         (folder / "INSTALLER").write_text("pip\n")
         (folder / "WHEEL").write_text("Wheel-Version: 1.0\nTag: py3-none-any\n")
     best = 1.0
@@ -323,7 +420,20 @@ def test_any_metadata_is_read(content):
 @settings(max_examples=60)
 @given(
     st.lists(
-        st.sampled_from(["Name: a", "Version: 1", "Requires-Dist: b", " folded", "\tfolded", "", "\r", "Name:", ": x", "Requires-Dist:\n  c"]),
+        st.sampled_from(
+            [
+                "Name: a",
+                "Version: 1",
+                "Requires-Dist: b",
+                " folded",
+                "\tfolded",
+                "",
+                "\r",
+                "Name:",
+                ": x",
+                "Requires-Dist:\n  c",
+            ]
+        ),
         max_size=12,
     )
 )
@@ -332,7 +442,12 @@ def test_metadata_of_known_lines(lines):
 
     text = "\n".join(lines) + "\n\nbody"
     found = probe.parse_metadata(text.encode())
-    if "\r" not in lines and "" not in lines and not any(line[:1] in (" ", "\t", ":") for line in lines[:1]) and ": x" not in lines:
+    if (
+        "\r" not in lines
+        and "" not in lines
+        and not any(line[:1] in (" ", "\t", ":") for line in lines[:1])
+        and ": x" not in lines
+    ):
         message = email.message_from_string(text)
         assert found.name == " ".join((message["Name"] or "").split())  # the module keeps the fold
         assert len(found.requires) == len(message.get_all("Requires-Dist", []))
@@ -345,13 +460,23 @@ def test_any_record_is_read(content):
         assert size is None or size >= 0
 
 
-@given(st.lists(st.tuples(st.text(st.characters(blacklist_categories=("Cc", "Cs", "Zl", "Zp")), min_size=1), st.integers(0, 10**9)), max_size=8))
+@given(
+    st.lists(
+        st.tuples(
+            st.text(st.characters(blacklist_categories=("Cc", "Cs", "Zl", "Zp")), min_size=1),
+            st.integers(0, 10**9),
+        ),
+        max_size=8,
+    )
+)
 def test_records_as_csv_writes_them(rows):
     import csv
     import io
 
     file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows([path, "sha256=abc", size] for path, size in rows)
+    csv.writer(file, lineterminator="\n").writerows(
+        [path, "sha256=abc", size] for path, size in rows
+    )
     assert list(probe.parse_record(file.getvalue().encode())) == rows
 
 

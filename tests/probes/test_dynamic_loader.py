@@ -1,4 +1,6 @@
-"""The loader's search order: ``ld.so --list`` is the oracle, on real libraries and on layouts that a seed makes."""
+"""The loader's search order: ``ld.so --list`` is the oracle, on real libraries and on layouts that
+a seed makes.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,10 @@ def ask(prerequisite):
     """Ask the real loader and the own rules the same question; return both answers by soname."""
     interpreter = _interpreter() if os.path.isfile(os.path.realpath(sys.executable)) else None
     prerequisite(interpreter and "musl" not in interpreter, "glibc's loader")
-    prerequisite(run_command([interpreter, "--list", os.path.realpath(sys.executable)], 10).status == 0, "ld.so --list (glibc 2.26)")
+    prerequisite(
+        run_command([interpreter, "--list", os.path.realpath(sys.executable)], 10).status == 0,
+        "ld.so --list (glibc 2.26)",
+    )
 
     def both(path, **variables):
         environment = plain_environment(**variables)
@@ -41,10 +46,16 @@ def ask(prerequisite):
         links = LinkMap(Loader(Machine(environment=environment), kind, environment), str(path))
         own = {held.name: held.path for held in links.objects[1:]}
         own.update(dict.fromkeys(links.missing, ""))
-        theirs = {name: found for name, found in parse_list(outcome.text).items() if "vdso" not in name}
+        theirs = {
+            name: found for name, found in parse_list(outcome.text).items() if "vdso" not in name
+        }
         loader = os.path.basename(interpreter)
         clean = [
-            {name: os.path.realpath(found) if found else "" for name, found in table.items() if os.path.basename(name) != loader}
+            {
+                name: os.path.realpath(found) if found else ""
+                for name, found in table.items()
+                if os.path.basename(name) != loader
+            }
             for table in (theirs, own)
         ]
         return outcome.status, clean[0], clean[1]
@@ -65,29 +76,50 @@ def gcc(prerequisite):
 
 
 def _layout(folder, seed):
-    """A chain and a diamond of libraries in some of five folders, with a random RPATH or RUNPATH each; the root is first.so."""
+    """A chain and a diamond of libraries in some of five folders, with a random RPATH or RUNPATH
+    each; the root is first.so.
+    """
     chance = random.Random(seed)
     folders = [folder / name for name in "abcde"]
     names = ["first", "left", "right", "deep", "leaf"]
-    needs = {"first": ["left", "right"], "left": ["deep"], "right": ["leaf", "deep"], "deep": ["leaf"], "leaf": []}
+    needs = {
+        "first": ["left", "right"],
+        "left": ["deep"],
+        "right": ["leaf", "deep"],
+        "deep": ["leaf"],
+        "leaf": [],
+    }
     for place in folders:
         place.mkdir(parents=True, exist_ok=True)
-    stubs = {name: build(folder / "stubs" / f"lib{name}.so", soname=f"lib{name}.so") for name in names}
+    stubs = {
+        name: build(folder / "stubs" / f"lib{name}.so", soname=f"lib{name}.so") for name in names
+    }
     for name in names:
         places = [folders[0]] if name == "first" else chance.sample(folders, chance.randint(1, 3))
         for place in places:
             kind = chance.choice(["none", "rpath", "runpath", "both"])
-            entries = [chance.choice(["$ORIGIN/../" + other.name, str(other), "${ORIGIN}", "/nowhere", ""]) for other in chance.sample(folders, 2)]
+            entries = [
+                chance.choice(["$ORIGIN/../" + other.name, str(other), "${ORIGIN}", "/nowhere", ""])
+                for other in chance.sample(folders, 2)
+            ]
             options = [] if kind == "none" else [f"-Wl,-rpath,{':'.join(entries)}"]
-            options.append("-Wl,--enable-new-dtags" if kind == "runpath" else "-Wl,--disable-new-dtags")
+            options.append(
+                "-Wl,--enable-new-dtags" if kind == "runpath" else "-Wl,--disable-new-dtags"
+            )
             if chance.random() < 0.1:
                 options.append("-Wl,-z,nodefaultlib")
-            build(place / f"lib{name}.so", "", *options, needs=[stubs[need] for need in needs[name]])
+            build(
+                place / f"lib{name}.so", "", *options, needs=[stubs[need] for need in needs[name]]
+            )
     variables = {}
     if chance.random() < 0.7:
-        variables["LD_LIBRARY_PATH"] = chance.choice([":", ";"]).join(map(str, chance.sample(folders, chance.randint(1, 3))))
+        variables["LD_LIBRARY_PATH"] = chance.choice([":", ";"]).join(
+            map(str, chance.sample(folders, chance.randint(1, 3)))
+        )
     if chance.random() < 0.2:
-        variables["LD_PRELOAD"] = str(next(path for place in folders for path in [place / "libleaf.so"] if path.exists()))
+        variables["LD_PRELOAD"] = str(
+            next(path for place in folders for path in [place / "libleaf.so"] if path.exists())
+        )
     return folders[0] / "libfirst.so", variables
 
 
@@ -99,9 +131,9 @@ def test_random_layouts(tmp_path, ask, gcc, seed):
         assert "" in own.values()
         return
     # LD_PRELOAD is listed under its path.
-    assert {os.path.basename(name): found for name, found in own.items()} == {os.path.basename(name): found for name, found in theirs.items()}, (
-        variables
-    )
+    assert {os.path.basename(name): found for name, found in own.items()} == {
+        os.path.basename(name): found for name, found in theirs.items()
+    }, variables
 
 
 @pytest.mark.slow
@@ -115,12 +147,20 @@ def test_rpath_comes_before_and_runpath_after_the_variable(tmp_path, ask, gcc):
     for place in (own, other):
         build(place / "libneed.so.1")
     for tags, expected in (("--disable-new-dtags", own), ("--enable-new-dtags", other)):
-        path = build(tmp_path / tags / "libasks.so", "", f"-Wl,-rpath,{own}", f"-Wl,{tags}", needs=[own / "libneed.so.1"])
+        path = build(
+            tmp_path / tags / "libasks.so",
+            "",
+            f"-Wl,-rpath,{own}",
+            f"-Wl,{tags}",
+            needs=[own / "libneed.so.1"],
+        )
         _, theirs, mine = ask(path, LD_LIBRARY_PATH=str(other))
         assert theirs["libneed.so.1"] == mine["libneed.so.1"] == str(expected / "libneed.so.1")
 
 
-def test_a_library_of_another_machine_is_passed_over_and_a_damaged_one_ends_the_search(tmp_path, ask, gcc):
+def test_a_library_of_another_machine_is_passed_over_and_a_damaged_one_ends_the_search(
+    tmp_path, ask, gcc
+):
     good = build(tmp_path / "good" / "libneed.so.1")
     path = build(tmp_path / "libasks.so", "", needs=[good])
     content = bytearray(good.read_bytes())
@@ -136,7 +176,9 @@ def test_a_library_of_another_machine_is_passed_over_and_a_damaged_one_ends_the_
 
 
 def test_an_unpacked_image_gives_the_same_answers_inside_it(tmp_path, gcc):
-    """The same layout on this machine and in a folder that stands for /: paths differ by the root alone."""
+    """The same layout on this machine and in a folder that stands for /: paths differ by the root
+    alone.
+    """
     here = tmp_path / "here"
     path, _ = _layout(here, 5)
     root = tmp_path / "root"
@@ -149,7 +191,9 @@ def test_an_unpacked_image_gives_the_same_answers_inside_it(tmp_path, gcc):
     # Out of reach: the image has no cache, this machine's must not be read.
     shutil.rmtree(here / "stubs")
     outside = LinkMap(Loader(Machine(environment=variables), kind, variables), str(path))
-    expected = {held.name: os.path.realpath(held.path) for held in outside.objects if str(here) in held.path}
+    expected = {
+        held.name: os.path.realpath(held.path) for held in outside.objects if str(here) in held.path
+    }
     shutil.rmtree(here)
     inside = LinkMap(Loader(Machine(str(root), environment=variables), kind, variables), str(path))
     assert {held.name: os.path.normpath(held.path) for held in inside.objects} == expected
@@ -158,8 +202,12 @@ def test_an_unpacked_image_gives_the_same_answers_inside_it(tmp_path, gcc):
 
 def test_the_cache_is_as_ldconfig_prints_it(prerequisite):
     program = shutil.which("ldconfig") or "/sbin/ldconfig"
-    prerequisite(os.path.exists(program) and os.path.exists("/etc/ld.so.cache"), "ldconfig and its cache")
-    printed = re.findall(r"^\t(\S+) \(libc6,(x86-64|AArch64)[^)]*\) => (.+)$", output(program, "-p"), re.MULTILINE)
+    prerequisite(
+        os.path.exists(program) and os.path.exists("/etc/ld.so.cache"), "ldconfig and its cache"
+    )
+    printed = re.findall(
+        r"^\t(\S+) \(libc6,(x86-64|AArch64)[^)]*\) => (.+)$", output(program, "-p"), re.MULTILINE
+    )
     with open_elf(os.path.realpath(sys.executable)) as elf:
         machine = elf.kind[2]
     with open("/etc/ld.so.cache", "rb") as file:
@@ -169,7 +217,9 @@ def test_the_cache_is_as_ldconfig_prints_it(prerequisite):
     for name, kind, path in printed:
         if kind == word:
             expected.setdefault(name, []).append(path)
-    assert {name: sorted(paths) for name, paths in found.items()} == {name: sorted(paths) for name, paths in expected.items()}
+    assert {name: sorted(paths) for name, paths in found.items()} == {
+        name: sorted(paths) for name, paths in expected.items()
+    }
     assert all(found[name][0] == paths[0] for name, paths in expected.items() if len(paths) == 1)
 
 
@@ -188,7 +238,8 @@ def test_any_list_is_read(text):
 
 def test_a_list_of_the_loader():
     text = (
-        "\tlinux-vdso.so.1 (0x00007ffd)\n\tlibc10.so => /a b/libc10.so (0x00007f)\n\tlibx.so.1 => not found\n"
+        "\tlinux-vdso.so.1 (0x00007ffd)\n\tlibc10.so => /a b/libc10.so (0x00007f)\n\tlibx.so.1 => "
+        "not found\n"
         "\t/lib64/ld-linux-x86-64.so.2 (0x00007f)\n\tlibm.so.6 => /lib/libm.so.6 (0x1)\n"
     )
     assert parse_list(text) == {

@@ -14,18 +14,34 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envdoctor.probes.elf import ElfError, cxx11_abi_of, gnu_hash, highest, is_torch_symbol, open_elf
+from envdoctor.probes.elf import (
+    ElfError,
+    cxx11_abi_of,
+    gnu_hash,
+    highest,
+    is_torch_symbol,
+    open_elf,
+)
 
 from .compiled import build, output
 
 
 def libraries(count):
     """Real libraries of this machine: of the interpreter, its extensions and the system."""
-    folders = [sysconfig.get_path("stdlib") + "/lib-dynload", sysconfig.get_config_var("LIBDIR") or "/usr/lib", "/lib/x86_64-linux-gnu", "/usr/lib64"]
+    folders = [
+        sysconfig.get_path("stdlib") + "/lib-dynload",
+        sysconfig.get_config_var("LIBDIR") or "/usr/lib",
+        "/lib/x86_64-linux-gnu",
+        "/usr/lib64",
+    ]
     found = []
     for folder in folders:
         if os.path.isdir(folder):
-            found += sorted(path for path in (os.path.join(folder, name) for name in os.listdir(folder)) if ".so" in path and os.path.isfile(path))
+            found += sorted(
+                path
+                for path in (os.path.join(folder, name) for name in os.listdir(folder))
+                if ".so" in path and os.path.isfile(path)
+            )
     real = []
     for path in found:
         with open(path, "rb") as file:
@@ -54,8 +70,15 @@ def test_symbols_and_versions_are_as_nm_says(path, binutils):
     told = [line.split() for line in output("nm", "-D", path).splitlines()]
     undefined = {entry[1].split("@")[0] for entry in told if entry[0] == "U"}
     weak = {entry[1].split("@")[0] for entry in told if entry[0] in "wv"}
-    defined = {entry[2].split("@")[0] for entry in told if len(entry) == 3 and entry[1] not in "UNa"}
-    wanted = {match for entry in told if entry[0] in ("U", "w") for match in re.findall(r"@(GLIBC_[\d.]+)", entry[1])}
+    defined = {
+        entry[2].split("@")[0] for entry in told if len(entry) == 3 and entry[1] not in "UNa"
+    }
+    wanted = {
+        match
+        for entry in told
+        if entry[0] in ("U", "w")
+        for match in re.findall(r"@(GLIBC_[\d.]+)", entry[1])
+    }
     with open_elf(path) as elf:
         assert set(elf.undefined()) == undefined - weak
         assert all(elf.defines(name) is not False for name in defined)
@@ -107,7 +130,9 @@ extern "C" void call() { c10::detail::torchCheckFail("", "", 1, std::string("x")
 @pytest.mark.parametrize("new", [True, False])
 def test_the_abi_of_strings_shows_in_the_symbols(tmp_path, prerequisite, new):
     prerequisite(shutil.which("g++"), "g++")
-    path = build(tmp_path / "ext.so", _STRINGS, f"-D_GLIBCXX_USE_CXX11_ABI={int(new)}", compiler="g++")
+    path = build(
+        tmp_path / "ext.so", _STRINGS, f"-D_GLIBCXX_USE_CXX11_ABI={int(new)}", compiler="g++"
+    )
     with open_elf(str(path)) as elf:
         names = [name for name in elf.undefined() if is_torch_symbol(name)]
     assert len(names) == 1
@@ -116,9 +141,21 @@ def test_the_abi_of_strings_shows_in_the_symbols(tmp_path, prerequisite, new):
 
 
 def test_symbols_of_torch_are_told_from_others():
-    for name in ("_ZN3c104cuda9SetDeviceEa", "_ZN2at4_ops5zeros4callE", "_ZNK5torch8autograd4NodeE", "_ZTIN3c105ErrorE", "aoti_torch_empty"):
+    for name in (
+        "_ZN3c104cuda9SetDeviceEa",
+        "_ZN2at4_ops5zeros4callE",
+        "_ZNK5torch8autograd4NodeE",
+        "_ZTIN3c105ErrorE",
+        "aoti_torch_empty",
+    ):
         assert is_torch_symbol(name), name
-    for name in ("_ZN4vllm3c103fooE", "cudaMalloc", "_ZSt4cout", "_ZN6at_bat3fooEv", "PyErr_Format"):
+    for name in (
+        "_ZN4vllm3c103fooE",
+        "cudaMalloc",
+        "_ZSt4cout",
+        "_ZN6at_bat3fooEv",
+        "PyErr_Format",
+    ):
         assert not is_torch_symbol(name), name
 
 
@@ -142,7 +179,10 @@ def test_any_bytes_are_read_or_refused(tmp_path_factory, content):
 
 @pytest.fixture(scope="module")
 def victim(tmp_path_factory):
-    path = build(tmp_path_factory.mktemp("victim") / "victim.so", "extern int other(void); int mine(void) { return other(); }")
+    path = build(
+        tmp_path_factory.mktemp("victim") / "victim.so",
+        "extern int other(void); int mine(void) { return other(); }",
+    )
     return path.read_bytes()
 
 
@@ -153,7 +193,9 @@ def test_a_damaged_library_is_read_or_refused(tmp_path_factory, victim, data):
     for _ in range(data.draw(st.integers(1, 12))):
         place = data.draw(st.one_of(st.integers(0, 1200), st.integers(0, len(content) - 1)))
         content[place] = data.draw(st.integers(0, 255))
-    content = content[: data.draw(st.integers(0, len(content)))] if data.draw(st.booleans()) else content
+    content = (
+        content[: data.draw(st.integers(0, len(content)))] if data.draw(st.booleans()) else content
+    )
     path = Path(tmp_path_factory.getbasetemp()) / "damaged.so"
     path.write_bytes(content)
     with contextlib.suppress(ElfError):

@@ -1,4 +1,6 @@
-"""The frame: a probe that raises, crashes, hangs or lies costs its own fields; no files, no network; every field has a probe."""
+"""The frame: a probe that raises, crashes, hangs or lies costs its own fields; no files, no
+network; every field has a probe.
+"""
 
 import ctypes
 import json
@@ -17,7 +19,10 @@ from envdoctor.probes.isolation import run_command
 
 ROOT = Path(__file__).parent.parent.parent
 HERE = Evidence("test")
-DEAR = "subprocess dataclasses pathlib tempfile shutil platform pynvml importlib.metadata rich socket asyncio packaging.requirements"
+DEAR = (
+    "subprocess dataclasses pathlib tempfile shutil platform pynvml importlib.metadata rich "
+    "socket asyncio packaging.requirements"
+)
 FILES = """
 etc/os-release etc/ld.so.cache lib64/libc.so.6 bin/sh usr/bin/python3
 usr/local/cuda/version.json usr/local/cuda/version.txt usr/local/cuda/include/cuda.h usr/local/cuda/bin/nvcc
@@ -52,8 +57,16 @@ def _wrong_type(machine):
     [
         (_boom, False, "probe bad: RuntimeError: boom"),
         (_boom, True, "probe bad: RuntimeError: boom"),
-        (_foreign_field, False, "probe bad: KeyError: 'field node.name is not declared by probe bad'"),
-        (_foreign_field, True, "probe bad: KeyError: 'field node.name is not declared by probe bad'"),
+        (
+            _foreign_field,
+            False,
+            "probe bad: KeyError: 'field node.name is not declared by probe bad'",
+        ),
+        (
+            _foreign_field,
+            True,
+            "probe bad: KeyError: 'field node.name is not declared by probe bad'",
+        ),
         (_hang, True, "probe bad: no answer within 0.2 s; killed"),
         (_crash, True, "probe bad: crashed with SIGSEGV"),
         (lambda machine: os._exit(0), True, "probe bad: ended with exit code 0 and no answer"),
@@ -69,7 +82,9 @@ def test_a_broken_probe_costs_its_own_fields(function, isolated, reason):
 
 def test_isolated_answers_are_checked_against_the_schema():
     facts = run_probes(Machine(), (Probe("bad", _wrong_type, ("driver.loaded",), True),))
-    assert facts.get("driver.loaded").reason.startswith("probe bad: its answer was no list of facts")
+    assert facts.get("driver.loaded").reason.startswith(
+        "probe bad: its answer was no list of facts"
+    )
 
 
 def test_isolated_answers_come_back_whole():
@@ -80,7 +95,10 @@ def test_isolated_answers_come_back_whole():
 
 
 def test_total_deadline():
-    probes = tuple(Probe(f"p{number}", _hang, (field,), True, 5.0) for number, field in enumerate(("os.name", "driver.release", "driver.loaded")))
+    probes = tuple(
+        Probe(f"p{number}", _hang, (field,), True, 5.0)
+        for number, field in enumerate(("os.name", "driver.release", "driver.loaded"))
+    )
     start = time.monotonic()
     facts = run_probes(Machine(deadline=0.5), probes)
     assert time.monotonic() - start < 1.2
@@ -107,7 +125,12 @@ def test_known_stands_over_absent_and_failures_over_silence():
 def test_later_probes_see_what_earlier_ones_found():
     probes = (
         Probe("one", lambda machine: {"os.name": Known("x", HERE)}, ("os.name",)),
-        Probe("two", lambda machine: {"os.kernel": Known(machine.value("os.name") * 2, HERE)}, ("os.kernel",), True),
+        Probe(
+            "two",
+            lambda machine: {"os.kernel": Known(machine.value("os.name") * 2, HERE)},
+            ("os.kernel",),
+            True,
+        ),
     )
     assert run_probes(Machine(), probes).value("os.kernel") == "xx"
 
@@ -123,7 +146,9 @@ def test_every_probe_declares_known_fields():
 @pytest.mark.parametrize("probe", PROBES, ids=lambda probe: probe.name)
 @pytest.mark.parametrize("kind", ["empty", "binary", "folders", "loops", "fifos", "huge"])
 def test_every_probe_survives_every_folder(probe, kind, tmp_path):
-    """An image in which every file that a probe knows is empty, binary, a folder, a loop, a FIFO or huge."""
+    """An image in which every file that a probe knows is empty, binary, a folder, a loop, a FIFO or
+    huge.
+    """
     for path in FILES.split():
         place = tmp_path / path
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -141,17 +166,26 @@ def test_every_probe_survives_every_folder(probe, kind, tmp_path):
             with open(place, "wb") as file:
                 file.truncate(1 << 33)
     start = time.monotonic()
-    facts = run_probes(Machine(str(tmp_path), python="/usr/bin/python3", deadline=5.0), (*PROBES[: PROBES.index(probe)], probe))
+    facts = run_probes(
+        Machine(str(tmp_path), python="/usr/bin/python3", deadline=5.0),
+        (*PROBES[: PROBES.index(probe)], probe),
+    )
     assert time.monotonic() - start < 6
     failed = [
-        fact.reason for _, fact in facts if isinstance(fact, Unknown) and fact.reason.startswith(f"probe {probe.name}: ") and "Error" in fact.reason
+        fact.reason
+        for _, fact in facts
+        if isinstance(fact, Unknown)
+        and fact.reason.startswith(f"probe {probe.name}: ")
+        and "Error" in fact.reason
     ]
     assert failed == []
     json.dumps(dump_facts(facts))
 
 
 def test_probing_writes_nothing_and_asks_no_network(tmp_path):
-    """Python's audit events of a whole probe, children included: no file is created, no socket is made."""
+    """Python's audit events of a whole probe, children included: no file is created, no socket is
+    made.
+    """
     code = """
 import os, sys
 from envdoctor.probes import probe_machine  # imports may write bytecode elsewhere
@@ -174,21 +208,39 @@ print(facts.value('os.platform'))
     log.write_text("")
     home = tmp_path / "home"
     home.mkdir()
-    variables = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(home), "TMPDIR": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
-    outcome = run_command([sys.executable, "-c", code, str(log)], 60, variables, stderr=True, folder=str(home))
+    variables = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "HOME": str(home),
+        "TMPDIR": str(home),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    outcome = run_command(
+        [sys.executable, "-c", code, str(log)], 60, variables, stderr=True, folder=str(home)
+    )
     assert (outcome.status, outcome.text) == (0, sys.platform + "\n")
     assert log.read_text() == ""
     assert list(home.iterdir()) == []
 
 
 def test_no_dear_imports():
-    """Modules that cost more than they give (see CONTRIBUTING) stay off the path of a probe on a machine without NVIDIA."""
+    """Modules that cost more than they give (see CONTRIBUTING) stay off the path of a probe on a
+    machine without NVIDIA.
+    """
     show = "import sys; print(' '.join(sys.modules))"
     variables = {**os.environ, "PYTHONPATH": str(ROOT)}
     # What site and its .pth files load is not ours.
     bare = set(run_command([sys.executable, "-c", show], 60, variables).text.split())
     loaded = set(
-        run_command([sys.executable, "-c", "from envdoctor.probes import probe_machine; probe_machine()\n" + show], 60, variables).text.split()
+        run_command(
+            [
+                sys.executable,
+                "-c",
+                "from envdoctor.probes import probe_machine; probe_machine()\n" + show,
+            ],
+            60,
+            variables,
+        ).text.split()
     )
     assert "envdoctor.probes.nvidia" in loaded
     assert (loaded - bare) & set(DEAR.split()) == set()

@@ -1,4 +1,6 @@
-"""The judged interpreter: real ones of this machine, real virtual environments, and images in a folder."""
+"""The judged interpreter: real ones of this machine, real virtual environments, and images in a
+folder.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envdoctor.model.evidence import Known, Unknown
-from envdoctor.probes.interpreter import find_executable, interpreter_of, parse_pth, parse_pyvenv, probe_interpreter
+from envdoctor.probes.interpreter import (
+    find_executable,
+    interpreter_of,
+    parse_pth,
+    parse_pyvenv,
+    probe_interpreter,
+)
 from envdoctor.probes.machine import Machine
 
 from .compiled import output, plain_environment
@@ -29,7 +37,12 @@ def _interpreters():
     for path in found:
         try:
             told = json.loads(
-                output(path, "-c", "import sys, json; print(json.dumps([sys.version_info[:3], sys.prefix]))", environment=plain_environment())
+                output(
+                    path,
+                    "-c",
+                    "import sys, json; print(json.dumps([sys.version_info[:3], sys.prefix]))",
+                    environment=plain_environment(),
+                )
             )
         except (AssertionError, ValueError):
             continue  # a shim without a version behind it
@@ -42,8 +55,16 @@ INTERPRETERS = _interpreters()
 
 
 def _sites(paths):
-    """Entries of a sys.path that may hold distributions: without the working directory and the standard library."""
-    return [os.path.realpath(path) for path in paths if path and not path.endswith("lib-dynload") and not os.path.exists(os.path.join(path, "os.py"))]
+    """Entries of a sys.path that may hold distributions: without the working directory and the
+    standard library.
+    """
+    return [
+        os.path.realpath(path)
+        for path in paths
+        if path
+        and not path.endswith("lib-dynload")
+        and not os.path.exists(os.path.join(path, "os.py"))
+    ]
 
 
 @pytest.mark.parametrize("python", INTERPRETERS)
@@ -56,18 +77,27 @@ def test_another_interpreter_is_read_as_it_is(python):
             python,
             "-c",
             "import sys, json, platform; "
-            "print(json.dumps([platform.python_version(), sys.prefix, 'cp%d%d' % sys.version_info[:2], sys.implementation.name]))",
+            "print(json.dumps([platform.python_version(), sys.prefix, 'cp%d%d' % "
+            "sys.version_info[:2], sys.implementation.name]))",
             environment=environment,
         )
     )
     assert [found.version, found.prefix, found.abi, found.implementation] == told
-    assert [os.path.realpath(path) for path in found.search_path] == _sites(_real_path(python, environment))
+    assert [os.path.realpath(path) for path in found.search_path] == _sites(
+        _real_path(python, environment)
+    )
 
 
 def _real_path(python, environment):
     # -P is 3.11; the first entry under -c is the working directory, "".
     return json.loads(
-        output(python, "-c", "import sys, json, os; print(json.dumps([p for p in sys.path[1:] if os.path.isdir(p)]))", environment=environment)
+        output(
+            python,
+            "-c",
+            "import sys, json, os; print(json.dumps([p for p in sys.path[1:] if "
+            "os.path.isdir(p)]))",
+            environment=environment,
+        )
     )
 
 
@@ -75,7 +105,13 @@ def _real_path(python, environment):
 def venv(request, tmp_path):
     folder = tmp_path / "env"
     output(
-        sys.executable, "-m", "venv", "--without-pip", *(["--system-site-packages"] if request.param else []), folder, environment=plain_environment()
+        sys.executable,
+        "-m",
+        "venv",
+        "--without-pip",
+        *(["--system-site-packages"] if request.param else []),
+        folder,
+        environment=plain_environment(),
     )
     return folder
 
@@ -85,7 +121,9 @@ def test_a_virtual_environment_with_pth_files(venv, tmp_path):
     added = tmp_path / "added"
     (added / "below").mkdir(parents=True)
     trap = tmp_path / "trap"
-    (site / "b.pth").write_text(f"# a comment\n\n{added}\n{tmp_path}/absent\nimport os; open({str(trap)!r}, 'w')\n")
+    (site / "b.pth").write_text(
+        f"# a comment\n\n{added}\n{tmp_path}/absent\nimport os; open({str(trap)!r}, 'w')\n"
+    )
     (site / "a.pth").write_text(f"../{os.path.relpath(added / 'below', site.parent)}\n{added}\n")
     (site / "not-a-pth").write_text(f"{tmp_path}\n")
     front = tmp_path / "front"
@@ -94,7 +132,9 @@ def test_a_virtual_environment_with_pth_files(venv, tmp_path):
     found = interpreter_of(Machine(python=str(venv / "bin" / "python"), environment=environment))
     assert not trap.exists(), "a .pth file of the judged environment was executed"
     assert found.unexecuted >= 1
-    assert [os.path.realpath(path) for path in found.search_path] == _sites(_real_path(str(venv / "bin" / "python"), environment))
+    assert [os.path.realpath(path) for path in found.search_path] == _sites(
+        _real_path(str(venv / "bin" / "python"), environment)
+    )
     assert trap.exists()  # the real interpreter runs it
     assert found.environment == "venv"
     assert found.prefix == str(venv)
@@ -133,7 +173,9 @@ def test_an_interpreter_that_hangs_is_read_from_its_folder(venv):
     assert any(path.startswith(str(venv)) for path in found.search_path)
 
 
-@pytest.mark.parametrize("script", ["#!/bin/sh\nexit 3\n", "#!/bin/sh\nhead -c 3000000 /dev/zero\n", "not a program", ""])
+@pytest.mark.parametrize(
+    "script", ["#!/bin/sh\nexit 3\n", "#!/bin/sh\nhead -c 3000000 /dev/zero\n", "not a program", ""]
+)
 def test_an_interpreter_that_answers_nonsense(venv, script):
     python = venv / "bin" / "python3"
     python.unlink()
@@ -146,12 +188,17 @@ def test_an_interpreter_that_answers_nonsense(venv, script):
 
 def test_a_missing_interpreter_is_unknown_and_says_so():
     facts = probe_interpreter(Machine(python="/nowhere/python", environment={}))
-    assert all(isinstance(fact, Unknown) and "/nowhere/python" in fact.reason for fact in facts.values())
+    assert all(
+        isinstance(fact, Unknown) and "/nowhere/python" in fact.reason for fact in facts.values()
+    )
 
 
 def test_this_interpreter():
     facts = probe_interpreter(Machine())
-    assert facts["python.version"].value == "{}.{}.{}".format(*sys.version_info[:3]) or sys.version_info.releaselevel != "final"
+    assert (
+        facts["python.version"].value == "{}.{}.{}".format(*sys.version_info[:3])
+        or sys.version_info.releaselevel != "final"
+    )
     assert facts["python.prefix"].value == sys.prefix
     import packaging
 
@@ -168,7 +215,9 @@ def _image(root, prefix, version, patch, site="site-packages", header=True, pyth
     (library / "os.py").write_text("")
     if python:
         (root / prefix.lstrip("/") / "bin").mkdir(exist_ok=True)
-        (root / prefix.lstrip("/") / "bin" / f"python{version}").write_bytes(b"\x7fELF....\0" + f"{version}.{patch}".encode() + b"\0...")
+        (root / prefix.lstrip("/") / "bin" / f"python{version}").write_bytes(
+            b"\x7fELF....\0" + f"{version}.{patch}".encode() + b"\0..."
+        )
         (root / prefix.lstrip("/") / "bin" / "python3").symlink_to(f"python{version}")
     if header:
         include = root / prefix.lstrip("/") / "include" / f"python{version}"
@@ -181,7 +230,12 @@ def _image(root, prefix, version, patch, site="site-packages", header=True, pyth
 def test_an_image_with_one_interpreter(tmp_path, header):
     _image(tmp_path, "/usr/local", "3.11", 9, header=header)
     found = interpreter_of(Machine(str(tmp_path)))
-    assert (found.version, found.abi, found.prefix, found.environment) == ("3.11.9", "cp311", "/usr/local", "system")
+    assert (found.version, found.abi, found.prefix, found.environment) == (
+        "3.11.9",
+        "cp311",
+        "/usr/local",
+        "system",
+    )
     assert found.search_path == ("/usr/local/lib/python3.11/site-packages",)
 
 
@@ -194,8 +248,12 @@ def test_an_image_whose_environment_holds_torch(tmp_path):
     (site / "torch").mkdir(parents=True)
     (site / "torch" / "version.py").write_text("__version__ = '2.6.0'\n")
     (environment / "bin").mkdir()
-    (environment / "bin" / "python3").symlink_to("/usr/bin/python3")  # of the image, not of this machine
-    (environment / "pyvenv.cfg").write_text("home = /usr/bin\ninclude-system-site-packages = true\nversion = 3.10.12\n")
+    (environment / "bin" / "python3").symlink_to(
+        "/usr/bin/python3"
+    )  # of the image, not of this machine
+    (environment / "pyvenv.cfg").write_text(
+        "home = /usr/bin\ninclude-system-site-packages = true\nversion = 3.10.12\n"
+    )
     found = interpreter_of(Machine(str(tmp_path)))
     assert found.version == "3.10.12"
     assert found.prefix == "/opt/venv"
@@ -233,7 +291,9 @@ def test_a_named_interpreter_of_an_image_is_not_started(tmp_path):
     _image(tmp_path, "/usr", "3.12", 3)
     found = interpreter_of(Machine(str(tmp_path), python="/opt/tool/bin/python3"))
     assert found.version == "3.9.2"
-    assert isinstance(probe_interpreter(Machine(str(tmp_path)))["python.working_directory"], Unknown)
+    assert isinstance(
+        probe_interpreter(Machine(str(tmp_path)))["python.working_directory"], Unknown
+    )
     assert isinstance(probe_interpreter(Machine())["python.working_directory"], Known)
 
 
@@ -254,4 +314,7 @@ def test_any_pth_is_read(text):
 
 
 def test_pth_lines():
-    assert parse_pth("/a\nimport x\nimport\ty\nimportant\n  \n# /b\n/c  \n") == (["/a", "important", "/c"], 2)
+    assert parse_pth("/a\nimport x\nimport\ty\nimportant\n  \n# /b\n/c  \n") == (
+        ["/a", "important", "/c"],
+        2,
+    )

@@ -1,4 +1,6 @@
-"""Children that crash, hang, flood, leave children of their own or cannot be killed: the parent answers in time."""
+"""Children that crash, hang, flood, leave children of their own or cannot be killed: the parent
+answers in time.
+"""
 
 import ctypes
 import os
@@ -81,7 +83,9 @@ def test_grandchildren_die_with_the_child():
     for _ in range(100):
         try:
             with open(f"/proc/{pid}/stat") as file:
-                if file.read().rpartition(")")[2].split()[0] == "Z":  # nobody reaps orphans in some containers
+                if (
+                    file.read().rpartition(")")[2].split()[0] == "Z"
+                ):  # nobody reaps orphans in some containers
                     return
         except FileNotFoundError:
             return
@@ -93,7 +97,8 @@ def test_child_ends_itself_when_the_parent_is_killed():
     code = (
         "import os, sys, time\n"
         "from envdoctor.probes.isolation import start_isolated\n"
-        "print(start_isolated(lambda: time.sleep(60), 0.1).pid, flush=True); os.kill(os.getpid(), 9)\n"
+        "print(start_isolated(lambda: time.sleep(60), 0.1).pid, flush=True); os.kill(os.getpid(), "
+        "9)\n"
     )
     pid = int(run_command([sys.executable, "-c", code], 20).output)
     for _ in range(300):
@@ -135,15 +140,23 @@ def test_no_descriptor_is_left():
 
 
 def test_signals_are_default_in_commands():
-    # Python ignores two; a command that inherits that dies late and loud. What was ignored before Python (SIGHUP, by nohup) may stay so.
-    ignored = int(run_command(["/bin/sh", "-c", "grep SigIgn /proc/self/status"], 5).text.split()[1], 16)
+    # Python ignores two; a command that inherits that dies late and loud. What was ignored before
+    # Python (SIGHUP, by nohup) may stay so.
+    ignored = int(
+        run_command(["/bin/sh", "-c", "grep SigIgn /proc/self/status"], 5).text.split()[1], 16
+    )
     assert not ignored & (1 << signal.SIGPIPE - 1 | 1 << signal.SIGXFSZ - 1)
 
 
 def test_unkillable_child_is_left_behind(prerequisite):
-    """A child in state D, for real: the v1 freezer holds it as a hung ioctl would, and SIGKILL does not help."""
+    """A child in state D, for real: the v1 freezer holds it as a hung ioctl would, and SIGKILL does
+    not help.
+    """
     freezer = "/sys/fs/cgroup/freezer"
-    prerequisite(os.geteuid() == 0 and os.access(f"{freezer}/cgroup.procs", os.W_OK), "root and a v1 freezer cgroup")
+    prerequisite(
+        os.geteuid() == 0 and os.access(f"{freezer}/cgroup.procs", os.W_OK),
+        "root and a v1 freezer cgroup",
+    )
     group = f"{freezer}/envdoctor-test-{os.getpid()}"
     os.mkdir(group)
 
@@ -160,7 +173,10 @@ def test_unkillable_child_is_left_behind(prerequisite):
         start = time.monotonic()
         outcome = child.wait(0.5)
         assert time.monotonic() - start < 0.5 + GRACE + 0.2
-        assert outcome.reason == f"no answer within 0.5 s; process {child.pid} is unkillable (state D), left behind"
+        assert (
+            outcome.reason
+            == f"no answer within 0.5 s; process {child.pid} is unkillable (state D), left behind"
+        )
     finally:
         with open(f"{group}/freezer.state", "w") as file:
             file.write("THAWED")

@@ -1,4 +1,6 @@
-"""The JVM's belief on recorded control groups; real JVMs are asked in tests/containers/test_java_belief.py."""
+"""The JVM's belief on recorded control groups; real JVMs are asked in
+tests/containers/test_java_belief.py.
+"""
 
 import json
 
@@ -13,12 +15,19 @@ from .test_container import DATA, Folder
 
 MIB = 1 << 20
 TOTAL = 24684084 * 1024
-EMPTY = {"/proc/self/cgroup": "0::/\n", "/proc/self/mountinfo": "", "/jdk/release": 'IMPLEMENTOR="x"\nJAVA_VERSION="17.0.9"\n'}
+EMPTY = {
+    "/proc/self/cgroup": "0::/\n",
+    "/proc/self/mountinfo": "",
+    "/jdk/release": 'IMPLEMENTOR="x"\nJAVA_VERSION="17.0.9"\n',
+}
 
 
 def beliefs(name):
     files = Folder(json.loads((DATA / f"{name}.json").read_text())["files"])
-    groups, mounts = parse_cgroup(files.read_text("/proc/self/cgroup")), parse_mountinfo(files.read_text("/proc/self/mountinfo"))
+    groups, mounts = (
+        parse_cgroup(files.read_text("/proc/self/cgroup")),
+        parse_mountinfo(files.read_text("/proc/self/mountinfo")),
+    )
     return [jvm_memory(files, groups, mounts, TOTAL, walks) for walks in (False, True)]
 
 
@@ -42,10 +51,19 @@ def test_recorded(name, old, new):
 def test_a_kernel_without_cpusets_blinds_older_ones():
     """As Java 17 itself said under the kernel of tests/containers/uml.py."""
     files = Folder(
-        {**json.loads((DATA / "v2-own-limit-in-a-namespace.json").read_text())["files"], "/proc/cgroups": "cpu 0 3 1\ncpuacct 0 3 1\nmemory 0 3 1\n"}
+        {
+            **json.loads((DATA / "v2-own-limit-in-a-namespace.json").read_text())["files"],
+            "/proc/cgroups": "cpu 0 3 1\ncpuacct 0 3 1\nmemory 0 3 1\n",
+        }
     )
-    groups, mounts = parse_cgroup(files.read_text("/proc/self/cgroup")), parse_mountinfo(files.read_text("/proc/self/mountinfo"))
-    assert [jvm_memory(files, groups, mounts, TOTAL, walks) for walks in (False, True)] == [TOTAL, 120 * MIB]
+    groups, mounts = (
+        parse_cgroup(files.read_text("/proc/self/cgroup")),
+        parse_mountinfo(files.read_text("/proc/self/mountinfo")),
+    )
+    assert [jvm_memory(files, groups, mounts, TOTAL, walks) for walks in (False, True)] == [
+        TOTAL,
+        120 * MIB,
+    ]
 
 
 class Recorded(Folder):
@@ -60,7 +78,12 @@ class Recorded(Folder):
 
 def of_release(release, name="v2-slurm"):
     files = json.loads((DATA / f"{name}.json").read_text())["files"]
-    return dict(java_facts(Recorded({**files, "/jdk/release": f'JAVA_VERSION="{release}"\n'}, JAVA_HOME="/jdk/"), TOTAL))["memory.jvm_belief"]
+    return dict(
+        java_facts(
+            Recorded({**files, "/jdk/release": f'JAVA_VERSION="{release}"\n'}, JAVA_HOME="/jdk/"),
+            TOTAL,
+        )
+    )["memory.jvm_belief"]
 
 
 def test_the_release_decides():
@@ -89,4 +112,6 @@ def test_where_java_is_found(tmp_path, monkeypatch):
 def test_a_release_file_that_says_nothing(text):
     found = dict(java_facts(Recorded({**EMPTY, "/jdk/release": text}, JAVA_HOME="/jdk"), TOTAL))
     assert isinstance(found["java.version"], Unknown)
-    assert found["memory.jvm_belief"] == Known(TOTAL, found["memory.jvm_belief"].evidence)  # both algorithms agree
+    assert found["memory.jvm_belief"] == Known(
+        TOTAL, found["memory.jvm_belief"].evidence
+    )  # both algorithms agree

@@ -1,4 +1,6 @@
-"""Reading below a root: every path and every link stays inside; nothing blocks; sizes are limited."""
+"""Reading below a root: every path and every link stays inside; nothing blocks; sizes are
+limited.
+"""
 
 import os
 import shutil
@@ -24,7 +26,16 @@ def root(tmp_path):
 
 @pytest.mark.parametrize(
     "target",
-    ["/etc/file", "../etc/file", "../../../../../etc/file", "/etc/deep/../file", "deep/../file", "/../../etc/file", "./file", "//etc///file"],
+    [
+        "/etc/file",
+        "../etc/file",
+        "../../../../../etc/file",
+        "/etc/deep/../file",
+        "deep/../file",
+        "/../../etc/file",
+        "./file",
+        "//etc///file",
+    ],
 )
 def test_links_stay_inside(root, target):
     (root / "etc" / "link").symlink_to(target)
@@ -34,7 +45,9 @@ def test_links_stay_inside(root, target):
     assert machine.path("/etc/link") == str(root / "etc" / "file")
 
 
-@pytest.mark.parametrize("path", ["/../outside", "/etc/../../outside", "/etc/deep/../../../outside", "../outside"])
+@pytest.mark.parametrize(
+    "path", ["/../outside", "/etc/../../outside", "/etc/deep/../../../outside", "../outside"]
+)
 def test_no_path_leaves_the_root(root, path):
     machine = Machine(str(root))
     assert machine.read_text(path) is None
@@ -107,7 +120,10 @@ _PARTS = st.sampled_from(["a", "b", "c", "..", ".", "", "/a", "/b/c", "../..", "
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(_PARTS, st.lists(_PARTS, max_size=4)), max_size=5), st.lists(_PARTS, min_size=1, max_size=5))
+@given(
+    st.lists(st.tuples(_PARTS, st.lists(_PARTS, max_size=4)), max_size=5),
+    st.lists(_PARTS, min_size=1, max_size=5),
+)
 def test_resolution_agrees_with_the_kernel(tmp_path_factory, links, wanted):
     """The oracle is chroot: the kernel resolves the same path inside the root."""
     if os.geteuid() != 0:
@@ -121,7 +137,10 @@ def test_resolution_agrees_with_the_kernel(tmp_path_factory, links, wanted):
         text = "/".join([place, *target]) or "."
         os.symlink(text, host)
     names = [f"/{'abc'[number % 3]}/l{number}" for number in range(len(links))]
-    paths = ["/" + "/".join(wanted) + "/file", *(f"{name}/{'/'.join(wanted)}/file" for name in names)]
+    paths = [
+        "/" + "/".join(wanted) + "/file",
+        *(f"{name}/{'/'.join(wanted)}/file" for name in names),
+    ]
     machine = Machine(str(root))
     reader, writer = os.pipe()
     pid = os.fork()

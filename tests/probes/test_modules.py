@@ -1,4 +1,6 @@
-"""Modules that stand in front of installed ones; a real interpreter started from that folder is the oracle."""
+"""Modules that stand in front of installed ones; a real interpreter started from that folder is the
+oracle.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,14 @@ class Place:
     def __init__(self, folder):
         self.working = folder / "work"
         self.working.mkdir()
-        output(sys.executable, "-m", "venv", "--without-pip", folder / "env", environment=plain_environment())
+        output(
+            sys.executable,
+            "-m",
+            "venv",
+            "--without-pip",
+            folder / "env",
+            environment=plain_environment(),
+        )
         self.python = folder / "env" / "bin" / "python"
         self.site = next((folder / "env" / "lib").glob("python3.*")) / "site-packages"
         for name in ("ray", "vllm", "torch", "PyYAML"):
@@ -31,7 +40,9 @@ class Place:
         (self.site / module).mkdir()
         (self.site / module / "__init__.py").write_text("")
         (self.site / f"{name}-1.0.dist-info").mkdir()
-        (self.site / f"{name}-1.0.dist-info" / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n\n")
+        (self.site / f"{name}-1.0.dist-info" / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n\n"
+        )
 
     def read(self, monkeypatch, **variables):
         monkeypatch.chdir(self.working)
@@ -41,9 +52,19 @@ class Place:
         return modules.probe_modules(machine)
 
     def truth(self, module, **variables):
-        """Where a real import finds the module, when Python is started from the working directory."""
+        """Where a real import finds the module, when Python is started from the working
+        directory.
+        """
         code = f"import {module}; print({module}.__file__)"
-        return os.path.realpath(output(self.python, "-c", code, environment=plain_environment(**variables), folder=self.working).strip())
+        return os.path.realpath(
+            output(
+                self.python,
+                "-c",
+                code,
+                environment=plain_environment(**variables),
+                folder=self.working,
+            ).strip()
+        )
 
 
 @pytest.fixture
@@ -63,9 +84,15 @@ def _write(folder, *files):
         (["ray/__init__.py"], ["ray: {}/ray"]),
         (["ray.py"], ["ray: {}/ray.py"]),
         (["yaml.py"], ["yaml: {}/yaml.py"]),
-        (["ray/core.py", "torch/x/__init__.py"], []),  # a namespace portion: the installed package wins
+        (
+            ["ray/core.py", "torch/x/__init__.py"],
+            [],
+        ),  # a namespace portion: the installed package wins
         (["raylib/__init__.py", "tests/__init__.py", "setup.py", "ray.txt"], []),
-        (["random.py", "typing/__init__.py", "time.py"], ["random: {}/random.py", "typing: {}/typing"]),
+        (
+            ["random.py", "typing/__init__.py", "time.py"],
+            ["random: {}/random.py", "typing: {}/typing"],
+        ),
         ([], []),
     ],
 )
@@ -74,8 +101,14 @@ def test_what_the_working_directory_hides(place, monkeypatch, files, hidden):
     found = place.read(monkeypatch)["shadowed_modules"]
     assert sorted(found.value) == sorted(entry.format(place.working) for entry in hidden)
     for module in ("ray", "yaml", "torch"):
-        real = place.truth(module) if not any(file.startswith(("random", "typing")) for file in files) else ""
-        assert real.startswith(str(place.working)) is any(entry.startswith(module + ":") for entry in hidden)
+        real = (
+            place.truth(module)
+            if not any(file.startswith(("random", "typing")) for file in files)
+            else ""
+        )
+        assert real.startswith(str(place.working)) is any(
+            entry.startswith(module + ":") for entry in hidden
+        )
 
 
 def test_a_working_directory_inside_a_package(place, monkeypatch):
@@ -103,7 +136,9 @@ def test_pythonpath_hides_and_an_overlay_with_metadata_does_not(place, monkeypat
     _write(tmp_path / "front", "ray/__init__.py", "random.py")
     _write(tmp_path / "overlay", "vllm/__init__.py")
     (tmp_path / "overlay" / "vllm-2.0.dist-info").mkdir()
-    (tmp_path / "overlay" / "vllm-2.0.dist-info" / "METADATA").write_text("Name: vllm\nVersion: 2.0\n\n")
+    (tmp_path / "overlay" / "vllm-2.0.dist-info" / "METADATA").write_text(
+        "Name: vllm\nVersion: 2.0\n\n"
+    )
     variables = {"PYTHONPATH": f"{tmp_path}/front:{tmp_path}/overlay"}
     found = place.read(monkeypatch, **variables)
     assert found["shadowed_modules"].value == (f"ray: {tmp_path}/front/ray",)

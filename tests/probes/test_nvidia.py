@@ -1,4 +1,6 @@
-"""The NVIDIA probe over real libraries with faults, real /proc and /sys paths in a mount namespace, and recorded text."""
+"""The NVIDIA probe over real libraries with faults, real /proc and /sys paths in a mount namespace,
+and recorded text.
+"""
 
 import re
 
@@ -33,7 +35,10 @@ def driver(kernel="570.86.15", flavor=_OPEN, nodes="nvidia0 nvidia1 nvidiactl nv
 
 def test_healthy_machine(probe, namespaces, fakes):
     facts, _ = probe("gpus=2", before=driver())
-    values = {name: facts.value(name) for name in ("driver.release", "driver.nvml_release", "driver.libcuda_release")}
+    values = {
+        name: facts.value(name)
+        for name in ("driver.release", "driver.nvml_release", "driver.libcuda_release")
+    }
     assert set(values.values()) == {"570.86.15"}
     assert facts.value("driver.flavor") == "open"
     assert facts.value("driver.cuda_version") == "12.8"
@@ -67,7 +72,10 @@ def test_healthy_machine(probe, namespaces, fakes):
 
 
 def test_proprietary_module_and_proc_alone(probe, namespaces):
-    before = driver("535.129.03", _CLOSED) + "rmdir /sys/module/nvidia 2>/dev/null || rm -r /sys/module/nvidia\n"
+    before = (
+        driver("535.129.03", _CLOSED)
+        + "rmdir /sys/module/nvidia 2>/dev/null || rm -r /sys/module/nvidia\n"
+    )
     facts, _ = probe("driver=535.129.03", before=before)
     assert facts.get("driver.release").value == "535.129.03"
     assert facts.evidence("driver.release").source == "/proc/driver/nvidia/version"
@@ -76,14 +84,18 @@ def test_proprietary_module_and_proc_alone(probe, namespaces):
 
 
 def test_gpu_host_seen_from_a_container_without_gpus(probe, namespaces, tmp_path):
-    """/sys/module and /proc/driver show the host's module in any container; nodes and libraries are not there."""
+    """/sys/module and /proc/driver show the host's module in any container; nodes and libraries are
+    not there.
+    """
     facts, _ = probe(before=driver(nodes="full"), folders=[tmp_path])
     assert facts.value("driver.release") == "570.86.15"
     assert facts.value("driver.loaded") is True
     assert facts.value("driver.exposed") is False
     assert facts.value("gpus") == ()
     assert facts.value("gpus.expected") == ("NVIDIA H100 80GB HBM3",)
-    assert facts.value("driver.nvml_error").startswith("libnvidia-ml.so.1: cannot open shared object file")
+    assert facts.value("driver.nvml_error").startswith(
+        "libnvidia-ml.so.1: cannot open shared object file"
+    )
     assert isinstance(facts.get("driver.libcuda_path"), Absent)
 
 
@@ -94,7 +106,11 @@ def test_kernel_and_library_differ(probe, namespaces):
     assert facts.value("driver.libcuda_release") == "570.86.15"
     # NVML is out, but the kernel still names the device.
     (gpu,) = facts.value("gpus")
-    assert (gpu.name, gpu.uuid, gpu.compute_capability) == ("NVIDIA H100 80GB HBM3", "GPU-0000abc0-1111-2222-3333-444444444444", None)
+    assert (gpu.name, gpu.uuid, gpu.compute_capability) == (
+        "NVIDIA H100 80GB HBM3",
+        "GPU-0000abc0-1111-2222-3333-444444444444",
+        None,
+    )
 
 
 @pytest.mark.parametrize("code", [100, 802, 803, 804, 999])
@@ -109,15 +125,21 @@ def test_compat_library_first(probe, namespaces, fakes):
     facts, _ = probe(folders=[fakes / "cuda-13.0" / "compat", fakes], before=driver())
     assert facts.value("compat.release") == "580.65.06"
     assert facts.value("compat.cuda_version") == "13.0"
-    assert facts.value("compat.path") == str(fakes / "cuda-13.0" / "compat" / "libcuda.so.580.65.06")
+    assert facts.value("compat.path") == str(
+        fakes / "cuda-13.0" / "compat" / "libcuda.so.580.65.06"
+    )
     assert isinstance(facts.get("driver.cuda_version"), Unknown), "the compat library hides it"
     assert facts.value("driver.libcuda_release") == "580.65.06"
 
 
 def test_compat_library_beside_the_drivers_own(probe, namespaces, fakes):
-    """The container toolkit puts the driver's own libcuda into the default folder: that one still answers."""
-    own = f"mkdir -p /tmp/lib.$$; mount -t tmpfs none /usr/lib/wsl 2>/dev/null || {{ mkdir -p /usr/lib/wsl; mount -t tmpfs none /usr/lib/wsl; }}\n\
+    """The container toolkit puts the driver's own libcuda into the default folder: that one still
+    answers.
+    """
+    own = (
+        f"mkdir -p /tmp/lib.$$; mount -t tmpfs none /usr/lib/wsl 2>/dev/null || {{ mkdir -p /usr/lib/wsl; mount -t tmpfs none /usr/lib/wsl; }}\n\
 mkdir /usr/lib/wsl/lib; cp {fakes}/libcuda.so.570.86.15 /usr/lib/wsl/lib/; rmdir /tmp/lib.$$\n"
+    )
     facts, _ = probe(folders=[fakes / "cuda-13.0" / "compat", fakes], before=driver() + own)
     assert facts.value("compat.cuda_version") == "13.0"
     assert facts.value("driver.cuda_version") == "12.8"
@@ -150,7 +172,9 @@ def test_faults_of_nvml_cost_only_what_nvml_knows(probe, settings_, reason):
     assert seconds < 1.7
 
 
-@pytest.mark.parametrize(("mode", "reason"), [("hang", "no answer within"), ("crash", "crashed with SIGSEGV")])
+@pytest.mark.parametrize(
+    ("mode", "reason"), [("hang", "no answer within"), ("crash", "crashed with SIGSEGV")]
+)
 def test_faults_of_cuinit_cost_only_its_code(probe, mode, reason):
     facts, seconds = probe(f"cumode={mode}", deadline=1.0)
     assert facts.get("driver.init_error").reason.startswith(f"probe nvidia: cuInit: {reason}")
@@ -173,14 +197,27 @@ def test_lost_and_unwell_devices(probe):
     assert gpus[1].fault == "GPU is lost"
     assert gpus[1].name is None
     assert gpus[2].fault == "GPU requires reset"
-    assert (gpus[3].remapped_pending, gpus[3].remapped_failed, gpus[3].ecc_uncorrected) == (True, True, 5)
-    assert (gpus[0].fabric_state, gpus[0].persistence_mode, gpus[0].fault) == ("in progress", False, None)
+    assert (gpus[3].remapped_pending, gpus[3].remapped_failed, gpus[3].ecc_uncorrected) == (
+        True,
+        True,
+        5,
+    )
+    assert (gpus[0].fabric_state, gpus[0].persistence_mode, gpus[0].fault) == (
+        "in progress",
+        False,
+        None,
+    )
 
 
 def test_consumer_device_lacks_features(probe):
     facts, _ = probe("consumer=1,name=NVIDIA GeForce RTX 4090,fabric=0")
     (gpu,) = facts.value("gpus")
-    assert (gpu.mig_mode, gpu.ecc_mode, gpu.ecc_uncorrected, gpu.remapped_failed) == (None, None, None, None)
+    assert (gpu.mig_mode, gpu.ecc_mode, gpu.ecc_uncorrected, gpu.remapped_failed) == (
+        None,
+        None,
+        None,
+        None,
+    )
     assert gpu.fabric_state == "not supported"
 
 
@@ -198,7 +235,10 @@ def test_visibility_is_cudas_own_answer(probe):
 def test_visibility_by_the_variable_where_cuda_does_not_start(probe):
     facts, _ = probe("gpus=3,cuinit=802", {"CUDA_VISIBLE_DEVICES": "1"})
     assert [gpu.visible for gpu in facts.value("gpus")] == [False, True, False]
-    facts, _ = probe("gpus=2,mig=1,cuinit=802", {"CUDA_VISIBLE_DEVICES": "MIG-000003f3-1111-2222-3333-444444444444"})
+    facts, _ = probe(
+        "gpus=2,mig=1,cuinit=802",
+        {"CUDA_VISIBLE_DEVICES": "MIG-000003f3-1111-2222-3333-444444444444"},
+    )
     assert [gpu.visible for gpu in facts.value("gpus")] == [False, True]
 
 
@@ -208,20 +248,29 @@ def test_broken_libraries_keep_the_loaders_words(probe, tmp_path):
     facts, _ = probe(folders=[tmp_path])
     assert "wrong ELF class: ELFCLASS32" in facts.value("driver.nvml_error")
     assert isinstance(facts.get("driver.libcuda_path"), Absent)
-    assert facts.get("driver.init_error").reason.endswith("invalid ELF header") or "too short" in facts.get("driver.init_error").reason
+    assert (
+        facts.get("driver.init_error").reason.endswith("invalid ELF header")
+        or "too short" in facts.get("driver.init_error").reason
+    )
 
 
 def test_nvidia_smi_is_asked_last(probe, tmp_path, namespaces):
-    """Where NVML cannot be loaded here, the tool still can: another C library, a broken library path."""
+    """Where NVML cannot be loaded here, the tool still can: another C library, a broken library
+    path.
+    """
     (tmp_path / "libnvidia-ml.so.1").write_text("not a library")
     tool = tmp_path / "nvidia-smi"
     tool.write_text(
-        "#!/bin/sh\ncase $1 in *compute_cap*) echo 'Field \"compute_cap\" is not a valid field to query.'; exit 2;; esac\n"
-        "echo '470.82.01, Tesla T4, 00000000:00:1E.0, 0x1EB810DE, GPU-aaaaaaaa-1111-2222-3333-444444444444, 15109, 2, [N/A], Enabled, Disabled'\n"
+        '#!/bin/sh\ncase $1 in *compute_cap*) echo \'Field "compute_cap" is not a valid field to '
+        "query.'; exit 2;; esac\n"
+        "echo '470.82.01, Tesla T4, 00000000:00:1E.0, 0x1EB810DE, "
+        "GPU-aaaaaaaa-1111-2222-3333-444444444444, 15109, 2, [N/A], Enabled, Disabled'\n"
     )
     tool.chmod(0o755)
     facts, _ = probe(
-        folders=[tmp_path], variables={"PATH": f"{tmp_path}:/usr/bin:/bin"}, before="mount -t tmpfs none /sys/module; mkdir /sys/module/nvidia"
+        folders=[tmp_path],
+        variables={"PATH": f"{tmp_path}:/usr/bin:/bin"},
+        before="mount -t tmpfs none /sys/module; mkdir /sys/module/nvidia",
     )
     assert facts.value("driver.release") == "470.82.01"
     (gpu,) = facts.value("gpus")
@@ -236,13 +285,18 @@ def test_nvidia_smi_is_asked_last(probe, tmp_path, namespaces):
         persistence_mode=False,
     )
     tool.write_text("#!/bin/sh\nsleep 50\n")
-    facts, seconds = probe(folders=[tmp_path], variables={"PATH": f"{tmp_path}:/usr/bin:/bin"}, deadline=1.0)
+    facts, seconds = probe(
+        folders=[tmp_path], variables={"PATH": f"{tmp_path}:/usr/bin:/bin"}, deadline=1.0
+    )
     assert seconds < 1.8
 
 
 def test_nothing_of_nvidia(probe, tmp_path, namespaces):
     """A CPU machine: known to have nothing, and no child is started."""
-    facts, seconds = probe(folders=[tmp_path], before="mount -t tmpfs none /sys/module; mount -t tmpfs none /proc/driver")
+    facts, seconds = probe(
+        folders=[tmp_path],
+        before="mount -t tmpfs none /sys/module; mount -t tmpfs none /proc/driver",
+    )
     assert facts.value("driver.loaded") is False
     assert facts.value("driver.exposed") is False
     assert facts.value("gpus") == ()
@@ -261,13 +315,17 @@ _NO_MODULE = "mount -t tmpfs none /sys/module; mount -t tmpfs none /proc/driver\
         ("cuinit=100", "mkdir /proc/driver/nvidia\n", "there is /proc/driver/nvidia"),
     ],
 )
-def test_a_driver_that_nothing_names_is_not_absent(probe, tmp_path, namespaces, settings_, before, sign):
+def test_a_driver_that_nothing_names_is_not_absent(
+    probe, tmp_path, namespaces, settings_, before, sign
+):
     (tmp_path / "pynvml.py").write_text("raise ImportError('not installed')\n")
     without = {"PYTHONPATH": f"{tmp_path}:{ROOT}"}
     facts, _ = probe(settings_, variables=without, before=_NO_MODULE + before)
     for field in ("driver.release", "driver.loaded", "driver.flavor"):
         assert isinstance(facts.get(field), Unknown), field
-    assert facts.get("driver.release").reason.startswith(f"{sign}, but nothing names the driver's release")
+    assert facts.get("driver.release").reason.startswith(
+        f"{sign}, but nothing names the driver's release"
+    )
     assert "nvidia-ml-py" in facts.get("driver.release").reason
 
 
@@ -281,14 +339,18 @@ def test_libraries_without_a_driver(probe, fakes, tmp_path, namespaces):
 
 
 def test_nouveau(probe, tmp_path, namespaces):
-    facts, _ = probe(folders=[tmp_path], before="mount -t tmpfs none /sys/module; mkdir /sys/module/nouveau")
+    facts, _ = probe(
+        folders=[tmp_path], before="mount -t tmpfs none /sys/module; mkdir /sys/module/nouveau"
+    )
     assert facts.value("driver.nouveau") is True
     assert facts.value("driver.loaded") is False
 
 
 def test_no_sysfs_is_no_verdict(probe, tmp_path, namespaces):
     """gVisor shows no /sys/module: nothing is known of the driver then."""
-    facts, _ = probe(folders=[tmp_path], before="mount -t tmpfs none /sys; mount -t tmpfs none /proc/driver")
+    facts, _ = probe(
+        folders=[tmp_path], before="mount -t tmpfs none /sys; mount -t tmpfs none /proc/driver"
+    )
     for field in ("driver.loaded", "driver.release", "gpus"):
         assert isinstance(facts.get(field), Unknown), field
 
@@ -305,13 +367,20 @@ printf '1800\\t10de2330\\t0\\n' >/tmp/pci.$$; mount --bind /tmp/pci.$$ /proc/bus
     facts, _ = probe(folders=[tmp_path], before=before)
     assert facts.value("gpus") == ()
     assert facts.value("gpus.expected") == ("10de:2330",)
-    assert facts.value("gpus.other") == ("AMD 1002:74a1",), "an Intel display controller is no accelerator"
+    assert facts.value("gpus.other") == ("AMD 1002:74a1",), (
+        "an Intel display controller is no accelerator"
+    )
 
 
-@pytest.mark.parametrize(("kind", "expected"), [("DMA-FQ", True), ("DMA", True), ("identity", None), (None, None)])
+@pytest.mark.parametrize(
+    ("kind", "expected"), [("DMA-FQ", True), ("DMA", True), ("identity", None), (None, None)]
+)
 def test_iommu(probe, namespaces, kind, expected):
     group = f"mkdir -p $D/iommu_group; echo {kind} >$D/iommu_group/type" if kind else ":"
-    before = f"mount -t tmpfs none /sys; mkdir -p /sys/module/nvidia; D=/sys/bus/pci/devices/0000:18:00.0; mkdir -p $D; {group}"
+    before = (
+        "mount -t tmpfs none /sys; mkdir -p /sys/module/nvidia; "
+        f"D=/sys/bus/pci/devices/0000:18:00.0; mkdir -p $D; {group}"
+    )
     facts, _ = probe("gpus=1", before=before)
     assert facts.value("pcie.acs_iommu") is expected
 
@@ -332,7 +401,9 @@ def test_folder_is_no_machine(tmp_path):
     (compat / "libcuda.so.550.54.15").write_bytes(b"")
     (compat / "libcuda.so.1").symlink_to("libcuda.so.550.54.15")
     (tmp_path / "usr" / "local" / "cuda").symlink_to("/usr/local/cuda-12.4")
-    facts = nvidia.probe_nvidia(Machine(str(tmp_path), {"LD_LIBRARY_PATH": "/usr/local/cuda/compat"}))
+    facts = nvidia.probe_nvidia(
+        Machine(str(tmp_path), {"LD_LIBRARY_PATH": "/usr/local/cuda/compat"})
+    )
     assert facts["driver.release"] == Unknown(FOLDER_ONLY)
     assert facts["gpus"] == Unknown(FOLDER_ONLY)
     assert facts["compat.release"].value == "550.54.15"
@@ -340,27 +411,59 @@ def test_folder_is_no_machine(tmp_path):
     assert facts["compat.path"].value == "/usr/local/cuda-12.4/compat/libcuda.so.550.54.15"
 
 
-# --- parsers ----------------------------------------------------------------------------------------------------------
+# --- parsers
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 18:56:32 UTC 2023", ("535.129.03", "proprietary")),
-        ("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build  (dvs-builder@U22-I3-B03)", ("570.86.15", "open")),
-        ("NVRM version: NVIDIA UNIX Open Kernel Module for aarch64  580.65.06  Release Build", ("580.65.06", "open")),
-        ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  418.39  Sat Feb  9 19:19:37 CST 2019", ("418.39", "proprietary")),
+        (
+            (
+                "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 18:56:32 "
+                "UTC "
+                "2023"
+            ),
+            ("535.129.03", "proprietary"),
+        ),
+        (
+            (
+                "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release "
+                "Build  "
+                "(dvs-builder@U22-I3-B03)"
+            ),
+            ("570.86.15", "open"),
+        ),
+        (
+            "NVRM version: NVIDIA UNIX Open Kernel Module for aarch64  580.65.06  Release Build",
+            ("580.65.06", "open"),
+        ),
+        (
+            "NVRM version: NVIDIA UNIX x86_64 Kernel Module  418.39  Sat Feb  9 19:19:37 CST 2019",
+            ("418.39", "proprietary"),
+        ),
         ("GCC version:  gcc version 12.2.0", (None, None)),
         ("", (None, None)),
     ],
 )
 def test_kernel_version(line, expected):
-    assert nvidia_text.parse_kernel_version(line + "\nGCC version:  gcc version 11.4.0 (Ubuntu 11.4.0-1ubuntu1~22.04)\n") == expected
+    assert (
+        nvidia_text.parse_kernel_version(
+            line + "\nGCC version:  gcc version 11.4.0 (Ubuntu 11.4.0-1ubuntu1~22.04)\n"
+        )
+        == expected
+    )
 
 
 def test_gpu_information():
-    text = "Model: \t\t NVIDIA A100-SXM4-40GB\nIRQ:   \t\t 0\nGPU UUID: \t GPU-????????-????-????-????-????????????\nDevice Minor: \t 3\n"
-    assert nvidia_text.parse_gpu_information(text) == {"model": "NVIDIA A100-SXM4-40GB", "minor": "3"}
+    text = (
+        "Model: \t\t NVIDIA A100-SXM4-40GB\nIRQ:   \t\t 0\nGPU UUID: \t "
+        "GPU-????????-????-????-????-????????????\nDevice Minor: \t 3\n"
+    )
+    assert nvidia_text.parse_gpu_information(text) == {
+        "model": "NVIDIA A100-SXM4-40GB",
+        "minor": "3",
+    }
 
 
 def test_compat_paths():
@@ -413,10 +516,19 @@ def test_visible_by_variable(gpus, value, order, expected):
 
 
 def test_cuda_text():
-    assert [nvidia_text.cuda_text(number) for number in (12040, 13000, 11080, 9020, 0, -5)] == ["12.4", "13.0", "11.8", "9.2", None, None]
+    assert [nvidia_text.cuda_text(number) for number in (12040, 13000, 11080, 9020, 0, -5)] == [
+        "12.4",
+        "13.0",
+        "11.8",
+        "9.2",
+        None,
+        None,
+    ]
 
 
-_TEXT = st.one_of(st.text(max_size=400), st.binary(max_size=400).map(lambda raw: raw.decode("utf-8", "replace")))
+_TEXT = st.one_of(
+    st.text(max_size=400), st.binary(max_size=400).map(lambda raw: raw.decode("utf-8", "replace"))
+)
 _PIECES = st.lists(
     st.sampled_from(
         [
@@ -464,7 +576,14 @@ def test_parsers_are_quick_on_much_text():
     import time
 
     start = time.monotonic()
-    for text in ("1." * 500_000, "9" * 1_000_000, "NVRM version:" + " " * 1_000_000, ", " * 500_000, "\n" * 1_000_000, "GPU UUID:" * 100_000):
+    for text in (
+        "1." * 500_000,
+        "9" * 1_000_000,
+        "NVRM version:" + " " * 1_000_000,
+        ", " * 500_000,
+        "\n" * 1_000_000,
+        "GPU UUID:" * 100_000,
+    ):
         nvidia_text.parse_kernel_version(text)
         nvidia_text.parse_gpu_information(text)
         nvidia_text.parse_smi_gpus(text, ["a"])
@@ -479,5 +598,7 @@ def test_known_values_are_of_their_fields_type():
 
     for name, fact in nvidia.probe_nvidia(Machine()).items():
         if isinstance(fact, Known):
-            kind = {"str": str, "bool": bool, "int": int, "gpus": tuple, "strings": tuple}[FIELDS[name].type]
+            kind = {"str": str, "bool": bool, "int": int, "gpus": tuple, "strings": tuple}[
+                FIELDS[name].type
+            ]
             assert type(fact.value) is kind, name

@@ -1,4 +1,6 @@
-"""Process limits, sizes and beliefs: the parsers against the system's own answers, and on anything."""
+"""Process limits, sizes and beliefs: the parsers against the system's own answers, and on
+anything.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +43,16 @@ def test_this_process_by_the_resource_module():
 
 
 def test_a_lowered_limit_is_seen_by_the_child():
-    program = "import sys; sys.path.insert(0, '.')\nfrom envdoctor.probes.process_limits import *\nfrom envdoctor.probes.machine import Machine\n"
+    program = (
+        "import sys; sys.path.insert(0, '.')\nfrom envdoctor.probes.process_limits import "
+        "*\nfrom envdoctor.probes.machine import Machine\n"
+    )
     program += "print(PROBES_HERE[0].function(Machine())['rlimit.nofile'].value)"
-    done = subprocess.run(["sh", "-c", 'ulimit -Sn 321; exec "$@"', "sh", sys.executable, "-c", program], capture_output=True, text=True)
+    done = subprocess.run(
+        ["sh", "-c", 'ulimit -Sn 321; exec "$@"', "sh", sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+    )
     assert done.stdout.strip() == "321", done.stderr
 
 
@@ -58,7 +67,18 @@ def test_memory_shm_and_cpus_by_the_system():
 
 
 @pytest.mark.parametrize(
-    ("text", "count"), [("0", 1), ("0-3", 4), ("0-3,8,10-11\n", 7), ("", None), ("3-1", None), ("a", None), ("0-", None), ("-", None), ("٣", None)]
+    ("text", "count"),
+    [
+        ("0", 1),
+        ("0-3", 4),
+        ("0-3,8,10-11\n", 7),
+        ("", None),
+        ("3-1", None),
+        ("a", None),
+        ("0-", None),
+        ("-", None),
+        ("٣", None),
+    ],
 )
 def test_lists_of_the_kernel(text, count):
     assert limits.count_list(text) == count
@@ -68,7 +88,10 @@ def test_values_without_unit_and_unlimited():
     text = "Limit                     Soft Limit           Hard Limit           Units     \n"
     text += "Max nice priority         0                    0                    \n"
     text += "Max locked memory         unlimited            8388608              bytes     \n"
-    assert limits.parse_limits(text) == {"Max nice priority": (0, 0), "Max locked memory": (-1, 8388608)}
+    assert limits.parse_limits(text) == {
+        "Max nice priority": (0, 0),
+        "Max locked memory": (-1, 8388608),
+    }
 
 
 @given(st.text(max_size=600))
@@ -81,9 +104,19 @@ def test_parsers_take_anything(text):
     assert count is None or count >= 1
 
 
-@given(st.dictionaries(st.sampled_from(["/proc/meminfo", "/proc/self/limits", "/proc/self/status", "/proc/self/uid_map"]), st.text(max_size=200)))
+@given(
+    st.dictionaries(
+        st.sampled_from(
+            ["/proc/meminfo", "/proc/self/limits", "/proc/self/status", "/proc/self/uid_map"]
+        ),
+        st.text(max_size=200),
+    )
+)
 def test_the_probe_takes_any_files(tmp_path_factory, files):
-    machine = write(tmp_path_factory.mktemp("machine"), {name: text.encode("utf-8", "replace").decode() for name, text in files.items()})
+    machine = write(
+        tmp_path_factory.mktemp("machine"),
+        {name: text.encode("utf-8", "replace").decode() for name, text in files.items()},
+    )
     for fact in limits.probe_limits(machine).values():
         assert isinstance(fact, (Known, Absent, Unknown))
 
@@ -104,12 +137,21 @@ TOTAL = 64 << 30
         ({"/sys/fs/cgroup/memory.max": "2147483648\n"}, 2 << 30),
         ({"/sys/fs/cgroup/memory.max": "max\n"}, TOTAL),
         # v1 is looked at first, and then v2 no more.
-        ({"/sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n", "/sys/fs/cgroup/memory.max": "1\n"}, TOTAL),
+        (
+            {
+                "/sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
+                "/sys/fs/cgroup/memory.max": "1\n",
+            },
+            TOTAL,
+        ),
         ({"/sys/fs/cgroup/memory/memory.limit_in_bytes": "\n"}, None),
     ],
 )
 def test_what_ray_will_believe(tmp_path, files, belief):
-    machine = write(tmp_path, {"/proc/self/status": "", "/proc/meminfo": f"MemTotal: {TOTAL >> 10} kB\n", **files})
+    machine = write(
+        tmp_path,
+        {"/proc/self/status": "", "/proc/meminfo": f"MemTotal: {TOTAL >> 10} kB\n", **files},
+    )
     assert limits.ray_system_memory(machine, TOTAL) == belief
     fact = limits.probe_limits(machine)["memory.ray_belief"]
     assert fact.value == belief if belief is not None else isinstance(fact, Unknown)
@@ -117,23 +159,35 @@ def test_what_ray_will_believe(tmp_path, files, belief):
 
 def test_what_ray_counts_as_used(tmp_path):
     stat = "inactive_file 1\nactive_file 2\ntotal_inactive_file 100\ntotal_active_file 50\n"
-    machine = write(tmp_path, {"/sys/fs/cgroup/memory/memory.usage_in_bytes": "1000\n", "/sys/fs/cgroup/memory/memory.stat": stat})
+    machine = write(
+        tmp_path,
+        {
+            "/sys/fs/cgroup/memory/memory.usage_in_bytes": "1000\n",
+            "/sys/fs/cgroup/memory/memory.stat": stat,
+        },
+    )
     assert limits.ray_used_memory(machine) == 850
     assert limits.ray_used_memory(write(tmp_path / "none", {})) is None
 
 
 def test_capabilities_and_users_of_a_user_namespace(tmp_path):
     status = "Uid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff\n"
-    facts = limits.probe_limits(write(tmp_path, {"/proc/self/status": status, "/proc/self/uid_map": "0 100000 65536\n"}))
+    facts = limits.probe_limits(
+        write(tmp_path, {"/proc/self/status": status, "/proc/self/uid_map": "0 100000 65536\n"})
+    )
     assert facts["process.uid"].value == 100000
     assert facts["process.capabilities"].value == ()
-    facts = limits.probe_limits(write(tmp_path, {"/proc/self/status": status, "/proc/self/uid_map": "0 0 4294967295\n"}))
+    facts = limits.probe_limits(
+        write(tmp_path, {"/proc/self/status": status, "/proc/self/uid_map": "0 0 4294967295\n"})
+    )
     assert facts["process.uid"].value == 0
     assert facts["process.capabilities"].value == ("ipc_lock", "sys_admin", "sys_resource")
 
 
 def test_shared_memory_of_a_recorded_machine(tmp_path):
     mount = "1 2 0:3 / /dev/shm rw - tmpfs shm rw,size=65536k\n"
-    facts = limits.probe_limits(write(tmp_path, {"/proc/self/status": "", "/proc/self/mountinfo": mount}))
+    facts = limits.probe_limits(
+        write(tmp_path, {"/proc/self/status": "", "/proc/self/mountinfo": mount})
+    )
     assert facts["shm.size"].value == 64 << 20
     assert isinstance(facts["shm.available"], Unknown)

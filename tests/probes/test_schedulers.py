@@ -9,15 +9,26 @@ from hypothesis import strategies as st
 from envdoctor.model.evidence import Absent, Evidence, Known, Unknown
 from envdoctor.model.facts import Distribution
 from envdoctor.probes.machine import Machine
-from envdoctor.probes.schedulers import parse_quantity, parse_ray_usage, probe_schedulers, slurm_memory
+from envdoctor.probes.schedulers import (
+    parse_quantity,
+    parse_ray_usage,
+    probe_schedulers,
+    slurm_memory,
+)
 
 
 @pytest.mark.parametrize(
     ("environment", "expected"),
     [
         ({"SLURM_MEM_PER_NODE": "65536"}, (64 << 30, "SLURM_MEM_PER_NODE")),
-        ({"SLURM_MEM_PER_CPU": "2048", "SLURM_CPUS_ON_NODE": "16"}, (32 << 30, "SLURM_MEM_PER_CPU × SLURM_CPUS_ON_NODE")),
-        ({"SLURM_MEM_PER_GPU": "1024", "SLURM_GPUS_ON_NODE": "8"}, (8 << 30, "SLURM_MEM_PER_GPU × SLURM_GPUS_ON_NODE")),
+        (
+            {"SLURM_MEM_PER_CPU": "2048", "SLURM_CPUS_ON_NODE": "16"},
+            (32 << 30, "SLURM_MEM_PER_CPU × SLURM_CPUS_ON_NODE"),
+        ),
+        (
+            {"SLURM_MEM_PER_GPU": "1024", "SLURM_GPUS_ON_NODE": "8"},
+            (8 << 30, "SLURM_MEM_PER_GPU × SLURM_GPUS_ON_NODE"),
+        ),
         ({"SLURM_MEM_PER_CPU": "2048"}, None),
         ({"SLURM_MEM_PER_NODE": "0"}, None),  # the whole node
         ({"SLURM_MEM_PER_NODE": "64G"}, None),
@@ -39,7 +50,11 @@ def test_slurm_job_without_names_of_people():
         "SLURM_JOB_PARTITION": "gpu",
     }
     facts = probe_schedulers(Machine(environment=environment))
-    assert facts["slurm.job"].value == {"SLURM_JOB_ID": "7", "SLURM_MEM_PER_NODE": "1024", "SLURM_JOB_PARTITION": "gpu"}
+    assert facts["slurm.job"].value == {
+        "SLURM_JOB_ID": "7",
+        "SLURM_MEM_PER_NODE": "1024",
+        "SLURM_JOB_PARTITION": "gpu",
+    }
     assert facts["memory.scheduler_limit"].value == 1 << 30
     facts = probe_schedulers(Machine(environment={}))
     assert isinstance(facts["slurm.job"], Absent)
@@ -67,12 +82,18 @@ def test_quantities(text, expected):
 
 def test_downward_api(tmp_path):
     environment = {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}
-    assert isinstance(probe_schedulers(Machine(str(tmp_path), environment))["memory.scheduler_limit"], Unknown)
+    assert isinstance(
+        probe_schedulers(Machine(str(tmp_path), environment))["memory.scheduler_limit"], Unknown
+    )
     (tmp_path / "etc" / "podinfo").mkdir(parents=True)
     (tmp_path / "etc" / "podinfo" / "mem_limit").write_text("34359738368")
-    assert probe_schedulers(Machine(str(tmp_path), environment))["memory.scheduler_limit"] == Known(32 << 30, Evidence("/etc/podinfo/mem_limit"))
+    assert probe_schedulers(Machine(str(tmp_path), environment))["memory.scheduler_limit"] == Known(
+        32 << 30, Evidence("/etc/podinfo/mem_limit")
+    )
     environment["MEMORY_LIMIT"] = "16Gi"
-    assert probe_schedulers(Machine(str(tmp_path), environment))["memory.scheduler_limit"] == Known(16 << 30, Evidence("environment", "MEMORY_LIMIT"))
+    assert probe_schedulers(Machine(str(tmp_path), environment))["memory.scheduler_limit"] == Known(
+        16 << 30, Evidence("environment", "MEMORY_LIMIT")
+    )
 
 
 def test_ray_of_this_process():
@@ -94,12 +115,29 @@ def test_ray_of_this_process():
 
 
 def test_ray_usage_file():
-    assert parse_ray_usage(json.dumps({"usage_stats": {"ray_version": "2.46.0", "python_version": "3.10.12", "session_id": "x"}})) == (
+    assert parse_ray_usage(
+        json.dumps(
+            {
+                "usage_stats": {
+                    "ray_version": "2.46.0",
+                    "python_version": "3.10.12",
+                    "session_id": "x",
+                }
+            }
+        )
+    ) == (
         "2.46.0",
         "3.10.12",
     )
     assert parse_ray_usage(json.dumps({"ray_version": "3.0.0.dev0"})) == ("3.0.0.dev0", None)
-    for text in ("", "[]", '{"usage_stats": 1}', '{"usage_stats": {"ray_version": {}}}', "[" * 100_000, '{"ray_version": "' + "9" * 500 + '"}'):
+    for text in (
+        "",
+        "[]",
+        '{"usage_stats": 1}',
+        '{"usage_stats": {"ray_version": {}}}',
+        "[" * 100_000,
+        '{"ray_version": "' + "9" * 500 + '"}',
+    ):
         assert parse_ray_usage(text) == (None, None), text[:40]
 
 
@@ -110,5 +148,7 @@ def test_parsers_take_anything(text):
     assert size is None or 0 < size < 1 << 62
     for version in parse_ray_usage(text):
         assert version is None or len(version) < 64
-    granted = slurm_memory({"SLURM_MEM_PER_NODE": text, "SLURM_MEM_PER_CPU": text, "SLURM_CPUS_ON_NODE": text})
+    granted = slurm_memory(
+        {"SLURM_MEM_PER_NODE": text, "SLURM_MEM_PER_CPU": text, "SLURM_CPUS_ON_NODE": text}
+    )
     assert granted is None or granted[0] > 0

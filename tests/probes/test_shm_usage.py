@@ -14,7 +14,8 @@ from envdoctor.probes.shm_usage import list_shared_files
 MIB = 1 << 20
 ROOT = Path(__file__).resolve().parents[2]
 
-#: In a process namespace of its own, so that every process can be looked at; /dev/shm is a fresh tmpfs.
+#: In a process namespace of its own, so that every process can be looked at; /dev/shm is a fresh
+#: tmpfs.
 SCENE = """
 import mmap, os, subprocess, sys
 from envdoctor.probes.shm_usage import list_shared_files
@@ -45,12 +46,28 @@ print(list_shared_files())
 
 @pytest.fixture
 def scene(prerequisite):
-    command = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-ec", 'mount -t tmpfs -o size=64m tmpfs /dev/shm; exec "$@"', "sh"]
+    command = [
+        "unshare",
+        "--mount",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+        "sh",
+        "-ec",
+        'mount -t tmpfs -o size=64m tmpfs /dev/shm; exec "$@"',
+        "sh",
+    ]
     probed = subprocess.run([*command, "true"], capture_output=True, text=True, check=False)
     prerequisite(probed.returncode == 0, f"namespaces: {probed.stderr.strip()}")
 
     def run(program):
-        done = subprocess.run([*command, sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=False)
+        done = subprocess.run(
+            [*command, sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            check=False,
+        )
         assert done.returncode == 0, done.stderr
         from envdoctor.model.facts import SharedFile
 
@@ -63,7 +80,12 @@ def test_files_holders_and_what_was_deleted(scene):
     files, whole = scene(SCENE)
     assert whole
     found = {
-        file.name: (file.memory_size // MIB, file.deleted, file.holders and [holder.split()[1][:6] for holder in file.holders]) for file in files
+        file.name: (
+            file.memory_size // MIB,
+            file.deleted,
+            file.holders and [holder.split()[1][:6] for holder in file.holders],
+        )
+        for file in files
     }
     assert found == {
         "torch_gone": (5, True, ["python"]),

@@ -20,7 +20,10 @@ def test_this_machine():
     assert facts["os.platform"].value == sys.platform
     assert facts["os.kernel"].value == platform.release()
     assert facts["os.architecture"].value == platform.machine()
-    assert facts["glibc.version"].value == run_command(["getconf", "GNU_LIBC_VERSION"], 10).text.split()[1]
+    assert (
+        facts["glibc.version"].value
+        == run_command(["getconf", "GNU_LIBC_VERSION"], 10).text.split()[1]
+    )
     assert facts["os.wsl"].value is False
 
 
@@ -31,7 +34,15 @@ def test_slurm_node_name():
 def test_folder_with_this_machines_libc(tmp_path):
     """The banner inside libc.so.6 and confstr must agree: the same library, read in two ways."""
     architecture = platform.machine()
-    libc = next(path for path in (f"/lib/{architecture}-linux-gnu/libc.so.6", "/lib64/libc.so.6", "/usr/lib/libc.so.6") if os.path.exists(path))
+    libc = next(
+        path
+        for path in (
+            f"/lib/{architecture}-linux-gnu/libc.so.6",
+            "/lib64/libc.so.6",
+            "/usr/lib/libc.so.6",
+        )
+        if os.path.exists(path)
+    )
     target = tmp_path / "usr" / "lib" / f"{architecture}-linux-gnu"
     target.mkdir(parents=True)
     shutil.copy(libc, target / "libc-copy")
@@ -41,9 +52,14 @@ def test_folder_with_this_machines_libc(tmp_path):
     shutil.copy(os.path.realpath("/bin/sh"), tmp_path / "bin" / "dash")
     (tmp_path / "bin" / "sh").symlink_to("/bin/dash")
     (tmp_path / "etc").mkdir()
-    (tmp_path / "etc" / "os-release").write_text('NAME="Ubuntu"\nPRETTY_NAME="Ubuntu 22.04.3 LTS"\n')
+    (tmp_path / "etc" / "os-release").write_text(
+        'NAME="Ubuntu"\nPRETTY_NAME="Ubuntu 22.04.3 LTS"\n'
+    )
     facts = probe_system(Machine(str(tmp_path)))
-    assert facts["glibc.version"].value == run_command(["getconf", "GNU_LIBC_VERSION"], 10).text.split()[1]
+    assert (
+        facts["glibc.version"].value
+        == run_command(["getconf", "GNU_LIBC_VERSION"], 10).text.split()[1]
+    )
     assert facts["os.architecture"].value == architecture
     assert facts["os.platform"].value == "linux"
     assert facts["os.name"].value == "Ubuntu 22.04.3 LTS"
@@ -78,7 +94,10 @@ def test_empty_folder(tmp_path):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ('PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nNAME="Debian GNU/Linux"\n', "Debian GNU/Linux 12 (bookworm)"),
+        (
+            'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nNAME="Debian GNU/Linux"\n',
+            "Debian GNU/Linux 12 (bookworm)",
+        ),
         ("NAME=Fedora\nVERSION_ID=40\n", "Fedora 40"),
         ("# nothing\n\n", None),
         ("", None),
@@ -89,8 +108,19 @@ def test_os_release(text, expected):
 
 
 def test_glibc_banners():
-    assert parse_glibc(b"\0GNU C Library (Ubuntu GLIBC 2.35-0ubuntu3.4) stable release version 2.35.\nCopyright") == "2.35"
-    assert parse_glibc(b"\0GNU C Library (GNU libc) stable release version 2.17, by Roland McGrath et al.") == "2.17"
+    assert (
+        parse_glibc(
+            b"\0GNU C Library (Ubuntu GLIBC 2.35-0ubuntu3.4) stable release version "
+            b"2.35.\nCopyright"
+        )
+        == "2.35"
+    )
+    assert (
+        parse_glibc(
+            b"\0GNU C Library (GNU libc) stable release version 2.17, by Roland McGrath et al."
+        )
+        == "2.17"
+    )
     assert parse_glibc(b"GNU C Library") is None
 
 
@@ -104,7 +134,20 @@ def test_elf_machines():
 @settings(max_examples=200, deadline=None)
 @given(
     st.binary(max_size=300),
-    st.lists(st.sampled_from([b"NAME=", b"PRETTY_NAME=", b'"', b"\n", b"GNU C Library ", b"release version 2.3", b"\x7fELF\x02\x01"]), max_size=12),
+    st.lists(
+        st.sampled_from(
+            [
+                b"NAME=",
+                b"PRETTY_NAME=",
+                b'"',
+                b"\n",
+                b"GNU C Library ",
+                b"release version 2.3",
+                b"\x7fELF\x02\x01",
+            ]
+        ),
+        max_size=12,
+    ),
 )
 def test_parsers_take_anything(raw, pieces):
     for content in (raw, b"".join(pieces) + raw):

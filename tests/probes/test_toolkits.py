@@ -1,4 +1,6 @@
-"""Toolkits and ptxas: folders as NVIDIA, Debian and conda lay them out, and the real nvcc where there is one."""
+"""Toolkits and ptxas: folders as NVIDIA, Debian and conda lay them out, and the real nvcc where
+there is one.
+"""
 
 import os
 import stat
@@ -11,12 +13,22 @@ from envdoctor.model.evidence import Absent, Evidence, Known, Unknown
 from envdoctor.model.facts import Gpu, Toolkit
 from envdoctor.probes.isolation import run_command
 from envdoctor.probes.machine import Machine
-from envdoctor.probes.toolkits import parse_cuda_header, parse_tool_version, parse_version_json, parse_version_text, probe_toolkits
+from envdoctor.probes.toolkits import (
+    parse_cuda_header,
+    parse_tool_version,
+    parse_version_json,
+    parse_version_text,
+    probe_toolkits,
+)
 
 # version.json of the CUDA 12.4.1 toolkit, cut.
-_JSON = '{"cuda": {"name": "CUDA SDK", "version": "12.4.20240405"}, "cuda_nvcc": {"name": "CUDA NVCC", "version": "12.4.131"}}'
+_JSON = (
+    '{"cuda": {"name": "CUDA SDK", "version": "12.4.20240405"}, "cuda_nvcc": {"name": "CUDA '
+    'NVCC", "version": "12.4.131"}}'
+)
 _BANNER = (
-    "nvcc: NVIDIA (R) Cuda compiler driver\nCopyright (c) 2005-2024 NVIDIA Corporation\nBuilt on Thu_Mar_28_02:18:24_PDT_2024\n"
+    "nvcc: NVIDIA (R) Cuda compiler driver\nCopyright (c) 2005-2024 NVIDIA Corporation\nBuilt on "
+    "Thu_Mar_28_02:18:24_PDT_2024\n"
     "Cuda compilation tools, release 12.4, V12.4.131\nBuild cuda_12.4.r12.4/compiler.34097967_0\n"
 )
 
@@ -47,11 +59,17 @@ def test_folders_of_an_image(image):
         Toolkit("/usr/local/cuda-12.4", "12.4.20240405", "/usr/local", True),
         Toolkit("/usr/local/cuda-10.2", "10.2.89", "/usr/local", True),
     )
-    assert facts["toolkit.version"] == Known("12.4.131", Evidence("/usr/local/cuda-12.4/version.json", "found by /usr/local"))
+    assert facts["toolkit.version"] == Known(
+        "12.4.131", Evidence("/usr/local/cuda-12.4/version.json", "found by /usr/local")
+    )
 
 
 def test_the_order_of_torch_extensions(image):
-    facts = probe_toolkits(Machine(str(image), {"PATH": "/usr/local/cuda-10.2/bin", "CUDA_HOME": "/usr/local/cuda-12.4"}))
+    facts = probe_toolkits(
+        Machine(
+            str(image), {"PATH": "/usr/local/cuda-10.2/bin", "CUDA_HOME": "/usr/local/cuda-12.4"}
+        )
+    )
     assert facts["toolkit.version"].value == "12.4.131"
     facts = probe_toolkits(Machine(str(image), {"PATH": "/x:/usr/local/cuda-10.2/bin"}))
     assert facts["toolkit.version"].value == "10.2.89"
@@ -69,37 +87,50 @@ def test_runtime_image_has_no_nvcc(tmp_path):
     folder.mkdir(parents=True)
     (folder / "version.json").write_text(_JSON)
     facts = probe_toolkits(Machine(str(tmp_path)))
-    assert facts["toolkits"].value == (Toolkit("/usr/local/cuda-12.4", "12.4.20240405", "/usr/local", False),)
+    assert facts["toolkits"].value == (
+        Toolkit("/usr/local/cuda-12.4", "12.4.20240405", "/usr/local", False),
+    )
     assert isinstance(facts["toolkit.version"], Absent)
 
 
 def test_header_spares_running_nvcc(tmp_path):
     make_tool(tmp_path / "bin" / "nvcc", "#!/bin/sh\nsleep 60\n")
     (tmp_path / "include").mkdir()
-    (tmp_path / "include" / "cuda.h").write_text("/**\n * CUDA API version number\n */\n#define CUDA_VERSION 12080\n")
+    (tmp_path / "include" / "cuda.h").write_text(
+        "/**\n * CUDA API version number\n */\n#define CUDA_VERSION 12080\n"
+    )
     facts = probe_toolkits(Machine(environment={"CUDA_HOME": str(tmp_path)}))
     assert facts["toolkit.version"].value == "12.8"
 
 
 def test_nvcc_is_run_where_nothing_else_tells(tmp_path):
     make_tool(tmp_path / "bin" / "nvcc", f"#!/bin/sh\ncat <<'X'\n{_BANNER}X\n")
-    facts = probe_toolkits(Machine(environment={"CUDA_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}))
+    facts = probe_toolkits(
+        Machine(environment={"CUDA_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})
+    )
     assert facts["toolkit.version"].value == "12.4.131"
     make_tool(tmp_path / "bin" / "nvcc", "#!/bin/sh\nsleep 60\n")
-    machine = Machine(environment={"CUDA_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}, deadline=0.3)
+    machine = Machine(
+        environment={"CUDA_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}, deadline=0.3
+    )
     assert isinstance(probe_toolkits(machine)["toolkit.version"], Unknown)
 
 
 def test_real_nvcc(nvcc):
     said = parse_tool_version(run_command([nvcc, "--version"], 20).output)
-    found = probe_toolkits(Machine(environment={"PATH": f"{os.path.dirname(nvcc)}:/usr/bin:/bin"}))["toolkit.version"].value
+    found = probe_toolkits(Machine(environment={"PATH": f"{os.path.dirname(nvcc)}:/usr/bin:/bin"}))[
+        "toolkit.version"
+    ].value
     assert said.split(".")[:2] == found.split(".")[:2]
 
 
 def test_ptxas_of_triton(tmp_path):
     tool = tmp_path / "triton" / "backends" / "nvidia" / "bin" / "ptxas"
     make_tool(tool, f"#!/bin/sh\ncat <<'X'\n{_BANNER}X\n")
-    make_tool(tool.with_name("ptxas-blackwell"), f"#!/bin/sh\ncat <<'X'\n{_BANNER.replace('12.4', '12.9')}X\n")
+    make_tool(
+        tool.with_name("ptxas-blackwell"),
+        f"#!/bin/sh\ncat <<'X'\n{_BANNER.replace('12.4', '12.9')}X\n",
+    )
     machine = Machine(environment={"PATH": "/usr/bin:/bin"})
     machine.found["python.search_path"] = Known((str(tmp_path),), Evidence("test"))
     assert probe_toolkits(machine)["ptxas.version"].value == "12.4.131"
@@ -110,18 +141,32 @@ def test_ptxas_of_triton(tmp_path):
 
 
 def test_ptxas_by_variable_and_without_the_right_to_run(tmp_path):
-    (tmp_path / "ptxas").write_bytes(os.urandom(5000) + b"Cuda compilation tools, release %d.%d,\0" + _BANNER.encode() + os.urandom(5000))
+    (tmp_path / "ptxas").write_bytes(
+        os.urandom(5000)
+        + b"Cuda compilation tools, release %d.%d,\0"
+        + _BANNER.encode()
+        + os.urandom(5000)
+    )
     facts = probe_toolkits(Machine(str(tmp_path), {"TRITON_PTXAS_PATH": "/ptxas"}))
     assert facts["ptxas.version"] == Known("12.4.131", Evidence("/ptxas"))
     (tmp_path / "ptxas").write_bytes(b"")
-    assert isinstance(probe_toolkits(Machine(str(tmp_path), {"TRITON_PTXAS_PATH": "/ptxas"}))["ptxas.version"], Unknown)
+    assert isinstance(
+        probe_toolkits(Machine(str(tmp_path), {"TRITON_PTXAS_PATH": "/ptxas"}))["ptxas.version"],
+        Unknown,
+    )
 
 
 def test_version_of_the_image():
     assert (
-        probe_toolkits(Machine(environment={"CUDA_VERSION": "12.4.1", "NVIDIA_REQUIRE_CUDA": "cuda>=12.4"}))["image.cuda_version"].value == "12.4.1"
+        probe_toolkits(
+            Machine(environment={"CUDA_VERSION": "12.4.1", "NVIDIA_REQUIRE_CUDA": "cuda>=12.4"})
+        )["image.cuda_version"].value
+        == "12.4.1"
     )
-    assert isinstance(probe_toolkits(Machine(environment={"CUDA_VERSION": "12.4.1"}))["image.cuda_version"], Unknown)
+    assert isinstance(
+        probe_toolkits(Machine(environment={"CUDA_VERSION": "12.4.1"}))["image.cuda_version"],
+        Unknown,
+    )
 
 
 @settings(max_examples=300, deadline=None)

@@ -1,4 +1,6 @@
-"""No secret leaves: by name, by value, in URLs, in pip's configuration; what the rules need stays readable."""
+"""No secret leaves: by name, by value, in URLs, in pip's configuration; what the rules need stays
+readable.
+"""
 
 import json
 import os
@@ -29,18 +31,28 @@ TORCH_SECRET NCCL_PASSPHRASE GITHUB_TOKEN USER HOME MASTER_ADDR HTTP_PROXY http_
     ("text", "expected"),
     [
         (f"https://user:{SECRET}@pypi.example.com/simple", "https://***@pypi.example.com/simple"),
-        (f"https://{SECRET}@pypi.example.com:8443/simple/", "https://***@pypi.example.com:8443/simple/"),
+        (
+            f"https://{SECRET}@pypi.example.com:8443/simple/",
+            "https://***@pypi.example.com:8443/simple/",
+        ),
         (f"https://user:a/{SECRET}@host/simple", "https://***@host/simple"),
         (f"https://user:a@{SECRET}@host/simple", "https://***@host/simple"),
         (f"https://user:a,{SECRET};b@host/simple", "https://***@host/simple"),
         (f"https://host/simple?token={SECRET}", "https://host/simple?***"),
         (f"https://host/simple?{SECRET}#x", "https://host/simple?***"),
-        (f"https://dl.example.com/{SECRET}/org/python/simple/", "https://dl.example.com/***/org/python/simple/"),
+        (
+            f"https://dl.example.com/{SECRET}/org/python/simple/",
+            "https://dl.example.com/***/org/python/simple/",
+        ),
         (f"http://{SECRET}", f"http://{SECRET}"),  # a bare host: nothing tells it from a name
-        (f"git+https://{SECRET}@github.com/org/repo.git@0123456789abcdef", "git+https://***@github.com/org/repo.git@0123456789abcdef"),
+        (
+            f"git+https://{SECRET}@github.com/org/repo.git@0123456789abcdef",
+            "git+https://***@github.com/org/repo.git@0123456789abcdef",
+        ),
         ("git+ssh://git@github.com/org/repo@v1", "git+ssh://***@github.com/org/repo@v1"),
         ("https://download.pytorch.org/whl/cu124", "https://download.pytorch.org/whl/cu124"),
-        ("https://download.pytorch.org/whl/cu124/torch-2.6.0%2Bcu124-cp310-cp310-linux_x86_64.whl",) * 2,
+        ("https://download.pytorch.org/whl/cu124/torch-2.6.0%2Bcu124-cp310-cp310-linux_x86_64.whl",)
+        * 2,
         ("tcp://10.0.0.1:29500", "tcp://10.0.0.1:29500"),
         ("http://[::1]:8080/x", "http://[::1]:8080/x"),
         (f"user:{SECRET}@proxy:3128", "***@proxy:3128"),
@@ -67,7 +79,9 @@ def test_redact(text, expected):
     assert redact(expected) == expected, "redaction is final"
 
 
-_TOKEN = st.text("ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz23456789", min_size=20, max_size=60)
+_TOKEN = st.text(
+    "ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz23456789", min_size=20, max_size=60
+)
 _PLACES = [
     "https://user:{}@host.example/simple",
     "https://{}@host.example/simple",
@@ -88,7 +102,11 @@ _PLACES = [
 
 
 @settings(max_examples=400, deadline=None)
-@given(_TOKEN, st.sampled_from(_PLACES), st.sampled_from(["{}", "x {} y", "a,{}", "{};b", '"{}"', "({})"]))
+@given(
+    _TOKEN,
+    st.sampled_from(_PLACES),
+    st.sampled_from(["{}", "x {} y", "a,{}", "{};b", '"{}"', "({})"]),
+)
 def test_tokens_never_survive(token, place, around):
     assume(any(map(str.isdigit, token)))
     assert token not in redact(around.format(place.replace("{}", token)))
@@ -101,9 +119,13 @@ def test_redact_takes_anything(text):
     assert len(once) <= 4 * len(text) + 16
 
 
-@pytest.mark.parametrize("name", ["_SHAPES", "_ASSIGNED", "_FLAG_SECRET", "_BEARER", "_BARE_USER", "_URL"])
+@pytest.mark.parametrize(
+    "name", ["_SHAPES", "_ASSIGNED", "_FLAG_SECRET", "_BEARER", "_BARE_USER", "_URL"]
+)
 def test_what_is_not_asked_cannot_match(name):
-    """``redact`` asks a pattern only where a word of it is there: each text that the pattern matches has to get so far."""
+    """``redact`` asks a pattern only where a word of it is there: each text that the pattern
+    matches has to get so far.
+    """
     original = getattr(variables, name)
     asked = {
         "_SHAPES": lambda text: any(start in text for start in variables._SHAPE_STARTS),
@@ -122,7 +144,22 @@ def test_what_is_not_asked_cannot_match(name):
 
 def test_redact_is_quick():
     start = time.monotonic()
-    for piece in ("a", "key", "k=", "://", "a:", "@", "a:b@", "-", "/", "https://a@", "token ", "eyJ", ".", "Bearer "):
+    for piece in (
+        "a",
+        "key",
+        "k=",
+        "://",
+        "a:",
+        "@",
+        "a:b@",
+        "-",
+        "/",
+        "https://a@",
+        "token ",
+        "eyJ",
+        ".",
+        "Bearer ",
+    ):
         redact((piece * 8192)[:8192])
     assert time.monotonic() - start < 2
 
@@ -152,7 +189,9 @@ def test_every_variable_of_the_matrix_is_read():
 
 
 def test_long_and_damaged_values():
-    found = select_variables({"LD_LIBRARY_PATH": "/x/y:" * 5000, "PATH": "/a\udcff", "NCCL_DEBUG": "x" * 20000})
+    found = select_variables(
+        {"LD_LIBRARY_PATH": "/x/y:" * 5000, "PATH": "/a\udcff", "NCCL_DEBUG": "x" * 20000}
+    )
     assert len(found["LD_LIBRARY_PATH"]) <= 8193
     assert found["PATH"] == "/a\ufffd"
     assert len(found["NCCL_DEBUG"]) < 10
@@ -161,16 +200,21 @@ def test_long_and_damaged_values():
 
 def test_folder_has_no_environment(tmp_path):
     assert isinstance(probe_variables(Machine(str(tmp_path)))["variables"], Unknown)
-    assert probe_variables(Machine(str(tmp_path), {"CUDA_HOME": "/x"}))["variables"].value == {"CUDA_HOME": "/x"}
+    assert probe_variables(Machine(str(tmp_path), {"CUDA_HOME": "/x"}))["variables"].value == {
+        "CUDA_HOME": "/x"
+    }
 
 
 def test_nothing_secret_leaves_a_whole_probe(tmp_path):
-    """Secrets in variables, pip's and netrc's files, direct_url.json: none is in the facts, in any form."""
+    """Secrets in variables, pip's and netrc's files, direct_url.json: none is in the facts, in any
+    form.
+    """
     home = tmp_path / "home"
     (home / ".config" / "pip").mkdir(parents=True)
     (home / ".pip").mkdir()
     configuration = (
-        f"[global]\nindex-url = https://user:{SECRET}@host/simple\nextra-index-url =\n    https://{SECRET}@other/simple\npassword = {SECRET}\n"
+        f"[global]\nindex-url = https://user:{SECRET}@host/simple\nextra-index-url =\n "
+        f"   https://{SECRET}@other/simple\npassword = {SECRET}\n"
     )
     (home / ".config" / "pip" / "pip.conf").write_text(configuration)
     (home / ".pip" / "pip.conf").write_text(configuration)
@@ -180,9 +224,13 @@ def test_nothing_secret_leaves_a_whole_probe(tmp_path):
     for name in ("alpha", "beta"):
         (site / f"{name}-1.0.dist-info").mkdir(parents=True)
         (site / f"{name}-1.0.dist-info" / "METADATA").write_text(
-            f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\nRequires-Dist: gamma @ https://u:{SECRET}@host/{SECRET}/g-1-py3-none-any.whl\n"
+            f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\nRequires-Dist: gamma @ "
+            f"https://u:{SECRET}@host/{SECRET}/g-1-py3-none-any.whl\n"
         )
-    link = {"url": f"https://user:{SECRET}@host/{SECRET}/alpha.git?token={SECRET}", "vcs_info": {"vcs": "git", "commit_id": "0" * 40}}
+    link = {
+        "url": f"https://user:{SECRET}@host/{SECRET}/alpha.git?token={SECRET}",
+        "vcs_info": {"vcs": "git", "commit_id": "0" * 40},
+    }
     (site / "alpha-1.0.dist-info" / "direct_url.json").write_text(json.dumps(link))
     variables = {
         "PATH": os.environ["PATH"],
@@ -222,10 +270,13 @@ def test_nothing_secret_leaves_a_whole_probe(tmp_path):
         ),
     }
     code = (
-        "import json; from envdoctor.model.serde import dump_facts; from envdoctor.probes import probe_machine\n"
+        "import json; from envdoctor.model.serde import dump_facts; from envdoctor.probes import "
+        "probe_machine\n"
         "print(json.dumps(dump_facts(probe_machine())))"
     )
-    outcome = run_command([sys.executable, "-c", code], 60, variables, stderr=True, folder=str(tmp_path))
+    outcome = run_command(
+        [sys.executable, "-c", code], 60, variables, stderr=True, folder=str(tmp_path)
+    )
     assert outcome.status == 0, outcome.text
     facts = json.loads(outcome.text)["facts"]
     assert facts["variables"]["value"]["NCCL_SOCKET_IFNAME"] == "eth0"
@@ -234,7 +285,25 @@ def test_nothing_secret_leaves_a_whole_probe(tmp_path):
     assert found == []
 
 
-_SEGMENTS = st.sampled_from(["/", "a", "abc12def34gh56", "é", "@", "?", "x.whl", " ", "\x1c", "'", "://", "a" * 24, "\\", ":", "%20"])
+_SEGMENTS = st.sampled_from(
+    [
+        "/",
+        "a",
+        "abc12def34gh56",
+        "é",
+        "@",
+        "?",
+        "x.whl",
+        " ",
+        "\x1c",
+        "'",
+        "://",
+        "a" * 24,
+        "\\",
+        ":",
+        "%20",
+    ]
+)
 
 
 @given(st.lists(_SEGMENTS, max_size=9).map("".join))

@@ -1,7 +1,9 @@
-"""Check and the solver's constraints are one: the blocking rows that check finds are the nogoods that the solver builds.
+"""Check and the solver's constraints are one: the blocking rows that check finds are the nogoods
+that the solver builds.
 
-The solver's side works as an engine would: env terms become bit masks over the candidates of a package, an assignment
-picks one bit of each package ("absent" is a bit too), and a nogood is violated where all its masks hold that bit.
+The solver's side works as an engine would: env terms become bit masks over the candidates of a
+package, an assignment picks one bit of each package ("absent" is a bit too), and a nogood is
+violated where all its masks hold that bit.
 """
 
 from __future__ import annotations
@@ -19,7 +21,17 @@ from envdoctor.rules import judge
 
 ASSIGNMENTS = 1000
 HERE = Evidence("random assignment")
-DRIVERS = ("450.80.02", "470.82.01", "525.60.13", "535.129.03", "550.54.15", "570.86.15", "580.65.06", "595.45.04", "615.71.09")
+DRIVERS = (
+    "450.80.02",
+    "470.82.01",
+    "525.60.13",
+    "535.129.03",
+    "550.54.15",
+    "570.86.15",
+    "580.65.06",
+    "595.45.04",
+    "615.71.09",
+)
 GPUS = (
     "Tesla V100-SXM2-16GB",
     "Tesla T4",
@@ -45,18 +57,33 @@ def candidates_of(matrix: Matrix, name: str, chance: random.Random) -> List[Cand
         builds = [build for build in release.builds if build.architecture == "x86_64"]
         labels = [build.variant for build in builds]
         for build in builds:
-            if build.variant is not None and build.index_name != "pypi" and labels.count(build.variant) == 1:
+            if (
+                build.variant is not None
+                and build.index_name != "pypi"
+                and labels.count(build.variant) == 1
+            ):
                 text = f"{version}+{build.variant}"
-                found.append((text, Subject(True, {**build_attributes(build), "version": parse_version(text)})))
+                found.append(
+                    (
+                        text,
+                        Subject(True, {**build_attributes(build), "version": parse_version(text)}),
+                    )
+                )
         default = [build for build in builds if build.index_name == "pypi"]
         attributes = build_attributes(default[0]) if len(default) == 1 else {}
         found.append((str(version), Subject(True, {**attributes, "version": version})))
     return found
 
 
-def facts_of(assignment: Mapping[str, Candidate], driver: str, gpu: str, glibc: str, python: str) -> Facts:
+def facts_of(
+    assignment: Mapping[str, Candidate], driver: str, gpu: str, glibc: str, python: str
+) -> Facts:
     """The same assignment as an installed environment."""
-    installed = {name: Distribution(name, version) for name, (version, _) in assignment.items() if version is not None}
+    installed = {
+        name: Distribution(name, version)
+        for name, (version, _) in assignment.items()
+        if version is not None
+    }
     return Facts(
         {
             "os.platform": Known("linux", HERE),
@@ -72,7 +99,12 @@ def facts_of(assignment: Mapping[str, Candidate], driver: str, gpu: str, glibc: 
     )
 
 
-def violated_nogoods(matrix: Matrix, facts: Facts, choices: Mapping[str, List[Candidate]], assignment: Mapping[str, Candidate]) -> set[str]:
+def violated_nogoods(
+    matrix: Matrix,
+    facts: Facts,
+    choices: Mapping[str, List[Candidate]],
+    assignment: Mapping[str, Candidate],
+) -> set[str]:
     """What an engine finds: masks over candidates, one bit assigned per package."""
     target = derive_target(facts, matrix)._replace(environment=None)
     chosen = {name: 1 << choices[name].index(candidate) for name, candidate in assignment.items()}
@@ -85,7 +117,11 @@ def violated_nogoods(matrix: Matrix, facts: Facts, choices: Mapping[str, List[Ca
             continue
         masks: Dict[str, int] = {}
         for term in binding.residual:
-            subjects = [subject for _, subject in choices[term.component]] if term.component in choices else [Subject(False)]
+            subjects = (
+                [subject for _, subject in choices[term.component]]
+                if term.component in choices
+                else [Subject(False)]
+            )
             mask = sum(1 << bit for bit, subject in enumerate(subjects) if truth(term, subject))
             masks[term.component] = masks.get(term.component, -1) & mask
         if all(mask & chosen.get(name, 1) for name, mask in masks.items()):
@@ -119,4 +155,6 @@ def test_blocking_errors_of_check_are_the_violated_nogoods_of_the_solver() -> No
         assert not missed, f"the solver would refuse {sorted(missed)}, check does not: {assignment}"
         assert not invented, f"check refuses {sorted(invented)}, the solver would not: {assignment}"
         seen += bool(expected)
-    assert seen > ASSIGNMENTS // 10, "the assignments hardly ever violate a row, so they prove little"
+    assert seen > ASSIGNMENTS // 10, (
+        "the assignments hardly ever violate a row, so they prove little"
+    )

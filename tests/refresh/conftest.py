@@ -1,4 +1,6 @@
-"""A small package index on loopback: pages in HTML or JSON, files with and without ranges, and every misbehaviour that a test asks for."""
+"""A small package index on loopback: pages in HTML or JSON, files with and without ranges, and
+every misbehaviour that a test asks for.
+"""
 
 import hashlib
 import html
@@ -39,8 +41,12 @@ def metadata_text(name, version, requires=(), python=">=3.9", more=""):
     return "\n".join(lines) + "\n" + more + "\nThe description.\n"
 
 
-def make_wheel(name, version, requires=(), *, text=None, folder=None, members=(), padding=0, **fields):
-    """Return the bytes of a wheel: METADATA lies last, as real ones have it, behind ``padding`` bytes that do not pack."""
+def make_wheel(
+    name, version, requires=(), *, text=None, folder=None, members=(), padding=0, **fields
+):
+    """Return the bytes of a wheel: METADATA lies last, as real ones have it, behind ``padding``
+    bytes that do not pack.
+    """
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         if padding:
@@ -48,21 +54,31 @@ def make_wheel(name, version, requires=(), *, text=None, folder=None, members=()
         for member, content in members:
             archive.writestr(member, content)
         folder = folder or f"{name.replace('-', '_')}-{version}.dist-info"
-        archive.writestr(f"{folder}/METADATA", metadata_text(name, version, requires, **fields) if text is None else text)
+        archive.writestr(
+            f"{folder}/METADATA",
+            metadata_text(name, version, requires, **fields) if text is None else text,
+        )
         archive.writestr(f"{folder}/WHEEL", "Wheel-Version: 1.0\n")
     return buffer.getvalue()
 
 
 def wheel(name, version, requires=(), *, tags="py3-none-any", served=None, **how):
     """Return a served wheel with consistent names; ``served`` are fields of Served."""
-    return Served(f"{name.replace('-', '_')}-{version}-{tags}.whl", make_wheel(name, version, requires, **how), **(served or {}))
+    return Served(
+        f"{name.replace('-', '_')}-{version}-{tags}.whl",
+        make_wheel(name, version, requires, **how),
+        **(served or {}),
+    )
 
 
 def sdist(name, version, requires=(), *, egg_info=None, more=(), text=None):
     stem = f"{name.replace('-', '_')}-{version}"
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
-        members = [(f"{stem}/PKG-INFO", metadata_text(name, version, requires) if text is None else text), *more]
+        members = [
+            (f"{stem}/PKG-INFO", metadata_text(name, version, requires) if text is None else text),
+            *more,
+        ]
         if egg_info is not None:
             members.append((f"{stem}/{name.replace('-', '_')}.egg-info/requires.txt", egg_info))
         # It would end the test run, loudly, if anything ran it.
@@ -103,11 +119,15 @@ class Index:
                     "upload-time": file.uploaded,
                     "requires-python": file.requires_python,
                     "yanked": False if file.yanked is None else (file.yanked or True),
-                    "core-metadata": False if file.metadata is None else {"sha256": hashlib.sha256(file.metadata).hexdigest()},
+                    "core-metadata": False
+                    if file.metadata is None
+                    else {"sha256": hashlib.sha256(file.metadata).hexdigest()},
                 }
                 for file in files
             ]
-            return json.dumps({"meta": {"api-version": "1.1"}, "name": project, "files": entries}).encode(), "application/vnd.pypi.simple.v1+json"
+            return json.dumps(
+                {"meta": {"api-version": "1.1"}, "name": project, "files": entries}
+            ).encode(), "application/vnd.pypi.simple.v1+json"
         lines = []
         for file in files:
             attributes = f' data-upload-time="{file.uploaded}"'
@@ -116,10 +136,15 @@ class Index:
             if file.yanked is not None:
                 attributes += f' data-yanked="{html.escape(file.yanked)}"'
             if file.metadata is not None:
-                attributes += f' data-core-metadata="sha256={hashlib.sha256(file.metadata).hexdigest()}"'
+                attributes += (
+                    f' data-core-metadata="sha256={hashlib.sha256(file.metadata).hexdigest()}"'
+                )
             href = html.escape(file.href or f"../../files/{file.name}#sha256={digest(file)}")
             lines.append(f'<a href="{href}"{attributes}>{html.escape(file.name)}</a><br/>')
-        return f"<!DOCTYPE html><html><body>{self.extra_html}{''.join(lines)}</body></html>".encode(), "text/html; charset=utf-8"
+        return (
+            f"<!DOCTYPE html><html><body>{self.extra_html}{''.join(lines)}</body></html>".encode(),
+            "text/html; charset=utf-8",
+        )
 
     def file(self, name):
         for files in self.projects.values():
@@ -152,7 +177,11 @@ def handler_of(index):
             if parts[0] == "simple" and len(parts) == 2 and parts[1] in index.projects:
                 return self.answer(200, *index.page(parts[1]))
             if self.path.rstrip("/") == "/simple":
-                return self.answer(200, "".join(f'<a href="{name}/">{name}</a>\n' for name in index.projects).encode(), "text/html")
+                return self.answer(
+                    200,
+                    "".join(f'<a href="{name}/">{name}</a>\n' for name in index.projects).encode(),
+                    "text/html",
+                )
             content = index.file(parts[1]) if parts[0] == "files" and len(parts) == 2 else None
             if content is None:
                 return self.answer(404, b"")
@@ -160,10 +189,18 @@ def handler_of(index):
             if not wanted.startswith("bytes=") or not index.ranges:
                 return self.answer(200, content)
             first, _, last = wanted[6:].partition("-")
-            start, end = (max(0, len(content) - int(last)), len(content)) if not first else (int(first), min(int(last) + 1, len(content)))
+            start, end = (
+                (max(0, len(content) - int(last)), len(content))
+                if not first
+                else (int(first), min(int(last) + 1, len(content)))
+            )
             if start >= end:
                 return self.answer(416, b"")
-            return self.answer(206, content[start:end], more={"Content-Range": f"bytes {start}-{end - 1}/{len(content)}"})
+            return self.answer(
+                206,
+                content[start:end],
+                more={"Content-Range": f"bytes {start}-{end - 1}/{len(content)}"},
+            )
 
         def answer(self, status, content, kind="application/octet-stream", more=None):
             self.send_response(status)
@@ -185,7 +222,9 @@ def index():
     served = Index()
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler_of(served))
     server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+    )
     thread.start()
     served.address = f"http://127.0.0.1:{server.server_port}/simple"
     yield served
@@ -210,18 +249,37 @@ class Refresh:
         self.cache = folder / "cache"
         self.list = folder / "packages.toml"
 
-    def command(self, *options, names=None, also=("numpy", "torch", "triton"), elsewhere=(), families=""):
+    def command(
+        self, *options, names=None, also=("numpy", "torch", "triton"), elsewhere=(), families=""
+    ):
         names = sorted(self.index.projects) if names is None else names
         kept = sorted(set(also) - set(names))
-        self.list.write_text(f"packages = {json.dumps(names)}\nalso = {json.dumps(kept)}\nelsewhere = {json.dumps(list(elsewhere))}\n{families}")
+        self.list.write_text(
+            f"packages = {json.dumps(names)}\nalso = {json.dumps(kept)}\nelsewhere = "
+            f"{json.dumps(list(elsewhere))}\n{families}"
+        )
         return [
-            *(sys.executable, str(SCRIPT), "--list", str(self.list), "--index-url", self.index.address, "--output", str(self.output)),
+            *(
+                sys.executable,
+                str(SCRIPT),
+                "--list",
+                str(self.list),
+                "--index-url",
+                self.index.address,
+                "--output",
+                str(self.output),
+            ),
             *("--cache-dir", str(self.cache), "--jobs", "4", "--date", "2026-11-21", *options),
         ]
 
     def __call__(self, *options, environment=None, **lists):
         done = subprocess.run(
-            self.command(*options, **lists), capture_output=True, text=True, timeout=60, check=False, env=self.environment(environment)
+            self.command(*options, **lists),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            env=self.environment(environment),
         )
         assert "Traceback" not in done.stderr, done.stderr
         return Done(done.returncode, done.stdout, done.stderr)
@@ -230,20 +288,28 @@ class Refresh:
     def environment(more=None):
         import os
 
-        kept = {key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")}
+        kept = {
+            key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")
+        }
         return {**kept, "REFRESH_MATRIX_PAUSE": "0.01", **(more or {})}
 
     def document(self, name):
         return json.loads((self.output / "packages" / f"{name}.json").read_text(encoding="utf-8"))
 
     def release(self, name, version):
-        return next(entry for entry in self.document(name)["releases"] if entry["version"] == version)
+        return next(
+            entry for entry in self.document(name)["releases"] if entry["version"] == version
+        )
 
     def listing(self):
         return json.loads((self.output / "index.json").read_text(encoding="utf-8"))
 
     def bytes(self):
-        return {str(path.relative_to(self.output)): path.read_bytes() for path in sorted(self.output.rglob("*")) if path.is_file()}
+        return {
+            str(path.relative_to(self.output)): path.read_bytes()
+            for path in sorted(self.output.rglob("*"))
+            if path.is_file()
+        }
 
 
 @pytest.fixture

@@ -1,4 +1,6 @@
-"""The matrix as it is committed: complete by its own listing, and in the form that the refresh writes."""
+"""The matrix as it is committed: complete by its own listing, and in the form that the refresh
+writes.
+"""
 
 import json
 
@@ -46,7 +48,11 @@ def test_the_stack_has_dependencies_and_dates_for_every_release():
         assert versions
         for version in versions:
             release = package.release(version)
-            if release.requires is None or not release.released or not (release.sdist_only or release.platforms):
+            if (
+                release.requires is None
+                or not release.released
+                or not (release.sdist_only or release.platforms)
+            ):
                 missing.append(f"{name} {version}")
     assert missing == []
 
@@ -64,11 +70,16 @@ def test_the_files_are_as_the_refresh_writes_them():
     for name in listing():
         path = MATRICES / "packages" / f"{name}.json"
         if path.exists():
-            assert render(load_document(str(path), name)) == path.read_bytes(), f"{path.name} was edited by hand; put it as the refresh writes it"
+            assert render(load_document(str(path), name)) == path.read_bytes(), (
+                f"{path.name} was edited by hand; put it as the refresh writes it"
+            )
     date, packages = load_listing(str(MATRICES / "index.json"))
     assert render_listing(packages, date) == (MATRICES / "index.json").read_bytes()
 
 
 def test_the_matrix_stays_small():
-    size = sum(path.stat().st_size for path in [*(MATRICES / "packages").iterdir(), MATRICES / "index.json"])
+    size = sum(
+        path.stat().st_size
+        for path in [*(MATRICES / "packages").iterdir(), MATRICES / "index.json"]
+    )
     assert size < 12_000_000

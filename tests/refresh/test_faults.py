@@ -1,4 +1,6 @@
-"""An index that misbehaves: what is refused is named, all else is written, and nothing that is there is lost."""
+"""An index that misbehaves: what is refused is named, all else is written, and nothing that is
+there is lost.
+"""
 
 import io
 import json
@@ -25,7 +27,11 @@ def zip_with(*members):
 
 def lying_about_size():
     """A directory that declares a small METADATA which unpacks to more than anyone reads."""
-    content = bytearray(zip_with(("torch-2.7.0.dist-info/METADATA", metadata_text("torch", "2.7.0") + "x" * (8 << 20))))
+    content = bytearray(
+        zip_with(
+            ("torch-2.7.0.dist-info/METADATA", metadata_text("torch", "2.7.0") + "x" * (8 << 20))
+        )
+    )
     at = content.rindex(b"PK\x01\x02")
     content[at + 24 : at + 28] = (1000).to_bytes(4, "little")
     return bytes(content)
@@ -34,7 +40,10 @@ def lying_about_size():
 def huge():
     """One gigabyte of METADATA in about one megabyte of wheel."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("torch-2.7.0.dist-info/METADATA", "w") as file:
+    with (
+        zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("torch-2.7.0.dist-info/METADATA", "w") as file,
+    ):
         file.write(metadata_text("torch", "2.7.0").encode())
         for _ in range(1024):
             file.write(b"x" * (1 << 20))
@@ -46,22 +55,63 @@ HOSTILE = {
     "truncated": (lambda: make_wheel("torch", "2.7.0", GOOD)[:-30], "no zip archive, or cut off"),
     "empty": (lambda: b"", "not reached|HTTP 416|refused"),
     "no zip": (lambda: b"<html>" * 9000, "no zip archive"),
-    "wrong name": (lambda: make_wheel("torch", "2.7.0", text=metadata_text("numpy", "2.7.0")), "its metadata is that of numpy"),
-    "renamed": (lambda: make_wheel("numpy", "2.7.0"), "metadata of another project: numpy-2.7.0.dist-info"),
-    "wrong version": (lambda: make_wheel("torch", "2.7.0", text=metadata_text("torch", "2.7.1")), "that of version 2.7.1"),
-    "wrong folder": (lambda: make_wheel("torch", "2.7.0", folder="torch-9.dist-info"), "another project"),
+    "wrong name": (
+        lambda: make_wheel("torch", "2.7.0", text=metadata_text("numpy", "2.7.0")),
+        "its metadata is that of numpy",
+    ),
+    "renamed": (
+        lambda: make_wheel("numpy", "2.7.0"),
+        "metadata of another project: numpy-2.7.0.dist-info",
+    ),
+    "wrong version": (
+        lambda: make_wheel("torch", "2.7.0", text=metadata_text("torch", "2.7.1")),
+        "that of version 2.7.1",
+    ),
+    "wrong folder": (
+        lambda: make_wheel("torch", "2.7.0", folder="torch-9.dist-info"),
+        "another project",
+    ),
     "no version": (lambda: make_wheel("torch", "2.7.0", text="Name: torch\n"), "version none"),
     "no metadata": (lambda: zip_with(("torch/__init__.py", "")), "has no METADATA"),
-    "two": (lambda: zip_with((DIRECTORY, metadata_text("torch", "2.7.0")), ("Torch-2.7.dist-info/METADATA", "")), "several METADATA"),
+    "two": (
+        lambda: zip_with(
+            (DIRECTORY, metadata_text("torch", "2.7.0")), ("Torch-2.7.dist-info/METADATA", "")
+        ),
+        "several METADATA",
+    ),
     "huge": (huge, "at most 4194304 are read"),
     "lying": (lying_about_size, "unpacks to more|damaged"),
-    "not UTF-8": (lambda: make_wheel("torch", "2.7.0", text=metadata_text("torch", "2.7.0", more="Author: \xff").encode("latin-1")), "not UTF-8"),
-    "NUL": (lambda: make_wheel("torch", "2.7.0", text=metadata_text("torch", "2.7.0", ["numpy\0"])), "NUL"),
-    "terminal": (lambda: make_wheel("torch", "2.7.0", text=metadata_text("torch", "2.7.0", ["numpy\x1b[31m"])), "impossible line"),
-    "path up": (lambda: make_wheel("torch", "2.7.0", members=[("../../etc/cron.d/x", "y")]), "outside the archive: ../../etc/cron.d/x"),
-    "path absolute": (lambda: make_wheel("torch", "2.7.0", members=[("/etc/passwd", "y")]), "outside the archive: /etc/passwd"),
+    "not UTF-8": (
+        lambda: make_wheel(
+            "torch",
+            "2.7.0",
+            text=metadata_text("torch", "2.7.0", more="Author: \xff").encode("latin-1"),
+        ),
+        "not UTF-8",
+    ),
+    "NUL": (
+        lambda: make_wheel("torch", "2.7.0", text=metadata_text("torch", "2.7.0", ["numpy\0"])),
+        "NUL",
+    ),
+    "terminal": (
+        lambda: make_wheel(
+            "torch", "2.7.0", text=metadata_text("torch", "2.7.0", ["numpy\x1b[31m"])
+        ),
+        "impossible line",
+    ),
+    "path up": (
+        lambda: make_wheel("torch", "2.7.0", members=[("../../etc/cron.d/x", "y")]),
+        "outside the archive: ../../etc/cron.d/x",
+    ),
+    "path absolute": (
+        lambda: make_wheel("torch", "2.7.0", members=[("/etc/passwd", "y")]),
+        "outside the archive: /etc/passwd",
+    ),
     "many": (lambda: make_wheel("torch", "2.7.0", ["numpy"] * 4001), "4001 requirements"),
-    "long": (lambda: make_wheel("torch", "2.7.0", [f"numpy; extra == '{'x' * 3000}'"]), "impossible line"),
+    "long": (
+        lambda: make_wheel("torch", "2.7.0", [f"numpy; extra == '{'x' * 3000}'"]),
+        "impossible line",
+    ),
 }
 
 
@@ -81,7 +131,10 @@ def test_a_hostile_wheel_is_refused_by_name_and_nothing_is_lost(index, refresh, 
     assert "torch-2.7.0-py3-none-any.whl" in done.err
     assert "\x1b" not in done.err
     old = json.loads(before["packages/torch.json"])
-    assert refresh.document("torch")["releases"] == [*old["releases"], {**old["releases"][0], "version": "2.8.0"}]
+    assert refresh.document("torch")["releases"] == [
+        *old["releases"],
+        {**old["releases"][0], "version": "2.8.0"},
+    ]
     assert refresh.bytes()["packages/numpy.json"] == before["packages/numpy.json"]
     assert not any("etc" in str(path) for path in refresh.folder.rglob("*"))
 
@@ -93,19 +146,38 @@ def test_a_release_whose_only_wheel_is_refused_is_there_without_requirements(ind
 
 
 def test_a_file_that_the_list_knows_as_unreadable_is_no_fault(index, refresh):
-    index.add("torch", wheel("torch", "2.6.0", GOOD), Served("torch-2.7.0-py3-none-any.whl", b"nothing"))
+    index.add(
+        "torch", wheel("torch", "2.6.0", GOOD), Served("torch-2.7.0-py3-none-any.whl", b"nothing")
+    )
     assert refresh(families='unreadable = ["torch-2.7.0-py3-none-any.whl"]\n').code == 0
     assert "requires" not in refresh.release("torch", "2.7.0")
     assert not any("2.7.0" in path for path, _ in index.asked)
 
 
 HOSTILE_SOURCES = {
-    "path up": (lambda: sdist("torch", "2.7.0", GOOD, more=[("../../evil", "x")]), "outside the archive"),
-    "absolute": (lambda: sdist("torch", "2.7.0", GOOD, more=[("/etc/evil", "x")]), "outside the archive"),
-    "bomb": (lambda: sdist("torch", "2.7.0", GOOD, more=[("torch-2.7.0/a", b"\0" * (300 << 20))]), "unpacks to more"),
-    "wrong name": (lambda: sdist("torch", "2.7.0", text=metadata_text("numpy", "2.7.0")), "that of numpy"),
+    "path up": (
+        lambda: sdist("torch", "2.7.0", GOOD, more=[("../../evil", "x")]),
+        "outside the archive",
+    ),
+    "absolute": (
+        lambda: sdist("torch", "2.7.0", GOOD, more=[("/etc/evil", "x")]),
+        "outside the archive",
+    ),
+    "bomb": (
+        lambda: sdist("torch", "2.7.0", GOOD, more=[("torch-2.7.0/a", b"\0" * (300 << 20))]),
+        "unpacks to more",
+    ),
+    "wrong name": (
+        lambda: sdist("torch", "2.7.0", text=metadata_text("numpy", "2.7.0")),
+        "that of numpy",
+    ),
     "no requirement": (lambda: sdist("torch", "2.7.0", egg_info="@@@\n"), "no requirement"),
-    "truncated": (lambda: sdist("torch", "2.7.0", GOOD)._replace(content=sdist("torch", "2.7.0", GOOD).content[:60]), "cut off"),
+    "truncated": (
+        lambda: sdist("torch", "2.7.0", GOOD)._replace(
+            content=sdist("torch", "2.7.0", GOOD).content[:60]
+        ),
+        "cut off",
+    ),
 }
 
 
@@ -122,7 +194,8 @@ def test_a_hostile_source_archive_is_refused(index, refresh, kind):
 
 def test_a_page_cannot_smuggle_anything_in(index, refresh):
     index.extra_html = (
-        "<script>document.write('<a href=\"http://127.0.0.1:1/evil-1.0-py3-none-any.whl\">evil-1.0-py3-none-any.whl</a>')</script>"
+        "<script>document.write('<a "
+        'href="http://127.0.0.1:1/evil-1.0-py3-none-any.whl">evil-1.0-py3-none-any.whl</a>\')</script>'
         '<a href="javascript:alert(1)">torch-9.0-py3-none-any.whl</a>'
         '<a href="file:///etc/passwd">torch-9.1-py3-none-any.whl</a>'
         '<a href="../../files/numpy-1.0-py3-none-any.whl">torch-9.2-py3-none-any.whl</a>'
@@ -132,7 +205,11 @@ def test_a_page_cannot_smuggle_anything_in(index, refresh):
         "<a>torch-9.5-py3-none-any.whl"
     )
     reason = '"><img src=x onerror=alert(1)>\x1b[2J'
-    index.add("torch", wheel("torch", "2.6.0", GOOD, served={"yanked": reason}), Served("torch-bad version-py3-none-any.whl", b""))
+    index.add(
+        "torch",
+        wheel("torch", "2.6.0", GOOD, served={"yanked": reason}),
+        Served("torch-bad version-py3-none-any.whl", b""),
+    )
     done = refresh("--notes")
     assert done.code == 0, done.err
     assert refresh.listing()["packages"] == {"torch": {"releases": ["2.6.0"], "yanked": ["2.6.0"]}}
@@ -221,16 +298,32 @@ def test_a_project_that_is_gone(index, refresh):
 
 def test_killed_in_the_middle_and_run_again(index, refresh):
     for name in ("torch", "numpy", "triton"):
-        index.add(name, *(wheel(name, f"2.{minor}.0", ["numpy"], tags=f"cp39-cp39-manylinux_2_{minor}_x86_64") for minor in range(20)))
+        index.add(
+            name,
+            *(
+                wheel(name, f"2.{minor}.0", ["numpy"], tags=f"cp39-cp39-manylinux_2_{minor}_x86_64")
+                for minor in range(20)
+            ),
+        )
     clean = refresh.folder / "clean"
     assert refresh("--output", str(clean), "--cache-dir", str(refresh.folder / "other")).code == 0
-    expected = {str(path.relative_to(clean)): path.read_bytes() for path in sorted(clean.rglob("*.json"))}
+    expected = {
+        str(path.relative_to(clean)): path.read_bytes() for path in sorted(clean.rglob("*.json"))
+    }
     index.delay = 0.02
     for _ in range(3):
         index.asked.clear()
-        process = subprocess.Popen(refresh.command(), env=refresh.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            refresh.command(),
+            env=refresh.environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         deadline = time.monotonic() + 30
-        while sum(path.startswith("/files/") for path, _ in index.asked) < 15 and time.monotonic() < deadline:
+        while (
+            sum(path.startswith("/files/") for path, _ in index.asked) < 15
+            and time.monotonic() < deadline
+        ):
             time.sleep(0.01)
         os.kill(process.pid, signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
@@ -238,11 +331,15 @@ def test_killed_in_the_middle_and_run_again(index, refresh):
     index.asked.clear()
     assert refresh().code == 0
     assert refresh.bytes() == expected
-    assert 0 < sum(path.startswith("/files/") for path, _ in index.asked) < 60, "what the killed runs read was not read again"
+    assert 0 < sum(path.startswith("/files/") for path, _ in index.asked) < 60, (
+        "what the killed runs read was not read again"
+    )
 
 
 def test_killed_while_it_writes(index, refresh, monkeypatch):
-    """Whatever a kill leaves is a whole file, old or new, and the next run ends where one run would have."""
+    """Whatever a kill leaves is a whole file, old or new, and the next run ends where one run would
+    have.
+    """
     from matrix_refresh import store
 
     path = refresh.folder / "x.json"

@@ -1,8 +1,10 @@
-"""The committed matrix against pip: what pip itself takes from the index today for 50 random (package, release, Python).
+"""The committed matrix against pip: what pip itself takes from the index today for 50 random
+(package, release, Python).
 
-pip is the oracle because it says what it read: ``install --dry-run --report`` prints Requires-Dist of the wheel that it chose for a Python
-and a platform, and ``--use-feature=fast-deps`` reads that by ranges, so nothing is downloaded. uv has no such report.
-Releases without a wheel are left out: pip would run their setup code. Their metadata is tested in test_refresh.py.
+pip is the oracle because it says what it read: ``install --dry-run --report`` prints Requires-Dist
+of the wheel that it chose for a Python and a platform, and ``--use-feature=fast-deps`` reads that
+by ranges, so nothing is downloaded. uv has no such report. Releases without a wheel are left out:
+pip would run their setup code. Their metadata is tested in test_refresh.py.
 """
 
 import json
@@ -31,7 +33,9 @@ PLATFORMS = [f"manylinux_2_{minor}_x86_64" for minor in range(40, 4, -1)] + [
 
 @pytest.fixture(scope="module")
 def pip(tmp_path_factory, prerequisite):
-    """Return a function: arguments of a fresh pip → its standard output; other indexes of this machine are out of its sight."""
+    """Return a function: arguments of a fresh pip → its standard output; other indexes of this
+    machine are out of its sight.
+    """
     from matrix_refresh.errors import Refused, Unreachable, UsageFault
     from matrix_refresh.index import default_index
     from matrix_refresh.transport import Transport
@@ -45,13 +49,32 @@ def pip(tmp_path_factory, prerequisite):
     subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
     python = folder / "venv" / "bin" / "python"
     environment = {
-        key: value for key, value in os.environ.items() if key not in ("PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL", "PIP_NO_INDEX", "PYTHONPATH")
+        key: value
+        for key, value in os.environ.items()
+        if key not in ("PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL", "PIP_NO_INDEX", "PYTHONPATH")
     }
     environment["PIP_CONFIG_FILE"] = os.devnull
 
     def run(*arguments):
-        command = [python, "-m", "pip", *arguments, "--index-url", index, "--disable-pip-version-check", "--quiet"]
-        return subprocess.run(command, capture_output=True, text=True, timeout=180, check=True, env=environment, cwd=folder).stdout
+        command = [
+            python,
+            "-m",
+            "pip",
+            *arguments,
+            "--index-url",
+            index,
+            "--disable-pip-version-check",
+            "--quiet",
+        ]
+        return subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=180,
+            check=True,
+            env=environment,
+            cwd=folder,
+        ).stdout
 
     # Old ones download the whole wheel in the end, 0.8 GB for torch.
     run("install", "--upgrade", "pip>=25.1")
@@ -59,9 +82,15 @@ def pip(tmp_path_factory, prerequisite):
 
 
 def sample(matrix, seed):
-    """Fifty (package, release, Python) that have a wheel for x86_64: packages first, so that those with many releases do not win."""
+    """Fifty (package, release, Python) that have a wheel for x86_64: packages first, so that those
+    with many releases do not win.
+    """
     source = random.Random(seed)
-    names = [name for name in matrix.package_names if any(release.requires for release in releases_of(matrix, name))]
+    names = [
+        name
+        for name in matrix.package_names
+        if any(release.requires for release in releases_of(matrix, name))
+    ]
     found = []
     while len(found) < COUNT:
         name = source.choice(names)
@@ -78,7 +107,11 @@ def releases_of(matrix, name):
 
 
 def serves(release, python):
-    if not any(platform == "any" or ("linux" in platform and "x86_64" in platform and "musl" not in platform) for platform in release.platforms):
+    if not any(
+        platform == "any"
+        or ("linux" in platform and "x86_64" in platform and "musl" not in platform)
+        for platform in release.platforms
+    ):
         return False
     try:
         if python not in SpecifierSet(release.requires_python or ""):
@@ -86,7 +119,12 @@ def serves(release, python):
     except InvalidSpecifier:
         return False
     minor = int(python.split(".")[1])
-    tags = {f"cp3{minor}", "py3", f"py3{minor}", *(f"cp3{older}-abi3" for older in range(2, minor + 1))}
+    tags = {
+        f"cp3{minor}",
+        "py3",
+        f"py3{minor}",
+        *(f"cp3{older}-abi3" for older in range(2, minor + 1)),
+    }
     return bool(tags & set(release.pythons))
 
 
@@ -104,7 +142,10 @@ def normal_line(line):
 def asked_by(release, file_name):
     """Return requirements and Requires-Python of one wheel of a release, as the matrix has them."""
     *_, python, abi, platform = file_name[:-4].split("-")
-    tags = {f"{tag}-abi3" if "abi3" in abi and tag.startswith("cp") else tag for tag in python.split(".")}
+    tags = {
+        f"{tag}-abi3" if "abi3" in abi and tag.startswith("cp") else tag
+        for tag in python.split(".")
+    }
     for item in release.differs:
         if platform in item.platforms and tags & set(item.pythons):
             return item.requires, item.requires_python or release.requires_python
@@ -122,18 +163,52 @@ def test_dependencies_are_those_that_pip_takes_from_the_index(pip, request, tmp_
         options = [word for platform in PLATFORMS for word in ("--platform", platform)]
         try:
             output = pip(
-                *("install", "--dry-run", "--no-deps", "--ignore-installed", "--use-feature=fast-deps", "--report", "-", "--no-cache-dir"),
-                *("--python-version", python, "--only-binary", ":all:", "--target", str(tmp_path / "never"), *options, f"{name}=={release.version}"),
+                *(
+                    "install",
+                    "--dry-run",
+                    "--no-deps",
+                    "--ignore-installed",
+                    "--use-feature=fast-deps",
+                    "--report",
+                    "-",
+                    "--no-cache-dir",
+                ),
+                *(
+                    "--python-version",
+                    python,
+                    "--only-binary",
+                    ":all:",
+                    "--target",
+                    str(tmp_path / "never"),
+                    *options,
+                    f"{name}=={release.version}",
+                ),
             )
         except subprocess.CalledProcessError as error:
-            wrong.append(f"{name} {release.version}, Python {python}: pip found no wheel: {error.stderr.strip().splitlines()[-1:]}")
+            wrong.append(
+                f"{name} {release.version}, Python {python}: pip found no wheel: "
+                f"{error.stderr.strip().splitlines()[-1:]}"
+            )
             continue
         (chosen,) = json.loads(output)["install"]
         metadata = chosen["metadata"]
-        expected = normal(line for line in metadata.get("requires_dist", []) if requirement_name(line) in selection.kept)
-        requires, requires_python = asked_by(release, chosen["download_info"]["url"].rsplit("/", 1)[-1])
-        if requires is None or normal(requires) != expected or (metadata.get("requires_python") or None) != requires_python:
+        expected = normal(
+            line
+            for line in metadata.get("requires_dist", [])
+            if requirement_name(line) in selection.kept
+        )
+        requires, requires_python = asked_by(
+            release, chosen["download_info"]["url"].rsplit("/", 1)[-1]
+        )
+        if (
+            requires is None
+            or normal(requires) != expected
+            or (metadata.get("requires_python") or None) != requires_python
+        ):
             difference = sorted(expected ^ normal(requires or ()))
-            wrong.append(f"{name} {release.version}, Python {python}: {difference}, {requires_python} against {metadata.get('requires_python')}")
+            wrong.append(
+                f"{name} {release.version}, Python {python}: {difference}, {requires_python} "
+                f"against {metadata.get('requires_python')}"
+            )
     assert not wrong, f"seed {seed}:\n" + "\n".join(wrong)
     assert not (tmp_path / "never").exists()

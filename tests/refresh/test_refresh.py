@@ -22,15 +22,32 @@ def test_a_release_has_what_its_metadata_and_its_tags_say(index, refresh):
         "torch[x, y] >=2 ; extra == 'all'",
     ]
     for python in ("cp39", "cp310"):
-        index.add("torch", wheel("torch", "2.6.0", requires, tags=f"{python}-{python}-manylinux_2_17_x86_64.{X86}", served={"yanked": None}))
-    index.add("torch", wheel("torch", "2.6.0", requires, tags="cp313-cp313t-manylinux_2_28_aarch64"), sdist("torch", "2.6.0"))
+        index.add(
+            "torch",
+            wheel(
+                "torch",
+                "2.6.0",
+                requires,
+                tags=f"{python}-{python}-manylinux_2_17_x86_64.{X86}",
+                served={"yanked": None},
+            ),
+        )
+    index.add(
+        "torch",
+        wheel("torch", "2.6.0", requires, tags="cp313-cp313t-manylinux_2_28_aarch64"),
+        sdist("torch", "2.6.0"),
+    )
     done = refresh()
     assert done.code == 0, done.err
     assert refresh.release("torch", "2.6.0") == {
         "version": "2.6.0",
         "released": "2025-03-01",
         "requires_python": ">=3.9",
-        "requires": ['triton==3.2.0; platform_system == "Linux" and platform_machine == "x86_64"', "numpy>=1.2,<3", "torch[x,y]>=2; extra == 'all'"],
+        "requires": [
+            'triton==3.2.0; platform_system == "Linux" and platform_machine == "x86_64"',
+            "numpy>=1.2,<3",
+            "torch[x,y]>=2; extra == 'all'",
+        ],
         "pythons": ["cp39", "cp310", "cp313t"],
         "platforms": ["manylinux_2_17_x86_64.manylinux_2_28_x86_64", "manylinux_2_28_aarch64"],
         "glibc": "2.17",
@@ -45,8 +62,16 @@ def test_a_release_has_what_its_metadata_and_its_tags_say(index, refresh):
 
 
 def test_what_it_writes_loads(index, refresh):
-    index.add("torch", wheel("torch", "2.6.0", ["triton==3.2.0"], tags=f"cp39-cp39-{X86}"), wheel("torch", "2.6.0", [], tags=f"cp39-cp39-{ARM}"))
-    index.add("triton", sdist("triton", "3.2.0", egg_info="numpy\n"), wheel("triton", "3.1", served={"yanked": "wrong"}))
+    index.add(
+        "torch",
+        wheel("torch", "2.6.0", ["triton==3.2.0"], tags=f"cp39-cp39-{X86}"),
+        wheel("torch", "2.6.0", [], tags=f"cp39-cp39-{ARM}"),
+    )
+    index.add(
+        "triton",
+        sdist("triton", "3.2.0", egg_info="numpy\n"),
+        wheel("triton", "3.1", served={"yanked": "wrong"}),
+    )
     assert refresh().code == 0
     for name in ("torch", "triton"):
         faults = Faults()
@@ -65,7 +90,10 @@ def test_the_second_run_changes_nothing_and_reads_no_file_again(index, refresh):
 
 
 def test_a_run_without_cache_gives_the_same(index, refresh):
-    index.add("torch", *(wheel("torch", f"2.{minor}.0", ["numpy"], tags=f"cp39-cp39-{X86}") for minor in range(5)))
+    index.add(
+        "torch",
+        *(wheel("torch", f"2.{minor}.0", ["numpy"], tags=f"cp39-cp39-{X86}") for minor in range(5)),
+    )
     assert refresh().code == 0
     before = refresh.bytes()
     for path in sorted(refresh.output.rglob("*.json")):
@@ -76,7 +104,12 @@ def test_a_run_without_cache_gives_the_same(index, refresh):
 
 def test_a_large_wheel_is_not_downloaded(index, refresh):
     big = wheel(
-        "torch", "2.6.0", ["numpy"], tags=f"cp39-cp39-{X86}", padding=3 << 20, members=[(f"torch/{number:05}.py", b"") for number in range(2000)]
+        "torch",
+        "2.6.0",
+        ["numpy"],
+        tags=f"cp39-cp39-{X86}",
+        padding=3 << 20,
+        members=[(f"torch/{number:05}.py", b"") for number in range(2000)],
     )
     index.add("torch", big)
     assert refresh().code == 0
@@ -88,21 +121,37 @@ def test_a_large_wheel_is_not_downloaded(index, refresh):
 
 def test_metadata_that_differs_between_the_wheels_of_a_release(index, refresh):
     for python in ("cp39", "cp310", "cp311"):
-        index.add("torch", wheel("torch", "2.6.0", ["triton==3.2.0", "numpy"], tags=f"{python}-{python}-{X86}"))
+        index.add(
+            "torch",
+            wheel("torch", "2.6.0", ["triton==3.2.0", "numpy"], tags=f"{python}-{python}-{X86}"),
+        )
         index.add("torch", wheel("torch", "2.6.0", ["numpy"], tags=f"{python}-{python}-{ARM}"))
-    index.add("torch", wheel("torch", "2.6.0", ["triton==3.1.0", "numpy"], tags=f"cp312-cp312-{X86}", python=">=3.12"))
+    index.add(
+        "torch",
+        wheel(
+            "torch", "2.6.0", ["triton==3.1.0", "numpy"], tags=f"cp312-cp312-{X86}", python=">=3.12"
+        ),
+    )
     assert refresh().code == 0
     release = refresh.release("torch", "2.6.0")
     assert release["requires"] == ["triton==3.2.0", "numpy"]
     assert release["differs"] == [
         {"pythons": ["cp39", "cp310", "cp311"], "platforms": [ARM], "requires": ["numpy"]},
-        {"pythons": ["cp312"], "platforms": [X86], "requires_python": ">=3.12", "requires": ["triton==3.1.0", "numpy"]},
+        {
+            "pythons": ["cp312"],
+            "platforms": [X86],
+            "requires_python": ">=3.12",
+            "requires": ["triton==3.1.0", "numpy"],
+        },
     ]
 
 
 def test_order_and_spelling_are_no_difference(index, refresh):
     lines = ["Flash_Attn==2.0", 'torch>=2; extra == "all"', "numpy"]
-    for python, requires in (("cp39", ["numpy", "flash-attn (==2.0)", "torch>=2; extra == 'all'"]), ("cp310", lines)):
+    for python, requires in (
+        ("cp39", ["numpy", "flash-attn (==2.0)", "torch>=2; extra == 'all'"]),
+        ("cp310", lines),
+    ):
         index.add("vllm", wheel("vllm", "1.0", requires, tags=f"{python}-{python}-{X86}"))
     assert refresh(also=("flash-attn", "numpy", "torch")).code == 0
     assert refresh.release("vllm", "1.0")["requires"] == lines
@@ -116,7 +165,11 @@ def test_a_line_that_no_installer_understands_is_left_out(index, refresh):
 
 
 def test_of_two_builds_the_newer_counts(index, refresh):
-    for tags, requires in (("cp39-abi3", ["numpy"]), ("9-cp39-abi3", ["numpy<3"]), ("10a-cp39-abi3", ["numpy<2"])):
+    for tags, requires in (
+        ("cp39-abi3", ["numpy"]),
+        ("9-cp39-abi3", ["numpy<3"]),
+        ("10a-cp39-abi3", ["numpy<2"]),
+    ):
         index.add("vllm", wheel("vllm", "1.0", requires, tags=f"{tags}-{X86}"))
     assert refresh().code == 0
     assert refresh.release("vllm", "1.0")["requires"] == ["numpy<2"]
@@ -124,7 +177,11 @@ def test_of_two_builds_the_newer_counts(index, refresh):
 
 
 def test_wheels_for_other_systems_count_where_there_is_nothing_else(index, refresh):
-    index.add("torch", wheel("torch", "1.0", ["numpy"], tags="cp39-cp39-win_amd64"), wheel("torch", "2.0", ["triton"], tags="cp39-cp39-win_amd64"))
+    index.add(
+        "torch",
+        wheel("torch", "1.0", ["numpy"], tags="cp39-cp39-win_amd64"),
+        wheel("torch", "2.0", ["triton"], tags="cp39-cp39-win_amd64"),
+    )
     index.add("torch", wheel("torch", "2.0", ["numpy"], tags=f"cp39-cp39-{X86}"))
     assert refresh().code == 0
     assert refresh.release("torch", "1.0") == {
@@ -140,7 +197,11 @@ def test_wheels_for_other_systems_count_where_there_is_nothing_else(index, refre
 
 def test_yanked_releases_and_yanked_files(index, refresh):
     reason = 'broken <b>"build"</b> & more'
-    index.add("torch", wheel("torch", "1.0", ["numpy"], served={"yanked": reason}), wheel("torch", "1.1", served={"yanked": ""}))
+    index.add(
+        "torch",
+        wheel("torch", "1.0", ["numpy"], served={"yanked": reason}),
+        wheel("torch", "1.1", served={"yanked": ""}),
+    )
     index.add(
         "torch",
         wheel("torch", "1.2", ["numpy"], tags=f"cp39-cp39-{X86}"),
@@ -149,7 +210,9 @@ def test_yanked_releases_and_yanked_files(index, refresh):
     for as_json in (False, True):
         index.as_json = as_json
         assert refresh().code == 0
-        assert [refresh.release("torch", "1.0")[key] for key in ("yanked", "yanked_reason", "requires")] == [True, reason, ["numpy"]]
+        assert [
+            refresh.release("torch", "1.0")[key] for key in ("yanked", "yanked_reason", "requires")
+        ] == [True, reason, ["numpy"]]
         assert refresh.release("torch", "1.1")["yanked"] is True
         assert "yanked_reason" not in refresh.release("torch", "1.1")
         assert "yanked" not in refresh.release("torch", "1.2")
@@ -158,13 +221,20 @@ def test_yanked_releases_and_yanked_files(index, refresh):
 
 
 def test_pre_releases_only_where_people_install_them(index, refresh):
-    index.add("torch", *(wheel("torch", version) for version in ("2.0", "2.1rc1", "2.1.dev1", "2.2a0")))
+    index.add(
+        "torch", *(wheel("torch", version) for version in ("2.0", "2.1rc1", "2.1.dev1", "2.2a0"))
+    )
     index.add("triton", *(wheel("triton", version) for version in ("4.0b1", "4.0b2", "4.0.dev7")))
     index.add("numpy", wheel("numpy", "0.0.dev1"))
     index.add("flash-attn", wheel("flash-attn", "1.0", ["torch==2.1rc1", "triton<9"]))
     assert refresh().code == 0
     taken = {name: entry["releases"] for name, entry in refresh.listing()["packages"].items()}
-    assert taken == {"flash-attn": ["1.0"], "numpy": ["0.0.dev1"], "torch": ["2.0", "2.1rc1"], "triton": ["4.0b1", "4.0b2"]}
+    assert taken == {
+        "flash-attn": ["1.0"],
+        "numpy": ["0.0.dev1"],
+        "torch": ["2.0", "2.1rc1"],
+        "triton": ["4.0b1", "4.0b2"],
+    }
     assert refresh.listing()["packages"]["torch"]["left_out"] == 2
     assert refresh.listing()["packages"]["triton"]["left_out"] == 1
     # The pin stands in a file that this run does not read: the result is the same.
@@ -179,13 +249,23 @@ def test_a_pinned_pre_release_pins_others(index, refresh):
     index.add("triton", wheel("triton", "1.0"), wheel("triton", "2.0.dev3", ["numpy==2.0a1"]))
     index.add("numpy", wheel("numpy", "1.0"), wheel("numpy", "2.0a1"), wheel("numpy", "2.0a2"))
     assert refresh().code == 0
-    assert [len(entry["releases"]) for entry in refresh.listing()["packages"].values()] == [1, 2, 2, 2]
+    assert [len(entry["releases"]) for entry in refresh.listing()["packages"].values()] == [
+        1,
+        2,
+        2,
+        2,
+    ]
     assert refresh("--check").code == 0
 
 
 def test_pre_releases_that_the_list_names_or_that_are_there_already(index, refresh):
     index.add("torch", *(wheel("torch", version) for version in ("0.0.1", "4.0b1", "4.0b2.dev1")))
-    index.add("numpy", wheel("numpy", "1.0"), wheel("numpy", "2.0rc1", ["torch"]), wheel("numpy", "2.0rc2"))
+    index.add(
+        "numpy",
+        wheel("numpy", "1.0"),
+        wheel("numpy", "2.0rc1", ["torch"]),
+        wheel("numpy", "2.0rc2"),
+    )
     (refresh.output / "packages").mkdir(parents=True)
     head = {"schema": 1, "name": "numpy", "source": "x", "date": "2020-02-02", "trust": "reported"}
     text = json.dumps({**head, "releases": [{"version": "2.0rc1", "released": "2025-03-01"}]})
@@ -197,10 +277,23 @@ def test_pre_releases_that_the_list_names_or_that_are_there_already(index, refre
 
 
 def test_source_archives_are_read_and_never_run(index, refresh):
-    index.add("flash-attn", sdist("flash-attn", "1.0", egg_info='torch\n\n[all]\nnumpy>=1\n\n[:python_version < "3.9"]\ntriton\n'))
-    index.add("flash-attn", sdist("flash-attn", "2.0", ["torch", "einops"]), sdist("flash-attn", "0.1"))
+    index.add(
+        "flash-attn",
+        sdist(
+            "flash-attn",
+            "1.0",
+            egg_info='torch\n\n[all]\nnumpy>=1\n\n[:python_version < "3.9"]\ntriton\n',
+        ),
+    )
+    index.add(
+        "flash-attn", sdist("flash-attn", "2.0", ["torch", "einops"]), sdist("flash-attn", "0.1")
+    )
     assert refresh().code == 0
-    assert refresh.release("flash-attn", "1.0")["requires"] == ["torch", 'numpy>=1; extra == "all"', 'triton; python_version < "3.9"']
+    assert refresh.release("flash-attn", "1.0")["requires"] == [
+        "torch",
+        'numpy>=1; extra == "all"',
+        'triton; python_version < "3.9"',
+    ]
     assert refresh.release("flash-attn", "2.0") == {
         "version": "2.0",
         "released": "2025-03-01",
@@ -214,22 +307,52 @@ def test_source_archives_are_read_and_never_run(index, refresh):
 
 
 def test_what_others_put_there_is_kept(index, refresh):
-    index.add("torch", wheel("torch", "2.6.0", ["numpy"]), wheel("torch", "2.7.0", ["numpy"]), sdist("torch", "2.8.0"))
+    index.add(
+        "torch",
+        wheel("torch", "2.6.0", ["numpy"]),
+        wheel("torch", "2.7.0", ["numpy"]),
+        sdist("torch", "2.8.0"),
+    )
     builds = [{"variant": "cu124", "cuda": "12.4", "sass": ["8.0"], "source": "measured"}]
     (refresh.output / "packages").mkdir(parents=True)
     entries = [
         {"version": "1.0", "released": "2019-01-01", "builds": builds},
-        {"version": "2.6", "released": "2020-01-01", "requires": ["triton"], "requires_python": ">=2", "checked_by": "x", "builds": builds},
+        {
+            "version": "2.6",
+            "released": "2020-01-01",
+            "requires": ["triton"],
+            "requires_python": ">=2",
+            "checked_by": "x",
+            "builds": builds,
+        },
         {"version": "2.8.0", "released": "2025-03-01", "requires": ["numpy>=9"], "builds": builds},
     ]
-    text = json.dumps({"schema": 1, "name": "torch", "source": "theirs", "date": "2020-02-02", "trust": "reported", "releases": entries})
+    text = json.dumps(
+        {
+            "schema": 1,
+            "name": "torch",
+            "source": "theirs",
+            "date": "2020-02-02",
+            "trust": "reported",
+            "releases": entries,
+        }
+    )
     (refresh.output / "packages" / "torch.json").write_text(text)
     done = refresh()
     assert done.code == 0
     assert "1 not on the index any more, kept (1.0)" in done.out
     document = refresh.document("torch")
-    assert [document[key] for key in ("source", "trust", "date")] == ["theirs", "reported", "2026-11-21"]
-    assert [entry["version"] for entry in document["releases"]] == ["1.0", "2.6.0", "2.7.0", "2.8.0"]
+    assert [document[key] for key in ("source", "trust", "date")] == [
+        "theirs",
+        "reported",
+        "2026-11-21",
+    ]
+    assert [entry["version"] for entry in document["releases"]] == [
+        "1.0",
+        "2.6.0",
+        "2.7.0",
+        "2.8.0",
+    ]
     assert document["releases"][0] == entries[0]
     assert document["releases"][1] == {
         "version": "2.6.0",
@@ -254,7 +377,9 @@ def test_builds_that_are_scanned_meanwhile_are_kept(index, refresh):
     index.add("torch", wheel("torch", "2.7.0", ["numpy"]))
     index.asked.clear()
     index.delay = 0.3
-    process = subprocess.Popen(refresh.command(), env=refresh.environment(), stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        refresh.command(), env=refresh.environment(), stdout=subprocess.DEVNULL
+    )
     deadline = time.monotonic() + 30
     while not index.asked and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -308,7 +433,9 @@ def test_a_core_metadata_file_is_taken_where_the_index_offers_it(index, refresh)
     index.add("torch", Served("torch-2.6.0-py3-none-any.whl", whole, metadata=offered))
     assert refresh().code == 0
     assert refresh.release("torch", "2.6.0")["requires"] == ["numpy"]
-    assert [path for path, _ in index.asked if path.startswith("/files/")] == ["/files/torch-2.6.0-py3-none-any.whl.metadata"]
+    assert [path for path, _ in index.asked if path.startswith("/files/")] == [
+        "/files/torch-2.6.0-py3-none-any.whl.metadata"
+    ]
 
 
 def test_names_that_a_pattern_has_and_the_list_has_not(index, refresh):

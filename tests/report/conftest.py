@@ -23,12 +23,16 @@ MACHINE = facts(
     torch__cuda=Known("13.0", Evidence("torch/version.py")),
     driver__release=Known("550.54.15", Evidence("/proc/driver/nvidia/version")),
     driver__cuda_version=Known("12.4", Evidence("cuDriverGetVersion")),
-    gpus=Known((Gpu(name="NVIDIA H100 80GB HBM3", memory_total=85520809984),) * 8, Evidence("NVML")),
+    gpus=Known(
+        (Gpu(name="NVIDIA H100 80GB HBM3", memory_total=85520809984),) * 8, Evidence("NVML")
+    ),
     container__runtime=Known("docker", Evidence("/.dockerenv")),
     memory__limit=Known(64 << 30, Evidence("/sys/fs/cgroup/memory.max")),
     compat__release=Absent(Evidence("ld.so cache")),
     driver__fabric_manager=Unknown("probe fabric: timed out after 2 s"),
-    distributions=Known({"torch": Distribution("torch", "2.9.0+cu130")}, Evidence("/usr/lib/python3/dist-packages")),
+    distributions=Known(
+        {"torch": Distribution("torch", "2.9.0+cu130")}, Evidence("/usr/lib/python3/dist-packages")
+    ),
 )
 
 ROOT = Finding(
@@ -36,14 +40,30 @@ ROOT = Finding(
     component="nvidia-driver",
     kind="too-old",
     severity="error",
-    message="Driver 550.54.15 is too old for CUDA 13.0 of torch 2.9.0+cu130, which needs ≥ 580.65.06",
-    evidence=(Evidence("/proc/driver/nvidia/version", "first line"), Evidence("torch/version.py"), Evidence("torch/version.py")),
+    message="Driver 550.54.15 is too old for CUDA 13.0 of torch 2.9.0+cu130, which needs ≥ "
+    "580.65.06",
+    evidence=(
+        Evidence("/proc/driver/nvidia/version", "first line"),
+        Evidence("torch/version.py"),
+        Evidence("torch/version.py"),
+    ),
     sources=(
-        Source("https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html", "13.x needs >= 580"),
+        Source(
+            "https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html",
+            "13.x needs >= 580",
+        ),
         Source("a second source"),
     ),
     remedies=(
-        Remedy("Install the build of torch for CUDA 12", ("pip install 'torch==2.9.0+cu128' --index-url https://download.pytorch.org/whl/cu128",)),
+        Remedy(
+            "Install the build of torch for CUDA 12",
+            (
+                (
+                    "pip install 'torch==2.9.0+cu128' --index-url "
+                    "https://download.pytorch.org/whl/cu128"
+                ),
+            ),
+        ),
         Remedy("Or update the driver to 580.65.06 or newer", (), "changes-host"),
     ),
 )
@@ -67,17 +87,38 @@ ADVICE = Finding(
     nodes=("a", "b"),
 )
 OPEN = tuple(
-    Finding(f"ED10{number}", "gpu", "p2p-blocked", "warning", "Peer traffic may be redirected", "undetermined", missing=missing)
+    Finding(
+        f"ED10{number}",
+        "gpu",
+        "p2p-blocked",
+        "warning",
+        "Peer traffic may be redirected",
+        "undetermined",
+        missing=missing,
+    )
     for number, missing in enumerate(["pcie.acs_iommu", "glibc.version", "glibc.version"], 3)
 )
 ACCEPTED = Ignore("ED304:torch", "2999-12-31", "built from source here", "ignore.txt:2")
 EXPIRED = Ignore("ED502", "2020-01-31", "until the new nodes come", "ignore.txt:3")
-HIDDEN = Finding("ED304", "torch", "version-mismatch", "error", "vllm 0.12.0 pins torch 2.9.1, found 2.9.0")
+HIDDEN = Finding(
+    "ED304", "torch", "version-mismatch", "error", "vllm 0.12.0 pins torch 2.9.1, found 2.9.0"
+)
 
-REPORT = Report((ROOT, CONSEQUENCE, ADVICE), OPEN, (Ignored(HIDDEN, ACCEPTED),), (Ignored(ADVICE, EXPIRED),), (MACHINE,), "2026-11-21", 1)
+REPORT = Report(
+    (ROOT, CONSEQUENCE, ADVICE),
+    OPEN,
+    (Ignored(HIDDEN, ACCEPTED),),
+    (Ignored(ADVICE, EXPIRED),),
+    (MACHINE,),
+    "2026-11-21",
+    1,
+)
 HEALTHY = Report((), (), (), (), (MACHINE,), "2026-11-21", 0)
 
-HOSTILE_TEXT = "\x1b]0;owned\x07\x1b[31mred\x1b[0m\r\nsecond line\u202eevil\u2066 \x9b2J \ud800 `code` **bold** <img src=x> @all %0A::error::x | # ![x](http://x)"
+HOSTILE_TEXT = (
+    "\x1b]0;owned\x07\x1b[31mred\x1b[0m\r\nsecond line\u202eevil\u2066 \x9b2J \ud800 "
+    "`code` **bold** <img src=x> @all %0A::error::x | # ![x](http://x)"
+)
 
 
 def hostile_report():
@@ -109,13 +150,21 @@ def hostile_report():
     undetermined = finding._replace(verdict="undetermined", missing=text)
     ignored = Ignored(finding, Ignore(text, text, text, text))
     return Report(
-        (finding, finding._replace(caused_by=finding.key, message="x" * 5000)), (undetermined,), (ignored,), (ignored,), (node, node), "2026-11-21", 1
+        (finding, finding._replace(caused_by=finding.key, message="x" * 5000)),
+        (undetermined,),
+        (ignored,),
+        (ignored,),
+        (node, node),
+        "2026-11-21",
+        1,
     )
 
 
 @pytest.fixture
 def golden(request):
-    """Return a function that compares a text with a golden file, or writes it with --update-golden."""
+    """Return a function that compares a text with a golden file, or writes it with
+    --update-golden.
+    """
 
     def compare(name, text):
         path = GOLDEN / name

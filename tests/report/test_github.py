@@ -10,7 +10,9 @@ COMMAND = re.compile(r"::(error|warning|notice) title=([^:,\r\n]*)::(.*)")
 
 
 def commands_of(text):
-    """Parse as the runner does: a line that begins with :: is a command; %25, %0D, %0A, %3A and %2C are unescaped."""
+    """Parse as the runner does: a line that begins with :: is a command; %25, %0D, %0A, %3A and %2C
+    are unescaped.
+    """
     found = []
     for line in text.splitlines():
         if line.lstrip().startswith("::"):
@@ -38,4 +40,6 @@ def test_one_annotation_per_finding():
 
 def test_hostile_text_makes_no_further_command():
     report = hostile_report()
-    assert len(commands_of(render(report, "github", View(80)))) == len(report.findings) + len(report.expired)
+    assert len(commands_of(render(report, "github", View(80)))) == len(report.findings) + len(
+        report.expired
+    )

@@ -17,7 +17,9 @@ from .conftest import HEALTHY, MACHINE, REPORT, hostile_report
 SCHEMAS = Path(envdoctor.__file__).parent / "schemas"
 
 
-@pytest.mark.parametrize("report", [REPORT, HEALTHY, hostile_report()], ids=["full", "healthy", "hostile"])
+@pytest.mark.parametrize(
+    "report", [REPORT, HEALTHY, hostile_report()], ids=["full", "healthy", "hostile"]
+)
 def test_output_fits_the_schema(report):
     text = render(report, "json", View(80))
     assert text.isascii()
@@ -25,7 +27,9 @@ def test_output_fits_the_schema(report):
 
 
 def test_published_schemas_are_the_generated_ones():
-    assert json.loads((SCHEMAS / "report.schema.json").read_text(encoding="utf-8")) == report_schema()
+    assert (
+        json.loads((SCHEMAS / "report.schema.json").read_text(encoding="utf-8")) == report_schema()
+    )
     assert json.loads((SCHEMAS / "facts.schema.json").read_text(encoding="utf-8")) == facts_schema()
 
 
@@ -59,4 +63,6 @@ def test_counts_and_roots():
         "exit_code": 1,
     }
     assert [finding["root"] for finding in data["findings"]] == [True, False, True]
-    assert data["targets"][0]["failed_probes"] == {"driver.fabric_manager": "probe fabric: timed out after 2 s"}
+    assert data["targets"][0]["failed_probes"] == {
+        "driver.fabric_manager": "probe fabric: timed out after 2 s"
+    }

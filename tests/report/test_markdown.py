@@ -8,7 +8,11 @@ from .conftest import REPORT, ROOT, hostile_report
 
 
 def test_hostile_text_is_only_text():
-    html = MarkdownIt("commonmark", {"html": True}).enable("table").render(render(hostile_report(), "markdown", View(80)))
+    html = (
+        MarkdownIt("commonmark", {"html": True})
+        .enable("table")
+        .render(render(hostile_report(), "markdown", View(80)))
+    )
     assert "<img" not in html
     assert "<strong>bold" not in html
     assert 'href="http://x"' not in html
@@ -17,4 +21,6 @@ def test_hostile_text_is_only_text():
 
 def test_commands_are_code_blocks():
     tokens = MarkdownIt().parse(render(REPORT, "markdown", View(80)))
-    assert [token.content.strip() for token in tokens if token.type == "fence"] == [ROOT.remedies[0].commands[0]]
+    assert [token.content.strip() for token in tokens if token.type == "fence"] == [
+        ROOT.remedies[0].commands[0]
+    ]

@@ -20,7 +20,9 @@ RUNS = sorted(path for path in (Path(__file__).parent.parent / "data" / "workloa
 
 
 def dumped(run, changes=(), assumed=("memory=300GiB", "gpu=H100:8")):
-    return dump_plan(plan([str(run)], Facts(parse_assumptions(assumed)), load_matrix(), changes=changes)[0])
+    return dump_plan(
+        plan([str(run)], Facts(parse_assumptions(assumed)), load_matrix(), changes=changes)[0]
+    )
 
 
 def test_published_schema_is_the_generated_one():
@@ -31,7 +33,9 @@ def test_published_schema_is_the_generated_one():
 @pytest.mark.parametrize("run", RUNS, ids=[run.stem for run in RUNS])
 @pytest.mark.parametrize("assumed", [(), ("memory=300GiB", "gpu=H100:8")], ids=["bare", "machine"])
 def test_plans_of_known_runs_fit_it(run, assumed):
-    jsonschema.Draft202012Validator(plan_schema()).validate(json.loads(json.dumps(dumped(run, assumed=assumed))))
+    jsonschema.Draft202012Validator(plan_schema()).validate(
+        json.loads(json.dumps(dumped(run, assumed=assumed)))
+    )
 
 
 def test_a_changed_plan_fits_it_and_has_both():

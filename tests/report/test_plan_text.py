@@ -7,11 +7,20 @@ from envdoctor.report.plan_text import bar
 
 
 def draw(low, high, usable=95, size=100, width=50):
-    return bar(Pool("host", (Term("x", low * GIB, high * GIB, "", "", PHASES),), Limit(size * GIB, usable * GIB, "")), width)
+    return bar(
+        Pool(
+            "host",
+            (Term("x", low * GIB, high * GIB, "", "", PHASES),),
+            Limit(size * GIB, usable * GIB, ""),
+        ),
+        width,
+    )
 
 
 @pytest.mark.parametrize("width", [12, 30, 56])
-@pytest.mark.parametrize(("low", "high"), [(0, 0), (1, 2), (50, 90), (90, 99), (120, 500), (5000, 90000)])
+@pytest.mark.parametrize(
+    ("low", "high"), [(0, 0), (1, 2), (50, 90), (90, 99), (120, 500), (5000, 90000)]
+)
 def test_shape(low, high, width):
     text = draw(low, high, width=width)
     assert len(text) == width

@@ -31,7 +31,9 @@ def test_healthy(golden):
     golden("healthy.txt", render(HEALTHY, "plain", View(80)))
 
 
-@pytest.mark.parametrize(("name", "suffix"), [("github", "txt"), ("markdown", "md"), ("json", "json")])
+@pytest.mark.parametrize(
+    ("name", "suffix"), [("github", "txt"), ("markdown", "md"), ("json", "json")]
+)
 def test_golden(golden, name, suffix):
     golden(f"{name}.{suffix}", render(REPORT, name, View(80)).replace(__version__, "VERSION"))
 
@@ -50,7 +52,13 @@ def test_lines_fit_unless_a_word_cannot(width):
         for head, text in lines_of(block, width):
             line = head + text
             longest = max(map(cells, text.split()), default=0)
-            assert block.verbatim or cells(line) <= width or len(text.split()) == 1 or longest > width - len(head) or not text.strip(), line
+            assert (
+                block.verbatim
+                or cells(line) <= width
+                or len(text.split()) == 1
+                or longest > width - len(head)
+                or not text.strip()
+            ), line
 
 
 def test_commands_and_addresses_stay_whole():
@@ -70,7 +78,10 @@ def test_console_has_the_words_of_plain_in_colour(monkeypatch):
 
 def test_root_comes_before_its_consequence_which_is_indented():
     lines = render(REPORT, "plain", View(80)).splitlines()
-    root, consequence = (next(i for i, line in enumerate(lines) if code in line.split(":")[0]) for code in ("ED101 error", "ED121 warning"))
+    root, consequence = (
+        next(i for i, line in enumerate(lines) if code in line.split(":")[0])
+        for code in ("ED101 error", "ED121 warning")
+    )
     assert root < consequence
     assert lines[root][0] == "E"
     assert lines[consequence].startswith("  ED121 warning (reported):")
@@ -90,7 +101,10 @@ def test_circle_of_causes_is_still_shown():
 
 def test_questions_are_grouped_by_the_missing_fact_most_wanted_first():
     questions = open_questions(REPORT)
-    assert [(question.missing, question.findings) for question in questions] == [("glibc.version", 2), ("pcie.acs_iommu", 1)]
+    assert [(question.missing, question.findings) for question in questions] == [
+        ("glibc.version", 2),
+        ("pcie.acs_iommu", 1),
+    ]
     assert questions[0].supply == "--assume glibc=2.35"
     assert "--facts" in questions[1].supply
 
@@ -101,7 +115,9 @@ def test_questions_of_one_kind_are_listed_together():
     text = render(HEALTHY._replace(undetermined=missing), "plain", View(80))
     assert "the version of package0, package1, package2, package3, package4, package5 and" in text
     assert "--assume NAME==VERSION" in text
-    assert [question.supply for question in open_questions(HEALTHY._replace(undetermined=missing))] == [f"--assume {name}==VERSION" for name in names]
+    assert [
+        question.supply for question in open_questions(HEALTHY._replace(undetermined=missing))
+    ] == [f"--assume {name}==VERSION" for name in names]
 
 
 def test_summary_is_one_line_of_at_most_80_columns():
@@ -113,26 +129,44 @@ def test_summary_is_one_line_of_at_most_80_columns():
 
 def test_target_line():
     assert target_line(MACHINE) == (
-        "Python 3.10.12, torch 2.9.0+cu130, driver 550.54.15 (CUDA 12.4), 8 x NVIDIA H100 80GB HBM3, container limit 64 GiB"
+        "Python 3.10.12, torch 2.9.0+cu130, driver 550.54.15 (CUDA 12.4), 8 x NVIDIA H100 80GB "
+        "HBM3, container limit 64 GiB"
     )
 
 
 @pytest.mark.parametrize(
     ("message", "lead"),
     [
-        ("vllm 0.6.3 was asked for and is in the lock, but it is not installed", "vllm 0.6.3 was asked for and is in the lock..."),
-        ("Python 3.9.18 is too old for torch 2.11.0 (>=3.10), vllm 0.20.0 (<3.15,>=3.10)", "Python 3.9.18 is too old for torch 2.11.0 (>=3.10)..."),
+        (
+            "vllm 0.6.3 was asked for and is in the lock, but it is not installed",
+            "vllm 0.6.3 was asked for and is in the lock...",
+        ),
+        (
+            "Python 3.9.18 is too old for torch 2.11.0 (>=3.10), vllm 0.20.0 (<3.15,>=3.10)",
+            "Python 3.9.18 is too old for torch 2.11.0 (>=3.10)...",
+        ),
         (
             "Ray differs between nodes (2.40.0 on a; 2.43.0 on b): Ray refuses to let them join",
             "Ray differs between nodes (2.40.0 on a; 2.43.0 on b)",
         ),
-        ("The installed torch differs between the nodes (2.5.1 on a; 2.6.0 on b)", "The installed torch differs between the nodes..."),
-        ("The soft limit of open files is 20000; Ray's daemons want 65536", "The soft limit of open files is 20000"),
+        (
+            "The installed torch differs between the nodes (2.5.1 on a; 2.6.0 on b)",
+            "The installed torch differs between the nodes...",
+        ),
+        (
+            "The soft limit of open files is 20000; Ray's daemons want 65536",
+            "The soft limit of open files is 20000",
+        ),
     ],
 )
 def test_a_sentence_that_is_cut_says_so(message, lead):
-    """A statement is whole before a semicolon; before a comma the rest may turn its meaning round."""
-    assert summary_line(REPORT._replace(findings=(ROOT._replace(message=message + "."),))) == f"envdoctor: 1 error: {lead}"
+    """A statement is whole before a semicolon; before a comma the rest may turn its meaning
+    round.
+    """
+    assert (
+        summary_line(REPORT._replace(findings=(ROOT._replace(message=message + "."),)))
+        == f"envdoctor: 1 error: {lead}"
+    )
 
 
 @pytest.mark.parametrize("name", REPORTERS)
@@ -140,7 +174,9 @@ def test_a_sentence_that_is_cut_says_so(message, lead):
 def test_nothing_hostile_reaches_the_output(name, verbose, monkeypatch):
     monkeypatch.setenv("TERM", "dumb")
     text = render(hostile_report(), name, View(80, verbose))
-    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", text)
+    assert not re.search(
+        "[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", text
+    )
     text.encode("utf-8")
 
 
@@ -175,7 +211,9 @@ def test_clip_keeps_the_width(text, width):
 
 def test_fold_and_sizes():
     assert fold("8 × H100, ≥ 580 → …") == "8 x H100, >= 580 -> ..."
-    assert [size_text(size) for size in (0, 1023, 1024, 1 << 30, 3 << 29, 2 << 40, 5 << 50, -1)] == [
+    assert [
+        size_text(size) for size in (0, 1023, 1024, 1 << 30, 3 << 29, 2 << 40, 5 << 50, -1)
+    ] == [
         "0 B",
         "1023 B",
         "1 KiB",
@@ -190,4 +228,8 @@ def test_fold_and_sizes():
 
 def test_printable_text_holds_nothing_to_escape():
     """``clean`` asks its pattern only where Python calls a character not printable."""
-    assert [hex(code) for code in range(0x110000) if chr(code).isprintable() and _UNSAFE.search(chr(code))] == []
+    assert [
+        hex(code)
+        for code in range(0x110000)
+        if chr(code).isprintable() and _UNSAFE.search(chr(code))
+    ] == []

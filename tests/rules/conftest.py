@@ -21,24 +21,44 @@ def matrix() -> Matrix:
     return load_matrix()
 
 
-def distribution(line: str, *requires: str, python: Optional[str] = None, **values: Any) -> Distribution:
+def distribution(
+    line: str, *requires: str, python: Optional[str] = None, **values: Any
+) -> Distribution:
     """``torch 2.6.0+cu124`` as an installed distribution that requires ``requires``."""
     name, _, version = line.partition(" ")
-    location = values.pop("location", f"/site-packages/{name.replace('-', '_')}-{version}.dist-info")
-    return Distribution(name, version or None, location, requires=tuple(requires), requires_python=python, **values)
+    location = values.pop(
+        "location", f"/site-packages/{name.replace('-', '_')}-{version}.dist-info"
+    )
+    return Distribution(
+        name, version or None, location, requires=tuple(requires), requires_python=python, **values
+    )
 
 
-def facts_of(packages: Sequence[Any] = (), *, gpus: Optional[Sequence[Any]] = None, complete: bool = True, **fields: Any) -> Facts:
+def facts_of(
+    packages: Sequence[Any] = (),
+    *,
+    gpus: Optional[Sequence[Any]] = None,
+    complete: bool = True,
+    **fields: Any,
+) -> Facts:
     """Make facts: ``driver_release="535.1"`` is the field driver.release; None is Absent."""
     table: Dict[str, Any] = {}
     if packages:
-        found = [entry if isinstance(entry, Distribution) else distribution(entry) for entry in packages]
+        found = [
+            entry if isinstance(entry, Distribution) else distribution(entry) for entry in packages
+        ]
         table["distributions"] = Known({entry.name: entry for entry in found}, HERE)
         table["distributions.complete"] = Known(complete, HERE)
     if gpus is not None:
-        table["gpus"] = Known(tuple(entry if isinstance(entry, Gpu) else Gpu(name=entry) for entry in gpus), HERE)
+        table["gpus"] = Known(
+            tuple(entry if isinstance(entry, Gpu) else Gpu(name=entry) for entry in gpus), HERE
+        )
     for name, value in fields.items():
-        field = name.replace("_", ".", 1) if name not in ("variables", "request", "libraries", "toolkits", "binaries") else name
+        field = (
+            name.replace("_", ".", 1)
+            if name not in ("variables", "request", "libraries", "toolkits", "binaries")
+            else name
+        )
         if isinstance(value, Unknown):
             table[field] = value
         else:
@@ -62,10 +82,19 @@ def codes(findings: Sequence[Finding], verdict: str = "violated") -> List[str]:
 
 def by_code(findings: Sequence[Finding], code: str) -> Finding:
     """The one finding of a code; a test that expects one fails on none and on two."""
-    found = [finding for finding in findings if finding.code == code and finding.verdict == "violated"]
-    assert len(found) == 1, f"{len(found)} findings of {code} in {[(finding.code, finding.message) for finding in findings]}"
+    found = [
+        finding for finding in findings if finding.code == code and finding.verdict == "violated"
+    ]
+    assert len(found) == 1, (
+        f"{len(found)} findings of {code} in "
+        f"{[(finding.code, finding.message) for finding in findings]}"
+    )
     return found[0]
 
 
 def errors(findings: Sequence[Finding]) -> List[Finding]:
-    return [finding for finding in findings if finding.severity == "error" and finding.verdict == "violated"]
+    return [
+        finding
+        for finding in findings
+        if finding.severity == "error" and finding.verdict == "violated"
+    ]

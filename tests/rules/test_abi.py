@@ -1,4 +1,6 @@
-"""ED4xx: what files prove, what labels say, what releases are built for; and silence where nothing is known."""
+"""ED4xx: what files prove, what labels say, what releases are built for; and silence where nothing
+is known.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,11 @@ def extension(path: str, name: str, **values: object) -> Binary:
 
 
 def _four(found: object) -> list:
-    return [code for code in codes(found) if code in ("ED401", "ED402", "ED403", "ED404", "ED405", "ED406")]  # type: ignore[arg-type]
+    return [
+        code
+        for code in codes(found)
+        if code in ("ED401", "ED402", "ED403", "ED404", "ED405", "ED406")
+    ]  # type: ignore[arg-type]
 
 
 # ED401
@@ -37,7 +43,11 @@ def _four(found: object) -> list:
 )
 def test_a_label_for_another_torch(judged: Judge, line: str, torch: str) -> None:
     finding = by_code(judged(facts_of([line, f"torch {torch}"])), "ED401")
-    assert (finding.component, finding.kind, finding.severity) == (line.split()[0], "abi-mismatch", "error")
+    assert (finding.component, finding.kind, finding.severity) == (
+        line.split()[0],
+        "abi-mismatch",
+        "error",
+    )
     assert torch in finding.message
     assert finding.remedies
 
@@ -70,19 +80,37 @@ def test_a_label_or_release_that_fits(judged: Judge, line: str, torch: str) -> N
 )
 def test_a_release_for_another_torch(judged: Judge, line: str, torch: str, built: str) -> None:
     finding = by_code(judged(facts_of([line, f"torch {torch}"])), "ED401")
-    assert (finding.component, finding.kind, finding.severity) == (line.split()[0], "abi-mismatch", "error")
+    assert (finding.component, finding.kind, finding.severity) == (
+        line.split()[0],
+        "abi-mismatch",
+        "error",
+    )
     assert f"torch {built}," in finding.message
 
 
 @pytest.mark.parametrize(
     ("package", "torch", "command"),
     [
-        (distribution("vllm 0.8.5", "torch==2.6.0"), "2.7.0", "pip install 'vllm==0.8.5' 'torch==2.6.0'"),  # its metadata's pin
-        ("sglang-kernel 0.4.4+cu130", "2.12.1+cu130", "pip install 'sglang-kernel==0.4.4' 'torch==2.11.*'"),  # what its wheels are built for
-        ("natten 0.17.1+torch240cu124", "2.5.1+cu124", "pip install 'natten==0.17.1' 'torch==2.4.*'"),  # what its label says
+        (
+            distribution("vllm 0.8.5", "torch==2.6.0"),
+            "2.7.0",
+            "pip install 'vllm==0.8.5' 'torch==2.6.0'",
+        ),  # its metadata's pin
+        (
+            "sglang-kernel 0.4.4+cu130",
+            "2.12.1+cu130",
+            "pip install 'sglang-kernel==0.4.4' 'torch==2.11.*'",
+        ),  # what its wheels are built for
+        (
+            "natten 0.17.1+torch240cu124",
+            "2.5.1+cu124",
+            "pip install 'natten==0.17.1' 'torch==2.4.*'",
+        ),  # what its label says
     ],
 )
-def test_the_remedy_names_the_torch_that_fits(judged: Judge, package: object, torch: str, command: str) -> None:
+def test_the_remedy_names_the_torch_that_fits(
+    judged: Judge, package: object, torch: str, command: str
+) -> None:
     finding = by_code(judged(facts_of([package, f"torch {torch}"])), "ED401")
     assert [remedy.commands for remedy in finding.remedies] == [(command,), ("envdoctor fix",)]
 
@@ -93,9 +121,21 @@ def test_the_remedy_leaves_to_fix_what_names_no_torch(judged: Judge) -> None:
     assert [remedy.commands for remedy in finding.remedies] == [("envdoctor fix",)]
 
 
-@pytest.mark.parametrize("torch", ["2.6.0a0+ecf3bae40a.nv25.01", "2.7.0.dev20250301+cu128", "2.8.0a0+gitabc"])
+@pytest.mark.parametrize(
+    "torch", ["2.6.0a0+ecf3bae40a.nv25.01", "2.7.0.dev20250301+cu128", "2.8.0a0+gitabc"]
+)
 def test_a_torch_that_no_index_knows_is_no_error(judged: Judge, torch: str) -> None:
-    found = judged(facts_of(["vllm 0.6.3", "xformers 0.0.30", "flash-attn 2.4.2", "torchvision 0.20.0a0", f"torch {torch}"]))
+    found = judged(
+        facts_of(
+            [
+                "vllm 0.6.3",
+                "xformers 0.0.30",
+                "flash-attn 2.4.2",
+                "torchvision 0.20.0a0",
+                f"torch {torch}",
+            ]
+        )
+    )
     assert not _four(found)
 
 
@@ -116,16 +156,33 @@ def test_a_release_without_a_wheel_for_this_torch_is_a_warning(judged: Judge) ->
 
 
 def test_files_that_fit_outweigh_label_and_release(judged: Judge) -> None:
-    fits = extension("flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so", "flash-attn", cxx11abi=True)
-    found = judged(facts_of(["flash-attn 2.6.3", "torch 2.5.1"], binaries=(fits,), torch_version="2.5.1"))
+    fits = extension(
+        "flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so", "flash-attn", cxx11abi=True
+    )
+    found = judged(
+        facts_of(["flash-attn 2.6.3", "torch 2.5.1"], binaries=(fits,), torch_version="2.5.1")
+    )
     assert not _four(found)
-    labelled = by_code(judged(facts_of(["flash-attn 2.8.3+cu12torch2.7", "torch 2.8.0"], binaries=(fits,))), "ED401")
+    labelled = by_code(
+        judged(facts_of(["flash-attn 2.8.3+cu12torch2.7", "torch 2.8.0"], binaries=(fits,))),
+        "ED401",
+    )
     assert labelled.severity == "warning"
 
 
 def test_a_cpu_torch_under_a_cuda_extension(judged: Judge) -> None:
     broken = extension("vllm/_C.abi3.so", "vllm", missing=("libc10_cuda.so", "libcudart.so.12"))
-    finding = by_code(judged(facts_of(["vllm 0.10.2", "torch 2.8.0+cpu"], binaries=(broken,), torch_cuda=None, torch_version="2.8.0+cpu")), "ED401")
+    finding = by_code(
+        judged(
+            facts_of(
+                ["vllm 0.10.2", "torch 2.8.0+cpu"],
+                binaries=(broken,),
+                torch_cuda=None,
+                torch_version="2.8.0+cpu",
+            )
+        ),
+        "ED401",
+    )
     assert "libc10_cuda.so" in finding.message
     assert finding.severity == "error"
 
@@ -136,9 +193,15 @@ def test_a_cpu_torch_under_a_cuda_extension(judged: Judge) -> None:
 def test_another_string_abi_by_symbols(judged: Judge) -> None:
     symbol = "_ZN3c106detail14torchCheckFailEPKcS2_jRKSs"
     broken = extension("flash_attn_2_cuda.so", "flash-attn", cxx11abi=False, undefined=(symbol,))
-    found = judged(facts_of(["flash-attn 2.7.4", "torch 2.8.0"], binaries=(broken,), torch_cxx11abi=True))
+    found = judged(
+        facts_of(["flash-attn 2.7.4", "torch 2.8.0"], binaries=(broken,), torch_cxx11abi=True)
+    )
     finding = by_code(found, "ED402")
-    assert (finding.component, finding.kind, finding.severity) == ("flash-attn", "abi-mismatch", "error")
+    assert (finding.component, finding.kind, finding.severity) == (
+        "flash-attn",
+        "abi-mismatch",
+        "error",
+    )
     assert symbol in finding.message
     assert "ED405" not in codes(found)
 
@@ -149,7 +212,11 @@ def test_another_string_abi_by_symbols(judged: Judge) -> None:
         ("flash-attn 2.7.4.post1+cu12torch2.6cxx11abiTRUE", False, True),
         ("flash-attn 2.7.4.post1+cu12torch2.6cxx11abiFALSE", True, True),
         ("flash-attn 2.7.4.post1+cu12torch2.6cxx11abiFALSE", False, False),
-        ("flash-attn 2.8.3+cu12torch2.7cxx11abiFALSE", True, False),  # the label of 2.8 does not tell
+        (
+            "flash-attn 2.8.3+cu12torch2.7cxx11abiFALSE",
+            True,
+            False,
+        ),  # the label of 2.8 does not tell
     ],
 )
 def test_another_string_abi_by_label(judged: Judge, line: str, abi: bool, fires: bool) -> None:
@@ -161,8 +228,15 @@ def test_another_string_abi_by_label(judged: Judge, line: str, abi: bool, fires:
 
 
 def test_undefined_symbols_prove_it(judged: Judge) -> None:
-    broken = extension("sgl_kernel/common_ops.abi3.so", "sgl-kernel", cxx11abi=True, undefined=(_SET_DEVICE,))
-    finding = by_code(judged(facts_of(["sgl-kernel 0.9.9", "torch 2.8.0"], binaries=(broken,), torch_cxx11abi=True)), "ED405")
+    broken = extension(
+        "sgl_kernel/common_ops.abi3.so", "sgl-kernel", cxx11abi=True, undefined=(_SET_DEVICE,)
+    )
+    finding = by_code(
+        judged(
+            facts_of(["sgl-kernel 0.9.9", "torch 2.8.0"], binaries=(broken,), torch_cxx11abi=True)
+        ),
+        "ED405",
+    )
     assert finding.severity == "error"
     assert _SET_DEVICE in finding.message
     assert finding.evidence[0].source.endswith("common_ops.abi3.so")
@@ -173,12 +247,19 @@ def test_one_plugin_of_many_is_a_warning(judged: Judge) -> None:
         extension("vllm/_C.abi3.so", "vllm"),
         extension("vllm/_flashmla_C.abi3.so", "vllm", undefined=(_SET_DEVICE,)),
     )
-    assert by_code(judged(facts_of(["vllm 0.10.2", "torch 2.8.0"], binaries=files)), "ED405").severity == "warning"
+    assert (
+        by_code(judged(facts_of(["vllm 0.10.2", "torch 2.8.0"], binaries=files)), "ED405").severity
+        == "warning"
+    )
 
 
 def test_a_known_torch_makes_it_a_mismatch_of_releases(judged: Judge) -> None:
     broken = extension("xformers/_C.so", "xformers", undefined=(_SET_DEVICE,))
-    found = judged(facts_of([distribution("xformers 0.0.30", "torch==2.7.0"), "torch 2.8.0"], binaries=(broken,)))
+    found = judged(
+        facts_of(
+            [distribution("xformers 0.0.30", "torch==2.7.0"), "torch 2.8.0"], binaries=(broken,)
+        )
+    )
     assert _SET_DEVICE in by_code(found, "ED401").message
     assert "ED405" not in codes(found)
 
@@ -188,17 +269,30 @@ def test_a_known_torch_makes_it_a_mismatch_of_releases(judged: Judge) -> None:
 
 def test_a_glibc_that_is_too_old(judged: Judge) -> None:
     files = (extension("flash_attn_2_cuda.so", "flash-attn", glibc="2.32"),)
-    finding = by_code(judged(facts_of(["flash-attn 2.8.2", "torch 2.8.0"], binaries=files, glibc_version="2.31")), "ED403")
+    finding = by_code(
+        judged(facts_of(["flash-attn 2.8.2", "torch 2.8.0"], binaries=files, glibc_version="2.31")),
+        "ED403",
+    )
     assert (finding.component, finding.kind, finding.severity) == ("glibc", "too-old", "error")
     assert "2.31" in finding.message
     assert "2.32" in finding.message
-    assert "ED403" not in codes(judged(facts_of(["flash-attn 2.8.2", "torch 2.8.0"], binaries=files, glibc_version="2.32")))
-    assert "ED403" not in codes(judged(facts_of(["flash-attn 2.8.2", "torch 2.8.0"], binaries=files)))
+    assert "ED403" not in codes(
+        judged(facts_of(["flash-attn 2.8.2", "torch 2.8.0"], binaries=files, glibc_version="2.32"))
+    )
+    assert "ED403" not in codes(
+        judged(facts_of(["flash-attn 2.8.2", "torch 2.8.0"], binaries=files))
+    )
 
 
 def test_one_bundled_file_that_asks_for_more_is_a_warning(judged: Judge) -> None:
-    files = (extension("vllm/_C.abi3.so", "vllm", glibc="2.14"), extension("vllm/vllm_flash_attn/_vllm_fa2_C.abi3.so", "vllm", glibc="2.32"))
-    finding = by_code(judged(facts_of(["vllm 0.10.2", "torch 2.8.0"], binaries=files, glibc_version="2.28")), "ED403")
+    files = (
+        extension("vllm/_C.abi3.so", "vllm", glibc="2.14"),
+        extension("vllm/vllm_flash_attn/_vllm_fa2_C.abi3.so", "vllm", glibc="2.32"),
+    )
+    finding = by_code(
+        judged(facts_of(["vllm 0.10.2", "torch 2.8.0"], binaries=files, glibc_version="2.28")),
+        "ED403",
+    )
     assert finding.severity == "warning"
 
 
@@ -206,14 +300,21 @@ def test_a_release_whose_wheel_asks_for_more(judged: Judge) -> None:
     # vllm 0.5.2's extension asks for GLIBC_2.32, as its wheel says.
     found = judged(facts_of(["vllm 0.5.2"], glibc_version="2.31", os_architecture="x86_64"))
     assert by_code(found, "ED403").component == "glibc"
-    assert "ED403" not in codes(judged(facts_of(["vllm 0.5.2"], glibc_version="2.35", os_architecture="x86_64")))
+    assert "ED403" not in codes(
+        judged(facts_of(["vllm 0.5.2"], glibc_version="2.35", os_architecture="x86_64"))
+    )
 
 
 def test_a_libstdcxx_that_is_too_old(judged: Judge) -> None:
     files = (extension("vllm/_C.abi3.so", "vllm", glibcxx="3.4.32"),)
-    finding = by_code(judged(facts_of(["vllm 0.10.2", "torch 2.8.0"], binaries=files, glibcxx_version="3.4.30")), "ED403")
+    finding = by_code(
+        judged(facts_of(["vllm 0.10.2", "torch 2.8.0"], binaries=files, glibcxx_version="3.4.30")),
+        "ED403",
+    )
     assert finding.component == "libstdc++"
-    assert "ED403" not in codes(judged(facts_of(["vllm 0.10.2", "torch 2.8.0"], binaries=files, glibcxx_version="3.4.32")))
+    assert "ED403" not in codes(
+        judged(facts_of(["vllm 0.10.2", "torch 2.8.0"], binaries=files, glibcxx_version="3.4.32"))
+    )
 
 
 # ED404
@@ -221,26 +322,52 @@ def test_a_libstdcxx_that_is_too_old(judged: Judge) -> None:
 
 def test_a_cuda_library_of_another_major(judged: Judge) -> None:
     files = (extension("vllm/_C.abi3.so", "vllm", missing=("libcudart.so.12", "libsox.so")),)
-    found = judged(facts_of(["vllm 0.99", "torch 2.11.0+cu130"], binaries=files, torch_cuda="13.0", torch_version="2.11.0+cu130"))
+    found = judged(
+        facts_of(
+            ["vllm 0.99", "torch 2.11.0+cu130"],
+            binaries=files,
+            torch_cuda="13.0",
+            torch_version="2.11.0+cu130",
+        )
+    )
     finding = by_code(found, "ED404")
-    assert (finding.component, finding.kind, finding.severity) == ("vllm", "cuda-major-mismatch", "error")
+    assert (finding.component, finding.kind, finding.severity) == (
+        "vllm",
+        "cuda-major-mismatch",
+        "error",
+    )
 
 
 def test_a_cuda_library_of_torch_itself_that_is_missing(judged: Judge) -> None:
-    files = (Binary(SITE + "torch/lib/libtorch_cuda.so", "torch", needed=("libcudnn.so.9",), missing=("libcudnn.so.9",)),)
+    files = (
+        Binary(
+            SITE + "torch/lib/libtorch_cuda.so",
+            "torch",
+            needed=("libcudnn.so.9",),
+            missing=("libcudnn.so.9",),
+        ),
+    )
     finding = by_code(judged(facts_of(["torch 2.8.0"], binaries=files)), "ED404")
     assert (finding.component, finding.kind, finding.severity) == ("libcudnn", "missing", "error")
 
 
 def test_other_missing_libraries_are_not_judged(judged: Judge) -> None:
-    files = (extension("torchaudio/lib/libtorchaudio_sox.so", "torchaudio", missing=("libsox.so",)),)
+    files = (
+        extension("torchaudio/lib/libtorchaudio_sox.so", "torchaudio", missing=("libsox.so",)),
+    )
     assert not _four(judged(facts_of(["torchaudio 2.8.0", "torch 2.8.0"], binaries=files)))
 
 
 def test_a_release_linked_to_another_runtime(judged: Judge) -> None:
-    found = judged(facts_of(["xformers 0.0.35", "torch 2.15.0"], torch_cuda="13.2", os_architecture="x86_64"))
+    found = judged(
+        facts_of(["xformers 0.0.35", "torch 2.15.0"], torch_cuda="13.2", os_architecture="x86_64")
+    )
     finding = by_code(found, "ED404")
-    assert (finding.component, finding.kind, finding.severity) == ("xformers", "cuda-major-mismatch", "warning")
+    assert (finding.component, finding.kind, finding.severity) == (
+        "xformers",
+        "cuda-major-mismatch",
+        "warning",
+    )
 
 
 # ED406
@@ -248,12 +375,26 @@ def test_a_release_linked_to_another_runtime(judged: Judge) -> None:
 
 def test_files_of_another_python(judged: Judge) -> None:
     files = (extension("flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so", "flash-attn"),)
-    finding = by_code(judged(facts_of(["flash-attn 2.8.3", "torch 2.8.0"], binaries=files, python_abi="cp311", python_version="3.11.7")), "ED406")
+    finding = by_code(
+        judged(
+            facts_of(
+                ["flash-attn 2.8.3", "torch 2.8.0"],
+                binaries=files,
+                python_abi="cp311",
+                python_version="3.11.7",
+            )
+        ),
+        "ED406",
+    )
     assert finding.severity == "error"
     assert "3.10" in finding.message
-    assert "ED406" not in codes(judged(facts_of(["flash-attn 2.8.3", "torch 2.8.0"], binaries=files, python_abi="cp310")))
+    assert "ED406" not in codes(
+        judged(facts_of(["flash-attn 2.8.3", "torch 2.8.0"], binaries=files, python_abi="cp310"))
+    )
     mixed = (*files, extension("other.abi3.so", "flash-attn"))
-    assert "ED406" not in codes(judged(facts_of(["flash-attn 2.8.3", "torch 2.8.0"], binaries=mixed, python_abi="cp311")))
+    assert "ED406" not in codes(
+        judged(facts_of(["flash-attn 2.8.3", "torch 2.8.0"], binaries=mixed, python_abi="cp311"))
+    )
 
 
 # Silence
@@ -261,13 +402,34 @@ def test_files_of_another_python(judged: Judge) -> None:
 
 def test_nothing_known_nothing_said(judged: Judge) -> None:
     assert not _four(judged(facts_of()))
-    assert not _four(judged(facts_of(["vllm 0.6.3", "flash-attn 2.8.3+cu12torch2.7"], complete=False)))
+    assert not _four(
+        judged(facts_of(["vllm 0.6.3", "flash-attn 2.8.3+cu12torch2.7"], complete=False))
+    )
     assert not _four(judged(facts_of(["torch 2.8.0", "vllm unknown", "flash-attn"])))
 
 
 def test_a_healthy_stack_has_no_error(judged: Judge) -> None:
-    packages = ["torch 2.8.0", "vllm 0.10.2", "xformers 0.0.32.post1", "flash-attn 2.8.3", "torchvision 0.23.0", "torchaudio 2.8.0"]
-    files = tuple(extension(f"{name}/_C.so", name, glibc="2.14", glibcxx="3.4.21", cxx11abi=True) for name in ("vllm", "xformers", "torchvision"))
-    found = judged(facts_of(packages, binaries=files, glibc_version="2.35", glibcxx_version="3.4.30", torch_cxx11abi=True, torch_cuda="12.8"))
+    packages = [
+        "torch 2.8.0",
+        "vllm 0.10.2",
+        "xformers 0.0.32.post1",
+        "flash-attn 2.8.3",
+        "torchvision 0.23.0",
+        "torchaudio 2.8.0",
+    ]
+    files = tuple(
+        extension(f"{name}/_C.so", name, glibc="2.14", glibcxx="3.4.21", cxx11abi=True)
+        for name in ("vllm", "xformers", "torchvision")
+    )
+    found = judged(
+        facts_of(
+            packages,
+            binaries=files,
+            glibc_version="2.35",
+            glibcxx_version="3.4.30",
+            torch_cxx11abi=True,
+            torch_cuda="12.8",
+        )
+    )
     assert not errors(found)
     assert not _four(found)

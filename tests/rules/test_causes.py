@@ -1,4 +1,6 @@
-"""Order: roots first, consequences under them, nothing graver hidden under something lighter, no circles."""
+"""Order: roots first, consequences under them, nothing graver hidden under something lighter, no
+circles.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,18 @@ from hypothesis import strategies as st
 from envdoctor.model.finding import SEVERITIES, Finding, severity_rank
 from envdoctor.rules.causes import CAUSES, arrange
 
-_CODES = sorted({cause.root for cause in CAUSES} | {code for cause in CAUSES for code in cause.effects} | {"ED806", "ED501"})
+_CODES = sorted(
+    {cause.root for cause in CAUSES}
+    | {code for cause in CAUSES for code in cause.effects}
+    | {"ED806", "ED501"}
+)
 _FINDINGS = st.lists(
     st.builds(
         Finding,
         code=st.sampled_from(_CODES),
-        component=st.sampled_from(["torch", "vllm", "nvidia-driver", "cuda-compat", "nvidia-nccl", "libnccl", "python"]),
+        component=st.sampled_from(
+            ["torch", "vllm", "nvidia-driver", "cuda-compat", "nvidia-nccl", "libnccl", "python"]
+        ),
         kind=st.sampled_from(["too-old", "abi-mismatch", "two-copies"]),
         severity=st.sampled_from(SEVERITIES),
         message=st.sampled_from(["a", "b"]),
@@ -31,9 +39,13 @@ def test_order_is_total_and_free_of_circles(findings: list[Finding], random) -> 
     assert [(entry.key, entry.verdict, entry.caused_by) for entry in arrange(shuffled)] == [
         (entry.key, entry.verdict, entry.caused_by) for entry in ordered
     ]
-    assert {(entry.key, entry.verdict) for entry in ordered} == {(entry.key, entry.verdict) for entry in findings}
+    assert {(entry.key, entry.verdict) for entry in ordered} == {
+        (entry.key, entry.verdict) for entry in findings
+    }
     violated = {entry.key: entry for entry in ordered if entry.verdict == "violated"}
-    place = {entry.key: number for number, entry in enumerate(ordered) if entry.verdict == "violated"}
+    place = {
+        entry.key: number for number, entry in enumerate(ordered) if entry.verdict == "violated"
+    }
     for entry in violated.values():
         seen = {entry.key}
         root = entry
@@ -44,31 +56,55 @@ def test_order_is_total_and_free_of_circles(findings: list[Finding], random) -> 
         assert severity_rank(root.severity) <= severity_rank(entry.severity)
         if entry.caused_by is not None:
             assert place[entry.caused_by] < place[entry.key]
-    roots = [severity_rank(entry.severity) for entry in ordered if entry.caused_by is None and entry.verdict == "violated"]
+    roots = [
+        severity_rank(entry.severity)
+        for entry in ordered
+        if entry.caused_by is None and entry.verdict == "violated"
+    ]
     assert roots == sorted(roots)
 
 
-def _finding(code: str, component: str, kind: str = "too-old", severity: str = "error", **values: str) -> Finding:
+def _finding(
+    code: str, component: str, kind: str = "too-old", severity: str = "error", **values: str
+) -> Finding:
     return Finding(code, component, kind, severity, f"{code} {component}", **values)
 
 
 def test_duplicates_become_one() -> None:
-    found = arrange([_finding("ED101", "nvidia-driver", severity="warning"), _finding("ED101", "nvidia-driver")])
+    found = arrange(
+        [_finding("ED101", "nvidia-driver", severity="warning"), _finding("ED101", "nvidia-driver")]
+    )
     assert [finding.severity for finding in found] == ["error"]
 
 
 def test_known_bad_row_stands_under_the_rule_that_says_the_same() -> None:
-    found = arrange([_finding("ED290", "nvidia-nccl", "two-copies", row="some-row"), _finding("ED201", "nvidia-nccl", "two-copies")])
-    assert [(finding.code, finding.caused_by) for finding in found] == [("ED201", None), ("ED290", "ED201:nvidia-nccl:two-copies")]
+    found = arrange(
+        [
+            _finding("ED290", "nvidia-nccl", "two-copies", row="some-row"),
+            _finding("ED201", "nvidia-nccl", "two-copies"),
+        ]
+    )
+    assert [(finding.code, finding.caused_by) for finding in found] == [
+        ("ED201", None),
+        ("ED290", "ED201:nvidia-nccl:two-copies"),
+    ]
 
 
 def test_an_error_is_never_hidden_under_a_warning() -> None:
-    found = arrange([_finding("ED304", "torch", severity="warning"), _finding("ED401", "vllm", "abi-mismatch")])
+    found = arrange(
+        [_finding("ED304", "torch", severity="warning"), _finding("ED401", "vllm", "abi-mismatch")]
+    )
     assert all(finding.caused_by is None for finding in found)
 
 
 def test_another_python_and_another_ray_on_nodes_are_two_causes() -> None:
-    nodes = [_finding(code, component, "version-mismatch-across-nodes") for code, component in (("ED702", "python"), ("ED703", "ray"))]
+    nodes = [
+        _finding(code, component, "version-mismatch-across-nodes")
+        for code, component in (("ED702", "python"), ("ED703", "ray"))
+    ]
     assert [finding.caused_by for finding in arrange(nodes)] == [None, None]
     joining = [finding._replace(subject="cluster") for finding in nodes]
-    assert [finding.caused_by for finding in arrange(joining)] == [None, "ED703:ray:version-mismatch-across-nodes:cluster"]
+    assert [finding.caused_by for finding in arrange(joining)] == [
+        None,
+        "ED703:ray:version-mismatch-across-nodes:cluster",
+    ]

@@ -15,26 +15,56 @@ from .conftest import Judge, by_code, codes, distribution, errors, facts_of
 def test_two_nccl_wheels(judged: Judge) -> None:
     found = judged(facts_of(["nvidia-nccl-cu12 2.29.3", "nvidia-nccl-cu13 2.29.7"]))
     finding = by_code(found, "ED201")
-    assert (finding.component, finding.kind, finding.severity) == ("nvidia-nccl", "two-copies", "warning")
+    assert (finding.component, finding.kind, finding.severity) == (
+        "nvidia-nccl",
+        "two-copies",
+        "warning",
+    )
     assert "nvidia/nccl/lib" in finding.message
 
 
 def test_two_nccl_wheels_and_the_older_one_won(judged: Judge) -> None:
-    library = Library("libnccl", "libnccl.so.2", "/s/nvidia/nccl/lib/libnccl.so.2", "2.19.3", "wheel:nvidia-nccl-cu13")
-    facts = facts_of(["torch 2.11.0", "nvidia-nccl-cu12 2.19.3", "nvidia-nccl-cu13 2.29.7"], torch_cuda="13.0", libraries=(library,))
+    library = Library(
+        "libnccl",
+        "libnccl.so.2",
+        "/s/nvidia/nccl/lib/libnccl.so.2",
+        "2.19.3",
+        "wheel:nvidia-nccl-cu13",
+    )
+    facts = facts_of(
+        ["torch 2.11.0", "nvidia-nccl-cu12 2.19.3", "nvidia-nccl-cu13 2.29.7"],
+        torch_cuda="13.0",
+        libraries=(library,),
+    )
     assert by_code(judged(facts), "ED201").severity == "error"
 
 
 def test_one_nccl_wheel(judged: Judge) -> None:
-    assert "ED201" not in codes(judged(facts_of(["nvidia-nccl-cu12 2.29.3", "nvidia-cublas-cu12 12.4.5.8", "nvidia-cublas-cu11 11.11.3.6"])))
+    assert "ED201" not in codes(
+        judged(
+            facts_of(
+                [
+                    "nvidia-nccl-cu12 2.29.3",
+                    "nvidia-cublas-cu12 12.4.5.8",
+                    "nvidia-cublas-cu11 11.11.3.6",
+                ]
+            )
+        )
+    )
 
 
 def test_cudnn_of_two_majors_have_different_names(judged: Judge) -> None:
-    assert "ED201" not in codes(judged(facts_of(["nvidia-cudnn-cu11 8.9.6.50", "nvidia-cudnn-cu12 9.1.0.70"])))
-    assert "ED201" in codes(judged(facts_of(["nvidia-cudnn-cu13 9.20.0.48", "nvidia-cudnn-cu12 9.1.0.70"])))
+    assert "ED201" not in codes(
+        judged(facts_of(["nvidia-cudnn-cu11 8.9.6.50", "nvidia-cudnn-cu12 9.1.0.70"]))
+    )
+    assert "ED201" in codes(
+        judged(facts_of(["nvidia-cudnn-cu13 9.20.0.48", "nvidia-cudnn-cu12 9.1.0.70"]))
+    )
 
 
-@pytest.mark.parametrize(("system", "fires"), [("9.23.0", True), ("9.20.1", False), ("9.10.0", False), ("8.9.7", False)])
+@pytest.mark.parametrize(
+    ("system", "fires"), [("9.23.0", True), ("9.20.1", False), ("9.10.0", False), ("8.9.7", False)]
+)
 def test_system_cudnn(judged: Judge, system: str, fires: bool) -> None:
     found = judged(facts_of(["nvidia-cudnn-cu13 9.20.0.48"], cudnn_system_version=system))
     assert ("ED201" in codes(found)) is fires
@@ -43,20 +73,47 @@ def test_system_cudnn(judged: Judge, system: str, fires: bool) -> None:
 
 def _copies(version: str, origin: str) -> tuple[Library, ...]:
     return (
-        Library("libnvJitLink", "libnvJitLink.so.12", "/opt/cuda/lib64/libnvJitLink.so.12", version, origin),
-        Library("libnvJitLink", "libnvJitLink.so.12", "/s/nvidia/nvjitlink/lib/libnvJitLink.so.12", "12.4.127", "wheel:nvidia-nvjitlink-cu12", False),
+        Library(
+            "libnvJitLink",
+            "libnvJitLink.so.12",
+            "/opt/cuda/lib64/libnvJitLink.so.12",
+            version,
+            origin,
+        ),
+        Library(
+            "libnvJitLink",
+            "libnvJitLink.so.12",
+            "/s/nvidia/nvjitlink/lib/libnvJitLink.so.12",
+            "12.4.127",
+            "wheel:nvidia-nvjitlink-cu12",
+            False,
+        ),
     )
 
 
 def test_older_copy_is_loaded(judged: Judge) -> None:
-    finding = by_code(judged(facts_of(["torch 2.6.0"], libraries=_copies("12.0.140", "LD_LIBRARY_PATH"))), "ED202")
-    assert (finding.component, finding.kind, finding.severity) == ("libnvJitLink", "shadowed", "error")
+    finding = by_code(
+        judged(facts_of(["torch 2.6.0"], libraries=_copies("12.0.140", "LD_LIBRARY_PATH"))), "ED202"
+    )
+    assert (finding.component, finding.kind, finding.severity) == (
+        "libnvJitLink",
+        "shadowed",
+        "error",
+    )
     assert "/opt/cuda/lib64" in finding.remedies[0].commands[0]
 
 
 def test_own_copy_is_loaded(judged: Judge) -> None:
-    assert "ED202" not in codes(judged(facts_of(["torch 2.6.0"], libraries=_copies("12.4.127", "wheel:nvidia-nvjitlink-cu12")[:1])))
-    assert "ED202" not in codes(judged(facts_of(["torch 2.6.0"], libraries=_copies("12.4.127", "LD_LIBRARY_PATH"))))
+    assert "ED202" not in codes(
+        judged(
+            facts_of(
+                ["torch 2.6.0"], libraries=_copies("12.4.127", "wheel:nvidia-nvjitlink-cu12")[:1]
+            )
+        )
+    )
+    assert "ED202" not in codes(
+        judged(facts_of(["torch 2.6.0"], libraries=_copies("12.4.127", "LD_LIBRARY_PATH")))
+    )
 
 
 @pytest.mark.parametrize(
@@ -81,17 +138,30 @@ def test_library_path(judged: Judge, path: str, torch_cuda: str, component: str)
 
 def test_conda_toolkit_on_the_library_path(judged: Judge) -> None:
     variables = {"LD_LIBRARY_PATH": "/opt/conda/lib", "CUDA_HOME": "/opt/conda"}
-    assert by_code(judged(facts_of(variables=variables, toolkit_version="12.4.131")), "ED202").component == "libnvJitLink"
+    assert (
+        by_code(
+            judged(facts_of(variables=variables, toolkit_version="12.4.131")), "ED202"
+        ).component
+        == "libnvJitLink"
+    )
     assert "ED202" not in codes(judged(facts_of(variables={"LD_LIBRARY_PATH": "/opt/conda/lib"})))
     conda = distribution("torch 2.4.0", build="py3.11_cuda12.4_0")
     assert "ED202" not in codes(judged(facts_of([conda], variables=variables, torch_cuda="12.6")))
 
 
 def test_library_older_than_the_pin(judged: Judge) -> None:
-    torch = distribution("torch 2.5.1", 'nvidia-nvjitlink-cu12 (==12.4.127) ; platform_system == "Linux"', "nvidia-nccl-cu12 (==2.21.5)")
+    torch = distribution(
+        "torch 2.5.1",
+        'nvidia-nvjitlink-cu12 (==12.4.127) ; platform_system == "Linux"',
+        "nvidia-nccl-cu12 (==2.21.5)",
+    )
     found = judged(facts_of([torch, "nvidia-nvjitlink-cu12 12.1.105", "nvidia-nccl-cu12 2.21.5"]))
     finding = by_code(found, "ED205")
-    assert (finding.component, finding.kind, finding.severity) == ("nvidia-nvjitlink-cu12", "too-old", "error")
+    assert (finding.component, finding.kind, finding.severity) == (
+        "nvidia-nvjitlink-cu12",
+        "too-old",
+        "error",
+    )
     newer = judged(facts_of([torch, "nvidia-nvjitlink-cu12 12.8.61", "nvidia-nccl-cu12 2.27.3"]))
     assert {finding.severity for finding in newer if finding.code == "ED205"} == {"advice"}
     assert "ED301" not in codes(newer)
@@ -118,10 +188,14 @@ date = "2026-01-01"
     )
     torch = distribution("torch 2.4.0", "nvidia-cublas-cu12==12.1.3.1")
     matrix = load_matrix([str(tmp_path)])
-    accepted = judged(facts_of([torch, "nvidia-cublas-cu12 12.3.4.1"], gpus=["NVIDIA H20"]), matrix=matrix)
+    accepted = judged(
+        facts_of([torch, "nvidia-cublas-cu12 12.3.4.1"], gpus=["NVIDIA H20"]), matrix=matrix
+    )
     assert not {"ED205", "ED301"} & set(codes(accepted))
     assert not errors(accepted)
-    old = judged(facts_of([torch, "nvidia-cublas-cu12 12.1.3.1"], gpus=["NVIDIA H20"]), matrix=matrix)
+    old = judged(
+        facts_of([torch, "nvidia-cublas-cu12 12.1.3.1"], gpus=["NVIDIA H20"]), matrix=matrix
+    )
     finding = next(finding for finding in old if finding.row == "site-cublas")
     assert finding.severity == "error"
     assert finding.remedies[0].commands == ("pip install 'nvidia-cublas-cu12>=12.3.4.1,<13'",)

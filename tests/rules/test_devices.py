@@ -14,43 +14,94 @@ TORCH = "torch 2.6.0+cu124"
 def test_gpus_not_exposed(judged: Judge) -> None:
     facts = facts_of([TORCH], gpus=[], torch_cuda="12.4", torch_cuda_available=False)
     finding = by_code(judged(facts), "ED108")
-    assert (finding.component, finding.kind, finding.severity) == ("container-gpu", "not-exposed", "warning")
-    on_host = facts_of([TORCH], gpus=[], torch_cuda="12.4", torch_cuda_available=False, driver_loaded=True, container_runtime="docker")
+    assert (finding.component, finding.kind, finding.severity) == (
+        "container-gpu",
+        "not-exposed",
+        "warning",
+    )
+    on_host = facts_of(
+        [TORCH],
+        gpus=[],
+        torch_cuda="12.4",
+        torch_cuda_available=False,
+        driver_loaded=True,
+        container_runtime="docker",
+    )
     assert by_code(judged(on_host), "ED108").severity == "error"
 
 
 def test_gpus_exposed_or_not_known(judged: Judge) -> None:
-    assert "ED108" not in codes(judged(facts_of([TORCH], gpus=["NVIDIA H100 80GB HBM3"], torch_cuda="12.4", torch_cuda_available=True)))
-    assert "ED108" not in codes(judged(facts_of([TORCH], torch_cuda="12.4", torch_cuda_available=False)))
-    assert "ED108" not in codes(judged(facts_of(["torch 2.6.0+cpu"], gpus=[], torch_cuda=None, torch_cuda_available=False)))
+    assert "ED108" not in codes(
+        judged(
+            facts_of(
+                [TORCH],
+                gpus=["NVIDIA H100 80GB HBM3"],
+                torch_cuda="12.4",
+                torch_cuda_available=True,
+            )
+        )
+    )
+    assert "ED108" not in codes(
+        judged(facts_of([TORCH], torch_cuda="12.4", torch_cuda_available=False))
+    )
+    assert "ED108" not in codes(
+        judged(facts_of(["torch 2.6.0+cpu"], gpus=[], torch_cuda=None, torch_cuda_available=False))
+    )
 
 
 def test_driver_capabilities(judged: Judge) -> None:
-    lacking = facts_of([TORCH], torch_cuda="12.4", variables={"NVIDIA_DRIVER_CAPABILITIES": "graphics,utility"})
+    lacking = facts_of(
+        [TORCH], torch_cuda="12.4", variables={"NVIDIA_DRIVER_CAPABILITIES": "graphics,utility"}
+    )
     assert "compute" in by_code(judged(lacking), "ED108").message
-    assert "ED108" not in codes(judged(facts_of([TORCH], torch_cuda="12.4", variables={"NVIDIA_DRIVER_CAPABILITIES": "compute,utility"})))
+    assert "ED108" not in codes(
+        judged(
+            facts_of(
+                [TORCH],
+                torch_cuda="12.4",
+                variables={"NVIDIA_DRIVER_CAPABILITIES": "compute,utility"},
+            )
+        )
+    )
 
 
 def test_nvml_missing_while_cuda_works(judged: Judge) -> None:
     facts = facts_of(
-        [TORCH], torch_cuda="12.4", torch_cuda_available=True, kubernetes_pod=True, variables={"LD_LIBRARY_PATH": "/usr/local/cuda/lib64"}
+        [TORCH],
+        torch_cuda="12.4",
+        torch_cuda_available=True,
+        kubernetes_pod=True,
+        variables={"LD_LIBRARY_PATH": "/usr/local/cuda/lib64"},
     )
     finding = by_code(judged(facts), "ED108")
     assert (finding.component, finding.kind) == ("libnvidia-ml", "missing")
-    whole = facts.updated({"variables": facts_of(variables={"LD_LIBRARY_PATH": "/usr/local/nvidia/lib64:/usr/local/cuda/lib64"}).get("variables")})
+    whole = facts.updated(
+        {
+            "variables": facts_of(
+                variables={"LD_LIBRARY_PATH": "/usr/local/nvidia/lib64:/usr/local/cuda/lib64"}
+            ).get("variables")
+        }
+    )
     assert "ED108" not in codes(judged(whole))
 
 
 def test_device_faults(judged: Judge) -> None:
     found = judged(
-        facts_of(gpus=[Gpu(name="NVIDIA A100-SXM4-80GB", remapped_failed=True, uuid="GPU-1"), Gpu(name="NVIDIA A100-SXM4-80GB", uuid="GPU-2")])
+        facts_of(
+            gpus=[
+                Gpu(name="NVIDIA A100-SXM4-80GB", remapped_failed=True, uuid="GPU-1"),
+                Gpu(name="NVIDIA A100-SXM4-80GB", uuid="GPU-2"),
+            ]
+        )
     )
     finding = by_code(found, "ED110")
     assert finding.subject == "GPU-1"
     lost = by_code(judged(facts_of(gpus=[Gpu(uuid="GPU-3", fault="GPU is lost")])), "ED110")
     assert "GPU is lost" in lost.message
     assert finding.severity == "error"
-    assert "ED110" not in codes(judged(facts_of(gpus=[Gpu(name="NVIDIA A100-SXM4-80GB", ecc_uncorrected=0)])))
+    assert "ED110" not in codes(
+        judged(facts_of(gpus=[Gpu(name="NVIDIA A100-SXM4-80GB", ecc_uncorrected=0)]))
+    )
 
 
 def test_peer_traffic(judged: Judge) -> None:
@@ -61,26 +112,59 @@ def test_peer_traffic(judged: Judge) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "severity"), [("0,1", None), ("0", None), ("2", "error"), ("0,5", "warning"), ("0,0", "warning"), ("", "warning"), ("-1", "warning")]
+    ("value", "severity"),
+    [
+        ("0,1", None),
+        ("0", None),
+        ("2", "error"),
+        ("0,5", "warning"),
+        ("0,0", "warning"),
+        ("", "warning"),
+        ("-1", "warning"),
+    ],
 )
 def test_visible_devices(judged: Judge, value: str, severity: str) -> None:
-    facts = facts_of([TORCH], gpus=["NVIDIA RTX A6000", "NVIDIA RTX A6000"], torch_cuda="12.4", variables={"CUDA_VISIBLE_DEVICES": value})
+    facts = facts_of(
+        [TORCH],
+        gpus=["NVIDIA RTX A6000", "NVIDIA RTX A6000"],
+        torch_cuda="12.4",
+        variables={"CUDA_VISIBLE_DEVICES": value},
+    )
     found = [finding for finding in judged(facts) if finding.code == "ED114"]
     assert [finding.severity for finding in found] == ([severity] if severity else [])
 
 
 def test_cpu_build_on_a_gpu_machine(judged: Judge) -> None:
-    facts = facts_of(["torch 2.6.0+cpu", "vllm 0.8.5"], gpus=["NVIDIA H100 80GB HBM3"], torch_cuda=None, torch_version="2.6.0+cpu")
-    found = [finding for finding in judged(facts) if finding.code == "ED120" and finding.subject == "cpu-build"]
+    facts = facts_of(
+        ["torch 2.6.0+cpu", "vllm 0.8.5"],
+        gpus=["NVIDIA H100 80GB HBM3"],
+        torch_cuda=None,
+        torch_version="2.6.0+cpu",
+    )
+    found = [
+        finding
+        for finding in judged(facts)
+        if finding.code == "ED120" and finding.subject == "cpu-build"
+    ]
     assert [finding.severity for finding in found] == ["error"]
-    rocm = facts_of(["torch 2.6.0+rocm6.2"], gpus=["AMD Instinct MI300X"], torch_cuda=None, torch_hip="6.2", torch_version="2.6.0+rocm6.2")
+    rocm = facts_of(
+        ["torch 2.6.0+rocm6.2"],
+        gpus=["AMD Instinct MI300X"],
+        torch_cuda=None,
+        torch_hip="6.2",
+        torch_version="2.6.0+rocm6.2",
+    )
     assert codes(judged(rocm)) == ["ED903"]
 
 
 def test_settings(judged: Judge) -> None:
-    facts = facts_of(gpus=[Gpu(name="NVIDIA H100 80GB HBM3", persistence_mode=False)], driver_release="580.65.06")
+    facts = facts_of(
+        gpus=[Gpu(name="NVIDIA H100 80GB HBM3", persistence_mode=False)], driver_release="580.65.06"
+    )
     assert by_code(judged(facts), "ED111").severity == "advice"
-    assert "ED111" not in codes(judged(facts_of(gpus=[Gpu(name="NVIDIA GeForce RTX 4090", persistence_mode=False)])))
+    assert "ED111" not in codes(
+        judged(facts_of(gpus=[Gpu(name="NVIDIA GeForce RTX 4090", persistence_mode=False)]))
+    )
 
 
 def test_generation_that_cuda_dropped(judged: Judge) -> None:

@@ -13,32 +13,63 @@ TORCH = "torch 2.6.0+cu124"
 
 def test_compat_on_geforce_cannot_work(judged: Judge) -> None:
     found = judged(
-        facts_of([TORCH], gpus=["NVIDIA GeForce RTX 4090"], driver_release="535.154.05", compat_release="550.54.15", compat_cuda_version="12.4")
+        facts_of(
+            [TORCH],
+            gpus=["NVIDIA GeForce RTX 4090"],
+            driver_release="535.154.05",
+            compat_release="550.54.15",
+            compat_cuda_version="12.4",
+        )
     )
     finding = by_code(found, "ED103")
-    assert (finding.component, finding.kind, finding.severity) == ("cuda-compat", "forward-compat-unsupported", "error")
+    assert (finding.component, finding.kind, finding.severity) == (
+        "cuda-compat",
+        "forward-compat-unsupported",
+        "error",
+    )
     assert "804" in finding.message
 
 
 def test_compat_on_data_centre_branch_works(judged: Judge) -> None:
     found = judged(
-        facts_of([TORCH], gpus=["NVIDIA H100 80GB HBM3"], driver_release="535.154.05", compat_release="550.54.15", compat_cuda_version="12.4")
+        facts_of(
+            [TORCH],
+            gpus=["NVIDIA H100 80GB HBM3"],
+            driver_release="535.154.05",
+            compat_release="550.54.15",
+            compat_cuda_version="12.4",
+        )
     )
     assert not {"ED101", "ED103", "ED104"} & set(codes(found))
 
 
 def test_compat_on_a_branch_that_is_not_listed_is_no_verdict(judged: Judge) -> None:
-    # The lists lose branches whose life ends: nvidia/cuda:12.1.1 once admitted R515 and does no more, with the same package.
-    card, target = ["NVIDIA H100 80GB HBM3"], {"compat_release": "595.45.04", "compat_cuda_version": "13.2"}
-    found = judged(facts_of(["torch 2.11.0+cu130"], gpus=card, driver_release="575.57.08", **target))
+    # The lists lose branches whose life ends: nvidia/cuda:12.1.1 once admitted R515 and does no
+    # more, with the same package.
+    card, target = (
+        ["NVIDIA H100 80GB HBM3"],
+        {"compat_release": "595.45.04", "compat_cuda_version": "13.2"},
+    )
+    found = judged(
+        facts_of(["torch 2.11.0+cu130"], gpus=card, driver_release="575.57.08", **target)
+    )
     assert not {"ED101", "ED103"} & set(codes(found))
-    assert "ED101" in codes(judged(facts_of(["torch 2.11.0+cu130"], gpus=card, driver_release="575.57.08")))
+    assert "ED101" in codes(
+        judged(facts_of(["torch 2.11.0+cu130"], gpus=card, driver_release="575.57.08"))
+    )
 
 
 def test_framework_image_newer_than_driver_on_geforce(judged: Judge) -> None:
-    facts = facts_of(gpus=["NVIDIA GeForce RTX 2080 Ti"], driver_release="535.154.05", image_name="nvcr.io/nvidia/pytorch:24.10-py3")
+    facts = facts_of(
+        gpus=["NVIDIA GeForce RTX 2080 Ti"],
+        driver_release="535.154.05",
+        image_name="nvcr.io/nvidia/pytorch:24.10-py3",
+    )
     found = judged(facts)
-    assert (by_code(found, "ED101").component, by_code(found, "ED101").kind) == ("nvidia-driver", "too-old")
+    assert (by_code(found, "ED101").component, by_code(found, "ED101").kind) == (
+        "nvidia-driver",
+        "too-old",
+    )
     assert by_code(found, "ED103").caused_by == by_code(found, "ED101").key
     assert not errors(found)
 
@@ -46,23 +77,42 @@ def test_framework_image_newer_than_driver_on_geforce(judged: Judge) -> None:
 @pytest.mark.parametrize(
     ("image", "gpu", "driver"),
     [
-        ("nvcr.io/nvidia/pytorch:23.10-py3", "NVIDIA GeForce RTX 2080 Ti", "535.154.05"),  # CUDA 12.2 in the image, 12.2 served
-        ("nvcr.io/nvidia/pytorch:24.10-py3", "NVIDIA A100-SXM4-80GB", "535.154.05"),  # forward compatibility
+        (
+            "nvcr.io/nvidia/pytorch:23.10-py3",
+            "NVIDIA GeForce RTX 2080 Ti",
+            "535.154.05",
+        ),  # CUDA 12.2 in the image, 12.2 served
+        (
+            "nvcr.io/nvidia/pytorch:24.10-py3",
+            "NVIDIA A100-SXM4-80GB",
+            "535.154.05",
+        ),  # forward compatibility
         ("ubuntu:22.04", "NVIDIA GeForce RTX 2080 Ti", "535.154.05"),
     ],
 )
 def test_image_that_the_driver_serves(judged: Judge, image: str, gpu: str, driver: str) -> None:
-    assert not {"ED101", "ED103"} & set(codes(judged(facts_of(gpus=[gpu], driver_release=driver, image_name=image))))
+    assert not {"ED101", "ED103"} & set(
+        codes(judged(facts_of(gpus=[gpu], driver_release=driver, image_name=image)))
+    )
 
 
 def test_image_of_a_newer_cuda_major(judged: Judge) -> None:
-    found = judged(facts_of(gpus=["NVIDIA A100-SXM4-80GB"], driver_release="535.154.05", image_cuda_version="13.0.1"))
+    found = judged(
+        facts_of(
+            gpus=["NVIDIA A100-SXM4-80GB"], driver_release="535.154.05", image_cuda_version="13.0.1"
+        )
+    )
     assert by_code(found, "ED101").component == "nvidia-driver"
 
 
 def test_compat_shadows_newer_driver(judged: Judge) -> None:
     found = judged(
-        facts_of(gpus=["NVIDIA H100 80GB HBM3"], driver_release="590.48.01", compat_release="575.57.08", compat_path="/usr/local/cuda/compat")
+        facts_of(
+            gpus=["NVIDIA H100 80GB HBM3"],
+            driver_release="590.48.01",
+            compat_release="575.57.08",
+            compat_path="/usr/local/cuda/compat",
+        )
     )
     finding = by_code(found, "ED104")
     assert (finding.component, finding.kind, finding.severity) == ("libcuda", "shadowed", "error")
@@ -82,27 +132,47 @@ def test_compat_that_only_lies_there(judged: Judge) -> None:
 
 
 def test_compat_of_unknown_release_is_no_verdict(judged: Judge) -> None:
-    assert "ED104" not in codes(judged(facts_of(driver_release="590.48.01", compat_path="/usr/local/cuda/compat")))
+    assert "ED104" not in codes(
+        judged(facts_of(driver_release="590.48.01", compat_path="/usr/local/cuda/compat"))
+    )
 
 
 def test_nvml_and_module_differ(judged: Judge) -> None:
-    found = judged(facts_of(driver_release="570.86.15", driver_nvml_error="Driver/library version mismatch"))
+    found = judged(
+        facts_of(driver_release="570.86.15", driver_nvml_error="Driver/library version mismatch")
+    )
     assert by_code(found, "ED105").severity == "error"
 
 
 def test_fabric_manager_of_another_release(judged: Judge) -> None:
-    facts = facts_of(gpus=["NVIDIA H100 80GB HBM3"], driver_release="550.107.02", driver_fabric_manager="550.90.07")
+    facts = facts_of(
+        gpus=["NVIDIA H100 80GB HBM3"],
+        driver_release="550.107.02",
+        driver_fabric_manager="550.90.07",
+    )
     finding = by_code(judged(facts), "ED106")
-    assert (finding.component, finding.kind, finding.severity) == ("nvidia-fabricmanager", "version-mismatch", "error")
+    assert (finding.component, finding.kind, finding.severity) == (
+        "nvidia-fabricmanager",
+        "version-mismatch",
+        "error",
+    )
 
 
 def test_fabric_manager_of_the_same_release(judged: Judge) -> None:
-    facts = facts_of(gpus=["NVIDIA H100 80GB HBM3"], driver_release="550.90.07", driver_fabric_manager="550.90.07")
+    facts = facts_of(
+        gpus=["NVIDIA H100 80GB HBM3"],
+        driver_release="550.90.07",
+        driver_fabric_manager="550.90.07",
+    )
     assert "ED106" not in codes(judged(facts))
 
 
 def test_fabric_manager_matters_little_without_a_fabric(judged: Judge) -> None:
-    facts = facts_of(gpus=["NVIDIA GeForce RTX 4090"], driver_release="550.107.02", driver_fabric_manager="550.90.07")
+    facts = facts_of(
+        gpus=["NVIDIA GeForce RTX 4090"],
+        driver_release="550.107.02",
+        driver_fabric_manager="550.90.07",
+    )
     assert by_code(judged(facts), "ED106").severity == "advice"
 
 
@@ -117,30 +187,57 @@ def test_fabric_manager_stopped(judged: Judge) -> None:
 
 
 def test_driver_missing_where_a_gpu_is(judged: Judge) -> None:
-    assert by_code(judged(facts_of([TORCH], driver_loaded=False, driver_nouveau=True)), "ED107").severity == "error"
+    assert (
+        by_code(
+            judged(facts_of([TORCH], driver_loaded=False, driver_nouveau=True)), "ED107"
+        ).severity
+        == "error"
+    )
 
 
 def test_cpu_machine_is_no_fault(judged: Judge) -> None:
-    found = judged(facts_of([TORCH], gpus=[], driver_loaded=False, driver_nouveau=False, torch_cuda="12.4"))
+    found = judged(
+        facts_of([TORCH], gpus=[], driver_loaded=False, driver_nouveau=False, torch_cuda="12.4")
+    )
     assert not errors(found)
 
 
 def test_unversioned_libcuda_on_wsl(judged: Judge) -> None:
-    assert by_code(judged(facts_of(os_wsl=True, driver_unversioned_libcuda=False)), "ED113").component == "libcuda.so"
+    assert (
+        by_code(judged(facts_of(os_wsl=True, driver_unversioned_libcuda=False)), "ED113").component
+        == "libcuda.so"
+    )
     assert "ED113" not in codes(judged(facts_of(os_wsl=False, driver_unversioned_libcuda=False)))
 
 
 def test_minor_version_compatibility_is_no_error(judged: Judge) -> None:
     """A working torch of cu128 on driver 550 is no conflict: machine code runs, PTX does not."""
-    found = judged(facts_of(["torch 2.8.0+cu128"], torch_cuda="12.8", driver_release="550.54.15", gpus=["NVIDIA A100-SXM4-80GB"]))
+    found = judged(
+        facts_of(
+            ["torch 2.8.0+cu128"],
+            torch_cuda="12.8",
+            driver_release="550.54.15",
+            gpus=["NVIDIA A100-SXM4-80GB"],
+        )
+    )
     assert by_code(found, "ED102").severity == "advice"
     assert not errors(found)
-    assert "ED102" not in codes(judged(facts_of(["torch 2.8.0+cu128"], torch_cuda="12.8", driver_release="570.86.15")))
+    assert "ED102" not in codes(
+        judged(facts_of(["torch 2.8.0+cu128"], torch_cuda="12.8", driver_release="570.86.15"))
+    )
     assert "ED102" not in codes(judged(facts_of(["torch 2.8.0+cu128"], torch_cuda="12.8")))
 
 
 def test_image_that_puts_its_compat_in_front(judged: Judge) -> None:
-    shadowed = facts_of(gpus=["NVIDIA A100-SXM4-80GB"], driver_release="590.48.01", image_name="vllm/vllm-openai:v0.16.0")
+    shadowed = facts_of(
+        gpus=["NVIDIA A100-SXM4-80GB"],
+        driver_release="590.48.01",
+        image_name="vllm/vllm-openai:v0.16.0",
+    )
     assert by_code(judged(shadowed), "ED104").severity == "warning"
-    other = facts_of(gpus=["NVIDIA A100-SXM4-80GB"], driver_release="590.48.01", image_name="vllm/vllm-openai:v0.10.0")
+    other = facts_of(
+        gpus=["NVIDIA A100-SXM4-80GB"],
+        driver_release="590.48.01",
+        image_name="vllm/vllm-openai:v0.10.0",
+    )
     assert "ED104" not in codes(judged(other))

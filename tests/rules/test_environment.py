@@ -33,7 +33,9 @@ def with_oddities(facts: Facts, *oddities: Oddity) -> Facts:
     ],
 )
 def test_each_oddity_is_one_finding(judged: Judge, kind: str, code: str, severity: str) -> None:
-    facts = with_oddities(facts_of(["ray 2.40.0"]), Oddity(kind, "ray", f"{SITE}/ray-2.40.0.dist-info", "a detail"))
+    facts = with_oddities(
+        facts_of(["ray 2.40.0"]), Oddity(kind, "ray", f"{SITE}/ray-2.40.0.dist-info", "a detail")
+    )
     finding = by_code(judged(facts), code)
     assert (finding.component, finding.kind, finding.severity) == ("ray", "damaged", severity)
     assert finding.evidence[0].source.startswith(SITE)
@@ -41,34 +43,55 @@ def test_each_oddity_is_one_finding(judged: Judge, kind: str, code: str, severit
 
 
 def test_a_leftover_names_its_owner(judged: Judge) -> None:
-    facts = with_oddities(facts_of(["torch 2.6.0"]), Oddity("leftover", "~orch", f"{SITE}/~orch-2.5.0.dist-info"))
+    facts = with_oddities(
+        facts_of(["torch 2.6.0"]), Oddity("leftover", "~orch", f"{SITE}/~orch-2.5.0.dist-info")
+    )
     finding = by_code(judged(facts), "ED802")
     assert finding.component == "torch"
     assert finding.remedies[0].commands == (f"rm -r {SITE}/~orch-2.5.0.dist-info",)
 
 
 def test_commands_survive_odd_paths(judged: Judge) -> None:
-    facts = with_oddities(facts_of(["torch 2.6.0"]), Oddity("leftover", "~orch", "/a b/it's/~orch; rm x"))
-    assert by_code(judged(facts), "ED802").remedies[0].commands == ("rm -r '/a b/it'\\''s/~orch; rm x'",)
+    facts = with_oddities(
+        facts_of(["torch 2.6.0"]), Oddity("leftover", "~orch", "/a b/it's/~orch; rm x")
+    )
+    assert by_code(judged(facts), "ED802").remedies[0].commands == (
+        "rm -r '/a b/it'\\''s/~orch; rm x'",
+    )
 
 
 def test_many_are_counted(judged: Judge) -> None:
     oddities = [Oddity("leftover", f"~a{number}", f"{SITE}/~a{number}") for number in range(30)]
-    found = [finding for finding in judged(with_oddities(facts_of(["torch 2.6.0"]), *oddities)) if finding.code == "ED802"]
+    found = [
+        finding
+        for finding in judged(with_oddities(facts_of(["torch 2.6.0"]), *oddities))
+        if finding.code == "ED802"
+    ]
     assert len(found) == 8
     assert any("22 more" in finding.message for finding in found)
 
 
 def test_a_damaged_library_is_a_warning(judged: Judge) -> None:
     facts = with_oddities(
-        facts_of(["torch 2.6.0"]), Oddity("altered-files", "torch", f"{SITE}/torch.dist-info", "1 of 9 files: torch/lib/libtorch_cpu.so")
+        facts_of(["torch 2.6.0"]),
+        Oddity(
+            "altered-files",
+            "torch",
+            f"{SITE}/torch.dist-info",
+            "1 of 9 files: torch/lib/libtorch_cpu.so",
+        ),
     )
     assert by_code(judged(facts), "ED804").severity == "warning"
 
 
-def shadowed(*entries: str, directory: str = "/job", packages: Any = ("ray 2.40.0", "vllm 0.10.0")) -> Facts:
+def shadowed(
+    *entries: str, directory: str = "/job", packages: Any = ("ray 2.40.0", "vllm 0.10.0")
+) -> Facts:
     return facts_of(packages).updated(
-        {"shadowed_modules": Known(entries, HERE), "python.working_directory": Known(directory, Evidence("getcwd"))},
+        {
+            "shadowed_modules": Known(entries, HERE),
+            "python.working_directory": Known(directory, Evidence("getcwd")),
+        },
     )
 
 
@@ -90,9 +113,13 @@ def test_a_working_directory_inside_a_package(judged: Judge) -> None:
     assert (finding.component, finding.severity) == ("ray", "error")
 
 
-@pytest.mark.parametrize("directory", [f"{SITE}/vllm", "site-packages/vllm", "/usr/lib/python3/dist-packages/vllm/"])
+@pytest.mark.parametrize(
+    "directory", [f"{SITE}/vllm", "site-packages/vllm", "/usr/lib/python3/dist-packages/vllm/"]
+)
 def test_a_reported_working_directory_is_enough(judged: Judge, directory: str) -> None:
-    facts = facts_of(["vllm 0.10.0"], complete=False).updated({"python.working_directory": Known(directory, HERE)})
+    facts = facts_of(["vllm 0.10.0"], complete=False).updated(
+        {"python.working_directory": Known(directory, HERE)}
+    )
     finding = by_code(judged(facts), "ED805")
     assert (finding.component, finding.kind) == ("ray", "shadowed")
 
@@ -105,19 +132,34 @@ def test_other_working_directories_say_nothing(judged: Judge, directory: str) ->
 
 def test_a_user_wide_copy(judged: Judge) -> None:
     user = "/root/.local/lib/python3.11/site-packages"
-    hidden = Oddity("hidden", "torch", f"{SITE}/torch-2.6.0.dist-info", f"2.6.0 in {SITE} is hidden by 2.5.0 in {user}")
+    hidden = Oddity(
+        "hidden",
+        "torch",
+        f"{SITE}/torch-2.6.0.dist-info",
+        f"2.6.0 in {SITE} is hidden by 2.5.0 in {user}",
+    )
     facts = with_oddities(facts_of([distribution("torch 2.5.0", location=user)]), hidden)
     finding = by_code(judged(facts), "ED806")
     assert (finding.component, finding.kind, finding.severity) == ("torch", "shadowed", "warning")
     # A virtual environment over the system's packages hides on purpose.
-    assert "ED806" not in codes(judged(with_oddities(facts_of([distribution("torch 2.5.0", location=SITE)]), hidden)))
-    small = with_oddities(facts_of([distribution("six 1.0", location=user)]), hidden._replace(name="six"))
+    assert "ED806" not in codes(
+        judged(with_oddities(facts_of([distribution("torch 2.5.0", location=SITE)]), hidden))
+    )
+    small = with_oddities(
+        facts_of([distribution("six 1.0", location=user)]), hidden._replace(name="six")
+    )
     assert "ED806" not in codes(judged(small))
 
 
 def test_a_copy_in_pythonpath(judged: Judge) -> None:
     hidden = Oddity("hidden", "vllm", f"{SITE}/vllm-0.10.0.dist-info", "0.10.0 is hidden by 0.9.0")
-    facts = with_oddities(facts_of([distribution("vllm 0.9.0", location="/overlay")], variables={"PYTHONPATH": "/overlay:/x"}), hidden)
+    facts = with_oddities(
+        facts_of(
+            [distribution("vllm 0.9.0", location="/overlay")],
+            variables={"PYTHONPATH": "/overlay:/x"},
+        ),
+        hidden,
+    )
     assert "PYTHONPATH" in by_code(judged(facts), "ED806").message
 
 

@@ -17,13 +17,17 @@ H100 = Gpu(name="NVIDIA H100 80GB HBM3")
 
 
 def facts_of(fields=None, packages=None, **more):
-    """Facts with fields by name (underscores for dots); ``packages`` is the complete list of distributions."""
+    """Facts with fields by name (underscores for dots); ``packages`` is the complete list of
+    distributions.
+    """
     table = {}
     for name, value in {**(fields or {}), **more}.items():
         name = name.replace("__", ".")
         table[name] = value if isinstance(value, (Absent, Unknown, Known)) else Known(value, HERE)
     if packages is not None:
-        table["distributions"] = Known({name: Distribution(name, version) for name, version in packages.items()}, HERE)
+        table["distributions"] = Known(
+            {name: Distribution(name, version) for name, version in packages.items()}, HERE
+        )
         table["distributions.complete"] = Known(True, HERE)
     return Facts(table)
 
@@ -92,11 +96,24 @@ def test_a_desktop_without_the_stack_is_silent():
         "shm.size": 64 * MIB,
         "pids.limit": 500,
     }
-    fields.update({"gpus": [], "cpu.quota": 1.0, "cpu.count": 8, "memory.limit": GIB, "memory.ray_belief": 8 * GIB, "memory.psutil_belief": 8 * GIB})
+    fields.update(
+        {
+            "gpus": [],
+            "cpu.quota": 1.0,
+            "cpu.count": 8,
+            "memory.limit": GIB,
+            "memory.ray_belief": 8 * GIB,
+            "memory.psutil_belief": 8 * GIB,
+        }
+    )
     assert codes(fields, {"numpy": "2.0"}) == []
 
 
-BELIEF = {"memory.limit": 64 * GIB, "memory.ray_belief": 512 * GIB, "memory.psutil_belief": 512 * GIB}
+BELIEF = {
+    "memory.limit": 64 * GIB,
+    "memory.ray_belief": 512 * GIB,
+    "memory.psutil_belief": 512 * GIB,
+}
 
 
 class TestMemoryBelief:
@@ -111,7 +128,10 @@ class TestMemoryBelief:
         assert codes(BELIEF) == [("ED501", "advice")]
 
     def test_ray_reads_the_limit(self):
-        assert codes({**BELIEF, "memory.ray_belief": 64 * GIB, "memory.psutil_belief": 64 * GIB}, RAY) == []
+        assert (
+            codes({**BELIEF, "memory.ray_belief": 64 * GIB, "memory.psutil_belief": 64 * GIB}, RAY)
+            == []
+        )
 
     def test_psutil_matters_to_who_sizes_by_it(self):
         fields = {**BELIEF, "memory.ray_belief": 64 * GIB}
@@ -119,9 +139,16 @@ class TestMemoryBelief:
         assert codes(fields, {"numpy": "2.0"}) == []
 
     def test_a_grant_counts_only_where_the_limit_is_not_visible(self):
-        fields = {"memory.scheduler_limit": 64 * GIB, "memory.ray_belief": 512 * GIB, "memory.limit": Unknown("hidden"), "memory.limit_hidden": True}
+        fields = {
+            "memory.scheduler_limit": 64 * GIB,
+            "memory.ray_belief": 512 * GIB,
+            "memory.limit": Unknown("hidden"),
+            "memory.limit_hidden": True,
+        }
         assert codes(fields, RAY) == [("ED501", "warning")]
-        assert codes({**fields, "memory.limit": Absent(HERE), "memory.limit_hidden": False}, RAY) == []
+        assert (
+            codes({**fields, "memory.limit": Absent(HERE), "memory.limit_hidden": False}, RAY) == []
+        )
 
 
 class TestSharedMemory:
@@ -129,20 +156,44 @@ class TestSharedMemory:
         ("fields", "packages", "expected"),
         [
             # NCCL below 2.24 cannot even place one segment for each GPU
-            ({"shm.size": 16 * MIB, "gpus": [H100] * 8}, {"torch": "2.6.0", "nvidia-nccl-cu12": "2.21.5"}, ["error"]),
+            (
+                {"shm.size": 16 * MIB, "gpus": [H100] * 8},
+                {"torch": "2.6.0", "nvidia-nccl-cu12": "2.21.5"},
+                ["error"],
+            ),
             # may start over NVLink
-            ({"shm.size": 64 * MIB, "gpus": [H100] * 8}, {"torch": "2.6.0", "nvidia-nccl-cu12": "2.21.5"}, ["warning"]),
+            (
+                {"shm.size": 64 * MIB, "gpus": [H100] * 8},
+                {"torch": "2.6.0", "nvidia-nccl-cu12": "2.21.5"},
+                ["warning"],
+            ),
             # newer NCCL may do without /dev/shm
-            ({"shm.size": 16 * MIB, "gpus": [H100] * 8}, {"torch": "2.8.0", "nvidia-nccl-cu12": "2.27.5"}, ["warning"]),
+            (
+                {"shm.size": 16 * MIB, "gpus": [H100] * 8},
+                {"torch": "2.8.0", "nvidia-nccl-cu12": "2.27.5"},
+                ["warning"],
+            ),
             ({"shm.size": 16 * MIB, "gpus": [H100] * 8}, None, ["warning"]),
             ({"shm.size": 64 * MIB, "gpus": [H100]}, {"torch": "2.8.0"}, ["advice"]),
             ({"shm.size": 64 * MIB, "gpus": []}, {"torch": "2.8.0"}, ["advice"]),
             ({"shm.size": 64 * MIB}, None, ["advice"]),
             ({"shm.size": 64 * MIB, "gpus": [H100] * 8}, {"numpy": "2.0"}, []),
-            ({"shm.size": 64 * MIB, "gpus": [H100] * 8, "container.ipc_host": True}, {"torch": "2.8.0"}, []),
+            (
+                {"shm.size": 64 * MIB, "gpus": [H100] * 8, "container.ipc_host": True},
+                {"torch": "2.8.0"},
+                [],
+            ),
             ({"shm.size": 2 * GIB, "gpus": [H100] * 8}, {"torch": "2.8.0"}, []),
-            ({"shm.size": 2 * GIB, "shm.available": 10 * MIB, "gpus": [H100] * 8}, {"torch": "2.8.0"}, ["warning"]),
-            ({"shm.size": 64 * MIB, "gpus": [H100._replace(visible=False), H100]}, {"torch": "2.8.0"}, ["advice"]),
+            (
+                {"shm.size": 2 * GIB, "shm.available": 10 * MIB, "gpus": [H100] * 8},
+                {"torch": "2.8.0"},
+                ["warning"],
+            ),
+            (
+                {"shm.size": 64 * MIB, "gpus": [H100._replace(visible=False), H100]},
+                {"torch": "2.8.0"},
+                ["advice"],
+            ),
         ],
     )
     def test_severity_by_who_uses_it(self, fields, packages, expected):
@@ -153,7 +204,12 @@ class TestSharedMemory:
         assert codes(fields, {"torch": "2.6.0", "nvidia-nccl-cu12": "2.21.5"}) == []
 
     def test_rays_object_store_goes_to_the_disk(self):
-        fields = {"shm.size": 8 * GIB, "shm.available": 8 * GIB, "memory.ray_belief": 512 * GIB, "memory.ray_usage": 12 * GIB}
+        fields = {
+            "shm.size": 8 * GIB,
+            "shm.available": 8 * GIB,
+            "memory.ray_belief": 512 * GIB,
+            "memory.ray_usage": 12 * GIB,
+        }
         found, findings = judge(facts_of(fields, RAY))
         assert found == [("ED502", "warning")]
         assert "/tmp" in findings[0].message
@@ -162,8 +218,15 @@ class TestSharedMemory:
     def test_the_remedy_fits_the_runtime(self):
         fields = {"shm.size": 64 * MIB, "gpus": [H100] * 2}
         for runtime, word in (("docker", "--shm-size"), ("kubernetes", "emptyDir")):
-            finding = judge(facts_of({**fields, "container.runtime": runtime}, {"torch": "2.8.0"}))[1][0]
-            text = " ".join([*(remedy.text for remedy in finding.remedies), *(command for remedy in finding.remedies for command in remedy.commands)])
+            finding = judge(facts_of({**fields, "container.runtime": runtime}, {"torch": "2.8.0"}))[
+                1
+            ][0]
+            text = " ".join(
+                [
+                    *(remedy.text for remedy in finding.remedies),
+                    *(command for remedy in finding.remedies for command in remedy.commands),
+                ]
+            )
             assert word in text
             assert "remount" not in text
 
@@ -177,14 +240,31 @@ class TestLockedMemory:
             ({"rlimit.memlock": 64 * 1024, "rdma.devices": ()}, []),
             ({"rlimit.memlock": -1, "rdma.devices": ("mlx5_0",)}, []),
             ({"rlimit.memlock": 64 * GIB, "rdma.devices": ("mlx5_0",)}, []),
-            ({"rlimit.memlock": 8 * MIB, "rdma.devices": ("mlx5_0",), "process.capabilities": ("ipc_lock",)}, []),
-            ({"rlimit.memlock": 8 * MIB, "rdma.devices": ("mlx5_0",), "variables": {"NCCL_IB_DISABLE": "1"}}, []),
+            (
+                {
+                    "rlimit.memlock": 8 * MIB,
+                    "rdma.devices": ("mlx5_0",),
+                    "process.capabilities": ("ipc_lock",),
+                },
+                [],
+            ),
+            (
+                {
+                    "rlimit.memlock": 8 * MIB,
+                    "rdma.devices": ("mlx5_0",),
+                    "variables": {"NCCL_IB_DISABLE": "1"},
+                },
+                [],
+            ),
         ],
     )
     def test_who_needs_it(self, fields, expected):
         found, findings = judge(facts_of(fields))
         assert [severity for _, severity in found] == expected
-        assert all((finding.component, finding.kind) == ("rlimit-memlock", "too-small") for finding in findings)
+        assert all(
+            (finding.component, finding.kind) == ("rlimit-memlock", "too-small")
+            for finding in findings
+        )
 
 
 class TestOpenFiles:
@@ -195,7 +275,11 @@ class TestOpenFiles:
             ({"rlimit.nofile": 20000, "rlimit.nofile_hard": 20000}, RAY, ["advice"]),
             ({"rlimit.nofile": 65536, "rlimit.nofile_hard": 65536}, RAY, []),
             ({"rlimit.nofile": -1}, RAY, []),
-            ({"rlimit.nofile": 1024, "rlimit.nofile_hard": 1048576}, {"vllm": "0.11.0"}, []),  # it raises the limit itself
+            (
+                {"rlimit.nofile": 1024, "rlimit.nofile_hard": 1048576},
+                {"vllm": "0.11.0"},
+                [],
+            ),  # it raises the limit itself
             ({"rlimit.nofile": 1024, "rlimit.nofile_hard": 4096}, {"vllm": "0.11.0"}, ["warning"]),
             ({"rlimit.nofile": 1024, "rlimit.nofile_hard": 4096}, {"torch": "2.8.0"}, []),
             ({"rlimit.nofile": 1024}, None, ["warning"]),
@@ -205,7 +289,10 @@ class TestOpenFiles:
     def test_who_needs_them(self, fields, packages, expected):
         found, findings = judge(facts_of(fields, packages))
         assert [severity for _, severity in found] == expected
-        assert all((finding.component, finding.kind) == ("rlimit-nofile", "too-small") for finding in findings)
+        assert all(
+            (finding.component, finding.kind) == ("rlimit-nofile", "too-small")
+            for finding in findings
+        )
 
 
 class TestProcesses:
@@ -218,7 +305,15 @@ class TestProcesses:
             ({"pids.limit": 512}, {"torch": "2.8.0"}, ["pids-limit"]),
             ({"pids.limit": -1, "rlimit.nproc": 1024, "process.uid": 1000}, RAY, ["rlimit-nproc"]),
             ({"rlimit.nproc": 1024, "process.uid": 0}, RAY, []),
-            ({"rlimit.nproc": 1024, "process.uid": 1000, "process.capabilities": ("sys_resource",)}, RAY, []),
+            (
+                {
+                    "rlimit.nproc": 1024,
+                    "process.uid": 1000,
+                    "process.capabilities": ("sys_resource",),
+                },
+                RAY,
+                [],
+            ),
             ({"rlimit.nproc": -1, "pids.limit": 32768}, RAY, []),
         ],
     )
@@ -230,11 +325,19 @@ class TestCpuQuota:
     @pytest.mark.parametrize(
         ("fields", "packages", "expected"),
         [
-            ({"cpu.quota": 4.0, "cpu.count": 64, "gpus": [H100] * 8}, {"vllm": "0.11.0"}, ["warning"]),
+            (
+                {"cpu.quota": 4.0, "cpu.count": 64, "gpus": [H100] * 8},
+                {"vllm": "0.11.0"},
+                ["warning"],
+            ),
             ({"cpu.count": 4, "gpus": [H100] * 8}, {"vllm": "0.11.0"}, ["warning"]),
             ({"cpu.quota": 16.0, "cpu.count": 16, "gpus": [H100] * 8}, {"vllm": "0.11.0"}, []),
             ({"cpu.quota": 4.0, "cpu.count": 64}, {"torch": "2.8.0"}, ["advice"]),
-            ({"cpu.quota": 4.0, "cpu.count": 64, "variables": {"OMP_NUM_THREADS": "4"}}, {"torch": "2.8.0"}, []),
+            (
+                {"cpu.quota": 4.0, "cpu.count": 64, "variables": {"OMP_NUM_THREADS": "4"}},
+                {"torch": "2.8.0"},
+                [],
+            ),
             ({"cpu.quota": 48.0, "cpu.count": 64}, {"torch": "2.8.0"}, []),
             ({"cpu.quota": Absent(HERE), "cpu.count": 64}, {"torch": "2.8.0"}, []),
         ],
@@ -246,7 +349,12 @@ class TestCpuQuota:
 def test_a_hidden_limit_is_undetermined_and_never_an_error():
     fields = {"memory.limit": Unknown("no limit visible"), "memory.limit_hidden": True}
     _, (finding,) = judge(facts_of(fields))
-    assert (finding.code, finding.severity, finding.verdict, finding.missing) == ("ED507", "advice", "undetermined", "memory.limit")
+    assert (finding.code, finding.severity, finding.verdict, finding.missing) == (
+        "ED507",
+        "advice",
+        "undetermined",
+        "memory.limit",
+    )
     assert codes({"memory.limit": GIB, "memory.limit_hidden": True}) == []
     assert codes({"memory.limit": Absent(HERE), "memory.limit_hidden": False}) == []
 
@@ -267,7 +375,10 @@ class TestJava:
     def test_a_heap_above_the_limit_is_a_warning(self):
         found, (finding,) = judge(facts_of(JAVA, memory__jvm_belief=24 * GIB, packages={}))
         assert found == [("ED501", "warning")]
-        assert "Java 25.0.2 will believe 24 GiB of memory, but the kernel enforces 4 GiB" in finding.message
+        assert (
+            "Java 25.0.2 will believe 24 GiB of memory, but the kernel enforces 4 GiB"
+            in finding.message
+        )
         assert finding.remedies[0].commands == ("export JAVA_TOOL_OPTIONS=-Xmx1024m",)
 
     def test_a_heap_below_it_is_advice(self):
@@ -278,7 +389,17 @@ class TestJava:
         assert codes(JAVA, memory__jvm_belief=belief, packages={}) == []
 
     def test_silent_where_no_limit_is_visible(self):
-        assert codes({"memory.limit": Unknown("hidden"), "java.version": "17.0.9", "memory.jvm_belief": 8 * GIB}, packages={}) == []
+        assert (
+            codes(
+                {
+                    "memory.limit": Unknown("hidden"),
+                    "java.version": "17.0.9",
+                    "memory.jvm_belief": 8 * GIB,
+                },
+                packages={},
+            )
+            == []
+        )
 
 
 FULL = {"shm.size": 8 * GIB, "shm.available": 12 * MIB, "gpus": (H100, H100)}
@@ -293,7 +414,10 @@ class TestContentsOfSharedMemory:
     def test_who_fills_it(self):
         found, (finding,) = judge(facts_of({**FULL, "shm.files": FILES}, {"torch": "2.8.0"}))
         assert found == [("ED502", "warning")]
-        assert "5 GiB in files that no process visible here holds (nccl-a), 2 GiB held by process 77 python3" in finding.message
+        assert (
+            "5 GiB in files that no process visible here holds (nccl-a), 2 GiB held by process 77 "
+            "python3"
+        ) in finding.message
 
     def test_holders_that_are_not_known_are_not_named_leaks(self):
         _, (finding,) = judge(facts_of({**FULL, "shm.files": FILES[2:]}, {"torch": "2.8.0"}))

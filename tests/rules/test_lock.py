@@ -14,7 +14,9 @@ from .conftest import Judge, by_code, codes, distribution, facts_of
 LOCK = Evidence("lock/envdoctor.lock.json")
 
 
-def locked(pins: str, asked: str = "vllm>=0.8", overrides: str = "", **requires: str) -> Dict[str, Fact[Any]]:
+def locked(
+    pins: str, asked: str = "vllm>=0.8", overrides: str = "", **requires: str
+) -> Dict[str, Fact[Any]]:
     return {
         "lock.asked": Known(tuple(asked.split()), LOCK),
         "lock.pins": Known(dict(line.split("==") for line in pins.split()), LOCK),
@@ -25,22 +27,38 @@ def locked(pins: str, asked: str = "vllm>=0.8", overrides: str = "", **requires:
 
 @pytest.mark.parametrize(
     ("installed", "pinned", "fires"),
-    [("2.6.0", "2.6.0", False), ("2.6.0+cu124", "2.6.0", False), ("2.6.0", "2.6.0+cu118", True), ("2.5.1", "2.6.0", True)],
+    [
+        ("2.6.0", "2.6.0", False),
+        ("2.6.0+cu124", "2.6.0", False),
+        ("2.6.0", "2.6.0+cu118", True),
+        ("2.5.1", "2.6.0", True),
+    ],
 )
 def test_pins(judged: Judge, installed: str, pinned: str, fires: bool) -> None:
     found = judged(facts_of([f"torch {installed}"]).updated(locked(f"torch=={pinned}")))
     assert ("ED306" in codes(found)) == fires
     if fires:
         finding = by_code(found, "ED306")
-        assert (finding.component, finding.kind, finding.severity) == ("torch", "version-mismatch", "warning")
+        assert (finding.component, finding.kind, finding.severity) == (
+            "torch",
+            "version-mismatch",
+            "warning",
+        )
         assert installed in finding.message
         assert pinned in finding.message
 
 
 def test_what_was_asked_for_and_is_missing(judged: Judge) -> None:
     lock = locked("vllm==0.8.5 einops==0.8.0")
-    found = [finding for finding in judged(facts_of(["torch 2.6.0"]).updated(lock)) if finding.code == "ED306"]
-    assert [(finding.component, finding.severity) for finding in found] == [("vllm", "error"), ("einops", "warning")]
+    found = [
+        finding
+        for finding in judged(facts_of(["torch 2.6.0"]).updated(lock))
+        if finding.code == "ED306"
+    ]
+    assert [(finding.component, finding.severity) for finding in found] == [
+        ("vllm", "error"),
+        ("einops", "warning"),
+    ]
     assert "ED306" not in codes(judged(facts_of(["torch 2.6.0"], complete=False).updated(lock)))
 
 
@@ -54,29 +72,47 @@ def test_what_was_asked_for_and_is_missing(judged: Judge) -> None:
         ("python.version", "3.10.12", {"python": "3.11"}, True),
         ("python.version", "3.11.1", {"python": "3.11"}, False),
         ("os.architecture", "aarch64", {"architecture": "x86_64"}, True),
-        ("node.name", "nothing is known", {"driver": "550.54.14", "glibc": "2.28", "sm": "9.0"}, False),
+        (
+            "node.name",
+            "nothing is known",
+            {"driver": "550.54.14", "glibc": "2.28", "sm": "9.0"},
+            False,
+        ),
     ],
 )
-def test_machines(judged: Judge, field: str, value: str, requires: Dict[str, str], fires: bool) -> None:
-    facts = facts_of([], complete=False).updated({**locked("torch==2.6.0", **requires), field: Known(value, Evidence("test"))})
+def test_machines(
+    judged: Judge, field: str, value: str, requires: Dict[str, str], fires: bool
+) -> None:
+    facts = facts_of([], complete=False).updated(
+        {**locked("torch==2.6.0", **requires), field: Known(value, Evidence("test"))}
+    )
     assert ("ED307" in codes(judged(facts))) == fires
 
 
 def test_a_contradiction_that_the_lock_means(judged: Judge) -> None:
     """Only the lock says so, no row: without it the metadata contradict each other."""
     listed = [distribution("torch 2.6.0", "triton==3.2.0"), "triton 3.3.1"]
-    lock = locked("torch==2.6.0 triton==3.3.1", overrides="torch -> triton==3.3.1 [a-row-that-went]")
+    lock = locked(
+        "torch==2.6.0 triton==3.3.1", overrides="torch -> triton==3.3.1 [a-row-that-went]"
+    )
     assert "ED301" in codes(judged(facts_of(listed)))
     assert "ED301" not in codes(judged(facts_of(listed).updated(lock)))
-    other = locked("torch==2.6.0 triton==3.4.0", overrides="torch -> triton==3.4.0 [a-row-that-went]")
+    other = locked(
+        "torch==2.6.0 triton==3.4.0", overrides="torch -> triton==3.4.0 [a-row-that-went]"
+    )
     assert "ED301" in codes(judged(facts_of(listed).updated(other)))
 
 
 def test_the_remedy_names_the_lock_that_was_given(judged: Judge) -> None:
     facts = facts_of(["torch 2.5.1"]).updated(locked("torch==2.6.0"))
     assert by_code(judged(facts), "ED306").remedies[0].commands == ("envdoctor fix --lock lock",)
-    spaced = {**locked("torch==2.6.0"), "lock.pins": Known({"torch": "2.6.0"}, Evidence("my lock/envdoctor.lock.json"))}
-    assert by_code(judged(facts.updated(spaced)), "ED306").remedies[0].commands == ("envdoctor fix --lock 'my lock'",)
+    spaced = {
+        **locked("torch==2.6.0"),
+        "lock.pins": Known({"torch": "2.6.0"}, Evidence("my lock/envdoctor.lock.json")),
+    }
+    assert by_code(judged(facts.updated(spaced)), "ED306").remedies[0].commands == (
+        "envdoctor fix --lock 'my lock'",
+    )
 
 
 def test_a_machine_without_a_driver_is_warned_of(judged: Judge) -> None:
@@ -86,7 +122,11 @@ def test_a_machine_without_a_driver_is_warned_of(judged: Judge) -> None:
     assert "ED307" not in codes(judged(nothing))
     without = nothing.updated({"driver.release": Absent(Evidence("/proc/driver/nvidia/version"))})
     finding = by_code(judged(without), "ED307")
-    assert (finding.severity, finding.component, finding.kind) == ("warning", "nvidia-driver", "missing")
+    assert (finding.severity, finding.component, finding.kind) == (
+        "warning",
+        "nvidia-driver",
+        "missing",
+    )
 
 
 @pytest.mark.parametrize(
@@ -101,9 +141,15 @@ def test_a_machine_without_a_driver_is_warned_of(judged: Judge) -> None:
         ({"python_version": "3.10.12"}, "error"),
     ],
 )
-def test_check_and_start_agree_on_the_severity(judged: Judge, machine: Dict[str, Any], severity: str) -> None:
+def test_check_and_start_agree_on_the_severity(
+    judged: Judge, machine: Dict[str, Any], severity: str
+) -> None:
     requires = {"driver": "550.54.14", "glibc": "2.28", "python": "3.11"}
     facts = facts_of(**machine)
     found = judged(facts.updated(locked("torch==2.6.0", **requires)))
     assert [finding.severity for finding in found if finding.code == "ED307"] == [severity]
-    assert [finding.severity for finding in find_unmet(requires, facts, "lock") if finding.verdict == "violated"] == [severity]
+    assert [
+        finding.severity
+        for finding in find_unmet(requires, facts, "lock")
+        if finding.verdict == "violated"
+    ] == [severity]

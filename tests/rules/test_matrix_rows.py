@@ -1,4 +1,7 @@
-"""Rows as findings: severity, both values, merging, what is undetermined. The rows are a site's own, loaded as every row is."""
+"""Rows as findings: severity, both values, merging, what is undetermined.
+
+The rows are a site's own, loaded as every row is.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,10 @@ date = "2026-01-01"
 def site(tmp_path: Path):
     def load(*rows: dict) -> Matrix:
         defaults = {"effect": "blocks", "trust": "established", "component": "widget", "more": ""}
-        text = "".join(_ROW.format(**{"id": f"w-{number}", **defaults, **row}) for number, row in enumerate(rows))
+        text = "".join(
+            _ROW.format(**{"id": f"w-{number}", **defaults, **row})
+            for number, row in enumerate(rows)
+        )
         (tmp_path / "rows.toml").write_text(text)
         return load_matrix([str(tmp_path)])
 
@@ -57,7 +63,9 @@ OLD = '{ env = "widget", in = "<2" }'
     ],
 )
 def test_severity(judged: Judge, site, effect: str, trust: str, severity: str) -> None:
-    found = judged(facts_of(["widget 1.0"]), matrix=site({"effect": effect, "trust": trust, "when": OLD}))
+    found = judged(
+        facts_of(["widget 1.0"]), matrix=site({"effect": effect, "trust": trust, "when": OLD})
+    )
     finding = by_code(found, "ED390")
     assert finding.severity == severity
     assert finding.row == "w-0"
@@ -72,25 +80,47 @@ def test_satisfied(judged: Judge, site) -> None:
 
 
 def test_unindexed_build_is_no_error_and_named(judged: Judge, site) -> None:
-    finding = by_code(judged(facts_of(["widget 1.0a0+1234abc.nv25"]), matrix=site({"when": OLD})), "ED390")
+    finding = by_code(
+        judged(facts_of(["widget 1.0a0+1234abc.nv25"]), matrix=site({"when": OLD})), "ED390"
+    )
     assert finding.severity == "warning"
-    assert finding.message.endswith("widget is a build that no index has, and may differ from the release.")
-    assert "no index" not in by_code(judged(facts_of(["widget 1.0"]), matrix=site({"when": OLD})), "ED390").message
+    assert finding.message.endswith(
+        "widget is a build that no index has, and may differ from the release."
+    )
+    assert (
+        "no index"
+        not in by_code(
+            judged(facts_of(["widget 1.0"]), matrix=site({"when": OLD})), "ED390"
+        ).message
+    )
 
 
 def test_undetermined_by_one_missing_fact(judged: Judge, site) -> None:
     matrix = site({"when": OLD + ', { gpu = "model", any = ["H20"] }'})
     found = judged(facts_of(["widget 1.0"]), matrix=matrix)
-    assert [(finding.verdict, finding.missing) for finding in found] == [("undetermined", "the GPU")]
+    assert [(finding.verdict, finding.missing) for finding in found] == [
+        ("undetermined", "the GPU")
+    ]
     assert "not known" in found[0].message
-    assert by_code(judged(facts_of(["widget 1.0"], gpus=["NVIDIA H20", "NVIDIA H100"]), matrix=matrix), "ED390").severity == "error"
+    assert (
+        by_code(
+            judged(facts_of(["widget 1.0"], gpus=["NVIDIA H20", "NVIDIA H100"]), matrix=matrix),
+            "ED390",
+        ).severity
+        == "error"
+    )
     assert judged(facts_of(["widget 1.0"], gpus=[]), matrix=matrix) == []
 
 
 def test_two_missing_facts_are_no_finding(judged: Judge, site) -> None:
-    matrix = site({"when": OLD + ', { gpu = "model", any = ["H20"] }, { host = "glibc", in = "<2.30" }'})
+    matrix = site(
+        {"when": OLD + ', { gpu = "model", any = ["H20"] }, { host = "glibc", in = "<2.30" }'}
+    )
     assert judged(facts_of(["widget 1.0"]), matrix=matrix) == []
-    assert [finding.missing for finding in judged(facts_of(["widget 1.0"], glibc_version="2.28"), matrix=matrix)] == ["the GPU"]
+    assert [
+        finding.missing
+        for finding in judged(facts_of(["widget 1.0"], glibc_version="2.28"), matrix=matrix)
+    ] == ["the GPU"]
 
 
 def test_host_terms_alone_ask_nobody(judged: Judge, site) -> None:
@@ -107,28 +137,56 @@ def test_mitigation(judged: Judge, site) -> None:
 
 
 def test_one_old_driver_is_one_finding(judged: Judge) -> None:
-    facts = facts_of(["torch 2.9.0+cu130", "sgl-kernel 0.3.20+cu130"], driver_release="535.161.08", gpus=["NVIDIA H20"], torch_cuda="13.0")
+    facts = facts_of(
+        ["torch 2.9.0+cu130", "sgl-kernel 0.3.20+cu130"],
+        driver_release="535.161.08",
+        gpus=["NVIDIA H20"],
+        torch_cuda="13.0",
+    )
     finding = by_code(judged(facts), "ED101")
-    assert (finding.component, finding.kind, finding.severity) == ("nvidia-driver", "too-old", "error")
+    assert (finding.component, finding.kind, finding.severity) == (
+        "nvidia-driver",
+        "too-old",
+        "error",
+    )
     assert "535.161.08" in finding.message
-    assert not any(command.startswith("pip") for remedy in finding.remedies for command in remedy.commands)
+    assert not any(
+        command.startswith("pip") for remedy in finding.remedies for command in remedy.commands
+    )
 
 
 def test_every_kind_of_device_that_is_hit_is_named(judged: Judge, site) -> None:
     matrix = site({"when": OLD + ', { gpu = "model", any = ["H20", "H100"] }'})
-    found = judged(facts_of(["widget 1.0"], gpus=[Gpu(name="NVIDIA A10"), Gpu(name="NVIDIA H20"), Gpu(name="NVIDIA H100 PCIe")]), matrix=matrix)
+    found = judged(
+        facts_of(
+            ["widget 1.0"],
+            gpus=[Gpu(name="NVIDIA A10"), Gpu(name="NVIDIA H20"), Gpu(name="NVIDIA H100 PCIe")],
+        ),
+        matrix=matrix,
+    )
     message = by_code(found, "ED390").message
     assert "H20" in message
     assert "A10" not in message
 
 
 def test_generations_ask_one_question(judged: Judge) -> None:
-    found = [finding for finding in judged(facts_of(["sgl-kernel 0.1.2"])) if finding.verdict == "undetermined"]
+    found = [
+        finding
+        for finding in judged(facts_of(["sgl-kernel 0.1.2"]))
+        if finding.verdict == "undetermined"
+    ]
     assert len([finding for finding in found if finding.missing == "the GPU"]) <= 1
 
 
 def test_a_package_is_not_for_whoever_runs_the_machine(judged: Judge) -> None:
-    finding = by_code(judged(facts_of(["torch 2.5.1+cu124"], gpus=["NVIDIA GeForce RTX 5090"], torch_cuda="12.4")), "ED120")
+    finding = by_code(
+        judged(
+            facts_of(["torch 2.5.1+cu124"], gpus=["NVIDIA GeForce RTX 5090"], torch_cuda="12.4")
+        ),
+        "ED120",
+    )
     assert [remedy.safety for remedy in finding.remedies] == ["changes-environment"]
-    old = facts_of(["torch 2.9.0+cu130"], driver_release="535.161.08", gpus=["NVIDIA H20"], torch_cuda="13.0")
+    old = facts_of(
+        ["torch 2.9.0+cu130"], driver_release="535.161.08", gpus=["NVIDIA H20"], torch_cuda="13.0"
+    )
     assert "changes-host" in [remedy.safety for remedy in by_code(judged(old), "ED101").remedies]

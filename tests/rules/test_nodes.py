@@ -8,14 +8,28 @@ from .conftest import Judge, by_code, codes, facts_of
 
 
 def test_ray_of_another_version_than_the_cluster(judged: Judge) -> None:
-    facts = facts_of(ray_cluster_version="2.43.0", ray_process_version="2.44.1", ray_cluster_python="3.11.10", ray_process_python="3.11.10")
+    facts = facts_of(
+        ray_cluster_version="2.43.0",
+        ray_process_version="2.44.1",
+        ray_cluster_python="3.11.10",
+        ray_process_python="3.11.10",
+    )
     finding = by_code(judged(facts), "ED703")
-    assert (finding.component, finding.kind, finding.severity) == ("ray", "version-mismatch-across-nodes", "error")
+    assert (finding.component, finding.kind, finding.severity) == (
+        "ray",
+        "version-mismatch-across-nodes",
+        "error",
+    )
     assert "ED702" not in codes(judged(facts))
 
 
 def test_python_patch_of_another_version_than_the_cluster(judged: Judge) -> None:
-    facts = facts_of(ray_cluster_version="2.39.0", ray_process_version="2.39.0", ray_cluster_python="3.10.14", ray_process_python="3.10.15")
+    facts = facts_of(
+        ray_cluster_version="2.39.0",
+        ray_process_version="2.39.0",
+        ray_cluster_python="3.10.14",
+        ray_process_python="3.10.15",
+    )
     assert by_code(judged(facts), "ED702").component == "python"
     assert "ED703" not in codes(judged(facts))
 
@@ -29,8 +43,22 @@ def _node(name: str, *packages: str, **fields: object):
 
 
 def test_what_differs_between_nodes(judged: Judge) -> None:
-    first = _node("a", "ray 2.40.0", "torch 2.6.0", python_version="3.10.14", driver_release="550.54.15", gpus=["NVIDIA H100 80GB HBM3"])
-    second = _node("b", "ray 2.41.0", "torch 2.6.0", python_version="3.10.15", driver_release="570.86.15", gpus=["NVIDIA H100 80GB HBM3"])
+    first = _node(
+        "a",
+        "ray 2.40.0",
+        "torch 2.6.0",
+        python_version="3.10.14",
+        driver_release="550.54.15",
+        gpus=["NVIDIA H100 80GB HBM3"],
+    )
+    second = _node(
+        "b",
+        "ray 2.41.0",
+        "torch 2.6.0",
+        python_version="3.10.15",
+        driver_release="570.86.15",
+        gpus=["NVIDIA H100 80GB HBM3"],
+    )
     found = judged(first, nodes=(first, second))
     assert {"ED701", "ED702", "ED703"} <= set(codes(found))
     assert not {"ED704", "ED707"} & set(codes(found))
@@ -42,17 +70,46 @@ def test_what_differs_between_nodes(judged: Judge) -> None:
 
 
 def test_python_patch_matters_for_ray_alone(judged: Judge) -> None:
-    first, second = _node("a", "torch 2.6.0", python_version="3.10.14"), _node("b", "torch 2.6.0", python_version="3.10.15")
+    first, second = (
+        _node("a", "torch 2.6.0", python_version="3.10.14"),
+        _node("b", "torch 2.6.0", python_version="3.10.15"),
+    )
     assert by_code(judged(first, nodes=(first, second)), "ED702").severity == "advice"
 
 
 def test_equal_or_unknown_nodes(judged: Judge) -> None:
     first, second = _node("a", "ray 2.40.0", python_version="3.10.14"), _node("b", "ray 2.40.0")
-    assert not [code for code in codes(judged(first, nodes=(first, second))) if code.startswith("ED7")]
+    assert not [
+        code for code in codes(judged(first, nodes=(first, second))) if code.startswith("ED7")
+    ]
 
 
 def test_differences_that_matter_less(judged: Judge) -> None:
-    first = _node("a", "torch 2.6.0", "nvidia-nccl-cu12 2.21.5", "vllm 0.8.5", glibc_version="2.31", gpus=["NVIDIA A10"])
-    second = _node("b", "torch 2.7.0", "nvidia-nccl-cu12 2.26.2", "vllm 0.9.0", glibc_version="2.35", gpus=["NVIDIA A10", "NVIDIA A10"])
-    found = {finding.code: finding.severity for finding in judged(first, nodes=(first, second)) if finding.code.startswith("ED7")}
-    assert found == {"ED704": "warning", "ED705": "warning", "ED706": "warning", "ED707": "advice", "ED708": "advice"}
+    first = _node(
+        "a",
+        "torch 2.6.0",
+        "nvidia-nccl-cu12 2.21.5",
+        "vllm 0.8.5",
+        glibc_version="2.31",
+        gpus=["NVIDIA A10"],
+    )
+    second = _node(
+        "b",
+        "torch 2.7.0",
+        "nvidia-nccl-cu12 2.26.2",
+        "vllm 0.9.0",
+        glibc_version="2.35",
+        gpus=["NVIDIA A10", "NVIDIA A10"],
+    )
+    found = {
+        finding.code: finding.severity
+        for finding in judged(first, nodes=(first, second))
+        if finding.code.startswith("ED7")
+    }
+    assert found == {
+        "ED704": "warning",
+        "ED705": "warning",
+        "ED706": "warning",
+        "ED707": "advice",
+        "ED708": "advice",
+    }

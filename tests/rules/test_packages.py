@@ -1,4 +1,6 @@
-"""ED3xx: fires, does not fire, is silent where something is not known; the pre-filter against packaging itself."""
+"""ED3xx: fires, does not fire, is silent where something is not known; the pre-filter against
+packaging itself.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,11 @@ def test_build_that_no_index_knows_is_no_error(judged: Judge, torch: str) -> Non
 def test_companion_of_another_torch(judged: Judge) -> None:
     vision = distribution("torchvision 0.20.0", "torch==2.5.0")
     finding = by_code(judged(facts_of([vision, "torch 2.6.0"])), "ED304")
-    assert (finding.component, finding.kind, finding.severity) == ("torchvision", "version-mismatch", "error")
+    assert (finding.component, finding.kind, finding.severity) == (
+        "torchvision",
+        "version-mismatch",
+        "error",
+    )
     assert not errors(judged(facts_of([vision, "torch 2.5.1"])))
 
 
@@ -59,19 +65,39 @@ def test_one_cause_rather_than_three(judged: Judge) -> None:
         "torch 2.6.0",
     ]
     found = judged(facts_of(packages))
-    roots = [finding for finding in found if finding.caused_by is None and finding.verdict == "violated" and finding.severity == "error"]
+    roots = [
+        finding
+        for finding in found
+        if finding.caused_by is None
+        and finding.verdict == "violated"
+        and finding.severity == "error"
+    ]
     assert [finding.code for finding in roots] == ["ED304"]
     assert found[0] is roots[0]
-    assert {finding.component for finding in found if finding.caused_by == roots[0].key} >= {"torchvision", "xformers"}
+    assert {finding.component for finding in found if finding.caused_by == roots[0].key} >= {
+        "torchvision",
+        "xformers",
+    }
 
 
 def test_leaf_that_needs_another_torch(judged: Judge) -> None:
-    finding = by_code(judged(facts_of([distribution("tensordict 0.6.2", "torch>=2.5.0"), "torch 2.4.0+cu124"])), "ED301")
-    assert (finding.component, finding.kind, finding.severity) == ("tensordict", "too-new", "warning")
+    finding = by_code(
+        judged(facts_of([distribution("tensordict 0.6.2", "torch>=2.5.0"), "torch 2.4.0+cu124"])),
+        "ED301",
+    )
+    assert (finding.component, finding.kind, finding.severity) == (
+        "tensordict",
+        "too-new",
+        "warning",
+    )
 
 
 def test_plain_conflict_is_a_warning(judged: Judge) -> None:
-    packages = [distribution("a 1.0", "numpy<2"), distribution("b 1.0", "numpy>=1.20,<2.0"), "numpy 2.1.0"]
+    packages = [
+        distribution("a 1.0", "numpy<2"),
+        distribution("b 1.0", "numpy>=1.20,<2.0"),
+        "numpy 2.1.0",
+    ]
     finding = by_code(judged(facts_of(packages)), "ED301")
     assert (finding.component, finding.kind, finding.severity) == ("numpy", "too-new", "warning")
     assert "a 1.0" in finding.message
@@ -85,10 +111,18 @@ def test_conflict_that_stops_at_import(judged: Judge) -> None:
 
 def test_extras_and_foreign_markers_do_not_count(judged: Judge) -> None:
     packages = [
-        distribution("a 1.0", 'numpy<2; extra == "old"', 'numpy<2; python_version < "3.8"', "numpy<2 ; sys_platform == 'win32'", "no spec !!"),
+        distribution(
+            "a 1.0",
+            'numpy<2; extra == "old"',
+            'numpy<2; python_version < "3.8"',
+            "numpy<2 ; sys_platform == 'win32'",
+            "no spec !!",
+        ),
         "numpy 2.1.0",
     ]
-    assert "ED301" not in codes(judged(facts_of(packages, python_version="3.11.7", os_platform="linux")))
+    assert "ED301" not in codes(
+        judged(facts_of(packages, python_version="3.11.7", os_platform="linux"))
+    )
 
 
 def test_marker_on_an_unknown_python_is_no_verdict(judged: Judge) -> None:
@@ -99,7 +133,14 @@ def test_marker_on_an_unknown_python_is_no_verdict(judged: Judge) -> None:
 
 def test_missing_requirement(judged: Judge) -> None:
     packages = [distribution("a 1.0", "msgpack>=1", 'pywin32; sys_platform == "win32"')]
-    finding = by_code(judged(facts_of(packages, os_platform="linux", os_architecture="x86_64", python_version="3.11.7")), "ED302")
+    finding = by_code(
+        judged(
+            facts_of(
+                packages, os_platform="linux", os_architecture="x86_64", python_version="3.11.7"
+            )
+        ),
+        "ED302",
+    )
     assert (finding.component, finding.kind, finding.severity) == ("msgpack", "missing", "warning")
     assert "ED302" not in codes(judged(facts_of(packages, complete=False)))
 
@@ -115,7 +156,14 @@ def test_python_outside_the_range(judged: Judge) -> None:
 
 def _site(folder: Path, name: str, *releases: dict) -> None:
     (folder / "packages").mkdir(exist_ok=True)
-    document = {"schema": 1, "name": name, "source": "https://example.org", "date": "2026-01-01", "trust": "established", "releases": list(releases)}
+    document = {
+        "schema": 1,
+        "name": name,
+        "source": "https://example.org",
+        "date": "2026-01-01",
+        "trust": "established",
+        "releases": list(releases),
+    }
     (folder / "packages" / f"{name}.json").write_text(json.dumps(document))
 
 
@@ -133,16 +181,31 @@ def test_release_metadata_stands_in_for_a_report(judged: Judge, tmp_path: Path) 
     )
     matrix = load_matrix([str(tmp_path)])
     engine = distribution("an-engine 1.0", location="")._replace(requires=None)
-    found = judged(facts_of([engine, "numpy 2.0.0", "nvidia-nccl-cu12 2.21"], python_version="3.12.1", complete=False), matrix=matrix)
-    assert {("ED301", "numpy"), ("ED301", "nvidia-nccl-cu12"), ("ED303", "python"), ("ED305", "python")} <= {
-        (entry.code, entry.component) for entry in found
-    }
+    found = judged(
+        facts_of(
+            [engine, "numpy 2.0.0", "nvidia-nccl-cu12 2.21"],
+            python_version="3.12.1",
+            complete=False,
+        ),
+        matrix=matrix,
+    )
+    assert {
+        ("ED301", "numpy"),
+        ("ED301", "nvidia-nccl-cu12"),
+        ("ED303", "python"),
+        ("ED305", "python"),
+    } <= {(entry.code, entry.component) for entry in found}
     other_build = engine._replace(version="1.0+cu118")
-    found = judged(facts_of([other_build, "numpy 2.0.0", "nvidia-nccl-cu12 2.21"], complete=False), matrix=matrix)
+    found = judged(
+        facts_of([other_build, "numpy 2.0.0", "nvidia-nccl-cu12 2.21"], complete=False),
+        matrix=matrix,
+    )
     assert {entry.component for entry in found if entry.code == "ED301"} == {"numpy"}
 
 
-_NUMBERS = st.lists(st.integers(0, 3), min_size=1, max_size=4).map(lambda parts: ".".join(map(str, parts)))
+_NUMBERS = st.lists(st.integers(0, 3), min_size=1, max_size=4).map(
+    lambda parts: ".".join(map(str, parts))
+)
 _CLAUSES = (
     st.tuples(st.sampled_from([">=", "<=", "==", "!=", "<", ">", "~="]), _NUMBERS)
     .map("".join)
@@ -150,9 +213,15 @@ _CLAUSES = (
 )
 
 
-@given(_NUMBERS, st.sampled_from(["", "+cu124"]), st.lists(_CLAUSES, min_size=1, max_size=3).map(",".join))
+@given(
+    _NUMBERS,
+    st.sampled_from(["", "+cu124"]),
+    st.lists(_CLAUSES, min_size=1, max_size=3).map(",".join),
+)
 def test_plain_comparison_is_pep_440(version: str, local: str, specifier: str) -> None:
-    """What the tuples call met, packaging calls met; the rest goes through version sets, which have their own oracle."""
+    """What the tuples call met, packaging calls met; the rest goes through version sets, which have
+    their own oracle.
+    """
     clauses = requirements._clauses(specifier)
     assert clauses is not None
     met = requirements._plainly_met(requirements._numbers(version), clauses)
@@ -173,20 +242,33 @@ _ATOMS = st.one_of(
 ).map(lambda parts: f'{parts[0]} {parts[1]} "{parts[2]}"')
 _MARKERS = st.recursive(
     _ATOMS,
-    lambda inner: st.one_of(st.tuples(inner, inner).map(" and ".join), st.tuples(inner, inner).map(" or ".join), inner.map("({})".format)),
+    lambda inner: st.one_of(
+        st.tuples(inner, inner).map(" and ".join),
+        st.tuples(inner, inner).map(" or ".join),
+        inner.map("({})".format),
+    ),
     max_leaves=5,
 )
 
 
 @given(_MARKERS, st.sampled_from(["3.8.1", "3.11.7", "3.12.0"]))
 def test_markers_are_packaging_markers(marker: str, python: str) -> None:
-    values = requirements.marker_values(facts_of(python_version=python, os_platform="linux", os_architecture="x86_64"))
+    values = requirements.marker_values(
+        facts_of(python_version=python, os_platform="linux", os_architecture="x86_64")
+    )
     assert requirements.marker_holds(marker, values) == Marker(marker).evaluate(values)
 
 
-_VERSIONS = st.sampled_from(["1", "2.0", "2.6.0", "2.6.0.post1", "0.0.29", "12.4.5.8", "2.6.0+cu124", "3.0rc1"])
-_CLAUSES = st.tuples(st.sampled_from([">=", "<=", "==", "!=", "~=", "<", ">"]), st.sampled_from(["1.0", "2.6.0", "2.6", "2", "12.4.5.8"])).map(
-    lambda parts: f"{parts[0]}{parts[1] if parts[0] != '~=' or '.' in parts[1] else parts[1] + '.0'}"
+_VERSIONS = st.sampled_from(
+    ["1", "2.0", "2.6.0", "2.6.0.post1", "0.0.29", "12.4.5.8", "2.6.0+cu124", "3.0rc1"]
+)
+_CLAUSES = st.tuples(
+    st.sampled_from([">=", "<=", "==", "!=", "~=", "<", ">"]),
+    st.sampled_from(["1.0", "2.6.0", "2.6", "2", "12.4.5.8"]),
+).map(
+    lambda parts: (
+        f"{parts[0]}{parts[1] if parts[0] != '~=' or '.' in parts[1] else parts[1] + '.0'}"
+    )
 )
 _SPACES = st.sampled_from(["", " "])
 
@@ -201,31 +283,63 @@ _SPACES = st.sampled_from(["", " "])
     _VERSIONS,
 )
 def test_lines_are_packaging_requirements(
-    name: str, extras: str, clauses: List[str], parentheses: bool, marker: str, space: str, version: str
+    name: str,
+    extras: str,
+    clauses: List[str],
+    parentheses: bool,
+    marker: str,
+    space: str,
+    version: str,
 ) -> None:
     """What a line asks, and whether a version and this target meet it, as packaging has it."""
     specifier = f",{space}".join(clauses)
     line = f"{name}{space}{extras}{space}{f'({specifier})' if parentheses and clauses else specifier}{f'{space};{space}{marker}' if marker else ''}"
     oracle = Requirement(line)
-    packages = [distribution(f"{canonicalize_name(name)} {version}"), distribution("asks 1.0", line)]
-    facts = facts_of(packages, python_version="3.11.7", os_platform="linux", os_architecture="x86_64")
+    packages = [
+        distribution(f"{canonicalize_name(name)} {version}"),
+        distribution("asks 1.0", line),
+    ]
+    facts = facts_of(
+        packages, python_version="3.11.7", os_platform="linux", os_architecture="x86_64"
+    )
     applies = oracle.marker is None or oracle.marker.evaluate(requirements.marker_values(facts))
     wanted = not applies or oracle.specifier.contains(version, prereleases=True)
-    found = [entry for entry in requirements.violations(facts, load_matrix()) if entry.requirer.name == "asks"]
+    found = [
+        entry
+        for entry in requirements.violations(facts, load_matrix())
+        if entry.requirer.name == "asks"
+    ]
     assert (not found) == wanted
 
 
 @given(_MARKERS)
 def test_markers_on_the_unknown(marker: str) -> None:
     """An answer without Python is the answer with every Python."""
-    unknown = requirements.marker_holds(marker, requirements.marker_values(facts_of(os_platform="linux", os_architecture="x86_64")))
+    unknown = requirements.marker_holds(
+        marker, requirements.marker_values(facts_of(os_platform="linux", os_architecture="x86_64"))
+    )
     for python in ("3.7.1", "3.8.1", "3.11.7", "3.12.0", "4.1.0"):
-        values = requirements.marker_values(facts_of(python_version=python, os_platform="linux", os_architecture="x86_64"))
+        values = requirements.marker_values(
+            facts_of(python_version=python, os_platform="linux", os_architecture="x86_64")
+        )
         assert unknown is None or unknown == requirements.marker_holds(marker, values)
 
 
 def test_ranges_that_a_file_asks_for(judged: Judge) -> None:
     vllm = distribution("vllm 0.7.3", "torch==2.5.1")
-    assert by_code(judged(facts_of([vllm, distribution("torch", constraint=">=2.6", location="")])), "ED304").kind == "too-new"
-    assert by_code(judged(facts_of([vllm, distribution("torch", constraint="<2.5", location="")])), "ED304").kind == "too-old"
-    assert "ED304" not in codes(judged(facts_of([vllm, distribution("torch", constraint=">=2.4", location="")])))
+    assert (
+        by_code(
+            judged(facts_of([vllm, distribution("torch", constraint=">=2.6", location="")])),
+            "ED304",
+        ).kind
+        == "too-new"
+    )
+    assert (
+        by_code(
+            judged(facts_of([vllm, distribution("torch", constraint="<2.5", location="")])), "ED304"
+        ).kind
+        == "too-old"
+    )
+    assert "ED304" not in codes(
+        judged(facts_of([vllm, distribution("torch", constraint=">=2.4", location="")]))
+    )

@@ -39,21 +39,31 @@ def site(tmp_path: Path):
 
 def test_a_pin_implies_what_it_pins(judged: Judge, site) -> None:
     frame = distribution("frame 1.5", "mathlib==1.2")
-    found = [finding for finding in judged(facts_of([frame], complete=False), matrix=site()) if finding.row == "site-math"]
+    found = [
+        finding
+        for finding in judged(facts_of([frame], complete=False), matrix=site())
+        if finding.row == "site-math"
+    ]
     assert [(finding.severity, finding.verdict) for finding in found] == [("warning", "violated")]
     assert "presumed: mathlib 1.2, which frame 1.5 requires" in found[0].message
 
 
 def test_what_is_listed_or_complete_is_not_presumed(judged: Judge, site) -> None:
     frame = distribution("frame 1.5", "mathlib==1.2")
-    assert "ED390" not in codes(judged(facts_of([frame, "mathlib 2.1"], complete=False), matrix=site()))
+    assert "ED390" not in codes(
+        judged(facts_of([frame, "mathlib 2.1"], complete=False), matrix=site())
+    )
     assert "ED390" not in codes(judged(facts_of([frame], complete=True), matrix=site()))
-    assert "ED390" not in codes(judged(facts_of([distribution("frame 1.5", "mathlib>=1")], complete=False), matrix=site()))
+    assert "ED390" not in codes(
+        judged(facts_of([distribution("frame 1.5", "mathlib>=1")], complete=False), matrix=site())
+    )
 
 
 def test_notes_are_not_presumed(judged: Judge, site) -> None:
     frame = distribution("frame 1.5", "mathlib==1.2")
-    assert "ED390" not in codes(judged(facts_of([frame], complete=False), matrix=site(effect="note")))
+    assert "ED390" not in codes(
+        judged(facts_of([frame], complete=False), matrix=site(effect="note"))
+    )
 
 
 def test_variables_that_nobody_mentions_are_not_set(judged: Judge, site) -> None:
@@ -67,30 +77,68 @@ def test_variables_that_nobody_mentions_are_not_set(judged: Judge, site) -> None
 
 
 def test_the_newest_of_a_range_is_what_an_installer_takes(judged: Judge) -> None:
-    ranges = [distribution("vllm", constraint=">=0.16", location=""), distribution("openrlhf", constraint="<0.9.5", location="")]
-    found = [finding for finding in judged(facts_of(ranges, complete=False)) if finding.component == "openrlhf" and finding.verdict == "violated"]
+    ranges = [
+        distribution("vllm", constraint=">=0.16", location=""),
+        distribution("openrlhf", constraint="<0.9.5", location=""),
+    ]
+    found = [
+        finding
+        for finding in judged(facts_of(ranges, complete=False))
+        if finding.component == "openrlhf" and finding.verdict == "violated"
+    ]
     assert found
     assert not [finding for finding in found if finding.severity == "error"]
     assert all("<0.9.5" in finding.message for finding in found if finding.row)
 
 
 def test_a_range_is_read_together_with_what_the_pinned_releases_require(judged: Judge) -> None:
-    """``vllm==0.8.5`` beside ``torch>=2.5``: an installer takes the torch 2.6.0 that vllm requires, not the newest of all."""
-    file = [distribution("vllm 0.8.5", location="")._replace(requires=None), distribution("torch", constraint=">=2.5", location="")]
-    found = [finding for finding in judged(facts_of(file, complete=False, driver_release="535.129.03")) if finding.row]
-    assert not [finding for finding in found if "2.15" in finding.message or finding.kind == "cuda-major-mismatch"]
+    """``vllm==0.8.5`` beside ``torch>=2.5``: an installer takes the torch 2.6.0 that vllm requires,
+    not the newest of all.
+    """
+    file = [
+        distribution("vllm 0.8.5", location="")._replace(requires=None),
+        distribution("torch", constraint=">=2.5", location=""),
+    ]
+    found = [
+        finding
+        for finding in judged(facts_of(file, complete=False, driver_release="535.129.03"))
+        if finding.row
+    ]
+    assert not [
+        finding
+        for finding in found
+        if "2.15" in finding.message or finding.kind == "cuda-major-mismatch"
+    ]
     alone = judged(facts_of(file[1:], complete=False, driver_release="535.129.03"))
     assert "ED101" in codes(alone)  # alone it is a torch for CUDA 13
-    impossible = [distribution("vllm 0.8.5", location="")._replace(requires=None), distribution("torch", constraint=">=2.7", location="")]
-    assert "ED101" not in codes(judged(facts_of(impossible, complete=False, driver_release="535.129.03")))  # nothing fits both: nothing is presumed
+    impossible = [
+        distribution("vllm 0.8.5", location="")._replace(requires=None),
+        distribution("torch", constraint=">=2.7", location=""),
+    ]
+    assert "ED101" not in codes(
+        judged(facts_of(impossible, complete=False, driver_release="535.129.03"))
+    )  # nothing fits both: nothing is presumed
 
 
 def test_ranges_are_read_together(judged: Judge) -> None:
-    """The newest vLLM in its range pins torch, and so an installer takes that one; where both cannot be, nothing is presumed."""
+    """The newest vLLM in its range pins torch, and so an installer takes that one; where both
+    cannot be, nothing is presumed.
+    """
 
     def found(torch: str):
-        ranges = [distribution("vllm", constraint=">=0.16,<0.20", location=""), distribution("torch", constraint=torch, location="")]
-        return judged(facts_of([entry._replace(requires=None) for entry in ranges], complete=False, driver_release="550.54.15"))
+        ranges = [
+            distribution("vllm", constraint=">=0.16,<0.20", location=""),
+            distribution("torch", constraint=torch, location=""),
+        ]
+        return judged(
+            facts_of(
+                [entry._replace(requires=None) for entry in ranges],
+                complete=False,
+                driver_release="550.54.15",
+            )
+        )
 
-    assert not {"ED101", "ED390", "ED490"}.intersection(codes([finding for finding in found(">=2.5") if finding.verdict == "violated"]))
+    assert not {"ED101", "ED390", "ED490"}.intersection(
+        codes([finding for finding in found(">=2.5") if finding.verdict == "violated"])
+    )
     assert not [finding for finding in found(">=2.11") if "presumed" in finding.message]

@@ -1,4 +1,6 @@
-"""``judge`` never raises, whatever the facts; its findings are well formed; what is not known yields no error."""
+"""``judge`` never raises, whatever the facts; its findings are well formed; what is not known
+yields no error.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,17 @@ from hypothesis import strategies as st
 
 from envdoctor.matrix.loader import Matrix, load_matrix
 from envdoctor.model.evidence import Absent, Evidence, Known, Unknown
-from envdoctor.model.facts import FIELDS, Binary, Distribution, Facts, Gpu, Library, Oddity, SharedFile, Toolkit
+from envdoctor.model.facts import (
+    FIELDS,
+    Binary,
+    Distribution,
+    Facts,
+    Gpu,
+    Library,
+    Oddity,
+    SharedFile,
+    Toolkit,
+)
 from envdoctor.model.finding import KINDS, SEVERITIES, Remedy
 from envdoctor.rules import RULES, judge
 
@@ -69,7 +81,18 @@ _NAMES = st.sampled_from(
     ]
 )
 _TEXT = st.one_of(
-    st.sampled_from(["", "/usr/local/cuda-12.0/lib64", "GPU-1", "0,1", "none", "nvcr.io/nvidia/pytorch:24.10-py3", "linux", "docker"]),
+    st.sampled_from(
+        [
+            "",
+            "/usr/local/cuda-12.0/lib64",
+            "GPU-1",
+            "0,1",
+            "none",
+            "nvcr.io/nvidia/pytorch:24.10-py3",
+            "linux",
+            "docker",
+        ]
+    ),
     _VERSIONS,
     st.text(max_size=12),
 )
@@ -92,7 +115,10 @@ _REQUIREMENTS = st.lists(
 
 
 def _record(kind: Any, **members: Any) -> st.SearchStrategy[Any]:
-    filled = {name: members.get(name, _BY_ANNOTATION[str(kind.__annotations__[name])]) for name in kind._fields}
+    filled = {
+        name: members.get(name, _BY_ANNOTATION[str(kind.__annotations__[name])])
+        for name in kind._fields
+    }
     return st.builds(kind, **filled)
 
 
@@ -106,9 +132,21 @@ _BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
     "Tuple[str, ...]": st.lists(_TEXT, max_size=2).map(tuple),
     "Optional[Tuple[str, ...]]": st.none() | _REQUIREMENTS,
 }
-_BY_ANNOTATION.update({f"ForwardRef('{name}')": strategy for name, strategy in list(_BY_ANNOTATION.items())})
+_BY_ANNOTATION.update(
+    {f"ForwardRef('{name}')": strategy for name, strategy in list(_BY_ANNOTATION.items())}
+)
 _GPU = _record(
-    Gpu, name=st.sampled_from([None, "NVIDIA H20", "NVIDIA H100 80GB HBM3", "NVIDIA GeForce RTX 4090", "Tesla V100", "AMD Instinct MI300X"])
+    Gpu,
+    name=st.sampled_from(
+        [
+            None,
+            "NVIDIA H20",
+            "NVIDIA H100 80GB HBM3",
+            "NVIDIA GeForce RTX 4090",
+            "Tesla V100",
+            "AMD Instinct MI300X",
+        ]
+    ),
 )
 _DISTRIBUTION = _record(Distribution, name=_NAMES, version=st.none() | _VERSIONS)
 _BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
@@ -119,7 +157,14 @@ _BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "strings": st.lists(_TEXT.filter(bool), max_size=3).map(tuple),
     "variables": st.dictionaries(
         st.sampled_from(
-            ["LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_HOME", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "tensor_parallel_size"]
+            [
+                "LD_LIBRARY_PATH",
+                "CUDA_VISIBLE_DEVICES",
+                "CUDA_HOME",
+                "NVIDIA_VISIBLE_DEVICES",
+                "NVIDIA_DRIVER_CAPABILITIES",
+                "tensor_parallel_size",
+            ]
         ),
         _TEXT,
         max_size=4,
@@ -130,19 +175,31 @@ _BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "oddities": st.lists(_record(Oddity), max_size=2).map(tuple),
     "shared_files": st.lists(_record(SharedFile), max_size=2).map(tuple),
     "binaries": st.lists(_record(Binary), max_size=2).map(tuple),
-    "distributions": st.lists(_DISTRIBUTION, max_size=8).map(lambda found: {entry.name: entry for entry in found}),
+    "distributions": st.lists(_DISTRIBUTION, max_size=8).map(
+        lambda found: {entry.name: entry for entry in found}
+    ),
 }
 _FIELD_FACTS = {
-    name: st.one_of(_BY_TYPE[field.type].map(lambda value: Known(value, _HERE)), st.just(Absent(_HERE)), st.just(Unknown("probe x: failed")))
+    name: st.one_of(
+        _BY_TYPE[field.type].map(lambda value: Known(value, _HERE)),
+        st.just(Absent(_HERE)),
+        st.just(Unknown("probe x: failed")),
+    )
     for name, field in FIELDS.items()
 }
 FACTS = st.lists(st.sampled_from(sorted(FIELDS)), max_size=30, unique=True).flatmap(
-    lambda names: st.fixed_dictionaries({name: _FIELD_FACTS[name] for name in {*names, "distributions", "gpus"}}).map(Facts)
+    lambda names: st.fixed_dictionaries(
+        {name: _FIELD_FACTS[name] for name in {*names, "distributions", "gpus"}}
+    ).map(Facts)
 )
 MATRIX: Matrix = load_matrix()
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    deadline=None,
+    max_examples=150,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 @given(FACTS, st.lists(FACTS, max_size=2))
 def test_never_raises(facts: Facts, others: list[Facts]) -> None:
     found = judge(facts, MATRIX, nodes=[facts, *others], propagate=True)
@@ -164,7 +221,11 @@ def test_nothing_known_nothing_found() -> None:
     assert judge(Facts(), MATRIX, propagate=True, today=MATRIX.date) == []
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    deadline=None,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 @given(FACTS)
 def test_the_order_of_facts_changes_nothing(facts: Facts) -> None:
     table = dict(reversed(list(facts)))
@@ -173,14 +234,21 @@ def test_the_order_of_facts_changes_nothing(facts: Facts) -> None:
         table["distributions"] = Known(dict(reversed(list(listed.value.items()))), listed.evidence)
     first = judge(facts, MATRIX, propagate=True)
     second = judge(Facts(table), MATRIX, propagate=True)
-    assert [(finding.key, finding.severity) for finding in first] == [(finding.key, finding.severity) for finding in second]
+    assert [(finding.key, finding.severity) for finding in first] == [
+        (finding.key, finding.severity) for finding in second
+    ]
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_documentation(rule: Any) -> None:
-    """``envdoctor explain`` prints these sections; every rule has them, in this order, and none is empty."""
+    """``envdoctor explain`` prints these sections; every rule has them, in this order, and none is
+    empty.
+    """
     text = rule.function.__doc__ or ""
-    places = [text.find(f"\n    {title}:\n") for title in ("What it checks", "Why it matters", "How to fix", "References")]
+    places = [
+        text.find(f"\n    {title}:\n")
+        for title in ("What it checks", "Why it matters", "How to fix", "References")
+    ]
     assert -1 not in places
     assert places == sorted(places)
     assert rule.kind in KINDS

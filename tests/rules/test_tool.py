@@ -21,8 +21,21 @@ from .conftest import Judge, by_code, codes, distribution, facts_of
 
 def test_one_finding_for_a_failed_probe(judged: Judge) -> None:
     reason = Unknown("probe nvml: no answer within 2 s")
-    finding = by_code(judged(facts_of(gpus_expected=Unknown("not read"), driver_nvml_error=reason, driver_nvml_release=reason)), "ED901")
-    assert (finding.component, finding.kind, finding.severity) == ("probe-nvml", "probe-failed", "warning")
+    finding = by_code(
+        judged(
+            facts_of(
+                gpus_expected=Unknown("not read"),
+                driver_nvml_error=reason,
+                driver_nvml_release=reason,
+            )
+        ),
+        "ED901",
+    )
+    assert (finding.component, finding.kind, finding.severity) == (
+        "probe-nvml",
+        "probe-failed",
+        "warning",
+    )
     assert "driver.nvml_release" in finding.message
     assert "2 s" in finding.message
 
@@ -30,7 +43,10 @@ def test_one_finding_for_a_failed_probe(judged: Judge) -> None:
 def test_matrix_age(judged: Judge, matrix: Matrix) -> None:
     day = datetime.date.fromisoformat(matrix.date)
     assert "ED902" not in codes(judged(facts_of(), today=str(day + datetime.timedelta(90))))
-    assert by_code(judged(facts_of(), today=str(day + datetime.timedelta(91))), "ED902").severity == "advice"
+    assert (
+        by_code(judged(facts_of(), today=str(day + datetime.timedelta(91))), "ED902").severity
+        == "advice"
+    )
     assert "ED902" not in codes(judged(facts_of(), today="no date"))
 
 
@@ -46,18 +62,39 @@ def test_not_judged(judged: Judge) -> None:
 
 
 def test_what_a_file_does_not_pin_is_an_open_question(judged: Judge) -> None:
-    packages = ["torch 2.6.0", "transformers", distribution("ray", constraint=">=2.40"), "no-such-package", "verl 0.4.1"]
-    facts = facts_of(packages, complete=False, requirements_unpinned=("no-such-package", "ray", "transformers", "verl"))
-    assert [found.missing for found in judged(facts) if found.code == "ED904"] == ["the pins of ray (>=2.40), transformers"]
+    packages = [
+        "torch 2.6.0",
+        "transformers",
+        distribution("ray", constraint=">=2.40"),
+        "no-such-package",
+        "verl 0.4.1",
+    ]
+    facts = facts_of(
+        packages,
+        complete=False,
+        requirements_unpinned=("no-such-package", "ray", "transformers", "verl"),
+    )
+    assert [found.missing for found in judged(facts) if found.code == "ED904"] == [
+        "the pins of ray (>=2.40), transformers"
+    ]
     assert "ED904" in codes(judged(facts), "undetermined")
     assert "ED904" not in [found.code for found in judged(facts_of(packages))]
 
 
 def test_a_root_without_packages_is_an_open_question(judged: Judge) -> None:
     root = Known("/image", Evidence("--root"))
-    empty = facts_of().updated({"node.name": root, "distributions": Unknown("no Python interpreter was found in the image")})
-    assert [(found.code, found.verdict, found.missing) for found in judged(empty)] == [("ED905", "undetermined", "the Python environment")]
-    assert "ED905" not in codes(judged(facts_of(["torch 2.6.0"]).updated({"node.name": root})), "undetermined")
+    empty = facts_of().updated(
+        {
+            "node.name": root,
+            "distributions": Unknown("no Python interpreter was found in the image"),
+        }
+    )
+    assert [(found.code, found.verdict, found.missing) for found in judged(empty)] == [
+        ("ED905", "undetermined", "the Python environment")
+    ]
+    assert "ED905" not in codes(
+        judged(facts_of(["torch 2.6.0"]).updated({"node.name": root})), "undetermined"
+    )
     assert judged(facts_of(node_name="host")) == []  # a report may tell of the driver alone
 
 
@@ -65,7 +102,9 @@ def test_a_rule_that_raises_hides_nothing(monkeypatch: pytest.MonkeyPatch, matri
     def broken(_context: Context) -> Iterator[Finding]:
         raise ZeroDivisionError("one\ntwo")
 
-    monkeypatch.setattr(rules, "RULES", (Rule("ED199", "broken", "too-old", "", broken), *rules.RULES))
+    monkeypatch.setattr(
+        rules, "RULES", (Rule("ED199", "broken", "too-old", "", broken), *rules.RULES)
+    )
     found = rules.judge(facts_of(os_platform="darwin"), matrix)
     assert by_code(found, "ED901").subject == "broken"
     assert "ED903" in codes(found)

@@ -1,4 +1,6 @@
-"""Shapes that are made by a rule are told apart, and the moment at which that rule meets a limit is predicted."""
+"""Shapes that are made by a rule are told apart, and the moment at which that rule meets a limit is
+predicted.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,10 @@ MIB = float(1 << 20)
 
 def measured(rule, seconds, seed, noise=0.5):
     random_numbers = random.Random(seed)
-    return [(float(time), rule(time) * MIB + random_numbers.uniform(-noise, noise) * MIB) for time in range(seconds)]
+    return [
+        (float(time), rule(time) * MIB + random_numbers.uniform(-noise, noise) * MIB)
+        for time in range(seconds)
+    ]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -56,15 +61,29 @@ def test_predicts_from_the_first_third(rule, limit, seed):
 
 def test_says_nothing_of_what_does_not_grow():
     assert predict(find_trend(measured(lambda time: 800, 180, 1)), 900 * MIB) is None
-    assert predict(find_trend(measured(lambda time: 400 + (300 if time % 20 < 8 else 0), 180, 1)), 900 * MIB) is None
+    assert (
+        predict(
+            find_trend(measured(lambda time: 400 + (300 if time % 20 < 8 else 0), 180, 1)),
+            900 * MIB,
+        )
+        is None
+    )
     assert predict(find_trend([]), 900 * MIB) is None
     assert predict(find_trend([(0.0, 1.0)] * 20), 900 * MIB) is None
 
 
 def test_over_the_limit_is_now():
-    assert predict(find_trend(measured(lambda time: 300 + 3 * time, 100, 1)), 200 * MIB) == (0, 0, 0)
+    assert predict(find_trend(measured(lambda time: 300 + 3 * time, 100, 1)), 200 * MIB) == (
+        0,
+        0,
+        0,
+    )
 
 
 def test_thin_keeps_both_ends():
     points = [(float(index), 0.0) for index in range(1000)]
-    assert (thin(points, 10)[0], thin(points, 10)[-1], len(thin(points, 10))) == (points[0], points[-1], 10)
+    assert (thin(points, 10)[0], thin(points, 10)[-1], len(thin(points, 10))) == (
+        points[0],
+        points[-1],
+        10,
+    )

@@ -1,4 +1,7 @@
-"""A server with ranges on loopback. The scanner lies in scripts/, which is no package: its folder goes on the path."""
+"""A server with ranges on loopback.
+
+The scanner lies in scripts/, which is no package: its folder goes on the path.
+"""
 
 import sys
 import threading
@@ -49,6 +52,8 @@ def opened(server):
 
     def open_(content, piece=1 << 16):
         server.content, server.ranges = content, []
-        return RemoteZip(Transport(attempts=1), f"http://127.0.0.1:{server.server_port}/a.whl", piece)
+        return RemoteZip(
+            Transport(attempts=1), f"http://127.0.0.1:{server.server_port}/a.whl", piece
+        )
 
     return open_

@@ -1,4 +1,6 @@
-"""Fat binaries that nvcc made, against what it was asked for and what cuobjdump lists; and what is no fat binary."""
+"""Fat binaries that nvcc made, against what it was asked for and what cuobjdump lists; and what is
+no fat binary.
+"""
 
 import importlib.util
 import json
@@ -34,10 +36,21 @@ def test_recorded(name):
 
 
 def test_several_in_other_bytes_and_in_pieces():
-    data = b"\x7fELF" + b"\0" * 1000 + recorded("zstd") + b"x" * 77 + recorded("speed") + recorded("plain") + b"tail"
+    data = (
+        b"\x7fELF"
+        + b"\0" * 1000
+        + recorded("zstd")
+        + b"x" * 77
+        + recorded("speed")
+        + recorded("plain")
+        + b"tail"
+    )
     expected = [RECORDED[name]["signature"] for name in ("zstd", "speed", "plain")]
     for size in (1, 7, 64, 4096, len(data)):
-        assert [found.signature for found in scanned(*(data[at : at + size] for at in range(0, len(data), size)))] == expected
+        assert [
+            found.signature
+            for found in scanned(*(data[at : at + size] for at in range(0, len(data), size)))
+        ] == expected
 
 
 def test_what_lies_outside_is_kept_at_its_place():
@@ -71,7 +84,9 @@ def test_a_size_that_lies_does_not_hide_what_follows():
 
 def test_a_bomb_is_cut():
     data = bytearray(recorded("zstd"))
-    text = zstandard.ZstdCompressor().compress(b".version 9.0\n.target sm_120\n" + b" " * (64 << 20))
+    text = zstandard.ZstdCompressor().compress(
+        b".version 9.0\n.target sm_120\n" + b" " * (64 << 20)
+    )
     entry = bytearray(data[16:80])
     entry[0:2] = (1).to_bytes(2, "little")
     entry[4:8] = (64).to_bytes(4, "little")
@@ -93,7 +108,10 @@ def test_any_bytes(data, size):
         assert isinstance(found.signature, str)
 
 
-@given(st.sampled_from(sorted(RECORDED)), st.lists(st.tuples(st.integers(0, 700), st.integers(0, 255)), min_size=1, max_size=8))
+@given(
+    st.sampled_from(sorted(RECORDED)),
+    st.lists(st.tuples(st.integers(0, 700), st.integers(0, 255)), min_size=1, max_size=8),
+)
 @settings(max_examples=300, deadline=None)
 def test_damaged(name, changes):
     data = bytearray(recorded(name))
@@ -131,13 +149,28 @@ def cuobjdump():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", ["--no-compress", "--compress-mode=size", "--compress-mode=speed", "--compress-mode=balance", ""])
+@pytest.mark.parametrize(
+    "mode",
+    [
+        "--no-compress",
+        "--compress-mode=size",
+        "--compress-mode=speed",
+        "--compress-mode=balance",
+        "",
+    ],
+)
 @pytest.mark.parametrize(
     "targets",
     [
         "-gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=compute_90",
-        "-gencode arch=compute_90a,code=[sm_90a,compute_90a] -gencode arch=compute_90,code=compute_90",
-        "-gencode arch=compute_75,code=sm_75 -gencode arch=compute_103a,code=sm_103a -gencode arch=compute_120,code=[sm_120,compute_120]",
+        (
+            "-gencode arch=compute_90a,code=[sm_90a,compute_90a] -gencode "
+            "arch=compute_90,code=compute_90"
+        ),
+        (
+            "-gencode arch=compute_75,code=sm_75 -gencode arch=compute_103a,code=sm_103a -gencode "
+            "arch=compute_120,code=[sm_120,compute_120]"
+        ),
         "-gencode arch=compute_100f,code=[sm_100f,compute_100f]",
     ],
 )
@@ -145,18 +178,36 @@ def test_against_cuobjdump(prerequisite, nvcc, tmp_path, mode, targets):
     tool = cuobjdump()
     prerequisite(tool, "cuobjdump (pip install nvidia-cuda-cuobjdump)")
     made = tmp_path / "made.fatbin"
-    command = [nvcc, "-fatbin", *targets.split(), *mode.split(), "-o", str(made), str(DATA / "scale.cu")]
+    command = [
+        nvcc,
+        "-fatbin",
+        *targets.split(),
+        *mode.split(),
+        "-o",
+        str(made),
+        str(DATA / "scale.cu"),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    listed = subprocess.run([tool, "--list-elf", "--list-ptx", str(made)], capture_output=True, text=True, check=False).stdout
+    listed = subprocess.run(
+        [tool, "--list-elf", "--list-ptx", str(made)], capture_output=True, text=True, check=False
+    ).stdout
     names = re.findall(r"\.sm_(\d+[af]?)\.(cubin|ptx)", listed)
     (found,) = scanned(made.read_bytes())
     # cuobjdump does not tell family-specific machine code from plain one.
     ours = [
-        (code.architecture.replace(".", "").rstrip("f" if code.kind == "sass" else ""), "cubin" if code.kind == "sass" else "ptx")
+        (
+            code.architecture.replace(".", "").rstrip("f" if code.kind == "sass" else ""),
+            "cubin" if code.kind == "sass" else "ptx",
+        )
         for code in found.codes
     ]
     assert sorted(ours) == sorted(names)
-    version = re.search(r"release (\d+)\.(\d+)", subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True).stdout)
+    version = re.search(
+        r"release (\d+)\.(\d+)",
+        subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True).stdout,
+    )
     if int(version.group(1)) >= 13:
-        assert {code.version for code in found.codes if code.kind == "ptx"} <= {f"{int(version.group(1)) - 4}.{version.group(2)}"}
+        assert {code.version for code in found.codes if code.kind == "ptx"} <= {
+            f"{int(version.group(1)) - 4}.{version.group(2)}"
+        }

@@ -1,4 +1,6 @@
-"""From a wheel to a build of the matrix: which members, what is said of them, and how it is merged."""
+"""From a wheel to a build of the matrix: which members, what is said of them, and how it is
+merged.
+"""
 
 import io
 import json
@@ -22,9 +24,23 @@ DATA = Path(__file__).parent / "data"
 @pytest.mark.parametrize(
     ("names", "chosen"),
     [
-        (["a-1-cp39-cp39-linux_x86_64.whl", "a-1-cp312-cp312-linux_x86_64.whl", "a-1-cp313-cp313t-linux_x86_64.whl"], 1),
+        (
+            [
+                "a-1-cp39-cp39-linux_x86_64.whl",
+                "a-1-cp312-cp312-linux_x86_64.whl",
+                "a-1-cp313-cp313t-linux_x86_64.whl",
+            ],
+            1,
+        ),
         (["a-1-cp38-abi3-manylinux1_x86_64.whl", "a-1-cp312-cp312-manylinux1_x86_64.whl"], 0),
-        (["a-1-py3-none-any.whl", "a-1-py3-none-manylinux_2_28_x86_64.whl", "a-1-py3-none-win_amd64.whl"], 1),
+        (
+            [
+                "a-1-py3-none-any.whl",
+                "a-1-py3-none-manylinux_2_28_x86_64.whl",
+                "a-1-py3-none-win_amd64.whl",
+            ],
+            1,
+        ),
         (["a-1-py3-none-any.whl", "a-1-cp310-abi3-manylinux2014_aarch64.whl"], 0),
         (["a-1-cp310-cp310-win_amd64.whl", "a-1.tar.gz"], None),
     ],
@@ -34,17 +50,34 @@ def test_which_wheel(names, chosen):
 
 
 def test_which_members():
-    names = ["torch/version.py", "torch/lib/libtorch_cuda.so", "torch/lib/libtorch_python.so", "torch/lib/libcudnn.so.9", "torch/x/version.py"]
-    assert [name for name, _ in wanted(PROFILES["torch"], names, deep=False)] == ["torch/lib/libtorch_python.so", "torch/version.py"]
-    assert ("torch/lib/libtorch_cuda.so", "code") in list(wanted(PROFILES["torch"], names, deep=True))
-    assert bundled([*names, "a.libs/libgomp-a34b3233.so.1.0.0", "a/_C.abi3.so"]) == ["libcudnn.so.9", "libgomp-a34b3233.so.1.0.0"]
+    names = [
+        "torch/version.py",
+        "torch/lib/libtorch_cuda.so",
+        "torch/lib/libtorch_python.so",
+        "torch/lib/libcudnn.so.9",
+        "torch/x/version.py",
+    ]
+    assert [name for name, _ in wanted(PROFILES["torch"], names, deep=False)] == [
+        "torch/lib/libtorch_python.so",
+        "torch/version.py",
+    ]
+    assert ("torch/lib/libtorch_cuda.so", "code") in list(
+        wanted(PROFILES["torch"], names, deep=True)
+    )
+    assert bundled([*names, "a.libs/libgomp-a34b3233.so.1.0.0", "a/_C.abi3.so"]) == [
+        "libcudnn.so.9",
+        "libgomp-a34b3233.so.1.0.0",
+    ]
 
 
 @pytest.mark.parametrize(
     ("kernel", "family"),
     [
         ("_ZN6marlin6MarlinILl1125899906910725EEEvPK4int4", "marlin::Marlin"),
-        ("_ZN71_GLOBAL__N__d1ef4c6b_4_x_cu_00000000_00000000_0_000000_000000000_00000005scaleEv", "scale"),
+        (
+            "_ZN71_GLOBAL__N__d1ef4c6b_4_x_cu_00000000_00000000_0_000000_000000000_00000005scaleEv",
+            "scale",
+        ),
         ("_Z5scalePf", "scale"),
         ("plain_c_kernel", "plain_c_kernel"),
     ],
@@ -72,19 +105,32 @@ def read(archive, package, may_read=lambda _: True, record=None, kept=lambda _: 
 
 
 def test_a_wheel(opened):
-    content = wheel(**{"vllm___C.abi3.so": fatbin("plain") + fatbin("empty"), "vllm__fa__two.so": fatbin("speed"), "vllm__code.py": b"x"})
+    content = wheel(
+        **{
+            "vllm___C.abi3.so": fatbin("plain") + fatbin("empty"),
+            "vllm__fa__two.so": fatbin("speed"),
+            "vllm__code.py": b"x",
+        }
+    )
     record, complete = read(opened(content), "vllm")
     assert complete
     (build,) = builds_of("vllm", record)
     assert build["sass"] == ["7.5", "8.0"]
-    assert build["entries"] == ["sass=7.5,8.0;ptx=8.0@9.0;in=fa/two;kernels=scale", "sass=8.0;ptx=9.0@9.0;in=_C;kernels=scale"]
+    assert build["entries"] == [
+        "sass=7.5,8.0;ptx=8.0@9.0;in=fa/two;kernels=scale",
+        "sass=8.0;ptx=9.0@9.0;in=_C;kernels=scale",
+    ]
     assert build["ptx_cuda"] == "13.0"
 
 
 def test_what_was_read_is_not_read_again(opened, server, tmp_path):
-    content = wheel(**{"vllm__a.so": fatbin("plain"), "vllm__b.so": os.urandom(200_000) + fatbin("speed")})
+    content = wheel(
+        **{"vllm__a.so": fatbin("plain"), "vllm__b.so": os.urandom(200_000) + fatbin("speed")}
+    )
     records = Records(str(tmp_path))
-    record, complete = read(opened(content), "vllm", may_read=lambda size: size < 10_000, kept=records.keep)
+    record, complete = read(
+        opened(content), "vllm", may_read=lambda size: size < 10_000, kept=records.keep
+    )
     assert not complete
     assert list(record["members"]) == ["vllm/a.so"]
     again = records.load("0" * 64)
@@ -101,10 +147,31 @@ def test_merging(opened, tmp_path):
     records.keep(record)
     results = tmp_path / "scanned.json"
     results.write_text(json.dumps({"vllm": {"1.0": "0" * 64, "9.9": "0" * 64}}))
-    kept = [{"index_name": "github", "cuda": "12.9", "source": "x"}, {"cuda": "13.0", "architecture": "aarch64", "source": "x"}]
-    before = {"cuda": "12.8", "sass": ["8.0", "9.0"], "torch": "2.9", "trust": "reported", "source": "a guess"}
-    release = {"version": "1.0", "released": "2025-01-01", "requires": ["torch"], "builds": [before, *kept]}
-    document = {"schema": 1, "name": "vllm", "source": "s", "date": "2026-01-01", "trust": "established", "releases": [release]}
+    kept = [
+        {"index_name": "github", "cuda": "12.9", "source": "x"},
+        {"cuda": "13.0", "architecture": "aarch64", "source": "x"},
+    ]
+    before = {
+        "cuda": "12.8",
+        "sass": ["8.0", "9.0"],
+        "torch": "2.9",
+        "trust": "reported",
+        "source": "a guess",
+    }
+    release = {
+        "version": "1.0",
+        "released": "2025-01-01",
+        "requires": ["torch"],
+        "builds": [before, *kept],
+    }
+    document = {
+        "schema": 1,
+        "name": "vllm",
+        "source": "s",
+        "date": "2026-01-01",
+        "trust": "established",
+        "releases": [release],
+    }
     path = tmp_path / "vllm.json"
     path.write_text(json.dumps(document))
     assert any("left for another run" in line for line in merge(tmp_path, results, records))
@@ -114,14 +181,23 @@ def test_merging(opened, tmp_path):
     assert "vllm 9.9: is not in the package file" in lines
     builds = json.loads(path.read_text())["releases"][0]["builds"]
     assert builds[1:] == kept
-    assert (builds[0]["cuda"], builds[0]["torch"], builds[0]["sass"]) == ("12.8", "2.9", ["7.5", "8.0"])
+    assert (builds[0]["cuda"], builds[0]["torch"], builds[0]["sass"]) == (
+        "12.8",
+        "2.9",
+        ["7.5", "8.0"],
+    )
     assert "trust" not in builds[0]
     os.utime(path, (1, 1))
-    assert not any("written" in line for line in merge(tmp_path, results, records))  # again changes nothing
+    assert not any(
+        "written" in line for line in merge(tmp_path, results, records)
+    )  # again changes nothing
 
 
 def test_one_build_for_each_alternative(opened):
-    members = {f"bitsandbytes__libbitsandbytes_cuda{number}.so": fatbin("speed") for number in ("118", "130")}
+    members = {
+        f"bitsandbytes__libbitsandbytes_cuda{number}.so": fatbin("speed")
+        for number in ("118", "130")
+    }
     record, _ = read(opened(wheel(**members)), "bitsandbytes")
     assert [build["cuda"] for build in builds_of("bitsandbytes", record)] == ["11.8", "13.0"]
 
@@ -130,7 +206,20 @@ def test_elf_parts_of_a_real_library(prerequisite, tmp_path):
     prerequisite(shutil.which("gcc"), "gcc")
     source, made = tmp_path / "a.c", tmp_path / "a.so"
     source.write_text("#include <math.h>\ndouble f(double x) { return pow(x, 2.5); }\n")
-    subprocess.run(["gcc", "-shared", "-fPIC", "-O0", "-Wl,-soname,libf.so.3", "-o", str(made), str(source), "-lm"], check=True)
+    subprocess.run(
+        [
+            "gcc",
+            "-shared",
+            "-fPIC",
+            "-O0",
+            "-Wl,-soname,libf.so.3",
+            "-o",
+            str(made),
+            str(source),
+            "-lm",
+        ],
+        check=True,
+    )
     with made.open("rb") as file:
         found = _elf_parts(file.fileno())
     assert found["soname"] == "libf.so.3"

@@ -33,7 +33,9 @@ def test_members(opened, server, method):
     for name, expected in members.items():
         assert found.content(name, 1 << 22) == expected
     opened(content).content("small", 100)
-    assert sum(end - start for start, end in server.ranges) < 200_000 or len(content) < 200_000  # the wheel does not come whole
+    assert (
+        sum(end - start for start, end in server.ranges) < 200_000 or len(content) < 200_000
+    )  # the wheel does not come whole
 
 
 def test_zip64(opened, monkeypatch):
@@ -119,7 +121,9 @@ def test_a_bomb_ends_where_its_size_ends(opened):
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 255)), min_size=1, max_size=6))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_damaged_archives(opened, changes):
     content = archive(a=noise(300), b=b"text" * 200)
     data = bytearray(content)

@@ -1,7 +1,9 @@
-"""Closing a resolution: uv adds everything that the chosen pins need besides, with hashes, and runs no code of any package.
+"""Closing a resolution: uv adds everything that the chosen pins need besides, with hashes, and runs
+no code of any package.
 
-Our pins stand in the requests, so uv can add but not change; what contradicts metadata goes in as an override. A package that has only a
-source archive gets the metadata that the archive states (``sdist_metadata``), because uv would run its setup code to learn it.
+Our pins stand in the requests, so uv can add but not change; what contradicts metadata goes in as
+an override. A package that has only a source archive gets the metadata that the archive states
+(``sdist_metadata``), because uv would run its setup code to learn it.
 """
 
 from __future__ import annotations
@@ -13,7 +15,19 @@ import sys
 import tempfile
 import time
 from importlib import import_module
-from typing import Any, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    FrozenSet,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+)
 
 from ...errors import InputError
 from ...model.request import Root
@@ -31,7 +45,10 @@ DEADLINE = 600.0
 _ROUNDS = 12  # what one run tells is given to the next; each round settles at least one package
 _NEEDS_WHEEL = re.compile(r"Wheels are required for `([^`]+)`")
 _FILTERED = re.compile(r"`([^`]+)` was filtered by `exclude-newer`")
-_UNKNOWN = re.compile(r"(?:^|\s)([A-Za-z0-9][\w.-]*) was not found in the (?:package registry|provided package locations)")
+_UNKNOWN = re.compile(
+    r"(?:^|\s)([A-Za-z0-9][\w.-]*) was not found in the (?:package registry|provided package "
+    r"locations)"
+)
 _FAR = "2100-01-01T00:00:00Z"  # "false" says the same to newer uv alone
 _UNDATED = "is missing an upload date"
 
@@ -41,11 +58,15 @@ class UnknownName(InputError):
 
     def __init__(self, root: Root) -> None:
         self.name = root.name
-        super().__init__(f"{root.text}: neither the matrix nor an index that uv was given knows {root.name}")
+        super().__init__(
+            f"{root.text}: neither the matrix nor an index that uv was given knows {root.name}"
+        )
 
 
 class _Inputs(NamedTuple):
-    """What uv is given. sdists: metadata by (name, version) and, with version "", of what is not chosen yet."""
+    """What uv is given. sdists: metadata by (name, version) and, with version "", of what is not
+    chosen yet.
+    """
 
     pins: Tuple[Pin, ...]
     extra: Tuple[str, ...]
@@ -79,24 +100,36 @@ def close(
     Raises:
         UnknownName: a request that neither the matrix nor an index knows.
     """
-    platform = python_platform(found.requires.platform, found.requires.architecture, _glibc(found, glibc))
+    platform = python_platform(
+        found.requires.platform, found.requires.architecture, _glibc(found, glibc)
+    )
     path = find_uv(sources.environment)
     if path is None:
         return Closure(reason="uv is not there; 'pip install uv' brings it")
     if platform is None:
-        return Closure(reason=f"uv has no name for {found.requires.platform} on {found.requires.architecture} with glibc {_glibc(found, glibc)}")
+        return Closure(
+            reason=f"uv has no name for {found.requires.platform} on {found.requires.architecture} "
+            f"with glibc {_glibc(found, glibc)}"
+        )
     foreign = [pin for pin in found.pins if pin.index_name != "pypi"]
     unreachable = [pin for pin in foreign if pin.index_name != "github"]
     if unreachable and not sources.further:
         pin = unreachable[0]
-        return Closure(reason=f"{pin.name} {pin.version} comes from the index {pin.index_name}: give its address with --extra-index-url")
+        return Closure(
+            reason=f"{pin.name} {pin.version} comes from the index {pin.index_name}: give its "
+            "address with --extra-index-url"
+        )
     with tempfile.TemporaryDirectory(prefix="envdoctor-") as folder:
         uv = Uv(path, folder, _environment(sources, folder), time.monotonic() + deadline, progress)
-        return _Closing(found, sources, uv, platform, frozenset(later), frozenset(allow_build), progress).close()
+        return _Closing(
+            found, sources, uv, platform, frozenset(later), frozenset(allow_build), progress
+        ).close()
 
 
 def _glibc(found: Resolution, target: Optional[str]) -> str:
-    """The glibc to close for: the targets', else what the pins require, but not below what most wheels of today are built for."""
+    """The glibc to close for: the targets', else what the pins require, but not below what most
+    wheels of today are built for.
+    """
     return target or max(found.requires.glibc or "2.28", "2.28", key=parse_version)
 
 
@@ -130,20 +163,32 @@ class _Closing:
         self._exempt: Set[str] = set(later)
         self._exact: Set[str] = set()
         self._sdists: Dict[Tuple[str, str], SdistMetadata] = {}
-        self._assumed: Set[str] = set()  # sdist-only packages whose version, and so whose requirements, are not known yet
-        self._without: Set[str] = set()  # pins that no index at hand has: written, but not seen by uv
+        self._assumed: Set[str] = (
+            set()
+        )  # sdist-only packages whose version, and so whose requirements, are not known yet
+        self._without: Set[str] = (
+            set()
+        )  # pins that no index at hand has: written, but not seen by uv
         self._added: List[str] = []
         self._dated = True
         self._tool = "uv"
 
     def close(self) -> Closure:
         self._tool = self._uv.version()
-        self._progress(f"closing {len(self._found.pins)} core pins with {self._tool} for {self._platform}")
+        self._progress(
+            f"closing {len(self._found.pins)} core pins with {self._tool} for {self._platform}"
+        )
         foreign = [pin for pin in self._found.pins if pin.index_name == "github"]
         try:
             for pin in foreign:
                 self._leave_out(pin)
-            self._read_sdists([(pin.name, pin.version) for pin in self._found.pins if pin.from_source and pin.name not in self._allow_build])
+            self._read_sdists(
+                [
+                    (pin.name, pin.version)
+                    for pin in self._found.pins
+                    if pin.from_source and pin.name not in self._allow_build
+                ]
+            )
             return self._settle()
         except Unreadable as error:
             return self._core(str(error))
@@ -159,24 +204,37 @@ class _Closing:
                 return self._refused(outcome.message)
             lines = read_lines(outcome.output)
             chosen = {line.name: line.version for line in lines}
-            local = {pin.name for pin in self._found.pins if "+" not in pin.version and "+" in chosen.get(pin.name, "")}
-            if local - self._exact:  # another index has the same release with a local label, which installers prefer
+            local = {
+                pin.name
+                for pin in self._found.pins
+                if "+" not in pin.version and "+" in chosen.get(pin.name, "")
+            }
+            if (
+                local - self._exact
+            ):  # another index has the same release with a local label, which installers prefer
                 self._exact |= local
                 continue
             if self._assumed:
-                self._read_sdists([(name, chosen[name]) for name in sorted(self._assumed) if name in chosen])
+                self._read_sdists(
+                    [(name, chosen[name]) for name in sorted(self._assumed) if name in chosen]
+                )
                 self._assumed.clear()
                 continue
             return self._closed(lines)
         return self._core("uv and the index did not come to rest")
 
-    # ------------------------------------------------------------------------------------------------------------ runs of uv
+    # ----------------------------------------------------------------------------------------------
+    # runs of uv
 
     def _compile(self, *, pylock: bool = False) -> Outcome:
         arguments = self._arguments(self._inputs())
         if not pylock:
-            return self._uv.compile([*arguments, "--generate-hashes", "--emit-index-annotation"], offline=self._sources.offline)
-        # Everything was just read, so the cache has it; only a cache that keeps nothing needs the index again.
+            return self._uv.compile(
+                [*arguments, "--generate-hashes", "--emit-index-annotation"],
+                offline=self._sources.offline,
+            )
+        # Everything was just read, so the cache has it; only a cache that keeps nothing needs the
+        # index again.
         outcome = self._uv.compile([*arguments, "--format", "pylock.toml"], offline=True)
         if outcome.kind != "done" and not self._sources.offline:
             outcome = self._uv.compile([*arguments, "--format", "pylock.toml"])
@@ -195,14 +253,28 @@ class _Closing:
     def _arguments(self, given: _Inputs) -> List[str]:
         overridden = {override.name for override in self._found.overrides}
         lines = [root.text for root in self._found.request.others] + list(given.extra)
-        lines += [_requirement(pin, pin.name in given.exact) for pin in given.pins if pin.name not in given.without]
+        lines += [
+            _requirement(pin, pin.name in given.exact)
+            for pin in given.pins
+            if pin.name not in given.without
+        ]
         lines += [f"{name}=={version}" for name, version in given.sdists if version]
         overrides = [f"{pin.name}=={pin.version}" for pin in given.pins if pin.name in overridden]
         overrides += [f"{name} ; python_version < '0'" for name in sorted(given.without)]
         self._write("requests.in", lines)
         self._write("overrides.txt", overrides)
-        found = ["requests.in", *(["--overrides", "overrides.txt"] if overrides else []), "--only-binary", ":all:"]
-        found += self._configure([_metadata_table(name, version, metadata) for (name, version), metadata in sorted(given.sdists.items())])
+        found = [
+            "requests.in",
+            *(["--overrides", "overrides.txt"] if overrides else []),
+            "--only-binary",
+            ":all:",
+        ]
+        found += self._configure(
+            [
+                _metadata_table(name, version, metadata)
+                for (name, version), metadata in sorted(given.sdists.items())
+            ]
+        )
         for name in sorted({name for name, _ in given.sdists} | self._allow_build):
             found += ["--no-binary", name]
         request = self._found.request
@@ -214,7 +286,9 @@ class _Closing:
         return found
 
     def _configure(self, tables: Sequence[str]) -> List[str]:
-        """Write a configuration into uv's folder, where it goes before the user's; a file that UV_CONFIG_FILE names is taken in."""
+        """Write a configuration into uv's folder, where it goes before the user's; a file that
+        UV_CONFIG_FILE names is taken in.
+        """
         own = self._sources.environment.get("UV_CONFIG_FILE")
         try:
             with open(own or os.devnull, encoding="utf-8") as file:
@@ -227,7 +301,8 @@ class _Closing:
         with open(os.path.join(self._uv.folder, name), "w", encoding="utf-8", newline="\n") as file:
             file.write("".join(f"{line}\n" for line in lines))
 
-    # ------------------------------------------------------------------------------------------------------------ what a run tells
+    # ----------------------------------------------------------------------------------------------
+    # what a run tells
 
     def _learn(self, message: str) -> bool:
         """Take from a refusal what another run can do without; False where nothing new is in it."""
@@ -241,13 +316,19 @@ class _Closing:
             return True
         known = self._assumed | {name for name, _ in self._sdists} | self._allow_build
         sources_only = {canonicalize_name(name) for name in _NEEDS_WHEEL.findall(message)} - known
-        late = {canonicalize_name(name) for name in _FILTERED.findall(message)} - self._exempt if of_the_time else set()
+        late = (
+            {canonicalize_name(name) for name in _FILTERED.findall(message)} - self._exempt
+            if of_the_time
+            else set()
+        )
         self._assumed |= sources_only
         self._exempt |= late
         return bool(sources_only or late)
 
     def _leave_out(self, pin: Pin) -> None:
-        """Keep from uv a build that only a release page has; what it requires is what the source archive of the same release says."""
+        """Keep from uv a build that only a release page has; what it requires is what the source
+        archive of the same release says.
+        """
         public = pin.version.partition("+")[0]
         metadata = self._sdist_of(pin.name, public)
         self._without.add(pin.name)
@@ -258,36 +339,85 @@ class _Closing:
             self._sdists[(name, version)] = self._sdist_of(name, version)
 
     def _sdist_of(self, name: str, version: str) -> SdistMetadata:
-        """Read a source archive that the index has; uv finds it, so that all its ways to an index are ours too."""
+        """Read a source archive that the index has; uv finds it, so that all its ways to an index
+        are ours too.
+        """
         self._progress(f"reading what {name} {version} requires from its source archive")
         self._write("sdist.in", [f"{name}=={version}"])
-        arguments = ["sdist.in", "--no-deps", "--only-binary", ":all:", "--no-binary", name, "--format", "pylock.toml"]
-        arguments += [*self._configure([_metadata_table(name, "", SdistMetadata(()))]), "--python-version", self._found.request.python]
+        arguments = [
+            "sdist.in",
+            "--no-deps",
+            "--only-binary",
+            ":all:",
+            "--no-binary",
+            name,
+            "--format",
+            "pylock.toml",
+        ]
+        arguments += [
+            *self._configure([_metadata_table(name, "", SdistMetadata(()))]),
+            "--python-version",
+            self._found.request.python,
+        ]
         outcome = self._uv.compile(arguments, offline=self._sources.offline)
         if outcome.kind != "done":
-            raise Unreadable(f"{name} {version}: {_first_words(outcome.message, self._sources.offline)}")
+            raise Unreadable(
+                f"{name} {version}: {_first_words(outcome.message, self._sources.offline)}"
+            )
         sdist = _sdist_entry(outcome.output, name)
-        address = sdist.get("url") or ("file://" + os.path.join(self._uv.folder, sdist["path"]) if "path" in sdist else None)
+        address = sdist.get("url") or (
+            "file://" + os.path.join(self._uv.folder, sdist["path"]) if "path" in sdist else None
+        )
         if address is None:
             raise Unreadable(f"{name} {version}: the index has no source archive")
         try:
-            return read_sdist(fetch_sdist(address, sdist.get("hashes", {}), self._sources.environment, 60.0), address)
+            return read_sdist(
+                fetch_sdist(address, sdist.get("hashes", {}), self._sources.environment, 60.0),
+                address,
+            )
         except Unreadable as error:
-            raise Unreadable(f"{name} {version}: {error}; --allow-build {name} lets uv run its setup code to learn it") from error
+            raise Unreadable(
+                f"{name} {version}: {error}; --allow-build {name} lets uv run its setup code to "
+                "learn it"
+            ) from error
 
-    # ------------------------------------------------------------------------------------------------------------ outcomes
+    # ----------------------------------------------------------------------------------------------
+    # outcomes
 
     def _closed(self, lines: Sequence[Line]) -> Closure:
         by_name = {line.name: line for line in lines}
-        closed = [ClosedLine(line.name, line.version, line.hashes, line.via, line.source, line.name in self._exact) for line in lines]
+        closed = [
+            ClosedLine(
+                line.name,
+                line.version,
+                line.hashes,
+                line.via,
+                line.source,
+                line.name in self._exact,
+            )
+            for line in lines
+        ]
         closed += [
-            ClosedLine(pin.name, pin.version, (), tuple(sorted(other.name for other in self._found.pins if pin.name in other.requires)))
+            ClosedLine(
+                pin.name,
+                pin.version,
+                (),
+                tuple(
+                    sorted(other.name for other in self._found.pins if pin.name in other.requires)
+                ),
+            )
             for pin in self._found.pins
             if pin.name not in by_name
         ]
         closed.sort(key=lambda line: line.name)
         unhashed = [line.name for line in closed if not line.hashes]
-        late = tuple(sorted(self._exempt)) if self._dated else ("everything beside the core pins, as the index does not say when it was uploaded",)
+        late = (
+            tuple(sorted(self._exempt))
+            if self._dated
+            else (
+                "everything beside the core pins, as the index does not say when it was uploaded",
+            )
+        )
         common: Dict[str, Any] = {
             "lines": tuple(closed),
             "late": late,
@@ -310,9 +440,20 @@ class _Closing:
 
     def _refused(self, message: str) -> Closure:
         reason = f"{self._tool} finds nothing that fits these pins"
-        conflicts, holes = find_conflicts(message, self._found.pins), find_holes(message, self._found.pins)
+        conflicts, holes = (
+            find_conflicts(message, self._found.pins),
+            find_holes(message, self._found.pins),
+        )
         words = advised(message, self._found, holes)
-        return Closure("refused", reason, words, conflicts, tool=self._tool, platform=self._platform, holes=holes)
+        return Closure(
+            "refused",
+            reason,
+            words,
+            conflicts,
+            tool=self._tool,
+            platform=self._platform,
+            holes=holes,
+        )
 
 
 def _requirement(pin: Pin, exact: bool) -> str:
@@ -321,7 +462,9 @@ def _requirement(pin: Pin, exact: bool) -> str:
 
 
 def _metadata_table(name: str, version: str, metadata: SdistMetadata) -> str:
-    """A table of ``dependency-metadata`` for uv: of one release, or of every one where there is no version. A JSON string is a TOML string too."""
+    """A table of ``dependency-metadata`` for uv: of one release, or of every one where there is no
+    version. A JSON string is a TOML string too.
+    """
     lines = ["[[dependency-metadata]]", f"name = {json.dumps(name)}"]
     if version:
         lines.append(f"version = {json.dumps(version)}")
@@ -337,7 +480,9 @@ def _sdist_entry(text: str, name: str) -> Mapping[str, Any]:
     """Return the source archive of one package of a pylock.toml."""
     tomllib: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     packages = tomllib.loads(text).get("packages", [])
-    return next((package.get("sdist", {}) for package in packages if package.get("name") == name), {})
+    return next(
+        (package.get("sdist", {}) for package in packages if package.get("name") == name), {}
+    )
 
 
 def _first_words(message: str, offline: bool) -> str:

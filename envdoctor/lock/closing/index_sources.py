@@ -1,7 +1,9 @@
-"""Where packages come from: options, the variables of uv and pip, and pip's configuration files, as one set of variables for uv.
+"""Where packages come from: options, the variables of uv and pip, and pip's configuration files, as
+one set of variables for uv.
 
-uv reads its own variables and configuration; what people have set for pip it does not read. Nothing here goes on a command line, where
-every user of the machine would see the credentials in an address.
+uv reads its own variables and configuration; what people have set for pip it does not read. Nothing
+here goes on a command line, where every user of the machine would see the credentials in an
+address.
 """
 
 from __future__ import annotations
@@ -27,13 +29,24 @@ _SAME: Mapping[str, str] = {
     "keyring-provider": "UV_KEYRING_PROVIDER",
 }
 _PIP_OPTIONS = ("index-url", "extra-index-url", "find-links", "no-index", "proxy", *_SAME)
-#: They would change what is resolved beside what the lock says, or name files relative to where the user stands.
-_DROPPED = ("UV_EXCLUDE_NEWER", "UV_TORCH_BACKEND", "UV_NO_CONFIG", "UV_CUSTOM_COMPILE_COMMAND", "UV_NO_BINARY", "UV_NO_BUILD", "UV_RESOLUTION")
+#: They would change what is resolved beside what the lock says, or name files relative to where the
+#: user stands.
+_DROPPED = (
+    "UV_EXCLUDE_NEWER",
+    "UV_TORCH_BACKEND",
+    "UV_NO_CONFIG",
+    "UV_CUSTOM_COMPILE_COMMAND",
+    "UV_NO_BINARY",
+    "UV_NO_BUILD",
+    "UV_RESOLUTION",
+)
 _PATHS = ("UV_CACHE_DIR", "UV_CONFIG_FILE", "SSL_CERT_FILE", "SSL_CLIENT_CERT")
 
 
 class IndexSources(NamedTuple):
-    """What uv is told. ``options`` says the same as options of pip and uv, without credentials; ``environment`` is uv's whole environment."""
+    """What uv is told. ``options`` says the same as options of pip and uv, without credentials;
+    ``environment`` is uv's whole environment.
+    """
 
     environment: Mapping[str, str]
     options: Tuple[str, ...] = ()
@@ -53,7 +66,9 @@ def read_sources(
     find_links: Sequence[str] = (),
     offline: bool = False,
 ) -> IndexSources:
-    """Join options, variables and pip's configuration. An option wins over uv's variables, those over pip's, and those over its files.
+    """Join options, variables and pip's configuration.
+
+    An option wins over uv's variables, those over pip's, and those over its files.
 
     Raises:
         InputError: a configuration file of pip that pip could not read either.
@@ -63,15 +78,44 @@ def read_sources(
     for name, variable in _SAME.items():
         if name in pip:
             found.setdefault(variable, pip[name])
-    if "proxy" in pip and not any(name in environ for name in ("ALL_PROXY", "all_proxy", "HTTPS_PROXY", "https_proxy")):
+    if "proxy" in pip and not any(
+        name in environ for name in ("ALL_PROXY", "all_proxy", "HTTPS_PROXY", "https_proxy")
+    ):
         found["ALL_PROXY"] = pip["proxy"] if "://" in pip["proxy"] else f"http://{pip['proxy']}"
-    default = index_url or environ.get("UV_DEFAULT_INDEX") or environ.get("UV_INDEX_URL") or pip.get("index-url")
-    extra = [*extra_index_url, *_words(environ, "UV_INDEX"), *_words(environ, "UV_EXTRA_INDEX_URL"), *pip.get("extra-index-url", "").split()]
-    links = [*find_links, *[entry for entry in environ.get("UV_FIND_LINKS", "").split(",") if entry], *pip.get("find-links", "").split()]
-    links = list(dict.fromkeys(entry if "://" in entry else os.path.abspath(os.path.expanduser(entry)) for entry in links))
+    default = (
+        index_url
+        or environ.get("UV_DEFAULT_INDEX")
+        or environ.get("UV_INDEX_URL")
+        or pip.get("index-url")
+    )
+    extra = [
+        *extra_index_url,
+        *_words(environ, "UV_INDEX"),
+        *_words(environ, "UV_EXTRA_INDEX_URL"),
+        *pip.get("extra-index-url", "").split(),
+    ]
+    links = [
+        *find_links,
+        *[entry for entry in environ.get("UV_FIND_LINKS", "").split(",") if entry],
+        *pip.get("find-links", "").split(),
+    ]
+    links = list(
+        dict.fromkeys(
+            entry if "://" in entry else os.path.abspath(os.path.expanduser(entry))
+            for entry in links
+        )
+    )
     extra = list(dict.fromkeys(extra))
-    no_index = pip.get("no-index", "").lower() in ("1", "true", "yes", "on") or environ.get("UV_NO_INDEX", "") not in ("", "0", "false")
-    for name in ("UV_INDEX_URL", "UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_DEFAULT_INDEX"):
+    no_index = pip.get("no-index", "").lower() in ("1", "true", "yes", "on") or environ.get(
+        "UV_NO_INDEX", ""
+    ) not in ("", "0", "false")
+    for name in (
+        "UV_INDEX_URL",
+        "UV_INDEX",
+        "UV_EXTRA_INDEX_URL",
+        "UV_FIND_LINKS",
+        "UV_DEFAULT_INDEX",
+    ):
         found.pop(name, None)
     options: List[str] = []
     if default and not no_index:
@@ -80,7 +124,8 @@ def read_sources(
     if extra and not no_index:
         found["UV_INDEX"] = " ".join(extra)
         options += [f"--extra-index-url {_address(entry)}" for entry in extra]
-        # As pip does with the same options: the best version of all indexes, not whatever the first one has.
+        # As pip does with the same options: the best version of all indexes, not whatever the first
+        # one has.
         found.setdefault("UV_INDEX_STRATEGY", "unsafe-best-match")
     if links:
         found["UV_FIND_LINKS"] = ",".join(links)
@@ -120,15 +165,23 @@ def _pip_options(environ: Mapping[str, str]) -> Dict[str, str]:
         except (OSError, UnicodeDecodeError):  # pip goes on without it as well
             continue
         except configparser.Error as error:
-            raise InputError(f"{path}: pip's configuration cannot be read: {' '.join(str(error).split())}") from error
+            raise InputError(
+                f"{path}: pip's configuration cannot be read: {' '.join(str(error).split())}"
+            ) from error
         for section in ("global", "install"):
             if parser.has_section(section):
-                found.update({name.replace("_", "-"): value for name, value in parser.items(section)})
+                found.update(
+                    {name.replace("_", "-"): value for name, value in parser.items(section)}
+                )
     for name in _PIP_OPTIONS:
         value = environ.get(f"PIP_{name.upper().replace('-', '_')}")
         if value:
             found[name] = value
-    return {name: " ".join(value.split()) for name, value in found.items() if name in _PIP_OPTIONS and value.split()}
+    return {
+        name: " ".join(value.split())
+        for name, value in found.items()
+        if name in _PIP_OPTIONS and value.split()
+    }
 
 
 def _pip_files(environ: Mapping[str, str]) -> List[str]:
@@ -137,10 +190,14 @@ def _pip_files(environ: Mapping[str, str]) -> List[str]:
         return []
     home = environ.get("HOME") or os.path.expanduser("~")
     folders = environ.get("XDG_CONFIG_DIRS") or "/etc/xdg"
-    files = [os.path.join(folder, "pip", "pip.conf") for folder in folders.split(os.pathsep)] + ["/etc/pip.conf"]
+    files = [os.path.join(folder, "pip", "pip.conf") for folder in folders.split(os.pathsep)] + [
+        "/etc/pip.conf"
+    ]
     files += [
         os.path.join(home, ".pip", "pip.conf"),
-        os.path.join(environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "pip", "pip.conf"),
+        os.path.join(
+            environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "pip", "pip.conf"
+        ),
     ]
     files.append(os.path.join(environ.get("VIRTUAL_ENV") or sys.prefix, "pip.conf"))
     return files + ([own] if own else [])

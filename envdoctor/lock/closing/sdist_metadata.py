@@ -32,8 +32,11 @@ class SdistMetadata(NamedTuple):
     requires_python: Optional[str] = None
 
 
-def fetch_sdist(address: str, hashes: Mapping[str, str], environment: Mapping[str, str], timeout: float) -> bytes:
-    """Return a source archive from ``https:`` or ``file:``, compared with its hash; raises :class:`Unreadable`.
+def fetch_sdist(
+    address: str, hashes: Mapping[str, str], environment: Mapping[str, str], timeout: float
+) -> bytes:
+    """Return a source archive from ``https:`` or ``file:``, compared with its hash; raises
+    :class:`Unreadable`.
 
     Args:
         address: where it is.
@@ -53,7 +56,9 @@ def fetch_sdist(address: str, hashes: Mapping[str, str], environment: Mapping[st
     if len(data) > _SIZE_LIMIT:
         raise Unreadable(f"its source archive is larger than {_SIZE_LIMIT >> 20} MiB")
     if "sha256" in hashes and hashlib.sha256(data).hexdigest() != hashes["sha256"]:
-        raise Unreadable("its source archive is not the one that the index describes: the hash differs")
+        raise Unreadable(
+            "its source archive is not the one that the index describes: the hash differs"
+        )
     return data
 
 
@@ -61,7 +66,9 @@ def _download(address: str, environment: Mapping[str, str], timeout: float) -> b
     import requests
 
     found = io.BytesIO()
-    with requests.get(address, stream=True, timeout=timeout, verify=environment.get("SSL_CERT_FILE") or True) as answer:
+    with requests.get(
+        address, stream=True, timeout=timeout, verify=environment.get("SSL_CERT_FILE") or True
+    ) as answer:
         answer.raise_for_status()
         for chunk in answer.iter_content(1 << 20):
             found.write(chunk)
@@ -71,7 +78,9 @@ def _download(address: str, environment: Mapping[str, str], timeout: float) -> b
 
 
 def read_sdist(data: bytes, name: str) -> SdistMetadata:
-    """Read ``PKG-INFO`` and ``requires.txt`` of an archive named ``name``; raises :class:`Unreadable` where neither says what is required."""
+    """Read ``PKG-INFO`` and ``requires.txt`` of an archive named ``name``; raises
+    :class:`Unreadable` where neither says what is required.
+    """
     try:
         texts = _members(data, name)
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, UnicodeDecodeError) as error:
@@ -86,19 +95,30 @@ def read_sdist(data: bytes, name: str) -> SdistMetadata:
         lines, named = _requires_lines(texts["requires.txt"])
         return SdistMetadata(tuple(lines), tuple(named), python)
     dynamic = {value.lower() for value in described.get_all("Dynamic") or ()}
-    static = tuple(map(int, re.findall(r"\d+", described.get("Metadata-Version", "1.0"))[:2])) >= (2, 2) and "requires-dist" not in dynamic
-    if "SOURCES.txt" in texts or static:  # setuptools writes requires.txt beside it where anything is required
+    static = (
+        tuple(map(int, re.findall(r"\d+", described.get("Metadata-Version", "1.0"))[:2])) >= (2, 2)
+        and "requires-dist" not in dynamic
+    )
+    if (
+        "SOURCES.txt" in texts or static
+    ):  # setuptools writes requires.txt beside it where anything is required
         return SdistMetadata((), extras, python)
     raise Unreadable("its source archive does not say what it requires")
 
 
 def _members(data: bytes, name: str) -> Dict[str, str]:
-    """Return the texts by file name: ``PKG-INFO`` of the top folder, the others of the ``.egg-info`` folder nearest to it."""
+    """Return the texts by file name: ``PKG-INFO`` of the top folder, the others of the
+    ``.egg-info`` folder nearest to it.
+    """
     found: Dict[str, Tuple[int, str]] = {}
 
     def take(path: str, read: bytes) -> None:
         *folders, base = path.split("/")
-        wanted = len(folders) == 1 if base == "PKG-INFO" else bool(folders) and folders[-1].endswith(".egg-info")
+        wanted = (
+            len(folders) == 1
+            if base == "PKG-INFO"
+            else bool(folders) and folders[-1].endswith(".egg-info")
+        )
         if wanted and (base not in found or len(folders) < found[base][0]):
             found[base] = (len(folders), read.decode("utf-8"))
 
@@ -111,7 +131,11 @@ def _members(data: bytes, name: str) -> Dict[str, str]:
     else:
         with tarfile.open(fileobj=io.BytesIO(data), mode="r:*") as archive:
             for member in archive:
-                if member.isfile() and member.name.rpartition("/")[2] in names and member.size <= _FILE_LIMIT:
+                if (
+                    member.isfile()
+                    and member.name.rpartition("/")[2] in names
+                    and member.size <= _FILE_LIMIT
+                ):
                     stream = archive.extractfile(member)
                     if stream is not None:
                         take(member.name, stream.read())
@@ -119,7 +143,9 @@ def _members(data: bytes, name: str) -> Dict[str, str]:
 
 
 def _requires_lines(text: str) -> Tuple[List[str], List[str]]:
-    """Turn setuptools' ``requires.txt`` into requirement lines with markers, and the extras that it names."""
+    """Turn setuptools' ``requires.txt`` into requirement lines with markers, and the extras that it
+    names.
+    """
     lines: List[str] = []
     extras: List[str] = []
     marker = ""

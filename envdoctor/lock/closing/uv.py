@@ -19,7 +19,9 @@ _PIN = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?={2,3}(?P<version
 
 
 class Outcome(NamedTuple):
-    """How a run ended. ``kind``: done, refused (nothing fits), failed (no index, no answer in time, wrong usage)."""
+    """How a run ended. ``kind``: done, refused (nothing fits), failed (no index, no answer in time,
+    wrong usage).
+    """
 
     kind: str
     output: str
@@ -47,7 +49,9 @@ def find_uv(environ: Mapping[str, str]) -> Optional[str]:
 
 
 def python_platform(platform: str, architecture: str, glibc: Optional[str]) -> Optional[str]:
-    """Return uv's name of a platform, the newest glibc that is not above ``glibc``; None where uv has no name for it."""
+    """Return uv's name of a platform, the newest glibc that is not above ``glibc``; None where uv
+    has no name for it.
+    """
     if platform != "linux":
         return {"darwin": "macos", "win32": "windows"}.get(platform)
     if architecture not in ("x86_64", "aarch64"):
@@ -59,9 +63,19 @@ def python_platform(platform: str, architecture: str, glibc: Optional[str]) -> O
 
 
 class Uv:
-    """One uv, run in one folder. Everything it is asked until ``deadline`` (seconds of ``time.monotonic``) shares that deadline."""
+    """One uv, run in one folder.
 
-    def __init__(self, path: str, folder: str, environment: Mapping[str, str], deadline: float, progress: Callable[[str], None]) -> None:
+    Everything it is asked until ``deadline`` (seconds of ``time.monotonic``) shares that deadline.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        folder: str,
+        environment: Mapping[str, str],
+        deadline: float,
+        progress: Callable[[str], None],
+    ) -> None:
         self.path = path
         self.folder = folder
         self._environment = dict(environment)
@@ -75,7 +89,9 @@ class Uv:
         return " ".join(words[:2]) if ended.kind == "done" and words else "uv"
 
     def compile(self, arguments: Sequence[str], *, offline: bool = False) -> Outcome:
-        """Run ``uv pip compile``; nothing is built and no Python is fetched unless the arguments say so."""
+        """Run ``uv pip compile``; nothing is built and no Python is fetched unless the arguments
+        say so.
+        """
         command = ["pip", "compile", *arguments, "--no-header", "--no-progress", "--color", "never"]
         command += ["--no-python-downloads", "--python", sys.executable]
         return self.run(command + (["--offline"] if offline else []))
@@ -98,7 +114,9 @@ class Uv:
                 errors="replace",
             )
         except OSError as error:
-            return Outcome("failed", "", f"{self.path} cannot be started: {error.strerror or error}")
+            return Outcome(
+                "failed", "", f"{self.path} cannot be started: {error.strerror or error}"
+            )
         try:
             while True:
                 left = self._deadline - time.monotonic()
@@ -117,11 +135,17 @@ class Uv:
         if child.returncode == 0:
             return Outcome("done", output, message)
         refused = "No solution found" in message and "network was disabled" not in message
-        return Outcome("refused" if refused else "failed", output, message or f"uv ended with code {child.returncode}")
+        return Outcome(
+            "refused" if refused else "failed",
+            output,
+            message or f"uv ended with code {child.returncode}",
+        )
 
 
 def read_lines(text: str) -> List[Line]:
-    """Read uv's requirements format with hashes and annotations; the files that it was given are not shown as requirers."""
+    """Read uv's requirements format with hashes and annotations; the files that it was given are
+    not shown as requirers.
+    """
     found: List[Line] = []
     hashes: List[str] = []
     via: List[str] = []
@@ -131,7 +155,9 @@ def read_lines(text: str) -> List[Line]:
     def finish() -> None:
         if pin is not None:
             own = tuple(name for name in via if not name.startswith("-") and os.sep not in name)
-            found.append(Line(pin[0], pin[1], tuple(sorted(hashes)), own, without_credentials(index)))
+            found.append(
+                Line(pin[0], pin[1], tuple(sorted(hashes)), own, without_credentials(index))
+            )
 
     for line in text.splitlines():
         words = line.strip()
@@ -147,7 +173,14 @@ def read_lines(text: str) -> List[Line]:
         elif words and not line[0].isspace():
             finish()
             match = _PIN.match(words)
-            pin = (match.group("name").lower().replace("_", "-").replace(".", "-"), match.group("version")) if match is not None else None
+            pin = (
+                (
+                    match.group("name").lower().replace("_", "-").replace(".", "-"),
+                    match.group("version"),
+                )
+                if match is not None
+                else None
+            )
             hashes, via, index = [], [], ""
     finish()
     return found

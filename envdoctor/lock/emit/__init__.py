@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Callable, Dict, Mapping, Optional
 
 from ...model.resolution import Resolution
-from . import conda, constraints, dockerfile, install_script, lock_json, overrides, pylock, requirements_txt
+from . import (
+    conda,
+    constraints,
+    dockerfile,
+    install_script,
+    lock_json,
+    overrides,
+    pylock,
+    requirements_txt,
+)
 from .summary import explanation_text, summary_text
 from .words import state_words
 
@@ -14,7 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["NAMES", "explanation_text", "render", "state_words", "summary_text"]
 
-#: File name -> what writes it of a resolution. It returns None where a resolution has no such file (no closure, no ``pylock.toml``).
+#: File name -> what writes it of a resolution. It returns None where a resolution has no such file
+#: (no closure, no ``pylock.toml``).
 _FILES: Mapping[str, Callable[[Resolution, str], Optional[str]]] = {
     "requirements.txt": requirements_txt.render,
     "constraints.txt": constraints.render,
@@ -25,7 +35,8 @@ _FILES: Mapping[str, Callable[[Resolution, str], Optional[str]]] = {
     "envdoctor.lock.json": lock_json.render,
 }
 
-#: File name -> what writes it of a resolution, with the matrix, for the names that another ecosystem has.
+#: File name -> what writes it of a resolution, with the matrix, for the names that another
+#: ecosystem has.
 _FOREIGN_FILES: Mapping[str, Callable[[Resolution, str, Matrix], str]] = {
     "environment.yml": conda.render_environment,
     "recipe.yaml": conda.render_recipe,

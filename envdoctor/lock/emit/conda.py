@@ -1,10 +1,13 @@
 """``environment.yml`` and ``recipe.yaml``: the pins as conda sees them.
 
-What is compiled against torch moves as one: torch from a conda channel beside wheels that were built on the wheel of torch loads two
-CUDA runtimes at best. So torch and all that needs it come from the channel only if each of them has a package there, from the default index,
-and no pin of them breaks metadata; else the whole group stands under ``pip:``. conda's own CUDA libraries come with its pytorch.
+What is compiled against torch moves as one: torch from a conda channel beside wheels that were
+built on the wheel of torch loads two CUDA runtimes at best. So torch and all that needs it come
+from the channel only if each of them has a package there, from the default index, and no pin of
+them breaks metadata; else the whole group stands under ``pip:``. conda's own CUDA libraries come
+with its pytorch.
 
-A recipe cannot name what pip installs. Its metapackage carries ``requirements.txt``, to be installed after it.
+A recipe cannot name what pip installs. Its metapackage carries ``requirements.txt``, to be
+installed after it.
 """
 
 from __future__ import annotations
@@ -24,7 +27,9 @@ _CHANNEL = "conda-forge"
 
 
 class CondaPin(NamedTuple):
-    """One conda requirement: package, version, pattern of the build string ("cuda*"), and the distribution that it stands for."""
+    """One conda requirement: package, version, pattern of the build string ("cuda*"), and the
+    distribution that it stands for.
+    """
 
     package: str
     version: str
@@ -38,7 +43,9 @@ class CondaPin(NamedTuple):
 
 
 class Division(NamedTuple):
-    """The lines of a lock: those that a conda channel has (``bounds`` beside them), and those that pip installs."""
+    """The lines of a lock: those that a conda channel has (``bounds`` beside them), and those that
+    pip installs.
+    """
 
     conda: Tuple[CondaPin, ...]
     bounds: Tuple[str, ...]
@@ -58,9 +65,18 @@ def divide(found: Resolution, matrix: Matrix) -> Division:
         if pin.name in group:
             if reason:
                 pip.append((pin.name, pin.version))
-            elif not pin.name.startswith("nvidia-") and entry is not None and entry.package is not None:
+            elif (
+                not pin.name.startswith("nvidia-")
+                and entry is not None
+                and entry.package is not None
+            ):
                 conda.append(CondaPin(entry.package, pin.version, _build(pin, found), pin.name))
-        elif entry is not None and entry.package is not None and pin.index_name == "pypi" and not pin.from_source:
+        elif (
+            entry is not None
+            and entry.package is not None
+            and pin.index_name == "pypi"
+            and not pin.from_source
+        ):
             conda.append(CondaPin(entry.package, pin.version, "", pin.name))
         else:
             pip.append((pin.name, pin.version))
@@ -80,7 +96,11 @@ def _built_for_torch(found: Resolution) -> Set[str]:
     while size < len(group):
         size = len(group)
         group |= {pin.name for pin in found.pins if group & set(pin.requires)}
-    return {pin.name for pin in found.pins if pin.name in group or pin.name == "triton" or pin.name.startswith("nvidia-")}
+    return {
+        pin.name
+        for pin in found.pins
+        if pin.name in group or pin.name == "triton" or pin.name.startswith("nvidia-")
+    }
 
 
 def _why_pip(found: Resolution, group: Set[str], matrix: Matrix) -> str:
@@ -93,7 +113,11 @@ def _why_pip(found: Resolution, group: Set[str], matrix: Matrix) -> str:
     elsewhere = sorted(name for name in group if pins[name].index_name != "pypi")
     if elsewhere:
         return f"{', '.join(elsewhere)} comes from the index {pins[elsewhere[0]].index_name}"
-    missing = sorted(name for name in group if not name.startswith("nvidia-") and (name not in names or names[name].package is None))
+    missing = sorted(
+        name
+        for name in group
+        if not name.startswith("nvidia-") and (name not in names or names[name].package is None)
+    )
     shown = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
     return f"no conda package is known of {shown}" if missing else ""
 
@@ -103,9 +127,14 @@ def _build(pin: Pin, found: Resolution) -> str:
 
 
 def _virtual(found: Resolution, matrix: Matrix) -> List[str]:
-    """Return bounds on conda's virtual packages. ``__cuda`` is the CUDA that the driver reports, so it follows from the lowest driver."""
+    """Return bounds on conda's virtual packages.
+
+    ``__cuda`` is the CUDA that the driver reports, so it follows from the lowest driver.
+    """
     requires = found.requires
-    bounds = [f"__glibc >={requires.glibc}"] if requires.glibc and requires.platform == "linux" else []
+    bounds = (
+        [f"__glibc >={requires.glibc}"] if requires.glibc and requires.platform == "linux" else []
+    )
     branch = matrix.driver_branches.get((requires.driver or "").split(".")[0])
     if branch is not None:
         bounds.append(f"__cuda >={branch.cuda}")
@@ -113,7 +142,9 @@ def _virtual(found: Resolution, matrix: Matrix) -> List[str]:
 
 
 def _name(found: Resolution) -> str:
-    asked = found.request.profile or (found.request.roots[0].name if found.request.roots else "lock")
+    asked = found.request.profile or (
+        found.request.roots[0].name if found.request.roots else "lock"
+    )
     return re.sub(r"[^a-z0-9]+", "-", asked.lower()).strip("-") or "lock"
 
 
@@ -131,39 +162,68 @@ def render_environment(found: Resolution, version: str, matrix: Matrix) -> str:
     division = divide(found, matrix)
     built = {pin.name for pin in found.pins if pin.from_source}
     overridden = {override.name for override in found.overrides}
-    local = {pin.name for pin in found.pins if pin.index_name != "pypi"} | set(found.closure.unhashed)
+    local = {pin.name for pin in found.pins if pin.index_name != "pypi"} | set(
+        found.closure.unhashed
+    )
     later = built | overridden | local
     lines = [
         *header(found, version, "environment.yml"),
-        "# conda names are reported, no channel was read: the versions may not be there yet. Wheels, not conda's builds, were looked into.",
+        (
+            "# conda names are reported, no channel was read: the versions may not be there yet. "
+            "Wheels, not conda's builds, were looked into."
+        ),
     ]
     if division.reason:
         lines.append(f"# torch and what needs it stand under pip: {division.reason}")
     lines.append(
-        "# create: conda env create -f environment.yml, then in that environment: sh install.sh (hashes, overrides, what is built or from git)"
+        "# create: conda env create -f environment.yml, then in that environment: sh install.sh "
+        "(hashes, overrides, what is built or from git)"
     )
-    lines += [f"name: {_name(found)}", "channels:", f"  - {_CHANNEL}", "  - nodefaults", "dependencies:"]
-    lines += [f"  - {_yaml(text)}" for text in (f"python ={_python(found)}", "pip", *_virtual(found, matrix), *division.bounds)]
+    lines += [
+        f"name: {_name(found)}",
+        "channels:",
+        f"  - {_CHANNEL}",
+        "  - nodefaults",
+        "dependencies:",
+    ]
+    lines += [
+        f"  - {_yaml(text)}"
+        for text in (f"python ={_python(found)}", "pip", *_virtual(found, matrix), *division.bounds)
+    ]
     lines += [f"  - {_yaml(pin.text)}" for pin in division.conda]
     pip = [f"{name}=={pinned}" for name, pinned in division.pip if name not in later]
     if pip:
         lines += ["  - pip:", *(f"      - {_yaml(text)}" for text in pip)]
-    lines += [f"      # by install.sh: {name}=={pinned}" for name, pinned in division.pip if name in later]
+    lines += [
+        f"      # by install.sh: {name}=={pinned}" for name, pinned in division.pip if name in later
+    ]
     if found.settings:
-        lines += ["variables:", *(f"  {name}: {_yaml(value)}" for name, value in sorted(found.settings.items()))]
+        lines += [
+            "variables:",
+            *(f"  {name}: {_yaml(value)}" for name, value in sorted(found.settings.items())),
+        ]
     return "\n".join(lines) + "\n"
 
 
 def render_recipe(found: Resolution, version: str, matrix: Matrix) -> str:
     """Return the text of ``recipe.yaml``: a metapackage of rattler-build's format 1."""
     division = divide(found, matrix)
-    run = [f"python {_python(found)}.*", *_virtual(found, matrix), *division.bounds, *(pin.text for pin in division.conda)]
-    summary = f"What {', '.join(root.text for root in found.request.roots) or found.request.profile} takes, chosen by envdoctor {version}"
+    run = [
+        f"python {_python(found)}.*",
+        *_virtual(found, matrix),
+        *division.bounds,
+        *(pin.text for pin in division.conda),
+    ]
+    wanted = ", ".join(root.text for root in found.request.roots) or found.request.profile
+    summary = f"What {wanted} takes, chosen by envdoctor {version}"
     name = f"envdoctor-lock-{_name(found)}"
     carried = [f"{name}=={pinned}" for name, pinned in division.pip]
     lines = [
         *header(found, version, "recipe.yaml"),
-        "# conda names are reported, no channel was read. Build: rattler-build build --recipe recipe.yaml",
+        (
+            "# conda names are reported, no channel was read. Build: rattler-build build --recipe "
+            "recipe.yaml"
+        ),
         "schema_version: 1",
         "package:",
         f"  name: {name}",
@@ -174,11 +234,24 @@ def render_recipe(found: Resolution, version: str, matrix: Matrix) -> str:
     ]
     if carried:
         place = f"$PREFIX/share/{name}"
-        lines += ["  script:", f"    - mkdir -p {place}", f"    - cp requirements.txt {place}/requirements.txt"]
+        lines += [
+            "  script:",
+            f"    - mkdir -p {place}",
+            f"    - cp requirements.txt {place}/requirements.txt",
+        ]
         lines += ["source:", "  path: requirements.txt"]
-    lines += ["requirements:", "  run:", *(f"    - {_yaml(text)}" for text in run), "about:", f"  summary: {_yaml(summary)}"]
+    lines += [
+        "requirements:",
+        "  run:",
+        *(f"    - {_yaml(text)}" for text in run),
+        "about:",
+        f"  summary: {_yaml(summary)}",
+    ]
     if carried:
-        after = f"After it, install what conda does not bring ({len(carried)} distributions): $CONDA_PREFIX/share/{name}/requirements.txt says how."
+        after = (
+            f"After it, install what conda does not bring ({len(carried)} distributions): "
+            f"$CONDA_PREFIX/share/{name}/requirements.txt says how."
+        )
         lines.append(f"  description: {_yaml(after)}")
         lines += ["extra:", "  pip:", *(f"    - {_yaml(text)}" for text in carried)]
     return "\n".join(lines) + "\n"

@@ -15,5 +15,9 @@ def render(found: Resolution, version: str) -> str:
     lines = header(found, version, "constraints.txt: the same pins as bounds, for pip install -c")
     for line in found.closure.lines if found.closure.is_closed else found.pins:
         pinned = f"{line.name}{'===' if line.name in exact else '=='}{line.version}"
-        lines.append(f"# {pinned} contradicts metadata: see overrides.txt" if line.name in overridden else pinned)
+        lines.append(
+            f"# {pinned} contradicts metadata: see overrides.txt"
+            if line.name in overridden
+            else pinned
+        )
     return "\n".join(lines) + "\n"

@@ -11,7 +11,10 @@ __all__ = ["render"]
 
 
 def render(found: Resolution, version: str) -> str:
-    """Return the text of the fragment. The base image brings Python and, where something is built, the compiler."""
+    """Return the text of the fragment.
+
+    The base image brings Python and, where something is built, the compiler.
+    """
     requires = found.requires
     minor = ".".join(requires.python.split(".")[:2])
     base = f"Python {minor}" + (f" and glibc {requires.glibc} or newer" if requires.glibc else "")
@@ -19,21 +22,38 @@ def render(found: Resolution, version: str) -> str:
     lines = [
         *header(found, version, "Dockerfile"),
         f"# The base image has {base}; the driver is the host's.",
-        *([f"# {', '.join(built)} is built from source: it takes gcc and, on torch, nvcc of CUDA {requires.cuda}."] if built else []),
+        *(
+            [
+                (
+                    f"# {', '.join(built)} is built from source: it takes gcc and, on torch, "
+                    "nvcc of "
+                    f"CUDA {requires.cuda}."
+                )
+            ]
+            if built
+            else []
+        ),
         f"ARG BASE=python:{minor}-slim",
         "FROM ${BASE}",
     ]
     if found.sources:
         lines.append("# what comes from a repository needs git")
         lines.append(
-            "RUN command -v git >/dev/null || { apt-get update && apt-get install -y --no-install-recommends git && rm -rf /var/lib/apt/lists/*; }"
+            "RUN command -v git >/dev/null || { apt-get update && apt-get install -y "
+            "--no-install-recommends git && rm -rf /var/lib/apt/lists/*; }"
         )
     lines += [
         "COPY . /opt/envdoctor-lock/",
         "RUN sh /opt/envdoctor-lock/install.sh python3",
         *(f"ENV {name}={json.dumps(value)}" for name, value in sorted(found.settings.items())),
-        "# To be told at start what this host lacks (scripts/build_pyz of envdoctor makes the file):",
+        (
+            "# To be told at start what this host lacks (scripts/build_pyz of envdoctor makes the "
+            "file):"
+        ),
         "# COPY envdoctor.pyz /opt/envdoctor.pyz",
-        '# ENTRYPOINT ["python3", "/opt/envdoctor.pyz", "entrypoint", "--lock", "/opt/envdoctor-lock", "--"]',
+        (
+            '# ENTRYPOINT ["python3", "/opt/envdoctor.pyz", "entrypoint", "--lock", '
+            '"/opt/envdoctor-lock", "--"]'
+        ),
     ]
     return "\n".join(lines) + "\n"

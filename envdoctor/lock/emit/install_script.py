@@ -1,7 +1,8 @@
 """``install.sh``: the steps that one requirements file cannot express, in order.
 
-First what has wheels, then what is built on torch, what has no hash, overrides, and repositories at a tag or commit. The commands are those of
-the header of ``requirements.txt``; the script adds the interpreter, checks it, and says what else has to be set.
+First what has wheels, then what is built on torch, what has no hash, overrides, and repositories at
+a tag or commit. The commands are those of the header of ``requirements.txt``; the script adds the
+interpreter, checks it, and says what else has to be set.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ _START = """\
 set -eu
 cd "$(dirname "$0")"
 python=${1:-python3}
-command -v "$python" >/dev/null || { echo "install.sh: no interpreter '$python'; usage: sh install.sh [PYTHON]" >&2; exit 2; }
+command -v "$python" >/dev/null || {
+    echo "install.sh: no interpreter '$python'; usage: sh install.sh [PYTHON]" >&2
+    exit 2
+}
 """
 
 _TOOLS = """\
@@ -36,11 +40,27 @@ fi
 def render(found: Resolution, version: str) -> str:
     """Return the text of ``install.sh``, for any POSIX shell."""
     minor = ".".join(found.requires.python.split(".")[:2])
-    lines = ["#!/bin/sh", *header(found, version, "install.sh"), "# usage: sh install.sh [PYTHON]; PYTHON is that of an environment of its own"]
-    lines.append(_START + f'found=$("$python" -c {quote("import sys; print(chr(46).join(map(str, sys.version_info[:2])))")})')
-    lines.append(f'[ "$found" = {minor} ] || {{ echo "install.sh: expected Python {minor}, found $found ($python)" >&2; exit 2; }}')
+    lines = [
+        "#!/bin/sh",
+        *header(found, version, "install.sh"),
+        "# usage: sh install.sh [PYTHON]; PYTHON is that of an environment of its own",
+    ]
+    lines.append(
+        _START
+        + (
+            'found=$("$python" -c '
+            f"{quote('import sys; print(chr(46).join(map(str, sys.version_info[:2])))')})"
+        )
+    )
+    lines.append(
+        f'[ "$found" = {minor} ] || {{ echo "install.sh: expected Python {minor}, found $found '
+        '($python)" >&2; exit 2; }'
+    )
     lines.append(_TOOLS % (_indented(_steps(found, "uv")), _indented(_steps(found, "pip"))))
-    lines += [f"echo {quote(f'set before it runs: export {name}={quote(value)}')}" for name, value in sorted(found.settings.items())]
+    lines += [
+        f"echo {quote(f'set before it runs: export {name}={quote(value)}')}"
+        for name, value in sorted(found.settings.items())
+    ]
     return "\n".join(lines) + "\n"
 
 

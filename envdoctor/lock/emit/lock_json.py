@@ -39,7 +39,10 @@ def lock_json(found: Resolution, version: str) -> Dict[str, Any]:
         },
         "targets": list(found.targets),
         "machines": [dump_facts(entry) for entry in found.machines],
-        "requires": {name: list(value) if isinstance(value, tuple) else value for name, value in found.requires._asdict().items()},
+        "requires": {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in found.requires._asdict().items()
+        },
         "settings": dict(sorted(found.settings.items())),
         "pins": [
             {
@@ -75,7 +78,9 @@ def lock_json(found: Resolution, version: str) -> Dict[str, Any]:
 
 
 def _closure_json(closure: Closure) -> Dict[str, Any]:
-    """What closing gave; ``lines`` has every package, the core pins too, and is empty where the lock is not closed."""
+    """What closing gave; ``lines`` has every package, the core pins too, and is empty where the
+    lock is not closed.
+    """
     return {
         "state": closure.state,
         "reason": closure.reason,
@@ -84,7 +89,13 @@ def _closure_json(closure: Closure) -> Dict[str, Any]:
         "platform": closure.platform,
         "sources": list(closure.sources),
         "lines": [
-            {"name": line.name, "version": line.version, "hashes": list(line.hashes), "via": list(line.via), "index": line.source}
+            {
+                "name": line.name,
+                "version": line.version,
+                "hashes": list(line.hashes),
+                "via": list(line.via),
+                "index": line.source,
+            }
             for line in closure.lines
         ],
     }
@@ -100,4 +111,8 @@ def _reason_json(reason: Reason) -> Dict[str, Any]:
 
 
 def _source_json(source: Source) -> Dict[str, str]:
-    return {"address": source.address, "quote": source.quote} if source.quote else {"address": source.address}
+    return (
+        {"address": source.address, "quote": source.quote}
+        if source.quote
+        else {"address": source.address}
+    )

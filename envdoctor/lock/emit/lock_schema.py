@@ -16,8 +16,14 @@ _FLAG: Dict[str, Any] = {"type": "boolean"}
 
 def lock_schema() -> Dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of a lock."""
-    sources = _list({**_object({"address": _TEXT, "quote": _TEXT}), "required": ["address"]}, "Where the knowledge comes from.")
-    reason = {**_object({"kind": _TEXT, "text": _TEXT, "row": _TEXT, "sources": sources}), "required": ["kind", "text"]}
+    sources = _list(
+        {**_object({"address": _TEXT, "quote": _TEXT}), "required": ["address"]},
+        "Where the knowledge comes from.",
+    )
+    reason = {
+        **_object({"kind": _TEXT, "text": _TEXT, "row": _TEXT, "sources": sources}),
+        "required": ["kind", "text"],
+    }
     pin = {
         "name": _TEXT,
         "version": {**_TEXT, "description": "With the local label of a build from another index."},
@@ -38,11 +44,21 @@ def lock_schema() -> Dict[str, Any]:
         "title": _TEXT,
         "sources": sources,
     }
-    step = {"name": _TEXT, "extras": _list(_TEXT), "url": _TEXT, "reference": _TEXT, "requirement": _TEXT, "note": _TEXT}
+    step = {
+        "name": _TEXT,
+        "extras": _list(_TEXT),
+        "url": _TEXT,
+        "reference": _TEXT,
+        "requirement": _TEXT,
+        "note": _TEXT,
+    }
     line = {
         "name": _TEXT,
         "version": _TEXT,
-        "hashes": _list({"type": "string", "pattern": "^[a-z0-9]+:[0-9a-f]+$"}, "Of every file of the release; none where none is to be had."),
+        "hashes": _list(
+            {"type": "string", "pattern": "^[a-z0-9]+:[0-9a-f]+$"},
+            "Of every file of the release; none where none is to be had.",
+        ),
         "via": _list(_TEXT, "Names that require it."),
         "index": _TEXT,
     }
@@ -53,14 +69,24 @@ def lock_schema() -> Dict[str, Any]:
         "tool": _TEXT,
         "platform": {**_TEXT, "description": "The wheels that the lines stand for."},
         "sources": _list(_TEXT, "Options that name further indexes, without credentials."),
-        "lines": _list(_object(line), "Every package, the core pins too; empty where the lock is not closed."),
+        "lines": _list(
+            _object(line), "Every package, the core pins too; empty where the lock is not closed."
+        ),
     }
-    machine = _object({"schema_version": {"const": FACTS_VERSION}, "facts": {"type": "object", "description": "See facts.schema.json."}})
+    machine = _object(
+        {
+            "schema_version": {"const": FACTS_VERSION},
+            "facts": {"type": "object", "description": "See facts.schema.json."},
+        }
+    )
     table = {
         "schema_version": {"const": SCHEMA_VERSION},
         "envdoctor": _TEXT,
         "matrix": {**_TEXT, "description": "Date of the matrix."},
-        "closed": {"enum": [True, False, "partial"], "description": "Partial: every line is pinned, some have no hash."},
+        "closed": {
+            "enum": [True, False, "partial"],
+            "description": "Partial: every line is pinned, some have no hash.",
+        },
         "request": _object(
             {
                 "roots": _list(_TEXT),
@@ -70,30 +96,63 @@ def lock_schema() -> Dict[str, Any]:
                 "architecture": _TEXT,
                 "as_of": _MAYBE,
                 "allow_index": _list(_TEXT),
-                "profile": {**_TEXT, "description": "Request of a profile (verl:0.7-vllm), or empty."},
+                "profile": {
+                    **_TEXT,
+                    "description": "Request of a profile (verl:0.7-vllm), or empty.",
+                },
             }
         ),
         "targets": _list(_TEXT, "In words."),
-        "machines": _list(machine, "The same as facts, which every command reads with --facts or --target."),
-        "requires": _object(
-            {"python": _TEXT, "driver": _MAYBE, "glibc": _MAYBE, "cuda": _MAYBE, "sm": _list(_TEXT), "platform": _TEXT, "architecture": _TEXT}
+        "machines": _list(
+            machine, "The same as facts, which every command reads with --facts or --target."
         ),
-        "settings": {"type": "object", "additionalProperties": _TEXT, "description": "Variables without which a row would apply."},
+        "requires": _object(
+            {
+                "python": _TEXT,
+                "driver": _MAYBE,
+                "glibc": _MAYBE,
+                "cuda": _MAYBE,
+                "sm": _list(_TEXT),
+                "platform": _TEXT,
+                "architecture": _TEXT,
+            }
+        ),
+        "settings": {
+            "type": "object",
+            "additionalProperties": _TEXT,
+            "description": "Variables without which a row would apply.",
+        },
         "pins": _list(_object(pin)),
         "overrides": _list(_object(override)),
-        "sources": _list(_object(step), "What is installed from repositories after the pins, without its dependencies."),
+        "sources": _list(
+            _object(step),
+            "What is installed from repositories after the pins, without its dependencies.",
+        ),
         "warnings": _list(reason),
         "notes": _list(_TEXT),
         "closure": _object(closure),
     }
     found = _object(table)
     found["required"].remove("machines")  # locks of before it was written are read, too
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "envdoctor lock", **found}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "envdoctor lock",
+        **found,
+    }
 
 
 def _object(properties: Dict[str, Any]) -> Dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
 
 def _list(items: Dict[str, Any], description: str = "") -> Dict[str, Any]:
-    return {"type": "array", "items": items, **({"description": description} if description else {})}
+    return {
+        "type": "array",
+        "items": items,
+        **({"description": description} if description else {}),
+    }

@@ -10,11 +10,19 @@ __all__ = ["render"]
 
 def render(found: Resolution, version: str) -> str:
     """Return the text of ``overrides.txt``."""
-    lines = [f"# overrides.txt: pins that contradict metadata on purpose; written by envdoctor {version} with the matrix of {found.matrix_date}"]
+    lines = [
+        (
+            "# overrides.txt: pins that contradict metadata on purpose; written by envdoctor "
+            f"{version} with the matrix of {found.matrix_date}"
+        )
+    ]
     if not found.overrides:
         lines.append("# none")
     for override in found.overrides:
-        broken = f"{override.requirer} {override.requirer_version} asks for {override.name}{override.specifier}"
+        broken = (
+            f"{override.requirer} {override.requirer_version} asks for "
+            f"{override.name}{override.specifier}"
+        )
         lines += [
             f"# {broken}: {one_line(override.title)} [row {override.row}]",
             *(f"#   source: {one_line(source.address)}" for source in override.sources),

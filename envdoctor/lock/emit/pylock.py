@@ -1,4 +1,7 @@
-"""``pylock.toml`` (PEP 751): what uv wrote, under our header. Only where every line has a hash: each file needs one, and an address."""
+"""``pylock.toml`` (PEP 751): what uv wrote, under our header.
+
+Only where every line has a hash: each file needs one, and an address.
+"""
 
 from __future__ import annotations
 

@@ -9,11 +9,16 @@ from .words import header, pin_line, reason_lines
 
 __all__ = ["install_commands", "install_steps", "render"]
 
-#: Lines that cannot be installed with the others are marked with the step in which they are; lines stand in paragraphs, so awk can part them.
+#: Lines that cannot be installed with the others are marked with the step in which they are; lines
+#: stand in paragraphs, so awk can part them.
 _SOURCE = "step 2"
 _SEPARATE = "step 3"
 _ELSEWHERE = "come from the index {}: add its address with --extra-index-url"
-_WHERE = {"github": "are files of their project's release page on {}: fetch them, and add --find-links FOLDER"}
+_WHERE = {
+    "github": (
+        "are files of their project's release page on {}: fetch them, and add --find-links FOLDER"
+    )
+}
 _SELECT = "awk -v RS= -v ORS='\\n\\n'"
 
 
@@ -22,32 +27,52 @@ def render(found: Resolution, version: str) -> str:
     lines = header(found, version, "requirements.txt")
     lines += [f"# install with {tool}: {command}" for tool, command in install_commands(found)]
     if _built_on_torch(found):
-        lines.append("# step 2 compiles: it takes nvcc of torch's CUDA, ninja, setuptools and wheel in the environment, and up to hours")
+        lines.append(
+            "# step 2 compiles: it takes nvcc of torch's CUDA, ninja, setuptools and wheel in the "
+            "environment, and up to hours"
+        )
     others = sorted({pin.index_name for pin in found.pins} - {"pypi"})
-    lines += [f"# lines with a local label (+...) {_WHERE.get(name, _ELSEWHERE).format(name)}" for name in others]
+    lines += [
+        f"# lines with a local label (+...) {_WHERE.get(name, _ELSEWHERE).format(name)}"
+        for name in others
+    ]
     if found.closure.is_closed:
         for line in found.closure.lines:
             lines += ["", *_closed_line(line, found)]
         return "\n".join(lines) + "\n"
     overridden = {override.name for override in found.overrides}
     for pin in found.pins:
-        lines += ["", *_comments(pin, found), pin_line(pin) + ("  # override" if pin.name in overridden else "")]
+        lines += [
+            "",
+            *_comments(pin, found),
+            pin_line(pin) + ("  # override" if pin.name in overridden else ""),
+        ]
     for root in found.request.others:
-        lines += ["", f"# asked for: {root.text}; not judged by envdoctor, and not pinned", root.text]
+        lines += [
+            "",
+            f"# asked for: {root.text}; not judged by envdoctor, and not pinned",
+            root.text,
+        ]
     return "\n".join(lines) + "\n"
 
 
 def install_commands(found: Resolution) -> List[Tuple[str, str]]:
     """Return (tool, command) that install ``requirements.txt``, run in its folder.
 
-    A closed file has everything, so nothing is resolved again: an override would be refused otherwise. pip wants a hash at every line or at
-    none, and a build on torch wants torch first, so these are steps of their own.
+    A closed file has everything, so nothing is resolved again: an override would be refused
+    otherwise. pip wants a hash at every line or at none, and a build on torch wants torch first, so
+    these are steps of their own.
     """
-    return [(tool, " && ".join(install_steps(found, tool, command))) for tool, command in (("uv", "uv pip install"), ("pip", "pip install"))]
+    return [
+        (tool, " && ".join(install_steps(found, tool, command)))
+        for tool, command in (("uv", "uv pip install"), ("pip", "pip install"))
+    ]
 
 
 def install_steps(found: Resolution, tool: str, command: str) -> List[str]:
-    """Return what one tool ("uv" or "pip") does, in order; ``command`` is how it is called. pip reads a pipe as /dev/stdin, uv as -."""
+    """Return what one tool ("uv" or "pip") does, in order; ``command`` is how it is called. pip
+    reads a pipe as /dev/stdin, uv as -.
+    """
     closure = found.closure
     pipe = "-" if tool == "uv" else "/dev/stdin"
     sources = "".join(f" {option}" for option in closure.sources)
@@ -56,8 +81,12 @@ def install_steps(found: Resolution, tool: str, command: str) -> List[str]:
         unhashed = f"{command} --no-deps{sources}" if closure.unhashed else ""
         built = f"{checked} --no-build-isolation"
     else:
-        checked = command + (" --override overrides.txt" if found.overrides and tool == "uv" else "")
-        unhashed = f"{command} --no-deps -r overrides.txt" if found.overrides and tool == "pip" else ""
+        checked = command + (
+            " --override overrides.txt" if found.overrides and tool == "uv" else ""
+        )
+        unhashed = (
+            f"{command} --no-deps -r overrides.txt" if found.overrides and tool == "pip" else ""
+        )
         built = f"{command} --no-build-isolation"
     source = _built_on_torch(found)
     apart = [step for step, there in ((_SOURCE, source), (_SEPARATE, unhashed)) if there]
@@ -66,12 +95,18 @@ def install_steps(found: Resolution, tool: str, command: str) -> List[str]:
     steps = [f"{_SELECT} '!/# ({'|'.join(apart)})/' requirements.txt | {checked} -r {pipe}"]
     steps += [f"{_SELECT} '/# {_SOURCE}/' requirements.txt | {built} -r {pipe}"] if source else []
     if unhashed:
-        steps.append(f"{_SELECT} '/# {_SEPARATE}/' requirements.txt | {unhashed} -r {pipe}" if closure.is_closed else unhashed)
+        steps.append(
+            f"{_SELECT} '/# {_SEPARATE}/' requirements.txt | {unhashed} -r {pipe}"
+            if closure.is_closed
+            else unhashed
+        )
     return steps
 
 
 def _built_on_torch(found: Resolution) -> List[str]:
-    """The pins whose build imports torch, so that it has to be there before, and not in a folder of the build's own."""
+    """The pins whose build imports torch, so that it has to be there before, and not in a folder of
+    the build's own.
+    """
     return [pin.name for pin in found.pins if pin.from_source and "torch" in pin.requires]
 
 
@@ -82,7 +117,11 @@ def _closed_line(line: ClosedLine, found: Resolution) -> List[str]:
     if pin is not None:
         comments = _comments(pin, found)
     else:
-        comments = ["# asked for; not judged by envdoctor"] if any(root.name == line.name for root in found.request.others) else []
+        comments = (
+            ["# asked for; not judged by envdoctor"]
+            if any(root.name == line.name for root in found.request.others)
+            else []
+        )
         comments += [f"# via {', '.join(via)}"] if via else []
     pinned = f"{line.name}{'===' if line.exact else '=='}{line.version}"
     if not line.hashes:
@@ -94,7 +133,9 @@ def _comments(pin: Pin, found: Resolution) -> List[str]:
     comments = [f"# {text}" for reason in _core_reasons(pin) for text in reason_lines(reason)]
     if pin.name in _built_on_torch(found):
         comments.append(f"# {_SOURCE}: built from source, after torch")
-    if not found.closure.is_closed and any(override.name == pin.name for override in found.overrides):
+    if not found.closure.is_closed and any(
+        override.name == pin.name for override in found.overrides
+    ):
         comments.append(f"# {_SEPARATE} with pip: the override of a requirement")
     return comments
 

@@ -9,18 +9,38 @@ __all__ = ["explanation_text", "summary_text"]
 
 
 def summary_text(found: Resolution) -> str:
-    """Return a resolution as a short text: what was asked for, what it takes, and what has to be known of it."""
-    asked = {root.name for root in found.request.roots} | {"torch"} | {override.name for override in found.overrides}
+    """Return a resolution as a short text: what was asked for, what it takes, and what has to be
+    known of it.
+    """
+    asked = (
+        {root.name for root in found.request.roots}
+        | {"torch"}
+        | {override.name for override in found.overrides}
+    )
     lines = [f"{pin_line(pin)}" for pin in found.pins if pin.name in asked]
-    lines.append(f"and {len(found.pins) - len(lines)} more core pins" if len(found.pins) > len(lines) else "no other core pins")
+    lines.append(
+        f"and {len(found.pins) - len(lines)} more core pins"
+        if len(found.pins) > len(lines)
+        else "no other core pins"
+    )
     lines.append(f"requires {requires_words(found)}")
     for override in found.overrides:
-        broken = f"{override.requirer} {override.requirer_version}'s {override.name}{override.specifier}"
+        broken = (
+            f"{override.requirer} {override.requirer_version}'s {override.name}{override.specifier}"
+        )
         lines += [f"overrides {broken}: {one_line(override.title)} [{override.row}]"]
     lines += [f"set {name}={value}" for name, value in sorted(found.settings.items())]
     lines += profile_lines(found)
-    lines += [f"built from source when installed: {pin_line(pin)}" for pin in found.pins if pin.from_source]
-    lines += [f"yanked: {pin_line(pin)}; nothing else meets the request" for pin in found.pins if pin.yanked]
+    lines += [
+        f"built from source when installed: {pin_line(pin)}"
+        for pin in found.pins
+        if pin.from_source
+    ]
+    lines += [
+        f"yanked: {pin_line(pin)}; nothing else meets the request"
+        for pin in found.pins
+        if pin.yanked
+    ]
     lines += warning_lines(found)
     lines += [f"note: {one_line(note)}" for note in found.notes]
     if found.closure.is_closed:

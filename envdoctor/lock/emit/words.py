@@ -6,7 +6,16 @@ from typing import List
 
 from ...model.resolution import Pin, Reason, Resolution
 
-__all__ = ["header", "one_line", "pin_line", "profile_lines", "reason_lines", "requires_words", "state_words", "warning_lines"]
+__all__ = [
+    "header",
+    "one_line",
+    "pin_line",
+    "profile_lines",
+    "reason_lines",
+    "requires_words",
+    "state_words",
+    "warning_lines",
+]
 
 
 def header(found: Resolution, version: str, what: str) -> List[str]:
@@ -15,7 +24,8 @@ def header(found: Resolution, version: str, what: str) -> List[str]:
     lines = [
         f"# {state_words(found)} ({what})",
         f"# written by envdoctor {version} with the matrix of {found.matrix_date}",
-        f"# asked for: {', '.join(root.text for root in (*request.roots, *request.others))}" + (f", as of {request.as_of}" if request.as_of else ""),
+        f"# asked for: {', '.join(root.text for root in (*request.roots, *request.others))}"
+        + (f", as of {request.as_of}" if request.as_of else ""),
         f"# for: Python {requires.python}, {request.platform} {request.architecture}",
     ]
     lines += [f"# target: {words}" for words in found.targets]
@@ -27,13 +37,17 @@ def header(found: Resolution, version: str, what: str) -> List[str]:
 
 
 def profile_lines(found: Resolution) -> List[str]:
-    """Return which request of a profile a lock is for, and what comes from repositories after the pins."""
+    """Return which request of a profile a lock is for, and what comes from repositories after the
+    pins.
+    """
     lines = [f"profile: {found.request.profile}"] if found.request.profile else []
     return lines + [f"then: pip install --no-deps '{step.requirement}'" for step in found.sources]
 
 
 def warning_lines(found: Resolution) -> List[str]:
-    """Return the rows that hold of the pins on a target and do not forbid them: wrong results, what was only reported, what is slower."""
+    """Return the rows that hold of the pins on a target and do not forbid them: wrong results, what
+    was only reported, what is slower.
+    """
     return [f"warning: {one_line(reason.text)} [{reason.row}]" for reason in found.warnings]
 
 
@@ -41,9 +55,15 @@ def state_words(found: Resolution) -> str:
     """Return how complete a lock is, and why it is not more."""
     closure = found.closure
     if closure.state == "closed":
-        return f"a full lock: every line is pinned and hashed, closed by {closure.tool} for {closure.platform}"
+        return (
+            f"a full lock: every line is pinned and hashed, closed by {closure.tool} for "
+            f"{closure.platform}"
+        )
     if closure.state == "partial":
-        return f"partially closed by {closure.tool} for {closure.platform}: every line is pinned, but {one_line(closure.reason)}"
+        return (
+            f"partially closed by {closure.tool} for {closure.platform}: every line is pinned, "
+            f"but {one_line(closure.reason)}"
+        )
     words = "core pins, not a full lock: what these packages need besides is not pinned"
     return f"{words}; {one_line(closure.reason)}" if closure.reason else words
 

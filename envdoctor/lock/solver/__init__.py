@@ -1,4 +1,6 @@
-"""The resolver: a request, targets and the matrix give a resolution, or an explanation of why there is none."""
+"""The resolver: a request, targets and the matrix give a resolution, or an explanation of why there
+is none.
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,9 @@ __all__ = ["build_rows", "dropped_rows"]
 
 
 def build_rows(names: Sequence[str], catalog: Catalog) -> List[Row]:
-    """Return the rows that follow from how a wheel was compiled: its torch minor, the CUDA major and, where its label tells, the C++ ABI of torch."""
+    """Return the rows that follow from how a wheel was compiled: its torch minor, the CUDA major
+    and, where its label tells, the C++ ABI of torch.
+    """
     if "torch" not in names:
         return []
     rows: List[Row] = []
@@ -27,7 +29,9 @@ def build_rows(names: Sequence[str], catalog: Catalog) -> List[Row]:
         for candidate in catalog.table(name).candidates:
             attributes = candidate.subject.attributes
             minor, cuda = attributes.get("torch"), attributes.get("cuda")
-            if not isinstance(minor, Version) or (name in BUILT_BY_HAND and candidate.index_name == "pypi"):
+            if not isinstance(minor, Version) or (
+                name in BUILT_BY_HAND and candidate.index_name == "pypi"
+            ):
                 continue
             minors.add(minor)
             if isinstance(cuda, Version):
@@ -38,24 +42,45 @@ def build_rows(names: Sequence[str], catalog: Catalog) -> List[Row]:
         for minor in sorted(minors):
             span = VersionSet.parse(f"=={minor}.*")
             mine = Term("env", name, "torch", "in", span)
-            rows.append(_build_row(name, f"torch-{minor}", f"torch {minor}", (mine, there, Term("env", "torch", "version", "lacks", span))))
+            rows.append(
+                _build_row(
+                    name,
+                    f"torch-{minor}",
+                    f"torch {minor}",
+                    (mine, there, Term("env", "torch", "version", "lacks", span)),
+                )
+            )
         for major in sorted(majors):
             span = VersionSet.parse(f">={major},<{major + 1}")
             mine = Term("env", name, "cuda", "in", span)
             rows.append(
-                _build_row(name, f"cuda-{major}", f"a torch for CUDA {major}", (mine, built, there, Term("env", "torch", "cuda", "lacks", span)))
+                _build_row(
+                    name,
+                    f"cuda-{major}",
+                    f"a torch for CUDA {major}",
+                    (mine, built, there, Term("env", "torch", "cuda", "lacks", span)),
+                )
             )
         for abi in sorted(abis):
             wanted = frozenset((abi,))
             mine = Term("env", name, "cxx11abi", "any", wanted)
             label = Term("env", name, "index", "lacks", frozenset(("pypi", "pytorch")))
             terms = (mine, built, label, there, Term("env", "torch", "cxx11abi", "lacks", wanted))
-            rows.append(_build_row(name, f"cxx11abi-{abi}", f"a torch with the {'new' if abi == 'true' else 'old'} C++ ABI", terms))
+            rows.append(
+                _build_row(
+                    name,
+                    f"cxx11abi-{abi}",
+                    f"a torch with the {'new' if abi == 'true' else 'old'} C++ ABI",
+                    terms,
+                )
+            )
     return rows
 
 
 def dropped_rows(names: Sequence[str], matrix: Matrix) -> List[Row]:
-    """Return rows for builds whose code was not read: a CUDA newer than the last one that compiles for a device has none for it."""
+    """Return rows for builds whose code was not read: a CUDA newer than the last one that compiles
+    for a device has none for it.
+    """
     if "torch" not in names:
         return []
     rows = []
@@ -66,9 +91,14 @@ def dropped_rows(names: Sequence[str], matrix: Matrix) -> List[Row]:
         span = VersionSet.parse(f">={major}.{int(minor) + 1}")
         device = Term("gpu", "gpu", "sm", "any", frozenset((entry.capability,)))
         terms = (device, Term("env", "torch", "cuda", "in", span))
-        title = f"CUDA {entry.last_cuda} is the last that compiles code for {entry.architecture} (compute capability {entry.capability})"
+        title = (
+            f"CUDA {entry.last_cuda} is the last that compiles code for {entry.architecture} "
+            f"(compute capability {entry.capability})"
+        )
         row = _build_row("torch", f"cuda-after-{entry.capability}", "", terms)
-        rows.append(row._replace(title=title, code="ED120", kind="arch-missing", sources=(entry.source,)))
+        rows.append(
+            row._replace(title=title, code="ED120", kind="arch-missing", sources=(entry.source,))
+        )
     return rows
 
 

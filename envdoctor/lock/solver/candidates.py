@@ -1,10 +1,26 @@
-"""The candidates of a request: the releases and builds of each package in order of preference, what they require, what excludes them."""
+"""The candidates of a request: the releases and builds of each package in order of preference, what
+they require, what excludes them.
+"""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    FrozenSet,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+)
 
 from ...matrix.bind import Subject, truth
 from ...matrix.derive import build_attributes, find_builds
@@ -14,21 +30,45 @@ from ...matrix.tables import Build, Release
 from ...matrix.tags import glibc_for, served_release, serves_python
 from ...model.request import Request, Root
 from ...model.row import Term
-from ...model.versions import InvalidSpecifier, Version, VersionSet, canonicalize_name, parse_version, try_version
+from ...model.versions import (
+    InvalidSpecifier,
+    Version,
+    VersionSet,
+    canonicalize_name,
+    parse_version,
+    try_version,
+)
 
 __all__ = ["BUILT_BY_HAND", "LINE", "NOT_THERE", "Candidate", "Catalog", "Line", "Table", "bits_of"]
 
-LINE = re.compile(r"\s*([A-Za-z0-9][\w.-]*)\s*(?:\[([^\]]*)\])?\s*\(?\s*([^;@()]*?)\s*\)?\s*(?:;(.*))?\Z", re.DOTALL)
+LINE = re.compile(
+    r"\s*([A-Za-z0-9][\w.-]*)\s*(?:\[([^\]]*)\])?\s*\(?\s*([^;@()]*?)\s*\)?\s*(?:;(.*))?\Z",
+    re.DOTALL,
+)
 _EXTRA = re.compile(r"extra\s*==\s*['\"]([^'\"]+)['\"]|['\"]([^'\"]+)['\"]\s*==\s*extra")
 _EXACT = re.compile(r"===?\s*([^\s,*]+)(?![^,]*\*)")
-#: Lines of torch's metadata that belong to the CUDA of its default build; builds from other indexes ask for others.
+#: Lines of torch's metadata that belong to the CUDA of its default build; builds from other indexes
+#: ask for others.
 _OF_DEFAULT_BUILD = ("nvidia-", "triton", "cuda-")
 #: Users build these against their torch, so a release without a fitting wheel may still be right.
-BUILT_BY_HAND = frozenset(["flash-attn", "flash-attn-3", "causal-conv1d", "mamba-ssm", "transformer-engine-torch", "apex", "grouped-gemm"])
+BUILT_BY_HAND = frozenset(
+    [
+        "flash-attn",
+        "flash-attn-3",
+        "causal-conv1d",
+        "mamba-ssm",
+        "transformer-engine-torch",
+        "apex",
+        "grouped-gemm",
+    ]
+)
 
 
 class Candidate(NamedTuple):
-    """One build of one release. ``index_name`` is "pypi" for the default one; ``from_source`` where the index has no wheel."""
+    """One build of one release.
+
+    ``index_name`` is "pypi" for the default one; ``from_source`` where the index has no wheel.
+    """
 
     version: Version
     release: Release
@@ -56,14 +96,18 @@ def bits_of(mask: int) -> Iterator[int]:
 
 
 class Table:
-    """The candidates of one package in order of preference; bit i is the i-th, ``absent`` the bit above all."""
+    """The candidates of one package in order of preference; bit i is the i-th, ``absent`` the bit
+    above all.
+    """
 
     def __init__(self, name: str, candidates: Sequence[Candidate], named: Iterable[str]) -> None:
         self.name = name
         self.candidates = tuple(candidates)
         self.absent = 1 << len(self.candidates)
         self.all = self.absent - 1
-        order = sorted(range(len(self.candidates)), key=lambda number: self.candidates[number].version)
+        order = sorted(
+            range(len(self.candidates)), key=lambda number: self.candidates[number].version
+        )
         self._versions = [self.candidates[number].version for number in order]
         self._sums = [0]
         self._early = 0  # pre-releases
@@ -71,13 +115,16 @@ class Table:
             self._sums.append(self._sums[-1] | 1 << number)
             if self.candidates[number].version.is_prerelease:
                 self._early |= 1 << number
-        # A package that publishes nothing but pre-releases (opentelemetry's exporters) is taken as it is, as installers do.
+        # A package that publishes nothing but pre-releases (opentelemetry's exporters) is taken as
+        # it is, as installers do.
         self._free = name in frozenset(named) or self._early == self.all
         self._masks: Dict[str, int] = {}
         self._terms: Dict[Term, int] = {}
 
     def mask(self, specifier: str) -> int:
-        """Return the candidates that a specifier admits: pre-releases only where it names one, or where they are asked for."""
+        """Return the candidates that a specifier admits: pre-releases only where it names one, or
+        where they are asked for.
+        """
         found = self._masks.get(specifier)
         if found is None:
             try:
@@ -86,12 +133,18 @@ class Table:
                 found = self.all  # a line that no tool understands binds nobody
             if self._early and not self._free:
                 exact = _EXACT.findall(specifier)
-                wanted = [version for version in map(try_version, exact) if version is not None and version.is_prerelease]
+                wanted = [
+                    version
+                    for version in map(try_version, exact)
+                    if version is not None and version.is_prerelease
+                ]
                 named = 0
                 for version in wanted:
                     named |= self._members(VersionSet.parse(f"=={version}"))
                 final = found & ~self._early
-                if final or not _names_early(specifier):  # sglang asks for flash-attn-4>=4.0.0b9, of which there is no final release
+                if final or not _names_early(
+                    specifier
+                ):  # sglang asks for flash-attn-4>=4.0.0b9, of which there is no final release
                     found = final | found & named
             self._masks[specifier] = found
         return found
@@ -131,7 +184,9 @@ NOT_THERE = Subject(False)
 
 
 class Catalog:
-    """Tables and requirement lines for one Python, platform and set of indexes; kept between attempts, since making them costs most."""
+    """Tables and requirement lines for one Python, platform and set of indexes; kept between
+    attempts, since making them costs most.
+    """
 
     def __init__(self, matrix: Matrix, request: Request) -> None:
         self.matrix = matrix
@@ -143,7 +198,9 @@ class Catalog:
         self._lines: Dict[str, Optional[Line]] = {}
         self._markers: Dict[Tuple[str, str], bool] = {}
         self._parsed: Dict[str, Any] = {}
-        self._asks: Dict[Tuple[str, int], Tuple[Tuple[Tuple[str, int, str], ...], Tuple[str, ...]]] = {}
+        self._asks: Dict[
+            Tuple[str, int], Tuple[Tuple[Tuple[str, int, str], ...], Tuple[str, ...]]
+        ] = {}
         self._refusals: Dict[Tuple[str, Optional[Version]], Dict[Tuple[str, str], int]] = {}
         self._glibc_of: Dict[Tuple[str, ...], Tuple[Version, ...]] = {}
         self._admitted: Dict[str, bool] = {}
@@ -157,7 +214,9 @@ class Catalog:
             "python_full_version": python if python.count(".") > 1 else f"{python}.0",
             "implementation_version": python if python.count(".") > 1 else f"{python}.0",
             "sys_platform": request.platform,
-            "platform_system": {"linux": "Linux", "darwin": "Darwin", "win32": "Windows"}.get(request.platform, request.platform),
+            "platform_system": {"linux": "Linux", "darwin": "Darwin", "win32": "Windows"}.get(
+                request.platform, request.platform
+            ),
             "platform_machine": request.architecture,
             "os_name": "posix",
             "implementation_name": "cpython",
@@ -174,11 +233,17 @@ class Catalog:
         return other
 
     def changed(self, request: Request) -> Catalog:
-        """Return a catalog for another request that shares the releases, and for the same Python the requirement lines, that were read so far."""
+        """Return a catalog for another request that shares the releases, and for the same Python
+        the requirement lines, that were read so far.
+        """
         other = Catalog(self.matrix, request)
         other._releases, other._torch_of = self._releases, self._torch_of
         mine = self.request
-        if (request.python, request.platform, request.architecture) == (mine.python, mine.platform, mine.architecture):
+        if (request.python, request.platform, request.architecture) == (
+            mine.python,
+            mine.platform,
+            mine.architecture,
+        ):
             other._lines, other._markers, other._kept = self._lines, self._markers, self._kept
             other._glibc_of = self._glibc_of
         other._parsed = self._parsed
@@ -190,26 +255,47 @@ class Catalog:
         if found is None:
             # As installers have it: who names a pre-release takes those of that package.
             named = [root.name for root in self.request.roots if _names_early(root.specifier)]
-            found = self._tables[name] = Table(name, self._candidates(name), (*self.request.prereleases, *named))
+            found = self._tables[name] = Table(
+                name, self._candidates(name), (*self.request.prereleases, *named)
+            )
         return found
 
     def _candidates(self, name: str) -> List[Candidate]:
-        """All builds of all releases, the preferred ones first: not yanked, newest, wheels before sources, the default index."""
+        """All builds of all releases, the preferred ones first: not yanked, newest, wheels before
+        sources, the default index.
+        """
         found: List[Tuple[Any, Candidate]] = []
-        torch_of = self._torch_of.get(name) or self._torch_of.setdefault(name, pinned_torch(self.matrix.package, name))
+        torch_of = self._torch_of.get(name) or self._torch_of.setdefault(
+            name, pinned_torch(self.matrix.package, name)
+        )
         indexes = {index: rank for rank, index in enumerate(("pypi", *self.request.allow_index))}
         preferred = try_version(self.request.prefer.get(name))
         for place, (version, release) in enumerate(self._released(name)):
             for rank, candidate in enumerate(self._builds(version, self.served(release), indexes)):
-                candidate = candidate if name in BUILT_BY_HAND or "torch" in candidate.subject.attributes else _with_torch(candidate, torch_of)
-                key = (candidate.version != preferred, release.yanked, -place, candidate.from_source, indexes[candidate.index_name], rank)
+                candidate = (
+                    candidate
+                    if name in BUILT_BY_HAND or "torch" in candidate.subject.attributes
+                    else _with_torch(candidate, torch_of)
+                )
+                key = (
+                    candidate.version != preferred,
+                    release.yanked,
+                    -place,
+                    candidate.from_source,
+                    indexes[candidate.index_name],
+                    rank,
+                )
                 found.append((key, candidate))
         found.sort(key=lambda entry: entry[0])
         return [candidate for _, candidate in found]
 
     def served(self, release: Release) -> Release:
-        """Return a release with the metadata of the wheel that the Python and platform of the request get."""
-        return served_release(release, self._python, self.request.platform, self.request.architecture)
+        """Return a release with the metadata of the wheel that the Python and platform of the
+        request get.
+        """
+        return served_release(
+            release, self._python, self.request.platform, self.request.architecture
+        )
 
     def _released(self, name: str) -> List[Tuple[Version, Release]]:
         found = self._releases.get(name)
@@ -218,16 +304,29 @@ class Catalog:
             found = self._releases[name] = package.releases() if package is not None else []
         return found
 
-    def _builds(self, version: Version, release: Release, indexes: Mapping[str, int]) -> Iterator[Candidate]:
+    def _builds(
+        self, version: Version, release: Release, indexes: Mapping[str, int]
+    ) -> Iterator[Candidate]:
         architecture = self.request.architecture
         default = find_builds(release, version, architecture)
         attributes = _agreed(default)
         # Wheels for other systems alone (deepspeed's for Windows) leave the source archive.
         elsewhere = release.sdist and bool(release.platforms) and not self._floors(release)
-        yield Candidate(version, release, Subject(True, {**attributes, "version": version}), "pypi", release.sdist_only or elsewhere)
+        yield Candidate(
+            version,
+            release,
+            Subject(True, {**attributes, "version": version}),
+            "pypi",
+            release.sdist_only or elsewhere,
+        )
         labels: Set[str] = set()
         for build in reversed(release.builds):  # newest CUDA first
-            if build.index_name == "pypi" or build.index_name not in indexes or build.architecture != architecture or build.variant is None:
+            if (
+                build.index_name == "pypi"
+                or build.index_name not in indexes
+                or build.architecture != architecture
+                or build.variant is None
+            ):
                 continue
             if build.trust == "reported" and "nightlies only" in build.source:
                 continue  # no release of it can be installed
@@ -235,18 +334,28 @@ class Catalog:
             if label not in labels and version.local is None:
                 labels.add(label)
                 built = parse_version(f"{version}+{label}")
-                yield Candidate(built, release, Subject(True, {**build_attributes(build), "version": built}), build.index_name)
+                yield Candidate(
+                    built,
+                    release,
+                    Subject(True, {**build_attributes(build), "version": built}),
+                    build.index_name,
+                )
 
-    # ------------------------------------------------------------------------------------------------------------ requirements
+    # ----------------------------------------------------------------------------------------------
+    # requirements
 
     def asks(self, node: str, bit: int) -> Tuple[Tuple[Tuple[str, int, str], ...], Tuple[str, ...]]:
-        """Return what a candidate of a node asks for, as (node, allowed, specifier), and the names that the matrix does not know."""
+        """Return what a candidate of a node asks for, as (node, allowed, specifier), and the names
+        that the matrix does not know.
+        """
         found = self._asks.get((node, bit))
         if found is None:
             found = self._asks[(node, bit)] = self._find_asks(node, bit)
         return found
 
-    def _find_asks(self, node: str, bit: int) -> Tuple[Tuple[Tuple[str, int, str], ...], Tuple[str, ...]]:
+    def _find_asks(
+        self, node: str, bit: int
+    ) -> Tuple[Tuple[Tuple[str, int, str], ...], Tuple[str, ...]]:
         name, _, extra = node.rstrip("]").partition("[")
         asked: Dict[str, Tuple[int, str]] = {}
         unknown = []
@@ -264,14 +373,25 @@ class Catalog:
                 if before is None:
                     asked[wanted] = (allowed, line.specifier)
                 else:
-                    asked[wanted] = (before[0] & allowed, ",".join(dict.fromkeys(filter(None, (before[1], line.specifier)))))
+                    asked[wanted] = (
+                        before[0] & allowed,
+                        ",".join(dict.fromkeys(filter(None, (before[1], line.specifier)))),
+                    )
         return tuple((wanted, *entry) for wanted, entry in asked.items()), tuple(unknown)
 
-    def broken(self, name: str, candidate: Candidate, extras: Sequence[str]) -> Iterator[Tuple[Root, str]]:
-        """Yield the overrides of the request that a requirement of a candidate or its extras excludes, with that requirement."""
-        for line in (line for extra in ("", *extras) for line in self._applying(name, candidate, extra)):
+    def broken(
+        self, name: str, candidate: Candidate, extras: Sequence[str]
+    ) -> Iterator[Tuple[Root, str]]:
+        """Yield the overrides of the request that a requirement of a candidate or its extras
+        excludes, with that requirement.
+        """
+        for line in (
+            line for extra in ("", *extras) for line in self._applying(name, candidate, extra)
+        ):
             for root in self.request.overrides:
-                if root.name == line.name and not self.table(root.name).mask(root.specifier) & self.table(root.name).mask(line.specifier):
+                if root.name == line.name and not self.table(root.name).mask(
+                    root.specifier
+                ) & self.table(root.name).mask(line.specifier):
                     yield root, line.specifier
 
     def _applying(self, name: str, candidate: Candidate, extra: str) -> List[Line]:
@@ -280,14 +400,21 @@ class Catalog:
         kept = self._kept.get(key)
         if kept is None:
             lines = [self._line(line) for line in key[0]]
-            kept = [line for line in lines if line is not None and (extra in line.for_extras and not line.always if extra else line.always)]
+            kept = [
+                line
+                for line in lines
+                if line is not None
+                and (extra in line.for_extras and not line.always if extra else line.always)
+            ]
             self._kept[key] = kept
         if candidate.index_name != "pypi" and name == "torch":
             kept = [line for line in kept if not line.name.startswith(_OF_DEFAULT_BUILD)]
         return kept
 
     def refusals(self, name: str, glibc: Optional[Version]) -> Mapping[Tuple[str, str], int]:
-        """Return the candidates that cannot be installed on the targets at all, by (limit, words)."""
+        """Return the candidates that cannot be installed on the targets at all, by (limit,
+        words).
+        """
         found = self._refusals.get((name, glibc))
         if found is None:
             found = self._refusals[(name, glibc)] = {}
@@ -297,7 +424,9 @@ class Catalog:
                     found[refusal] = found.get(refusal, 0) | 1 << number
             if self.request.of_the_time:
                 late = next((key for key in found if key[0] == "date"), None)
-                if late is not None and all(self._is_late(candidate) for candidate in self.table(name).candidates):
+                if late is not None and all(
+                    self._is_late(candidate) for candidate in self.table(name).candidates
+                ):
                     del found[late]
         return found
 
@@ -306,7 +435,9 @@ class Catalog:
         found: Set[str] = set()
         for line in candidate.release.requires or ():
             if "extra" in line:
-                found.update(canonicalize_name(first or second) for first, second in _EXTRA.findall(line))
+                found.update(
+                    canonicalize_name(first or second) for first, second in _EXTRA.findall(line)
+                )
         return frozenset(found)
 
     def _line(self, text: str) -> Optional[Line]:
@@ -321,17 +452,34 @@ class Catalog:
                 always = self._holds(marker, "")
                 if "extra" in marker:
                     extras_named = {first or second for first, second in _EXTRA.findall(marker)}
-                    named = frozenset(canonicalize_name(extra) for extra in extras_named if self._holds(marker, extra))
-            wanted = tuple(sorted(canonicalize_name(extra.strip()) for extra in (extras or "").split(",") if extra.strip()))
+                    named = frozenset(
+                        canonicalize_name(extra)
+                        for extra in extras_named
+                        if self._holds(marker, extra)
+                    )
+            wanted = tuple(
+                sorted(
+                    canonicalize_name(extra.strip())
+                    for extra in (extras or "").split(",")
+                    if extra.strip()
+                )
+            )
             if always or named:
-                line = Line(canonicalize_name(name), wanted, specifier.replace(" ", ""), always, named)
+                line = Line(
+                    canonicalize_name(name), wanted, specifier.replace(" ", ""), always, named
+                )
         self._lines[text] = line
         return line
 
     def _holds(self, marker: str, extra: str) -> bool:
         key = (marker, extra)
         if key not in self._markers:
-            from packaging.markers import InvalidMarker, Marker, UndefinedComparison, UndefinedEnvironmentName
+            from packaging.markers import (
+                InvalidMarker,
+                Marker,
+                UndefinedComparison,
+                UndefinedEnvironmentName,
+            )
 
             try:
                 parsed = self._parsed.get(marker) or self._parsed.setdefault(marker, Marker(marker))
@@ -340,7 +488,8 @@ class Catalog:
                 self._markers[key] = False  # legacy text, which installers skip as well
         return self._markers[key]
 
-    # ------------------------------------------------------------------------------------------------------------ limits
+    # ----------------------------------------------------------------------------------------------
+    # limits
 
     def _admits(self, specifier: str) -> bool:
         """Tell whether the Python of the request meets a Requires-Python."""
@@ -360,11 +509,19 @@ class Catalog:
         return found
 
     def _floors(self, release: Release) -> Tuple[Version, ...]:
-        """The glibc that each wheel for this platform asks for; releases of one package mostly have the same tags."""
+        """The glibc that each wheel for this platform asks for; releases of one package mostly have
+        the same tags.
+        """
         found = self._glibc_of.get(release.platforms)
         if found is None:
-            every = [glibc_for(tag, self.request.platform, self.request.architecture) for tags in release.platforms for tag in tags.split(".")]
-            found = self._glibc_of[release.platforms] = tuple(floor for floor in every if floor is not None)
+            every = [
+                glibc_for(tag, self.request.platform, self.request.architecture)
+                for tags in release.platforms
+                for tag in tags.split(".")
+            ]
+            found = self._glibc_of[release.platforms] = tuple(
+                floor for floor in every if floor is not None
+            )
         return found
 
     def _is_late(self, candidate: Candidate) -> bool:
@@ -372,7 +529,9 @@ class Catalog:
         return as_of is not None and candidate.release.released > as_of
 
     def refusal(self, candidate: Candidate, glibc: Optional[Version]) -> Optional[Tuple[str, str]]:
-        """Return (limit, words) where a candidate cannot be installed on any of the targets at all, whatever else is."""
+        """Return (limit, words) where a candidate cannot be installed on any of the targets at all,
+        whatever else is.
+        """
         request, release = self.request, candidate.release
         if self._is_late(candidate):
             return "date", f"was uploaded after {request.as_of}"
@@ -395,17 +554,25 @@ class Catalog:
 
 def _names_early(specifier: str) -> bool:
     """Tell whether a specifier names a pre-release."""
-    return any(version.is_prerelease for version in map(try_version, re.split(r"[<>=!~,\s]+", specifier)) if version is not None)
+    return any(
+        version.is_prerelease
+        for version in map(try_version, re.split(r"[<>=!~,\s]+", specifier))
+        if version is not None
+    )
 
 
 def _with_torch(candidate: Candidate, torch_of: Callable[[Version], Optional[str]]) -> Candidate:
-    """A candidate whose builds do not tell their torch: all builds of one release have one, or its engine pins it."""
+    """A candidate whose builds do not tell their torch: all builds of one release have one, or its
+    engine pins it.
+    """
     minors = {build.torch for build in candidate.release.builds if build.torch}
     minor = minors.pop() if len(minors) == 1 else torch_of(candidate.version)
     if minor is None:
         return candidate
     subject = candidate.subject
-    return candidate._replace(subject=subject._replace(attributes={**subject.attributes, "torch": parse_version(minor)}))
+    return candidate._replace(
+        subject=subject._replace(attributes={**subject.attributes, "torch": parse_version(minor)})
+    )
 
 
 def _agreed(builds: Sequence[Build]) -> Dict[str, Any]:
@@ -413,11 +580,17 @@ def _agreed(builds: Sequence[Build]) -> Dict[str, Any]:
     if not builds:
         return {}
     first, *others = [build_attributes(build) for build in builds]
-    return {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
+    return {
+        name: value
+        for name, value in first.items()
+        if all(other.get(name) == value for other in others)
+    }
 
 
 def _label(build: Build) -> str:
-    """The local label of a build: ``cu124``, and for what is built against a torch ``cu12torch2.6cxx11abitrue``."""
+    """The local label of a build: ``cu124``, and for what is built against a torch
+    ``cu12torch2.6cxx11abitrue``.
+    """
     label = str(build.variant)
     if build.index_name != "pytorch" and build.torch is not None:
         label += f"torch{build.torch}"

@@ -1,11 +1,13 @@
 """Clause learning over finite candidate sets: the search, and nothing about packages.
 
-A variable is a package; its domain is one int, bit i its i-th candidate in order of preference, the top bit "absent". A nogood
-maps variables to masks and says "not all of these at once". Unit propagation, first-UIP learning and backjumping are those of SAT
-solvers, on masks; resolution of two nogoods on a variable is the union of its masks and the intersection of all others.
+A variable is a package; its domain is one int, bit i its i-th candidate in order of preference, the
+top bit "absent". A nogood maps variables to masks and says "not all of these at once". Unit
+propagation, first-UIP learning and backjumping are those of SAT solvers, on masks; resolution of
+two nogoods on a variable is the union of its masks and the intersection of all others.
 
-Decisions follow a fixed order of variables and of values. What propagation and learned nogoods remove is implied by earlier decisions, so
-each decision is the best value that these leave, and the first model found is the lexicographic optimum: no separate optimisation.
+Decisions follow a fixed order of variables and of values. What propagation and learned nogoods
+remove is implied by earlier decisions, so each decision is the best value that these leave, and the
+first model found is the lexicographic optimum: no separate optimisation.
 """
 
 from __future__ import annotations
@@ -32,7 +34,10 @@ class Variable(NamedTuple):
 
 
 class Nogood(NamedTuple):
-    """Not all of these at once: (variable, mask) pairs in order of variables. ``why`` is the caller's."""
+    """Not all of these at once: (variable, mask) pairs in order of variables.
+
+    ``why`` is the caller's.
+    """
 
     terms: Tuple[Tuple[int, int], ...]
     why: Any = None
@@ -47,8 +52,11 @@ class Outcome(NamedTuple):
     decisions: int
 
 
-def solve(variables: Sequence[Variable], nogoods: Iterable[Nogood], limit: int = CONFLICT_LIMIT) -> Outcome:
-    """Find the lexicographic optimum: variables in order, each absent where that is possible, else its lowest bit.
+def solve(
+    variables: Sequence[Variable], nogoods: Iterable[Nogood], limit: int = CONFLICT_LIMIT
+) -> Outcome:
+    """Find the lexicographic optimum: variables in order, each absent where that is possible, else
+    its lowest bit.
 
     Raises:
         GaveUp: after ``limit`` conflicts.
@@ -57,16 +65,21 @@ def solve(variables: Sequence[Variable], nogoods: Iterable[Nogood], limit: int =
 
 
 class _Search:
-    def __init__(self, variables: Sequence[Variable], nogoods: Iterable[Nogood], limit: int) -> None:
+    def __init__(
+        self, variables: Sequence[Variable], nogoods: Iterable[Nogood], limit: int
+    ) -> None:
         self._domains = [variable.domain for variable in variables]
         self._absent = [variable.absent for variable in variables]
         self._limit = limit
         self._clauses: List[Dict[int, int]] = []
         self._given = 0
-        self._parents: Dict[int, Tuple[int, ...]] = {}  # of learned nogoods: what they were resolved from
+        self._parents: Dict[
+            int, Tuple[int, ...]
+        ] = {}  # of learned nogoods: what they were resolved from
         self._watchers: List[List[int]] = [[] for _ in variables]
         self._watched: List[Tuple[int, int]] = []
-        # The trail: variable, its domain before, the nogood that narrowed it (-1: a decision), level.
+        # The trail: variable, its domain before, the nogood that narrowed it (-1: a decision),
+        # level.
         self._trail: List[Tuple[int, int, int, int]] = []
         self._history: List[List[int]] = [[] for _ in variables]  # places in the trail, by variable
         self._level = 0
@@ -79,7 +92,8 @@ class _Search:
             self._add(dict(nogood.terms))
         self._given = len(self._clauses)
 
-    # ------------------------------------------------------------------------------------------------------------ the loop
+    # ----------------------------------------------------------------------------------------------
+    # the loop
 
     def run(self) -> Outcome:
         """Search to the end."""
@@ -94,7 +108,10 @@ class _Search:
             if conflict >= 0:
                 self._conflicts += 1
                 if self._conflicts > self._limit:
-                    raise GaveUp(f"the search for a resolution was given up after {self._limit} conflicts; nothing is proven either way")
+                    raise GaveUp(
+                        f"the search for a resolution was given up after {self._limit} conflicts; "
+                        "nothing is proven either way"
+                    )
                 if not self._learn(conflict):
                     return Outcome(None, self._core, self._conflicts, self._decisions)
                 conflict = -1
@@ -117,10 +134,13 @@ class _Search:
         self._trail.append((variable, self._domains[variable], reason, self._level))
         self._domains[variable] = domain
 
-    # ------------------------------------------------------------------------------------------------------------ nogoods
+    # ----------------------------------------------------------------------------------------------
+    # nogoods
 
     def _add(self, terms: Dict[int, int]) -> int:
-        """Add a nogood and watch two terms that do not hold yet; those of one term are kept apart."""
+        """Add a nogood and watch two terms that do not hold yet; those of one term are kept
+        apart.
+        """
         number = len(self._clauses)
         self._clauses.append(terms)
         domains = self._domains
@@ -130,8 +150,11 @@ class _Search:
             self._units.append(number)
             return number
         if number >= self._given > 0:
-            # Learned: the asserting term, and the one that was satisfied last, so that backtracking frees them first.
-            order.sort(key=lambda variable: self._satisfied_at(variable, terms[variable]), reverse=True)
+            # Learned: the asserting term, and the one that was satisfied last, so that backtracking
+            # frees them first.
+            order.sort(
+                key=lambda variable: self._satisfied_at(variable, terms[variable]), reverse=True
+            )
         else:
             order.sort(key=lambda variable: not domains[variable] & ~terms[variable], reverse=False)
         first, second = order[0], order[1]
@@ -153,7 +176,11 @@ class _Search:
         for variable, mask in terms.items():
             domain = self._domains[variable]
             if domain & ~mask:
-                others = all(not self._domains[other] & ~its for other, its in terms.items() if other != variable)
+                others = all(
+                    not self._domains[other] & ~its
+                    for other, its in terms.items()
+                    if other != variable
+                )
                 if others and domain & mask:
                     self._narrow(variable, domain & ~mask, number)
                 return True
@@ -199,10 +226,13 @@ class _Search:
             self._watchers[variable] = kept
         return -1
 
-    # ------------------------------------------------------------------------------------------------------------ learning
+    # ----------------------------------------------------------------------------------------------
+    # learning
 
     def _satisfied_at(self, variable: int, mask: int) -> int:
-        """The place in the trail where a term began to hold: -1 from the start, past the end where it does not hold."""
+        """The place in the trail where a term began to hold: -1 from the start, past the end where
+        it does not hold.
+        """
         if self._domains[variable] & ~mask:
             return len(self._trail)
         history = self._history[variable]
@@ -212,12 +242,16 @@ class _Search:
         return -1
 
     def _learn(self, conflict: int) -> bool:
-        """Learn from a nogood that holds entirely and jump back; False where that refutes the problem."""
+        """Learn from a nogood that holds entirely and jump back; False where that refutes the
+        problem.
+        """
         terms = dict(self._clauses[conflict])
         used = [conflict]
         trail = self._trail
         while True:
-            places = [(self._satisfied_at(variable, mask), variable) for variable, mask in terms.items()]
+            places = [
+                (self._satisfied_at(variable, mask), variable) for variable, mask in terms.items()
+            ]
             place, variable = max(places, default=(-1, -1))
             if place < 0:
                 self._core = self._leaves(used)
@@ -259,7 +293,9 @@ class _Search:
         return tuple(sorted(number for number in seen if number < self._given))
 
 
-def _resolve(terms: Dict[int, int], reason: Mapping[int, int], variable: int, full: int) -> Dict[int, int]:
+def _resolve(
+    terms: Dict[int, int], reason: Mapping[int, int], variable: int, full: int
+) -> Dict[int, int]:
     """Resolve two nogoods on a variable."""
     found = dict(terms)
     for other, mask in reason.items():

@@ -1,14 +1,27 @@
 """Why a request has no resolution, and what would give it one.
 
-The leaves of the refutation are grouped (one edge of metadata, one row, one request is one group) and groups are dropped while the rest still
-refutes: metadata first, then requests, what the hardware says last. What remains is a minimal set of true causes. Then each cause is
-relaxed alone, then pairs, then other indexes are allowed, and what that would give is solved.
+The leaves of the refutation are grouped (one edge of metadata, one row, one request is one group)
+and groups are dropped while the rest still
+refutes: metadata first, then requests, what the hardware says last. What remains is a minimal set
+of true causes. Then each cause is relaxed alone, then pairs, then other indexes are allowed, and
+what that would give is solved.
 """
 
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Callable, Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import (
+    Callable,
+    Dict,
+    FrozenSet,
+    Iterable,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+)
 
 from ...errors import InternalFault
 from ...matrix.bind import Target
@@ -53,14 +66,23 @@ def explain(catalog: Catalog, facts: Sequence[Facts]) -> Explanation:
     limits = _limits(problem, groups)
     return Explanation(
         catalog.request,
-        tuple(causes[:_LINES] + ([Statement("metadata", f"and {len(causes) - _LINES} more of this kind")] if len(causes) > _LINES else [])),
+        tuple(
+            causes[:_LINES]
+            + (
+                [Statement("metadata", f"and {len(causes) - _LINES} more of this kind")]
+                if len(causes) > _LINES
+                else []
+            )
+        ),
         tuple(_ways_out(catalog, facts, groups, limits)),
         tuple(objective.target_words(entry) for entry in facts),
     )
 
 
 def causes_of(catalog: Catalog, facts: Sequence[Facts]) -> List[Statement]:
-    """Return a minimal set of causes for which a request has no resolution, what the hardware says first; nothing is tried."""
+    """Return a minimal set of causes for which a request has no resolution, what the hardware says
+    first; nothing is tried.
+    """
     problem, outcome, _ = objective.attempt(catalog, facts, complete=True)
     return _statements(problem, minimal_groups(problem, outcome.core), catalog)
 
@@ -83,14 +105,22 @@ def minimal_groups(problem: Problem, core: Iterable[int]) -> Dict[Key, List[Nogo
         named = {(option.requirer, option.name) for option in problem.overrides}
         for nogood in problem.nogoods:
             edge = nogood.why.edge
-            if edge is not None and (edge.requirer, edge.name) in named and nogood.why.kind == "metadata":
+            if (
+                edge is not None
+                and (edge.requirer, edge.name) in named
+                and nogood.why.kind == "metadata"
+            ):
                 listed = groups.setdefault(nogood.why.key, [])
                 if nogood not in listed:
                     listed.append(nogood)
 
     def drop_rank(key: Key) -> Tuple[int, bool, Key]:
         why = groups[key][0].why
-        return (_DROP_ORDER[why.kind] if not (why.kind == "row" and why.limits) else 5, bool(why.limits), key)
+        return (
+            _DROP_ORDER[why.kind] if not (why.kind == "row" and why.limits) else 5,
+            bool(why.limits),
+            key,
+        )
 
     for key in sorted(groups, key=drop_rank):
         rest = [nogood for other, listed in groups.items() if other != key for nogood in listed]
@@ -99,10 +129,13 @@ def minimal_groups(problem: Problem, core: Iterable[int]) -> Dict[Key, List[Nogo
     return groups
 
 
-# ---------------------------------------------------------------------------------------------------------------- sentences
+# --------------------------------------------------------------------------------------------------
+# sentences
 
 
-def _statements(problem: Problem, groups: Dict[Key, List[Nogood]], catalog: Catalog) -> List[Statement]:
+def _statements(
+    problem: Problem, groups: Dict[Key, List[Nogood]], catalog: Catalog
+) -> List[Statement]:
     """Word the causes: requests, metadata, builds, rows, limits."""
     reachable = [variable.domain for variable in problem.variables]
     for listed in groups.values():
@@ -117,11 +150,21 @@ def _statements(problem: Problem, groups: Dict[Key, List[Nogood]], catalog: Cata
             statements.append((0, key, Statement("request", f"you asked for {why.text}")))
         elif why.kind == "metadata":
             text = _edge_words(problem, listed, reachable)
-            statements.append((1, key, Statement("metadata", text, sources=(Source("package metadata"),))))
+            statements.append(
+                (1, key, Statement("metadata", text, sources=(Source("package metadata"),)))
+            )
         elif why.kind == "host":
-            statements.append((3, key, _limit_statement(problem, listed, reachable, why, catalog.request)))
+            statements.append(
+                (3, key, _limit_statement(problem, listed, reachable, why, catalog.request))
+            )
         elif why.row is not None:
-            statements.append((2 if not why.limits else 4, key, _row_statement(problem, listed, reachable, why, catalog)))
+            statements.append(
+                (
+                    2 if not why.limits else 4,
+                    key,
+                    _row_statement(problem, listed, reachable, why, catalog),
+                )
+            )
     return [statement for _, _, statement in sorted(statements, key=lambda entry: entry[:2])]
 
 
@@ -139,22 +182,36 @@ def _edge_words(problem: Problem, listed: Sequence[Nogood], reachable: Sequence[
         if bits:
             pieces[edge.specifier] = pieces.get(edge.specifier, 0) | bits
     table = problem.tables[node]
-    ordered = sorted(pieces.items(), key=lambda piece: min(table.at(bit).version for bit in bits_of(piece[1])))
+    ordered = sorted(
+        pieces.items(), key=lambda piece: min(table.at(bit).version for bit in bits_of(piece[1]))
+    )
     if len(ordered) > _PIECES:
         joined = 0
         for _, bits in ordered:
             joined |= bits
-        shown = "; ".join(f"{_range(table, bits)}: {_plain(specifier)}" for specifier, bits in (ordered[0], ordered[-1]))
+        shown = "; ".join(
+            f"{_range(table, bits)}: {_plain(specifier)}"
+            for specifier, bits in (ordered[0], ordered[-1])
+        )
         return f"{node} {_range(table, joined)} needs {wanted} of one release each ({shown})"
     parts = []
     for place, (specifier, bits) in enumerate(ordered):
-        parts.append(f"{'' if place else node + ' '}{_range(table, bits)} needs {'' if place else wanted + ' '}{_plain(specifier)}".rstrip())
+        parts.append(
+            (
+                f"{'' if place else node + ' '}{_range(table, bits)} needs "
+                f"{'' if place else wanted + ' '}{_plain(specifier)}"
+            ).rstrip()
+        )
     gone = not any(nogood.why.edge.allowed for nogood in listed if nogood.why.edge is not None)
     return "; ".join(parts) + (", which the index does not have" if gone else "")
 
 
 def _plain(specifier: str) -> str:
-    return specifier[2:] if specifier.startswith("==") and "," not in specifier and "*" not in specifier else specifier
+    return (
+        specifier[2:]
+        if specifier.startswith("==") and "," not in specifier and "*" not in specifier
+        else specifier
+    )
 
 
 def _range(table: Table, bits: int) -> str:
@@ -182,7 +239,9 @@ def _subjects(problem: Problem, listed: Sequence[Nogood], reachable: Sequence[in
     return " with ".join(parts)
 
 
-def _limit_statement(problem: Problem, listed: Sequence[Nogood], reachable: Sequence[int], why: Why, request: Request) -> Statement:
+def _limit_statement(
+    problem: Problem, listed: Sequence[Nogood], reachable: Sequence[int], why: Why, request: Request
+) -> Statement:
     texts = list(dict.fromkeys(nogood.why.text for nogood in listed))
     shown = " or ".join(texts[:2])
     asked = {
@@ -198,15 +257,27 @@ def _limit_statement(problem: Problem, listed: Sequence[Nogood], reachable: Sequ
 
 
 def _glibc(problem: Problem) -> str:
-    known = [version for target in problem.targets for version in [target.host.attributes.get("glibc")] if isinstance(version, Version)]
+    known = [
+        version
+        for target in problem.targets
+        for version in [target.host.attributes.get("glibc")]
+        if isinstance(version, Version)
+    ]
     return str(min(known)) if known else ""
 
 
-def _row_statement(problem: Problem, listed: Sequence[Nogood], reachable: Sequence[int], why: Why, catalog: Catalog) -> Statement:
-    row: Row = why.row if why.kind == "build" or why.row is None else catalog.matrix.complete(why.row)  # type: ignore[assignment]
+def _row_statement(
+    problem: Problem, listed: Sequence[Nogood], reachable: Sequence[int], why: Why, catalog: Catalog
+) -> Statement:
+    row: Row = (
+        why.row if why.kind == "build" or why.row is None else catalog.matrix.complete(why.row)  # type: ignore[assignment]
+    )
     subjects = _subjects(problem, listed, reachable)
     text = f"{subjects}: {row.title}" if subjects else row.title
-    has = [_has(problem.targets[number], why.limits) for number in (why.targets or range(len(problem.targets)))]
+    has = [
+        _has(problem.targets[number], why.limits)
+        for number in (why.targets or range(len(problem.targets)))
+    ]
     found = list(dict.fromkeys(words for words in has if words))
     if why.limits and found:
         text += f"; the target has {' or '.join(found)}"
@@ -221,8 +292,13 @@ def _has(target: Target, limits: FrozenSet[str]) -> str:
     if "gpu" in limits:
         for device in target.gpus or ():
             sm = device.attributes.get("sm")
-            parts.append(f"{device.attributes.get('model', 'a GPU')}{f' (compute capability {sm})' if sm else ''}")
-    named = [name for name in ("glibc", "python", "toolkit", "platform") if name in limits and name in target.host.attributes]
+            model = device.attributes.get("model", "a GPU")
+            parts.append(f"{model} (compute capability {sm})" if sm else f"{model}")
+    named = [
+        name
+        for name in ("glibc", "python", "toolkit", "platform")
+        if name in limits and name in target.host.attributes
+    ]
     parts += [f"{name} {target.host.attributes[name]}" for name in named]
     return ", ".join(parts)
 
@@ -233,7 +309,8 @@ def _driver_text(version: Version) -> str:
     return ".".join([*parts[:2], *(part.zfill(2) for part in parts[2:])])
 
 
-# ---------------------------------------------------------------------------------------------------------------- ways out
+# --------------------------------------------------------------------------------------------------
+# ways out
 
 
 class _Relaxation(NamedTuple):
@@ -250,11 +327,18 @@ def _limits(problem: Problem, groups: Dict[Key, List[Nogood]]) -> List[Tuple[str
     for listed in groups.values():
         for nogood in listed:
             for limit in nogood.why.limits:
-                found.setdefault(limit, set()).update(nogood.why.targets or range(len(problem.targets)))
+                found.setdefault(limit, set()).update(
+                    nogood.why.targets or range(len(problem.targets))
+                )
     return [(limit, tuple(sorted(found[limit]))) for limit in sorted(found)]
 
 
-def _ways_out(catalog: Catalog, facts: Sequence[Facts], groups: Dict[Key, List[Nogood]], limits: Sequence[Tuple[str, Tuple[int, ...]]]) -> List[str]:
+def _ways_out(
+    catalog: Catalog,
+    facts: Sequence[Facts],
+    groups: Dict[Key, List[Nogood]],
+    limits: Sequence[Tuple[str, Tuple[int, ...]]],
+) -> List[str]:
     relaxations = _relaxations(catalog, groups, limits)
     ways: List[str] = []
     for relaxation in relaxations:
@@ -270,25 +354,42 @@ def _ways_out(catalog: Catalog, facts: Sequence[Facts], groups: Dict[Key, List[N
     return ways[:_WAYS]
 
 
-def _relaxations(catalog: Catalog, groups: Dict[Key, List[Nogood]], limits: Sequence[Tuple[str, Tuple[int, ...]]]) -> List[_Relaxation]:
+def _relaxations(
+    catalog: Catalog, groups: Dict[Key, List[Nogood]], limits: Sequence[Tuple[str, Tuple[int, ...]]]
+) -> List[_Relaxation]:
     asked = {key[1] for key in groups if key[0] == "request"}
-    found = [_without_bound(root) for root in catalog.request.roots if root.text in asked and root.specifier]
+    found = [
+        _without_bound(root)
+        for root in catalog.request.roots
+        if root.text in asked and root.specifier
+    ]
     for limit, targets in limits:
         if limit in _FIELDS:
             found.append(_without_limit(limit, targets, _fault_of_machine(groups, catalog)))
         elif limit == "date":
             found.append(_Relaxation("date", _undated, lambda _found: "without the date"))
         elif limit == "python":
-            found += [_with_python(python) for python in _PYTHONS if not catalog.request.python.startswith(python)]
+            found += [
+                _with_python(python)
+                for python in _PYTHONS
+                if not catalog.request.python.startswith(python)
+            ]
     return found
 
 
 def _without_bound(root: Root) -> _Relaxation:
     def change(catalog: Catalog, facts: Tuple[Facts, ...]) -> Tuple[Catalog, Tuple[Facts, ...]]:
-        roots = [entry._replace(specifier="") if entry.name == root.name else entry for entry in catalog.request.roots]
+        roots = [
+            entry._replace(specifier="") if entry.name == root.name else entry
+            for entry in catalog.request.roots
+        ]
         return catalog.asking(roots), facts
 
-    return _Relaxation("request", change, lambda _found: f"ask for {root._replace(specifier='').text} without {root.specifier}")
+    return _Relaxation(
+        "request",
+        change,
+        lambda _found: f"ask for {root._replace(specifier='').text} without {root.specifier}",
+    )
 
 
 def _fault_of_machine(groups: Dict[Key, List[Nogood]], catalog: Catalog) -> Optional[Row]:
@@ -297,10 +398,15 @@ def _fault_of_machine(groups: Dict[Key, List[Nogood]], catalog: Catalog) -> Opti
     return catalog.matrix.complete(rows[0]) if rows else None
 
 
-def _without_limit(limit: str, targets: Tuple[int, ...], fault: Optional[Row] = None) -> _Relaxation:
+def _without_limit(
+    limit: str, targets: Tuple[int, ...], fault: Optional[Row] = None
+) -> _Relaxation:
     def change(catalog: Catalog, facts: Tuple[Facts, ...]) -> Tuple[Catalog, Tuple[Facts, ...]]:
         blank = {field: Unknown("taken back, to see what would follow") for field in _FIELDS[limit]}
-        return catalog, tuple(Facts({**dict(entry), **blank}) if number in targets else entry for number, entry in enumerate(facts))
+        return catalog, tuple(
+            Facts({**dict(entry), **blank}) if number in targets else entry
+            for number, entry in enumerate(facts)
+        )
 
     def words(found: Resolution) -> str:
         requires = found.requires
@@ -314,7 +420,9 @@ def _without_limit(limit: str, targets: Tuple[int, ...], fault: Optional[Row] = 
             return f"use a system with glibc {requires.glibc} or newer"
         if limit == "gpu" and requires.sm:
             return f"use a GPU of compute capability {', '.join(requires.sm)}"
-        return {"gpu": "use another GPU", "toolkit": "use another CUDA toolkit"}.get(limit, f"use another {limit}")
+        return {"gpu": "use another GPU", "toolkit": "use another CUDA toolkit"}.get(
+            limit, f"use another {limit}"
+        )
 
     return _Relaxation(limit, change, words)
 
@@ -340,29 +448,44 @@ def _try(catalog: Catalog, facts: Sequence[Facts], relaxations: Sequence[_Relaxa
     found = objective.answer(*changed)
     if found is None:
         return []
-    return [f"{' and '.join(relaxation.words(found) for relaxation in relaxations)}: {_gives(found)}"]
+    return [
+        f"{' and '.join(relaxation.words(found) for relaxation in relaxations)}: {_gives(found)}"
+    ]
 
 
 def _other_indexes(catalog: Catalog, facts: Sequence[Facts]) -> List[str]:
     """What builds from an index that was not allowed would make possible."""
-    named = {build.index_name for name in _core_names(catalog) for candidate in catalog.table(name).candidates for build in candidate.release.builds}
+    named = {
+        build.index_name
+        for name in _core_names(catalog)
+        for candidate in catalog.table(name).candidates
+        for build in candidate.release.builds
+    }
     ways = []
     for index in sorted(named - {"pypi", *catalog.request.allow_index}):
         request = catalog.request._replace(allow_index=(*catalog.request.allow_index, index))
         found = objective.answer(catalog.changed(request), tuple(facts))
         if found is not None:
-            ways.append(f"allow builds from the index {index} (--allow-index {index}): {_gives(found)}")
+            ways.append(
+                f"allow builds from the index {index} (--allow-index {index}): {_gives(found)}"
+            )
     return ways
 
 
 def _core_names(catalog: Catalog) -> List[str]:
     """The roots, and torch, on which everything that has several builds rests."""
-    return [name for name in dict.fromkeys([*(root.name for root in catalog.request.roots), "torch"]) if name in catalog.known]
+    return [
+        name
+        for name in dict.fromkeys([*(root.name for root in catalog.request.roots), "torch"])
+        if name in catalog.known
+    ]
 
 
 def _apart(catalog: Catalog, facts: Sequence[Facts]) -> List[str]:
     """Say which targets have a resolution of their own, where one for all is impossible."""
-    alone = [(objective.target_words(entry), objective.answer(catalog, (entry,))) for entry in facts]
+    alone = [
+        (objective.target_words(entry), objective.answer(catalog, (entry,))) for entry in facts
+    ]
     if any(found is None for _, found in alone):
         return []
     shown = "; ".join(f"{words}: {_gives(found)}" for words, found in alone if found is not None)

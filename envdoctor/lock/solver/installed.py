@@ -1,14 +1,26 @@
 """What is installed, as candidates: the point that ``fix`` stays near to.
 
-An installed distribution stands first in its table, with the attributes that ``check`` gives it and its own requirement lines; the releases of
-the index follow, the nearest first. A requirement that is not met today and that ``check`` does not call an error binds nobody as long as both
-sides stay as they are: to mend it would be a change that cures nothing.
+An installed distribution stands first in its table, with the attributes that ``check`` gives it and
+its own requirement lines; the releases of the index follow, the nearest first. A requirement that
+is not met today and that ``check`` does not call an error binds nobody as long as both sides stay
+as they are: to mend it would be a change that cures nothing.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import Any, Callable, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import (
+    Any,
+    Callable,
+    FrozenSet,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+)
 
 from ...matrix.bind import Subject
 from ...matrix.derive import derive_target
@@ -16,14 +28,22 @@ from ...matrix.loader import Matrix
 from ...matrix.tables import Release
 from ...model.facts import Distribution, Facts, is_unindexed
 from ...model.request import Request, Root
-from ...model.versions import InvalidSpecifier, Version, VersionSet, canonicalize_name, parse_version, try_version
+from ...model.versions import (
+    InvalidSpecifier,
+    Version,
+    VersionSet,
+    canonicalize_name,
+    parse_version,
+    try_version,
+)
 from .candidates import Candidate, Catalog
 
 __all__ = ["INSTALLED", "InstalledCatalog", "Situation", "usual_python"]
 
 #: Index of the candidate that is installed.
 INSTALLED = "installed"
-#: In which a distribution that was compiled here can differ from the one of the index under the same version.
+#: In which a distribution that was compiled here can differ from the one of the index under the
+#: same version.
 _BUILD_ATTRIBUTES = ("cuda", "torch", "cxx11abi", "variant")
 _PYTHONS = ("3.11", "3.12", "3.10", "3.13", "3.9", "3.14", "3.8")
 
@@ -31,7 +51,8 @@ _PYTHONS = ("3.11", "3.12", "3.10", "3.13", "3.9", "3.14", "3.8")
 class Situation(NamedTuple):
     """What is to be repaired.
 
-    enforced: tells whether an unmet requirement (requirer, required) is an error. faulty: distributions whose installed copy may not stay.
+    enforced: tells whether an unmet requirement (requirer, required) is an error. faulty:
+    distributions whose installed copy may not stay.
     outside: also bind what distributions that the matrix does not know ask of those that it knows.
     """
 
@@ -58,7 +79,9 @@ class InstalledCatalog(Catalog):
     def __init__(self, matrix: Matrix, request: Request, situation: Situation) -> None:
         super().__init__(matrix, request._replace(prereleases=_early(situation.listed)))
         self.situation = situation
-        self._subject = derive_target(situation.facts, matrix).environment or (lambda _name: Subject(None))
+        self._subject = derive_target(situation.facts, matrix).environment or (
+            lambda _name: Subject(None)
+        )
         known = [name for name in situation.listed if name in self.known]
         self.core: Tuple[str, ...] = tuple(sorted(known))
         self.outside: Tuple[str, ...] = tuple(sorted(self._outside())) if situation.outside else ()
@@ -88,7 +111,11 @@ class InstalledCatalog(Catalog):
             return table.absent
         if name in self.situation.faulty:
             return 0
-        bits = sum(1 << number for number, candidate in enumerate(table.candidates) if candidate.index_name == INSTALLED)
+        bits = sum(
+            1 << number
+            for number, candidate in enumerate(table.candidates)
+            if candidate.index_name == INSTALLED
+        )
         return bits or (table.mask(installed.constraint) if installed.constraint else 0)
 
     def shown(self, name: str) -> str:
@@ -97,7 +124,9 @@ class InstalledCatalog(Catalog):
         return found.version or found.constraint or "of an unknown version"
 
     def _candidates(self, name: str) -> List[Candidate]:
-        """What is installed, then another build of the same release, then the nearest releases, the newer one first."""
+        """What is installed, then another build of the same release, then the nearest releases, the
+        newer one first.
+        """
         found = self.situation.listed.get(name)
         if found is None:
             return super()._candidates(name)
@@ -107,8 +136,14 @@ class InstalledCatalog(Catalog):
         others = super()._candidates(name)
         if installed is None:
             wanted = _range(found.constraint)
-            return sorted(others, key=lambda candidate: wanted is not None and candidate.version not in wanted)
-        others = [candidate for candidate in others if not candidate.version.is_prerelease and not _same(candidate, installed, found)]
+            return sorted(
+                others, key=lambda candidate: wanted is not None and candidate.version not in wanted
+            )
+        others = [
+            candidate
+            for candidate in others
+            if not candidate.version.is_prerelease and not _same(candidate, installed, found)
+        ]
         releases = sorted({parse_version(candidate.version.public) for candidate in others})
         mine = parse_version(installed.version.public)
         here = bisect_left(releases, mine)
@@ -118,7 +153,13 @@ class InstalledCatalog(Catalog):
             rank, candidate = entry
             public = parse_version(candidate.version.public)
             place = bisect_left(releases, public)
-            steps = 0 if public == mine else place - here + (0 if there else 1) if public > mine else here - place
+            steps = (
+                0
+                if public == mine
+                else place - here + (0 if there else 1)
+                if public > mine
+                else here - place
+            )
             return (candidate.release.yanked, steps, public < mine, candidate.from_source, rank)
 
         return [installed, *(candidate for _, candidate in sorted(enumerate(others), key=distance))]
@@ -127,23 +168,50 @@ class InstalledCatalog(Catalog):
         version = try_version(found.version)
         subject = self._subject(found.name)
         if version is None:
-            if found.constraint or found.name not in self.known or not super()._candidates(found.name):
+            if (
+                found.constraint
+                or found.name not in self.known
+                or not super()._candidates(found.name)
+            ):
                 return None
-            # Of an unknown release: it stands where the newest does, and its version decides nothing.
-            return super()._candidates(found.name)[0]._replace(subject=subject, index_name=INSTALLED, from_source=False)
+            # Of an unknown release: it stands where the newest does, and its version decides
+            # nothing.
+            return (
+                super()
+                ._candidates(found.name)[0]
+                ._replace(subject=subject, index_name=INSTALLED, from_source=False)
+            )
         package = self.matrix.package(found.name) if found.name in self.known else None
         release = package.release(version) if package is not None else None
-        lines = found.requires if found.requires is not None else release.requires if release is not None else ()
+        lines = (
+            found.requires
+            if found.requires is not None
+            else release.requires
+            if release is not None
+            else ()
+        )
         needs = found.requires_python or (release.requires_python if release is not None else None)
         if is_unindexed(found):
             # The order of such a version decides nothing: 2.6.0a0+… stands for what became 2.6.0.
-            subject = subject._replace(attributes={key: value for key, value in subject.attributes.items() if key != "version"})
+            subject = subject._replace(
+                attributes={
+                    key: value for key, value in subject.attributes.items() if key != "version"
+                }
+            )
             version = parse_version(version.base_version)
-        return Candidate(version, Release(found.version or "", "", requires=lines, requires_python=needs), subject, INSTALLED)
+        return Candidate(
+            version,
+            Release(found.version or "", "", requires=lines, requires_python=needs),
+            subject,
+            INSTALLED,
+        )
 
-    # ------------------------------------------------------------------------------------------------------------ requirements
+    # ----------------------------------------------------------------------------------------------
+    # requirements
 
-    def _find_asks(self, node: str, bit: int) -> Tuple[Tuple[Tuple[str, int, str], ...], Tuple[str, ...]]:
+    def _find_asks(
+        self, node: str, bit: int
+    ) -> Tuple[Tuple[Tuple[str, int, str], ...], Tuple[str, ...]]:
         asked, unknown = super()._find_asks(node, bit)
         # A package that is not listed may be there already, as unmet as what is listed.
         presumed = node not in self.situation.listed and not self.situation.complete
@@ -160,12 +228,20 @@ class InstalledCatalog(Catalog):
                 continue
             now = self.kept(base)
             met = bool(allowed & now)
-            kept.append((wanted, allowed if met or self.situation.enforced(node, base) else allowed | now, specifier))
+            kept.append(
+                (
+                    wanted,
+                    allowed if met or self.situation.enforced(node, base) else allowed | now,
+                    specifier,
+                )
+            )
         return tuple(kept), unknown
 
     def _applying(self, name: str, candidate: Candidate, extra: str) -> List[Any]:
         own = candidate.index_name == INSTALLED and self.situation.listed[name].requires is not None
-        if own or candidate.subject.attributes.get("index") == "pypi":  # the lines are those of its build
+        if (
+            own or candidate.subject.attributes.get("index") == "pypi"
+        ):  # the lines are those of its build
             candidate = candidate._replace(index_name="pypi")
         return super()._applying(name, candidate, extra)
 
@@ -173,15 +249,21 @@ class InstalledCatalog(Catalog):
         """What is installed can be installed."""
         return None if candidate.index_name == INSTALLED else super().refusal(candidate, glibc)
 
-    # ------------------------------------------------------------------------------------------------------------ who asks for whom
+    # ----------------------------------------------------------------------------------------------
+    # who asks for whom
 
     def _outside(self) -> List[str]:
-        """Distributions that the matrix does not know and that ask for one that it knows and that is installed."""
+        """Distributions that the matrix does not know and that ask for one that it knows and that
+        is installed.
+        """
         core = set(self.core)
         return [
             name
             for name, found in self.situation.listed.items()
-            if name not in self.known and found.requires and try_version(found.version) and any(wanted in core for wanted in self.wants(name))
+            if name not in self.known
+            and found.requires
+            and try_version(found.version)
+            and any(wanted in core for wanted in self.wants(name))
         ]
 
     def wants(self, name: str) -> Set[str]:
@@ -194,10 +276,13 @@ class InstalledCatalog(Catalog):
             release = package.release(version) if package is not None else None
             lines = self.served(release).requires if release is not None else None
         parsed = [self._line(line) for line in lines or ()]
-        return {canonicalize_name(line.name) for line in parsed if line is not None and line.always} - {name}
+        return {
+            canonicalize_name(line.name) for line in parsed if line is not None and line.always
+        } - {name}
 
     def _ordered(self) -> Tuple[List[str], List[str]]:
-        """What nothing else that is known asks for, and the others; that on which most of the environment hangs first.
+        """What nothing else that is known asks for, and the others; that on which most of the
+        environment hangs first.
 
         Of distributions that ask for each other in a circle the first by name stands for all.
         """
@@ -221,19 +306,29 @@ class InstalledCatalog(Catalog):
             if name not in covered:
                 tops.append(name)
                 covered |= {name} | reach(name)
-        order = sorted(self.core, key=lambda name: (-len(reach(name)), -len(self.wants(name)), name))
-        return [name for name in order if name in tops], [name for name in order if name not in tops]
+        order = sorted(
+            self.core, key=lambda name: (-len(reach(name)), -len(self.wants(name)), name)
+        )
+        return [name for name in order if name in tops], [
+            name for name in order if name not in tops
+        ]
 
 
 def usual_python(facts: Facts, matrix: Matrix) -> str:
-    """Return the Python of a target, or where it is not known one that all that is installed supports."""
+    """Return the Python of a target, or where it is not known one that all that is installed
+    supports.
+    """
     known = facts.value("python.version")
     if known is not None:
         return str(known)
     catalogs = (Catalog(matrix, Request((), python)) for python in _PYTHONS)
     listed: Mapping[str, Distribution] = facts.value("distributions", {})
     for catalog in catalogs:
-        if all(_supported(catalog, name, found) for name, found in listed.items() if name in catalog.known):
+        if all(
+            _supported(catalog, name, found)
+            for name, found in listed.items()
+            if name in catalog.known
+        ):
             return catalog.request.python
     return _PYTHONS[0]
 
@@ -242,7 +337,11 @@ def _supported(catalog: Catalog, name: str, found: Distribution) -> bool:
     version = try_version(found.version)
     if version is None:
         return True
-    mine = [candidate for candidate in catalog.table(name).candidates if candidate.version.public == version.public]
+    mine = [
+        candidate
+        for candidate in catalog.table(name).candidates
+        if candidate.version.public == version.public
+    ]
     return not mine or any(catalog.refusal(candidate, None) is None for candidate in mine)
 
 

@@ -1,10 +1,12 @@
 """The smallest set of changes that makes an environment meet what is known.
 
-The objective is a total order: fewest roots changed (what nothing else asks for); fewest overrides; the roots nearest to what is installed,
-that on which most hangs first; then the fewest changes in all; then by name, the nearest to what is installed, and of what is new the newest.
-Roots come before overrides, unlike in a lock: here the roots are the request, and an override that a row asks for (cuBLAS 12.3.4.1 under
-torch 2.4.0) is less than another engine. Both counts are variables of the problem that stand before those which they bound, so the
-first model that the engine finds is the one: c[i] is the number of changes among the first i items, at least.
+The objective is a total order: fewest roots changed (what nothing else asks for); fewest overrides;
+the roots nearest to what is installed, that on which most hangs first; then the fewest changes in
+all; then by name, the nearest to what is installed, and of what is new the newest. Roots come
+before overrides, unlike in a lock: here the roots are the request, and an override that a row asks
+for (cuBLAS 12.3.4.1 under torch 2.4.0) is less than another engine. Both counts are variables of
+the problem that stand before those which they bound, so the first model that the engine finds is
+the one: c[i] is the number of changes among the first i items, at least.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from .problem import Problem, Why, build_problem
 
 __all__ = ["Counted", "Repair", "counted", "repair", "request_for", "settle", "without_driver"]
 
-#: Causes in the order in which they explain a change best, what rests on the machine before all: what is known, what metadata ask, how it was built.
+#: Causes in the order in which they explain a change best, what rests on the machine before all:
+#: what is known, what metadata ask, how it was built.
 _RANK = {"host": 0, "row": 1, "override": 2, "metadata": 3, "build": 4}
 
 
@@ -44,7 +47,12 @@ class Repair(NamedTuple):
 
 
 def request_for(
-    facts: Facts, matrix: Matrix, *, python: Optional[str] = None, as_of: Optional[str] = None, allow_index: Sequence[str] = ()
+    facts: Facts,
+    matrix: Matrix,
+    *,
+    python: Optional[str] = None,
+    as_of: Optional[str] = None,
+    allow_index: Sequence[str] = (),
 ) -> Request:
     """Return the request that a repair of these facts makes."""
     return Request(
@@ -60,7 +68,8 @@ def request_for(
 def repair(situation: Situation, request: Request, matrix: Matrix) -> Union[Repair, Explanation]:
     """Find the smallest set of changes, or say why there is none.
 
-    Where what other distributions ask leaves nothing, it is dropped, and the result names what it breaks.
+    Where what other distributions ask leaves nothing, it is dropped, and the result names what it
+    breaks.
 
     Raises:
         GaveUp: the search limit was reached.
@@ -80,15 +89,26 @@ def repair(situation: Situation, request: Request, matrix: Matrix) -> Union[Repa
 
 
 def _attempt(catalog: InstalledCatalog) -> Attempt:
-    """Search without overrides, then with one more at a time as long as that leaves more roots as they are."""
+    """Search without overrides, then with one more at a time as long as that leaves more roots as
+    they are.
+    """
     best: Optional[Attempt] = None
     fewest = 0
     allowed = 0
     while True:
-        given = counted(build_problem(catalog, (catalog.situation.facts,), overrides_allowed=allowed, any_machine=True), catalog)
+        given = counted(
+            build_problem(
+                catalog, (catalog.situation.facts,), overrides_allowed=allowed, any_machine=True
+            ),
+            catalog,
+        )
         problem = given.problem
         outcome = settle(problem.variables, problem.nogoods, given.roots, given.items)
-        moved = _count(outcome.model, given.roots) if outcome.model is not None else len(given.roots) + 1
+        moved = (
+            _count(outcome.model, given.roots)
+            if outcome.model is not None
+            else len(given.roots) + 1
+        )
         if best is None or moved < fewest:
             best, fewest = Attempt(problem, outcome, allowed), moved
         if not fewest or allowed >= len(problem.overrides):
@@ -96,11 +116,15 @@ def _attempt(catalog: InstalledCatalog) -> Attempt:
         allowed += 1
 
 
-# ---------------------------------------------------------------------------------------------------------------- counting
+# --------------------------------------------------------------------------------------------------
+# counting
 
 
 class Counted(NamedTuple):
-    """A problem in the order of the objective. ``roots`` and ``items`` are (variable, mask that is a change)."""
+    """A problem in the order of the objective.
+
+    ``roots`` and ``items`` are (variable, mask that is a change).
+    """
 
     problem: Problem
     roots: Tuple[Item, ...]
@@ -108,10 +132,15 @@ class Counted(NamedTuple):
 
 
 def counted(problem: Problem, catalog: InstalledCatalog) -> Counted:
-    """Put the roots first, let everything else that is installed go, prefer what is installed, and name what is a change."""
+    """Put the roots first, let everything else that is installed go, prefer what is installed, and
+    name what is a change.
+    """
     situation = catalog.situation
     tops, listed = catalog.tops, situation.listed
-    order = [*(name for name in tops if name in problem.nodes), *(node for node in problem.nodes if node not in tops)]
+    order = [
+        *(name for name in tops if name in problem.nodes),
+        *(node for node in problem.nodes if node not in tops),
+    ]
     place = {node: number for number, node in enumerate(order)}
     old = dict(zip(problem.nodes, problem.variables))
     variables: List[Variable] = []
@@ -121,30 +150,56 @@ def counted(problem: Problem, catalog: InstalledCatalog) -> Counted:
         if node in catalog.core:
             kept = catalog.kept(node)
             if node in situation.faulty:
-                domain &= ~sum(1 << number for number, entry in enumerate(catalog.table(node).candidates) if entry.index_name == INSTALLED)
+                domain &= ~sum(
+                    1 << number
+                    for number, entry in enumerate(catalog.table(node).candidates)
+                    if entry.index_name == INSTALLED
+                )
             variables.append(Variable(domain, 0))  # to go is the last resort
             items.append((place[node], domain & ~kept))
         else:
             variables.append(Variable(domain, absent))
-            if situation.complete and node in problem.tables and "[" not in node and node not in listed:
+            if (
+                situation.complete
+                and node in problem.tables
+                and "[" not in node
+                and node not in listed
+            ):
                 items.append((place[node], domain & ~absent))
     fixed = {*tops, *catalog.outside}
     nogoods = []
     for nogood in problem.nogoods:
         why: Why = nogood.why
-        if why.kind == "request" and not fixed & {problem.nodes[number] for number, _ in nogood.terms}:
+        if why.kind == "request" and not fixed & {
+            problem.nodes[number] for number, _ in nogood.terms
+        }:
             continue
-        nogoods.append(Nogood(tuple(sorted((place[problem.nodes[number]], mask) for number, mask in nogood.terms)), why))
-    ordered = problem._replace(nodes=tuple(order), variables=tuple(variables), nogoods=tuple(nogoods))
+        nogoods.append(
+            Nogood(
+                tuple(
+                    sorted((place[problem.nodes[number]], mask) for number, mask in nogood.terms)
+                ),
+                why,
+            )
+        )
+    ordered = problem._replace(
+        nodes=tuple(order), variables=tuple(variables), nogoods=tuple(nogoods)
+    )
     roots = tuple((number, mask) for number, mask in items if order[number] in tops)
     return Counted(ordered, roots, tuple(items))
 
 
-def settle(variables: Sequence[Variable], nogoods: Sequence[Nogood], roots: Sequence[Item], items: Sequence[Item]) -> Outcome:
-    """Find the optimum: fewest roots changed, these in order, then fewest items changed, then all variables in order.
+def settle(
+    variables: Sequence[Variable],
+    nogoods: Sequence[Nogood],
+    roots: Sequence[Item],
+    items: Sequence[Item],
+) -> Outcome:
+    """Find the optimum: fewest roots changed, these in order, then fewest items changed, then all
+    variables in order.
 
-    The roots have to be the first of the variables. In two steps, each with one count in front: first of the roots, then, with these settled,
-    of everything.
+    The roots have to be the first of the variables. In two steps, each with one count in front:
+    first of the roots, then, with these settled, of everything.
 
     Raises:
         GaveUp: the search limit was reached.
@@ -156,7 +211,10 @@ def settle(variables: Sequence[Variable], nogoods: Sequence[Nogood], roots: Sequ
     if outcome.model is None:
         raise InternalFault("what has a solution has none with its changes counted")
     settled = {number: outcome.model[number] for number, _ in roots}
-    narrowed = [variable._replace(domain=settled.get(number, variable.domain)) for number, variable in enumerate(variables)]
+    narrowed = [
+        variable._replace(domain=settled.get(number, variable.domain))
+        for number, variable in enumerate(variables)
+    ]
     return _fewest(narrowed, nogoods, items, _count(outcome.model, items))
 
 
@@ -164,41 +222,64 @@ def _count(model: Sequence[int], items: Sequence[Item]) -> int:
     return sum(1 for number, mask in items if model[number] & mask)
 
 
-def _fewest(variables: Sequence[Variable], nogoods: Sequence[Nogood], items: Sequence[Item], bound: int) -> Outcome:
-    """Solve with the number of changed items as the first thing to be settled. ``bound``: a number that is known to suffice."""
+def _fewest(
+    variables: Sequence[Variable], nogoods: Sequence[Nogood], items: Sequence[Item], bound: int
+) -> Outcome:
+    """Solve with the number of changed items as the first thing to be settled.
+
+    ``bound``: a number that is known to suffice.
+    """
     movable = [(number, mask) for number, mask in items if variables[number].domain & mask]
     if not movable:
         return solve(variables, nogoods)
-    # Bit r of counter i: at most r of the first i items are changed. The last one comes first of all, the others last.
+    # Bit r of counter i: at most r of the first i items are changed. The last one comes first of
+    # all, the others last.
     counters = [Variable((2 << min(place, bound)) - 1, 0) for place in range(1, len(movable) + 1)]
 
     def counter(place: int) -> int:
         return 0 if place == len(movable) else len(variables) + place
 
-    shifted = [Nogood(tuple((number + 1, mask) for number, mask in nogood.terms), nogood.why) for nogood in nogoods]
+    shifted = [
+        Nogood(tuple((number + 1, mask) for number, mask in nogood.terms), nogood.why)
+        for nogood in nogoods
+    ]
     for place, (number, mask) in enumerate(movable, 1):
         mine = counters[place - 1].domain
         before = counters[place - 2].domain if place > 1 else 1
         for reached in range(min(place - 1, bound) + 1):
             reaching = (counter(place - 1), before & ~((1 << reached) - 1)) if place > 1 else None
-            shifted.append(_terms(reaching, (number + 1, mask), (counter(place), mine & ((2 << reached) - 1))))
+            shifted.append(
+                _terms(reaching, (number + 1, mask), (counter(place), mine & ((2 << reached) - 1)))
+            )
             if reached:
-                shifted.append(_terms(reaching, None, (counter(place), mine & ((1 << reached) - 1))))
+                shifted.append(
+                    _terms(reaching, None, (counter(place), mine & ((1 << reached) - 1)))
+                )
     found = solve([counters[-1], *variables, *counters[:-1]], shifted)
-    return found._replace(model=None if found.model is None else found.model[1 : 1 + len(variables)])
+    return found._replace(
+        model=None if found.model is None else found.model[1 : 1 + len(variables)]
+    )
 
 
 def _terms(*terms: Optional[Item]) -> Nogood:
-    return Nogood(tuple(sorted(term for term in terms if term is not None)), Why("count", ("count",)))
+    return Nogood(
+        tuple(sorted(term for term in terms if term is not None)), Why("count", ("count",))
+    )
 
 
-# ---------------------------------------------------------------------------------------------------------------- the answer
+# --------------------------------------------------------------------------------------------------
+# the answer
 
 
 def _repair_of(found: Attempt, catalog: InstalledCatalog, broken: Tuple[str, ...]) -> Repair:
     problem, model = found.problem, found.outcome.model or ()
     resolution = resolution_of(found, catalog, (catalog.situation.facts,))
-    given = counted(build_problem(catalog, (catalog.situation.facts,), overrides_allowed=found.overrides, any_machine=True), catalog)
+    given = counted(
+        build_problem(
+            catalog, (catalog.situation.facts,), overrides_allowed=found.overrides, any_machine=True
+        ),
+        catalog,
+    )
     bits = dict(zip(problem.nodes, model))
     changes = []
     for number, mask in given.items:
@@ -208,11 +289,18 @@ def _repair_of(found: Attempt, catalog: InstalledCatalog, broken: Tuple[str, ...
     changes.sort(key=lambda change: (change.before is None, not change.top, change.name))
     top = sum(change.top for change in changes)
     return Repair(
-        tuple(changes), resolution.overrides, resolution.settings, broken, resolution.requires, (len(resolution.overrides), top, len(changes))
+        tuple(changes),
+        resolution.overrides,
+        resolution.settings,
+        broken,
+        resolution.requires,
+        (len(resolution.overrides), top, len(changes)),
     )
 
 
-def _change(name: str, bits: Mapping[str, int], problem: Problem, catalog: InstalledCatalog) -> Change:
+def _change(
+    name: str, bits: Mapping[str, int], problem: Problem, catalog: InstalledCatalog
+) -> Change:
     table = problem.tables[name]
     listed = catalog.situation.listed
     before = catalog.shown(name) if name in listed else None
@@ -222,24 +310,42 @@ def _change(name: str, bits: Mapping[str, int], problem: Problem, catalog: Insta
         return Change(name, before, None, "remove", reason, top=top)
     chosen = table.at(bits[name])
     after = str(chosen.version)
-    return Change(name, before, after, kind_of_change(before, after), reason, chosen.index_name, top, chosen.from_source)
+    return Change(
+        name,
+        before,
+        after,
+        kind_of_change(before, after),
+        reason,
+        chosen.index_name,
+        top,
+        chosen.from_source,
+    )
 
 
-def _reason(name: str, bits: Mapping[str, int], problem: Problem, catalog: InstalledCatalog) -> Reason:
+def _reason(
+    name: str, bits: Mapping[str, int], problem: Problem, catalog: InstalledCatalog
+) -> Reason:
     """Why this one may not stay: what it would violate, taken back alone."""
     number = problem.nodes.index(name)
     stayed = catalog.kept(name) & problem.variables[number].domain
     violated: List[Why] = []
     for nogood in problem.nogoods:
         masks = dict(nogood.terms)
-        others = all(bits[problem.nodes[other]] & mask for other, mask in masks.items() if other != number)
+        others = all(
+            bits[problem.nodes[other]] & mask for other, mask in masks.items() if other != number
+        )
         if number in masks and stayed and not stayed & ~masks[number] and others:
             violated.append(nogood.why)
     listed = catalog.situation.listed
 
     def rank(why: Why) -> Tuple[bool, int, bool, bool]:
         edge = why.edge
-        return (not why.limits, _RANK.get(why.kind, 9), edge is None or edge.name != name, edge is None or edge.requirer not in listed)
+        return (
+            not why.limits,
+            _RANK.get(why.kind, 9),
+            edge is None or edge.name != name,
+            edge is None or edge.requirer not in listed,
+        )
 
     violated.sort(key=rank)
     for why in violated:
@@ -247,15 +353,27 @@ def _reason(name: str, bits: Mapping[str, int], problem: Problem, catalog: Insta
             row = why.row if why.kind == "build" else catalog.matrix.complete(why.row)
             return Reason("row", row.title, "" if why.kind == "build" else row.id, row.sources)
         if why.edge is not None:
-            requirer, required = why.edge.requirer.partition("[")[0], why.edge.name.partition("[")[0]
+            requirer, required = (
+                why.edge.requirer.partition("[")[0],
+                why.edge.name.partition("[")[0],
+            )
             if requirer == name:  # it follows from another change
                 was = catalog.shown(name) if name in listed else ""
-                return Reason("follows", f"{name} {was} requires {required}{why.edge.specifier}, and {required} changes")
+                return Reason(
+                    "follows",
+                    f"{name} {was} requires {required}{why.edge.specifier}, and {required} changes",
+                )
             version = _words(requirer, bits, problem, catalog)
-            return Reason("required", f"{requirer} {version} requires {required}{why.edge.specifier}")
+            return Reason(
+                "required", f"{requirer} {version} requires {required}{why.edge.specifier}"
+            )
         if why.text:
             return Reason(why.kind, why.text)
-    return Reason("faulty", f"the installed copy of {name} does not work with the rest") if not stayed else Reason("", "")
+    return (
+        Reason("faulty", f"the installed copy of {name} does not work with the rest")
+        if not stayed
+        else Reason("", "")
+    )
 
 
 def _words(name: str, bits: Mapping[str, int], problem: Problem, catalog: InstalledCatalog) -> str:
@@ -274,7 +392,10 @@ def _broken(found: Attempt, catalog: InstalledCatalog) -> Tuple[str, ...]:
             bit = bits.get(wanted, 0)
             if not bit & allowed:
                 chosen = _words(wanted, bits, found.problem, catalog) if bit else "absent"
-                lines.append(f"{name} {catalog.shown(name)} requires {wanted}{specifier}, and {wanted} will be {chosen}")
+                lines.append(
+                    f"{name} {catalog.shown(name)} requires {wanted}{specifier}, and {wanted} will "
+                    f"be {chosen}"
+                )
     return tuple(lines)
 
 
@@ -285,7 +406,9 @@ def _reworded(found: Explanation, catalog: InstalledCatalog) -> Explanation:
         if cause.kind == "request":
             name = cause.text.rpartition(" ")[2]
             shown = catalog.shown(name) if name in catalog.situation.listed else ""
-            causes.append(Statement("request", f"{name} {shown} is installed, and no release of it would do"))
+            causes.append(
+                Statement("request", f"{name} {shown} is installed, and no release of it would do")
+            )
         else:
             causes.append(cause)
     return found._replace(causes=tuple(causes))
@@ -294,4 +417,9 @@ def _reworded(found: Explanation, catalog: InstalledCatalog) -> Explanation:
 def without_driver(facts: Facts) -> Facts:
     """Return facts of which the driver is not known: to see what another one would allow."""
     fields = ("driver.release", "driver.cuda_version", "compat.cuda_version", "compat.release")
-    return Facts({**dict(facts), **{field: Unknown("taken back, to see what would follow") for field in fields}})
+    return Facts(
+        {
+            **dict(facts),
+            **{field: Unknown("taken back, to see what would follow") for field in fields},
+        }
+    )

@@ -1,9 +1,11 @@
 """The objective, and the answer in words of packages.
 
-A total order, so that there is one right answer: fewest overrides; then the roots in the order asked, each the best of its table (not
-yanked, newest, the default index, a wheel); then no row that does not bind is violated, wrong results first, then what is only reported to
-fail, then what degrades, by id; then everything else, requirers before what they require and by name, each likewise. What is not needed is
-absent. Where something is installed and ``prefer`` names it, that version stands first in its table.
+A total order, so that there is one right answer: fewest overrides; then the roots in the order
+asked, each the best of its table (not yanked, newest, the default index, a wheel); then no row that
+does not bind is violated, wrong results first, then what is only reported to fail, then what
+degrades, by id; then everything else, requirers before what they require and by name, each
+likewise. What is not needed is absent. Where something is installed and ``prefer`` names it, that
+version stands first in its table.
 """
 
 from __future__ import annotations
@@ -26,7 +28,17 @@ from .candidates import Candidate, Catalog, bits_of
 from .engine import Outcome, solve
 from .problem import Problem, Why, build_problem
 
-__all__ = ["Attempt", "answer", "applied", "attempt", "check_request", "floor_of", "resolution_of", "resolve", "target_words"]
+__all__ = [
+    "Attempt",
+    "answer",
+    "applied",
+    "attempt",
+    "check_request",
+    "floor_of",
+    "resolution_of",
+    "resolve",
+    "target_words",
+]
 
 
 class Attempt(NamedTuple):
@@ -37,12 +49,15 @@ class Attempt(NamedTuple):
     overrides: int
 
 
-def resolve(request: Request, facts: Sequence[Facts], matrix: Matrix) -> Union[Resolution, Explanation]:
+def resolve(
+    request: Request, facts: Sequence[Facts], matrix: Matrix
+) -> Union[Resolution, Explanation]:
     """Find the best set of packages for a request on all targets at once, or say why there is none.
 
     Args:
         request: what is asked, and for which Python, platform, date and indexes.
-        facts: the targets; what is not known of them does not constrain, and the resolution says what it requires.
+        facts: the targets; what is not known of them does not constrain, and the resolution says
+            what it requires.
         matrix: what is known of versions and hardware.
 
     Raises:
@@ -69,7 +84,9 @@ def attempt(catalog: Catalog, facts: Sequence[Facts], *, complete: bool = False)
     """Search with as few overrides as it takes; the last attempt where none suffices."""
     allowed = 0
     while True:
-        problem = build_problem(catalog, facts, complete=complete, overrides_allowed=allowed, costs=True)
+        problem = build_problem(
+            catalog, facts, complete=complete, overrides_allowed=allowed, costs=True
+        )
         outcome = solve(problem.variables, problem.nogoods)
         if outcome.model is not None or allowed >= len(problem.overrides):
             return Attempt(problem, outcome, allowed)
@@ -85,19 +102,31 @@ def _why(problem: Problem, number: int) -> Why:
 
 
 def check_request(request: Request, facts: Sequence[Facts], matrix: Matrix) -> None:
-    """Raise :class:`InputError` for a root that the matrix does not know, or a target of another platform."""
+    """Raise :class:`InputError` for a root that the matrix does not know, or a target of another
+    platform.
+    """
     known = frozenset(matrix.package_names)
     for root in request.roots:
         if root.name not in known:
             raise InputError(
-                f"{root.text}: the matrix of {matrix.date} has no releases of {root.name}, so there is nothing to choose from{_near(root, known)}"
+                f"{root.text}: the matrix of {matrix.date} has no releases of {root.name}, so "
+                f"there is nothing to choose from{_near(root, known)}"
             )
     for entry in facts:
-        for field, wanted in (("os.platform", request.platform), ("os.architecture", request.architecture)):
+        for field, wanted in (
+            ("os.platform", request.platform),
+            ("os.architecture", request.architecture),
+        ):
             value = entry.value(field)
             if value is not None and value != wanted:
-                name = f"target {entry.value('node.name')}" if entry.value("node.name") else "the target"
-                raise InputError(f"one lock is for one platform: {wanted} is asked for, but {name} has {value}")
+                name = (
+                    f"target {entry.value('node.name')}"
+                    if entry.value("node.name")
+                    else "the target"
+                )
+                raise InputError(
+                    f"one lock is for one platform: {wanted} is asked for, but {name} has {value}"
+                )
 
 
 def _near(root: Root, known: FrozenSet[str]) -> str:
@@ -107,7 +136,8 @@ def _near(root: Root, known: FrozenSet[str]) -> str:
     return f" (did you mean {near[0]}?)" if near else ""
 
 
-# ---------------------------------------------------------------------------------------------------------------- the answer
+# --------------------------------------------------------------------------------------------------
+# the answer
 
 
 class _Chosen(NamedTuple):
@@ -148,7 +178,8 @@ def resolution_of(found: Attempt, catalog: Catalog, facts: Sequence[Facts]) -> R
                         {
                             edge.name.partition("[")[0]
                             for edge in problem.edges
-                            if edge.requirer.partition("[")[0] == name and bits[edge.requirer] & edge.bits
+                            if edge.requirer.partition("[")[0] == name
+                            and bits[edge.requirer] & edge.bits
                         }
                         - {name}
                     )
@@ -173,7 +204,9 @@ def resolution_of(found: Attempt, catalog: Catalog, facts: Sequence[Facts]) -> R
     )
 
 
-def _overrides(problem: Problem, bits: Dict[str, int], chosen: Dict[str, _Chosen]) -> Tuple[Override, ...]:
+def _overrides(
+    problem: Problem, bits: Dict[str, int], chosen: Dict[str, _Chosen]
+) -> Tuple[Override, ...]:
     found = []
     for option in problem.overrides:
         if bits[option.node] != 0b01:
@@ -187,11 +220,24 @@ def _overrides(problem: Problem, bits: Dict[str, int], chosen: Dict[str, _Chosen
                 version = str(chosen[option.requirer].candidate.version)
                 fixed = str(chosen[option.name].candidate.version)
                 row = option.row
-                found.append(Override(option.requirer, version, option.name, edge.specifier, fixed, row.id, row.title, row.sources))
+                found.append(
+                    Override(
+                        option.requirer,
+                        version,
+                        option.name,
+                        edge.specifier,
+                        fixed,
+                        row.id,
+                        row.title,
+                        row.sources,
+                    )
+                )
     return tuple(found)
 
 
-def _replaced(catalog: Catalog, chosen: Mapping[str, _Chosen], extras: Mapping[str, Sequence[str]]) -> Tuple[Override, ...]:
+def _replaced(
+    catalog: Catalog, chosen: Mapping[str, _Chosen], extras: Mapping[str, Sequence[str]]
+) -> Tuple[Override, ...]:
     """The metadata edges that the request itself breaks."""
     request = catalog.request
     title = f"the maintainers install {request.profile} so"
@@ -212,13 +258,27 @@ def _replaced(catalog: Catalog, chosen: Mapping[str, _Chosen], extras: Mapping[s
     )
 
 
-def _reasons(name: str, problem: Problem, bits: Dict[str, int], catalog: Catalog, overrides: Sequence[Override]) -> List[Reason]:
+def _reasons(
+    name: str,
+    problem: Problem,
+    bits: Dict[str, int],
+    catalog: Catalog,
+    overrides: Sequence[Override],
+) -> List[Reason]:
     """Why this package, and why not a better release of it."""
-    reasons = [Reason("asked", f"asked for: {root.text}") for root in catalog.request.roots if root.name == name]
+    reasons = [
+        Reason("asked", f"asked for: {root.text}")
+        for root in catalog.request.roots
+        if root.name == name
+    ]
     broken = [override for override in overrides if override.name == name]
     admitted = problem.tables[name].all
     for edge in problem.edges:
-        if edge.name.partition("[")[0] != name or not bits[edge.requirer] & edge.bits or edge.requirer.partition("[")[0] == name:
+        if (
+            edge.name.partition("[")[0] != name
+            or not bits[edge.requirer] & edge.bits
+            or edge.requirer.partition("[")[0] == name
+        ):
             continue
         requirer, _, extra = edge.requirer.partition("[")
         release = problem.tables[requirer].at(bits[requirer]).version
@@ -232,7 +292,10 @@ def _reasons(name: str, problem: Problem, bits: Dict[str, int], catalog: Catalog
     if not reasons and not broken:
         reasons += _asked_by_rows(name, problem, bits, catalog)
     for override in broken:
-        text = f"overrides {override.requirer} {override.requirer_version}, which asks for {override.specifier}: {override.title}"
+        text = (
+            f"overrides {override.requirer} {override.requirer_version}, which asks for "
+            f"{override.specifier}: {override.title}"
+        )
         reasons.append(Reason("override", text, override.row, override.sources))
     if not broken:
         for root in catalog.request.roots:
@@ -240,33 +303,52 @@ def _reasons(name: str, problem: Problem, bits: Dict[str, int], catalog: Catalog
                 admitted &= problem.tables[name].mask(root.specifier)
         refused = _refused(name, problem, bits, admitted, catalog)
         rows = [reason.row for reason in refused]
-        reasons += refused + [reason for reason in _avoided(name, problem, bits, admitted, catalog) if reason.row not in rows]
+        reasons += refused + [
+            reason
+            for reason in _avoided(name, problem, bits, admitted, catalog)
+            if reason.row not in rows
+        ]
     candidate = problem.tables[name].at(bits[name])
     if candidate.release.yanked:
         reasons.append(Reason("yanked", "this release was yanked; nothing else meets the request"))
     if candidate.from_source:
-        reasons.append(Reason("source-build", "the index has no wheel of it: it is built when it is installed"))
+        reasons.append(
+            Reason("source-build", "the index has no wheel of it: it is built when it is installed")
+        )
     if candidate.index_name != "pypi":
         reasons.append(Reason("index", f"a build from the index {candidate.index_name}"))
     return reasons
 
 
-def _asked_by_rows(name: str, problem: Problem, bits: Mapping[str, int], catalog: Catalog) -> List[Reason]:
+def _asked_by_rows(
+    name: str, problem: Problem, bits: Mapping[str, int], catalog: Catalog
+) -> List[Reason]:
     """The rows that what is chosen would violate without this package: no metadata asks for it."""
     number, absent = problem.nodes.index(name), problem.tables[name].absent
     found = []
     for nogood in problem.nogoods:
         why: Why = nogood.why
         masks = dict(nogood.terms)
-        others = all(bits[problem.nodes[other]] & mask for other, mask in masks.items() if other != number)
-        if why.kind in ("row", "cost") and why.row is not None and masks.get(number, 0) & absent and others:
+        others = all(
+            bits[problem.nodes[other]] & mask for other, mask in masks.items() if other != number
+        )
+        if (
+            why.kind in ("row", "cost")
+            and why.row is not None
+            and masks.get(number, 0) & absent
+            and others
+        ):
             row = catalog.matrix.complete(why.row)
             found.append(Reason("row", row.title, row.id, row.sources))
     return found[:2]
 
 
-def _refused(name: str, problem: Problem, bits: Dict[str, int], admitted: int, catalog: Catalog) -> List[Reason]:
-    """Return why the best release that the requirers admit was not taken, where a row about the targets or a build says so."""
+def _refused(
+    name: str, problem: Problem, bits: Dict[str, int], admitted: int, catalog: Catalog
+) -> List[Reason]:
+    """Return why the best release that the requirers admit was not taken, where a row about the
+    targets or a build says so.
+    """
     number = problem.nodes.index(name)
     better = admitted & problem.variables[number].domain & (bits[name] - 1)
     for bit in bits_of(better):
@@ -276,14 +358,31 @@ def _refused(name: str, problem: Problem, bits: Dict[str, int], admitted: int, c
             if why.kind not in ("row", "build") or why.row is None:
                 continue
             masks = dict(nogood.terms)
-            if number in masks and masks[number] & bit and all(bits[problem.nodes[other]] & mask for other, mask in masks.items() if other != number):
+            if (
+                number in masks
+                and masks[number] & bit
+                and all(
+                    bits[problem.nodes[other]] & mask
+                    for other, mask in masks.items()
+                    if other != number
+                )
+            ):
                 row = why.row if why.kind == "build" else catalog.matrix.complete(why.row)
-                return [Reason("refused", f"not {problem.tables[name].at(bit).version}: {row.title}", row.id, row.sources)]
+                return [
+                    Reason(
+                        "refused",
+                        f"not {problem.tables[name].at(bit).version}: {row.title}",
+                        row.id,
+                        row.sources,
+                    )
+                ]
         break
     return []
 
 
-def _avoided(name: str, problem: Problem, bits: Mapping[str, int], admitted: int, catalog: Catalog) -> List[Reason]:
+def _avoided(
+    name: str, problem: Problem, bits: Mapping[str, int], admitted: int, catalog: Catalog
+) -> List[Reason]:
     """Return the row that does not bind and for whose sake a better release was not taken."""
     number = problem.nodes.index(name)
     better = admitted & problem.variables[number].domain & (bits[name] - 1)
@@ -293,22 +392,40 @@ def _avoided(name: str, problem: Problem, bits: Mapping[str, int], admitted: int
         row = nogood.why.row
         if nogood.why.kind != "cost" or row is None or not masks.get(number, 0) & better:
             continue
-        if all(bits[problem.nodes[other]] & mask for other, mask in masks.items() if other != number):
+        if all(
+            bits[problem.nodes[other]] & mask for other, mask in masks.items() if other != number
+        ):
             hit.append(((masks[number] & better).bit_length(), row))
     if not hit:
         return []
-    worst, row = max(hit, key=lambda entry: (entry[0], entry[1].id))  # the one that reaches down to what was taken
+    worst, row = max(
+        hit, key=lambda entry: (entry[0], entry[1].id)
+    )  # the one that reaches down to what was taken
     complete = catalog.matrix.complete(row)
-    return [Reason("refused", f"not {problem.tables[name].at(1 << worst - 1).version}: {complete.title}", row.id, complete.sources)]
+    return [
+        Reason(
+            "refused",
+            f"not {problem.tables[name].at(1 << worst - 1).version}: {complete.title}",
+            row.id,
+            complete.sources,
+        )
+    ]
 
 
-# ---------------------------------------------------------------------------------------------------------------- what it requires
+# --------------------------------------------------------------------------------------------------
+# what it requires
 
 
 def _requires(catalog: Catalog, problem: Problem, subjects: Dict[str, Subject]) -> Requires:
-    """Bind the blocking rows to the chosen set on a machine of which nothing is known: what they wait for is what they require."""
+    """Bind the blocking rows to the chosen set on a machine of which nothing is known: what they
+    wait for is what they require.
+    """
     matrix, request = catalog.matrix, catalog.request
-    rows = [row for row in matrix.rows_about(sorted(subjects)) if row.effect == "blocks" and row.trust == "established"]
+    rows = [
+        row
+        for row in matrix.rows_about(sorted(subjects))
+        if row.effect == "blocks" and row.trust == "established"
+    ]
     blank = derive_target(Facts({}), matrix)
     base = _with_packages(blank, subjects)
     floors: Dict[str, str] = {}  # as the tables write them: 580.65.06 is no PEP 440 spelling
@@ -321,13 +438,26 @@ def _requires(catalog: Catalog, problem: Problem, subjects: Dict[str, Subject]) 
         machine = base if chosen is None else base._replace(gpus=(chosen,))
         for row in rows:
             binding = bind(row, machine)
-            if binding.outcome != "undetermined" or len(binding.missing) != 1 or binding.missing[0].scope != "host":
+            if (
+                binding.outcome != "undetermined"
+                or len(binding.missing) != 1
+                or binding.missing[0].scope != "host"
+            ):
                 continue
-            floor = floor_of(row, matrix.driver_branches, {str(entry.major): entry.min_driver for entry in matrix.cuda_majors.values()})
+            floor = floor_of(
+                row,
+                matrix.driver_branches,
+                {str(entry.major): entry.min_driver for entry in matrix.cuda_majors.values()},
+            )
             if floor is not None:
                 attribute, version = floor
                 floors[attribute] = max(version, floors.get(attribute, version), key=parse_version)
-    glibc = [value for subject in subjects.values() for value in [subject.attributes.get("glibc")] if isinstance(value, Version)]
+    glibc = [
+        value
+        for subject in subjects.values()
+        for value in [subject.attributes.get("glibc")]
+        if isinstance(value, Version)
+    ]
     glibc += [parse_version(floors["glibc"])] if "glibc" in floors else []
     served = []
     for capability in matrix.capabilities.values():
@@ -354,10 +484,14 @@ def _requires(catalog: Catalog, problem: Problem, subjects: Dict[str, Subject]) 
 
 def _with_packages(target: Target, subjects: Dict[str, Subject]) -> Target:
     absent = Subject(False)
-    return target._replace(environment=lambda name: subjects.get(name, absent), variable=lambda _name: absent)
+    return target._replace(
+        environment=lambda name: subjects.get(name, absent), variable=lambda _name: absent
+    )
 
 
-def floor_of(row: Row, branches: Mapping[str, DriverBranch], majors: Dict[str, str]) -> Optional[Tuple[str, str]]:
+def floor_of(
+    row: Row, branches: Mapping[str, DriverBranch], majors: Dict[str, str]
+) -> Optional[Tuple[str, str]]:
     """Return the lowest driver or glibc with which a row that waits for the host does not apply."""
     for term in row.terms:
         if term.scope != "host" or term.operator != "in":
@@ -374,7 +508,9 @@ def floor_of(row: Row, branches: Mapping[str, DriverBranch], majors: Dict[str, s
         if term.attribute == "cuda" and str(bound) in majors:
             return "driver", majors[str(bound)]
         if term.attribute == "ptx":
-            able = [name for name, branch in branches.items() if parse_version(branch.cuda) >= bound]
+            able = [
+                name for name, branch in branches.items() if parse_version(branch.cuda) >= bound
+            ]
             return ("driver", min(able, key=parse_version)) if able else None
     return None
 
@@ -418,7 +554,9 @@ def target_words(facts: Facts) -> str:
 
 
 def applied(found: Resolution, facts: Facts) -> Facts:
-    """Return a target as it will be with the pins installed and the settings made: what ``check`` has to accept."""
+    """Return a target as it will be with the pins installed and the settings made: what ``check``
+    has to accept.
+    """
     here = Evidence("resolution")
     installed = {line.name: Distribution(line.name, line.version) for line in found.closure.lines}
     installed.update({pin.name: Distribution(pin.name, pin.version) for pin in found.pins})
@@ -428,7 +566,10 @@ def applied(found: Resolution, facts: Facts) -> Facts:
             **{field: fact for field, fact in facts if field.partition(".")[0] not in _ENVIRONMENT},
             "os.platform": Known(found.request.platform, here),
             "os.architecture": Known(found.request.architecture, here),
-            "python.version": Known(python if str(python).startswith(found.requires.python) else found.request.python, here),
+            "python.version": Known(
+                python if str(python).startswith(found.requires.python) else found.request.python,
+                here,
+            ),
             "distributions": Known(installed, here),
             "distributions.complete": Known(True, here),
             "variables": Known({**(facts.value("variables") or {}), **found.settings}, here),
@@ -437,4 +578,6 @@ def applied(found: Resolution, facts: Facts) -> Facts:
 
 
 #: Families of facts about the environment that the pins replace.
-_ENVIRONMENT = frozenset(["distributions", "libraries", "binaries", "torch", "shadowed_modules", "ptxas", "ray", "cudnn"])
+_ENVIRONMENT = frozenset(
+    ["distributions", "libraries", "binaries", "torch", "shadowed_modules", "ptxas", "ray", "cudnn"]
+)

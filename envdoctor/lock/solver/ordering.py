@@ -8,7 +8,9 @@ __all__ = ["topological"]
 
 
 def topological(requires: Mapping[str, Set[str]]) -> List[str]:
-    """Order nodes so that each comes before what it requires; members of a cycle stand together, by name."""
+    """Order nodes so that each comes before what it requires; members of a cycle stand together, by
+    name.
+    """
     from heapq import heapify, heappop, heappush
 
     component = _components(requires)
@@ -20,7 +22,10 @@ def topological(requires: Mapping[str, Set[str]]) -> List[str]:
     after: Dict[str, Set[str]] = {head: set() for head in members}
     for node, wanted in requires.items():
         for other in wanted:
-            if component[node] != component[other] and component[other] not in after[component[node]]:
+            if (
+                component[node] != component[other]
+                and component[other] not in after[component[node]]
+            ):
                 after[component[node]].add(component[other])
                 waiting[component[other]] += 1
     ready = [(lead[head], head) for head, count in waiting.items() if not count]
@@ -37,7 +42,9 @@ def topological(requires: Mapping[str, Set[str]]) -> List[str]:
 
 
 def _components(requires: Mapping[str, Set[str]]) -> Dict[str, str]:
-    """Return for each node the head of its strongly connected component (Tarjan, without recursion)."""
+    """Return for each node the head of its strongly connected component (Tarjan, without
+    recursion).
+    """
     place: Dict[str, int] = {}
     low: Dict[str, int] = {}
     stack: List[str] = []

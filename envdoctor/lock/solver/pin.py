@@ -1,4 +1,6 @@
-"""Why a lock pins what it pins: its reasons, and what refuses the next newer release, or the one that was asked about."""
+"""Why a lock pins what it pins: its reasons, and what refuses the next newer release, or the one
+that was asked about.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ _REQUIRERS = 4
 class PinStory(NamedTuple):
     """What can be said of one pin.
 
-    other: the release that was tried in its place, None where the pin is the newest. causes: why that cannot be. instead: what would change
-    with it, where it can be.
+    other: the release that was tried in its place, None where the pin is the newest. causes: why
+    that cannot be. instead: what would change with it, where it can be.
     """
 
     pin: Pin
@@ -32,8 +34,11 @@ class PinStory(NamedTuple):
     instead: Tuple[str, ...] = ()
 
 
-def tell_pin(lock: Lock, name: str, version: Optional[str], facts: Sequence[Facts], matrix: Matrix) -> PinStory:
-    """Solve the lock's request again with another release in place of a pin, and keep the minimal cause that refuses it.
+def tell_pin(
+    lock: Lock, name: str, version: Optional[str], facts: Sequence[Facts], matrix: Matrix
+) -> PinStory:
+    """Solve the lock's request again with another release in place of a pin, and keep the minimal
+    cause that refuses it.
 
     Args:
         lock: the lock.
@@ -65,8 +70,15 @@ def tell_pin(lock: Lock, name: str, version: Optional[str], facts: Sequence[Fact
     found = resolve(request, facts, matrix)
     if isinstance(found, Explanation):
         own = f"you asked for {request.roots[-1].text}"
-        return PinStory(pin, requirers, str(other), tuple(cause for cause in found.causes if cause.text != own))
-    return PinStory(pin, requirers, str(other), instead=_differences(lock, found, [root.name for root in roots], name))
+        return PinStory(
+            pin, requirers, str(other), tuple(cause for cause in found.causes if cause.text != own)
+        )
+    return PinStory(
+        pin,
+        requirers,
+        str(other),
+        instead=_differences(lock, found, [root.name for root in roots], name),
+    )
 
 
 def _other(lock: Lock, pin: Pin, version: Optional[str], matrix: Matrix) -> Optional[Version]:
@@ -77,7 +89,10 @@ def _other(lock: Lock, pin: Pin, version: Optional[str], matrix: Matrix) -> Opti
         raise InputError(f"{pin.name}=={version}: expected a version such as {pin.version}")
     if asked is not None and asked != pinned and parse_version(pinned.public) != asked:
         if package is None or package.release(asked) is None:
-            raise InputError(f"{pin.name}=={version}: the matrix of {matrix.date} has no such release; the lock pins {pin.version}")
+            raise InputError(
+                f"{pin.name}=={version}: the matrix of {matrix.date} has no such release; the lock "
+                f"pins {pin.version}"
+            )
         return asked
     if package is None:
         return None
@@ -95,6 +110,10 @@ def _other(lock: Lock, pin: Pin, version: Optional[str], matrix: Matrix) -> Opti
 def _differences(lock: Lock, found: Resolution, roots: Sequence[str], name: str) -> Tuple[str, ...]:
     """What the other release would cost: first the roots, then what is pinned otherwise."""
     before: Mapping[str, Pin] = {pin.name: pin for pin in lock.pins}
-    other = [pin for pin in found.pins if pin.name != name and pin.name in before and before[pin.name].version != pin.version]
+    other = [
+        pin
+        for pin in found.pins
+        if pin.name != name and pin.name in before and before[pin.name].version != pin.version
+    ]
     other.sort(key=lambda pin: (pin.name not in roots, pin.name))
     return tuple(f"{pin.name} {before[pin.name].version} -> {pin.version}" for pin in other)

@@ -1,12 +1,26 @@
-"""From a request, targets and the matrix to what the engine takes: variables over candidates, and nogoods with their reasons.
+"""From a request, targets and the matrix to what the engine takes: variables over candidates, and
+nogoods with their reasons.
 
-Only what the request can reach is built: a release of a package takes part where some other release that takes part asks for it. That
-leaves satisfiability and optimum as they are, because what nothing asks for is absent from the best solution.
+Only what the request can reach is built: a release of a package takes part where some other release
+that takes part asks for it. That leaves satisfiability and optimum as they are, because what
+nothing asks for is absent from the best solution.
 """
 
 from __future__ import annotations
 
-from typing import Any, Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import (
+    Any,
+    Dict,
+    FrozenSet,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+)
 
 from ...matrix.bind import Subject, Target, bind
 from ...matrix.derive import derive_target
@@ -26,7 +40,13 @@ __all__ = ["LIMIT_OF", "Edge", "OverrideOption", "Problem", "Why", "build_proble
 #: Effects of rows that do not bind, the gravest first.
 _WEIGHT = ("wrong-results", "blocks", "degrades")
 #: What a host attribute of a row rests on, as people name it.
-LIMIT_OF = {"driver": "driver", "cuda": "driver", "ptx": "driver", "platform": "platform", "architecture": "platform"}
+LIMIT_OF = {
+    "driver": "driver",
+    "cuda": "driver",
+    "ptx": "driver",
+    "platform": "platform",
+    "architecture": "platform",
+}
 
 
 class Edge(NamedTuple):
@@ -42,8 +62,9 @@ class Edge(NamedTuple):
 class Why(NamedTuple):
     """Why a nogood holds.
 
-    kind: request, extra, metadata, build, row, host, override, cost. key: what belongs together in an explanation. limits: the properties of
-    targets that it rests on (driver, gpu, glibc, python, platform, date). targets: numbers of the targets that it holds for; empty: all.
+    kind: request, extra, metadata, build, row, host, override, cost. key: what belongs together in
+    an explanation. limits: the properties of targets that it rests on (driver, gpu, glibc, python,
+    platform, date). targets: numbers of the targets that it holds for; empty: all.
     """
 
     kind: str
@@ -56,7 +77,9 @@ class Why(NamedTuple):
 
 
 class OverrideOption(NamedTuple):
-    """A metadata edge that a row may break: the variable that says so, the row and the release that is installed instead."""
+    """A metadata edge that a row may break: the variable that says so, the row and the release that
+    is installed instead.
+    """
 
     node: str
     row: Row
@@ -66,7 +89,10 @@ class OverrideOption(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """What the engine takes, and how to read its answer. ``nodes`` are packages ("vllm") and their extras ("vllm[flashinfer]")."""
+    """What the engine takes, and how to read its answer.
+
+    ``nodes`` are packages ("vllm") and their extras ("vllm[flashinfer]").
+    """
 
     nodes: Tuple[str, ...]
     variables: Tuple[Variable, ...]
@@ -75,7 +101,9 @@ class Problem(NamedTuple):
     edges: Tuple[Edge, ...]
     overrides: Tuple[OverrideOption, ...]
     targets: Tuple[Target, ...]
-    settings: Tuple[Tuple[Nogood, Row], ...]  # rows that a variable mitigates: violated, they ask for the setting
+    settings: Tuple[
+        Tuple[Nogood, Row], ...
+    ]  # rows that a variable mitigates: violated, they ask for the setting
     tail: FrozenSet[str]  # required names that the matrix does not know
 
 
@@ -93,10 +121,12 @@ def build_problem(
     Args:
         catalog: tables for the request.
         facts: the targets; all their limits hold at once.
-        complete: keep what Python, platform, date or glibc exclude, with nogoods that say so: for explanations, which ask what lies behind.
+        complete: keep what Python, platform, date or glibc exclude, with nogoods that say so: for
+            explanations, which ask what lies behind.
         overrides_allowed: how many metadata edges may be broken.
         costs: let rows that do not block weigh, after the roots and before everything else.
-        any_machine: pass over what is wrong with a target whatever is installed; else that alone is the problem.
+        any_machine: pass over what is wrong with a target whatever is installed; else that alone is
+            the problem.
     """
     builder = _Builder(catalog, facts, complete)
     faults = () if any_machine else tuple(builder.faults_of_targets())
@@ -111,7 +141,12 @@ class _Builder:
         self._request = catalog.request
         self._complete = complete
         self.targets = tuple(_target(entry, catalog.matrix, catalog.request) for entry in facts)
-        known = [version for target in self.targets for version in [target.host.attributes.get("glibc")] if isinstance(version, Version)]
+        known = [
+            version
+            for target in self.targets
+            for version in [target.host.attributes.get("glibc")]
+            if isinstance(version, Version)
+        ]
         self._glibc: Optional[Version] = min(known) if known else None
         self._domains: Dict[str, int] = {}
         self._edges: Dict[Tuple[str, str], Dict[int, Tuple[int, str]]] = {}
@@ -140,17 +175,24 @@ class _Builder:
             self._find_overrides()
             if costs:
                 self._bring_cures(sorted(names))
-        return self._finish(roots, overrides_allowed, self._find_costs(sorted(done)) if costs else [])
+        return self._finish(
+            roots, overrides_allowed, self._find_costs(sorted(done)) if costs else []
+        )
 
-    # ------------------------------------------------------------------------------------------------------------ reach
+    # ----------------------------------------------------------------------------------------------
+    # reach
 
     def _root_mask(self, root: Root) -> int:
         return self._catalog.table(root.name).mask(root.specifier)
 
     def _with_extra(self, name: str, extra: str, mask: int) -> int:
-        """Those of ``mask`` whose metadata knows an extra that is asked for: older releases would fall short in silence."""
+        """Those of ``mask`` whose metadata knows an extra that is asked for: older releases would
+        fall short in silence.
+        """
         table = self._catalog.table(name)
-        knowing = sum(bit for bit in bits_of(mask) if extra in self._catalog.extras_of(table.at(bit)))
+        knowing = sum(
+            bit for bit in bits_of(mask) if extra in self._catalog.extras_of(table.at(bit))
+        )
         return knowing or mask
 
     def _ask(self, node: str, mask: int) -> None:
@@ -186,26 +228,47 @@ class _Builder:
                     groups[allowed] = (known | bit, first)
                     self._ask(wanted, allowed)
 
-    # ------------------------------------------------------------------------------------------------------------ rows
+    # ----------------------------------------------------------------------------------------------
+    # rows
 
     def faults_of_targets(self) -> Iterator[Nogood]:
-        """Yield a nogood without terms for each row that a target violates by itself: no driver of this branch serves this device."""
+        """Yield a nogood without terms for each row that a target violates by itself: no driver of
+        this branch serves this device.
+        """
         for row in self._catalog.matrix.rows_about(()):
             if row.effect == "blocks" and row.trust == "established" and not row.mitigations:
-                hit = tuple(number for number, target in enumerate(self.targets) if bind(row, target).outcome == "violated")
+                hit = tuple(
+                    number
+                    for number, target in enumerate(self.targets)
+                    if bind(row, target).outcome == "violated"
+                )
                 if hit:
-                    limits = frozenset(_limit(term) for term in row.terms if term.scope in ("gpu", "host"))
-                    yield Nogood((), Why("row", ("row", row.id), row=row, limits=limits, targets=hit))
+                    limits = frozenset(
+                        _limit(term) for term in row.terms if term.scope in ("gpu", "host")
+                    )
+                    yield Nogood(
+                        (), Why("row", ("row", row.id), row=row, limits=limits, targets=hit)
+                    )
 
     def _bind_rows(self, names: Sequence[str]) -> None:
         """Bind the blocking rows to each target; env terms become masks."""
         self._rows.clear()
         self._settings.clear()
-        rows = [row for row in self._catalog.matrix.rows_about(names) if row.effect == "blocks" and row.trust == "established"]
-        for row in [*rows, *build_rows(names, self._catalog), *dropped_rows(names, self._catalog.matrix)]:
+        rows = [
+            row
+            for row in self._catalog.matrix.rows_about(names)
+            if row.effect == "blocks" and row.trust == "established"
+        ]
+        for row in [
+            *rows,
+            *build_rows(names, self._catalog),
+            *dropped_rows(names, self._catalog.matrix),
+        ]:
             for number, target in enumerate(self.targets):
                 binding = bind(row, target)
-                if binding.outcome != "residual" and not (binding.outcome == "violated" and row.mitigations):
+                if binding.outcome != "residual" and not (
+                    binding.outcome == "violated" and row.mitigations
+                ):
                     continue
                 masks = self._masks(binding.residual)
                 if masks is None:
@@ -213,17 +276,25 @@ class _Builder:
                 if row.mitigations and row.mitigations[0].scope == "var":
                     self._settings[row.id] = (row, masks)
                     continue
-                limits = frozenset(_limit(term) for term in row.terms if term.scope in ("gpu", "host"))
+                limits = frozenset(
+                    _limit(term) for term in row.terms if term.scope in ("gpu", "host")
+                )
                 key = (row.id, tuple(sorted(masks.items())))
                 self._rows.setdefault(key, (row, masks, limits, []))[3].append(number)
         for _, masks, _, _ in list(self._rows.values()):
             for name, mask in masks.items():
-                others = [self._can_hold(other, its) for other, its in masks.items() if other != name]
-                if mask & self._catalog.table(name).absent and others and all(others):  # a row can ask that something is there
+                others = [
+                    self._can_hold(other, its) for other, its in masks.items() if other != name
+                ]
+                if (
+                    mask & self._catalog.table(name).absent and others and all(others)
+                ):  # a row can ask that something is there
                     self._ask(name, self._catalog.table(name).all & ~mask)
 
     def _masks(self, terms: Sequence[Term]) -> Optional[Dict[str, int]]:
-        """Return the masks of env terms, or None where one can hold of no candidate or speaks of what the matrix does not know."""
+        """Return the masks of env terms, or None where one can hold of no candidate or speaks of
+        what the matrix does not know.
+        """
         by_name: Dict[str, List[Term]] = {}
         for term in terms:
             by_name.setdefault(term.component, []).append(term)
@@ -242,7 +313,9 @@ class _Builder:
         return bool(mask & (self._domains.get(name, 0) | self._catalog.table(name).absent))
 
     def _find_overrides(self) -> None:
-        """Find metadata edges of which every admitted release violates a row that may break them."""
+        """Find metadata edges of which every admitted release violates a row that may break
+        them.
+        """
         self._overrides.clear()
         for row, masks, _, _ in list(self._rows.values()):
             if not row.id or ":" in row.id:
@@ -255,35 +328,65 @@ class _Builder:
                 if not groups or not any(not allowed & ~bad for allowed in groups):
                     continue
                 bit = self._lowest_fix(complete, name, bad)
-                if bit and not any(option.row.id == row.id and option.name == name for option in self._overrides):
-                    self._overrides.append(OverrideOption(f"override:{row.id}:{requirer}", complete, requirer, name, bit))
+                if bit and not any(
+                    option.row.id == row.id and option.name == name for option in self._overrides
+                ):
+                    self._overrides.append(
+                        OverrideOption(
+                            f"override:{row.id}:{requirer}", complete, requirer, name, bit
+                        )
+                    )
                     self._ask(name, bit)
         self._overrides.sort(key=lambda option: option.node)
         self._expand()
 
     def _bring_cures(self, names: Sequence[str]) -> None:
-        """Let a package take part that a row of cost misses and pins itself: triton imports setuptools, and no metadata asks for it."""
+        """Let a package take part that a row of cost misses and pins itself: triton imports
+        setuptools, and no metadata asks for it.
+        """
         for row in self._costing(names):
             for term in row.terms:
-                if term.scope != "env" or term.operator != "present" or term.argument is not False or term.component not in self._catalog.known:
+                if (
+                    term.scope != "env"
+                    or term.operator != "present"
+                    or term.argument is not False
+                    or term.component not in self._catalog.known
+                ):
                     continue
                 for pin in self._catalog.matrix.complete(row).pins:
                     match = LINE.match(pin)
                     if match is not None and canonicalize_name(match.group(1)) == term.component:
-                        self._ask(term.component, self._catalog.table(term.component).mask(match.group(3).replace(" ", "")))
+                        self._ask(
+                            term.component,
+                            self._catalog.table(term.component).mask(
+                                match.group(3).replace(" ", "")
+                            ),
+                        )
 
     def _costing(self, names: Sequence[str]) -> Iterator[Row]:
         for row in self._catalog.matrix.rows_about(names):
-            if row.effect != "note" and not (row.effect == "blocks" and row.trust == "established") and not row.mitigations:
+            if (
+                row.effect != "note"
+                and not (row.effect == "blocks" and row.trust == "established")
+                and not row.mitigations
+            ):
                 yield row
 
     def _find_costs(self, names: Sequence[str]) -> List[Tuple[str, Row, List[Dict[str, int]]]]:
-        """Rows that do not block, the gravest first, each with what violates it: a node of its own says whether it is."""
+        """Rows that do not block, the gravest first, each with what violates it: a node of its own
+        says whether it is.
+        """
         found = []
         for row in self._costing(names):
             bound = [bind(row, target) for target in self.targets]
-            masks = [self._masks(binding.residual) for binding in bound if binding.outcome == "residual"]
-            violating = [entry for place, entry in enumerate(masks) if entry is not None and entry not in masks[:place]]
+            masks = [
+                self._masks(binding.residual) for binding in bound if binding.outcome == "residual"
+            ]
+            violating = [
+                entry
+                for place, entry in enumerate(masks)
+                if entry is not None and entry not in masks[:place]
+            ]
             if violating:
                 found.append((f"cost:{row.id}", row, violating))
         return sorted(found, key=lambda entry: (_WEIGHT.index(entry[1].effect), entry[0]))
@@ -296,7 +399,11 @@ class _Builder:
             if match is None or canonicalize_name(match.group(1)) != name:
                 continue
             fixed = table.mask(match.group(3).replace(" ", "")) & ~bad & ~self._exclusions(name)
-            usable = [bit for bit in bits_of(fixed) if not table.at(bit).release.yanked and table.at(bit).index_name == "pypi"]
+            usable = [
+                bit
+                for bit in bits_of(fixed)
+                if not table.at(bit).release.yanked and table.at(bit).index_name == "pypi"
+            ]
             for other, masks, _, _ in self._rows.values():  # hit by another row on its own: no cure
                 if len(masks) == 1 and other.id != row.id:
                     usable = [bit for bit in usable if not bit & masks.get(name, 0)]
@@ -304,17 +411,35 @@ class _Builder:
                 return min(usable, key=lambda bit: table.at(bit).version)
         return 0
 
-    # ------------------------------------------------------------------------------------------------------------ nogoods
+    # ----------------------------------------------------------------------------------------------
+    # nogoods
 
-    def _finish(self, roots: Sequence[Tuple[Root, int]], overrides_allowed: int, costs: Sequence[Tuple[str, Row, List[Dict[str, int]]]]) -> Problem:
+    def _finish(
+        self,
+        roots: Sequence[Tuple[Root, int]],
+        overrides_allowed: int,
+        costs: Sequence[Tuple[str, Row, List[Dict[str, int]]]],
+    ) -> Problem:
         order = self._order([root for root, _ in roots])
-        asked = dict.fromkeys(node for root, _ in roots for node in (root.name, *(f"{root.name}[{extra}]" for extra in root.extras)))
+        asked = dict.fromkeys(
+            node
+            for root, _ in roots
+            for node in (root.name, *(f"{root.name}[{extra}]" for extra in root.extras))
+        )
         # The roots stand first; then what a choice of the others costs; then the others.
-        nodes = (*order[: len(asked)], *(node for node, _, _ in costs), *order[len(asked) :], *(option.node for option in self._overrides))
+        nodes = (
+            *order[: len(asked)],
+            *(node for node, _, _ in costs),
+            *order[len(asked) :],
+            *(option.node for option in self._overrides),
+        )
         number_of = {node: number for number, node in enumerate(nodes)}
         tables = {node: self._catalog.table(_base(node)) for node in order}
         variables = [
-            Variable(self._domains[node] | tables[node].absent, tables[node].absent) if node in tables else Variable(0b11, 0b10) for node in nodes
+            Variable(self._domains[node] | tables[node].absent, tables[node].absent)
+            if node in tables
+            else Variable(0b11, 0b10)
+            for node in nodes
         ]
         nogoods: List[Nogood] = []
 
@@ -336,7 +461,10 @@ class _Builder:
 
         for root, mask in roots:
             table = tables[root.name]
-            add({root.name: table.all & ~mask | table.absent}, Why("request", ("request", root.text), text=root.text))
+            add(
+                {root.name: table.all & ~mask | table.absent},
+                Why("request", ("request", root.text), text=root.text),
+            )
             for extra in root.extras:
                 node = f"{root.name}[{extra}]"
                 add({node: table.absent}, Why("request", ("request", root.text), text=root.text))
@@ -348,7 +476,16 @@ class _Builder:
         self._add_edges(tables, add)
         for row, masks, limits, targets in self._rows.values():
             kind = "build" if row.origin == "build" else "row"
-            add(masks, Why(kind, (kind, row.id), row=row, limits=limits, targets=tuple(targets) if limits else ()))
+            add(
+                masks,
+                Why(
+                    kind,
+                    (kind, row.id),
+                    row=row,
+                    limits=limits,
+                    targets=tuple(targets) if limits else (),
+                ),
+            )
         for node, row, violating in costs:
             for masks in violating:
                 add({**masks, node: 0b10}, Why("cost", ("cost", row.id), row=row))
@@ -356,7 +493,12 @@ class _Builder:
             for name in sorted(self._refused):
                 for (limit, text), bits in sorted(self._refused[name].items()):
                     if name in number_of:
-                        add({name: bits}, Why("host", ("host", limit, name), text=text, limits=frozenset((limit,))))
+                        add(
+                            {name: bits},
+                            Why(
+                                "host", ("host", limit, name), text=text, limits=frozenset((limit,))
+                            ),
+                        )
         self._bound_overrides(overrides_allowed, add)
         settings = []
         for row, masks in self._settings.values():
@@ -370,24 +512,46 @@ class _Builder:
             for allowed, (bits, specifier) in sorted(groups.items(), key=lambda group: group[1][0])
         )
         return Problem(
-            nodes, tuple(variables), tuple(nogoods), tables, edges, tuple(self._overrides), self.targets, tuple(settings), frozenset(self._tail)
+            nodes,
+            tuple(variables),
+            tuple(nogoods),
+            tables,
+            edges,
+            tuple(self._overrides),
+            self.targets,
+            tuple(settings),
+            frozenset(self._tail),
         )
 
     def _add_edges(self, tables: Mapping[str, Table], add: Any) -> None:
-        """Add what metadata asks: requirer there, and the required one absent or outside. A row may break the edge, at the price of an override."""
+        """Add what metadata asks: requirer there, and the required one absent or outside.
+
+        A row may break the edge, at the price of an override.
+        """
         breaking: Dict[Tuple[str, str], List[OverrideOption]] = {}
         for option in self._overrides:
             breaking.setdefault((option.requirer, option.name), []).append(option)
         for (node, wanted), groups in sorted(self._edges.items()):
             table = tables[wanted]
             for allowed, (bits, specifier) in sorted(groups.items(), key=lambda group: group[1][0]):
-                why = Why("metadata", ("metadata", _base(node), _base(wanted)), Edge(node, wanted, bits, allowed, specifier))
+                why = Why(
+                    "metadata",
+                    ("metadata", _base(node), _base(wanted)),
+                    Edge(node, wanted, bits, allowed, specifier),
+                )
                 masks = {node: bits, wanted: table.all & ~allowed | table.absent}
                 for option in breaking.get((node, wanted), ()):
                     if allowed & option.bit:
                         continue
                     masks[option.node] = 0b10
-                    add({node: bits, wanted: table.all & ~option.bit | table.absent, option.node: 0b01}, why._replace(kind="override"))
+                    add(
+                        {
+                            node: bits,
+                            wanted: table.all & ~option.bit | table.absent,
+                            option.node: 0b01,
+                        },
+                        why._replace(kind="override"),
+                    )
                 add(masks, why)
 
     def _bound_overrides(self, allowed: int, add: Any) -> None:
@@ -399,12 +563,15 @@ class _Builder:
             for group in combinations(nodes, allowed + 1):
                 add(dict.fromkeys(group, 1), Why("override", ("override",)))
 
-    # ------------------------------------------------------------------------------------------------------------ order
+    # ----------------------------------------------------------------------------------------------
+    # order
 
     def _order(self, roots: Sequence[Root]) -> List[str]:
-        """Roots as asked, then requirers before what they require, by name where that leaves a choice.
+        """Roots as asked, then requirers before what they require, by name where that leaves a
+        choice.
 
-        So whether a package is needed at all is settled before its version is chosen; what is not needed is absent.
+        So whether a package is needed at all is settled before its version is chosen; what is not
+        needed is absent.
         """
         first: List[str] = []
         for root in roots:
@@ -430,15 +597,28 @@ def _base(node: str) -> str:
 
 
 def _target(facts: Facts, matrix: Matrix, request: Request) -> Target:
-    """A target whose packages are free, on which variables that are not known are not set, with the Python and platform of the request."""
+    """A target whose packages are free, on which variables that are not known are not set, with the
+    Python and platform of the request.
+    """
     if request.settings:
-        facts = facts.updated({"variables": Known({**(facts.value("variables") or {}), **request.settings}, Evidence("request"))})
+        facts = facts.updated(
+            {
+                "variables": Known(
+                    {**(facts.value("variables") or {}), **request.settings}, Evidence("request")
+                )
+            }
+        )
     target = derive_target(facts, matrix)
     known = target.variable
     asked = parse_version(request.python)
     own = target.host.attributes.get("python")
     python = own if isinstance(own, Version) and own.release[:2] == asked.release[:2] else asked
-    host = {**target.host.attributes, "python": python, "platform": request.platform, "architecture": request.architecture}
+    host = {
+        **target.host.attributes,
+        "python": python,
+        "platform": request.platform,
+        "architecture": request.architecture,
+    }
 
     def variable(name: str) -> Subject:
         found = known(name)

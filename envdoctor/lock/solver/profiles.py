@@ -1,8 +1,21 @@
-"""A framework's profile as a request: which of its named requests fits the targets, and on which Python."""
+"""A framework's profile as a request: which of its named requests fits the targets, and on which
+Python.
+"""
 
 from __future__ import annotations
 
-from typing import Callable, Container, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import (
+    Callable,
+    Container,
+    Dict,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+)
 
 from ...errors import InputError
 from ...matrix.curated import Profile
@@ -23,28 +36,40 @@ _PYTHONS = ("3.14", "3.13", "3.12", "3.11", "3.10", "3.9")
 
 
 class Wanted(NamedTuple):
-    """What ``NAME[:REQUEST]`` names: a profile, and those of its requests that may be taken, the preferred one first."""
+    """What ``NAME[:REQUEST]`` names: a profile, and those of its requests that may be taken, the
+    preferred one first.
+    """
 
     profile: Profile
     requests: Tuple[NamedRequest, ...]
 
 
 def find_wanted(text: str, matrix: Matrix) -> Wanted:
-    """Find ``verl`` (any of its requests, as the profile orders them) or ``verl:0.7-vllm`` (that one); raises :class:`InputError`."""
+    """Find ``verl`` (any of its requests, as the profile orders them) or ``verl:0.7-vllm`` (that
+    one); raises :class:`InputError`.
+    """
     name, colon, wanted = text.partition(":")
     profile = matrix.profile(name)
     if profile is None:
-        raise InputError(f"--profile {text}: no such profile; there are {', '.join(sorted(matrix.profiles))}")
+        raise InputError(
+            f"--profile {text}: no such profile; there are {', '.join(sorted(matrix.profiles))}"
+        )
     if not colon:
         return Wanted(profile, profile.requests)
     found = tuple(request for request in profile.requests if request.name.lower() == wanted.lower())
     if not found:
-        listed = "; ".join(f"{profile.name}:{request.name} ({request.title})" for request in profile.requests)
-        raise InputError(f"--profile {text}: {profile.name} has no request {wanted!r}; it has {listed}")
+        listed = "; ".join(
+            f"{profile.name}:{request.name} ({request.title})" for request in profile.requests
+        )
+        raise InputError(
+            f"--profile {text}: {profile.name} has no request {wanted!r}; it has {listed}"
+        )
     return Wanted(profile, found)
 
 
-def request_of(profile: Profile, named: NamedRequest, base: Request, python: str, known: Container[str]) -> Request:
+def request_of(
+    profile: Profile, named: NamedRequest, base: Request, python: str, known: Container[str]
+) -> Request:
     """Return a profile's request as one of the resolver.
 
     Args:
@@ -58,7 +83,10 @@ def request_of(profile: Profile, named: NamedRequest, base: Request, python: str
     sources = tuple(parse_source(text, profile.note) for text in named.direct)
     for root in base.roots:
         if root.name in [step.name for step in sources]:
-            raise InputError(f"{root.text}: {root.name} of the profile {profile.name} comes from {sources[0].url}, not from the index")
+            raise InputError(
+                f"{root.text}: {root.name} of the profile {profile.name} comes from "
+                f"{sources[0].url}, not from the index"
+            )
     prefer = {}
     for tested in profile.tested:
         if tested.name == named.tested and tested.good:
@@ -83,8 +111,14 @@ def _joined(roots: Sequence[Root]) -> Tuple[Root, ...]:
     for root in roots:
         known = found.get(root.name)
         if known is not None:
-            specifier = ",".join(dict.fromkeys(part for part in f"{known.specifier},{root.specifier}".split(",") if part))
-            root = parse_root(Root(root.name, tuple(sorted({*known.extras, *root.extras})), specifier).text)
+            specifier = ",".join(
+                dict.fromkeys(
+                    part for part in f"{known.specifier},{root.specifier}".split(",") if part
+                )
+            )
+            root = parse_root(
+                Root(root.name, tuple(sorted({*known.extras, *root.extras})), specifier).text
+            )
         found[root.name] = root
     return tuple(found.values())
 
@@ -97,15 +131,19 @@ def resolve_profile(
     python: Optional[str] = None,
     dated: Callable[[Request], Request] = lambda request: request,
 ) -> Union[Resolution, Explanation]:
-    """Resolve the first request that fits all targets, on the first Python that serves it, or explain why the first one does not.
+    """Resolve the first request that fits all targets, on the first Python that serves it, or
+    explain why the first one does not.
 
     Args:
         wanted: a profile and the requests that may be taken.
-        base: roots that are asked for besides, date, platform and indexes; its Python is tried first.
+        base: roots that are asked for besides, date, platform and indexes; its Python is tried
+            first.
         facts: the targets.
         matrix: what is known of versions and hardware.
-        python: the only Python that counts; by default the one of ``base``, then the newest that the request allows.
-        dated: gives a request its as-of date. One that only follows from what is pinned is dropped where nothing of its time fits.
+        python: the only Python that counts; by default the one of ``base``, then the newest that
+            the request allows.
+        dated: gives a request its as-of date. One that only follows from what is pinned is dropped
+            where nothing of its time fits.
 
     Raises:
         InputError: a root that the matrix does not know, or a target of another platform.
@@ -117,12 +155,21 @@ def resolve_profile(
         found = resolver.fit(named, facts)
         if found is not None:
             return found._replace(passed=tuple(passed))
-        passed.append(Reason("profile", f"{wanted.profile.name}:{named.name} does not fit: {resolver.causes(named, facts)[-1].text}"))
+        passed.append(
+            Reason(
+                "profile",
+                f"{wanted.profile.name}:{named.name} does not fit: "
+                f"{resolver.causes(named, facts)[-1].text}",
+            )
+        )
     return resolver.explain(wanted.requests, facts)
 
 
 class ProfileResolver:
-    """Resolves requests of one profile. What was read and made for one target serves the next one."""
+    """Resolves requests of one profile.
+
+    What was read and made for one target serves the next one.
+    """
 
     def __init__(
         self,
@@ -139,7 +186,9 @@ class ProfileResolver:
         self._catalog = Catalog(matrix, base)
         self._catalogs: Dict[Tuple[str, str, bool], Catalog] = {}
 
-    def fit(self, named: NamedRequest, facts: Sequence[Facts], *, any_python: bool = False) -> Optional[Resolution]:
+    def fit(
+        self, named: NamedRequest, facts: Sequence[Facts], *, any_python: bool = False
+    ) -> Optional[Resolution]:
         """Return the resolution of a request on the first Python that serves it, or None."""
         for own in self._attempts(named, facts, any_python):
             found = attempt(own, facts)
@@ -162,20 +211,33 @@ class ProfileResolver:
         if own is not None:
             found = explain(own, facts)
         else:
-            found = Explanation(self._base._replace(profile=self._name(named), origin=named.source), tuple(self.causes(named, facts)), ())
+            found = Explanation(
+                self._base._replace(profile=self._name(named), origin=named.source),
+                tuple(self.causes(named, facts)),
+                (),
+            )
         if others:
             names = ", ".join(map(self._name, others))
-            text = f"this is {self._name(named)}; {names} {'does' if len(others) == 1 else 'do'} not fit either"
+            text = (
+                f"this is {self._name(named)}; {names} {'does' if len(others) == 1 else 'do'} "
+                "not fit either"
+            )
             found = found._replace(causes=(*found.causes, Statement("profile", text)))
         return found._replace(ways_out=(*self._other_ways(requests, facts), *found.ways_out))
 
     def _name(self, named: NamedRequest) -> str:
         return f"{self._profile.name}:{named.name}"
 
-    def _attempts(self, named: NamedRequest, facts: Sequence[Facts], any_python: bool = False) -> Iterator[Catalog]:
+    def _attempts(
+        self, named: NamedRequest, facts: Sequence[Facts], any_python: bool = False
+    ) -> Iterator[Catalog]:
         for of_the_time in (True, False):
             for python in _pythons(named, self._base, None if any_python else self._python):
-                request = self._dated(request_of(self._profile, named, self._base, python, self._catalog.matrix.package_names))
+                request = self._dated(
+                    request_of(
+                        self._profile, named, self._base, python, self._catalog.matrix.package_names
+                    )
+                )
                 if not of_the_time:
                     if not request.of_the_time:
                         return  # was tried
@@ -188,7 +250,9 @@ class ProfileResolver:
                 yield own
 
     def _stand_in(self, named: NamedRequest, facts: Sequence[Facts]) -> Optional[Catalog]:
-        """The request on the first Python on which it fits a machine of which nothing is known, so that what is said is about the targets."""
+        """The request on the first Python on which it fits a machine of which nothing is known, so
+        that what is said is about the targets.
+        """
         first: Optional[Catalog] = None
         for own in self._attempts(named, facts):
             first = first or own
@@ -200,16 +264,24 @@ class ProfileResolver:
         """Yield another request of the profile that fits, or another Python with which one does."""
         for any_python in (False, True) if self._python is not None else (False,):
             for named in self._profile.requests:
-                found = None if named in tried and not any_python else self.fit(named, facts, any_python=any_python)
+                found = (
+                    None
+                    if named in tried and not any_python
+                    else self.fit(named, facts, any_python=any_python)
+                )
                 if found is not None:
                     minor = found.requires.python
                     suffix = f" on Python {minor}: --python-version {minor}" if any_python else ""
-                    yield f"ask for --profile {self._name(named)} ({named.title}), which fits{suffix}"
+                    yield (
+                        f"ask for --profile {self._name(named)} ({named.title}), which fits{suffix}"
+                    )
                     return
 
 
 def _pythons(named: NamedRequest, base: Request, python: Optional[str]) -> Iterator[str]:
-    """Yield the Pythons that a request allows: the one that is asked for, else that of the targets and then the newest."""
+    """Yield the Pythons that a request allows: the one that is asked for, else that of the targets
+    and then the newest.
+    """
     allowed = VersionSet.parse(named.python)
     seen = set()
     for version in (python,) if python is not None else (base.python, *_PYTHONS):

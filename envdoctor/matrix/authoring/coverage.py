@@ -1,4 +1,6 @@
-"""How much of the package index the matrix holds, by the listing that ``scripts/refresh_matrix`` commits (``matrices/index.json``)."""
+"""How much of the package index the matrix holds, by the listing that ``scripts/refresh_matrix``
+commits (``matrices/index.json``).
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,9 @@ from ..tables import Release, release_key
 
 __all__ = ["REQUIRED", "measure"]
 
-#: What has to be complete: every listed release in these ranges is in the matrix, with its dependencies; where the package has code for
-#: GPUs and wheels on the index, also with SM list and glibc floor.
+#: What has to be complete: every listed release in these ranges is in the matrix, with its
+#: dependencies; where the package has code for GPUs and wheels on the index, also with SM list and
+#: glibc floor.
 REQUIRED: Mapping[str, str] = {
     "torch": ">=1.13",
     "vllm": ">=0.2",
@@ -27,7 +30,9 @@ REQUIRED: Mapping[str, str] = {
 }
 
 
-def measure(matrix: Matrix, listing: Mapping[str, Any], names: Iterable[str] = ()) -> Dict[str, Any]:
+def measure(
+    matrix: Matrix, listing: Mapping[str, Any], names: Iterable[str] = ()
+) -> Dict[str, Any]:
     """Compare matrix and listing, package by package.
 
     Args:
@@ -48,7 +53,9 @@ def measure(matrix: Matrix, listing: Mapping[str, Any], names: Iterable[str] = (
             packages.append(entry)
             missing += gaps
         elif name in REQUIRED:
-            missing.append({"name": name, "version": "every release", "lacks": "not on the listing"})
+            missing.append(
+                {"name": name, "version": "every release", "lacks": "not on the listing"}
+            )
     return {
         "kind": "coverage",
         "listing_date": str(listing.get("date", "")),
@@ -67,7 +74,11 @@ def _listed(listing: Mapping[str, Any]) -> Dict[str, List[Version]]:
     faults = []
     for name, entry in packages.items():
         releases = entry.get("releases") if isinstance(entry, dict) else None
-        versions = [try_version(text) if isinstance(text, str) else None for text in releases] if isinstance(releases, list) else [None]
+        versions = (
+            [try_version(text) if isinstance(text, str) else None for text in releases]
+            if isinstance(releases, list)
+            else [None]
+        )
         if None in versions:
             faults.append(f"index.json: packages.{name}: expected a list of versions in 'releases'")
         found[name] = sorted(version for version in versions if version is not None)
@@ -76,7 +87,9 @@ def _listed(listing: Mapping[str, Any]) -> Dict[str, List[Version]]:
     return found
 
 
-def _package(matrix: Matrix, name: str, listed: List[Version]) -> Tuple[Dict[str, Any], List[Dict[str, str]]]:
+def _package(
+    matrix: Matrix, name: str, listed: List[Version]
+) -> Tuple[Dict[str, Any], List[Dict[str, str]]]:
     required = VersionSet.parse(REQUIRED[name]) if name in REQUIRED else None
     package = matrix.package(name)
     keys = {release_key(version) for version in listed}
@@ -89,7 +102,9 @@ def _package(matrix: Matrix, name: str, listed: List[Version]) -> Tuple[Dict[str
         held = {
             "in_matrix": release is not None,
             "with_dependencies": release is not None and release.requires is not None,
-            "with_sm": binary and release is not None and any(build.sass for build in release.builds),
+            "with_sm": binary
+            and release is not None
+            and any(build.sass for build in release.builds),
             "with_glibc": binary and release is not None and glibc_floor(release) is not None,
         }
         counts["binary"] += binary

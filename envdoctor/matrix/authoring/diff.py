@@ -1,4 +1,6 @@
-"""What differs between two matrices: rows, entries of the curated tables, profiles, models, conda names, packages, releases."""
+"""What differs between two matrices: rows, entries of the curated tables, profiles, models, conda
+names, packages, releases.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +24,27 @@ def compare(old: Matrix, new: Matrix, old_name: str, new_name: str) -> Dict[str,
         if table == "gpu":
             continue
         changes += _table(table, _entries(old, table), _entries(new, table), _untitled)
-    changes += _table("gpu", _gpus(old), _gpus(new), lambda entry: f"{entry['compute_capability']}, {entry['architecture']}")
+    changes += _table(
+        "gpu",
+        _gpus(old),
+        _gpus(new),
+        lambda entry: f"{entry['compute_capability']}, {entry['architecture']}",
+    )
     changes += _table("profiles", _mappings(old.profiles), _mappings(new.profiles), _untitled)
     changes += _table("models", _models(old), _models(new), lambda entry: str(entry["repository"]))
-    changes += _table("conda", _conda(old), _conda(new), lambda entry: str(entry["package"] or "no package"))
-    changes += _table("packages", _packages(old), _packages(new), lambda entry: f"{entry['releases']} releases")
+    changes += _table(
+        "conda", _conda(old), _conda(new), lambda entry: str(entry["package"] or "no package")
+    )
+    changes += _table(
+        "packages", _packages(old), _packages(new), lambda entry: f"{entry['releases']} releases"
+    )
     for name in sorted(set(old.package_names) & set(new.package_names)):
-        changes += _table(f"releases of {name}", _releases(old, name), _releases(new, name), lambda entry: str(entry.get("released", "")))
+        changes += _table(
+            f"releases of {name}",
+            _releases(old, name),
+            _releases(new, name),
+            lambda entry: str(entry.get("released", "")),
+        )
     return {
         "kind": "diff",
         "old": old_name,
@@ -56,7 +72,10 @@ def _gpus(matrix: Matrix) -> Dict[str, Any]:
 
 
 def _mappings(values: Mapping[str, Any]) -> Dict[str, Any]:
-    return {name: value if isinstance(value, dict) else {"value": value} for name, value in values.items()}
+    return {
+        name: value if isinstance(value, dict) else {"value": value}
+        for name, value in values.items()
+    }
 
 
 def _models(matrix: Matrix) -> Dict[str, Any]:
@@ -68,12 +87,19 @@ def _conda(matrix: Matrix) -> Dict[str, Any]:
 
 
 def _packages(matrix: Matrix) -> Dict[str, Any]:
-    """Packages as a whole; the releases of those that both have are compared one by one, so their number is no change here."""
+    """Packages as a whole; the releases of those that both have are compared one by one, so their
+    number is no change here.
+    """
     found = {}
     for name in matrix.package_names:
         package = matrix.package(name)
         if package is not None:
-            found[name] = {"releases": len(package.versions), "source": package.source, "date": package.date, "trust": package.trust}
+            found[name] = {
+                "releases": len(package.versions),
+                "source": package.source,
+                "date": package.date,
+                "trust": package.trust,
+            }
     return found
 
 
@@ -89,9 +115,18 @@ def _releases(matrix: Matrix, name: str) -> Dict[str, Any]:
     return found
 
 
-def _table(table: str, old: Mapping[str, Any], new: Mapping[str, Any], title: Callable[[Mapping[str, Any]], str]) -> List[Dict[str, Any]]:
+def _table(
+    table: str,
+    old: Mapping[str, Any],
+    new: Mapping[str, Any],
+    title: Callable[[Mapping[str, Any]], str],
+) -> List[Dict[str, Any]]:
     changes = []
-    ordered = sorted({*old, *new}, key=parse_version) if table.startswith("releases of ") else sorted({*old, *new})
+    ordered = (
+        sorted({*old, *new}, key=parse_version)
+        if table.startswith("releases of ")
+        else sorted({*old, *new})
+    )
     for key in ordered:
         if key not in old:
             changes.append(_change(table, "added", key, title(new[key]), []))
@@ -100,16 +135,23 @@ def _table(table: str, old: Mapping[str, Any], new: Mapping[str, Any], title: Ca
         else:
             skipped = {*_SILENT, "releases"} if table == "packages" else _SILENT
             fields = [
-                {"name": field, "old": _plain(old[key].get(field)), "new": _plain(new[key].get(field))}
+                {
+                    "name": field,
+                    "old": _plain(old[key].get(field)),
+                    "new": _plain(new[key].get(field)),
+                }
                 for field in dict.fromkeys([*old[key], *new[key]])
-                if field not in skipped and _plain(old[key].get(field)) != _plain(new[key].get(field))
+                if field not in skipped
+                and _plain(old[key].get(field)) != _plain(new[key].get(field))
             ]
             if fields:
                 changes.append(_change(table, "changed", key, title(new[key]), fields))
     return changes
 
 
-def _change(table: str, change: str, key: str, title: str, fields: List[Dict[str, Any]]) -> Dict[str, Any]:
+def _change(
+    table: str, change: str, key: str, title: str, fields: List[Dict[str, Any]]
+) -> Dict[str, Any]:
     return {"table": table, "change": change, "key": key, "title": title, "fields": fields}
 
 

@@ -1,4 +1,5 @@
-"""What is suspicious in rows that load: the schema says what a row may hold, this says what it should.
+"""What is suspicious in rows that load: the schema says what a row may hold, this says what it
+should.
 
 A ``fault`` contradicts the matrix itself or the row. A ``note`` is worth a look: it may be meant.
 """
@@ -6,7 +7,20 @@ A ``fault`` contradicts the matrix itself or the row. A ``note`` is worth a look
 from __future__ import annotations
 
 import re
-from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    FrozenSet,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+)
 
 from ...model.row import EFFECTS, Row, Term
 from ...model.versions import InvalidSpecifier, Version, VersionSet, canonicalize_name
@@ -38,7 +52,9 @@ class _Bench:
         self._versions: Dict[str, Tuple[Version, ...]] = {}
 
     def versions(self, name: str) -> Tuple[Version, ...]:
-        """The known releases of a distribution, oldest first; none where the matrix does not know it."""
+        """The known releases of a distribution, oldest first; none where the matrix does not know
+        it.
+        """
         found = self._versions.get(name)
         if found is None:
             package = self.matrix.package(name)
@@ -46,13 +62,16 @@ class _Bench:
         return found
 
 
-def lint(matrix: Matrix, today: str, chosen: Optional[Callable[[Row], bool]] = None) -> List[Finding]:
+def lint(
+    matrix: Matrix, today: str, chosen: Optional[Callable[[Row], bool]] = None
+) -> List[Finding]:
     """Return what is suspicious, faults first.
 
     Args:
         matrix: all rows, tables and packages that the rows are judged by.
         today: the ISO date after which nothing can have been read.
-        chosen: tells which rows are judged (a site's own); all written rows, tables and packages where left out.
+        chosen: tells which rows are judged (a site's own); all written rows, tables and packages
+            where left out.
     """
     bench = _Bench(matrix, today)
     written = [row for row in matrix.rows() if row.origin != "derived"]
@@ -77,7 +96,8 @@ def _note(check: str, row: Row, message: str) -> Finding:
     return Finding(check, "note", row.id, message, row.origin)
 
 
-# ---------------------------------------------------------------------------------------------------------------- one row
+# --------------------------------------------------------------------------------------------------
+# one row
 
 
 def _ranges(row: Row, bench: _Bench) -> Found:
@@ -88,18 +108,28 @@ def _ranges(row: Row, bench: _Bench) -> Found:
         if not known or ranges is None:
             continue
         intervals = [VersionSet([interval]) for interval in ranges.intervals]
-        # A table that does not reach back so far says nothing of an interval that ends before its first release.
+        # A table that does not reach back so far says nothing of an interval that ends before its
+        # first release.
         reaching = [part for part in intervals if part & VersionSet([(known[0], None)])]
         empty = [part for part in reaching if not any(version in part for version in known)]
         for part in empty:
             whole = len(empty) == len(intervals)
             what = f"no release of {term.component} is in {part}"
-            yield _fault("range-without-release", row, what if whole else f"{what}, one alternative of {term.argument}")
+            yield _fault(
+                "range-without-release",
+                row,
+                what if whole else f"{what}, one alternative of {term.argument}",
+            )
 
 
 def _version_terms(row: Row) -> Iterator[Term]:
     for term in row.terms:
-        if term.scope == "env" and term.attribute == "version" and term.component != "*" and isinstance(term.argument, VersionSet):
+        if (
+            term.scope == "env"
+            and term.attribute == "version"
+            and term.component != "*"
+            and isinstance(term.argument, VersionSet)
+        ):
             yield term
 
 
@@ -108,24 +138,49 @@ def _set_of(term: Term) -> Optional[VersionSet]:
 
 
 def _impossible(row: Row, _bench: _Bench) -> Found:
-    """Two terms on the same thing that cannot hold at once, and mitigations that a term rules out."""
+    """Two terms on the same thing that cannot hold at once, and mitigations that a term rules
+    out.
+    """
     for number, term in enumerate(row.terms):
         for other in row.terms[number + 1 :]:
             if term[:2] == other[:2] and _exclude(term, other):
-                yield _fault("never-holds", row, f"'{term}' and '{other}' cannot hold at once, so the row says nothing")
+                yield _fault(
+                    "never-holds",
+                    row,
+                    f"'{term}' and '{other}' cannot hold at once, so the row says nothing",
+                )
     for setting in row.mitigations:
         for term in row.terms:
-            if term.scope != "var" or term.component != setting.component or term.attribute != "value":
+            if (
+                term.scope != "var"
+                or term.component != setting.component
+                or term.attribute != "value"
+            ):
                 continue
-            if isinstance(term.argument, frozenset) and term.operator == "any" and term.argument == {setting.value}:
-                yield _fault("never-holds", row, f"needs {term} and is mitigated by {setting.component}={setting.value}, so it never applies")
+            if (
+                isinstance(term.argument, frozenset)
+                and term.operator == "any"
+                and term.argument == {setting.value}
+            ):
+                yield _fault(
+                    "never-holds",
+                    row,
+                    f"needs {term} and is mitigated by {setting.component}={setting.value}, so it "
+                    "never applies",
+                )
 
 
 def _exclude(term: Term, other: Term) -> bool:
     """Tell whether two terms on one subject can never hold together."""
-    absent = [entry for entry in (term, other) if entry.operator == "present" and entry.argument is False]
+    absent = [
+        entry for entry in (term, other) if entry.operator == "present" and entry.argument is False
+    ]
     if absent:
-        return any(entry.operator != "lacks" and not (entry.operator == "present" and entry.argument is False) for entry in (term, other))
+        return any(
+            entry.operator != "lacks"
+            and not (entry.operator == "present" and entry.argument is False)
+            for entry in (term, other)
+        )
     if term.attribute != other.attribute:
         return False
     one, two = _meaning(term), _meaning(other)
@@ -137,7 +192,11 @@ def _exclude(term: Term, other: Term) -> bool:
             return not term.argument & other.argument
         if operators == {"any", "lacks"}:
             allowed, refused = (term, other) if term.operator == "any" else (other, term)
-            return isinstance(allowed.argument, frozenset) and isinstance(refused.argument, frozenset) and allowed.argument <= refused.argument
+            return (
+                isinstance(allowed.argument, frozenset)
+                and isinstance(refused.argument, frozenset)
+                and allowed.argument <= refused.argument
+            )
     return False
 
 
@@ -154,26 +213,45 @@ def _pins(row: Row, bench: _Bench) -> Found:
         led_out = led_out or name in spoken or name in _HOST_PINS
         known = bench.versions(name)
         if name in _HOST_PINS:
-            terms = [term for term in row.terms if term.scope == "host" and term.attribute == _HOST_PINS[name]]
+            terms = [
+                term
+                for term in row.terms
+                if term.scope == "host" and term.attribute == _HOST_PINS[name]
+            ]
             if any(_inside(wanted, term) for term in terms):
-                yield _fault("pin-in-row", row, f"the pin {text} lies in the row's own range: {terms[0]}")
+                yield _fault(
+                    "pin-in-row", row, f"the pin {text} lies in the row's own range: {terms[0]}"
+                )
             continue
         allowed = [version for version in known if version in wanted]
         if known and not allowed:
             yield _fault("pin-without-release", row, f"no release of {name} follows the pin {text}")
             continue
         terms = [term for term in _version_terms(row) if term.component == name]
-        staying = [version for version in allowed if terms and all(_holds(term, version) for term in terms)]
+        staying = [
+            version for version in allowed if terms and all(_holds(term, version) for term in terms)
+        ]
         if staying:
             shown = ", ".join(map(str, staying[:4])) + (" …" if len(staying) > 4 else "")
-            yield _fault("pin-in-row", row, f"{name} {shown} follows the pin {text} and is still in the row")
+            yield _fault(
+                "pin-in-row", row, f"{name} {shown} follows the pin {text} and is still in the row"
+            )
         elif terms and not known and all(_inside(wanted, term) for term in terms):
             yield _fault("pin-in-row", row, f"the pin {text} lies in the row's own range")
     if not led_out:
-        yield _note("pin-elsewhere", row, f"no pin is about a package that the row speaks of: {', '.join(row.pins)}")
+        yield _note(
+            "pin-elsewhere",
+            row,
+            f"no pin is about a package that the row speaks of: {', '.join(row.pins)}",
+        )
 
 
-_HOST_PINS: Mapping[str, str] = {"nvidia-driver": "driver", "python": "python", "glibc": "glibc", "cuda-toolkit": "toolkit"}
+_HOST_PINS: Mapping[str, str] = {
+    "nvidia-driver": "driver",
+    "python": "python",
+    "glibc": "glibc",
+    "cuda-toolkit": "toolkit",
+}
 _PIN = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*([^;]*)(?:;.*)?")
 
 
@@ -187,7 +265,11 @@ def _pinned(row: Row) -> Iterator[Tuple[str, str, VersionSet]]:
         match = _PIN.fullmatch(pin.strip())
         if match is not None:
             try:
-                yield canonicalize_name(match.group(1)), pin, VersionSet.parse(match.group(2).strip())
+                yield (
+                    canonicalize_name(match.group(1)),
+                    pin,
+                    VersionSet.parse(match.group(2).strip()),
+                )
             except InvalidSpecifier:  # the schema has refused it
                 continue
 
@@ -203,20 +285,33 @@ def _inside(wanted: VersionSet, term: Term) -> bool:
     return meaning is not None and bool(wanted) and (wanted & meaning) == wanted
 
 
-_ADDRESS = re.compile(r"https://([a-z0-9-]+(?:\.[a-z0-9-]+)+)(?::\d+)?(?:/[^\s<>\"]*)?(?: \([^()]*(?:\([^()]*\)[^()]*)*\))?")
-_PRIVATE = re.compile(r"\b(localhost|127\.0\.0\.1|example\.(com|org|net)|[a-z0-9-]+\.(local|internal|lan))\b")
+_ADDRESS = re.compile(
+    r"https://([a-z0-9-]+(?:\.[a-z0-9-]+)+)(?::\d+)?(?:/[^\s<>\"]*)?(?: "
+    r"\([^()]*(?:\([^()]*\)[^()]*)*\))?"
+)
+_PRIVATE = re.compile(
+    r"\b(localhost|127\.0\.0\.1|example\.(com|org|net)|[a-z0-9-]+\.(local|internal|lan))\b"
+)
 _GITHUB = re.compile(
-    r"https://github\.com/[^/\s]+/[^/\s]+(/(issues|pull|discussions|commit|blob|tree|releases|wiki|security|compare|actions)\b.*)?/?(#.*)?( \(.*)?"
+    r"https://github\.com/[^/\s]+/[^/\s]+"
+    r"(/(issues|pull|discussions|commit|blob|tree|releases|wiki|security|compare"
+    r"|actions)\b.*)?/?(#.*)?( \(.*)?"
 )
 
 
 def source_fault(address: str) -> Optional[str]:
-    """Return what is wrong with the form of a source, or None: an https address, or a document by a name of two words or more."""
+    """Return what is wrong with the form of a source, or None: an https address, or a document by a
+    name of two words or more.
+    """
     text = address.strip()
     if text != address or not text:
         return "has spaces around it" if text else "is empty"
     if "://" not in text.split(" ", 1)[0]:
-        return None if len(text.split()) >= 2 else f"{text!r} is no address and too short for the name of a document"
+        return (
+            None
+            if len(text.split()) >= 2
+            else f"{text!r} is no address and too short for the name of a document"
+        )
     if not text.startswith("https://"):
         return f"{text} is not https"
     if not _ADDRESS.fullmatch(text):
@@ -234,7 +329,11 @@ def _sources(row: Row, _bench: _Bench) -> Found:
         fault = source_fault(source.address)
         if fault is not None:
             yield _fault("source-form", row, fault)
-    twice = {source.address for source in row.sources if sum(other.address == source.address for other in row.sources) > 1}
+    twice = {
+        source.address
+        for source in row.sources
+        if sum(other.address == source.address for other in row.sources) > 1
+    }
     for address in sorted(twice):
         yield _note("source-form", row, f"names {address} twice")
 
@@ -251,7 +350,11 @@ _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 def _date_fault(text: str, today: str) -> Optional[str]:
     match = re.fullmatch(r"(\d{4})-(\d{2})-(\d{2})", text)
-    if match is None or not 1 <= int(match.group(2)) <= 12 or not 1 <= int(match.group(3)) <= _DAYS[int(match.group(2)) - 1]:
+    if (
+        match is None
+        or not 1 <= int(match.group(2)) <= 12
+        or not 1 <= int(match.group(3)) <= _DAYS[int(match.group(2)) - 1]
+    ):
         return f"{text} is no day"
     return f"{text} is in the future (today is {today})" if text > today else None
 
@@ -269,14 +372,20 @@ def _labels(row: Row, bench: _Bench) -> Found:
         if term.scope == "gpu" and term.attribute in known and isinstance(term.argument, frozenset):
             unknown = sorted(term.argument - known[term.attribute])
             if unknown:
-                yield _fault("unknown-label", row, f"no table knows the GPU {term.attribute} {', '.join(unknown)}")
+                yield _fault(
+                    "unknown-label",
+                    row,
+                    f"no table knows the GPU {term.attribute} {', '.join(unknown)}",
+                )
 
 
 _SETTING = re.compile(r"\b([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)=(\S+)")
 
 
 def _mitigations(row: Row, _bench: _Bench) -> Found:
-    """Mitigations without a variable or value, given twice, and settings that the fix names but the row does not carry."""
+    """Mitigations without a variable or value, given twice, and settings that the fix names but the
+    row does not carry.
+    """
     for setting in row.mitigations:
         if setting.scope != "var" or not setting.component or not setting.value:
             yield _fault("mitigation", row, "a mitigation needs a variable and a value")
@@ -284,20 +393,36 @@ def _mitigations(row: Row, _bench: _Bench) -> Found:
             yield _fault("mitigation", row, f"{setting.component!r} is no name of a variable")
     if len(set(row.mitigations)) < len(row.mitigations):
         yield _fault("mitigation", row, "the same setting stands twice")
-    carried = {setting.component for setting in row.mitigations} | {term.component for term in row.terms if term.scope == "var"}
+    carried = {setting.component for setting in row.mitigations} | {
+        term.component for term in row.terms if term.scope == "var"
+    }
     for name, value in _SETTING.findall(row.fix):
         if name not in carried:
-            yield _note("mitigation", row, f"the fix says {name}={value.rstrip('.,;)')}, but neither a mitigation nor a term has that variable")
+            yield _note(
+                "mitigation",
+                row,
+                f"the fix says {name}={value.rstrip('.,;)')}, but neither a mitigation nor a term "
+                "has that variable",
+            )
 
 
-_PROSE = re.compile(r"(?:after|before|below|from|in|of|on|since|until|with)\s|[\d.]+:\s|\w+(?:/\w+)+(?:\.py)?:\s\w*Error:")
+_PROSE = re.compile(
+    r"(?:after|before|below|from|in|of|on|since|until|with)\s|[\d.]+:\s|\w+(?:/\w+)+(?:\.py)?:\s\w*Error:"
+)
 
 
 def _symptom(row: Row, _bench: _Bench) -> Found:
-    """Words about a text of a log before it: no line begins with them, so that none is recognized."""
+    """Words about a text of a log before it: no line begins with them, so that none is
+    recognized.
+    """
     for text in symptom_texts(row):
         if _PROSE.match(text):
-            yield _fault("symptom-prose", row, f"no line of a log reads {text!r}: what is said of a text goes behind it in parentheses")
+            yield _fault(
+                "symptom-prose",
+                row,
+                f"no line of a log reads {text!r}: what is said of a text goes behind it in "
+                "parentheses",
+            )
 
 
 def _overrides(row: Row, bench: _Bench) -> Found:
@@ -307,15 +432,25 @@ def _overrides(row: Row, bench: _Bench) -> Found:
         package = bench.matrix.package(name)
         if package is None:
             continue
-        read = [release for release in map(package.release, package.versions) if release is not None and release.requires is not None]
-        if read and not any(_name_of(line) == wanted for release in read for line in release.requires or ()):
+        read = [
+            release
+            for release in map(package.release, package.versions)
+            if release is not None and release.requires is not None
+        ]
+        if read and not any(
+            _name_of(line) == wanted for release in read for line in release.requires or ()
+        ):
             yield _fault("override", row, f"no release of {name} in the matrix requires {wanted}")
 
 
 def _reach(row: Row, _bench: _Bench) -> Found:
     """Rows that every check on every machine has to look at."""
     if not any(term.scope in ("env", "gpu") for term in row.terms):
-        yield _note("looked-at-everywhere", row, "speaks of no package and no GPU, so every check looks at it")
+        yield _note(
+            "looked-at-everywhere",
+            row,
+            "speaks of no package and no GPU, so every check looks at it",
+        )
 
 
 _ROW_CHECKS: Tuple[Callable[[Row, _Bench], Found], ...] = (
@@ -332,7 +467,8 @@ _ROW_CHECKS: Tuple[Callable[[Row, _Bench], Found], ...] = (
 )
 
 
-# ---------------------------------------------------------------------------------------------------------------- pairs of rows
+# --------------------------------------------------------------------------------------------------
+# pairs of rows
 
 
 def _pairs(rows: Sequence[Row], chosen: Set[str], bench: _Bench) -> Found:
@@ -365,19 +501,38 @@ def _pair(row: Row, other: Row) -> Found:
         yield _fault("repeated", other, f"asks for exactly what {row.id} asks for")
         return
     for wide, narrow, holds in ((row, other, covers), (other, row, covered)):
-        if holds and _as_bad(wide, narrow) and wide.kind == narrow.kind and set(wide.mitigations) <= set(narrow.mitigations):
-            message = f"wherever it holds, {wide.id} holds too, and says as much ({wide.effect}, {wide.trust})"
+        if (
+            holds
+            and _as_bad(wide, narrow)
+            and wide.kind == narrow.kind
+            and set(wide.mitigations) <= set(narrow.mitigations)
+        ):
+            message = (
+                f"wherever it holds, {wide.id} holds too, and says as much ({wide.effect}, "
+                f"{wide.trust})"
+            )
             if set(narrow.pins) <= set(wide.pins):
                 yield _fault("shadowed", narrow, message)
             else:
                 yield _note("shadowed", narrow, f"{message}; its pins differ")
             return
-    if row.kind == other.kind and _alike(row, other) and _together(row, other) and not (covers or covered):
-        yield _note("overlapping", other, f"overlaps with {row.id}, which asks for the same things in other ranges")
+    if (
+        row.kind == other.kind
+        and _alike(row, other)
+        and _together(row, other)
+        and not (covers or covered)
+    ):
+        yield _note(
+            "overlapping",
+            other,
+            f"overlaps with {row.id}, which asks for the same things in other ranges",
+        )
 
 
 def _as_bad(wide: Row, narrow: Row) -> bool:
-    return EFFECTS.index(wide.effect) <= EFFECTS.index(narrow.effect) and (wide.trust == "established" or narrow.trust != "established")
+    return EFFECTS.index(wide.effect) <= EFFECTS.index(narrow.effect) and (
+        wide.trust == "established" or narrow.trust != "established"
+    )
 
 
 def _implies(narrow: Row, wide: Row) -> bool:
@@ -408,73 +563,136 @@ def _follows(term: Term, wanted: Term) -> bool:
     if (term.operator, wanted.operator) in (("in", "lacks"), ("any", "lacks")):
         if isinstance(term.argument, VersionSet) and isinstance(wanted.argument, VersionSet):
             return not term.argument & wanted.argument
-        return isinstance(term.argument, frozenset) and isinstance(wanted.argument, frozenset) and not term.argument & wanted.argument
+        return (
+            isinstance(term.argument, frozenset)
+            and isinstance(wanted.argument, frozenset)
+            and not term.argument & wanted.argument
+        )
     return False
 
 
 def _together(row: Row, other: Row) -> bool:
     """Tell whether nothing keeps both rows from holding at once."""
-    return not any(term[:2] == wanted[:2] and _exclude(term, wanted) for term in row.terms for wanted in other.terms)
+    return not any(
+        term[:2] == wanted[:2] and _exclude(term, wanted)
+        for term in row.terms
+        for wanted in other.terms
+    )
 
 
 def _alike(row: Row, other: Row) -> bool:
     """Tell whether two rows ask for the same things, with labels in common."""
     if sorted(term[:4] for term in row.terms) != sorted(term[:4] for term in other.terms):
         return False
-    pairs = ((term.argument, wanted.argument) for term in row.terms for wanted in other.terms if term[:4] == wanted[:4])
-    return all(not isinstance(one, frozenset) or not isinstance(two, frozenset) or bool(one & two) for one, two in pairs)
+    pairs = (
+        (term.argument, wanted.argument)
+        for term in row.terms
+        for wanted in other.terms
+        if term[:4] == wanted[:4]
+    )
+    return all(
+        not isinstance(one, frozenset) or not isinstance(two, frozenset) or bool(one & two)
+        for one, two in pairs
+    )
 
 
-def _contradiction(row: Row, other: Row, name: str, pinned: Mapping[str, VersionSet], bench: _Bench) -> Found:
-    """Whoever follows the pins of ``row`` runs into ``other``: with every release that they admit, or with the newest, which pip takes."""
-    if EFFECTS.index(other.effect) > EFFECTS.index(row.effect) or (other.trust != "established" and row.trust == "established"):
+def _contradiction(
+    row: Row, other: Row, name: str, pinned: Mapping[str, VersionSet], bench: _Bench
+) -> Found:
+    """Whoever follows the pins of ``row`` runs into ``other``: with every release that they admit,
+    or with the newest, which pip takes.
+    """
+    if EFFECTS.index(other.effect) > EFFECTS.index(row.effect) or (
+        other.trust != "established" and row.trust == "established"
+    ):
         return
     every = led = True
     for wanted in other.terms:
         if wanted.scope == "env" and wanted.component in pinned:
-            allowed = [version for version in bench.versions(wanted.component) if version in pinned[wanted.component]]
+            allowed = [
+                version
+                for version in bench.versions(wanted.component)
+                if version in pinned[wanted.component]
+            ]
             if not allowed or wanted.attribute != "version" or not _holds(wanted, allowed[-1]):
                 return
             every = every and all(_holds(wanted, version) for version in allowed)
-            led = led and not _shared(row, wanted, bench)  # else both may hold before the pins are followed
+            led = led and not _shared(
+                row, wanted, bench
+            )  # else both may hold before the pins are followed
         elif not any(_follows(term, wanted) for term in row.terms):
             if not _shared(row, wanted, bench):
                 return
             every = False
     pins = ", ".join(pin for pin in row.pins if _name_of(pin) == name)
     if every:
-        yield _fault("contradicting", row, f"every release of {name} that follows the pin {pins} is in {other.id}, with nothing else changed")
+        yield _fault(
+            "contradicting",
+            row,
+            f"every release of {name} that follows the pin {pins} is in {other.id}, with nothing "
+            "else changed",
+        )
     elif led:
-        yield _note("pin-into-row", row, f"the newest release of {name} that follows the pin {pins} can be in {other.id}")
+        yield _note(
+            "pin-into-row",
+            row,
+            f"the newest release of {name} that follows the pin {pins} can be in {other.id}",
+        )
 
 
 def _shared(row: Row, wanted: Term, bench: _Bench) -> List[Version]:
-    """Return the releases that a row and a term of another one have in common; none where the row does not speak of the package."""
+    """Return the releases that a row and a term of another one have in common; none where the row
+    does not speak of the package.
+    """
     terms = [term for term in _version_terms(row) if term.component == wanted.component]
     if wanted.attribute != "version" or not terms:
         return []
-    return [version for version in bench.versions(wanted.component) if all(_holds(term, version) for term in (*terms, wanted))]
+    return [
+        version
+        for version in bench.versions(wanted.component)
+        if all(_holds(term, version) for term in (*terms, wanted))
+    ]
 
 
-# ---------------------------------------------------------------------------------------------------------------- tables and packages
+# --------------------------------------------------------------------------------------------------
+# tables and packages
 
 
 def _tables(bench: _Bench) -> Found:
     from ..compiled import KEYS
 
     for table, key in KEYS.items():
-        entries = bench.matrix.gpu_entries() if table == "gpu" else bench.matrix.table_entries(table)
+        entries = (
+            bench.matrix.gpu_entries() if table == "gpu" else bench.matrix.table_entries(table)
+        )
         for entry in entries:
-            yield from _provenance(f"{table} {entry[key]}", entry["source"], entry["date"], str(entry.get("origin", "gpus.toml")), bench)
+            yield from _provenance(
+                f"{table} {entry[key]}",
+                entry["source"],
+                entry["date"],
+                str(entry.get("origin", "gpus.toml")),
+                bench,
+            )
     for model in bench.matrix.models:
-        yield from _provenance(f"model {model.name}", model.source, model.date, "models.toml", bench)
+        yield from _provenance(
+            f"model {model.name}", model.source, model.date, "models.toml", bench
+        )
     for package in bench.matrix.conda.values():
-        yield from _provenance(f"conda name of {package.distribution}", package.source, package.date, "conda.toml", bench)
+        yield from _provenance(
+            f"conda name of {package.distribution}",
+            package.source,
+            package.date,
+            "conda.toml",
+            bench,
+        )
 
 
 def _provenance(subject: str, source: str, date: str, origin: str, bench: _Bench) -> Found:
     """What is wrong with the source and the date of one entry."""
-    for check, fault in (("source-form", source_fault(str(source))), ("date", _date_fault(str(date), bench.today))):
+    for check, fault in (
+        ("source-form", source_fault(str(source))),
+        ("date", _date_fault(str(date), bench.today)),
+    ):
         if fault is not None:
             yield Finding(check, "fault", subject, fault, origin)
 
@@ -491,7 +709,9 @@ def _signatures(bench: _Bench) -> Found:
             yield Finding("date", "fault", subject, date, entry.origin)
         for name in [name for cause in entry.causes for name in cause.rows if "*" not in name]:
             if bench.matrix.row(name) is None:
-                yield Finding("signature-row", "fault", subject, f"there is no row {name}", entry.origin)
+                yield Finding(
+                    "signature-row", "fault", subject, f"there is no row {name}", entry.origin
+                )
 
 
 def _packages(bench: _Bench) -> Found:
@@ -511,7 +731,13 @@ def _packages(bench: _Bench) -> Found:
             if fault is not None:
                 yield Finding("date", "fault", f"{name} {version}", f"released {fault}", origin)
             if any(not build.source for build in release.builds):
-                yield Finding("source-form", "fault", f"{name} {version}", "a build does not say where it was read", origin)
+                yield Finding(
+                    "source-form",
+                    "fault",
+                    f"{name} {version}",
+                    "a build does not say where it was read",
+                    origin,
+                )
 
 
 #: The checks by name, for the documentation and ``--json``.
@@ -525,7 +751,9 @@ CHECKS: Mapping[str, str] = {
     "date": "a date that has not come yet, or is none",
     "signature-row": "a signature that names a row that is not there",
     "unknown-label": "a GPU model, architecture or capability that no table knows",
-    "mitigation": "a mitigation without variable or value, or a setting in the fix that no mitigation carries",
+    "mitigation": (
+        "a mitigation without variable or value, or a setting in the fix that no mitigation carries"
+    ),
     "symptom-prose": "words about a text of a log before it, so that no line matches",
     "override": "an override of an edge that no metadata has",
     "looked-at-everywhere": "a row without package and GPU",
@@ -533,5 +761,8 @@ CHECKS: Mapping[str, str] = {
     "shadowed": "a row that another, wider one makes needless",
     "overlapping": "two rows of one kind that ask for the same things in overlapping ranges",
     "contradicting": "a pin that leads into another row at least as bad, with nothing else changed",
-    "pin-into-row": "a pin whose newest release is in another row at least as bad, for some releases of the other packages",
+    "pin-into-row": (
+        "a pin whose newest release is in another row at least as bad, for some "
+        "releases of the other packages"
+    ),
 }

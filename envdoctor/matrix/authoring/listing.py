@@ -1,4 +1,7 @@
-"""What there is in the matrix, topic by topic: ``envdoctor matrix list``. What it knows of one entry: ``lookup``."""
+"""What there is in the matrix, topic by topic: ``envdoctor matrix list``.
+
+What it knows of one entry: ``lookup``.
+"""
 
 from __future__ import annotations
 
@@ -43,27 +46,51 @@ def _list_packages(matrix: Matrix) -> List[Dict[str, Any]]:
     for name in matrix.package_names:
         package = matrix.package(name)
         versions = package.versions if package is not None else ()
-        ends = {"first": str(versions[0]), "last": str(versions[-1])} if versions else {"first": None, "last": None}
-        found.append({"name": name, "releases": len(versions), **ends, "date": package.date if package is not None else None})
+        ends = (
+            {"first": str(versions[0]), "last": str(versions[-1])}
+            if versions
+            else {"first": None, "last": None}
+        )
+        found.append(
+            {
+                "name": name,
+                "releases": len(versions),
+                **ends,
+                "date": package.date if package is not None else None,
+            }
+        )
     return found
 
 
 def _list_rows(matrix: Matrix) -> List[Dict[str, Any]]:
     keys = ("id", "code", "title", "effect", "trust", "component", "date")
     stored = [row_entry(row) for row in matrix.rows() if row.origin != "derived"]
-    return [{key: entry[key] for key in keys} for entry in sorted(stored, key=lambda entry: entry["id"])]
+    return [
+        {key: entry[key] for key in keys} for entry in sorted(stored, key=lambda entry: entry["id"])
+    ]
 
 
 def _list_drivers(matrix: Matrix) -> List[Dict[str, Any]]:
     return [
-        {"branch": entry.branch, "cuda": entry.cuda, "type": entry.kind, "status": entry.status, "end_of_life": entry.end_of_life}
+        {
+            "branch": entry.branch,
+            "cuda": entry.cuda,
+            "type": entry.kind,
+            "status": entry.status,
+            "end_of_life": entry.end_of_life,
+        }
         for entry in matrix.driver_branches.values()
     ]
 
 
 def _list_toolkits(matrix: Matrix) -> List[Dict[str, Any]]:
     return [
-        {"version": entry.version, "branch": entry.branch, "driver": entry.driver, "min_driver": entry.min_driver}
+        {
+            "version": entry.version,
+            "branch": entry.branch,
+            "driver": entry.driver,
+            "min_driver": entry.min_driver,
+        }
         for entry in matrix.toolkits.values()
     ]
 
@@ -74,11 +101,24 @@ def _list_gpus(matrix: Matrix) -> List[Dict[str, Any]]:
 
 
 def _list_profiles(matrix: Matrix) -> List[Dict[str, Any]]:
-    return [{"name": name, "title": str(value.get("title", ""))} for name, value in sorted(matrix.profiles.items())]
+    return [
+        {"name": name, "title": str(value.get("title", ""))}
+        for name, value in sorted(matrix.profiles.items())
+    ]
 
 
 def _list_models(matrix: Matrix) -> List[Dict[str, Any]]:
-    keys = ("name", "repository", "parameters", "active", "layers", "kv_heads", "head_dim", "date", "trust")
+    keys = (
+        "name",
+        "repository",
+        "parameters",
+        "active",
+        "layers",
+        "kv_heads",
+        "head_dim",
+        "date",
+        "trust",
+    )
     return [{key: getattr(model, key) for key in keys} for model in matrix.models]
 
 
@@ -89,7 +129,14 @@ def _list_conda(matrix: Matrix) -> List[Dict[str, Any]]:
 
 def _list_signatures(matrix: Matrix) -> List[Dict[str, Any]]:
     return [
-        {"id": entry.id, "layer": entry.layer, "role": entry.role, "title": entry.title, "trust": entry.trust, "date": entry.date}
+        {
+            "id": entry.id,
+            "layer": entry.layer,
+            "role": entry.role,
+            "title": entry.title,
+            "trust": entry.trust,
+            "date": entry.date,
+        }
         for entry in matrix.signatures
     ]
 

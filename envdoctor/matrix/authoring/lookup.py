@@ -1,6 +1,8 @@
-"""What the matrix knows of one thing: a release, a package, a GPU, a compute capability, a driver branch, a CUDA version, a row.
+"""What the matrix knows of one thing: a release, a package, a GPU, a compute capability, a driver
+branch, a CUDA version, a row.
 
-Each answer is a JSON object with ``kind``; ``envdoctor.report.matrix_text`` writes it for people, ``--json`` as it is.
+Each answer is a JSON object with ``kind``; ``envdoctor.report.matrix_text`` writes it for people,
+``--json`` as it is.
 """
 
 from __future__ import annotations
@@ -8,7 +10,14 @@ from __future__ import annotations
 from ...model.late import Late
 from ...model.pattern import pattern
 from ...model.row import Row, Term
-from ...model.versions import InvalidSpecifier, Version, VersionSet, canonicalize_name, parse_version, try_version
+from ...model.versions import (
+    InvalidSpecifier,
+    Version,
+    VersionSet,
+    canonicalize_name,
+    parse_version,
+    try_version,
+)
 from ..bind import Subject, truth
 from ..derive import COMPAT_OF_CLASS, build_attributes
 from ..derived_rows import runs_on
@@ -42,8 +51,9 @@ class NotKnown(LookupError):
 def find(matrix: Matrix, query: str) -> Dict[str, Any]:
     """Return what the matrix knows of ``query``.
 
-    ``vllm==0.8.5``, ``vllm``, ``vllm>=0.8,<0.9``, ``H20``, ``10de:2329``, ``sm_90``, ``Hopper``, ``driver 550``, ``cuda 12.8``, a row's id
-    or a profile's name. The words driver, cuda, gpu, row, profile and package before a name say which kind is meant.
+    ``vllm==0.8.5``, ``vllm``, ``vllm>=0.8,<0.9``, ``H20``, ``10de:2329``, ``sm_90``, ``Hopper``,
+    ``driver 550``, ``cuda 12.8``, a row's id or a profile's name. The words driver, cuda, gpu, row,
+    profile and package before a name say which kind is meant.
 
     Raises:
         NotKnown: nothing goes by that name.
@@ -60,7 +70,9 @@ def find(matrix: Matrix, query: str) -> Dict[str, Any]:
             return attempt(matrix, text)
         except NotKnown:  # noqa: PERF203 - each reading of the text may fail on its own
             continue
-    raise NotKnown(f"{text}: no such package, GPU, compute capability, profile or row", _names(matrix))
+    raise NotKnown(
+        f"{text}: no such package, GPU, compute capability, profile or row", _names(matrix)
+    )
 
 
 def _names(matrix: Matrix) -> Iterator[str]:
@@ -71,7 +83,8 @@ def _names(matrix: Matrix) -> Iterator[str]:
     yield from (f"driver {name}" for name in matrix.driver_branches)
 
 
-# ---------------------------------------------------------------------------------------------------------------- rows
+# --------------------------------------------------------------------------------------------------
+# rows
 
 
 def row_entry(row: Row) -> Dict[str, Any]:
@@ -104,14 +117,17 @@ def _row(matrix: Matrix, text: str) -> Dict[str, Any]:
     return {"kind": "row", "row": row_entry(row)}
 
 
-def _speaking(matrix: Matrix, names: Sequence[str], speaks: Callable[[Row], bool]) -> List[Dict[str, Any]]:
+def _speaking(
+    matrix: Matrix, names: Sequence[str], speaks: Callable[[Row], bool]
+) -> List[Dict[str, Any]]:
     """The rows that speak of something, written rows before derived ones."""
     rows = matrix.rows_about(names) if names else matrix.rows()
     found = [matrix.complete(row) for row in rows if speaks(row)]
     return [row_entry(row) for row in sorted(found, key=lambda row: row.origin == "derived")]
 
 
-# ---------------------------------------------------------------------------------------------------------------- packages
+# --------------------------------------------------------------------------------------------------
+# packages
 
 
 def _package(matrix: Matrix, text: str) -> Dict[str, Any]:
@@ -151,7 +167,11 @@ def _package_entry(matrix: Matrix, name: str, wanted: VersionSet) -> Dict[str, A
     package = _known_package(matrix, name)
     versions = package.versions
     releases = [_short(release) for version, release in _releases(package) if version in wanted]
-    rows = _speaking(matrix, [name], lambda row: row.origin != "derived" and ":" not in row.id and _about(row, name, wanted))
+    rows = _speaking(
+        matrix,
+        [name],
+        lambda row: row.origin != "derived" and ":" not in row.id and _about(row, name, wanted),
+    )
     return {
         "kind": "package",
         "name": name,
@@ -167,7 +187,13 @@ def _package_entry(matrix: Matrix, name: str, wanted: VersionSet) -> Dict[str, A
 def _about(row: Row, name: str, wanted: VersionSet) -> bool:
     """Tell whether a row speaks of some release of a distribution in a range."""
     mine = [term for term in row.terms if term.scope == "env" and term.component == name]
-    ranges = [term.argument for term in mine if term.operator == "in" and term.attribute == "version" and isinstance(term.argument, VersionSet)]
+    ranges = [
+        term.argument
+        for term in mine
+        if term.operator == "in"
+        and term.attribute == "version"
+        and isinstance(term.argument, VersionSet)
+    ]
     return bool(mine) and all(wanted & argument for argument in ranges)
 
 
@@ -199,15 +225,27 @@ def _release(matrix: Matrix, name: str, version: Version) -> Dict[str, Any]:
     package = _known_package(matrix, name)
     release = package.release(version)
     if release is None:
-        near = [str(known) for known in package.versions if known.release[:2] == version.release[:2]]
-        span = f"; it has {', '.join(near[-6:])}" if near else f"; it has {package.versions[0]} to {package.versions[-1]}" if package.versions else ""
+        near = [
+            str(known) for known in package.versions if known.release[:2] == version.release[:2]
+        ]
+        span = (
+            f"; it has {', '.join(near[-6:])}"
+            if near
+            else f"; it has {package.versions[0]} to {package.versions[-1]}"
+            if package.versions
+            else ""
+        )
         raise NotKnown(f"{name} {version} is not in the matrix of {matrix.date}{span}")
-    attributes = [{"version": version, **build_attributes(build)} for build in release.builds] or [{"version": version}]
+    attributes = [{"version": version, **build_attributes(build)} for build in release.builds] or [
+        {"version": version}
+    ]
     candidates = [Subject(True, entry) for entry in attributes]
 
     def speaks(row: Row) -> bool:
         mine = [term for term in row.terms if term.scope == "env" and term.component == name]
-        return bool(mine) and any(all(truth(term, candidate) is not False for term in mine) for candidate in candidates)
+        return bool(mine) and any(
+            all(truth(term, candidate) is not False for term in mine) for candidate in candidates
+        )
 
     rows = _speaking(matrix, [name], speaks)
     return {
@@ -277,16 +315,24 @@ def _pinned_by(matrix: Matrix, name: str, version: Version) -> List[Dict[str, st
     return found
 
 
-# ---------------------------------------------------------------------------------------------------------------- GPUs
+# --------------------------------------------------------------------------------------------------
+# GPUs
 
 
 def _gpu(matrix: Matrix, text: str) -> Dict[str, Any]:
     is_id = re.fullmatch(r"(?:0x)?(?:10de:)?[0-9a-f]{4}", text, re.IGNORECASE) is not None
     model = matrix.gpu(None if is_id and ":" in text else text, text if is_id else None)
     if model is None:
-        shared = [entry for entry in matrix.gpu_entries() if is_id and text.lower().rpartition(":")[2] in entry["pci_ids"]]
+        shared = [
+            entry
+            for entry in matrix.gpu_entries()
+            if is_id and text.lower().rpartition(":")[2] in entry["pci_ids"]
+        ]
         if shared:
-            raise NotKnown(f"{text}: several models share this PCI id: {', '.join(entry['name'] for entry in shared)}")
+            raise NotKnown(
+                f"{text}: several models share this PCI id: "
+                f"{', '.join(entry['name'] for entry in shared)}"
+            )
         raise NotKnown(f"{text}: no such GPU", (entry.name for entry in matrix.gpus))
     entry = next(entry for entry in matrix.gpu_entries() if entry["name"] == model.name)
     capability = matrix.capabilities.get(model.compute_capability)
@@ -316,7 +362,11 @@ def _gpu_rows(matrix: Matrix, device: Subject) -> List[Dict[str, Any]]:
     def speaks(row: Row) -> bool:
         mine = [term for term in row.terms if term.scope == "gpu"]
         # code-for-X rows say of every package what ``code`` says in one line each.
-        return bool(mine) and not row.id.startswith(("code-for-", "ptx-")) and all(truth(term, device) is not False for term in mine)
+        return (
+            bool(mine)
+            and not row.id.startswith(("code-for-", "ptx-"))
+            and all(truth(term, device) is not False for term in mine)
+        )
 
     return _speaking(matrix, (), speaks)
 
@@ -326,8 +376,18 @@ def _capability(matrix: Matrix, text: str) -> Dict[str, Any]:
     name = f"{match.group(1)}.{match.group(2)}" if match is not None else ""
     capability = matrix.capabilities.get(name)
     if capability is None:
-        raise NotKnown(f"{text}: no such compute capability", (f"sm_{known.replace('.', '')}" for known in matrix.capabilities))
-    device = Subject(True, {"sm": name, "compute_capability": parse_version(name), "architecture": capability.architecture})
+        raise NotKnown(
+            f"{text}: no such compute capability",
+            (f"sm_{known.replace('.', '')}" for known in matrix.capabilities),
+        )
+    device = Subject(
+        True,
+        {
+            "sm": name,
+            "compute_capability": parse_version(name),
+            "architecture": capability.architecture,
+        },
+    )
     return {
         "kind": "capability",
         **_capability_entry(matrix, capability),
@@ -338,14 +398,23 @@ def _capability(matrix: Matrix, text: str) -> Dict[str, Any]:
 
 
 def _architecture(matrix: Matrix, text: str) -> Dict[str, Any]:
-    members = [entry for entry in matrix.capabilities.values() if entry.architecture.lower() == text.lower()]
+    members = [
+        entry
+        for entry in matrix.capabilities.values()
+        if entry.architecture.lower() == text.lower()
+    ]
     if not members:
-        raise NotKnown(f"{text}: no such architecture", sorted({entry.architecture for entry in matrix.capabilities.values()}))
+        raise NotKnown(
+            f"{text}: no such architecture",
+            sorted({entry.architecture for entry in matrix.capabilities.values()}),
+        )
     return {
         "kind": "architecture",
         "name": members[0].architecture,
         "capabilities": [_capability_entry(matrix, entry) for entry in members],
-        "gpus": [model.name for model in matrix.gpus if model.architecture == members[0].architecture],
+        "gpus": [
+            model.name for model in matrix.gpus if model.architecture == members[0].architecture
+        ],
     }
 
 
@@ -373,7 +442,11 @@ def _code_support(matrix: Matrix, capability: str) -> List[Dict[str, Any]]:
             continue
         read, having = [], []
         for version, release in _releases(package):
-            codes = [codes for codes in (build_attributes(build).get("code") for build in release.builds) if codes]
+            codes = [
+                codes
+                for codes in (build_attributes(build).get("code") for build in release.builds)
+                if codes
+            ]
             if codes:
                 read.append(version)
                 if any(not serving.isdisjoint(code) for code in codes):
@@ -392,7 +465,8 @@ def _code_support(matrix: Matrix, capability: str) -> List[Dict[str, Any]]:
     return found
 
 
-# ---------------------------------------------------------------------------------------------------------------- drivers and CUDA
+# --------------------------------------------------------------------------------------------------
+# drivers and CUDA
 
 
 def _driver(matrix: Matrix, text: str) -> Dict[str, Any]:
@@ -400,20 +474,26 @@ def _driver(matrix: Matrix, text: str) -> Dict[str, Any]:
     branch = matrix.driver_branches.get(number)
     version = try_version(text.upper().lstrip("R"))
     if branch is None or version is None:
-        raise NotKnown(f"driver {text}: no such branch", (f"driver {name}" for name in matrix.driver_branches))
+        raise NotKnown(
+            f"driver {text}: no such branch", (f"driver {name}" for name in matrix.driver_branches)
+        )
     exact = len(version.release) > 1
     span = VersionSet.parse(f"=={version}" if exact else f">={number},<{int(number) + 1}")
     newest = version if exact else parse_version(f"{number}.999")
-    served = [entry for entry in matrix.cuda_majors.values() if newest >= parse_version(entry.min_driver)]
+    served = [
+        entry for entry in matrix.cuda_majors.values() if newest >= parse_version(entry.min_driver)
+    ]
 
     def known(capability: Capability) -> bool:
-        return (capability.first_driver is None or int(capability.first_driver) <= int(number)) and (
-            capability.last_driver is None or int(capability.last_driver) >= int(number)
-        )
+        return (
+            capability.first_driver is None or int(capability.first_driver) <= int(number)
+        ) and (capability.last_driver is None or int(capability.last_driver) >= int(number))
 
     def speaks(row: Row) -> bool:
         mine = [term for term in row.terms if term.scope == "host" and term.attribute == "driver"]
-        return bool(mine) and all(isinstance(term.argument, VersionSet) and bool(_meant(term) & span) for term in mine)
+        return bool(mine) and all(
+            isinstance(term.argument, VersionSet) and bool(_meant(term) & span) for term in mine
+        )
 
     rows = _speaking(matrix, (), speaks)
     return {
@@ -433,9 +513,19 @@ def _driver(matrix: Matrix, text: str) -> Dict[str, Any]:
             }
             for entry in served
         ],
-        "toolkits": [toolkit.version for toolkit in matrix.toolkits.values() if toolkit.branch == branch.branch],
-        "cuda_compat": [entry.cuda for entry in matrix.forward_compat.values() if branch.branch in entry.branches],
-        "capabilities": [entry.capability for entry in matrix.capabilities.values() if known(entry)],
+        "toolkits": [
+            toolkit.version
+            for toolkit in matrix.toolkits.values()
+            if toolkit.branch == branch.branch
+        ],
+        "cuda_compat": [
+            entry.cuda
+            for entry in matrix.forward_compat.values()
+            if branch.branch in entry.branches
+        ],
+        "capabilities": [
+            entry.capability for entry in matrix.capabilities.values() if known(entry)
+        ],
         "rows": rows,
         "date": matrix.table_entry("branch", branch.branch).get("date"),
         "trust": matrix.table_entry("branch", branch.branch).get("trust"),
@@ -453,10 +543,16 @@ def _meant(term: Term) -> VersionSet:
 def _cuda(matrix: Matrix, text: str) -> Dict[str, Any]:
     version = try_version(text)
     parts = version.release if version is not None else ()
-    toolkits = [toolkit for toolkit in matrix.toolkits.values() if parts and parse_version(toolkit.version).release[: len(parts)] == parts]
+    toolkits = [
+        toolkit
+        for toolkit in matrix.toolkits.values()
+        if parts and parse_version(toolkit.version).release[: len(parts)] == parts
+    ]
     if version is None or not toolkits:
         minors = dict.fromkeys(".".join(name.split(".")[:2]) for name in matrix.toolkits)
-        raise NotKnown(f"cuda {text}: no such toolkit in the matrix", (f"cuda {name}" for name in minors))
+        raise NotKnown(
+            f"cuda {text}: no such toolkit in the matrix", (f"cuda {name}" for name in minors)
+        )
     minor = ".".join(map(str, parts[:2]))
     major = matrix.cuda_majors.get(parts[0])
     whole = len(parts) > 1
@@ -466,7 +562,8 @@ def _cuda(matrix: Matrix, text: str) -> Dict[str, Any]:
         mine = [
             term
             for term in row.terms
-            if (term.scope == "env" and term.attribute in ("cuda", "ptx_cuda")) or (term.scope == "host" and term.attribute == "toolkit")
+            if (term.scope == "env" and term.attribute in ("cuda", "ptx_cuda"))
+            or (term.scope == "host" and term.attribute == "toolkit")
         ]
         derived = row.id.startswith(("driver-for-cuda-", "ptx-"))
         return bool(mine) and not derived and all(bool(_meant(term) & span) for term in mine)
@@ -493,9 +590,18 @@ def _cuda(matrix: Matrix, text: str) -> Dict[str, Any]:
             for toolkit in toolkits
         ],
         "min_driver": None if major is None else major.min_driver,
-        "ptx_driver": next((branch.branch for branch in matrix.driver_branches.values() if parse_version(branch.cuda) >= parse_version(minor)), None),
+        "ptx_driver": next(
+            (
+                branch.branch
+                for branch in matrix.driver_branches.values()
+                if parse_version(branch.cuda) >= parse_version(minor)
+            ),
+            None,
+        ),
         "compat_branches": [] if compat is None else list(compat.branches),
-        "capabilities": [entry.capability for entry in matrix.capabilities.values() if whole and covers(entry)],
+        "capabilities": [
+            entry.capability for entry in matrix.capabilities.values() if whole and covers(entry)
+        ],
         "builds": _builds_for(matrix, parts),
         "rows": _speaking(matrix, (), speaks) if whole else [],
     }
@@ -512,15 +618,23 @@ def _builds_for(matrix: Matrix, parts: Sequence[int]) -> List[Dict[str, Any]]:
         for _, release in _releases(package):
             for build in release.builds:
                 cuda = try_version(build.cuda)
-                if cuda is not None and len(cuda.release) >= min(2, len(parts)) and cuda.release[: len(parts[:2])] == tuple(parts[:2]):
+                if (
+                    cuda is not None
+                    and len(cuda.release) >= min(2, len(parts))
+                    and cuda.release[: len(parts[:2])] == tuple(parts[:2])
+                ):
                     known = versions.setdefault(build.index_name, [])
                     if release.version not in known:
                         known.append(release.version)
-        found += [{"package": name, "index": index, "releases": listed} for index, listed in sorted(versions.items())]
+        found += [
+            {"package": name, "index": index, "releases": listed}
+            for index, listed in sorted(versions.items())
+        ]
     return found
 
 
-# ---------------------------------------------------------------------------------------------------------------- profiles
+# --------------------------------------------------------------------------------------------------
+# profiles
 
 
 def _profile(matrix: Matrix, text: str) -> Dict[str, Any]:

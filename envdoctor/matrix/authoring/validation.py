@@ -1,4 +1,6 @@
-"""Checks a folder of matrix files whole, a site's own as well as ours, and says everything that is wrong at once."""
+"""Checks a folder of matrix files whole, a site's own as well as ours, and says everything that is
+wrong at once.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,14 @@ from typing import Any, Callable, Dict, List, Mapping, Tuple
 
 from ...errors import MatrixError
 from ..folder import find_sources
-from ..source import compile_core, read_conda, read_listing, read_models, read_profiles, read_signatures
+from ..source import (
+    compile_core,
+    read_conda,
+    read_listing,
+    read_models,
+    read_profiles,
+    read_signatures,
+)
 
 __all__ = ["validate"]
 
@@ -23,13 +32,19 @@ _FOLDERS = ("errata", "packages", "profiles")
 
 
 def validate(folder: str) -> Dict[str, Any]:
-    """Return the faults of a folder's files, each with file and key, or how much it holds. Nothing is imported or executed."""
+    """Return the faults of a folder's files, each with file and key, or how much it holds.
+
+    Nothing is imported or executed.
+    """
     sources = find_sources(folder)
     faults: List[str] = []
     counts: Dict[str, int] = {}
     try:
         core, _ = compile_core(sources)
-        counts = {"rows": len(core["rows"]), **{name: len(entries) for name, entries in core["tables"].items() if entries}}
+        counts = {
+            "rows": len(core["rows"]),
+            **{name: len(entries) for name, entries in core["tables"].items() if entries},
+        }
         counts.update({"gpu": len(core["gpus"]["models"]), "packages": len(core["packages"])})
     except MatrixError as error:
         faults += error.faults
@@ -39,8 +54,16 @@ def validate(folder: str) -> Dict[str, Any]:
         if found:
             counts[name] = len(found)
     if not faults and not any(counts.values()):
-        faults.append(f"{folder}: expected *.toml, errata/*.toml or packages/*.json, found none of them")
-    return {"kind": "validate", "folder": folder, "faults": faults, "counts": {} if faults else counts, "not_read": _strangers(folder)}
+        faults.append(
+            f"{folder}: expected *.toml, errata/*.toml or packages/*.json, found none of them"
+        )
+    return {
+        "kind": "validate",
+        "folder": folder,
+        "faults": faults,
+        "counts": {} if faults else counts,
+        "not_read": _strangers(folder),
+    }
 
 
 def _tried(read: Callable[[str], Any], folder: str) -> Tuple[Any, Tuple[str, ...]]:
@@ -51,7 +74,9 @@ def _tried(read: Callable[[str], Any], folder: str) -> Tuple[Any, Tuple[str, ...
 
 
 def _strangers(folder: str) -> List[str]:
-    """Files that no part of envdoctor reads: a misspelt ending would leave its rows out silently."""
+    """Files that no part of envdoctor reads: a misspelt ending would leave its rows out
+    silently.
+    """
     found = []
     for path, folders, names in os.walk(folder):
         relative = os.path.relpath(path, folder)

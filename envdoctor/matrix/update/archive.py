@@ -1,7 +1,9 @@
-"""A matrices folder as an archive: unpacked only where every member is what a matrices folder holds.
+"""A matrices folder as an archive: unpacked only where every member is what a matrices folder
+holds.
 
-``.tar.gz`` or ``.zip``; the files stand at the top or in one folder ``matrices``. Nothing is extracted by the archive's own idea of a path: a
-member is read, its name is checked against what may stand there, and the bytes are written to a file of that name.
+``.tar.gz`` or ``.zip``; the files stand at the top or in one folder ``matrices``. Nothing is
+extracted by the archive's own idea of a path: a member is read, its name is checked against what
+may stand there, and the bytes are written to a file of that name.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ def unpack(path: str, destination: str) -> Dict[str, int]:
     """Write the files of an archive into an empty folder and return their sizes by name.
 
     Raises:
-        InputError: the archive is damaged, or a member is none of a matrices folder; the message names it.
+        InputError: the archive is damaged, or a member is none of a matrices folder; the message
+            names it.
     """
     label = os.path.basename(path)
     try:
@@ -64,17 +67,35 @@ def unpack(path: str, destination: str) -> Dict[str, int]:
             if name in found:
                 raise InputError(f"{label}: {_shown(member.name)}: stands twice in the archive")
             if len(found) >= _MEMBERS:
-                raise InputError(f"{label}: {_shown(member.name)}: the archive has more than {_MEMBERS} files")
+                raise InputError(
+                    f"{label}: {_shown(member.name)}: the archive has more than {_MEMBERS} files"
+                )
             found[name] = _write(member, os.path.join(destination, name), label, _TOTAL - total)
             total += found[name]
-    except (EOFError, OSError, ValueError, RuntimeError, NotImplementedError, zlib.error, tarfile.TarError, zipfile.BadZipFile) as error:
+    except (
+        EOFError,
+        OSError,
+        ValueError,
+        RuntimeError,
+        NotImplementedError,
+        zlib.error,
+        tarfile.TarError,
+        zipfile.BadZipFile,
+    ) as error:
         # tarfile, gzip and zipfile say "damaged" in all these ways; InputError is none of them.
         if isinstance(error, OSError) and error.errno is not None:
-            raise InputError(f"{error.filename or destination}: cannot be written: {error.strerror}") from error
-        raise InputError(f"{label}: the archive is damaged: {str(error) or type(error).__name__}") from error
+            raise InputError(
+                f"{error.filename or destination}: cannot be written: {error.strerror}"
+            ) from error
+        raise InputError(
+            f"{label}: the archive is damaged: {str(error) or type(error).__name__}"
+        ) from error
     for name in NEEDED:
         if name not in found:
-            raise InputError(f"{label}: expected a matrices folder (at the top, or in a folder 'matrices'), found no {name} in it")
+            raise InputError(
+                f"{label}: expected a matrices folder (at the top, or in a folder 'matrices'), "
+                f"found no {name} in it"
+            )
     return found
 
 
@@ -83,7 +104,9 @@ def _shown(name: str) -> str:
 
 
 def _checked(member: _Member, label: str) -> Optional[str]:
-    """Return the name within the folder, None for a folder; raises :class:`InputError` for what may not be there."""
+    """Return the name within the folder, None for a folder; raises :class:`InputError` for what may
+    not be there.
+    """
     name = member.name
     if member.problem:
         raise InputError(f"{label}: {_shown(name)}: {member.problem}")
@@ -96,11 +119,16 @@ def _checked(member: _Member, label: str) -> Optional[str]:
         parts = parts[1:]
     if member.content is None:
         if len(parts) > 1:
-            raise InputError(f"{label}: {_shown(name)}: expected folders of one level such as 'errata'")
+            raise InputError(
+                f"{label}: {_shown(name)}: expected folders of one level such as 'errata'"
+            )
         return None
     relative = "/".join(parts)
     if not _NAME.fullmatch(relative):
-        raise InputError(f"{label}: {_shown(name)}: no name of a file of a matrices folder (such as 'errata/vllm.toml', 'packages/torch.json')")
+        raise InputError(
+            f"{label}: {_shown(name)}: no name of a file of a matrices folder (such as "
+            "'errata/vllm.toml', 'packages/torch.json')"
+        )
     return relative
 
 
@@ -109,7 +137,8 @@ def _write(member: _Member, path: str, label: str, left: int) -> int:
     limit = min(_LARGEST, left)
     if member.size > limit:
         raise InputError(
-            f"{label}: {_shown(member.name)}: too large ({member.size} bytes; a file may have {_LARGEST >> 20} MiB, all {_TOTAL >> 20} MiB)"
+            f"{label}: {_shown(member.name)}: too large ({member.size} bytes; a file may have "
+            f"{_LARGEST >> 20} MiB, all {_TOTAL >> 20} MiB)"
         )
     os.makedirs(os.path.dirname(path), exist_ok=True)
     size = 0
@@ -121,7 +150,10 @@ def _write(member: _Member, path: str, label: str, left: int) -> int:
                 break
             size += len(chunk)
             if size > limit:
-                raise InputError(f"{label}: {_shown(member.name)}: too large (more than {_LARGEST >> 20} MiB, or all more than {_TOTAL >> 20} MiB)")
+                raise InputError(
+                    f"{label}: {_shown(member.name)}: too large (more than {_LARGEST >> 20} MiB, "
+                    f"or all more than {_TOTAL >> 20} MiB)"
+                )
             file.write(chunk)
         file.flush()
         os.fsync(file.fileno())
@@ -129,7 +161,9 @@ def _write(member: _Member, path: str, label: str, left: int) -> int:
 
 
 class _Limited:
-    """A stream that gives out so much and no more: a gzip of zeros, or a header that says it has a gigabyte of names, ends here."""
+    """A stream that gives out so much and no more: a gzip of zeros, or a header that says it has a
+    gigabyte of names, ends here.
+    """
 
     def __init__(self, stream: Any, limit: int, label: str) -> None:
         self._stream = stream
@@ -148,16 +182,23 @@ class _Limited:
 def _tar_members(path: str, label: str) -> Iterator[_Member]:
     with gzip.open(path, "rb") as stream:
         limited: Any = _Limited(stream, _TOTAL + (_MEMBERS << 10), label)
-        with tarfile.open(fileobj=limited, mode="r|", encoding="utf-8", errors="surrogateescape") as archive:
+        with tarfile.open(
+            fileobj=limited, mode="r|", encoding="utf-8", errors="surrogateescape"
+        ) as archive:
             for entry in archive:
                 if entry.isdir():
                     yield _Member(entry.name, "", 0, None)
                 elif entry.isreg() and not entry.issparse():
                     yield _Member(entry.name, "", entry.size, archive.extractfile(entry))
                 else:
-                    kind = "a link" if entry.issym() or entry.islnk() else "a device, a pipe or a sparse file"
+                    kind = (
+                        "a link"
+                        if entry.issym() or entry.islnk()
+                        else "a device, a pipe or a sparse file"
+                    )
                     yield _Member(entry.name, f"{kind}, expected files and folders only", 0, None)
-        # What stands behind the archive's end is read too: a damaged or cut gzip stream is seen by its checksum only there.
+        # What stands behind the archive's end is read too: a damaged or cut gzip stream is seen by
+        # its checksum only there.
         while limited.read(_CHUNK):
             continue
 
@@ -168,12 +209,19 @@ def _zip_members(path: str, label: str) -> Iterator[_Member]:
             raise InputError(f"{label}: the archive has more than {_MEMBERS} files")
         for entry in archive.infolist():
             kind = stat.S_IFMT(entry.external_attr >> 16)
-            # zipfile cuts a name at a null byte and turns the system's separator round; the name in the archive is what counts.
+            # zipfile cuts a name at a null byte and turns the system's separator round; the name in
+            # the archive is what counts.
             name = entry.orig_filename
             if entry.flag_bits & 1:
                 yield _Member(name, "is encrypted", 0, None)
             elif kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-                yield _Member(name, f"{'a link' if kind == stat.S_IFLNK else 'a device or a pipe'}, expected files and folders only", 0, None)
+                yield _Member(
+                    name,
+                    f"{'a link' if kind == stat.S_IFLNK else 'a device or a pipe'}, expected files "
+                    "and folders only",
+                    0,
+                    None,
+                )
             elif name.endswith("/"):
                 yield _Member(name, "", 0, None)
             else:

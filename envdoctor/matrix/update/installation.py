@@ -1,7 +1,8 @@
 """``envdoctor matrix update``: a newer matrix, from an https address or a file, and the way back.
 
-The archive is checked whole (digest, names, schema), compiled beside its place, and put there by replacing one symbolic link; ``matrix.place``
-says where. Killed at any point, the old matrix or the new one serves. The one before is kept for ``rollback``.
+The archive is checked whole (digest, names, schema), compiled beside its place, and put there by
+replacing one symbolic link; ``matrix.place`` says where. Killed at any point, the old matrix or the
+new one serves. The one before is kept for ``rollback``.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class Update(NamedTuple):
-    """What an update or a rollback did: the matrix that serves now, the one before, and a remark for the user."""
+    """What an update or a rollback did: the matrix that serves now, the one before, and a remark
+    for the user.
+    """
 
     changed: bool
     message: str
@@ -43,7 +46,9 @@ class Update(NamedTuple):
     note: str = ""
 
 
-def update(source: str, sha256: Optional[str] = None, environment: Mapping[str, str] = os.environ) -> Update:
+def update(
+    source: str, sha256: Optional[str] = None, environment: Mapping[str, str] = os.environ
+) -> Update:
     """Install a matrix.
 
     Args:
@@ -60,25 +65,39 @@ def update(source: str, sha256: Optional[str] = None, environment: Mapping[str, 
         archive = os.path.join(scratch, _base_name(source))
         _fetch(source, archive, _ARCHIVE_LIMIT)
         digest = _file_digest(archive)
-        _check_digest(source, digest, wanted if wanted is not None else _digest_beside(source, scratch))
+        _check_digest(
+            source, digest, wanted if wanted is not None else _digest_beside(source, scratch)
+        )
         before = _serving(where)
         old = place.current(where)
         if old is not None and old.digest == digest[:12] and load_generation(old) is not None:
-            return Update(False, "This matrix is installed already", before, before, _serves_note(old, before))
+            return Update(
+                False, "This matrix is installed already", before, before, _serves_note(old, before)
+            )
         stage = os.path.join(scratch, "stage")
         files = os.path.join(stage, "matrices")
         os.makedirs(files)
         unpack(archive, files)
         date = _compile(files, stage, _base_name(source), before, old)
-        origin = {"source": source, "sha256": digest, "date": date, "installed": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
-        _write_json(os.path.join(stage, "origin.json"), {**origin, "previous": old.name if old is not None else None})
+        origin = {
+            "source": source,
+            "sha256": digest,
+            "date": date,
+            "installed": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        }
+        _write_json(
+            os.path.join(stage, "origin.json"),
+            {**origin, "previous": old.name if old is not None else None},
+        )
         _sync_tree(stage)
         name = _free_name(where, f"{date}.f{FORMAT}.{digest[:12]}")
         os.rename(stage, os.path.join(where, name))
         _point(where, name)
         _remove_needless(where)
     now = _serving(where)
-    return Update(True, f"The matrix of {now.date} is installed", now, before, _verified_note(source, sha256))
+    return Update(
+        True, f"The matrix of {now.date} is installed", now, before, _verified_note(source, sha256)
+    )
 
 
 def rollback(environment: Mapping[str, str] = os.environ) -> Update:
@@ -90,7 +109,10 @@ def rollback(environment: Mapping[str, str] = os.environ) -> Update:
     where = _folder(environment)
     old = place.current(where)
     if old is None:
-        raise InputError(f"there is no update to take back: nothing is installed in {where}, the built-in matrix serves")
+        raise InputError(
+            f"there is no update to take back: nothing is installed in {where}, the built-in "
+            "matrix serves"
+        )
     with _prepared(where):
         before = _serving(where)
         target = previous(old)
@@ -104,7 +126,9 @@ def rollback(environment: Mapping[str, str] = os.environ) -> Update:
 
 
 def previous(generation: place.Generation) -> Optional[place.Generation]:
-    """Return the update before this one, where it is still there and whole; None means the built-in matrix."""
+    """Return the update before this one, where it is still there and whole; None means the built-in
+    matrix.
+    """
     name = read_origin(generation).get("previous")
     if not isinstance(name, str) or os.path.basename(name) != name:
         return None
@@ -124,7 +148,9 @@ def read_origin(generation: place.Generation) -> Dict[str, Any]:
 
 @contextmanager
 def open_archive(path: str) -> Iterator[Matrix]:
-    """Give the matrix of an archive for as long as the context lasts, for a look before an update."""
+    """Give the matrix of an archive for as long as the context lasts, for a look before an
+    update.
+    """
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="envdoctor-") as folder:
@@ -136,8 +162,14 @@ def _folder(environment: Mapping[str, str]) -> str:
     where = place.folder(environment)
     if where is None:
         if environment.get("ENVDOCTOR_HOME"):
-            raise InputError(f"ENVDOCTOR_HOME={environment['ENVDOCTOR_HOME']}: expected an absolute path; it is where updates of the matrix are kept")
-        raise InputError("there is no place for an update: set ENVDOCTOR_HOME to a folder (none of ENVDOCTOR_HOME, XDG_DATA_HOME and HOME names one)")
+            raise InputError(
+                f"ENVDOCTOR_HOME={environment['ENVDOCTOR_HOME']}: expected an absolute path; it is "
+                "where updates of the matrix are kept"
+            )
+        raise InputError(
+            "there is no place for an update: set ENVDOCTOR_HOME to a folder (none of "
+            "ENVDOCTOR_HOME, XDG_DATA_HOME and HOME names one)"
+        )
     return where
 
 
@@ -145,33 +177,50 @@ def _serving(where: str) -> Matrix:
     """The matrix that serves: what ``load_matrix`` chooses, without a site's rows."""
     builtin = load_builtin()
     generation = place.current(where)
-    updated = load_generation(generation) if generation is not None and generation.date > builtin.date else None
+    updated = (
+        load_generation(generation)
+        if generation is not None and generation.date > builtin.date
+        else None
+    )
     return updated or builtin
 
 
 def _serves_note(old: place.Generation, before: Matrix) -> str:
-    return "" if before.origin == old.path else "it does not serve, since the built-in matrix is not older"
+    return (
+        ""
+        if before.origin == old.path
+        else "it does not serve, since the built-in matrix is not older"
+    )
 
 
 def _verified_note(source: str, sha256: Optional[str]) -> str:
     if sha256 is not None or not source.startswith("https:"):
         return ""
-    return "the digest came with the archive, so it proves that the download is whole, not who made it; --sha256 takes one from elsewhere"
+    return (
+        "the digest came with the archive, so it proves that the download is whole, not who "
+        "made it; --sha256 takes one from elsewhere"
+    )
 
 
-# ---------------------------------------------------------------------------------------------------------------- the folder
+# --------------------------------------------------------------------------------------------------
+# the folder
 
 
 @contextmanager
 def _prepared(where: str) -> Iterator[str]:
-    """Hold the lock of the folder and give an empty scratch folder in it; what killed runs left is removed."""
+    """Hold the lock of the folder and give an empty scratch folder in it; what killed runs left is
+    removed.
+    """
     import fcntl
 
     try:
         os.makedirs(where, mode=0o755, exist_ok=True)
         lock = os.open(os.path.join(where, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
-        raise InputError(f"{error.filename or where}: cannot be written, and updates of the matrix are kept there: {error.strerror}") from error
+        raise InputError(
+            f"{error.filename or where}: cannot be written, and updates of the matrix are kept "
+            f"there: {error.strerror}"
+        ) from error
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -185,7 +234,10 @@ def _prepared(where: str) -> Iterator[str]:
             os.mkdir(scratch)
             yield scratch
         except OSError as error:
-            raise InputError(f"{error.filename or where}: cannot be written: {error.strerror}; nothing was changed") from error
+            raise InputError(
+                f"{error.filename or where}: cannot be written: {error.strerror}; nothing was "
+                "changed"
+            ) from error
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
     finally:
@@ -199,23 +251,38 @@ def _remove(path: str) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _compile(files: str, stage: str, label: str, before: Matrix, old: Optional[place.Generation]) -> str:
-    """Check and compile the unpacked files, and return the date; raises :class:`InputError` for what could not serve."""
+def _compile(
+    files: str, stage: str, label: str, before: Matrix, old: Optional[place.Generation]
+) -> str:
+    """Check and compile the unpacked files, and return the date; raises :class:`InputError` for
+    what could not serve.
+    """
     try:
         write_compiled(files, stage, times=False)
         found = load_folder(files)
     except MatrixError as error:
-        raise InputError(f"{label}: the archive has {error}\n  (is it for another version of envdoctor? nothing was changed)") from error
-    today = time.strftime("%Y-%m-%d", time.gmtime(time.time() + 86400))  # a day of grace: the world has time zones
+        raise InputError(
+            f"{label}: the archive has {error}\n  (is it for another version of envdoctor? nothing "
+            "was changed)"
+        ) from error
+    today = time.strftime(
+        "%Y-%m-%d", time.gmtime(time.time() + 86400)
+    )  # a day of grace: the world has time zones
     if found.date > today:
-        raise InputError(f"{label}: is of {found.date}, which has not come yet; nothing was changed")
+        raise InputError(
+            f"{label}: is of {found.date}, which has not come yet; nothing was changed"
+        )
     builtin = load_builtin()
     if found.date <= builtin.date:
         raise InputError(
-            f"{label}: is of {found.date}, not newer than the built-in matrix of {builtin.date}, which would go on serving; nothing was changed"
+            f"{label}: is of {found.date}, not newer than the built-in matrix of {builtin.date}, "
+            "which would go on serving; nothing was changed"
         )
     if old is not None and before.origin == old.path and found.date < before.date:
-        raise InputError(f"{label}: is of {found.date}, older than the installed one of {before.date}; --rollback goes back to the one before that")
+        raise InputError(
+            f"{label}: is of {found.date}, older than the installed one of {before.date}; "
+            "--rollback goes back to the one before that"
+        )
     if not found.rows() or not found.package_names:
         raise InputError(f"{label}: holds no rows or no packages; nothing was changed")
     return found.date
@@ -270,7 +337,8 @@ def _sync_tree(folder: str) -> None:
         _sync(path)
 
 
-# ---------------------------------------------------------------------------------------------------------------- the archive and its digest
+# --------------------------------------------------------------------------------------------------
+# the archive and its digest
 
 
 def _digest_of(text: str) -> str:
@@ -296,19 +364,31 @@ def _check_digest(source: str, found: str, wanted: str) -> None:
 def _digest_beside(source: str, scratch: str) -> str:
     """Return the digest of the file ``<source>.sha256``, as sha256sum writes it."""
     split = urlsplit(source)
-    beside = split._replace(path=f"{split.path}.sha256").geturl() if "://" in source else f"{source}.sha256"
+    beside = (
+        split._replace(path=f"{split.path}.sha256").geturl()
+        if "://" in source
+        else f"{source}.sha256"
+    )
     path = os.path.join(scratch, "digest")
     try:
         _fetch(beside, path, 1 << 16)
     except InputError as error:
-        raise InputError(f"a digest is needed: give --sha256, or have it in {beside} ({error})") from error
+        raise InputError(
+            f"a digest is needed: give --sha256, or have it in {beside} ({error})"
+        ) from error
     with open(path, encoding="utf-8", errors="replace") as file:
         lines = [line.split() for line in file if line.strip()]
     mine = [
-        words[0].lower() for words in lines if len(words) == 1 or (len(words) == 2 and os.path.basename(words[1].lstrip("*")) == _base_name(source))
+        words[0].lower()
+        for words in lines
+        if len(words) == 1
+        or (len(words) == 2 and os.path.basename(words[1].lstrip("*")) == _base_name(source))
     ]
     if len(mine) != 1 or not _DIGEST.fullmatch(mine[0]):
-        raise InputError(f"{beside}: expected '<64 hexadecimal digits>  {_base_name(source)}' as sha256sum writes it")
+        raise InputError(
+            f"{beside}: expected '<64 hexadecimal digits>  {_base_name(source)}' as sha256sum "
+            "writes it"
+        )
     return mine[0]
 
 
@@ -329,10 +409,15 @@ def _fetch(source: str, destination: str, limit: int) -> None:
     if scheme == "file":
         split = urlsplit(source)
         if split.netloc not in ("", "localhost"):
-            raise InputError(f"{source}: expected a file of this machine such as file:///srv/matrix.tar.gz")
+            raise InputError(
+                f"{source}: expected a file of this machine such as file:///srv/matrix.tar.gz"
+            )
         path = unquote(split.path)
     if os.path.isdir(path):
-        raise InputError(f"{path}: expected a .tar.gz or .zip, found a folder; 'tar czf matrix.tar.gz -C {path} .' makes one")
+        raise InputError(
+            f"{path}: expected a .tar.gz or .zip, found a folder; 'tar czf matrix.tar.gz -C {path} "
+            ".' makes one"
+        )
     try:
         with open(path, "rb") as file, open(destination, "wb") as target:
             _copy(iter(lambda: file.read(1 << 20), b""), target, source, limit)
@@ -345,7 +430,9 @@ def _copy(chunks: Iterator[bytes], target: Any, source: str, limit: int) -> None
     for chunk in chunks:
         size += len(chunk)
         if size > limit:
-            raise InputError(f"{source}: larger than {limit >> 20 or 1} MiB, so this is hardly a matrix")
+            raise InputError(
+                f"{source}: larger than {limit >> 20 or 1} MiB, so this is hardly a matrix"
+            )
         if time.monotonic() - started > _WHOLE:
             raise InputError(f"{source}: not there after {_WHOLE:.0f} s")
         target.write(chunk)
@@ -359,11 +446,19 @@ def _download(address: str, destination: str, limit: int) -> None:
             response, final = _follow(session, address)
             with response, open(destination, "wb") as target:
                 if response.status_code != 200:
-                    raise InputError(f"{final}: the server says {response.status_code} {response.reason}")
+                    raise InputError(
+                        f"{final}: the server says {response.status_code} {response.reason}"
+                    )
                 _copy(response.iter_content(1 << 16), target, address, limit)
                 expected = response.headers.get("Content-Length", "")
-                if expected.isdigit() and "Content-Encoding" not in response.headers and target.tell() != int(expected):
-                    raise InputError(f"{address}: cut off after {target.tell()} of {expected} bytes")
+                if (
+                    expected.isdigit()
+                    and "Content-Encoding" not in response.headers
+                    and target.tell() != int(expected)
+                ):
+                    raise InputError(
+                        f"{address}: cut off after {target.tell()} of {expected} bytes"
+                    )
     except requests.RequestException as error:
         raise InputError(f"{address}: cannot be read: {_reason(error)}") from error
 
@@ -371,7 +466,13 @@ def _download(address: str, destination: str, limit: int) -> None:
 def _follow(session: Any, address: str) -> Tuple[Any, str]:
     """Follow redirects as long as they stay on https."""
     for _ in range(_REDIRECTS + 1):
-        response = session.get(address, stream=True, timeout=(_CONNECT, _READ), allow_redirects=False, headers={"Accept-Encoding": "identity"})
+        response = session.get(
+            address,
+            stream=True,
+            timeout=(_CONNECT, _READ),
+            allow_redirects=False,
+            headers={"Accept-Encoding": "identity"},
+        )
         target = session.get_redirect_target(response)
         if target is None:
             return response, address

@@ -1,4 +1,7 @@
-"""Launch scripts and configurations of training frameworks, turned into a Workload. Adapters report and never judge memory."""
+"""Launch scripts and configurations of training frameworks, turned into a Workload.
+
+Adapters report and never judge memory.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""What an adapter is: the seam at which one more framework is one more file and one line in ``ADAPTERS``.
+"""What an adapter is: the seam at which one more framework is one more file and one line in
+``ADAPTERS``.
 
-An adapter gets a :class:`Run` (the launch, its settings, what is known of the version) and returns a :class:`Reading`: facts by
-field of :data:`~envdoctor.model.workload.WORKLOAD_FIELDS`, the framework's own key of each field, and what is wrong with the settings.
-It never judges memory and never touches the machine.
+An adapter gets a :class:`Run` (the launch, its settings, what is known of the version) and returns
+a :class:`Reading`: facts by field of :data:`~envdoctor.model.workload.WORKLOAD_FIELDS`, the
+framework's own key of each field, and what is wrong with the settings. It never judges memory and
+never touches the machine.
 """
 
 from __future__ import annotations
@@ -20,12 +22,15 @@ from .settings import Setting
 __all__ = ["CERTAIN", "Adapter", "Checkout", "Layout", "Reading", "Run"]
 
 
-#: What ``claims`` returns where nothing speaks against a framework; each key that it does not know takes one away.
+#: What ``claims`` returns where nothing speaks against a framework; each key that it does not know
+#: takes one away.
 CERTAIN = 1000
 
 
 class Layout(NamedTuple):
-    """Files by which a checkout of the framework is known; ``contains`` are pairs of file and text."""
+    """Files by which a checkout of the framework is known; ``contains`` are pairs of file and
+    text.
+    """
 
     files: Tuple[str, ...] = ()
     absent: Tuple[str, ...] = ()
@@ -33,15 +38,21 @@ class Layout(NamedTuple):
 
     def fits(self, folder: str) -> bool:
         """Tell whether a folder is a checkout."""
-        if not self.files or any(not os.path.isfile(os.path.join(folder, path)) for path in self.files):
+        if not self.files or any(
+            not os.path.isfile(os.path.join(folder, path)) for path in self.files
+        ):
             return False
         if any(os.path.exists(os.path.join(folder, path)) for path in self.absent):
             return False
-        return all(text in (read_small(os.path.join(folder, path)) or "") for path, text in self.contains)
+        return all(
+            text in (read_small(os.path.join(folder, path)) or "") for path, text in self.contains
+        )
 
 
 class Checkout(NamedTuple):
-    """A folder that holds the framework's source; ``version`` and ``commit`` as its own files say, else ""."""
+    """A folder that holds the framework's source; ``version`` and ``commit`` as its own files say,
+    else "".
+    """
 
     folder: str
     version: str = ""
@@ -84,14 +95,18 @@ class Adapter(Protocol):
     layout: Layout
 
     def claims(self, run: Run) -> int:
-        """Say how much speaks for this framework: 0 nothing, ``CERTAIN`` its entry with every key its own."""
+        """Say how much speaks for this framework: 0 nothing, ``CERTAIN`` its entry with every key
+        its own.
+        """
 
     def read(self, run: Run) -> Reading:
         """Read the run."""
 
 
 def read_small(path: str, limit: int = 1 << 20) -> Optional[str]:
-    """Return the text of a file, or None where there is none to read or it is larger than ``limit`` bytes."""
+    """Return the text of a file, or None where there is none to read or it is larger than ``limit``
+    bytes.
+    """
     try:
         with open(path, "rb") as file:
             data = file.read(limit + 1)

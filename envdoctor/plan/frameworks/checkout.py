@@ -1,4 +1,6 @@
-"""Which framework a folder is a checkout of, and of which version: files are read, nothing is run."""
+"""Which framework a folder is a checkout of, and of which version: files are read, nothing is
+run.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,17 @@ from .adapter import Adapter, Checkout, read_small
 __all__ = ["find_checkout", "installed", "old_checkout"]
 
 _MAX_LEVELS = 8
-_VERSION_FILES = ("verl/version/version", "version.txt", "VERSION", "trl/__init__.py", "setup.py", "pyproject.toml")
-_VERSION = re.compile(r"(?:__version__|^version|\bversion)\s*=\s*[\"'](\d+\.\d+[\w.+]*)[\"']", re.MULTILINE)
+_VERSION_FILES = (
+    "verl/version/version",
+    "version.txt",
+    "VERSION",
+    "trl/__init__.py",
+    "setup.py",
+    "pyproject.toml",
+)
+_VERSION = re.compile(
+    r"(?:__version__|^version|\bversion)\s*=\s*[\"'](\d+\.\d+[\w.+]*)[\"']", re.MULTILINE
+)
 _PLAIN = re.compile(r"\s*v?(\d+\.\d+[\w.+]*)\s*\Z")
 _REPOSITORIES = {
     "verl": ("verl-project/verl", "volcengine/verl"),
@@ -24,19 +35,27 @@ _REPOSITORIES = {
     "simplerl": ("hkust-nlp/simplerl-reason",),
 }
 
-#: Text that a file has since a fix of memory faults; a checkout without it is older. (framework, file, text, what the fix was)
+#: Text that a file has since a fix of memory faults; a checkout without it is older. (framework,
+#: file, text, what the fix was)
 _FIXES = (
     (
         "tinyzero",
         "scripts/train_tiny_zero.sh",
         "use_dynamic_bsz",
-        "this checkout is older than 96b4d57 of 2025-03-10, which keeps TinyZero's own script from running out of memory",
+        (
+            "this checkout is older than 96b4d57 of 2025-03-10, which keeps TinyZero's own script "
+            "from "
+            "running out of memory"
+        ),
     ),
     (
         "easyr1",
         "verl/utils/dataset.py",
         "def process_image(",
-        "this checkout is older than 436efa2 (#318) of 2025-06-06, from which on workers pass images instead of what the processor made of them",
+        (
+            "this checkout is older than 436efa2 (#318) of 2025-06-06, from which on workers pass "
+            "images instead of what the processor made of them"
+        ),
     ),
 )
 
@@ -47,16 +66,26 @@ def old_checkout(framework: str, checkout: Checkout) -> List[ConfigurationProble
     for name, path, text, message in _FIXES:
         found = read_small(os.path.join(checkout.folder, path)) if name == framework else None
         if found is not None and text not in found:
-            problems.append(ConfigurationProblem("old-checkout", Evidence(path, f"no {text!r} in it"), "", message, certain=False))
+            problems.append(
+                ConfigurationProblem(
+                    "old-checkout", Evidence(path, f"no {text!r} in it"), "", message, certain=False
+                )
+            )
     return problems
 
 
 def find_checkout(folder: str, adapters: Sequence[Adapter]) -> Optional[Tuple[str, Checkout]]:
-    """Return the framework whose checkout a folder lies in, and what its files say of the version."""
+    """Return the framework whose checkout a folder lies in, and what its files say of the
+    version.
+    """
     here = os.path.abspath(folder)
     for _ in range(_MAX_LEVELS):
-        # A fork's layout is verl's with something on top, so that the one that asks for the most files wins.
-        fitting = sorted((adapter for adapter in adapters if adapter.layout.fits(here)), key=lambda adapter: -len(adapter.layout.files))
+        # A fork's layout is verl's with something on top, so that the one that asks for the most
+        # files wins.
+        fitting = sorted(
+            (adapter for adapter in adapters if adapter.layout.fits(here)),
+            key=lambda adapter: -len(adapter.layout.files),
+        )
         if fitting:
             return fitting[0].name, _read(here)
         parent = os.path.dirname(here)
@@ -72,7 +101,9 @@ def _read(folder: str) -> Checkout:
         text = read_small(os.path.join(folder, name)) or ""
         found = _PLAIN.match(text) if not name.endswith((".py", ".toml")) else _VERSION.search(text)
         if found:
-            return Checkout(folder, found.group(1), commit, Evidence(name, found.group().strip()[:80]))
+            return Checkout(
+                folder, found.group(1), commit, Evidence(name, found.group().strip()[:80])
+            )
     return Checkout(folder, "", commit, Evidence(".git/HEAD", commit) if commit else None)
 
 
@@ -84,8 +115,21 @@ def _commit(folder: str) -> str:
 
 
 def installed(facts: Optional[Facts], candidates: Sequence[str]) -> str:
-    """Return the candidate that the installed distribution was made from, where its origin tells."""
+    """Return the candidate that the installed distribution was made from, where its origin
+    tells.
+    """
     table = facts.get("distributions") if facts is not None else None
     distribution = table.value.get("verl") if isinstance(table, Known) else None
     origin = distribution.direct_url.lower() if distribution is not None else ""
-    return next((name for name in candidates if any(repository in origin for repository in _REPOSITORIES.get(name, ()))), "") if origin else ""
+    return (
+        next(
+            (
+                name
+                for name in candidates
+                if any(repository in origin for repository in _REPOSITORIES.get(name, ()))
+            ),
+            "",
+        )
+        if origin
+        else ""
+    )

@@ -1,4 +1,6 @@
-"""All settings of one run in layers: the command line over files over the framework's defaults, with interpolations resolved."""
+"""All settings of one run in layers: the command line over files over the framework's defaults,
+with interpolations resolved.
+"""
 
 from __future__ import annotations
 
@@ -49,17 +51,33 @@ class Configuration:
         """The versions in words, as evidence names them."""
         if len(self.versions) == 1:
             return f"{self.table.framework} {self.versions[0]}"
-        return f"{self.table.framework} {self.versions[0]} to {self.versions[-1]}" if self.versions else self.table.framework
+        return (
+            f"{self.table.framework} {self.versions[0]} to {self.versions[-1]}"
+            if self.versions
+            else self.table.framework
+        )
 
-    def get(self, *keys: str, convert: Optional[Converter] = None, missing: Any = _NOTHING, unset: Any = _NOTHING) -> Fact[Any]:
-        """Return the fact of the first of several spellings that is set, else of the first that each version knows by default.
+    def get(
+        self,
+        *keys: str,
+        convert: Optional[Converter] = None,
+        missing: Any = _NOTHING,
+        unset: Any = _NOTHING,
+    ) -> Fact[Any]:
+        """Return the fact of the first of several spellings that is set, else of the first that
+        each version knows by default.
 
-        ``missing``: what the code does in versions that have no such key; ``unset``: what it does where the key is null.
+        ``missing``: what the code does in versions that have no such key; ``unset``: what it does
+        where the key is null.
         """
         for key in keys:
             if key in self.given:
                 given = self._converted(self._given(key, 0), convert)
-                return Known(unset, given.evidence) if isinstance(given, Absent) and unset is not _NOTHING else given
+                return (
+                    Known(unset, given.evidence)
+                    if isinstance(given, Absent) and unset is not _NOTHING
+                    else given
+                )
         found: List[Tuple[str, Fact[Any]]] = []  # by version
         if self.absent:
             return Unknown(f"{self.absent} may set {keys[0]}, and it is not at hand")
@@ -69,20 +87,39 @@ class Configuration:
                 value = self.table.values(key, (version,))[0][0]
                 evidence = Evidence(f"default of {self.span}", key)
                 value = unset if value is None and unset is not _NOTHING else value
-                found.append((version, self._converted(_at(self._resolved(value, key, 0), evidence), convert)))
+                found.append(
+                    (
+                        version,
+                        self._converted(_at(self._resolved(value, key, 0), evidence), convert),
+                    )
+                )
             elif missing is not _NOTHING:
-                found.append((version, Known(missing, Evidence(f"code of {self.span}", f"it has no {keys[0]}"))))
+                found.append(
+                    (
+                        version,
+                        Known(missing, Evidence(f"code of {self.span}", f"it has no {keys[0]}")),
+                    )
+                )
         if not found:
             return (
-                Known(missing, Evidence(f"code of {self.span}")) if missing is not _NOTHING else Unknown(f"{self.span} has no default for {keys[0]}")
+                Known(missing, Evidence(f"code of {self.span}"))
+                if missing is not _NOTHING
+                else Unknown(f"{self.span} has no default for {keys[0]}")
             )
-        values = {repr(fact.value) if isinstance(fact, Known) else type(fact).__name__ for _, fact in found}
+        values = {
+            repr(fact.value) if isinstance(fact, Known) else type(fact).__name__
+            for _, fact in found
+        }
         if len(values) == 1 and len(found) == len(self.versions):
             return found[-1][1]
-        return Unknown(f"the default of {keys[0]} depends on the version: {_said(found, self.versions)}")
+        return Unknown(
+            f"the default of {keys[0]} depends on the version: {_said(found, self.versions)}"
+        )
 
     def key(self, *keys: str) -> str:
-        """Return the spelling of a key that the run uses, else the one of its newest possible version that has any; "" where none has."""
+        """Return the spelling of a key that the run uses, else the one of its newest possible
+        version that has any; "" where none has.
+        """
         for key in keys:
             if key in self.given:
                 return key
@@ -93,9 +130,15 @@ class Configuration:
         return ""
 
     def named(self, keys: Mapping[str, str]) -> Dict[str, str]:
-        """Return the keys of fields, with "" for one that no possible version has and the run does not give; "+" adds what none has to have."""
+        """Return the keys of fields, with "" for one that no possible version has and the run does
+        not give; "+" adds what none has to have.
+        """
         return {
-            field: key if key.startswith("+") or key in self.given or any(version in self.table.versions_of(key) for version in self.versions) else ""
+            field: key
+            if key.startswith("+")
+            or key in self.given
+            or any(version in self.table.versions_of(key) for version in self.versions)
+            else ""
             for field, key in keys.items()
         }
 
@@ -109,7 +152,9 @@ class Configuration:
         return resolved if isinstance(resolved, Unknown) else Known(resolved.value, setting.place)
 
     def _defaults(self, key: str, depth: int) -> List[Fact[Any]]:
-        return [self._resolved(value, key, depth) for value, _ in self.table.values(key, self.versions)]
+        return [
+            self._resolved(value, key, depth) for value, _ in self.table.values(key, self.versions)
+        ]
 
     def _lookup(self, key: str, depth: int) -> Fact[Any]:
         if depth > _MAX_DEPTH:
@@ -132,7 +177,11 @@ class Configuration:
                 return Known(value, nowhere)
             fact = self._interpolated(found.group(1), key, depth)
             if not isinstance(fact, Known):
-                return fact if isinstance(fact, Unknown) else Unknown(f"{found.group()} in {key} is absent")
+                return (
+                    fact
+                    if isinstance(fact, Unknown)
+                    else Unknown(f"{found.group()} in {key} is absent")
+                )
             if found.group() == value:
                 return Known(fact.value, nowhere)
             value = value[: found.start()] + str(fact.value) + value[found.end() :]
@@ -146,12 +195,20 @@ class Configuration:
         name, comma, fallback = (part.strip() for part in argument.partition(","))
         if resolver == "oc.select":
             fact = self._lookup(_absolute(name, key), depth + 1)
-            missing = isinstance(fact, Unknown) and _absolute(name, key) not in self.given and not self._defaults(_absolute(name, key), depth + 1)
+            missing = (
+                isinstance(fact, Unknown)
+                and _absolute(name, key) not in self.given
+                and not self._defaults(_absolute(name, key), depth + 1)
+            )
             return Known(scalar(fallback) if comma else None, nowhere) if missing else fact
         if resolver in ("oc.env", "env"):
             if self.environ is not None and name in self.environ:
                 return Known(self.environ[name], nowhere)
-            return Known(None if fallback == "null" else fallback, nowhere) if comma else Unknown(f"${name} is not set")
+            return (
+                Known(None if fallback == "null" else fallback, nowhere)
+                if comma
+                else Unknown(f"${name} is not set")
+            )
         return Unknown(f"${{{text}}} is not resolved")
 
     @staticmethod
@@ -161,7 +218,11 @@ class Configuration:
         if fact.value is None:
             return Absent(fact.evidence)
         value = convert(fact.value)
-        return Unknown(f"{fact.evidence}: {fact.value!r} is not what belongs here") if value is None else Known(value, fact.evidence)
+        return (
+            Unknown(f"{fact.evidence}: {fact.value!r} is not what belongs here")
+            if value is None
+            else Known(value, fact.evidence)
+        )
 
 
 def _absolute(name: str, key: str) -> str:
@@ -183,7 +244,13 @@ def _said(found: Sequence[Tuple[str, Fact[Any]]], versions: Sequence[str]) -> st
     by_version = dict(found)
     for version in versions:
         fact = by_version.get(version)
-        text = repr(fact.value) if isinstance(fact, Known) else "nothing" if fact is None or isinstance(fact, Absent) else fact.reason
+        text = (
+            repr(fact.value)
+            if isinstance(fact, Known)
+            else "nothing"
+            if fact is None or isinstance(fact, Absent)
+            else fact.reason
+        )
         if runs and runs[-1][0] == text:
             runs[-1][1].append(version)
         else:
@@ -204,13 +271,21 @@ def integer(value: Any) -> Optional[int]:
     value = scalar(value) if isinstance(value, str) else value
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e18 else None
+    return (
+        int(value)
+        if isinstance(value, float) and value.is_integer() and abs(value) < 1e18
+        else None
+    )
 
 
 def decimal(value: Any) -> Optional[float]:
     """A finite number."""
     value = scalar(value) if isinstance(value, str) else value
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value in (float("inf"), float("-inf")):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or value in (float("inf"), float("-inf"))
+    ):
         return None
     return float(value)
 
@@ -219,22 +294,46 @@ def boolean(value: Any) -> Optional[bool]:
     """A truth value as YAML and Hydra have it."""
     if isinstance(value, bool):
         return value
-    return {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}.get(str(value).lower())
+    return {
+        "true": True,
+        "yes": True,
+        "on": True,
+        "1": True,
+        "false": False,
+        "no": False,
+        "off": False,
+        "0": False,
+    }.get(str(value).lower())
 
 
 def text_of(value: Any) -> Optional[str]:
     """A text."""
-    return str(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else None
+    return (
+        str(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else None
+    )
 
 
-_TYPES = {"bfloat16": "bf16", "bf16": "bf16", "float16": "fp16", "fp16": "fp16", "half": "fp16", "float32": "fp32", "fp32": "fp32", "float": "fp32"}
+_TYPES = {
+    "bfloat16": "bf16",
+    "bf16": "bf16",
+    "float16": "fp16",
+    "fp16": "fp16",
+    "half": "fp16",
+    "float32": "fp32",
+    "fp32": "fp32",
+    "float": "fp32",
+}
 
 
 def named_types(fact: Fact[Any]) -> Fact[Any]:
     """Return a fact about a type of numbers with its short name."""
     if not isinstance(fact, Known):
         return fact
-    return Known(_TYPES[str(fact.value)], fact.evidence) if str(fact.value) in _TYPES else Unknown(f"{fact.evidence}: {fact.value!r} is not a type")
+    return (
+        Known(_TYPES[str(fact.value)], fact.evidence)
+        if str(fact.value) in _TYPES
+        else Unknown(f"{fact.evidence}: {fact.value!r} is not a type")
+    )
 
 
 Fields = Mapping[str, Tuple[Tuple[str, ...], Converter]]

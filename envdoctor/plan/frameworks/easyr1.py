@@ -1,4 +1,6 @@
-"""EasyR1: dataclasses, over them ``config=…yaml``, over that dotted overrides after ``python -m verl.trainer.main``."""
+"""EasyR1: dataclasses, over them ``config=…yaml``, over that dotted overrides after ``python -m
+verl.trainer.main``.
+"""
 
 from __future__ import annotations
 
@@ -22,16 +24,34 @@ _EXAMPLES = ("examples/config.yaml", "examples/grpo_example.yaml")
 
 def _role(role: str, ours: str) -> Fields:
     return {
-        f"{role}.offload_params": ((f"worker.{ours}.offload.offload_params", f"worker.{ours}.offload.param_offload"), boolean),
-        f"{role}.offload_optimizer": ((f"worker.{ours}.offload.offload_optimizer", f"worker.{ours}.offload.optimizer_offload"), boolean),
+        f"{role}.offload_params": (
+            (f"worker.{ours}.offload.offload_params", f"worker.{ours}.offload.param_offload"),
+            boolean,
+        ),
+        f"{role}.offload_optimizer": (
+            (
+                f"worker.{ours}.offload.offload_optimizer",
+                f"worker.{ours}.offload.optimizer_offload",
+            ),
+            boolean,
+        ),
         f"{role}.cpu_offload": ((f"worker.{ours}.fsdp.enable_cpu_offload",), boolean),
         f"{role}.rank0_init": ((f"worker.{ours}.fsdp.enable_rank0_init",), boolean),
-        f"{role}.gradient_checkpointing": ((f"worker.{ours}.model.enable_gradient_checkpointing",), boolean),
+        f"{role}.gradient_checkpointing": (
+            (f"worker.{ours}.model.enable_gradient_checkpointing",),
+            boolean,
+        ),
         f"{role}.lora_rank": ((f"worker.{ours}.model.lora.rank",), integer),
         f"{role}.mini_batch": ((f"worker.{ours}.global_batch_size",), integer),
-        f"{role}.micro_batch": ((f"worker.{ours}.micro_batch_size_per_device_for_update",), integer),
+        f"{role}.micro_batch": (
+            (f"worker.{ours}.micro_batch_size_per_device_for_update",),
+            integer,
+        ),
         f"{role}.padding_free": ((f"worker.{ours}.padding_free",), boolean),
-        f"{role}.sequence_parallel": ((f"worker.{ours}.ulysses_size", f"worker.{ours}.ulysses_sequence_parallel_size"), integer),
+        f"{role}.sequence_parallel": (
+            (f"worker.{ours}.ulysses_size", f"worker.{ours}.ulysses_sequence_parallel_size"),
+            integer,
+        ),
         f"{role}.optimizer": ((f"worker.{ours}.optim.strategy",), text_of),
     }
 
@@ -45,7 +65,11 @@ _FIELDS: Fields = {
     **_role("actor", "actor"),
     **_role("critic", "critic"),
     "critic.model": (("worker.critic.model.model_path",), text_of),
-    **{field: row for field, row in _role("ref", "ref").items() if field.rpartition(".")[2] in ("offload_params", "cpu_offload", "rank0_init")},
+    **{
+        field: row
+        for field, row in _role("ref", "ref").items()
+        if field.rpartition(".")[2] in ("offload_params", "cpu_offload", "rank0_init")
+    },
     "rollout.engine": (("worker.rollout.name",), text_of),
     "rollout.tensor_parallel": (("worker.rollout.tensor_parallel_size",), integer),
     "rollout.gpu_memory_utilization": (("worker.rollout.gpu_memory_utilization",), decimal),
@@ -90,7 +114,10 @@ class _EasyR1:
         """By the entry ``verl.trainer.main``, or by ``worker.actor`` in the settings."""
         settings = [*self._settings(run), *run.files]
         if not re.fullmatch(r"verl\.trainer\.main|(?:.*/)?verl/trainer/main\.py", run.entry) and (
-            run.entry or not any(setting.key.startswith(("worker.actor.", "worker.rollout.")) for setting in settings)
+            run.entry
+            or not any(
+                setting.key.startswith(("worker.actor.", "worker.rollout.")) for setting in settings
+            )
         ):
             return 0
         return max(CERTAIN - unknown_keys(load_table(self.name), settings), 1)
@@ -103,23 +130,37 @@ class _EasyR1:
         table = overlaid(self.name, None, _EXAMPLES[0]) if example else table
         versions, version = self._versions(table, run, [*files, *settings])
         configuration = Configuration(table, versions, settings, files, run.environ, absent=absent)
-        fields: Dict[str, Fact[Any]] = {"framework": Known(self.name, Evidence(run.name, run.entry))}
+        fields: Dict[str, Fact[Any]] = {
+            "framework": Known(self.name, Evidence(run.name, run.entry))
+        }
         keys: Dict[str, str] = {}
         for field, (names, convert) in _FIELDS.items():
-            fields[field] = configuration.get(*names, convert=convert, **({"missing": _MISSING[field]} if field in _MISSING else {}))
+            fields[field] = configuration.get(
+                *names,
+                convert=convert,
+                **({"missing": _MISSING[field]} if field in _MISSING else {}),
+            )
             keys[field] = configuration.key(*names)
         self._derive(configuration, fields, keys)
         keys = configuration.named(keys)
-        problems = key_problems(configuration, [*files, *settings], exact=isinstance(version, Known))
+        problems = key_problems(
+            configuration, [*files, *settings], exact=isinstance(version, Known)
+        )
         problems += value_problems(fields, keys)
         problems += self._refusals(fields, keys)
         return Reading(fields, keys, problems, version)
 
     def _settings(self, run: Run) -> List[Setting]:
-        return [setting for setting in (override(word, run.name, run.unclear) for word in run.arguments) if setting is not None]
+        return [
+            setting
+            for setting in (override(word, run.name, run.unclear) for word in run.arguments)
+            if setting is not None
+        ]
 
     def _config_file(self, run: Run) -> Tuple[List[Setting], bool, str]:
-        """The settings of ``config=FILE``; whether it is the example that the table knows; or the file that is not at hand."""
+        """The settings of ``config=FILE``; whether it is the example that the table knows; or the
+        file that is not at hand.
+        """
         named = next((setting for setting in self._settings(run) if setting.key == "config"), None)
         if named is None:
             return list(run.files), False, ""
@@ -128,9 +169,17 @@ class _EasyR1:
         path = named.value
         if path in run.documents:
             return read_config(run.documents[path], path), False, ""
-        folders = [run.base, *([run.checkout.folder] if run.checkout is not None else []), os.path.join(run.base, os.pardir)]
+        folders = [
+            run.base,
+            *([run.checkout.folder] if run.checkout is not None else []),
+            os.path.join(run.base, os.pardir),
+        ]
         for folder in folders:
-            text = read_small(os.path.join(folder, path), MAX_CONFIG_BYTES) if not os.path.isabs(path) else read_small(path, MAX_CONFIG_BYTES)
+            text = (
+                read_small(os.path.join(folder, path), MAX_CONFIG_BYTES)
+                if not os.path.isabs(path)
+                else read_small(path, MAX_CONFIG_BYTES)
+            )
             if text is not None:
                 try:
                     return [*read_config(text, path), *run.files], False, ""
@@ -141,29 +190,52 @@ class _EasyR1:
             return list(run.files), True, ""
         return list(run.files), False, path
 
-    def _versions(self, table: Table, run: Run, settings: List[Setting]) -> Tuple[Tuple[str, ...], Fact[Any]]:
+    def _versions(
+        self, table: Table, run: Run, settings: List[Setting]
+    ) -> Tuple[Tuple[str, ...], Fact[Any]]:
         stated = run.version or (run.checkout.commit[:7] if run.checkout is not None else "")
         matched = table.match(stated) if stated else ()
         if matched:
-            return matched, Known(stated, run.checkout.place if run.checkout is not None and run.checkout.place else Evidence("--framework", stated))
+            return matched, Known(
+                stated,
+                run.checkout.place
+                if run.checkout is not None and run.checkout.place
+                else Evidence("--framework", stated),
+            )
         return narrowed(table, settings)
 
-    def _derive(self, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str]) -> None:
-        code = Evidence(f"code of {configuration.span}", "verl/workers/fsdp_workers.py, sharding_manager, rollout")
+    def _derive(
+        self, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str]
+    ) -> None:
+        code = Evidence(
+            f"code of {configuration.span}",
+            "verl/workers/fsdp_workers.py, sharding_manager, rollout",
+        )
         estimator = fields["algorithm"]
         fields["actor.present"] = Known(True, code)
-        fields["critic.present"] = Known(estimator.value == "gae", estimator.evidence) if isinstance(estimator, Known) else estimator
+        fields["critic.present"] = (
+            Known(estimator.value == "gae", estimator.evidence)
+            if isinstance(estimator, Known)
+            else estimator
+        )
         if isinstance(estimator, Known) and estimator.value == "gae":
             fields["algorithm"] = Known("ppo", estimator.evidence)
         without = configuration.get("algorithm.disable_kl", convert=boolean, missing=False)
-        fields["ref.present"] = Known(not without.value, without.evidence) if isinstance(without, Known) else without
-        keys["ref.present"], keys["critic.present"] = "algorithm.disable_kl", "algorithm.adv_estimator"
+        fields["ref.present"] = (
+            Known(not without.value, without.evidence) if isinstance(without, Known) else without
+        )
+        keys["ref.present"], keys["critic.present"] = (
+            "algorithm.disable_kl",
+            "algorithm.adv_estimator",
+        )
         fields["ref.model"] = fields["actor.model"]
         fields["ref.optimizer"] = Known("none", code)
         for role in ("actor", "critic", "ref"):
             for name in ("nodes", "gpus_per_node"):
                 fields[f"{role}.{name}"], keys[f"{role}.{name}"] = fields[name], keys[name]
-            fields[f"{role}.strategy"] = configuration.get(f"worker.{role}.strategy", convert=text_of)
+            fields[f"{role}.strategy"] = configuration.get(
+                f"worker.{role}.strategy", convert=text_of
+            )
             keys[f"{role}.strategy"] = f"worker.{role}.strategy"
             self._derive_types(configuration, fields, keys, role)
         for role in ("actor", "critic"):
@@ -172,39 +244,81 @@ class _EasyR1:
         fields["checkpoint.gather"] = Known("sharded", code)
         for field in ("checkpoint.save_freq", "checkpoint.limit"):
             fact = fields[field]
-            fields[field] = Known(max(fact.value, 0), fact.evidence) if isinstance(fact, Known) else fact
+            fields[field] = (
+                Known(max(fact.value, 0), fact.evidence) if isinstance(fact, Known) else fact
+            )
 
-    def _derive_types(self, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str], role: str) -> None:
+    def _derive_types(
+        self,
+        configuration: Configuration,
+        fields: Dict[str, Fact[Any]],
+        keys: Dict[str, str],
+        role: str,
+    ) -> None:
         name = f"worker.{role}.fsdp.torch_dtype"
         unset = "bf16" if role == "ref" else "fp32"  # fsdp_workers.py, _build_model_optimizer
-        fields[f"{role}.param_dtype"] = named_types(configuration.get(name, convert=text_of, missing=unset, unset=unset))
+        fields[f"{role}.param_dtype"] = named_types(
+            configuration.get(name, convert=text_of, missing=unset, unset=unset)
+        )
         fields[f"{role}.grad_dtype"] = fields[f"{role}.param_dtype"]
         keys[f"{role}.param_dtype"] = name
         size = configuration.get(f"worker.{role}.fsdp.fsdp_size", convert=integer, missing=-1)
         keys[f"{role}.shard_ranks"] = f"worker.{role}.fsdp.fsdp_size"
-        fields[f"{role}.shard_ranks"] = size if isinstance(size, Known) and size.value > 0 else Absent(Evidence("all of the role's GPUs"))
+        fields[f"{role}.shard_ranks"] = (
+            size
+            if isinstance(size, Known) and size.value > 0
+            else Absent(Evidence("all of the role's GPUs"))
+        )
 
-    def _derive_batches(self, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str], role: str) -> None:
-        """``dynamic_batching`` fills a micro batch up to micro batch × (prompt + response) tokens (dp_actor.py)."""
-        dynamic = configuration.get(f"worker.{role}.dynamic_batching", convert=boolean, missing=False)
+    def _derive_batches(
+        self,
+        configuration: Configuration,
+        fields: Dict[str, Fact[Any]],
+        keys: Dict[str, str],
+        role: str,
+    ) -> None:
+        """``dynamic_batching`` fills a micro batch up to micro batch × (prompt + response) tokens
+        (dp_actor.py).
+        """
+        dynamic = configuration.get(
+            f"worker.{role}.dynamic_batching", convert=boolean, missing=False
+        )
         keys[f"{role}.max_tokens_per_gpu"] = keys[f"{role}.micro_batch"]
-        parts = [fields[name] for name in (f"{role}.micro_batch", "data.max_prompt_length", "data.max_response_length")]
+        parts = [
+            fields[name]
+            for name in (
+                f"{role}.micro_batch",
+                "data.max_prompt_length",
+                "data.max_response_length",
+            )
+        ]
         if isinstance(dynamic, Known) and not dynamic.value:
             fields[f"{role}.max_tokens_per_gpu"] = Absent(dynamic.evidence)
         elif isinstance(dynamic, Known) and all(isinstance(part, Known) for part in parts):
             micro, prompt, response = (part.value for part in parts if isinstance(part, Known))
             fields[f"{role}.max_tokens_per_gpu"] = Known(
-                micro * (prompt + response), Evidence("micro batch × (prompt + response)", str(dynamic.evidence))
+                micro * (prompt + response),
+                Evidence("micro batch × (prompt + response)", str(dynamic.evidence)),
             )
         else:
-            fields[f"{role}.max_tokens_per_gpu"] = Unknown("whether batches are dynamic, or their size, is not known")
+            fields[f"{role}.max_tokens_per_gpu"] = Unknown(
+                "whether batches are dynamic, or their size, is not known"
+            )
 
-    def _derive_rollout(self, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str], code: Evidence) -> None:
+    def _derive_rollout(
+        self,
+        configuration: Configuration,
+        fields: Dict[str, Fact[Any]],
+        keys: Dict[str, str],
+        code: Evidence,
+    ) -> None:
         fields["rollout.sleep_level"] = Known(1, code)
         fields["rollout.free_cache_engine"] = Known(True, code)
         fields["rollout.utilization_of"] = Known("total", code)
         fields["rollout.cpu_weights"] = Known(False, code)
-        fields["rollout.dtype"] = named_types(configuration.get("worker.rollout.dtype", convert=text_of))
+        fields["rollout.dtype"] = named_types(
+            configuration.get("worker.rollout.dtype", convert=text_of)
+        )
         keys["rollout.dtype"] = "worker.rollout.dtype"
         length = configuration.get("worker.rollout.max_model_len", convert=integer)
         prompt, response = fields["data.max_prompt_length"], fields["data.max_response_length"]
@@ -213,29 +327,61 @@ class _EasyR1:
             fields["rollout.max_model_len"] = length
         elif isinstance(prompt, Known) and isinstance(response, Known):
             fields["rollout.max_model_len"] = Known(
-                prompt.value + response.value, Evidence(prompt.evidence.source, "max_prompt_length + max_response_length")
+                prompt.value + response.value,
+                Evidence(prompt.evidence.source, "max_prompt_length + max_response_length"),
             )
         early = {version in ("b3d72a7", "90a634b") for version in configuration.versions}
-        if len(early) == 1:  # those take the entropy of logits (dp_actor.py@90a634b:131), 0.3.0 and newer have flash-attn's loss alone
+        # Those take the entropy of logits (dp_actor.py@90a634b:131); 0.3.0 and newer have
+        # flash-attn's loss alone.
+        if len(early) == 1:
             fields["actor.loss_in_place"] = Known(early == {False}, code)
         if early == {False}:  # 3b9ae08, 2025-03-25: disable_mm_preprocessor_cache=True
             fields["rollout.mm_cache"] = Known(0, code)
         else:
-            fields["rollout.mm_cache"] = Unknown("vllm's own default before EasyR1 0.3.0, off from then on")
+            fields["rollout.mm_cache"] = Unknown(
+                "vllm's own default before EasyR1 0.3.0, off from then on"
+            )
         model = fields["actor.model"]
-        if isinstance(model, Known) and re.search(r"(?:^|[-_/\d])VL(?:$|[-_/\d])|vision|llava", model.value, re.IGNORECASE):
-            fields["data.multimodal"] = Known(True, Evidence(model.evidence.source, f"by the name of {model.value}"))
+        if isinstance(model, Known) and re.search(
+            r"(?:^|[-_/\d])VL(?:$|[-_/\d])|vision|llava", model.value, re.IGNORECASE
+        ):
+            fields["data.multimodal"] = Known(
+                True, Evidence(model.evidence.source, f"by the name of {model.value}")
+            )
 
-    def _refusals(self, fields: Mapping[str, Fact[Any]], keys: Mapping[str, str]) -> List[ConfigurationProblem]:
+    def _refusals(
+        self, fields: Mapping[str, Fact[Any]], keys: Mapping[str, str]
+    ) -> List[ConfigurationProblem]:
         """FSDP's CPU offload together with gradient accumulation raises (fsdp_workers.py)."""
-        offload, mini, micro = (_known(fields, f"actor.{name}") for name in ("cpu_offload", "mini_batch", "micro_batch"))
-        nodes, gpus, samples = _known(fields, "nodes"), _known(fields, "gpus_per_node"), _known(fields, "rollout.n")
-        if not offload or None in (mini, micro, nodes, gpus, samples) or mini * samples // (nodes * gpus) == micro:  # type: ignore[operator]
+        offload, mini, micro = (
+            _known(fields, f"actor.{name}") for name in ("cpu_offload", "mini_batch", "micro_batch")
+        )
+        nodes, gpus, samples = (
+            _known(fields, "nodes"),
+            _known(fields, "gpus_per_node"),
+            _known(fields, "rollout.n"),
+        )
+        if (
+            not offload
+            or None in (mini, micro, nodes, gpus, samples)
+            or mini * samples // (nodes * gpus) == micro  # type: ignore[operator]
+        ):
             return []
         fact = fields["actor.cpu_offload"]
-        message = "FSDP's CPU offload cannot be combined with gradient accumulation; offload.offload_params and offload_optimizer can"
+        message = (
+            "FSDP's CPU offload cannot be combined with gradient accumulation; "
+            "offload.offload_params and offload_optimizer can"
+        )
         place = fact.evidence if isinstance(fact, Known) else Evidence("")
-        return [ConfigurationProblem("impossible-value", place, keys["actor.cpu_offload"], message, f"{keys['actor.cpu_offload']}=false")]
+        return [
+            ConfigurationProblem(
+                "impossible-value",
+                place,
+                keys["actor.cpu_offload"],
+                message,
+                f"{keys['actor.cpu_offload']}=false",
+            )
+        ]
 
 
 def _known(fields: Mapping[str, Fact[Any]], name: str) -> Optional[Any]:

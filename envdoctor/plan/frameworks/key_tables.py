@@ -1,7 +1,9 @@
-"""The tables of keys and defaults under ``defaults/``: which version of a framework knows which key, and what it gives it.
+"""The tables of keys and defaults under ``defaults/``: which version of a framework knows which
+key, and what it gives it.
 
-``scripts/read_framework_defaults`` writes them from the frameworks' own files; each names its sources. A key that a
-release does not have is missing there, so a table also tells keys of another version from keys that nobody knows.
+``scripts/read_framework_defaults`` writes them from the frameworks' own files; each names its
+sources. A key that a release does not have is missing there, so a table also tells keys of another
+version from keys that nobody knows.
 """
 
 from __future__ import annotations
@@ -38,7 +40,11 @@ class Table:
         """Return the versions that know a key."""
         known = self._by_key.get(key)
         if known is None:
-            known = self._by_key[key] = tuple(version for first, last, _ in self.rows.get(key, ()) for version in self.versions[first : last + 1])
+            known = self._by_key[key] = tuple(
+                version
+                for first, last, _ in self.rows.get(key, ())
+                for version in self.versions[first : last + 1]
+            )
         return known
 
     @property
@@ -57,20 +63,31 @@ class Table:
         """Return the defaults of a key among ``versions``, each with the versions that give it."""
         found = []
         for first, last, value in self.rows.get(key, ()):
-            among = tuple(version for version in self.versions[first : last + 1] if version in versions)
+            among = tuple(
+                version for version in self.versions[first : last + 1] if version in versions
+            )
             if among:
                 found.append((value, among))
         return found
 
     def match(self, text: str) -> Tuple[str, ...]:
-        """Return the rows' versions that a version may be: itself, or its neighbours where the table has none of it."""
-        text = text.strip().lstrip("v") if text.strip().lstrip("v") in self.versions else text.strip()
+        """Return the rows' versions that a version may be: itself, or its neighbours where the
+        table has none of it.
+        """
+        text = (
+            text.strip().lstrip("v") if text.strip().lstrip("v") in self.versions else text.strip()
+        )
         if text in self.versions:
             return (text,)
         wanted = try_version(text.lstrip("v"))
         if wanted is None:
             return ()
-        known: List[Tuple[Version, str]] = sorted((number, name) for name in self.versions for number in [try_version(name)] if number is not None)
+        known: List[Tuple[Version, str]] = sorted(
+            (number, name)
+            for name in self.versions
+            for number in [try_version(name)]
+            if number is not None
+        )
         equal = [name for number, name in known if number == wanted]
         if equal:
             return (equal[-1],)
@@ -86,7 +103,9 @@ def _content(framework: str) -> Mapping[str, Any]:
         with open(path, encoding="utf-8") as file:
             content: Mapping[str, Any] = json.load(file)
     except (OSError, ValueError) as error:
-        raise InternalFault(f"{path}: expected the table of {framework}'s keys that this package carries: {error}") from None
+        raise InternalFault(
+            f"{path}: expected the table of {framework}'s keys that this package carries: {error}"
+        ) from None
     return content
 
 
@@ -94,7 +113,12 @@ def _content(framework: str) -> Mapping[str, Any]:
 def load_table(framework: str, config: Optional[str] = None) -> Table:
     """Return the table of one of a framework's configurations (the first where none is named)."""
     content = _content(framework)
-    return Table(content, config if config is not None and config in content["configs"] else next(iter(content["configs"])))
+    return Table(
+        content,
+        config
+        if config is not None and config in content["configs"]
+        else next(iter(content["configs"])),
+    )
 
 
 @lru_cache(maxsize=16)

@@ -1,4 +1,6 @@
-"""OpenRLHF: options of argparse, flat (``--zero_stage``) up to 0.10.1.post2 and dotted (``--ds.zero_stage``) from 0.10.2 on."""
+"""OpenRLHF: options of argparse, flat (``--zero_stage``) up to 0.10.1.post2 and dotted
+(``--ds.zero_stage``) from 0.10.2 on.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,13 @@ from .settings import Setting, flags
 
 __all__ = ["ADAPTER"]
 
-_ENTRY = re.compile(r"openrlhf\.cli\.(train_\w+)|(?:.*/)?openrlhf/cli/(train_\w+)\.py|(?:.*/)?(train_(?:ppo_ray|ppo|sft|dpo|rm|kto|prm|kd))\.py")
+_ENTRY = re.compile(
+    r"openrlhf\.cli\.(train_\w+)|(?:.*/)?openrlhf/cli/(train_\w+)\.py|(?:.*/)?(train_(?:ppo_ray|ppo|sft|dpo|rm|kto|prm|kd))\.py"
+)
 #: A file named train_sft.py is anybody's; with these options it is OpenRLHF's.
-_OWN = frozenset(["zero_stage", "micro_train_batch_size", "ds.zero_stage", "train.micro_batch_size"])
+_OWN = frozenset(
+    ["zero_stage", "micro_train_batch_size", "ds.zero_stage", "train.micro_batch_size"]
+)
 
 _FIELDS: Fields = {
     "algorithm": (("algo.advantage.estimator", "advantage_estimator"), text_of),
@@ -33,7 +39,10 @@ _FIELDS: Fields = {
     "reward.model": (("reward.model_name_or_path", "reward_pretrain"), text_of),
     "ref.offload_params": (("ref.offload", "ref_reward_offload", "ref_offload"), boolean),
     "reward.offload_params": (("reward.offload", "ref_reward_offload"), boolean),
-    "actor.gradient_checkpointing": (("actor.gradient_checkpointing_enable", "gradient_checkpointing"), boolean),
+    "actor.gradient_checkpointing": (
+        ("actor.gradient_checkpointing_enable", "gradient_checkpointing"),
+        boolean,
+    ),
     "actor.lora_rank": (("ds.lora.rank", "lora_rank"), integer),
     "actor.offload_optimizer": (("ds.adam_offload", "adam_offload"), boolean),
     "actor.micro_batch": (("train.micro_batch_size", "micro_train_batch_size"), integer),
@@ -41,8 +50,14 @@ _FIELDS: Fields = {
     "actor.sequence_parallel": (("ds.ring_attn_size", "ring_attn_size"), integer),
     "actor.tensor_parallel": (("ds.tensor_parallel_size", "ds_tensor_parallel_size"), integer),
     "rollout.engines": (("vllm.num_engines", "vllm_num_engines"), integer),
-    "rollout.tensor_parallel": (("vllm.tensor_parallel_size", "vllm_tensor_parallel_size"), integer),
-    "rollout.gpu_memory_utilization": (("vllm.gpu_memory_utilization", "vllm_gpu_memory_utilization"), decimal),
+    "rollout.tensor_parallel": (
+        ("vllm.tensor_parallel_size", "vllm_tensor_parallel_size"),
+        integer,
+    ),
+    "rollout.gpu_memory_utilization": (
+        ("vllm.gpu_memory_utilization", "vllm_gpu_memory_utilization"),
+        decimal,
+    ),
     "rollout.n": (("rollout.n_samples_per_prompt", "n_samples_per_prompt"), integer),
     "rollout.enforce_eager": (("vllm.enforce_eager", "enforce_eager"), boolean),
     "rollout.micro_batch": (("rollout.micro_batch_size", "micro_rollout_batch_size"), integer),
@@ -88,7 +103,9 @@ class _OpenRlhf:
         table = self._table(run)
         versions, version = self._versions(table, run, settings)
         configuration = Configuration(table, versions, settings, run.files, run.environ)
-        fields: Dict[str, Fact[Any]] = {"framework": Known(self.name, Evidence(run.name, run.entry))}
+        fields: Dict[str, Fact[Any]] = {
+            "framework": Known(self.name, Evidence(run.name, run.entry))
+        }
         keys: Dict[str, str] = {}
         for field, (names, convert) in _FIELDS.items():
             fields[field] = configuration.get(
@@ -99,7 +116,10 @@ class _OpenRlhf:
             )
             keys[field] = self._option(configuration.key(*names))
         self._derive(configuration, fields, keys, ppo=self._tool(run).startswith("train_ppo"))
-        problems = [self._spelled(problem) for problem in key_problems(configuration, settings, exact=isinstance(version, Known))]
+        problems = [
+            self._spelled(problem)
+            for problem in key_problems(configuration, settings, exact=isinstance(version, Known))
+        ]
         problems += value_problems(fields, keys)
         return Reading(fields, keys, problems, version)
 
@@ -112,19 +132,31 @@ class _OpenRlhf:
         return load_table(self.name, self._tool(run) or None)
 
     def _settings(self, run: Run) -> Tuple[List[Setting], bool]:
-        settings, rest = flags(run.arguments, run.name, run.unclear, tuple(self._table(run).switches))
+        settings, rest = flags(
+            run.arguments, run.name, run.unclear, tuple(self._table(run).switches)
+        )
         return settings, bool(rest)
 
-    def _versions(self, table: Table, run: Run, settings: List[Setting]) -> Tuple[Tuple[str, ...], Fact[Any]]:
+    def _versions(
+        self, table: Table, run: Run, settings: List[Setting]
+    ) -> Tuple[Tuple[str, ...], Fact[Any]]:
         known = tuple(
             version
             for version in table.versions
-            if any(first <= table.versions.index(version) <= last for runs in table.rows.values() for first, last, _ in runs)
+            if any(
+                first <= table.versions.index(version) <= last
+                for runs in table.rows.values()
+                for first, last, _ in runs
+            )
         )
         if run.version:
             matched = tuple(version for version in table.match(run.version) if version in known)
             if matched:
-                place = run.checkout.place if run.checkout is not None and run.checkout.place else Evidence("--framework", run.version)
+                place = (
+                    run.checkout.place
+                    if run.checkout is not None and run.checkout.place
+                    else Evidence("--framework", run.version)
+                )
                 return matched, Known(run.version, place)
         versions, version = narrowed(table, settings)
         return tuple(one for one in versions if one in known) or known, version
@@ -135,7 +167,10 @@ class _OpenRlhf:
 
     def _spelled(self, problem: ConfigurationProblem) -> ConfigurationProblem:
         """Keys are options here; the same option in the other spelling is the nearest."""
-        return problem._replace(key=self._option(problem.key), nearest=self._option(self._other_spelling(problem.key) or problem.nearest))
+        return problem._replace(
+            key=self._option(problem.key),
+            nearest=self._option(self._other_spelling(problem.key) or problem.nearest),
+        )
 
     def _other_spelling(self, key: str) -> str:
         for names, _ in _FIELDS.values():
@@ -143,50 +178,98 @@ class _OpenRlhf:
                 return next(name for name in names if name != key)
         return _RENAMED.get(key, "")
 
-    def _derive(self, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str], *, ppo: bool) -> None:
+    def _derive(
+        self,
+        configuration: Configuration,
+        fields: Dict[str, Fact[Any]],
+        keys: Dict[str, str],
+        *,
+        ppo: bool,
+    ) -> None:
         code = Evidence(f"code of {configuration.span}", "openrlhf/utils/deepspeed, openrlhf/cli")
         stage = configuration.get("ds.zero_stage", "zero_stage", convert=integer)
         keys["actor.strategy"] = self._option(configuration.key("ds.zero_stage", "zero_stage"))
-        strategy: Fact[Any] = Known(f"zero{stage.value}" if stage.value else "ddp", stage.evidence) if isinstance(stage, Known) else stage
-        gradients = configuration.get("ds.grad_accum_dtype", "grad_accum_dtype", convert=text_of, **self._unset_gradients(configuration))
-        keys["actor.grad_dtype"] = self._option(configuration.key("ds.grad_accum_dtype", "grad_accum_dtype"))
+        strategy: Fact[Any] = (
+            Known(f"zero{stage.value}" if stage.value else "ddp", stage.evidence)
+            if isinstance(stage, Known)
+            else stage
+        )
+        gradients = configuration.get(
+            "ds.grad_accum_dtype",
+            "grad_accum_dtype",
+            convert=text_of,
+            **self._unset_gradients(configuration),
+        )
+        keys["actor.grad_dtype"] = self._option(
+            configuration.key("ds.grad_accum_dtype", "grad_accum_dtype")
+        )
         for role in ("actor", "critic"):
             fields[f"{role}.strategy"] = strategy
             fields[f"{role}.grad_dtype"] = named_types(gradients)
             fields[f"{role}.param_dtype"] = Known("bf16", code)
             fields[f"{role}.optimizer"] = Known("adamw", code)
-        for field in [name for name in fields if name.startswith("actor.") and name.rpartition(".")[2] not in ("nodes", "gpus_per_node", "model")]:
+        for field in [
+            name
+            for name in fields
+            if name.startswith("actor.")
+            and name.rpartition(".")[2] not in ("nodes", "gpus_per_node", "model")
+        ]:
             shared = f"critic.{field.partition('.')[2]}"
             fields[shared] = fields[field]
-        for field in [name for name in keys if name.startswith("actor.") and name.rpartition(".")[2] not in ("nodes", "gpus_per_node", "model")]:
+        for field in [
+            name
+            for name in keys
+            if name.startswith("actor.")
+            and name.rpartition(".")[2] not in ("nodes", "gpus_per_node", "model")
+        ]:
             keys[f"critic.{field.partition('.')[2]}"] = keys[field]
         self._derive_roles(configuration, fields, keys, code, ppo)
         self._derive_batches(configuration, fields, keys)
         self._derive_rollout(configuration, fields, keys, code)
         frequency = fields["checkpoint.save_freq"]
-        fields["checkpoint.save_freq"] = Known(max(frequency.value, 0), frequency.evidence) if isinstance(frequency, Known) else frequency
+        fields["checkpoint.save_freq"] = (
+            Known(max(frequency.value, 0), frequency.evidence)
+            if isinstance(frequency, Known)
+            else frequency
+        )
         fields["checkpoint.gather"] = Known("full_bf16", code)
 
     @staticmethod
     def _unset_gradients(configuration: Configuration) -> Dict[str, str]:
-        """Return what gradients are summed in where nothing is said; empty where the versions differ.
+        """Return what gradients are summed in where nothing is said; empty where the versions
+        differ.
 
-        0.1.5 to 0.5.3 tell DeepSpeed fp32; those before and 0.5.4 (47f7cd8f) and newer tell it nothing, and with ZeRO it then takes the
-        type of the weights (DeepSpeed engine.py@v0.12.6 get_data_types).
+        0.1.5 to 0.5.3 tell DeepSpeed fp32; those before and 0.5.4 (47f7cd8f) and newer tell it
+        nothing, and with ZeRO it then takes the type of the weights (DeepSpeed engine.py@v0.12.6
+        get_data_types).
         """
-        told = {parse_version("0.1.5") <= parse_version(version) < parse_version("0.5.4") for version in configuration.versions}
+        told = {
+            parse_version("0.1.5") <= parse_version(version) < parse_version("0.5.4")
+            for version in configuration.versions
+        }
         if len(told) != 1:
             return {}
         unset = "fp32" if told == {True} else "bf16"
         return {"missing": unset, "unset": unset}
 
-    def _derive_roles(self, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str], code: Evidence, ppo: bool) -> None:
+    def _derive_roles(
+        self,
+        configuration: Configuration,
+        fields: Dict[str, Fact[Any]],
+        keys: Dict[str, str],
+        code: Evidence,
+        ppo: bool,
+    ) -> None:
         fields["actor.present"] = Known(True, code)
         for name in ("nodes", "gpus_per_node"):
             if isinstance(fields[f"actor.{name}"], Known):
                 fields[name], keys[name] = fields[f"actor.{name}"], keys[f"actor.{name}"]
         stage = fields["actor.strategy"]
-        inference = Known("zero3" if stage.value == "zero3" else "none", code) if isinstance(stage, Known) else stage  # ds_eval_config: 3 or 0
+        inference = (
+            Known("zero3" if stage.value == "zero3" else "none", code)
+            if isinstance(stage, Known)
+            else stage
+        )  # ds_eval_config: 3 or 0
         for role in ("ref", "reward"):
             fields[f"{role}.strategy"] = inference
             fields[f"{role}.optimizer"] = Known("none", code)
@@ -201,13 +284,28 @@ class _OpenRlhf:
             return
         always = isinstance(estimator, Unknown) and "no default" in estimator.reason
         fields["critic.present"] = (
-            Known(True, code) if always else Known(estimator.value == "gae", estimator.evidence) if isinstance(estimator, Known) else estimator
+            Known(True, code)
+            if always
+            else Known(estimator.value == "gae", estimator.evidence)
+            if isinstance(estimator, Known)
+            else estimator
         )
         if always or (isinstance(estimator, Known) and estimator.value == "gae"):
-            fields["algorithm"] = Known("ppo", estimator.evidence if isinstance(estimator, Known) else code)
-        remote = configuration.get("reward.remote_url", "remote_rm_url", "train.agent_func_path", "agent_func_path", convert=text_of)
+            fields["algorithm"] = Known(
+                "ppo", estimator.evidence if isinstance(estimator, Known) else code
+            )
+        remote = configuration.get(
+            "reward.remote_url",
+            "remote_rm_url",
+            "train.agent_func_path",
+            "agent_func_path",
+            convert=text_of,
+        )
         served = isinstance(remote, Known)
-        fields["reward.present"] = Known(not served and isinstance(fields["reward.model"], Known), remote.evidence if served else code)  # type: ignore[union-attr]
+        fields["reward.present"] = Known(
+            not served and isinstance(fields["reward.model"], Known),
+            remote.evidence if served else code,  # type: ignore[union-attr]
+        )
         coefficient = configuration.get("algo.kl.init_coef", "init_kl_coef", convert=decimal)
         fields["ref.present"] = (
             Known(True, code)
@@ -215,35 +313,76 @@ class _OpenRlhf:
             else Unknown("without a KL term it depends on the version")
         )
         if not isinstance(fields["critic.model"], Known):
-            fields["critic.model"] = fields["reward.model"] if isinstance(fields["reward.model"], Known) else fields["actor.model"]
+            fields["critic.model"] = (
+                fields["reward.model"]
+                if isinstance(fields["reward.model"], Known)
+                else fields["actor.model"]
+            )
 
-    def _derive_batches(self, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str]) -> None:
+    def _derive_batches(
+        self, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str]
+    ) -> None:
         """``train_batch_size`` counts samples; the workload counts prompts."""
         total = configuration.get("train.batch_size", "train_batch_size", convert=integer)
         samples = fields["rollout.n"]
-        dynamic = configuration.get("train.dynamic_batch_enable", "use_dynamic_batch", convert=boolean, missing=False)
-        tokens = configuration.get("train.max_tokens_per_gpu", "train_max_tokens_per_gpu", convert=integer)
+        dynamic = configuration.get(
+            "train.dynamic_batch_enable", "use_dynamic_batch", convert=boolean, missing=False
+        )
+        tokens = configuration.get(
+            "train.max_tokens_per_gpu", "train_max_tokens_per_gpu", convert=integer
+        )
         for role in ("actor", "critic"):
-            keys[f"{role}.mini_batch"] = self._option(configuration.key("train.batch_size", "train_batch_size"))
-            keys[f"{role}.max_tokens_per_gpu"] = self._option(configuration.key("train.max_tokens_per_gpu", "train_max_tokens_per_gpu"))
+            keys[f"{role}.mini_batch"] = self._option(
+                configuration.key("train.batch_size", "train_batch_size")
+            )
+            keys[f"{role}.max_tokens_per_gpu"] = self._option(
+                configuration.key("train.max_tokens_per_gpu", "train_max_tokens_per_gpu")
+            )
             if isinstance(total, Known) and isinstance(samples, Known) and samples.value > 0:
-                fields[f"{role}.mini_batch"] = Known(max(total.value // samples.value, 1), total.evidence)
+                fields[f"{role}.mini_batch"] = Known(
+                    max(total.value // samples.value, 1), total.evidence
+                )
             else:
-                fields[f"{role}.mini_batch"] = total if isinstance(total, Unknown) else Unknown("the samples per prompt are not known")
+                fields[f"{role}.mini_batch"] = (
+                    total
+                    if isinstance(total, Unknown)
+                    else Unknown("the samples per prompt are not known")
+                )
             if isinstance(dynamic, Known) and dynamic.value:
-                fields[f"{role}.max_tokens_per_gpu"], fields[f"{role}.micro_batch"] = tokens, Absent(dynamic.evidence)
+                fields[f"{role}.max_tokens_per_gpu"], fields[f"{role}.micro_batch"] = (
+                    tokens,
+                    Absent(dynamic.evidence),
+                )
             elif isinstance(dynamic, Known):
                 fields[f"{role}.max_tokens_per_gpu"] = Absent(dynamic.evidence)
 
-    def _derive_rollout(self, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str], code: Evidence) -> None:
+    def _derive_rollout(
+        self,
+        configuration: Configuration,
+        fields: Dict[str, Fact[Any]],
+        keys: Dict[str, str],
+        code: Evidence,
+    ) -> None:
         engines = fields["rollout.engines"]
-        fields["rollout.engine"] = Known("vllm" if engines.value else "hf", engines.evidence) if isinstance(engines, Known) else engines
+        fields["rollout.engine"] = (
+            Known("vllm" if engines.value else "hf", engines.evidence)
+            if isinstance(engines, Known)
+            else engines
+        )
         keys["rollout.engine"] = keys["rollout.engines"]
         fields["rollout.utilization_of"] = Known("total", Evidence("vllm as it is released"))
         fields["rollout.cpu_weights"] = Known(False, code)
-        asleep = configuration.get("vllm.enable_sleep", "vllm_enable_sleep", convert=boolean, missing=False)
-        keys["rollout.sleep_level"] = self._option(configuration.key("vllm.enable_sleep", "vllm_enable_sleep"))
-        fields["rollout.sleep_level"] = Known(1 if asleep.value else 0, asleep.evidence) if isinstance(asleep, Known) else asleep
+        asleep = configuration.get(
+            "vllm.enable_sleep", "vllm_enable_sleep", convert=boolean, missing=False
+        )
+        keys["rollout.sleep_level"] = self._option(
+            configuration.key("vllm.enable_sleep", "vllm_enable_sleep")
+        )
+        fields["rollout.sleep_level"] = (
+            Known(1 if asleep.value else 0, asleep.evidence)
+            if isinstance(asleep, Known)
+            else asleep
+        )
         fields["rollout.dtype"] = Known("bf16", code)
         length = configuration.get("data.max_len", "max_len", convert=integer)
         prompt, response = fields["data.max_prompt_length"], fields["data.max_response_length"]
@@ -252,7 +391,8 @@ class _OpenRlhf:
             fields["rollout.max_model_len"] = length
         elif isinstance(prompt, Known) and isinstance(response, Known):
             fields["rollout.max_model_len"] = Known(
-                prompt.value + response.value, Evidence(prompt.evidence.source, "prompt_max_len + generate_max_len")
+                prompt.value + response.value,
+                Evidence(prompt.evidence.source, "prompt_max_len + generate_max_len"),
             )
 
 

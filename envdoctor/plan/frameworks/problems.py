@@ -1,4 +1,6 @@
-"""What is wrong with settings whatever the framework: keys that nobody knows, keys of another version, values that cannot be."""
+"""What is wrong with settings whatever the framework: keys that nobody knows, keys of another
+version, values that cannot be.
+"""
 
 from __future__ import annotations
 
@@ -11,46 +13,91 @@ from .configuration import Configuration
 from .key_tables import Table
 from .settings import Setting
 
-__all__ = ["key_problems", "narrowed", "nearest_key", "remark_problem", "unknown_keys", "value_problems"]
+__all__ = [
+    "key_problems",
+    "narrowed",
+    "nearest_key",
+    "remark_problem",
+    "unknown_keys",
+    "value_problems",
+]
 
 _MUST_EXIST = ("", "~", "--")
 _HYDRA = ("hydra.", "hydra/")
 
 
-def key_problems(configuration: Configuration, settings: Sequence[Setting], *, exact: bool, free: bool = False) -> List[ConfigurationProblem]:
+def key_problems(
+    configuration: Configuration, settings: Sequence[Setting], *, exact: bool, free: bool = False
+) -> List[ConfigurationProblem]:
     """Report the keys that the framework does not know.
 
-    ``exact``: the version is known, so that an unknown key is a certain one. ``free``: a configuration of its own is
-    loaded, which may bring keys of its own.
+    ``exact``: the version is known, so that an unknown key is a certain one. ``free``: a
+    configuration of its own is loaded, which may bring keys of its own.
     """
     table, versions = configuration.table, configuration.versions
     problems: List[ConfigurationProblem] = []
     for setting in settings:
-        if setting.key.startswith(_HYDRA) or setting.operator in ("+", "++") or not setting.key or "@" in setting.key:
+        if (
+            setting.key.startswith(_HYDRA)
+            or setting.operator in ("+", "++")
+            or not setting.key
+            or "@" in setting.key
+        ):
             continue
         where = _versions_of(table, setting.key)
         if where and any(version in where for version in versions):
             continue
         nearest = nearest_key(setting.key, table, versions)
         if where:
-            message = f"{configuration.span} has no key {setting.key}; {table.framework} {_span(where)} has it"
-            problems.append(ConfigurationProblem("other-version", setting.place, setting.key, message, nearest, certain=exact and not free))
+            message = (
+                f"{configuration.span} has no key {setting.key}; {table.framework} "
+                f"{_span(where)} has it"
+            )
+            problems.append(
+                ConfigurationProblem(
+                    "other-version",
+                    setting.place,
+                    setting.key,
+                    message,
+                    nearest,
+                    certain=exact and not free,
+                )
+            )
         else:
             message = f"no version of {table.framework} that is known here has a key {setting.key}"
-            problems.append(ConfigurationProblem("unknown-key", setting.place, setting.key, message, nearest, certain=exact and not free))
+            problems.append(
+                ConfigurationProblem(
+                    "unknown-key",
+                    setting.place,
+                    setting.key,
+                    message,
+                    nearest,
+                    certain=exact and not free,
+                )
+            )
     return problems
 
 
 def unknown_keys(table: Table, settings: Sequence[Setting]) -> int:
     """Count the keys that must exist and that the best of the versions does not know."""
-    wanted = [_versions_of(table, setting.key) for setting in settings if setting.operator in _MUST_EXIST and not setting.key.startswith(_HYDRA)]
-    known = max((sum(version in where for where in wanted) for version in table.versions), default=0)
+    wanted = [
+        _versions_of(table, setting.key)
+        for setting in settings
+        if setting.operator in _MUST_EXIST and not setting.key.startswith(_HYDRA)
+    ]
+    known = max(
+        (sum(version in where for where in wanted) for version in table.versions), default=0
+    )
     return len(wanted) - known
 
 
 def narrowed(table: Table, settings: Sequence[Setting]) -> Tuple[Tuple[str, ...], Fact[Any]]:
-    """Return the versions that know the most of the keys that must exist, and what that tells of the version."""
-    wanted = [_versions_of(table, setting.key) for setting in settings if setting.operator in _MUST_EXIST]
+    """Return the versions that know the most of the keys that must exist, and what that tells of
+    the version.
+    """
+    wanted = [
+        _versions_of(table, setting.key) for setting in settings if setting.operator in _MUST_EXIST
+    ]
     score = {version: sum(version in where for where in wanted) for version in table.versions}
     best = max(score.values(), default=0)
     versions = tuple(version for version in table.versions if score[version] == best)
@@ -73,8 +120,14 @@ def _versions_of(table: Table, key: str) -> Sequence[str]:
 
 
 def nearest_key(key: str, table: Table, versions: Sequence[str]) -> str:
-    """Return the key that was probably meant: the same last part elsewhere, else the closest spelling."""
-    known = [name for name in table.rows if any(version in versions for version in table.versions_of(name))]
+    """Return the key that was probably meant: the same last part elsewhere, else the closest
+    spelling.
+    """
+    known = [
+        name
+        for name in table.rows
+        if any(version in versions for version in table.versions_of(name))
+    ]
     last = key.rpartition(".")[2]
     same = [name for name in known if name.rpartition(".")[2] == last]
     if same:
@@ -88,26 +141,48 @@ def remark_problem(kind: str, place: Evidence, text: str) -> ConfigurationProble
     """What bash would stumble over, in the words of a configuration."""
     if kind == "not-an-identifier":
         name = text.partition(" ")[2].partition("=")[0]
-        message = f"bash refuses '{text[:100]}': a name with dots is no variable, and the framework does not read it from the environment"
-        return ConfigurationProblem(kind, place, name, message, f"{text.partition(' ')[2][:100]} as an argument of the training command")
+        message = (
+            f"bash refuses '{text[:100]}': a name with dots is no variable, and the "
+            "framework does not read it from the environment"
+        )
+        return ConfigurationProblem(
+            kind,
+            place,
+            name,
+            message,
+            f"{text.partition(' ')[2][:100]} as an argument of the training command",
+        )
     key = text.partition("=")[0].split()[0]
-    message = f"this stands as a command of its own, so the training command never sees it; the line before has to end in a backslash: {text[:100]}"
+    message = (
+        "this stands as a command of its own, so the training command never sees it; the "
+        f"line before has to end in a backslash: {text[:100]}"
+    )
     return ConfigurationProblem("lost-line", place, key, message)
 
 
-def value_problems(fields: Mapping[str, Fact[Any]], keys: Mapping[str, str]) -> List[ConfigurationProblem]:
+def value_problems(
+    fields: Mapping[str, Fact[Any]], keys: Mapping[str, str]
+) -> List[ConfigurationProblem]:
     """Report values that cannot be, in fields that every framework shares."""
     problems: List[ConfigurationProblem] = []
 
     def report(field: str, message: str, nearest: str = "", *, certain: bool = True) -> None:
         fact = fields[field]
         place = fact.evidence if isinstance(fact, Known) else Evidence("")
-        problems.append(ConfigurationProblem("impossible-value", place, keys.get(field, ""), message, nearest, certain))
+        problems.append(
+            ConfigurationProblem(
+                "impossible-value", place, keys.get(field, ""), message, nearest, certain
+            )
+        )
 
     share = _value(fields, "rollout.gpu_memory_utilization")
     if share is not None and not 0 < share <= 1:
         meant = f"{share / 100:g}" if 1 < share <= 100 else ""
-        report("rollout.gpu_memory_utilization", f"a share of the GPU's memory lies above 0 and at most at 1, found {share:g}", meant)
+        report(
+            "rollout.gpu_memory_utilization",
+            f"a share of the GPU's memory lies above 0 and at most at 1, found {share:g}",
+            meant,
+        )
     for field in (
         "nodes",
         "gpus_per_node",
@@ -129,15 +204,34 @@ def value_problems(fields: Mapping[str, Fact[Any]], keys: Mapping[str, str]) -> 
 
 
 def _report_parallelism(fields: Mapping[str, Fact[Any]], report: Any) -> None:
-    gpus, nodes, tensor = (_value(fields, name) for name in ("gpus_per_node", "nodes", "rollout.tensor_parallel"))
+    gpus, nodes, tensor = (
+        _value(fields, name) for name in ("gpus_per_node", "nodes", "rollout.tensor_parallel")
+    )
     if gpus and tensor and tensor > gpus:
         total = gpus * (nodes or 1)
         if nodes and tensor > total:
-            report("rollout.tensor_parallel", f"an engine over {tensor} GPUs does not fit into the run's {total}", str(gpus))
+            report(
+                "rollout.tensor_parallel",
+                f"an engine over {tensor} GPUs does not fit into the run's {total}",
+                str(gpus),
+            )
         else:
-            report("rollout.tensor_parallel", f"an engine over {tensor} GPUs does not fit into a node's {gpus}", str(gpus), certain=False)
-    elif gpus and tensor and _value(fields, "colocated") is not False and (gpus * (nodes or 1)) % tensor:
-        report("rollout.tensor_parallel", f"{gpus * (nodes or 1)} GPUs cannot be split into engines of {tensor}")
+            report(
+                "rollout.tensor_parallel",
+                f"an engine over {tensor} GPUs does not fit into a node's {gpus}",
+                str(gpus),
+                certain=False,
+            )
+    elif (
+        gpus
+        and tensor
+        and _value(fields, "colocated") is not False
+        and (gpus * (nodes or 1)) % tensor
+    ):
+        report(
+            "rollout.tensor_parallel",
+            f"{gpus * (nodes or 1)} GPUs cannot be split into engines of {tensor}",
+        )
 
 
 def _report_batches(fields: Mapping[str, Fact[Any]], report: Any) -> None:
@@ -148,9 +242,15 @@ def _report_batches(fields: Mapping[str, Fact[Any]], report: Any) -> None:
         gpus, nodes = _value(fields, "gpus_per_node"), _value(fields, "nodes")
         train, samples = _value(fields, "data.train_batch_size"), _value(fields, "rollout.n") or 1
         if mini and train and mini > train:
-            report(f"{role}.mini_batch", f"a mini batch of {mini} prompts is larger than the step's {train}", str(train))
+            report(
+                f"{role}.mini_batch",
+                f"a mini batch of {mini} prompts is larger than the step's {train}",
+                str(train),
+            )
         parallel = _value(fields, f"{role}.sequence_parallel") or 1
-        tensor = (_value(fields, f"{role}.tensor_parallel") or 1) * (_value(fields, f"{role}.pipeline_parallel") or 1)
+        tensor = (_value(fields, f"{role}.tensor_parallel") or 1) * (
+            _value(fields, f"{role}.pipeline_parallel") or 1
+        )
         strategy = _value(fields, f"{role}.strategy")
         if not (mini and gpus and nodes) or strategy not in ("fsdp", "fsdp2"):
             continue
@@ -159,11 +259,16 @@ def _report_batches(fields: Mapping[str, Fact[Any]], report: Any) -> None:
             continue
         each = mini * samples // ranks
         if each < 1:
-            report(f"{role}.mini_batch", f"a mini batch of {mini} × {samples} sequences leaves none for some of {ranks} ranks")
+            report(
+                f"{role}.mini_batch",
+                f"a mini batch of {mini} × {samples} sequences leaves none for some of {ranks} "
+                "ranks",
+            )
         elif micro and each % micro:
             report(
                 f"{role}.mini_batch",
-                f"{mini} × {samples} sequences over {ranks} ranks are {each} for each, which micro batches of {micro} do not divide",
+                f"{mini} × {samples} sequences over {ranks} ranks are {each} for each, which micro "
+                f"batches of {micro} do not divide",
             )
 
 

@@ -1,4 +1,6 @@
-"""From files or a command to a :class:`~envdoctor.model.workload.Workload`: find the training command, tell the framework, let its adapter read."""
+"""From files or a command to a :class:`~envdoctor.model.workload.Workload`: find the training
+command, tell the framework, let its adapter read.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ from .training_command import Launch, kept_variables, launches, surroundings
 
 __all__ = ["ADAPTERS", "read_workload"]
 
-#: Every framework, in the order in which ties are named. One more is one more module with an ``ADAPTER``.
+#: Every framework, in the order in which ties are named. One more is one more module with an
+#: ``ADAPTER``.
 ADAPTERS = ("verl", "easyr1", "tinyzero", "simplerl", "openrlhf", "trl")
 _CONFIGS = (".yaml", ".yml", ".json")
 
@@ -34,24 +37,32 @@ def read_workload(
 ) -> Workload:
     """Read what a training run asks for.
 
-    ``sources``: a launch script, configuration files, or the words of a command (``["python", "-m", "verl.trainer.main_ppo", …]``,
-    ``["bash", "train.sh", "--model", "7B"]``). ``framework``: ``verl`` or ``verl==0.4.1``. ``facts``: the installed versions count
-    where nothing else tells them. ``environ``: the environment that the run starts in; None means that nothing is known of it: ``$X`` is then
-    unknown, and ``${X:-8}`` is 8, as it is where nobody sets X.
+    ``sources``: a launch script, configuration files, or the words of a command (``["python", "-m",
+    "verl.trainer.main_ppo", …]``, ``["bash", "train.sh", "--model", "7B"]``). ``framework``:
+    ``verl`` or ``verl==0.4.1``. ``facts``: the installed versions count where nothing else tells
+    them. ``environ``: the environment that the run starts in; None means that nothing is known of
+    it: ``$X`` is then unknown, and ``${X:-8}`` is 8, as it is where nobody sets X.
 
     Raises:
-        InputError: a file that cannot be read, no training command in it, or a framework that nobody knows.
+        InputError: a file that cannot be read, no training command in it, or a framework that
+            nobody knows.
     """
     name, _, stated = (framework or "").partition("==")
     if name and name not in ADAPTERS:
-        raise InputError(f"--framework {framework}: expected one of {', '.join(ADAPTERS)}, with ==VERSION where it is known, found {name!r}")
+        raise InputError(
+            f"--framework {framework}: expected one of {', '.join(ADAPTERS)}, with ==VERSION where "
+            f"it is known, found {name!r}"
+        )
     if not sources:
         raise InputError("expected a launch script, a configuration or a command, found nothing")
     source = _Source(sources, environ)
     run = source.run()._replace(version=stated, facts=facts, environ=environ)
     checkout = find_checkout(run.base, _adapters())
     readers = _tell(run, name, checkout, facts)
-    readings = [(adapter.name, adapter.read(_versioned(run, adapter, stated, checkout, facts))) for adapter in readers]
+    readings = [
+        (adapter.name, adapter.read(_versioned(run, adapter, stated, checkout, facts)))
+        for adapter in readers
+    ]
     if checkout is not None and len(readers) == 1 and checkout[0] == readers[0].name:
         source.problems += old_checkout(*checkout)
     return _workload(run, readings, source.problems)
@@ -81,57 +92,109 @@ class _Source:
         configs = [path for path in self.sources if path.endswith(_CONFIGS)]
         if len(configs) == len(self.sources):
             return self._of_files(configs)
-        if len(self.sources) == 1 and (os.path.isfile(first) or first.endswith((".sh", ".slurm", ".sbatch", ".bash"))):
+        if len(self.sources) == 1 and (
+            os.path.isfile(first) or first.endswith((".sh", ".slurm", ".sbatch", ".bash"))
+        ):
             return self._of_script(first, ())
         if os.path.isfile(first) and all(path.endswith(_CONFIGS) for path in self.sources[1:]):
             run = self._of_script(first, ())
-            return run._replace(files=(*run.files, *(setting for path in configs for setting in _config(path))))
+            return run._replace(
+                files=(*run.files, *(setting for path in configs for setting in _config(path)))
+            )
         return self._of_command()
 
     def _of_files(self, paths: Sequence[str]) -> Run:
         settings = tuple(setting for path in paths for setting in _config(path))
-        return Run(paths[0], "", (), settings, os.path.dirname(paths[0]) or ".", self.unclear, {}, {}, {})
+        return Run(
+            paths[0], "", (), settings, os.path.dirname(paths[0]) or ".", self.unclear, {}, {}, {}
+        )
 
     def _of_command(self) -> Run:
         words = list(self.sources)
         program = words[0].rpartition("/")[2]
-        if program in ("bash", "sh", "sbatch", "zsh") and len(words) > 1 and not words[1].startswith("-"):
+        if (
+            program in ("bash", "sh", "sbatch", "zsh")
+            and len(words) > 1
+            and not words[1].startswith("-")
+        ):
             return self._of_script(words[1], words[2:])
         if words[0].endswith((".sh", ".slurm", ".sbatch")):
             return self._of_script(words[0], words[1:])
         import shlex
 
-        script = read_script(shlex.join(words), "command line", environ=self.environ, unclear=self.unclear)
+        script = read_script(
+            shlex.join(words), "command line", environ=self.environ, unclear=self.unclear
+        )
         return self._of_launches(script, "", ".")
 
     def _of_script(self, path: str, arguments: Sequence[str]) -> Run:
         text = _text(path, MAX_SCRIPT_BYTES, "a launch script")
-        script = read_script(text, os.path.basename(path), environ=self.environ, arguments=arguments, unclear=self.unclear)
+        script = read_script(
+            text,
+            os.path.basename(path),
+            environ=self.environ,
+            arguments=arguments,
+            unclear=self.unclear,
+        )
         return self._of_launches(script, text, os.path.dirname(path) or ".")
 
     def _of_launches(self, script: Script, text: str, base: str) -> Run:
         for remark in script.remarks:
-            self.problems.append(remark_problem(remark.kind, Evidence(f"{script.name}:{remark.line}", remark.text[:200]), remark.text))
+            self.problems.append(
+                remark_problem(
+                    remark.kind,
+                    Evidence(f"{script.name}:{remark.line}", remark.text[:200]),
+                    remark.text,
+                )
+            )
         found = list(launches(script))
-        documents = {target: body for command in script.commands for target, body in command.documents if target}
+        documents = {
+            target: body
+            for command in script.commands
+            for target, body in command.documents
+            if target
+        }
         around = surroundings(script, text)
         for launch in found:
-            around.update({field: fact for field, fact in launch.context.items() if field not in around})
+            around.update(
+                {field: fact for field, fact in launch.context.items() if field not in around}
+            )
         runs = [self._of_launch(script, launch, around, base, documents) for launch in found]
-        scored = [(max((adapter.claims(run) for adapter in _adapters()), default=0), run) for run in runs]
+        scored = [
+            (max((adapter.claims(run) for adapter in _adapters()), default=0), run) for run in runs
+        ]
         ranked = sorted(scored, key=lambda pair: -pair[0])
         if not ranked or not ranked[0][0]:
             programs = ", ".join(dict.fromkeys(launch.entry[:60] for launch in found)) or "none"
             listed = self.unclear.readable(programs)[:300]
-            raise InputError(f"{script.name}: expected a command that starts training with {', '.join(ADAPTERS)}; the commands found are: {listed}")
+            raise InputError(
+                f"{script.name}: expected a command that starts training with "
+                f"{', '.join(ADAPTERS)}; the commands found are: {listed}"
+            )
         best = [run for score, run in ranked if score == ranked[0][0]]
-        if len(best) > 1 and not all(run.entry == best[0].entry and run.arguments == best[0].arguments for run in best):
-            message = f"the script starts training {len(best)} times; what follows is of the first one"
-            place = Evidence(f"{script.name}:{best[1].arguments[0].line if best[1].arguments else 0}", best[1].entry)
-            self.problems.append(ConfigurationProblem("several-runs", place, "", message, certain=False))
+        if len(best) > 1 and not all(
+            run.entry == best[0].entry and run.arguments == best[0].arguments for run in best
+        ):
+            message = (
+                f"the script starts training {len(best)} times; what follows is of the first one"
+            )
+            place = Evidence(
+                f"{script.name}:{best[1].arguments[0].line if best[1].arguments else 0}",
+                best[1].entry,
+            )
+            self.problems.append(
+                ConfigurationProblem("several-runs", place, "", message, certain=False)
+            )
         return best[0]
 
-    def _of_launch(self, script: Script, launch: Launch, around: Mapping[str, Fact[object]], base: str, documents: Mapping[str, str]) -> Run:
+    def _of_launch(
+        self,
+        script: Script,
+        launch: Launch,
+        around: Mapping[str, Fact[object]],
+        base: str,
+        documents: Mapping[str, str],
+    ) -> Run:
         return Run(
             script.name,
             launch.entry,
@@ -153,7 +216,13 @@ def _config(path: str) -> List[Setting]:
 def _text(path: str, limit: int, what: str) -> str:
     try:
         if not os.path.isfile(path):
-            found = "a folder" if os.path.isdir(path) else "something else" if os.path.exists(path) else "no such file"
+            found = (
+                "a folder"
+                if os.path.isdir(path)
+                else "something else"
+                if os.path.exists(path)
+                else "no such file"
+            )
             raise InputError(f"{path}: expected {what}, found {found}")
         with open(path, "rb") as file:
             data = file.read(limit + 1)
@@ -162,57 +231,100 @@ def _text(path: str, limit: int, what: str) -> str:
     except ValueError:
         raise InputError(f"expected the path of {what}, found a zero byte in it") from None
     if len(data) > limit:
-        raise InputError(f"{path}: expected {what} of at most {limit >> 20} MiB; this file is larger")
+        raise InputError(
+            f"{path}: expected {what} of at most {limit >> 20} MiB; this file is larger"
+        )
     if b"\x00" in data:
         raise InputError(f"{path}: expected {what}, found binary data")
     return data.decode("utf-8-sig", "replace")
 
 
-def _tell(run: Run, name: str, checkout: Optional[Tuple[str, Checkout]], facts: Optional[Facts]) -> List[Adapter]:
-    """Return the adapters that a run may belong to: the stated one, the checkout's, else those that claim it the most."""
+def _tell(
+    run: Run, name: str, checkout: Optional[Tuple[str, Checkout]], facts: Optional[Facts]
+) -> List[Adapter]:
+    """Return the adapters that a run may belong to: the stated one, the checkout's, else those that
+    claim it the most.
+    """
     if name:
         return [_adapter(name)]
     claims = {adapter.name: adapter.claims(run) for adapter in _adapters()}
     if checkout is not None and claims.get(checkout[0]):
         return [_adapter(checkout[0])]
-    candidates = [name for name in ADAPTERS if claims[name] and claims[name] == max(claims.values())]
+    candidates = [
+        name for name in ADAPTERS if claims[name] and claims[name] == max(claims.values())
+    ]
     told = installed(facts, candidates)
     if told:
         return [_adapter(told)]
     if not candidates:
-        raise InputError(f"{run.name}: nothing here belongs to a framework that is known ({', '.join(ADAPTERS)}); say which one with --framework")
+        raise InputError(
+            f"{run.name}: nothing here belongs to a framework that is known "
+            f"({', '.join(ADAPTERS)}); say which one with --framework"
+        )
     return [_adapter(name) for name in candidates]
 
 
-def _versioned(run: Run, adapter: Adapter, stated: str, checkout: Optional[Tuple[str, Checkout]], facts: Optional[Facts]) -> Run:
+def _versioned(
+    run: Run,
+    adapter: Adapter,
+    stated: str,
+    checkout: Optional[Tuple[str, Checkout]],
+    facts: Optional[Facts],
+) -> Run:
     if checkout is not None and checkout[0] == adapter.name:
         run = run._replace(checkout=checkout[1], version=stated or checkout[1].version)
     if not run.version and facts is not None:
         table = facts.get("distributions")
         distribution = table.value.get(adapter.name) if isinstance(table, Known) else None
-        if distribution is not None and distribution.version and adapter.name in ("verl", "openrlhf", "trl"):
+        if (
+            distribution is not None
+            and distribution.version
+            and adapter.name in ("verl", "openrlhf", "trl")
+        ):
             run = run._replace(version=distribution.version)
     return run
 
 
-def _workload(run: Run, readings: Sequence[Tuple[str, Reading]], problems: Sequence[ConfigurationProblem]) -> Workload:
+def _workload(
+    run: Run, readings: Sequence[Tuple[str, Reading]], problems: Sequence[ConfigurationProblem]
+) -> Workload:
     table: Dict[str, Fact[object]] = {}
     first = readings[0][1]
     for field in WORKLOAD_FIELDS:
-        facts = [(name, reading.fields[field]) for name, reading in readings if field in reading.fields]
+        facts = [
+            (name, reading.fields[field]) for name, reading in readings if field in reading.fields
+        ]
         if facts:
-            table[field] = facts[0][1] if len(readings) == 1 else _agreed(field, facts, len(readings))
-    table["framework.version"] = first.version if len(readings) == 1 else Unknown("it depends on the framework")
+            table[field] = (
+                facts[0][1] if len(readings) == 1 else _agreed(field, facts, len(readings))
+            )
+    table["framework.version"] = (
+        first.version if len(readings) == 1 else Unknown("it depends on the framework")
+    )
     for field, fact in run.surroundings.items():
         if not isinstance(table.get(field), Known):
             table[field] = fact
     variables = kept_variables([run.variables])
     if variables:
-        lines = sorted(element.line for name, element in run.variables.items() if name in variables and element.line)
-        table["variables"] = Known(variables, Evidence(f"{run.name}:{lines[0]}" if lines else run.name, ", ".join(sorted(variables))[:200]))
+        lines = sorted(
+            element.line
+            for name, element in run.variables.items()
+            if name in variables and element.line
+        )
+        table["variables"] = Known(
+            variables,
+            Evidence(
+                f"{run.name}:{lines[0]}" if lines else run.name, ", ".join(sorted(variables))[:200]
+            ),
+        )
         engine = variables.get("VLLM_USE_V1")
         if engine in ("0", "1"):
-            table["rollout.v1"] = Known(engine == "1", Evidence(f"{run.name}:{run.variables['VLLM_USE_V1'].line}", f"VLLM_USE_V1={engine}"))
+            table["rollout.v1"] = Known(
+                engine == "1",
+                Evidence(
+                    f"{run.name}:{run.variables['VLLM_USE_V1'].line}", f"VLLM_USE_V1={engine}"
+                ),
+            )
     _installed_engine(run, table)
     own = list(first.problems) if len(readings) == 1 else _shared(readings)
     return Workload(table, first.keys, (*problems, *own))
@@ -225,20 +337,28 @@ def _installed_engine(run: Run, table: Dict[str, Fact[object]]) -> None:
         return
     distribution = installed_table.value.get(engine.value if isinstance(engine, Known) else "vllm")
     if distribution is not None and distribution.version:
-        table["rollout.version"] = Known(distribution.version, Evidence("installed", f"{distribution.name} {distribution.version}"))
+        table["rollout.version"] = Known(
+            distribution.version,
+            Evidence("installed", f"{distribution.name} {distribution.version}"),
+        )
 
 
 def _agreed(field: str, facts: Sequence[Tuple[str, Fact[object]]], count: int) -> Fact[object]:
     """What several frameworks that cannot be told apart say together."""
     names = ", ".join(name for name, _ in facts)
     if field == "framework":
-        return Unknown(f"by its keys {' or '.join(name for name, _ in facts)}; say which one with --framework")
+        return Unknown(
+            f"by its keys {' or '.join(name for name, _ in facts)}; say which one with --framework"
+        )
     known = [fact for _, fact in facts if isinstance(fact, Known)]
     if len(known) == len(facts) == count and all(fact.value == known[0].value for fact in known):
         return known[0]
     if not known:
         return facts[0][1]
-    said = "; ".join(f"{name} {fact.value!r}" if isinstance(fact, Known) else f"{name}: {_why(fact)}" for name, fact in facts)
+    said = "; ".join(
+        f"{name} {fact.value!r}" if isinstance(fact, Known) else f"{name}: {_why(fact)}"
+        for name, fact in facts
+    )
     return Unknown(f"it depends on the framework ({names}): {said}")
 
 
@@ -248,5 +368,11 @@ def _why(fact: Fact[object]) -> str:
 
 def _shared(readings: Sequence[Tuple[str, Reading]]) -> List[ConfigurationProblem]:
     """Problems that every candidate has."""
-    keys = [{(problem.kind, problem.key) for problem in reading.problems} for _, reading in readings]
-    return [problem for problem in readings[0][1].problems if all((problem.kind, problem.key) in others for others in keys)]
+    keys = [
+        {(problem.kind, problem.key) for problem in reading.problems} for _, reading in readings
+    ]
+    return [
+        problem
+        for problem in readings[0][1].problems
+        if all((problem.kind, problem.key) in others for others in keys)
+    ]

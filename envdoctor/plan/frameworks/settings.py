@@ -1,4 +1,6 @@
-"""Single settings: ``key=value`` as Hydra and OmegaConf take it, ``--flag value`` as argparse does, and files of them."""
+"""Single settings: ``key=value`` as Hydra and OmegaConf take it, ``--flag value`` as argparse does,
+and files of them.
+"""
 
 from __future__ import annotations
 
@@ -47,19 +49,29 @@ def override(word: Element, name: str, unclear: Unclear) -> Optional[Setting]:
     """Read ``key=value`` with its ``+``, ``++`` or ``~``; None where the word is none."""
     text = word.text
     found = _KEY.match(text)
-    if found is None or (not found.group(3) and found.group(1) != "~") or (not found.group(3) and found.end() != len(text)):
+    if (
+        found is None
+        or (not found.group(3) and found.group(1) != "~")
+        or (not found.group(3) and found.end() != len(text))
+    ):
         return None
     value = text[found.end() :] if found.group(3) else ""
-    place = Evidence(f"{name}:{word.line}" if word.line else name, unclear.readable(word.raw or word.text)[:200])
+    place = Evidence(
+        f"{name}:{word.line}" if word.line else name, unclear.readable(word.raw or word.text)[:200]
+    )
     if not is_clear(value):
         return Setting(found.group(2), None, place, found.group(1) or "", unclear.reason(value))
     return Setting(found.group(2), _value(value), place, found.group(1) or "")
 
 
-def flags(words: Sequence[Element], name: str, unclear: Unclear, switches: Sequence[str] = ()) -> Tuple[List[Setting], List[Element]]:
-    """Read ``--a b``, ``--a=b`` and ``--switch``; return the settings and the words that belong to none.
+def flags(
+    words: Sequence[Element], name: str, unclear: Unclear, switches: Sequence[str] = ()
+) -> Tuple[List[Setting], List[Element]]:
+    """Read ``--a b``, ``--a=b`` and ``--switch``; return the settings and the words that belong to
+    none.
 
-    ``switches``: options without a value, in the spelling of their keys (``zero_stage``, ``ds.adam_offload``).
+    ``switches``: options without a value, in the spelling of their keys (``zero_stage``,
+    ``ds.adam_offload``).
     """
     settings: List[Setting] = []
     rest: List[Element] = []
@@ -77,15 +89,24 @@ def flags(words: Sequence[Element], name: str, unclear: Unclear, switches: Seque
             while position < len(words) and not _is_option(words[position].text):
                 values.append(words[position].text)
                 position += 1
-        place = Evidence(f"{name}:{word.line}" if word.line else name, unclear.readable(" ".join([word.text, *([] if equals else values)]))[:200])
+        place = Evidence(
+            f"{name}:{word.line}" if word.line else name,
+            unclear.readable(" ".join([word.text, *([] if equals else values)]))[:200],
+        )
         reason = next((unclear.reason(value) for value in values if not is_clear(value)), "")
-        value: Any = True if not values else (scalar(values[0]) if len(values) == 1 else [scalar(one) for one in values])
+        value: Any = (
+            True
+            if not values
+            else (scalar(values[0]) if len(values) == 1 else [scalar(one) for one in values])
+        )
         settings.append(Setting(key, None if reason else value, place, "--", reason))
     return settings, rest
 
 
 def _is_option(text: str) -> bool:
-    return text.startswith("--") or (text.startswith("-") and len(text) > 1 and not _FLOAT.match(text))
+    return text.startswith("--") or (
+        text.startswith("-") and len(text) > 1 and not _FLOAT.match(text)
+    )
 
 
 def flatten(setting: Setting) -> Iterator[Setting]:
@@ -192,7 +213,10 @@ class _Nested:
 def read_config(text: str, name: str) -> List[Setting]:
     """Read a YAML or JSON file into its leaves, each with its line. Raises :class:`InputError`."""
     if len(text) > MAX_CONFIG_BYTES:
-        raise InputError(f"{name}: expected a configuration, found {len(text)} characters; at most {MAX_CONFIG_BYTES} are read")
+        raise InputError(
+            f"{name}: expected a configuration, found {len(text)} characters; at most "
+            f"{MAX_CONFIG_BYTES} are read"
+        )
     if "\x00" in text:
         raise InputError(f"{name}: expected a configuration, found binary data")
     if name.endswith(".json"):
@@ -209,14 +233,20 @@ def _read_json(text: str, name: str) -> List[Setting]:
         raise InputError(f"{name}: nested too deep to be a configuration") from None
     if not isinstance(tree, dict):
         raise InputError(f"{name}: expected a JSON object, found {type(tree).__name__}")
-    return [leaf for key, value in tree.items() for leaf in flatten(Setting(key, value, Evidence(name, key)))]
+    return [
+        leaf
+        for key, value in tree.items()
+        for leaf in flatten(Setting(key, value, Evidence(name, key)))
+    ]
 
 
 def _read_yaml(text: str, name: str) -> List[Setting]:
     try:
         import yaml
     except ImportError:
-        raise InputError(f"{name}: YAML is read with PyYAML, which is not installed; pip install PyYAML") from None
+        raise InputError(
+            f"{name}: YAML is read with PyYAML, which is not installed; pip install PyYAML"
+        ) from None
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         return _Leaves(yaml, name).read(yaml.parse(text, Loader=loader))
@@ -229,7 +259,9 @@ def _read_yaml(text: str, name: str) -> List[Setting]:
 
 
 class _Leaves:
-    """Collects the leaves of a stream of YAML events without recursion: nothing in a file can make it deep or large."""
+    """Collects the leaves of a stream of YAML events without recursion: nothing in a file can make
+    it deep or large.
+    """
 
     def __init__(self, yaml: Any, name: str) -> None:
         self.yaml = yaml
@@ -241,13 +273,17 @@ class _Leaves:
         """Return the leaves of the first document."""
         yaml = self.yaml
         root: Dict[str, Any] = {}
-        stack: List[Tuple[Any, Optional[str]]] = []  # container, and the key that waits for its value
+        stack: List[
+            Tuple[Any, Optional[str]]
+        ] = []  # container, and the key that waits for its value
         top: Any = root
         key: Optional[str] = "\x00"
         for event in events:
             self.nodes += 1
             if self.nodes > _MAX_NODES:
-                raise InputError(f"{self.name}: more than {_MAX_NODES} values; this is no configuration")
+                raise InputError(
+                    f"{self.name}: more than {_MAX_NODES} values; this is no configuration"
+                )
             line = event.start_mark.line + 1
             if isinstance(event, (yaml.ScalarEvent, yaml.AliasEvent)):
                 scalar_event = isinstance(event, yaml.ScalarEvent)
@@ -267,14 +303,20 @@ class _Leaves:
                 stack.append((top, None))
                 top, key = made, None
                 if len(stack) > _MAX_DEPTH:
-                    raise InputError(f"{self.name}:{line}: more than {_MAX_DEPTH} levels; this is no configuration")
+                    raise InputError(
+                        f"{self.name}:{line}: more than {_MAX_DEPTH} levels; this is no "
+                        "configuration"
+                    )
             elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
                 top, key = stack.pop()
             elif isinstance(event, yaml.DocumentEndEvent):
                 break
         tree = root.get("\x00", ({}, 1))[0]
         if not isinstance(tree, dict):
-            raise InputError(f"{self.name}: expected keys and values, found {'a list' if isinstance(tree, list) else 'a single value'}")
+            raise InputError(
+                f"{self.name}: expected keys and values, found "
+                f"{'a list' if isinstance(tree, list) else 'a single value'}"
+            )
         return list(self._walk(tree, "", 0))
 
     def _put(self, container: Any, key: Optional[str], entry: Tuple[Any, int]) -> None:
@@ -287,7 +329,9 @@ class _Leaves:
         for key, (value, line) in tree.items():
             self.nodes += 1
             if self.nodes > 2 * _MAX_NODES or depth > _MAX_DEPTH:
-                raise InputError(f"{self.name}:{line}: aliases that repeat themselves; this is no configuration")
+                raise InputError(
+                    f"{self.name}:{line}: aliases that repeat themselves; this is no configuration"
+                )
             name = f"{prefix}.{key}" if prefix else str(key)
             if isinstance(value, dict) and key == "<<":
                 yield from self._walk(value, prefix, depth + 1)
@@ -300,7 +344,9 @@ class _Leaves:
     def _plain(self, value: Any, depth: int) -> Any:
         self.nodes += 1
         if self.nodes > 2 * _MAX_NODES or depth > _MAX_DEPTH:
-            raise InputError(f"{self.name}: aliases that repeat themselves; this is no configuration")
+            raise InputError(
+                f"{self.name}: aliases that repeat themselves; this is no configuration"
+            )
         if isinstance(value, list):
             return [self._plain(item, depth + 1) for item, _ in value]
         if isinstance(value, dict):
@@ -310,9 +356,17 @@ class _Leaves:
 
 def _yaml_value(event: Any) -> Any:
     if not event.implicit[0]:
-        return event.value if event.tag in (None, "!", "tag:yaml.org,2002:str") else scalar(event.value)
+        return (
+            event.value
+            if event.tag in (None, "!", "tag:yaml.org,2002:str")
+            else scalar(event.value)
+        )
     text = event.value
     if text in ("", "~"):
         return None
     words = {"yes": True, "on": True, "no": False, "off": False}
-    return words[text.lower()] if text.lower() in words else (text if text.lower() == "none" else scalar(text))
+    return (
+        words[text.lower()]
+        if text.lower() in words
+        else (text if text.lower() == "none" else scalar(text))
+    )

@@ -9,6 +9,9 @@ __all__ = ["ADAPTER"]
 
 ADAPTER = VerlFamily(
     "tinyzero",
-    Layout(files=("verl/trainer/main_ppo.py", "verl/utils/reward_score/countdown.py"), absent=("verl/trainer/main.py",)),
+    Layout(
+        files=("verl/trainer/main_ppo.py", "verl/utils/reward_score/countdown.py"),
+        absent=("verl/trainer/main.py",),
+    ),
     forked=True,
 )

@@ -1,7 +1,9 @@
-"""From the commands of a script to the one that trains: wrappers are taken off, and what they said about the machine is kept.
+"""From the commands of a script to the one that trains: wrappers are taken off, and what they said
+about the machine is kept.
 
-Wrappers: ``sudo``, ``nohup``, ``env``, ``srun``, ``ray job submit``, ``docker run`` and ``exec``, ``bash``, ``torchrun``,
-``accelerate launch``, ``deepspeed``, ``python -m``. ``docker`` flags are read by :mod:`..intake.container`.
+Wrappers: ``sudo``, ``nohup``, ``env``, ``srun``, ``ray job submit``, ``docker run`` and ``exec``,
+``bash``, ``torchrun``, ``accelerate launch``, ``deepspeed``, ``python -m``. ``docker`` flags are
+read by :mod:`..intake.container`.
 """
 
 from __future__ import annotations
@@ -34,10 +36,25 @@ _SWITCHES: Mapping[str, frozenset[str]] = {
     "timeout": frozenset(["--foreground", "--preserve-status", "-v"]),
     "env": frozenset(["-i", "-", "-0", "--ignore-environment"]),
     "srun": frozenset(
-        ["--overlap", "--exclusive", "--pty", "-l", "--label", "-u", "--unbuffered", "-k", "--no-kill", "-Z", "-v", "--kill-on-bad-exit"]
+        [
+            "--overlap",
+            "--exclusive",
+            "--pty",
+            "-l",
+            "--label",
+            "-u",
+            "--unbuffered",
+            "-k",
+            "--no-kill",
+            "-Z",
+            "-v",
+            "--kill-on-bad-exit",
+        ]
     ),
     "mpirun": frozenset(["--allow-run-as-root", "--oversubscribe"]),
-    "torchrun": frozenset(["--standalone", "-m", "--module", "--no-python", "--no_python", "--run-path", "--run_path"]),
+    "torchrun": frozenset(
+        ["--standalone", "-m", "--module", "--no-python", "--no_python", "--run-path", "--run_path"]
+    ),
     "accelerate": frozenset(
         [
             "--multi_gpu",
@@ -58,11 +75,34 @@ _SWITCHES: Mapping[str, frozenset[str]] = {
             "--same_network",
         ]
     ),
-    "deepspeed": frozenset(["--no_local_rank", "--no_python", "--no_ssh", "--force_multi", "--elastic_training", "--module", "-m"]),
+    "deepspeed": frozenset(
+        [
+            "--no_local_rank",
+            "--no_python",
+            "--no_ssh",
+            "--force_multi",
+            "--elastic_training",
+            "--module",
+            "-m",
+        ]
+    ),
     "ray job submit": frozenset(["--no-wait", "--verbose", "-v"]),
-    "docker exec": frozenset(["-i", "-t", "-it", "-ti", "-d", "--detach", "--interactive", "--tty", "--privileged"]),
+    "docker exec": frozenset(
+        ["-i", "-t", "-it", "-ti", "-d", "--detach", "--interactive", "--tty", "--privileged"]
+    ),
     "singularity": frozenset(
-        ["--nv", "--rocm", "--cleanenv", "-e", "-c", "--contain", "--writable", "--writable-tmpfs", "--containall", "--no-home"]
+        [
+            "--nv",
+            "--rocm",
+            "--cleanenv",
+            "-e",
+            "-c",
+            "--contain",
+            "--writable",
+            "--writable-tmpfs",
+            "--containall",
+            "--no-home",
+        ]
     ),
     "python": frozenset(["-u", "-O", "-B", "-I", "-s", "-S", "-E", "-v", "-q"]),
 }
@@ -73,7 +113,9 @@ _SBATCH = re.compile(r"^#SBATCH\s+(.+)$", re.MULTILINE)
 
 
 class Launch(NamedTuple):
-    """One started program: its entry (``verl.trainer.main_ppo`` or ``train.py``), its arguments, and what its environment holds."""
+    """One started program: its entry (``verl.trainer.main_ppo`` or ``train.py``), its arguments,
+    and what its environment holds.
+    """
 
     entry: str
     arguments: Tuple[Element, ...]
@@ -89,7 +131,14 @@ def launches(script: Script) -> Iterator[Launch]:
         state = _Unwrapping(script, command)
         words = state.unwrap(list(command.words), 0)
         if words:
-            yield Launch(words[0].text, tuple(words[1:]), command, state.variables, state.launcher, state.context)
+            yield Launch(
+                words[0].text,
+                tuple(words[1:]),
+                command,
+                state.variables,
+                state.launcher,
+                state.context,
+            )
 
 
 class _Unwrapping:
@@ -107,7 +156,9 @@ class _Unwrapping:
             name = words[0].text
             base = name.rpartition("/")[2]
             if re.match(r"[A-Za-z_]\w*=", name) and depth > 1:
-                self.variables[name.partition("=")[0]] = words[0]._replace(text=name.partition("=")[2])
+                self.variables[name.partition("=")[0]] = words[0]._replace(
+                    text=name.partition("=")[2]
+                )
                 words = words[1:]
             elif _PYTHON.match(name):
                 return self._python(words)
@@ -119,7 +170,9 @@ class _Unwrapping:
                 words = self._docker(words)
             elif base in ("singularity", "apptainer"):
                 words = self._past_options(words[2:], "singularity")[1:]
-            elif _SCRIPT.match(name) and any(word.text in ("-c", "-lc", "-ic") for word in words[1:3]):
+            elif _SCRIPT.match(name) and any(
+                word.text in ("-c", "-lc", "-ic") for word in words[1:3]
+            ):
                 return self._inner(words)
             elif base in ("uv", "poetry", "pipenv") and len(words) > 1 and words[1].text == "run":
                 words = words[2:]
@@ -130,7 +183,9 @@ class _Unwrapping:
                 return words
         return words
 
-    def _past_options(self, words: List[Element], wrapper: str, into: Optional[Dict[str, Element]] = None) -> List[Element]:
+    def _past_options(
+        self, words: List[Element], wrapper: str, into: Optional[Dict[str, Element]] = None
+    ) -> List[Element]:
         position = 0
         while position < len(words):
             word = words[position]
@@ -158,7 +213,10 @@ class _Unwrapping:
             if text == "-m":
                 module = words[position + 1 : position + 2]
                 rest = words[position + 2 :]
-                if module and module[0].text in ("torch.distributed.run", "torch.distributed.launch"):
+                if module and module[0].text in (
+                    "torch.distributed.run",
+                    "torch.distributed.launch",
+                ):
                     return self._launcher([module[0], *rest], "torchrun")
                 if module and module[0].text in ("accelerate.commands.launch",):
                     return self._launcher([module[0], *rest], "accelerate")
@@ -190,7 +248,9 @@ class _Unwrapping:
         return rest
 
     def _docker(self, words: List[Element]) -> List[Element]:
-        verb = next((word.text for word in words[1:3] if word.text in ("run", "exec", "create")), "")
+        verb = next(
+            (word.text for word in words[1:3] if word.text in ("run", "exec", "create")), ""
+        )
         if verb == "exec":
             after = next(number for number, word in enumerate(words) if word.text == "exec") + 1
             return self._past_options(words[after:], "docker exec")[1:]
@@ -200,7 +260,11 @@ class _Unwrapping:
         draft = Draft()
         ContainerReader().read(Line(words[0].line, text, text, 0), draft)
         evidence = Evidence(f"{self.script.name}:{words[0].line}", "docker run")
-        for field, ours in (("memory.limit", "container.memory"), ("shm.size", "container.shm"), ("container.ipc_host", "container.ipc_host")):
+        for field, ours in (
+            ("memory.limit", "container.memory"),
+            ("shm.size", "container.shm"),
+            ("container.ipc_host", "container.ipc_host"),
+        ):
             value = draft.claimed(field)
             if value is not None:
                 self.context[ours] = Known(value, evidence)
@@ -208,20 +272,28 @@ class _Unwrapping:
             option, _, value = word.text.partition("=")
             given = value or following.text
             if option in ("-e", "--env") and "=" in given:
-                self.variables[given.partition("=")[0]] = word._replace(text=given.partition("=")[2])
+                self.variables[given.partition("=")[0]] = word._replace(
+                    text=given.partition("=")[2]
+                )
             if option in ("--shm-size", "-m", "--memory") and not is_clear(given):
-                self.context["container.shm" if option == "--shm-size" else "container.memory"] = Unknown(self.script.unclear.reason(given))
+                self.context["container.shm" if option == "--shm-size" else "container.memory"] = (
+                    Unknown(self.script.unclear.reason(given))
+                )
         if not draft.images:
             return []
         image = draft.images[0][0]
         self.context["container.image"] = Known(image, evidence)
-        position = next((number for number, word in enumerate(words) if word.text == image), len(words))
+        position = next(
+            (number for number, word in enumerate(words) if word.text == image), len(words)
+        )
         return words[position + 1 :]
 
     def _inner(self, words: List[Element]) -> List[Element]:
         from ..shell.interpreter import read_script
 
-        position = next(number for number, word in enumerate(words) if word.text in ("-c", "-lc", "-ic"))
+        position = next(
+            number for number, word in enumerate(words) if word.text in ("-c", "-lc", "-ic")
+        )
         if position + 1 >= len(words):
             return []
         body = words[position + 1]
@@ -244,14 +316,18 @@ def _restored(text: str) -> str:
 
 
 def surroundings(script: Script, text: str) -> Dict[str, Fact[Any]]:
-    """Return what a whole script says besides its training command: Slurm's directives, ``ray start``, what it installs."""
+    """Return what a whole script says besides its training command: Slurm's directives, ``ray
+    start``, what it installs.
+    """
     found: Dict[str, Fact[Any]] = {}
     for directive in _SBATCH.finditer(text):
         line = text.count("\n", 0, directive.start()) + 1
         memory = re.search(r"--mem[= ](\d+)([KMGT]?)B?(?:\s|$)", directive.group(1))
         if memory and memory.group(1) != "0":
             size = parse_size(memory.group(1) + (memory.group(2) or "M"), binary=True)
-            found["container.memory"] = Known(size, Evidence(f"{script.name}:{line}", directive.group().strip()[:120]))
+            found["container.memory"] = Known(
+                size, Evidence(f"{script.name}:{line}", directive.group().strip()[:120])
+            )
     for command in script.commands:
         words = [word.text for word in command.words]
         if words[:2] == ["ray", "start"]:
@@ -259,13 +335,19 @@ def surroundings(script: Script, text: str) -> Dict[str, Fact[Any]]:
         for number, word in enumerate(command.words):
             pinned = re.fullmatch(r"(vllm|sglang)(?:\[[\w,]+\])?==([\w.+!-]+)", word.text)
             if pinned and "install" in words[:number]:
-                found["rollout.version"] = Known(pinned.group(2), Evidence(f"{script.name}:{word.line}", word.text))
+                found["rollout.version"] = Known(
+                    pinned.group(2), Evidence(f"{script.name}:{word.line}", word.text)
+                )
     return found
 
 
 def _ray_start(script: Script, command: Command, found: Dict[str, Fact[Any]]) -> None:
     words = command.words
-    fields = {"--object-store-memory": "ray.object_store", "--num-cpus": "ray.num_cpus", "--num-gpus": "ray.num_gpus"}
+    fields = {
+        "--object-store-memory": "ray.object_store",
+        "--num-cpus": "ray.num_cpus",
+        "--num-gpus": "ray.num_gpus",
+    }
     head = any(word.text == "--head" for word in words)
     for number, word in enumerate(words):
         option, equals, value = word.text.partition("=")
@@ -273,7 +355,9 @@ def _ray_start(script: Script, command: Command, found: Dict[str, Fact[Any]]) ->
         if field is None or (field in found and not head):
             continue
         given = value if equals else words[number + 1].text if number + 1 < len(words) else ""
-        evidence = Evidence(f"{script.name}:{word.line}", f"{option} {script.unclear.readable(given)}")
+        evidence = Evidence(
+            f"{script.name}:{word.line}", f"{option} {script.unclear.readable(given)}"
+        )
         if given.isdigit():
             found[field] = Known(int(given), evidence)
         else:
@@ -281,7 +365,9 @@ def _ray_start(script: Script, command: Command, found: Dict[str, Fact[Any]]) ->
 
 
 def kept_variables(sources: Sequence[Mapping[str, Element]]) -> Dict[str, str]:
-    """Return the variables worth keeping, as the intake keeps them: secrets and what is unclear are left out."""
+    """Return the variables worth keeping, as the intake keeps them: secrets and what is unclear are
+    left out.
+    """
     kept: Dict[str, str] = {}
     for source in sources:
         for name, element in source.items():

@@ -1,4 +1,6 @@
-"""TRL: dataclass options of the trainers, from YAML or the command line; processes by accelerate or torchrun, sharding by DeepSpeed or FSDP."""
+"""TRL: dataclass options of the trainers, from YAML or the command line; processes by accelerate or
+torchrun, sharding by DeepSpeed or FSDP.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,20 @@ from .settings import Setting, flags, read_config
 __all__ = ["ADAPTER"]
 
 _METHODS = ("grpo", "sft", "dpo", "rloo", "reward", "kto", "ppo", "online_dpo")
-_ENTRY = re.compile(r"trl|trl\.scripts\.(\w+)|open_r1\.(\w+)|(?:.*/)?(?:run_)?(grpo|sft|dpo|rloo|reward_modeling|kto|ppo|online_dpo)[\w-]*\.py")
+_ENTRY = re.compile(
+    r"trl|trl\.scripts\.(\w+)|open_r1\.(\w+)|(?:.*/)?(?:run_)?(grpo|sft|dpo|rloo|reward_modeling|kto|ppo|online_dpo)[\w-]*\.py"
+)
 #: Options that a script may have of its own are only told from TRL's where these are among them.
-_OWN = frozenset(["num_generations", "max_completion_length", "per_device_train_batch_size", "gradient_accumulation_steps", "use_vllm", "vllm_mode"])
+_OWN = frozenset(
+    [
+        "num_generations",
+        "max_completion_length",
+        "per_device_train_batch_size",
+        "gradient_accumulation_steps",
+        "use_vllm",
+        "vllm_mode",
+    ]
+)
 
 _FIELDS: Fields = {
     "actor.model": (("model_name_or_path",), text_of),
@@ -29,7 +42,10 @@ _FIELDS: Fields = {
     "rollout.gpu_memory_utilization": (("vllm_gpu_memory_utilization",), decimal),
     "rollout.n": (("num_generations",), integer),
     "data.max_prompt_length": (("max_prompt_length",), integer),
-    "data.max_response_length": (("max_completion_length", "max_new_tokens", "response_length"), integer),
+    "data.max_response_length": (
+        ("max_completion_length", "max_new_tokens", "response_length"),
+        integer,
+    ),
     "data.dataloader_workers": (("dataloader_num_workers",), integer),
     "checkpoint.limit": (("save_total_limit",), integer),
     "checkpoint.model_only": (("save_only_model",), boolean),
@@ -56,7 +72,11 @@ class _Trl:
         """Read the run."""
         method = self._method(run)
         files = [*run.files, *self._config(run)]
-        settings = [setting for setting in self._settings(run, method) if setting.key not in ("config", "config_file")]
+        settings = [
+            setting
+            for setting in self._settings(run, method)
+            if setting.key not in ("config", "config_file")
+        ]
         table = load_table(self.name, method)
         versions, version = self._versions(table, run, [*files, *settings])
         configuration = Configuration(table, versions, settings, files, run.environ)
@@ -66,10 +86,15 @@ class _Trl:
         }
         keys: Dict[str, str] = {}
         for field, (names, convert) in _FIELDS.items():
-            fields[field], keys[field] = configuration.get(*names, convert=convert), configuration.key(*names)
+            fields[field], keys[field] = (
+                configuration.get(*names, convert=convert),
+                configuration.key(*names),
+            )
         self._derive(run, configuration, fields, keys, method)
         own = run.entry.endswith(".py")  # a script may add options
-        problems = key_problems(configuration, [*files, *settings], exact=isinstance(version, Known), free=own)
+        problems = key_problems(
+            configuration, [*files, *settings], exact=isinstance(version, Known), free=own
+        )
         problems += value_problems(fields, keys)
         return Reading(fields, keys, problems, version)
 
@@ -94,17 +119,34 @@ class _Trl:
                 return _file(run, setting.value)
         return []
 
-    def _versions(self, table: Table, run: Run, settings: List[Setting]) -> Tuple[Tuple[str, ...], Fact[Any]]:
-        known = [version for version in table.versions if version in table.versions_of("per_device_train_batch_size")]
+    def _versions(
+        self, table: Table, run: Run, settings: List[Setting]
+    ) -> Tuple[Tuple[str, ...], Fact[Any]]:
+        known = [
+            version
+            for version in table.versions
+            if version in table.versions_of("per_device_train_batch_size")
+        ]
         if run.version:
             matched = tuple(version for version in table.match(run.version) if version in known)
             if matched:
-                place = run.checkout.place if run.checkout is not None and run.checkout.place else Evidence("--framework", run.version)
+                place = (
+                    run.checkout.place
+                    if run.checkout is not None and run.checkout.place
+                    else Evidence("--framework", run.version)
+                )
                 return matched, Known(run.version, place)
         versions, version = narrowed(table, settings)
         return tuple(one for one in versions if one in known) or tuple(known), version
 
-    def _derive(self, run: Run, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str], method: str) -> None:
+    def _derive(
+        self,
+        run: Run,
+        configuration: Configuration,
+        fields: Dict[str, Fact[Any]],
+        keys: Dict[str, str],
+        method: str,
+    ) -> None:
         code = Evidence(f"code of {configuration.span}", f"trl/trainer/{method}_trainer.py")
         fields["actor.present"] = Known(True, code)
         fields["critic.present"] = Known(method == "ppo", code)
@@ -148,29 +190,50 @@ class _Sharding:
 
     def deepspeed(self, settings: Mapping[str, Setting]) -> None:
         """Read a DeepSpeed JSON, or what accelerate's file says in its place."""
-        stage = settings.get("zero_optimization.stage") or settings.get("deepspeed_config.zero_stage")
+        stage = settings.get("zero_optimization.stage") or settings.get(
+            "deepspeed_config.zero_stage"
+        )
         if stage is not None and integer(stage.value) is not None:
             number = integer(stage.value)
             self.fields["actor.strategy"] = Known(f"zero{number}" if number else "ddp", stage.place)
             self.keys["actor.strategy"] = stage.key
         for field, names in (
-            ("actor.offload_optimizer", ("zero_optimization.offload_optimizer.device", "deepspeed_config.offload_optimizer_device")),
-            ("actor.offload_params", ("zero_optimization.offload_param.device", "deepspeed_config.offload_param_device")),
+            (
+                "actor.offload_optimizer",
+                (
+                    "zero_optimization.offload_optimizer.device",
+                    "deepspeed_config.offload_optimizer_device",
+                ),
+            ),
+            (
+                "actor.offload_params",
+                ("zero_optimization.offload_param.device", "deepspeed_config.offload_param_device"),
+            ),
         ):
             device = next((settings[name] for name in names if name in settings), None)
             self.keys[field] = device.key if device is not None else names[0]
-            place = device.place if device is not None else stage.place if stage is not None else Evidence("DeepSpeed's configuration")
+            place = (
+                device.place
+                if device is not None
+                else stage.place
+                if stage is not None
+                else Evidence("DeepSpeed's configuration")
+            )
             self.fields[field] = Known(device is not None and device.value == "cpu", place)
         types = settings.get("data_types.grad_accum_dtype")
         if types is not None and isinstance(types.value, str):
-            self.fields["actor.grad_dtype"] = Known({"bf16": "bf16", "fp32": "fp32"}.get(types.value, types.value), types.place)
+            self.fields["actor.grad_dtype"] = Known(
+                {"bf16": "bf16", "fp32": "fp32"}.get(types.value, types.value), types.place
+            )
 
     def fsdp(self, settings: Mapping[str, Setting]) -> None:
         """Read accelerate's ``fsdp_config``."""
         version = settings.get("fsdp_config.fsdp_version")
         kind = settings.get("distributed_type")
         place = (version or kind or next(iter(settings.values()))).place
-        self.fields["actor.strategy"] = Known("fsdp2" if version is not None and integer(version.value) == 2 else "fsdp", place)
+        self.fields["actor.strategy"] = Known(
+            "fsdp2" if version is not None and integer(version.value) == 2 else "fsdp", place
+        )
         offload = settings.get("fsdp_config.fsdp_offload_params")
         if offload is not None and boolean(offload.value) is not None:
             self.fields["actor.cpu_offload"] = Known(boolean(offload.value), offload.place)
@@ -194,13 +257,21 @@ def _sharding(run: Run, configuration: Configuration) -> _Sharding:
     elif kind is not None and kind.value == "FSDP":
         result.fsdp(settings)
     elif kind is not None or run.launcher or not run.entry:
-        used = {"use_deepspeed", "use_fsdp"} & set(run.launcher) or ("config_file" in run.launcher and not settings)
+        used = {"use_deepspeed", "use_fsdp"} & set(run.launcher) or (
+            "config_file" in run.launcher and not settings
+        )
         if used or not run.entry:
-            result.fields["actor.strategy"] = Unknown("the configuration of accelerate is not at hand")
+            result.fields["actor.strategy"] = Unknown(
+                "the configuration of accelerate is not at hand"
+            )
         else:
-            result.fields["actor.strategy"] = Known("ddp", Evidence(run.name, "no DeepSpeed and no FSDP is named"))
+            result.fields["actor.strategy"] = Known(
+                "ddp", Evidence(run.name, "no DeepSpeed and no FSDP is named")
+            )
     else:
-        result.fields["actor.strategy"] = Unknown("accelerate's own configuration on the machine may set it")
+        result.fields["actor.strategy"] = Unknown(
+            "accelerate's own configuration on the machine may set it"
+        )
     result.keys.setdefault("actor.strategy", "deepspeed")
     return result
 
@@ -216,7 +287,11 @@ def _file(run: Run, path: str) -> List[Setting]:
         return read_config(run.documents[path], path)
     if not path.endswith((".yaml", ".yml", ".json")):
         return []
-    folders = [run.base, os.path.join(run.base, os.pardir), *([run.checkout.folder] if run.checkout is not None else [])]
+    folders = [
+        run.base,
+        os.path.join(run.base, os.pardir),
+        *([run.checkout.folder] if run.checkout is not None else []),
+    ]
     for folder in folders:
         text = read_small(path if os.path.isabs(path) else os.path.join(folder, path))
         if text is not None:
@@ -230,9 +305,15 @@ def _derive_processes(run: Run, fields: Dict[str, Fact[Any]], keys: Dict[str, st
     nodes = _launched(run, launcher, settings, ("nnodes", "num_machines"))
     each = _launched(run, launcher, settings, ("nproc_per_node", "num_gpus"))
     total = _launched(run, launcher, settings, ("num_processes",))
-    keys["gpus_per_node"] = "--nproc_per_node" if "nproc_per_node" in launcher else "--num_processes"
+    keys["gpus_per_node"] = (
+        "--nproc_per_node" if "nproc_per_node" in launcher else "--num_processes"
+    )
     keys["nodes"] = "--nnodes" if "nnodes" in launcher else "--num_machines"
-    if isinstance(nodes, Unknown) and launcher and not any(name in launcher for name in ("nnodes", "num_machines")):
+    if (
+        isinstance(nodes, Unknown)
+        and launcher
+        and not any(name in launcher for name in ("nnodes", "num_machines"))
+    ):
         nodes = Known(1, Evidence("default of the launcher"))
     fields["nodes"] = nodes
     if isinstance(total, Known) and isinstance(nodes, Known) and nodes.value:
@@ -242,7 +323,9 @@ def _derive_processes(run: Run, fields: Dict[str, Fact[Any]], keys: Dict[str, st
         fields[f"{role}.nodes"], fields[f"{role}.gpus_per_node"] = nodes, each
 
 
-def _launched(run: Run, launcher: Mapping[str, Any], settings: Mapping[str, Setting], names: Tuple[str, ...]) -> Fact[Any]:
+def _launched(
+    run: Run, launcher: Mapping[str, Any], settings: Mapping[str, Setting], names: Tuple[str, ...]
+) -> Fact[Any]:
     for name in names:
         element = launcher.get(name)
         if element is not None:
@@ -250,7 +333,9 @@ def _launched(run: Run, launcher: Mapping[str, Any], settings: Mapping[str, Sett
                 return Unknown(run.unclear.reason(element.text))
             number = integer(element.text)
             return (
-                Known(number, Evidence(f"{run.name}:{element.line}", f"--{name} {element.text}")) if number else Unknown(f"--{name} {element.text}")
+                Known(number, Evidence(f"{run.name}:{element.line}", f"--{name} {element.text}"))
+                if number
+                else Unknown(f"--{name} {element.text}")
             )
         if name in settings and integer(settings[name].value) is not None:
             return Known(integer(settings[name].value), settings[name].place)
@@ -258,7 +343,9 @@ def _launched(run: Run, launcher: Mapping[str, Any], settings: Mapping[str, Sett
 
 
 def _optimizer(configuration: Configuration) -> Fact[Any]:
-    fact = configuration.get("optim", convert=text_of, unset="adamw_torch")  # default_optim: adamw_torch or its fused form
+    fact = configuration.get(
+        "optim", convert=text_of, unset="adamw_torch"
+    )  # default_optim: adamw_torch or its fused form
     if not isinstance(fact, Known):
         return fact
     return (
@@ -268,22 +355,38 @@ def _optimizer(configuration: Configuration) -> Fact[Any]:
     )
 
 
-def _derive_rollout(configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str], method: str, code: Evidence) -> None:
+def _derive_rollout(
+    configuration: Configuration,
+    fields: Dict[str, Fact[Any]],
+    keys: Dict[str, str],
+    method: str,
+    code: Evidence,
+) -> None:
     used = configuration.get("use_vllm", convert=boolean)
-    mode = configuration.get("vllm_mode", convert=text_of, missing="server")  # before 0.18 there was the server alone
-    keys["rollout.engine"], keys["colocated"], keys["rollout.sleep_level"] = "use_vllm", "vllm_mode", "vllm_enable_sleep_mode"
+    mode = configuration.get(
+        "vllm_mode", convert=text_of, missing="server"
+    )  # before 0.18 there was the server alone
+    keys["rollout.engine"], keys["colocated"], keys["rollout.sleep_level"] = (
+        "use_vllm",
+        "vllm_mode",
+        "vllm_enable_sleep_mode",
+    )
     if method in ("sft", "dpo", "reward", "kto"):
         for field in [name for name in fields if name.startswith("rollout.")]:
             del fields[field]
         fields["colocated"] = Known(False, code)
         return
-    fields["rollout.engine"] = Known("vllm" if used.value else "hf", used.evidence) if isinstance(used, Known) else used
+    fields["rollout.engine"] = (
+        Known("vllm" if used.value else "hf", used.evidence) if isinstance(used, Known) else used
+    )
     if isinstance(used, Known) and not used.value:
         fields["colocated"] = Known(True, used.evidence)
     elif isinstance(mode, Known):
         fields["colocated"] = Known(mode.value == "colocate", mode.evidence)
     asleep = configuration.get("vllm_enable_sleep_mode", convert=boolean, missing=False)
-    fields["rollout.sleep_level"] = Known(2 if asleep.value else 0, asleep.evidence) if isinstance(asleep, Known) else asleep
+    fields["rollout.sleep_level"] = (
+        Known(2 if asleep.value else 0, asleep.evidence) if isinstance(asleep, Known) else asleep
+    )
     fields["rollout.utilization_of"] = Known("total", Evidence("vllm as it is released"))
     fields["rollout.cpu_weights"] = Known(False, code)
     length = configuration.get("vllm_max_model_length", "vllm_max_model_len", convert=integer)
@@ -293,11 +396,14 @@ def _derive_rollout(configuration: Configuration, fields: Dict[str, Fact[Any]], 
         fields["rollout.max_model_len"] = length
     elif isinstance(prompt, Known) and isinstance(response, Known):
         fields["rollout.max_model_len"] = Known(
-            prompt.value + response.value, Evidence(prompt.evidence.source, "max_prompt_length + max_completion_length")
+            prompt.value + response.value,
+            Evidence(prompt.evidence.source, "max_prompt_length + max_completion_length"),
         )
 
 
-def _derive_batches(configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str]) -> None:
+def _derive_batches(
+    configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str]
+) -> None:
     """Sequences per step are devices × per_device × accumulation; the workload counts prompts."""
     accumulation = configuration.get("gradient_accumulation_steps", convert=integer)
     parts = [accumulation, fields["actor.micro_batch"], fields["nodes"], fields["gpus_per_node"]]
@@ -308,8 +414,13 @@ def _derive_batches(configuration: Configuration, fields: Dict[str, Fact[Any]], 
         for part in parts:
             total *= part.value if isinstance(part, Known) else 1
         each = samples.value if isinstance(samples, Known) and samples.value else 1
-        fields["actor.mini_batch"] = Known(max(total // each, 1), Evidence("devices × per_device_train_batch_size × gradient_accumulation_steps"))
-    fields["actor.max_tokens_per_gpu"] = Absent(Evidence(f"code of {configuration.span}", "batches are not dynamic"))
+        fields["actor.mini_batch"] = Known(
+            max(total // each, 1),
+            Evidence("devices × per_device_train_batch_size × gradient_accumulation_steps"),
+        )
+    fields["actor.max_tokens_per_gpu"] = Absent(
+        Evidence(f"code of {configuration.span}", "batches are not dynamic")
+    )
 
 
 ADAPTER = _Trl()

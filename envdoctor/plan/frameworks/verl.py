@@ -1,4 +1,6 @@
-"""verl, and what its forks TinyZero and simpleRL-reason share with it: Hydra overrides over ``ppo_trainer.yaml``."""
+"""verl, and what its forks TinyZero and simpleRL-reason share with it: Hydra overrides over
+``ppo_trainer.yaml``.
+"""
 
 from __future__ import annotations
 
@@ -31,40 +33,76 @@ def _engine(name: str) -> Tuple[str, ...]:
     return _under(_ROLLOUT, f"engine_kwargs.vllm.{name}", f"engine_kwargs.{name}", name)
 
 
-#: Workload field → the spellings of its key (newest first where both may be given), and what makes a value of it.
+#: Workload field → the spellings of its key (newest first where both may be given), and what makes
+#: a value of it.
 _FIELDS: Fields = {
     "algorithm": (("algorithm.adv_estimator",), text_of),
     "nodes": (("trainer.nnodes",), integer),
     "gpus_per_node": (("trainer.n_gpus_per_node",), integer),
     "colocated": (("actor_rollout_ref.hybrid_engine",), boolean),
     "actor.model": (_under(_MODEL, "path"), text_of),
-    "actor.offload_params": (_under(_ACTOR, "fsdp_config.param_offload", "megatron.param_offload"), boolean),
-    "actor.offload_optimizer": (_under(_ACTOR, "fsdp_config.optimizer_offload", "megatron.optimizer_offload"), boolean),
-    "actor.offload_gradients": (_under(_ACTOR, "fsdp_config.grad_offload", "megatron.grad_offload"), boolean),
+    "actor.offload_params": (
+        _under(_ACTOR, "fsdp_config.param_offload", "megatron.param_offload"),
+        boolean,
+    ),
+    "actor.offload_optimizer": (
+        _under(_ACTOR, "fsdp_config.optimizer_offload", "megatron.optimizer_offload"),
+        boolean,
+    ),
+    "actor.offload_gradients": (
+        _under(_ACTOR, "fsdp_config.grad_offload", "megatron.grad_offload"),
+        boolean,
+    ),
     "actor.gradient_checkpointing": (_under(_MODEL, "enable_gradient_checkpointing"), boolean),
     "actor.lora_rank": (_under(_MODEL, "lora_rank"), integer),
     "actor.mini_batch": (_under(_ACTOR, "ppo_mini_batch_size"), integer),
     "actor.padding_free": (_under(_MODEL, "use_remove_padding"), boolean),
-    "actor.sequence_parallel": (_under(_ACTOR, "ulysses_sequence_parallel_size", "megatron.context_parallel_size"), integer),
+    "actor.sequence_parallel": (
+        _under(_ACTOR, "ulysses_sequence_parallel_size", "megatron.context_parallel_size"),
+        integer,
+    ),
     "actor.tensor_parallel": (_under(_ACTOR, "megatron.tensor_model_parallel_size"), integer),
     "actor.pipeline_parallel": (_under(_ACTOR, "megatron.pipeline_model_parallel_size"), integer),
     "critic.model": (("critic.model.path",), text_of),
-    "critic.offload_params": (("critic.fsdp.param_offload", "critic.model.fsdp_config.param_offload", "critic.megatron.param_offload"), boolean),
-    "critic.offload_optimizer": (
-        ("critic.fsdp.optimizer_offload", "critic.model.fsdp_config.optimizer_offload", "critic.megatron.optimizer_offload"),
+    "critic.offload_params": (
+        (
+            "critic.fsdp.param_offload",
+            "critic.model.fsdp_config.param_offload",
+            "critic.megatron.param_offload",
+        ),
         boolean,
     ),
-    "critic.offload_gradients": (("critic.model.fsdp_config.grad_offload", "critic.megatron.grad_offload"), boolean),
+    "critic.offload_optimizer": (
+        (
+            "critic.fsdp.optimizer_offload",
+            "critic.model.fsdp_config.optimizer_offload",
+            "critic.megatron.optimizer_offload",
+        ),
+        boolean,
+    ),
+    "critic.offload_gradients": (
+        ("critic.model.fsdp_config.grad_offload", "critic.megatron.grad_offload"),
+        boolean,
+    ),
     "critic.gradient_checkpointing": (("critic.model.enable_gradient_checkpointing",), boolean),
     "critic.lora_rank": (("critic.model.lora_rank",), integer),
     "critic.mini_batch": (("critic.ppo_mini_batch_size",), integer),
     "critic.padding_free": (("critic.model.use_remove_padding",), boolean),
-    "critic.sequence_parallel": (("critic.ulysses_sequence_parallel_size", "critic.megatron.context_parallel_size"), integer),
+    "critic.sequence_parallel": (
+        ("critic.ulysses_sequence_parallel_size", "critic.megatron.context_parallel_size"),
+        integer,
+    ),
     "critic.tensor_parallel": (("critic.megatron.tensor_model_parallel_size",), integer),
     "critic.pipeline_parallel": (("critic.megatron.pipeline_model_parallel_size",), integer),
     "ref.model": (_under(_REF, "model.path", "model_path"), text_of),
-    "ref.offload_params": (_under(_REF, "fsdp_config.param_offload", "megatron.param_offload"), boolean),
-    "ref.sequence_parallel": (_under(_REF, "ulysses_sequence_parallel_size", "megatron.context_parallel_size"), integer),
+    "ref.offload_params": (
+        _under(_REF, "fsdp_config.param_offload", "megatron.param_offload"),
+        boolean,
+    ),
+    "ref.sequence_parallel": (
+        _under(_REF, "ulysses_sequence_parallel_size", "megatron.context_parallel_size"),
+        integer,
+    ),
     "ref.tensor_parallel": (_under(_REF, "megatron.tensor_model_parallel_size"), integer),
     "ref.pipeline_parallel": (_under(_REF, "megatron.pipeline_model_parallel_size"), integer),
     "reward.present": (("reward.reward_model.enable", "reward_model.enable"), boolean),
@@ -88,7 +126,10 @@ _FIELDS: Fields = {
     "data.val_batch_size": (("data.val_batch_size",), integer),
     "data.dataloader_workers": (("data.dataloader_num_workers",), integer),
     "ray.num_cpus": (("ray_kwargs.ray_init.num_cpus", "ray_init.num_cpus"), integer),
-    "ray.object_store": (("ray_kwargs.ray_init.object_store_memory", "ray_init.object_store_memory"), integer),
+    "ray.object_store": (
+        ("ray_kwargs.ray_init.object_store_memory", "ray_init.object_store_memory"),
+        integer,
+    ),
 }
 #: What the code does in versions that have no such key.
 _MISSING: Mapping[str, Any] = {
@@ -108,12 +149,19 @@ _MISSING: Mapping[str, Any] = {
 _ENTRY = re.compile(
     r"(?:verl\.trainer|(?:verl\.)?recipe\.\w+|verl\.experimental\.\w+)\.main_\w+|(?:.*/)?(?:verl/trainer|recipe/\w+)/main_\w+\.py|(?:\./)?main_ppo\w*\.py"
 )
-_PLAIN = re.compile(r"|verl\.trainer\.main_ppo|(?:.*/)?verl/trainer/main_ppo\.py|(?:\./)?main_ppo\.py")
-_OTHER = re.compile(r".*main_(?:generation|eval)\w*(?:\.py)?")  # they sample and score, with a configuration of their own
+_PLAIN = re.compile(
+    r"|verl\.trainer\.main_ppo|(?:.*/)?verl/trainer/main_ppo\.py|(?:\./)?main_ppo\.py"
+)
+_OTHER = re.compile(
+    r".*main_(?:generation|eval)\w*(?:\.py)?"
+)  # they sample and score, with a configuration of their own
 
 
 class VerlFamily:
-    """verl or a fork of it. ``forked``: its code is of verl before 0.3, with the third-party vllm."""
+    """verl or a fork of it.
+
+    ``forked``: its code is of verl before 0.3, with the third-party vllm.
+    """
 
     def __init__(self, name: str, layout: Layout, *, forked: bool) -> None:
         self.name = name
@@ -121,13 +169,19 @@ class VerlFamily:
         self.forked = forked
 
     def claims(self, run: Run) -> int:
-        """By the entry, or by ``actor_rollout_ref`` in the settings; the fewer keys are foreign, the more."""
+        """By the entry, or by ``actor_rollout_ref`` in the settings; the fewer keys are foreign,
+        the more.
+        """
         settings = [*self._settings(run), *run.files]
         if _OTHER.fullmatch(run.entry):
             return 0
-        if not _ENTRY.fullmatch(run.entry) and not any(setting.key.startswith("actor_rollout_ref.") for setting in settings):
+        if not _ENTRY.fullmatch(run.entry) and not any(
+            setting.key.startswith("actor_rollout_ref.") for setting in settings
+        ):
             return 0
-        if self.forked and not re.fullmatch(r"verl\.trainer\.main_ppo|(?:.*/)?main_ppo\.py|", run.entry):
+        if self.forked and not re.fullmatch(
+            r"verl\.trainer\.main_ppo|(?:.*/)?main_ppo\.py|", run.entry
+        ):
             return 0
         table, _ = self._table(_option(run, "config-name", "config_name"), settings)
         return max(CERTAIN - unknown_keys(table, settings), 1)
@@ -137,50 +191,97 @@ class VerlFamily:
         settings = self._settings(run)
         config = _option(run, "config-name", "config_name") or ""
         # Recipes and named configurations bring keys of their own.
-        own = (bool(config) and config.partition(".")[0] not in ("ppo_trainer", "ppo_megatron_trainer")) or not _PLAIN.fullmatch(run.entry)
+        own = (
+            bool(config) and config.partition(".")[0] not in ("ppo_trainer", "ppo_megatron_trainer")
+        ) or not _PLAIN.fullmatch(run.entry)
         table, megatron = self._table(config, [*run.files, *settings])
         versions, version = self._versions(table, run, settings)
-        # What a configuration of its own sets is not known, so no default can be relied on; DAPO's changes none of those read here.
-        absent = "" if not own or run.entry == "recipe.dapo.main_dapo" else f"the configuration of {run.entry}{f' ({config})' if config else ''}"
-        configuration = Configuration(table, versions, settings, run.files, run.environ, absent=absent)
-        fields: Dict[str, Fact[Any]] = {"framework": Known(self.name, Evidence(run.name, run.entry))}
+        # What a configuration of its own sets is not known, so no default can be relied on; DAPO's
+        # changes none of those read here.
+        absent = (
+            ""
+            if not own or run.entry == "recipe.dapo.main_dapo"
+            else f"the configuration of {run.entry}{f' ({config})' if config else ''}"
+        )
+        configuration = Configuration(
+            table, versions, settings, run.files, run.environ, absent=absent
+        )
+        fields: Dict[str, Fact[Any]] = {
+            "framework": Known(self.name, Evidence(run.name, run.entry))
+        }
         keys: Dict[str, str] = {}
         for field, (names, convert) in _FIELDS.items():
-            fields[field] = configuration.get(*names, convert=convert, **({"missing": _MISSING[field]} if field in _MISSING else {}))
+            fields[field] = configuration.get(
+                *names,
+                convert=convert,
+                **({"missing": _MISSING[field]} if field in _MISSING else {}),
+            )
             keys[field] = configuration.key(*names)
-        self._derive(configuration, fields, keys, megatron, run.facts.version_of("vllm") if run.facts is not None else None)
+        self._derive(
+            configuration,
+            fields,
+            keys,
+            megatron,
+            run.facts.version_of("vllm") if run.facts is not None else None,
+        )
         keys = configuration.named(keys)
-        problems = key_problems(configuration, settings, exact=isinstance(version, Known) or self.forked, free=own)
-        problems += [problem._replace(certain=problem.certain and not own) for problem in value_problems(fields, keys)]
+        problems = key_problems(
+            configuration, settings, exact=isinstance(version, Known) or self.forked, free=own
+        )
+        problems += [
+            problem._replace(certain=problem.certain and not own)
+            for problem in value_problems(fields, keys)
+        ]
         problems += self._assertions(fields, keys)
         return Reading(fields, keys, problems, version)
 
     def _table(self, config: str, settings: Sequence[Setting]) -> Tuple[Table, bool]:
         """The table of the configuration that a run names, and whether that is Megatron's."""
         megatron = "megatron" in config or any(
-            (setting.key in (f"{_ACTOR}.strategy", "model_engine") or setting.key.startswith("actor@")) and "megatron" in str(setting.value)
+            (
+                setting.key in (f"{_ACTOR}.strategy", "model_engine")
+                or setting.key.startswith("actor@")
+            )
+            and "megatron" in str(setting.value)
             for setting in settings
         )
         return load_table(self.name, "ppo_megatron_trainer" if megatron else None), megatron
 
     def _settings(self, run: Run) -> List[Setting]:
         return [
-            setting for setting in (override(word, run.name, run.unclear) for word in run.arguments) if setting is not None and "/" not in setting.key
+            setting
+            for setting in (override(word, run.name, run.unclear) for word in run.arguments)
+            if setting is not None and "/" not in setting.key
         ]
 
-    def _versions(self, table: Table, run: Run, settings: Sequence[Setting]) -> Tuple[Tuple[str, ...], Fact[Any]]:
+    def _versions(
+        self, table: Table, run: Run, settings: Sequence[Setting]
+    ) -> Tuple[Tuple[str, ...], Fact[Any]]:
         if self.forked:
             if run.checkout is not None and run.checkout.commit:
-                return table.versions, Known(run.checkout.commit, run.checkout.place or Evidence(run.checkout.folder))
+                return table.versions, Known(
+                    run.checkout.commit, run.checkout.place or Evidence(run.checkout.folder)
+                )
             return table.versions, Unknown(f"read against {self.name} {table.versions[-1]}")
         if run.version:
             matched = table.match(run.version)
             if matched:
-                place = run.checkout.place if run.checkout is not None and run.checkout.place else Evidence("--framework", run.version)
+                place = (
+                    run.checkout.place
+                    if run.checkout is not None and run.checkout.place
+                    else Evidence("--framework", run.version)
+                )
                 return matched, Known(run.version, place)
         return narrowed(table, settings)
 
-    def _derive(self, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str], megatron: bool, vllm: Optional[str]) -> None:
+    def _derive(
+        self,
+        configuration: Configuration,
+        fields: Dict[str, Fact[Any]],
+        keys: Dict[str, str],
+        megatron: bool,
+        vllm: Optional[str],
+    ) -> None:
         """Fields that more than one key decides, or that the code decides."""
         _derive_batches(configuration, fields, keys)
         _derive_roles(configuration, fields, keys, self.name)
@@ -190,18 +291,26 @@ class VerlFamily:
             ("critic", ("critic.fsdp", "critic.model.fsdp_config")),
         ):
             self._derive_state(configuration, fields, keys, role, prefixes, megatron)
-        fields["rollout.dtype"] = named_types(configuration.get(f"{_ROLLOUT}.dtype", convert=text_of))
+        fields["rollout.dtype"] = named_types(
+            configuration.get(f"{_ROLLOUT}.dtype", convert=text_of)
+        )
         keys["rollout.dtype"] = f"{_ROLLOUT}.dtype"
         for field, names in (("rollout.max_model_len", _under(_ROLLOUT, "max_model_len")),):
             fact = configuration.get(*names, convert=integer)
-            fields[field] = fact if isinstance(fact, Known) else _sum(fields, "data.max_prompt_length", "data.max_response_length")
+            fields[field] = (
+                fact
+                if isinstance(fact, Known)
+                else _sum(fields, "data.max_prompt_length", "data.max_response_length")
+            )
             keys[field] = configuration.key(*names)
         self._derive_engine(configuration, fields, keys)
         self._derive_sleep(configuration, fields, keys, vllm)
         _derive_checkpoints(configuration, fields, keys, full=self._old(configuration))
 
     def _old(self, configuration: Configuration) -> Optional[bool]:
-        """Whether the code is of verl before 0.3: rank 0 gathers a checkpoint, vllm is the third-party copy. None: not known."""
+        """Whether the code is of verl before 0.3: rank 0 gathers a checkpoint, vllm is the
+        third-party copy. None: not known.
+        """
         if self.forked:
             return True
         answers = {version.startswith(("0.1", "0.2")) for version in configuration.versions}
@@ -217,7 +326,11 @@ class VerlFamily:
         megatron: bool,
     ) -> None:
         code = Evidence(f"code of {configuration.span}", "verl/workers")
-        strategy_key = {"actor": f"{_ACTOR}.strategy", "ref": f"{_REF}.strategy", "critic": "critic.strategy"}[role]
+        strategy_key = {
+            "actor": f"{_ACTOR}.strategy",
+            "ref": f"{_REF}.strategy",
+            "critic": "critic.strategy",
+        }[role]
         strategy = configuration.get(strategy_key, convert=text_of)
         if role == "ref" and not isinstance(strategy, Known):
             strategy = fields["actor.strategy"]
@@ -226,13 +339,21 @@ class VerlFamily:
         fields[f"{role}.strategy"] = strategy
         keys[f"{role}.strategy"] = strategy_key
         names = [f"{prefix}.model_dtype" for prefix in prefixes]
-        unset = "bf16" if role == "ref" else "fp32"  # fsdp_workers.py, where model_dtype is not given
-        fields[f"{role}.param_dtype"] = named_types(configuration.get(*names, convert=text_of, missing=unset, unset=unset))
+        unset = (
+            "bf16" if role == "ref" else "fp32"
+        )  # fsdp_workers.py, where model_dtype is not given
+        fields[f"{role}.param_dtype"] = named_types(
+            configuration.get(*names, convert=text_of, missing=unset, unset=unset)
+        )
         keys[f"{role}.param_dtype"] = configuration.key(*names)
         size_names = [f"{prefix}.fsdp_size" for prefix in prefixes]
         size = configuration.get(*size_names, convert=integer)
         keys[f"{role}.shard_ranks"] = configuration.key(*size_names)
-        fields[f"{role}.shard_ranks"] = size if isinstance(size, Known) and size.value > 0 else Absent(Evidence("all of the role's GPUs"))
+        fields[f"{role}.shard_ranks"] = (
+            size
+            if isinstance(size, Known) and size.value > 0
+            else Absent(Evidence("all of the role's GPUs"))
+        )
         if role == "ref":
             fields["ref.cpu_offload"] = self._reference_offload(configuration, strategy, code)
             fields["ref.optimizer"] = Known("none", code)
@@ -241,70 +362,121 @@ class VerlFamily:
         fields[f"{role}.grad_dtype"] = fields[f"{role}.param_dtype"]
         fields[f"{role}.optimizer"] = Known("adamw", code)
         fields[f"{role}.rank0_init"] = (
-            Known(False, code) if self._old(configuration) else Unknown("since verl 0.3 it depends on the model and the strategy")
+            Known(False, code)
+            if self._old(configuration)
+            else Unknown("since verl 0.3 it depends on the model and the strategy")
         )
 
-    def _reference_offload(self, configuration: Configuration, strategy: Fact[Any], code: Evidence) -> Fact[Any]:
-        """FSDP's CPUOffload for the reference model: forced by code since 0.2, for FSDP 1 (fsdp_workers.py, engine/fsdp/transformer_impl.py)."""
+    def _reference_offload(
+        self, configuration: Configuration, strategy: Fact[Any], code: Evidence
+    ) -> Fact[Any]:
+        """FSDP's CPUOffload for the reference model: forced by code since 0.2, for FSDP 1
+        (fsdp_workers.py, engine/fsdp/transformer_impl.py).
+        """
         if self.name == "tinyzero" or (not self.forked and set(configuration.versions) <= {"0.1"}):
             return Known(False, code)
         if "0.1" in configuration.versions and not self.forked:
-            return Unknown("verl 0.1 moves the reference model by itself, later ones use FSDP's CPUOffload")
+            return Unknown(
+                "verl 0.1 moves the reference model by itself, later ones use FSDP's CPUOffload"
+            )
         if isinstance(strategy, Known):
             return Known(strategy.value in ("fsdp", "fsdp2"), code)
         return Unknown("the strategy is not known")
 
-    def _derive_engine(self, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str]) -> None:
+    def _derive_engine(
+        self, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str]
+    ) -> None:
         old = self._old(configuration)
-        code = Evidence(f"code of {configuration.span}", "verl/workers/rollout, verl/third_party/vllm")
+        code = Evidence(
+            f"code of {configuration.span}", "verl/workers/rollout, verl/third_party/vllm"
+        )
         undecided = Unknown("it depends on the version of verl and vllm")
-        vllm = not isinstance(fields["rollout.engine"], Known) or fields["rollout.engine"].value == "vllm"
+        vllm = (
+            not isinstance(fields["rollout.engine"], Known)
+            or fields["rollout.engine"].value == "vllm"
+        )
         fields["rollout.utilization_of"] = Known("free", code) if self.forked else undecided
-        if not self.forked and all(_at_least(version, "0.5.0") for version in configuration.versions):
+        if not self.forked and all(
+            _at_least(version, "0.5.0") for version in configuration.versions
+        ):
             fields["rollout.utilization_of"] = Known("total", code)
-        fields["rollout.cpu_weights"] = Known(True, code) if self.forked and vllm else (undecided if old is not False else Known(False, code))
+        fields["rollout.cpu_weights"] = (
+            Known(True, code)
+            if self.forked and vllm
+            else (undecided if old is not False else Known(False, code))
+        )
         names = _engine("swap_space")
         swap = configuration.get(*names, convert=decimal)
-        keys["rollout.swap_space"] = self._engine_key(configuration, names, "0.6.0", "0.8.0")  # vllm 0.18 has none
+        keys["rollout.swap_space"] = self._engine_key(
+            configuration, names, "0.6.0", "0.8.0"
+        )  # vllm 0.18 has none
         if isinstance(swap, Known):
             fields["rollout.swap_space"] = Known(int(swap.value * _GIB), swap.evidence)
         elif self.forked:
-            fields["rollout.swap_space"] = Known(4 * _GIB, Evidence("default of vllm 0.6.3", "swap_space"))
+            fields["rollout.swap_space"] = Known(
+                4 * _GIB, Evidence("default of vllm 0.6.3", "swap_space")
+            )
         else:
-            fields["rollout.swap_space"] = Unknown("vllm's own default: 4 GiB per GPU with the V0 engine, none with V1")
+            fields["rollout.swap_space"] = Unknown(
+                "vllm's own default: 4 GiB per GPU with the V0 engine, none with V1"
+            )
         cache = configuration.get(*_engine("mm_processor_cache_gb"), convert=decimal)
         disabled = configuration.get(*_engine("disable_mm_preprocessor_cache"), convert=boolean)
         if isinstance(cache, Known):
             fields["rollout.mm_cache"] = Known(int(cache.value * _GIB), cache.evidence)
         elif isinstance(disabled, Known) and disabled.value:
             fields["rollout.mm_cache"] = Known(0, disabled.evidence)
-        keys["rollout.mm_cache"] = self._engine_key(configuration, _engine("disable_mm_preprocessor_cache")) or self._engine_key(
-            configuration, _engine("mm_processor_cache_gb"), "0.6.1"
-        )
+        keys["rollout.mm_cache"] = self._engine_key(
+            configuration, _engine("disable_mm_preprocessor_cache")
+        ) or self._engine_key(configuration, _engine("mm_processor_cache_gb"), "0.6.1")
 
     @staticmethod
-    def _engine_key(configuration: Configuration, names: Sequence[str], since: str = "", until: str = "") -> str:
-        """Return the key of an engine's own setting: as the version lists it, else with "+" from ``since`` to before ``until``, else none.
+    def _engine_key(
+        configuration: Configuration, names: Sequence[str], since: str = "", until: str = ""
+    ) -> str:
+        """Return the key of an engine's own setting: as the version lists it, else with "+" from
+        ``since`` to before ``until``, else none.
 
-        Hydra refuses a key that is not in the configuration unless it is added with "+"; engine_kwargs.vllm is empty from 0.6.0 on
-        (verl/trainer/config/rollout/rollout.yaml). Whether vllm has the setting goes by the vllm that the version is tested with.
+        Hydra refuses a key that is not in the configuration unless it is added with "+";
+        engine_kwargs.vllm is empty from 0.6.0 on (verl/trainer/config/rollout/rollout.yaml).
+        Whether vllm has the setting goes by the vllm that the version is tested with.
         """
         newest = configuration.versions[-1] if configuration.versions else ""
         listed = configuration.key(*names)
         if listed in configuration.given or newest in configuration.table.versions_of(listed):
             return listed
-        return f"+{names[0]}" if since and _at_least(newest, since) and not (until and _at_least(newest, until)) else ""
+        return (
+            f"+{names[0]}"
+            if since and _at_least(newest, since) and not (until and _at_least(newest, until))
+            else ""
+        )
 
-    def _derive_sleep(self, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str], vllm: Optional[str]) -> None:
-        """Level 2 since 0.6 with vllm 0.8.5 or newer (verl/third_party/vllm/__init__.py@v0.6.0:49), which 0.6.1 asks for; 1 with adapters."""
-        code = Evidence(f"code of {configuration.span}", "verl/third_party/vllm, verl/workers/rollout")
-        told = vllm is not None or all(_at_least(version, "0.6.1") for version in configuration.versions)
+    def _derive_sleep(
+        self,
+        configuration: Configuration,
+        fields: Dict[str, Fact[Any]],
+        keys: Dict[str, str],
+        vllm: Optional[str],
+    ) -> None:
+        """Level 2 since 0.6 with vllm 0.8.5 or newer (verl/third_party/vllm/__init__.py@v0.6.0:49),
+        which 0.6.1 asks for; 1 with adapters.
+        """
+        code = Evidence(
+            f"code of {configuration.span}", "verl/third_party/vllm, verl/workers/rollout"
+        )
+        told = vllm is not None or all(
+            _at_least(version, "0.6.1") for version in configuration.versions
+        )
         keys["rollout.sleep_level"] = keys["rollout.free_cache_engine"]
         free, lora = fields["rollout.free_cache_engine"], fields["actor.lora_rank"]
         newer = {_at_least(version, "0.6.0") for version in configuration.versions}
         if self.forked:
             fields["rollout.sleep_level"] = Known(0, code)  # the third-party vllm has no sleep mode
-        elif isinstance(free, Known) and not free.value and all(_at_least(version, "0.5.0") for version in configuration.versions):
+        elif (
+            isinstance(free, Known)
+            and not free.value
+            and all(_at_least(version, "0.5.0") for version in configuration.versions)
+        ):
             fields["rollout.sleep_level"] = Known(0, free.evidence)
         elif newer == {False} and self._old(configuration) is False:
             fields["rollout.sleep_level"] = Known(1, code)
@@ -313,17 +485,35 @@ class VerlFamily:
             older = vllm is not None and not _at_least(vllm, "0.8.5")
             fields["rollout.sleep_level"] = Known(1 if adapters or older else 2, code)
         else:
-            fields["rollout.sleep_level"] = Unknown("level 1 before verl 0.6, 2 from then on (1 with LoRA adapters, or vllm before 0.8.5)")
+            fields["rollout.sleep_level"] = Unknown(
+                "level 1 before verl 0.6, 2 from then on (1 with LoRA adapters, or vllm before "
+                "0.8.5)"
+            )
 
-    def _assertions(self, fields: Mapping[str, Fact[Any]], keys: Mapping[str, str]) -> List[ConfigurationProblem]:
+    def _assertions(
+        self, fields: Mapping[str, Fact[Any]], keys: Mapping[str, str]
+    ) -> List[ConfigurationProblem]:
         """What the third-party rollout of the forks asserts (vllm_rollout.py)."""
         eager, free = fields.get("rollout.enforce_eager"), fields.get("rollout.free_cache_engine")
-        if not self.forked or not isinstance(eager, Known) or not isinstance(free, Known) or eager.value or not free.value:
+        if (
+            not self.forked
+            or not isinstance(eager, Known)
+            or not isinstance(free, Known)
+            or eager.value
+            or not free.value
+        ):
             return []
-        message = "the rollout asserts that CUDA graphs (enforce_eager=False) and free_cache_engine=True are not both on"
+        message = (
+            "the rollout asserts that CUDA graphs (enforce_eager=False) and "
+            "free_cache_engine=True are not both on"
+        )
         return [
             ConfigurationProblem(
-                "impossible-value", eager.evidence, keys["rollout.enforce_eager"], message, f"{keys['rollout.free_cache_engine']}=False"
+                "impossible-value",
+                eager.evidence,
+                keys["rollout.enforce_eager"],
+                message,
+                f"{keys['rollout.free_cache_engine']}=False",
             )
         ]
 
@@ -348,40 +538,62 @@ def _sum(fields: Mapping[str, Fact[Any]], *names: str) -> Fact[Any]:
     known = [fact for fact in facts if isinstance(fact, Known)]
     if len(known) < len(facts):
         return Unknown(f"it is {' + '.join(names)}, and not all of these are known")
-    return Known(sum(fact.value for fact in known), Evidence(known[0].evidence.source, " + ".join(names)))
+    return Known(
+        sum(fact.value for fact in known), Evidence(known[0].evidence.source, " + ".join(names))
+    )
 
 
-def _derive_batches(configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str]) -> None:
+def _derive_batches(
+    configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str]
+) -> None:
     nodes, gpus = fields["nodes"], fields["gpus_per_node"]
-    world = nodes.value * gpus.value if isinstance(nodes, Known) and isinstance(gpus, Known) else None
+    world = (
+        nodes.value * gpus.value if isinstance(nodes, Known) and isinstance(gpus, Known) else None
+    )
     for role, prefix in (("actor", _ACTOR), ("critic", "critic")):
         dynamic = configuration.get(f"{prefix}.use_dynamic_bsz", convert=boolean)
         tokens = configuration.get(f"{prefix}.ppo_max_token_len_per_gpu", convert=integer)
         each = configuration.get(f"{prefix}.ppo_micro_batch_size_per_gpu", convert=integer)
         total = configuration.get(f"{prefix}.ppo_micro_batch_size", convert=integer)
-        keys[f"{role}.micro_batch"] = configuration.key(f"{prefix}.ppo_micro_batch_size_per_gpu", f"{prefix}.ppo_micro_batch_size")
+        keys[f"{role}.micro_batch"] = configuration.key(
+            f"{prefix}.ppo_micro_batch_size_per_gpu", f"{prefix}.ppo_micro_batch_size"
+        )
         keys[f"{role}.max_tokens_per_gpu"] = f"{prefix}.ppo_max_token_len_per_gpu"
         if isinstance(dynamic, Known) and dynamic.value:
-            fields[f"{role}.max_tokens_per_gpu"], fields[f"{role}.micro_batch"] = tokens, Absent(dynamic.evidence)
+            fields[f"{role}.max_tokens_per_gpu"], fields[f"{role}.micro_batch"] = (
+                tokens,
+                Absent(dynamic.evidence),
+            )
             continue
         fields[f"{role}.max_tokens_per_gpu"] = (
-            Absent(dynamic.evidence) if isinstance(dynamic, Known) else Unknown("whether batches are dynamic is not known")
+            Absent(dynamic.evidence)
+            if isinstance(dynamic, Known)
+            else Unknown("whether batches are dynamic is not known")
         )
-        if isinstance(dynamic, Unknown) and not isinstance(each, Known) and not isinstance(total, Known):
+        if (
+            isinstance(dynamic, Unknown)
+            and not isinstance(each, Known)
+            and not isinstance(total, Known)
+        ):
             fields[f"{role}.micro_batch"] = dynamic
         elif isinstance(each, Known):
             fields[f"{role}.micro_batch"] = each
         elif isinstance(total, Known) and world:
             fields[f"{role}.micro_batch"] = Known(
-                max(total.value // world, 1), Evidence(total.evidence.source, f"{total.evidence.detail} over {world} GPUs")
+                max(total.value // world, 1),
+                Evidence(total.evidence.source, f"{total.evidence.detail} over {world} GPUs"),
             )
         elif isinstance(total, Known):
-            fields[f"{role}.micro_batch"] = Unknown(f"{total.evidence}: over all GPUs, whose number is not known")
+            fields[f"{role}.micro_batch"] = Unknown(
+                f"{total.evidence}: over all GPUs, whose number is not known"
+            )
         else:
             fields[f"{role}.micro_batch"] = each
 
 
-def _derive_roles(configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str], name: str) -> None:
+def _derive_roles(
+    configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str], name: str
+) -> None:
     code = Evidence(f"code of {configuration.span}", "verl/trainer/main_ppo.py")
     fields["actor.present"] = Known(True, code)
     estimator = fields["algorithm"]
@@ -397,15 +609,27 @@ def _derive_roles(configuration: Configuration, fields: Dict[str, Fact[Any]], ke
         fields["critic.present"] = Unknown("the estimator is not known")
     _derive_reference(configuration, fields, keys, code, always=name != "verl")
     for role in ("actor", "critic", "ref"):
-        fields[f"{role}.nodes"], fields[f"{role}.gpus_per_node"] = fields["nodes"], fields["gpus_per_node"]
+        fields[f"{role}.nodes"], fields[f"{role}.gpus_per_node"] = (
+            fields["nodes"],
+            fields["gpus_per_node"],
+        )
         keys[f"{role}.nodes"], keys[f"{role}.gpus_per_node"] = keys["nodes"], keys["gpus_per_node"]
     if not isinstance(fields["ref.model"], Known):
         fields["ref.model"] = fields["actor.model"]
         keys["ref.model"] = keys["actor.model"]
 
 
-def _derive_reference(configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str], code: Evidence, *, always: bool) -> None:
-    """Before 0.3 a reference model is always loaded; from then on only where a KL term asks for it, and not beside LoRA adapters."""
+def _derive_reference(
+    configuration: Configuration,
+    fields: Dict[str, Fact[Any]],
+    keys: Dict[str, str],
+    code: Evidence,
+    *,
+    always: bool,
+) -> None:
+    """Before 0.3 a reference model is always loaded; from then on only where a KL term asks for it,
+    and not beside LoRA adapters.
+    """
     older = {not _at_least(version, "0.3.0.post1") for version in configuration.versions}
     keys["ref.present"] = f"{_ACTOR}.use_kl_loss"
     if always or older == {True}:
@@ -416,41 +640,70 @@ def _derive_reference(configuration: Configuration, fields: Dict[str, Fact[Any]]
     lora = fields["actor.lora_rank"]
     asked = [fact for fact in (loss, reward) if isinstance(fact, Known) and fact.value]
     if asked and isinstance(lora, Known) and lora.value > 0:
-        fields["ref.present"] = Known(False, Evidence(lora.evidence.source, "the actor without its adapter is the reference"))
+        fields["ref.present"] = Known(
+            False, Evidence(lora.evidence.source, "the actor without its adapter is the reference")
+        )
     elif asked:
         fields["ref.present"] = Known(True, asked[0].evidence)
     elif older == {False} and isinstance(loss, Known) and isinstance(reward, Known):
         fields["ref.present"] = Known(False, loss.evidence)
     else:
-        fields["ref.present"] = Unknown("before verl 0.3 always, from then on where use_kl_loss or use_kl_in_reward is set")
+        fields["ref.present"] = Unknown(
+            "before verl 0.3 always, from then on where use_kl_loss or use_kl_in_reward is set"
+        )
 
 
-def _derive_checkpoints(configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str], *, full: Optional[bool]) -> None:
+def _derive_checkpoints(
+    configuration: Configuration,
+    fields: Dict[str, Fact[Any]],
+    keys: Dict[str, str],
+    *,
+    full: Optional[bool],
+) -> None:
     frequency = configuration.get("trainer.save_freq", convert=integer)
     keys["checkpoint.save_freq"] = "trainer.save_freq"
-    fields["checkpoint.save_freq"] = Known(max(frequency.value, 0), frequency.evidence) if isinstance(frequency, Known) else frequency
+    fields["checkpoint.save_freq"] = (
+        Known(max(frequency.value, 0), frequency.evidence)
+        if isinstance(frequency, Known)
+        else frequency
+    )
     limit_names = ("trainer.max_actor_ckpt_to_keep", "trainer.remove_previous_ckpt_in_save")
     limit = configuration.get(limit_names[0], convert=integer)
     keys["checkpoint.limit"] = configuration.key(*limit_names)
     fields["checkpoint.limit"] = Known(0, limit.evidence) if isinstance(limit, Absent) else limit
-    contents = configuration.get(f"{_ACTOR}.checkpoint.save_contents", f"{_ACTOR}.checkpoint.contents")
-    keys["checkpoint.model_only"] = configuration.key(f"{_ACTOR}.checkpoint.save_contents", f"{_ACTOR}.checkpoint.contents")
+    contents = configuration.get(
+        f"{_ACTOR}.checkpoint.save_contents", f"{_ACTOR}.checkpoint.contents"
+    )
+    keys["checkpoint.model_only"] = configuration.key(
+        f"{_ACTOR}.checkpoint.save_contents", f"{_ACTOR}.checkpoint.contents"
+    )
     if isinstance(contents, Known) and isinstance(contents.value, list):
-        fields["checkpoint.model_only"] = Known("optimizer" not in contents.value, contents.evidence)
+        fields["checkpoint.model_only"] = Known(
+            "optimizer" not in contents.value, contents.evidence
+        )
     if full is not None:
-        code = Evidence(f"code of {configuration.span}", "verl/utils/checkpoint" if not full else "verl/workers/fsdp_workers.py")
+        code = Evidence(
+            f"code of {configuration.span}",
+            "verl/utils/checkpoint" if not full else "verl/workers/fsdp_workers.py",
+        )
         fields["checkpoint.gather"] = Known("full" if full else "sharded", code)
         if full:
             fields["checkpoint.model_only"] = Known(True, code)
     else:
-        fields["checkpoint.gather"] = Unknown("rank 0 gathers before verl 0.3, each rank writes its shard from then on")
+        fields["checkpoint.gather"] = Unknown(
+            "rank 0 gathers before verl 0.3, each rank writes its shard from then on"
+        )
 
 
 ADAPTER = VerlFamily(
     "verl",
     Layout(
         files=("verl/trainer/main_ppo.py",),
-        absent=("verl/trainer/main.py", "verl/utils/reward_score/countdown.py", "verl/utils/reward_score/simplelr_math.py"),
+        absent=(
+            "verl/trainer/main.py",
+            "verl/utils/reward_score/countdown.py",
+            "verl/utils/reward_score/simplelr_math.py",
+        ),
     ),
     forked=False,
 )

@@ -1,7 +1,9 @@
-"""Memory as arithmetic: what a run will take before it starts, and where what was measured is heading. Opens nothing.
+"""Memory as arithmetic: what a run will take before it starts, and where what was measured is
+heading. Opens nothing.
 
-:mod:`.estimate` gives low..high for each pool by phase, each term with its formula and source; :mod:`.findings` says what is wrong with
-that, :mod:`.levers` what would help; :mod:`.trend` fits what was measured. Nothing is imported here: most checks ask for no plan.
+:mod:`.estimate` gives low..high for each pool by phase, each term with its formula and source;
+:mod:`.findings` says what is wrong with that, :mod:`.levers` what would help; :mod:`.trend` fits
+what was measured. Nothing is imported here: most checks ask for no plan.
 """
 
 from __future__ import annotations
@@ -9,4 +11,13 @@ from __future__ import annotations
 __all__ = ["SETTINGS"]
 
 #: Launch settings of a report that are worth a look at memory; without one of them none is taken.
-SETTINGS = frozenset(["zero_stage", "gpu_memory_utilization", "max_model_len", "mem_fraction_static", "swap_space", "kv_tokens"])
+SETTINGS = frozenset(
+    [
+        "zero_stage",
+        "gpu_memory_utilization",
+        "max_model_len",
+        "mem_fraction_static",
+        "swap_space",
+        "kv_tokens",
+    ]
+)

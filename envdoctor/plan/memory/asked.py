@@ -1,4 +1,6 @@
-"""A workload as facts, so that the rows of the matrix that ask for launch settings or an engine's version can be bound to it."""
+"""A workload as facts, so that the rows of the matrix that ask for launch settings or an engine's
+version can be bound to it.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,9 @@ _SETTINGS: Mapping[str, str] = {
     "rollout.load_format": "load_format",
     "nodes": "num_nodes",
 }
-#: Releases of a framework that ask the engine for n samples of a prompt, where not all do; the others repeat the prompt and ask for one.
-#: Read in the wheels of verl 0.3.0.post1, 0.4.1 and 0.5.0, TRL 0.15.2 and 0.16.0, and in OpenRLHF 0.5.0 to 0.9.0.
+#: Releases of a framework that ask the engine for n samples of a prompt, where not all do; the
+#: others repeat the prompt and ask for one. Read in the wheels of verl 0.3.0.post1, 0.4.1 and
+#: 0.5.0, TRL 0.15.2 and 0.16.0, and in OpenRLHF 0.5.0 to 0.9.0.
 _ENGINE_SAMPLES: Mapping[str, VersionSet] = {
     "verl": VersionSet.parse("<0.5"),
     "trl": VersionSet.parse(">=0.16"),
@@ -36,7 +39,9 @@ def _engine_samples(workload: Workload) -> bool:
 
 
 def with_workload(facts: Facts, workload: Workload) -> Facts:
-    """Return the facts with what a run asks for: launch settings, its variables, and its engine where the script pins one."""
+    """Return the facts with what a run asks for: launch settings, its variables, and its engine
+    where the script pins one.
+    """
     request: Dict[str, str] = dict(facts.value("request") or {})
     for field, name in _SETTINGS.items():
         value = workload.value(field)
@@ -54,10 +59,14 @@ def with_workload(facts: Facts, workload: Workload) -> Facts:
     table: Dict[str, Fact[Any]] = {"request": Known(request, Evidence(place.source))}
     variables = workload.value("variables")
     if variables:
-        table["variables"] = Known({**(facts.value("variables") or {}), **variables}, workload.place("variables") or place)
+        table["variables"] = Known(
+            {**(facts.value("variables") or {}), **variables}, workload.place("variables") or place
+        )
     engine, version = workload.value("rollout.engine"), workload.value("rollout.version")
     if engine and version and facts.version_of(engine) is None:
         known = dict(facts.value("distributions") or {})
-        known[engine] = Distribution(engine, str(version), location=str(workload.place("rollout.version") or place))
+        known[engine] = Distribution(
+            engine, str(version), location=str(workload.place("rollout.version") or place)
+        )
         table["distributions"] = Known(known, facts.evidence("distributions") or place)
     return facts.updated(table)

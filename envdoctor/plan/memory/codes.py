@@ -1,4 +1,6 @@
-"""All codes of the memory plan, for ``envdoctor explain`` and for the formats that list what a code is."""
+"""All codes of the memory plan, for ``envdoctor explain`` and for the formats that list what a code
+is.
+"""
 
 from __future__ import annotations
 
@@ -11,5 +13,11 @@ __all__ = ["RULES"]
 
 RULES: Tuple[PlanRule, ...] = (
     *RULES_HERE,
-    PlanRule("ED606", "utilization-plan", "too-large", "The engine asks for more of the GPU than is free", check_utilization),
+    PlanRule(
+        "ED606",
+        "utilization-plan",
+        "too-large",
+        "The engine asks for more of the GPU than is free",
+        check_utilization,
+    ),
 )

@@ -1,16 +1,21 @@
-"""What the data cost: activations and logits on the GPU, batches on the host, processes, loading and saving.
+"""What the data cost: activations and logits on the GPU, batches on the host, processes, loading
+and saving.
 
-* Activations with full recomputation: one bf16 input for each layer and token (arXiv:2205.05198, section 5), and one layer live. What a
-  live layer keeps for its backward pass was counted in transformers' modeling_qwen2.py@v4.49.0 with flash attention, bytes for each token:
-  two norms (fp32 input 4, bf16 value 2, output 2: 16 x hidden), q, k, v and attention's output (8 x hidden at the most), gate, its
-  activation, up and their product (8 x intermediate).
-* Logits: bf16 from the head, and in the backward pass up to five copies in fp32: the upcast (transformers before 4.46: modeling_qwen2.py
-  @v4.44.2:1119, @v4.45.0:1187), the softmax of the entropy (entropy_from_logits, verl/utils/torch_functional.py@v0.2.0.post2:106, called in
-  dp_actor.py:139), the gradient so far, the one that is added to it, and a temporary: tokens x vocabulary x 2 to 22 bytes. EasyR1 from 0.3.0
-  on has no entropy of logits and flash-attn's loss writes the gradient over them (torch_functional.py@v0.3.0:39, dp_actor.py:127): with the
-  gradient of their division by the temperature 2 to 4 bytes, without packing (a slice, its copy and gradient) up to 10.
-* A batch between workers: five int64 fields and about seven fp32 ones for each token (verl/workers/rollout/vllm_rollout/vllm_rollout.py:217
-  @fb532783a).
+* Activations with full recomputation: one bf16 input for each layer and token (arXiv:2205.05198,
+  section 5), and one layer live. What a live layer keeps for its backward pass was counted in
+  transformers' modeling_qwen2.py@v4.49.0 with flash attention, bytes for each token: two norms
+  (fp32 input 4, bf16 value 2, output 2: 16 x hidden), q, k, v and attention's output (8 x hidden at
+  the most), gate, its activation, up and their product (8 x intermediate).
+* Logits: bf16 from the head, and in the backward pass up to five copies in fp32: the upcast
+  (transformers before 4.46: modeling_qwen2.py @v4.44.2:1119, @v4.45.0:1187), the softmax of the
+  entropy (entropy_from_logits, verl/utils/torch_functional.py@v0.2.0.post2:106, called in
+  dp_actor.py:139), the gradient so far, the one that is added to it, and a temporary: tokens x
+  vocabulary x 2 to 22 bytes. EasyR1 from 0.3.0 on has no entropy of logits and flash-attn's loss
+  writes the gradient over them (torch_functional.py@v0.3.0:39, dp_actor.py:127): with the gradient
+  of their division by the temperature 2 to 4 bytes, without packing (a slice, its copy and
+  gradient) up to 10.
+* A batch between workers: five int64 fields and about seven fp32 ones for each token
+  (verl/workers/rollout/vllm_rollout/vllm_rollout.py:217 @fb532783a).
 """
 
 from __future__ import annotations
@@ -20,9 +25,20 @@ from typing import List, Optional, Tuple
 from .inputs import Inputs, Role
 from .pools import GIB, PHASES, Term
 
-__all__ = ["activation_terms", "batch_terms", "checkpoint_terms", "generation_terms", "load_terms", "process_terms", "uses_ray"]
+__all__ = [
+    "activation_terms",
+    "batch_terms",
+    "checkpoint_terms",
+    "generation_terms",
+    "load_terms",
+    "process_terms",
+    "uses_ray",
+]
 
-_RECOMPUTE = "arXiv:2205.05198 section 5; a live layer as in transformers modeling_qwen2.py@v4.49.0; the lower bound is half of it, an allowance"
+_RECOMPUTE = (
+    "arXiv:2205.05198 section 5; a live layer as in transformers "
+    "modeling_qwen2.py@v4.49.0; the lower bound is half of it, an allowance"
+)
 _BATCH = "verl/workers/rollout/vllm_rollout/vllm_rollout.py:217@fb532783a"
 _RAY_FRAMEWORKS = frozenset(["verl", "easyr1", "tinyzero", "simplerl", "openrlhf"])
 _FIELDS_FP32 = 7
@@ -40,26 +56,45 @@ def uses_ray(inputs: Inputs) -> Optional[bool]:
 def _length(inputs: Inputs) -> Optional[int]:
     parts = [inputs.get("data.max_prompt_length"), inputs.get("data.max_response_length")]
     known = [int(part) for part in parts if part is not None]
-    return sum(known) if known and (len(known) == 2 or inputs.get("algorithm") in ("sft", "dpo", "rm")) else None
+    return (
+        sum(known)
+        if known and (len(known) == 2 or inputs.get("algorithm") in ("sft", "dpo", "rm"))
+        else None
+    )
 
 
 def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[Term], List[str]]:
-    """Return activations and logits of one model in training on one GPU, and what would have to be known for them."""
+    """Return activations and logits of one model in training on one GPU, and what would have to be
+    known for them.
+    """
     size, name = role.size, role.name
     if not size.hidden or not size.intermediate:
         return [], [f"the dimensions of {size.name} (its config.json)"]
-    budget, micro, length = inputs.get(f"{name}.max_tokens_per_gpu"), inputs.get(f"{name}.micro_batch"), _length(inputs)
+    budget, micro, length = (
+        inputs.get(f"{name}.max_tokens_per_gpu"),
+        inputs.get(f"{name}.micro_batch"),
+        _length(inputs),
+    )
     ways = int(inputs.get(f"{name}.sequence_parallel") or 1)
-    pairs = 2 if inputs.get("algorithm") in ("dpo", "rm") else 1  # the chosen and the rejected text go through together
+    pairs = (
+        2 if inputs.get("algorithm") in ("dpo", "rm") else 1
+    )  # the chosen and the rejected text go through together
     if budget:
         high, text = int(budget), f"{budget} tokens"
         low = 0
     elif micro and length:
-        high, text = pairs * int(micro) * length // ways, f"{pairs * int(micro)} x {length} tokens" + (f" / {ways}" if ways > 1 else "")
+        high, text = (
+            pairs * int(micro) * length // ways,
+            f"{pairs * int(micro)} x {length} tokens" + (f" / {ways}" if ways > 1 else ""),
+        )
         # Without padding a batch is as long as its texts are, which nobody knows.
         low = high if inputs.get(f"{name}.padding_free") is False else 0
     else:
-        return [], [f"{name}.micro_batch or {name}.max_tokens_per_gpu" if not micro else "data.max_prompt_length and data.max_response_length"]
+        return [], [
+            f"{name}.micro_batch or {name}.max_tokens_per_gpu"
+            if not micro
+            else "data.max_prompt_length and data.max_response_length"
+        ]
     used = inputs.used(
         f"{name}.max_tokens_per_gpu",
         f"{name}.micro_batch",
@@ -76,7 +111,19 @@ def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[Term], List[str]]
     per = "stored inputs of each layer and one live layer" if again is True else "every layer live"
     # Each bound takes its own count of tokens; a critic's head has one output.
     sure = 0 if role.present is None else low
-    terms = [Term("activations", sure * fewest, high * most, f"{text} x {most} B ({per})", _RECOMPUTE, ("update",), name, used, passing=True)]
+    terms = [
+        Term(
+            "activations",
+            sure * fewest,
+            high * most,
+            f"{text} x {most} B ({per})",
+            _RECOMPUTE,
+            ("update",),
+            name,
+            used,
+            passing=True,
+        )
+    ]
     if name == "actor" and size.vocabulary:
         width, source = _logits(inputs)
         terms.append(
@@ -99,29 +146,72 @@ def _logits(inputs: Inputs) -> Tuple[int, str]:
     """Return the bytes for each logit at the most, and which code says so."""
     if inputs.get("actor.loss_in_place") is True:
         packed = inputs.get("actor.padding_free") is True
-        return 4 if packed else 10, "flash-attn's loss in place: EasyR1 verl/utils/torch_functional.py@v0.3.0:39, verl/workers/actor/dp_actor.py"
+        return (
+            4 if packed else 10,
+            (
+                "flash-attn's loss in place: EasyR1 verl/utils/torch_functional.py@v0.3.0:39, "
+                "verl/workers/actor/dp_actor.py"
+            ),
+        )
     return (
         22,
-        "bf16 and five fp32 copies: verl/utils/torch_functional.py:106, dp_actor.py:139 @v0.2.0.post2; transformers modeling_qwen2.py@v4.44.2:1119",
+        (
+            "bf16 and five fp32 copies: verl/utils/torch_functional.py:106, dp_actor.py:139 "
+            "@v0.2.0.post2; transformers modeling_qwen2.py@v4.44.2:1119"
+        ),
     )
 
 
 def generation_terms(inputs: Inputs, role: Role) -> Tuple[List[Term], List[str]]:
-    """Return the KV cache of a trainer that generates by itself (transformers' generate), without an engine."""
-    if role.name != "actor" or inputs.get("rollout.engine") != "hf" or inputs.get("algorithm") in ("sft", "dpo", "rm"):
+    """Return the KV cache of a trainer that generates by itself (transformers' generate), without
+    an engine.
+    """
+    if (
+        role.name != "actor"
+        or inputs.get("rollout.engine") != "hf"
+        or inputs.get("algorithm") in ("sft", "dpo", "rm")
+    ):
         return [], []
-    micro, length, values = inputs.get("rollout.micro_batch"), _length(inputs), role.size.cache_values
+    micro, length, values = (
+        inputs.get("rollout.micro_batch"),
+        _length(inputs),
+        role.size.cache_values,
+    )
     if not (micro and length and values):
-        return [], ["the batch that is generated at once (rollout.micro_batch), its lengths and the model's dimensions"]
-    used = inputs.used("rollout.micro_batch", "data.max_prompt_length", "data.max_response_length", "rollout.engine")
-    # generate() holds what was produced so far, copies it while it grows, and the logits of one step.
+        return [], [
+            (
+                "the batch that is generated at once (rollout.micro_batch), its lengths and the "
+                "model's dimensions"
+            )
+        ]
+    used = inputs.used(
+        "rollout.micro_batch",
+        "data.max_prompt_length",
+        "data.max_response_length",
+        "rollout.engine",
+    )
+    # generate() holds what was produced so far, copies it while it grows, and the logits of one
+    # step.
     most = int(micro) * (2 * length * 2 * values + role.size.vocabulary * 8)
     text = f"{micro} sequences x {length} tokens x {2 * values} B, twice while it grows"
-    return [Term("KV cache", 0, most, text, "transformers DynamicCache: torch.cat of each layer at each step", ("rollout",), role.name, used)], []
+    return [
+        Term(
+            "KV cache",
+            0,
+            most,
+            text,
+            "transformers DynamicCache: torch.cat of each layer at each step",
+            ("rollout",),
+            role.name,
+            used,
+        )
+    ], []
 
 
 def batch_terms(inputs: Inputs) -> List[Term]:
-    """Return what the sequences of one step take between workers: in Ray's object store, and copied where they are worked on."""
+    """Return what the sequences of one step take between workers: in Ray's object store, and copied
+    where they are worked on.
+    """
     if inputs.serves or uses_ray(inputs) is False:
         return []
     prompts = inputs.get("data.rollout_batch_size") or inputs.get("data.train_batch_size")
@@ -131,17 +221,31 @@ def batch_terms(inputs: Inputs) -> List[Term]:
     repeat = int(inputs.get("rollout.n") or 1)
     sequences = int(prompts) * repeat
     size = sequences * (24 * (before + after) + 8 * before + 8 * after + 4 * _FIELDS_FP32 * after)
-    used = inputs.used("data.train_batch_size", "data.rollout_batch_size", "rollout.n", "data.max_prompt_length", "data.max_response_length")
-    text = f"{prompts} x {repeat} sequences x {before} + {after} tokens, one to three copies (an allowance)"
+    used = inputs.used(
+        "data.train_batch_size",
+        "data.rollout_batch_size",
+        "rollout.n",
+        "data.max_prompt_length",
+        "data.max_response_length",
+    )
+    text = (
+        f"{prompts} x {repeat} sequences x {before} + {after} tokens, one to three copies (an "
+        "allowance)"
+    )
     terms = [Term("batch", size, 3 * size, text, _BATCH, ("rollout", "update"), "", used)]
     if inputs.multimodal:
         pixels, images = inputs.get("data.max_pixels"), inputs.get("data.images_per_prompt") or 1
         if pixels:
-            # Repeated prompts refer to the same image (np.repeat of objects: verl/protocol.py, vllm_rollout_spmd.py @v0.3.2).
+            # Repeated prompts refer to the same image (np.repeat of objects: verl/protocol.py,
+            # vllm_rollout_spmd.py @v0.3.2).
             most = 3 * int(prompts) * int(pixels) * int(images) * 24
-            text = f"{prompts} prompts x {images} image(s) x up to {pixels} pixels x 3 B (raw) to 24 B (processed: fp32, twice), up to three copies"
+            text = (
+                f"{prompts} prompts x {images} image(s) x up to {pixels} pixels x 3 B (raw) to "
+                "24 B (processed: fp32, twice), up to three copies"
+            )
             source = (
-                "EasyR1@436efa2 (#318) passes raw images, before that processed ones; @dfedb90 (#454); temporal_patch_size 2 in transformers "
+                "EasyR1@436efa2 (#318) passes raw images, before that processed ones; @dfedb90 "
+                "(#454); temporal_patch_size 2 in transformers "
                 "image_processing_qwen2_vl.py@v4.49.0:251; three copies are an allowance"
             )
             terms.append(
@@ -153,16 +257,33 @@ def batch_terms(inputs: Inputs) -> List[Term]:
                     source,
                     ("rollout", "update"),
                     "",
-                    inputs.used("data.max_pixels", "data.images_per_prompt", "data.rollout_batch_size"),
+                    inputs.used(
+                        "data.max_pixels", "data.images_per_prompt", "data.rollout_batch_size"
+                    ),
                 )
             )
     return terms
 
 
 def process_terms(role: str, gpus: int) -> List[Term]:
-    """Return what the worker processes of one role are before they hold anything: Python, CUDA contexts, NCCL."""
-    source = "OpenRLHF#171: reward and reference processes of 1.66 GiB; vllm#48436: 3 GB; up to 5 GiB is an allowance"
-    return [Term("processes", int(gpus * 1.5 * GIB), gpus * 5 * GIB, f"{gpus} x 1.5..5 GiB, an allowance", source, PHASES, role)]
+    """Return what the worker processes of one role are before they hold anything: Python, CUDA
+    contexts, NCCL.
+    """
+    source = (
+        "OpenRLHF#171: reward and reference processes of 1.66 GiB; vllm#48436: 3 GB; up to 5 "
+        "GiB is an allowance"
+    )
+    return [
+        Term(
+            "processes",
+            int(gpus * 1.5 * GIB),
+            gpus * 5 * GIB,
+            f"{gpus} x 1.5..5 GiB, an allowance",
+            source,
+            PHASES,
+            role,
+        )
+    ]
 
 
 def load_terms(inputs: Inputs, role: Role) -> List[Term]:
@@ -174,20 +295,59 @@ def load_terms(inputs: Inputs, role: Role) -> List[Term]:
     if role.strategy.startswith("fsdp"):
         rank0 = inputs.get(f"{name}.rank0_init")
         if size.tied and rank0 is not True:
-            # get_init_weight_context_manager(use_meta_tensor=not tie_word_embeddings): tied embeddings are loaded by every rank.
-            copies, sure = role.gpus, 1 if rank0 is False or inputs.framework in ("verl", "tinyzero", "simplerl") else 0
+            # get_init_weight_context_manager(use_meta_tensor=not tie_word_embeddings): tied
+            # embeddings are loaded by every rank.
+            copies, sure = (
+                role.gpus,
+                1 if rank0 is False or inputs.framework in ("verl", "tinyzero", "simplerl") else 0,
+            )
             text = f"4 B x P x {copies} ranks: tied embeddings are loaded on every rank"
             source = "verl/utils/fsdp_utils.py get_init_weight_context_manager"
             low = sure * 4 * size.low * copies if name == "actor" else 0
-            return [Term("loading", low, 4 * size.high * copies, text, source, ("load",), name, used)]
+            return [
+                Term("loading", low, 4 * size.high * copies, text, source, ("load",), name, used)
+            ]
         source = "verl/utils/fsdp_utils.py: rank 0 loads, the others get it"
-        return [Term("loading", 0, 4 * size.high, "up to 4 B x P on one rank", source, ("load",), name, used)]
+        return [
+            Term(
+                "loading",
+                0,
+                4 * size.high,
+                "up to 4 B x P on one rank",
+                source,
+                ("load",),
+                name,
+                used,
+            )
+        ]
     copies = role.gpus
     if role.strategy == "zero3":
         source = "DeepSpeed deepspeed/runtime/zero/stage3.py@edaa72212:3744, without zero.Init"
-        return [Term("loading", 0, 6 * size.high * copies, f"up to 4 B x P x {copies} processes x 1.5", source, ("load",), name, used)]
+        return [
+            Term(
+                "loading",
+                0,
+                6 * size.high * copies,
+                f"up to 4 B x P x {copies} processes x 1.5",
+                source,
+                ("load",),
+                name,
+                used,
+            )
+        ]
     source = "transformers from_pretrained on each rank (Baichuan2#250: 62 GB for 26 GB of weights)"
-    return [Term("loading", 0, 4 * size.high * copies, f"up to 4 B x P x {copies} processes", source, ("load",), name, used)]
+    return [
+        Term(
+            "loading",
+            0,
+            4 * size.high * copies,
+            f"up to 4 B x P x {copies} processes",
+            source,
+            ("load",),
+            name,
+            used,
+        )
+    ]
 
 
 def checkpoint_terms(inputs: Inputs, role: Role) -> List[Term]:
@@ -201,7 +361,11 @@ def checkpoint_terms(inputs: Inputs, role: Role) -> List[Term]:
     least, width = inputs.width(f"{name}.param_dtype", (2, 4))
     alone = inputs.get("checkpoint.model_only")
     used = inputs.used("checkpoint.gather", "checkpoint.save_freq", "checkpoint.model_only")
-    sharded = (width if alone is True or inputs.lora(name) else 3 * width, "sharded state dict copied to the host", role.share)
+    sharded = (
+        width if alone is True or inputs.lora(name) else 3 * width,
+        "sharded state dict copied to the host",
+        role.share,
+    )
     ways = {
         "sharded": sharded,
         "full": (width, "rank 0 gathers the parameters in their type", 1.0),
@@ -217,4 +381,15 @@ def checkpoint_terms(inputs: Inputs, role: Role) -> List[Term]:
         "full_bf16": "OpenRLHF@3efc5f82 save_pretrained",
         "full": "verl before 0.3, TinyZero: FullStateDictConfig(offload_to_cpu, rank0_only)",
     }.get(str(how), "verl/utils/checkpoint: ShardedStateDictConfig(offload_to_cpu=True)")
-    return [Term("checkpoint", int(low), int(per * size.high * share), f"{per} B x P: {text}", source, ("save",), name, used)]
+    return [
+        Term(
+            "checkpoint",
+            int(low),
+            int(per * size.high * share),
+            f"{per} B x P: {text}",
+            source,
+            ("save",),
+            name,
+            used,
+        )
+    ]

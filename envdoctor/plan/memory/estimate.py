@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, 
 
 from ...model.facts import Facts
 from ...model.workload import ROLES, Workload
-from .data import activation_terms, batch_terms, checkpoint_terms, generation_terms, load_terms, process_terms, uses_ray
+from .data import (
+    activation_terms,
+    batch_terms,
+    checkpoint_terms,
+    generation_terms,
+    load_terms,
+    process_terms,
+    uses_ray,
+)
 from .inputs import Inputs, Role
 from .model_sizes import ModelSize, size_of
 from .pool_limits import gpu_limit, host_limit, shm_limit
@@ -22,13 +30,16 @@ __all__ = ["make_plan", "sizes_of"]
 _GPU_SLACK = 0.1
 
 
-def sizes_of(workload: Workload, matrix: Optional[Matrix] = None, configs: Mapping[str, Any] = {}) -> Dict[str, ModelSize]:
+def sizes_of(
+    workload: Workload, matrix: Optional[Matrix] = None, configs: Mapping[str, Any] = {}
+) -> Dict[str, ModelSize]:
     """Return the sizes of the models that a workload names.
 
     Args:
         workload: The run.
         matrix: What is known of models.
-        configs: ``config.json`` (and, under ``name + "#index"``, the safetensors index) of models that are at hand, by their name.
+        configs: ``config.json`` (and, under ``name + "#index"``, the safetensors index) of models
+            that are at hand, by their name.
     """
     found: Dict[str, ModelSize] = {}
     for role in ROLES:
@@ -42,7 +53,12 @@ def sizes_of(workload: Workload, matrix: Optional[Matrix] = None, configs: Mappi
     return found
 
 
-def make_plan(workload: Workload, sizes: Mapping[str, ModelSize], facts: Optional[Facts] = None, matrix: Optional[Matrix] = None) -> MemoryPlan:
+def make_plan(
+    workload: Workload,
+    sizes: Mapping[str, ModelSize],
+    facts: Optional[Facts] = None,
+    matrix: Optional[Matrix] = None,
+) -> MemoryPlan:
     """Return what a run will take of each pool, and whether that fits.
 
     Args:
@@ -64,7 +80,12 @@ def make_plan(workload: Workload, sizes: Mapping[str, ModelSize], facts: Optiona
         missing.append(f"the size of {name} (its config.json)" if name else "actor.model")
     for name in ROLES[1:]:
         named = workload.value(f"{name}.model")
-        if named and name not in sizes and workload.value(f"{name}.present") is not False and not inputs.serves:
+        if (
+            named
+            and name not in sizes
+            and workload.value(f"{name}.present") is not False
+            and not inputs.serves
+        ):
             missing.append(f"the size of {named} (its config.json)")
     for role in roles:
         key = role.name if inputs.separate else ""
@@ -89,13 +110,30 @@ def make_plan(workload: Workload, sizes: Mapping[str, ModelSize], facts: Optiona
     if inputs.gpus is None and not inputs.separate:
         missing.append("gpus_per_node")
     host_terms += _shared_host_terms(inputs, actor)
-    pools = [Pool("host", tuple(_apart(inputs, roles, host_terms)), host_limit(inputs), "", tuple(dict.fromkeys(missing)), _doubts(inputs, roles))]
+    pools = [
+        Pool(
+            "host",
+            tuple(_apart(inputs, roles, host_terms)),
+            host_limit(inputs),
+            "",
+            tuple(dict.fromkeys(missing)),
+            _doubts(inputs, roles),
+        )
+    ]
     subjects = list(gpu_terms) or [""]
-    if inputs.separate and inputs.get("rollout.engine") not in (None, "hf") and "rollout" not in subjects:
+    if (
+        inputs.separate
+        and inputs.get("rollout.engine") not in (None, "hf")
+        and "rollout" not in subjects
+    ):
         subjects.append("rollout")
     for subject in subjects:
         terms = _one_at_a_time(gpu_terms.get(subject, []))
-        pools.append(_gpu_pool(inputs, subject, terms, gpu_missing.get(subject, []) + missing, gpu_size, actor))
+        pools.append(
+            _gpu_pool(
+                inputs, subject, terms, gpu_missing.get(subject, []) + missing, gpu_size, actor
+            )
+        )
     shm = _shm_pool(inputs, actor)
     if shm is not None:
         pools.append(shm)
@@ -116,7 +154,16 @@ def _shared_host_terms(inputs: Inputs, actor: Optional[ModelSize]) -> List[Term]
     ray = uses_ray(inputs)
     if ray is not False:
         source = "raylet, GCS, dashboard and driver: no document gives their size"
-        terms.append(Term("driver and raylet", GIB // 2 if ray else 0, 8 * GIB, "0.5..8 GiB, an allowance", source, PHASES))
+        terms.append(
+            Term(
+                "driver and raylet",
+                GIB // 2 if ray else 0,
+                8 * GIB,
+                "0.5..8 GiB, an allowance",
+                source,
+                PHASES,
+            )
+        )
     batches = batch_terms(inputs)
     terms += batches
     terms += _object_store(inputs, sum(term.high for term in batches))
@@ -124,17 +171,42 @@ def _shared_host_terms(inputs: Inputs, actor: Optional[ModelSize]) -> List[Term]
 
 
 def _object_store(inputs: Inputs, batches: int) -> List[Term]:
-    """Return what Ray's object store may hold beyond the batches: all that was asked for, or with images all that Ray takes by itself."""
+    """Return what Ray's object store may hold beyond the batches: all that was asked for, or with
+    images all that Ray takes by itself.
+    """
     asked, limit = inputs.get("ray.object_store"), host_limit(inputs)
     store, text = int(asked or 0), "up to what was asked for"
     if not store and inputs.multimodal and limit is not None and uses_ray(inputs):
-        # What images make of a batch is not known beforehand; Ray's own default is what there can be at the most.
+        # What images make of a batch is not known beforehand; Ray's own default is what there can
+        # be at the most.
         shm = shm_limit(inputs)
-        store = min(int(0.3 * limit.size), 200 * 10**9, max(10**10, int(0.95 * shm.size)) if shm is not None else 200 * 10**9)
+        store = min(
+            int(0.3 * limit.size),
+            200 * 10**9,
+            max(10**10, int(0.95 * shm.size)) if shm is not None else 200 * 10**9,
+        )
         text = "up to Ray's default: 30 % of memory, 200 GB, 95 % of /dev/shm"
-    source = "ray python/ray/_private/services.py@00432a91: what is put there stays until it is out of scope"
+    source = (
+        "ray python/ray/_private/services.py@00432a91: what is put there stays until it is "
+        "out of scope"
+    )
     left = store - batches
-    return [Term("object store", 0, left, text, source, ("rollout", "update", "save"), "", inputs.used("ray.object_store"))] if left > 0 else []
+    return (
+        [
+            Term(
+                "object store",
+                0,
+                left,
+                text,
+                source,
+                ("rollout", "update", "save"),
+                "",
+                inputs.used("ray.object_store"),
+            )
+        ]
+        if left > 0
+        else []
+    )
 
 
 def _one_at_a_time(terms: Sequence[Term]) -> List[Term]:
@@ -148,9 +220,13 @@ def _one_at_a_time(terms: Sequence[Term]) -> List[Term]:
 
 
 def _apart(inputs: Inputs, roles: Sequence[Role], terms: List[Term]) -> List[Term]:
-    """Where roles have GPUs of their own and more of them than a node has, only one role is sure to be on a node."""
+    """Where roles have GPUs of their own and more of them than a node has, only one role is sure to
+    be on a node.
+    """
     devices = inputs.facts.value("gpus")
-    own = sum(role.gpus or 0 for role in roles) + (inputs.engine_gpus or 0 if inputs.get("rollout.engines") else 0)
+    own = sum(role.gpus or 0 for role in roles) + (
+        inputs.engine_gpus or 0 if inputs.get("rollout.engines") else 0
+    )
     if not inputs.separate or own <= (len(devices) if devices else 8):
         return terms
     need: Dict[str, int] = {}
@@ -160,8 +236,22 @@ def _apart(inputs: Inputs, roles: Sequence[Role], terms: List[Term]) -> List[Ter
     return [term if term.role in ("", largest) else term._replace(low=0) for term in terms]
 
 
-def _gpu_pool(inputs: Inputs, subject: str, terms: List[Term], missing: Sequence[str], limit: Optional[Limit], actor: Optional[ModelSize]) -> Pool:
-    context = Term("context", int(0.4 * GIB), 3 * GIB, "CUDA context, NCCL buffers: 0.4..3 GiB, an allowance", "no document gives their size", PHASES)
+def _gpu_pool(
+    inputs: Inputs,
+    subject: str,
+    terms: List[Term],
+    missing: Sequence[str],
+    limit: Optional[Limit],
+    actor: Optional[ModelSize],
+) -> Pool:
+    context = Term(
+        "context",
+        int(0.4 * GIB),
+        3 * GIB,
+        "CUDA context, NCCL buffers: 0.4..3 GiB, an allowance",
+        "no document gives their size",
+        PHASES,
+    )
     moving = sum(term.high for term in terms if term.phases == ("update",))
     if moving:
         terms.append(
@@ -178,18 +268,41 @@ def _gpu_pool(inputs: Inputs, subject: str, terms: List[Term], missing: Sequence
     wanted = list(missing)
     if hosts_engine:
         resident = sum(term.high for term in terms if "rollout" in term.phases)
-        taken = engine_share(inputs, limit.size if limit is not None else None, resident + context.low)
+        taken = engine_share(
+            inputs, limit.size if limit is not None else None, resident + context.low
+        )
         asleep = _asleep(inputs)
         phases = ("rollout",) if asleep else PHASES
         if taken is not None:
-            used = inputs.used("rollout.gpu_memory_utilization", "rollout.utilization_of", "rollout.sleep_level", "rollout.free_cache_engine")
+            used = inputs.used(
+                "rollout.gpu_memory_utilization",
+                "rollout.utilization_of",
+                "rollout.sleep_level",
+                "rollout.free_cache_engine",
+            )
             source = "vllm/config/cache.py@002f10e0; vllm_v_0_6_3/worker.py (of what is free)"
-            terms.append(Term("engine", taken[0], taken[1], taken[2], source, ("rollout",), "rollout", used))
+            terms.append(
+                Term("engine", taken[0], taken[1], taken[2], source, ("rollout",), "rollout", used)
+            )
             if not asleep:
                 low = taken[0] if asleep is False else 0
-                terms.append(Term("engine", low, taken[1], f"{taken[2]}, not asleep", source, ("update", "save"), "rollout", used))
+                terms.append(
+                    Term(
+                        "engine",
+                        low,
+                        taken[1],
+                        f"{taken[2]}, not asleep",
+                        source,
+                        ("update", "save"),
+                        "rollout",
+                        used,
+                    )
+                )
         elif actor is not None:
-            low, high = 2 * actor.low // inputs.tensor_parallel, 2 * actor.high // inputs.tensor_parallel
+            low, high = (
+                2 * actor.low // inputs.tensor_parallel,
+                2 * actor.high // inputs.tensor_parallel,
+            )
             used = inputs.used("actor.model", "rollout.tensor_parallel")
             terms.append(
                 Term(
@@ -203,10 +316,21 @@ def _gpu_pool(inputs: Inputs, subject: str, terms: List[Term], missing: Sequence
                     used,
                 )
             )
-            wanted.append("rollout.gpu_memory_utilization" if limit is not None else "the memory of the GPU")
+            wanted.append(
+                "rollout.gpu_memory_utilization" if limit is not None else "the memory of the GPU"
+            )
     if inputs.serves or subject == "rollout":  # vllm counts context and activations in its share
-        context = context._replace(low=0, high=GIB, formula="0..1 GiB beside the engine's share, an allowance")
-    return Pool("gpu", (*terms, context), limit, subject, tuple(dict.fromkeys(wanted)), _doubts(inputs, inputs.roles()))
+        context = context._replace(
+            low=0, high=GIB, formula="0..1 GiB beside the engine's share, an allowance"
+        )
+    return Pool(
+        "gpu",
+        (*terms, context),
+        limit,
+        subject,
+        tuple(dict.fromkeys(wanted)),
+        _doubts(inputs, inputs.roles()),
+    )
 
 
 def _asleep(inputs: Inputs) -> Optional[bool]:
@@ -224,22 +348,63 @@ def _shm_pool(inputs: Inputs, actor: Optional[ModelSize]) -> Optional[Pool]:
     store = inputs.get("ray.object_store")
     if store:
         source = "ray python/ray/_private/services.py@00432a91 determine_plasma_store_config"
-        terms.append(Term("object store", int(store), int(store), "as asked for", source, PHASES, "", inputs.used("ray.object_store")))
+        terms.append(
+            Term(
+                "object store",
+                int(store),
+                int(store),
+                "as asked for",
+                source,
+                PHASES,
+                "",
+                inputs.used("ray.object_store"),
+            )
+        )
     if inputs.get("rollout.use_shm") is True and actor is not None:
         used = inputs.used("rollout.use_shm", "actor.model")
         terms.append(
-            Term("weights", 2 * actor.low, 2 * actor.high, "2 B x P below /dev/shm/verl-cache", "verl/utils/fs.py:141@1dda039", PHASES, "actor", used)
+            Term(
+                "weights",
+                2 * actor.low,
+                2 * actor.high,
+                "2 B x P below /dev/shm/verl-cache",
+                "verl/utils/fs.py:141@1dda039",
+                PHASES,
+                "actor",
+                used,
+            )
         )
     gpus = inputs.gpus or 0
     if gpus > 1:
-        terms.append(Term("NCCL", 0, gpus * 10 * 10**6, f"{gpus} x up to 9.6 MB", "NCCL#342: segments of 9637888 bytes", PHASES))
-    limit = None if inputs.get("container.ipc_host") is True and not inputs.get("container.shm") else shm_limit(inputs)
-    return Pool("shm", tuple(terms), limit) if terms and (store or limit is not None or inputs.get("rollout.use_shm")) else None
+        terms.append(
+            Term(
+                "NCCL",
+                0,
+                gpus * 10 * 10**6,
+                f"{gpus} x up to 9.6 MB",
+                "NCCL#342: segments of 9637888 bytes",
+                PHASES,
+            )
+        )
+    limit = (
+        None
+        if inputs.get("container.ipc_host") is True and not inputs.get("container.shm")
+        else shm_limit(inputs)
+    )
+    return (
+        Pool("shm", tuple(terms), limit)
+        if terms and (store or limit is not None or inputs.get("rollout.use_shm"))
+        else None
+    )
 
 
 def _doubts(inputs: Inputs, roles: Sequence[Role]) -> Tuple[str, ...]:
     """Return the inputs that would narrow the bounds, most telling first."""
-    found = [f"the model's own config.json (the size is from its name: {role.size.name})" for role in roles if role.size.rough]
+    found = [
+        f"the model's own config.json (the size is from its name: {role.size.name})"
+        for role in roles
+        if role.size.rough
+    ]
     for role in roles:
         # ZeRO-1 and 2 have no parameters to offload.
         names = [
@@ -249,7 +414,11 @@ def _doubts(inputs: Inputs, roles: Sequence[Role]) -> Tuple[str, ...]:
         ]
         wanted = [f"{role.name}.{name}" for name in names if role.trainable]
         found += [field for field in wanted if inputs.get(field) is None]
-    if inputs.get("rollout.engine") == "vllm" and inputs.get("rollout.v1") is None and inputs.get("rollout.version") is None:
+    if (
+        inputs.get("rollout.engine") == "vllm"
+        and inputs.get("rollout.v1") is None
+        and inputs.get("rollout.version") is None
+    ):
         found.append("rollout.version")
     return tuple(dict.fromkeys(found))
 
@@ -259,15 +428,30 @@ def _notes(inputs: Inputs, roles: Sequence[Role]) -> Tuple[str, ...]:
     for role in roles:
         if role.name == "actor":
             size = role.size
-            notes.append(f"{size.name}: {size.parameters / 1e9:.2f} billion parameters, {size.source}{' (rough)' if size.rough else ''}.")
-    if inputs.get("rollout.free_cache_engine") is True and (inputs.get("rollout.swap_space") or 0) > 8 * GIB and inputs.get("rollout.v1") is not True:
+            notes.append(
+                f"{size.name}: {size.parameters / 1e9:.2f} billion parameters, "
+                f"{size.source}{' (rough)' if size.rough else ''}."
+            )
+    if (
+        inputs.get("rollout.free_cache_engine") is True
+        and (inputs.get("rollout.swap_space") or 0) > 8 * GIB
+        and inputs.get("rollout.v1") is not True
+    ):
         notes.append(
-            "Growth from one generation to the next that users see with free_cache_engine is not explained by these terms: by its code, the engine "
-            "that is made anew takes the pinned blocks of the old one. The plan says what a step takes, not what leaks."
+            "Growth from one generation to the next that users see with free_cache_engine is not "
+            "explained by these terms: by its code, the engine "
+            "that is made anew takes the pinned blocks of the old one. The plan says what a step "
+            "takes, not what leaks."
         )
-    if any(role.trainable and role.strategy in ("zero1", "zero2") and inputs.get(f"{role.name}.offload_optimizer") for role in roles):
+    if any(
+        role.trainable
+        and role.strategy in ("zero1", "zero2")
+        and inputs.get(f"{role.name}.offload_optimizer")
+        for role in roles
+    ):
         notes.append(
-            "grad_accum_dtype, which is often advised for this, changes nothing on the host with ZeRO-1 and 2: DeepSpeed keeps the gradients "
+            "grad_accum_dtype, which is often advised for this, changes nothing on the host with "
+            "ZeRO-1 and 2: DeepSpeed keeps the gradients "
             "there in fp32 (stage_1_and_2.py, initialize_optimizer_states)."
         )
     return tuple(notes)

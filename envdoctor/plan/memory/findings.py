@@ -1,4 +1,7 @@
-"""From a memory plan to findings: ED601 to ED607. An error is only what cannot fit; what may not fit is a warning that says so."""
+"""From a memory plan to findings: ED601 to ED607.
+
+An error is only what cannot fit; what may not fit is a warning that says so.
+"""
 
 from __future__ import annotations
 
@@ -18,23 +21,36 @@ __all__ = ["RULES_HERE", "PlanRule", "findings_of", "problem_findings"]
 _SEVERITY = {"does not fit": "error", "tight": "warning"}
 _FEW_TERMS = 4
 _FEW_REMEDIES = 3
-_RAY_OOM = Source("https://docs.ray.io/en/latest/ray-core/scheduling/ray-oom-prevention.html", "RAY_memory_usage_threshold, default 0.95")
-_PINNED = Source("https://github.com/pytorch/pytorch/issues/95823", "pinned memory is rounded up to a power of two")
+_RAY_OOM = Source(
+    "https://docs.ray.io/en/latest/ray-core/scheduling/ray-oom-prevention.html",
+    "RAY_memory_usage_threshold, default 0.95",
+)
+_PINNED = Source(
+    "https://github.com/pytorch/pytorch/issues/95823",
+    "pinned memory is rounded up to a power of two",
+)
 _ZERO = Source("https://arxiv.org/abs/1910.02054", "2 + 2 + 12 bytes for each parameter")
 _CACHE = Source(
     "https://github.com/vllm-project/vllm/issues/10517",
-    "The model's max seq len is larger than the maximum number of tokens that can be stored in KV cache",
+    "The model's max seq len is larger than the maximum number of tokens that can be stored in KV "
+    "cache",
 )
 _STORE = Source(
     "https://github.com/ray-project/ray/blob/master/python/ray/_private/services.py",
-    "The requested object store memory is larger than /dev/shm: ValueError above 10^10 bytes, /tmp below",
+    "The requested object store memory is larger than /dev/shm: ValueError above 10^10 bytes, /tmp "
+    "below",
 )
-_SWAP = Source("https://github.com/vllm-project/vllm/pull/36216", "swap_space: GiB for each GPU, pinned; removed in 0.18")
+_SWAP = Source(
+    "https://github.com/vllm-project/vllm/pull/36216",
+    "swap_space: GiB for each GPU, pinned; removed in 0.18",
+)
 _RAY_STRICT = 10**10
 
 
 class PlanRule(NamedTuple):
-    """The record of one code; the docstring of ``function`` is what ``envdoctor explain`` prints."""
+    """The record of one code; the docstring of ``function`` is what ``envdoctor explain``
+    prints.
+    """
 
     code: str
     name: str
@@ -43,11 +59,15 @@ class PlanRule(NamedTuple):
     function: Callable[..., Iterator[Finding]]
 
 
-def findings_of(workload: Workload, plan: MemoryPlan, levers: Sequence[Lever] = ()) -> List[Finding]:
+def findings_of(
+    workload: Workload, plan: MemoryPlan, levers: Sequence[Lever] = ()
+) -> List[Finding]:
     """Return what is wrong with a plan, causes before what follows from them."""
     found: List[Finding] = []
     for pool in plan.pools:
-        own = [lever for lever in levers if (lever.pool, lever.subject) == (pool.name, pool.subject)]
+        own = [
+            lever for lever in levers if (lever.pool, lever.subject) == (pool.name, pool.subject)
+        ]
         if pool.name == "host":
             found += check_host(workload, pool, own)
         elif pool.name == "gpu":
@@ -55,7 +75,9 @@ def findings_of(workload: Workload, plan: MemoryPlan, levers: Sequence[Lever] = 
         else:
             found += check_shm(workload, pool, own)
     if plan.cache is not None:
-        found += check_cache(workload, plan.cache, [lever for lever in levers if lever.pool == "cache"])
+        found += check_cache(
+            workload, plan.cache, [lever for lever in levers if lever.pool == "cache"]
+        )
     return found
 
 
@@ -63,20 +85,24 @@ def check_host(workload: Workload, pool: Pool, levers: Sequence[Lever]) -> Itera
     """The run takes more host memory than its node, container or job has.
 
     What it checks:
-        What stays on the host in the worst phase (load, rollout, update, save), from below and from above, against the smallest limit: the
-        machine's memory, the control group's, the scheduler's, the script's own. With Ray 95 % of it, where its monitor begins to kill.
+        What stays on the host in the worst phase (load, rollout, update, save), from below and from
+        above, against the smallest limit: the machine's memory, the control group's, the
+        scheduler's, the script's own. With Ray 95 % of it, where its monitor begins to kill.
 
     Why it matters:
-        Ray kills a worker ("Task was killed due to the node running low on memory", ActorDiedError), or the kernel does with SIGKILL,
-        after minutes to hours: at the first checkpoint, or when an offload has filled the pinned pool.
+        Ray kills a worker ("Task was killed due to the node running low on memory",
+        ActorDiedError), or the kernel does with SIGKILL, after minutes to hours: at the first
+        checkpoint, or when an offload has filled the pinned pool.
 
     How to fix:
-        The levers of "envdoctor plan", in the order of what they cost: swap space, sleep level 2, bf16 sums of gradients with ZeRO-3 (with
-        ZeRO-1 and 2 they change nothing), no offload where the GPU has room, checkpoints without the optimizer, more memory. Python's garbage
+        The levers of "envdoctor plan", in the order of what they cost: swap space, sleep level 2,
+        bf16 sums of gradients with ZeRO-3 (with ZeRO-1 and 2 they change nothing), no offload where
+        the GPU has room, checkpoints without the optimizer, more memory. Python's garbage
         collection and torch.cuda.empty_cache() free none of it.
 
     References:
-        arXiv:1910.02054; DeepSpeed stage_1_and_2.py; PyTorch CachingHostAllocator.h; Ray, out-of-memory prevention.
+        arXiv:1910.02054; DeepSpeed stage_1_and_2.py; PyTorch CachingHostAllocator.h; Ray,
+        out-of-memory prevention.
     """
     severity = _SEVERITY.get(pool.verdict)
     if severity is None or pool.limit is None:
@@ -87,10 +113,23 @@ def check_host(workload: Workload, pool: Pool, levers: Sequence[Lever]) -> Itera
         finding = _swap_finding(workload, pool.limit, term, severity, levers)
         root = finding.key
         yield finding
-    yield _pool_finding("ED601", "host-memory", "host-oom", "host memory", severity, pool, pool.limit, levers, (_RAY_OOM, _PINNED, _ZERO), root)
+    yield _pool_finding(
+        "ED601",
+        "host-memory",
+        "host-oom",
+        "host memory",
+        severity,
+        pool,
+        pool.limit,
+        levers,
+        (_RAY_OOM, _PINNED, _ZERO),
+        root,
+    )
 
 
-def _swap_finding(workload: Workload, limit: Limit, term: Term, severity: str, levers: Sequence[Lever]) -> Finding:
+def _swap_finding(
+    workload: Workload, limit: Limit, term: Term, severity: str, levers: Sequence[Lever]
+) -> Finding:
     key = key_of(workload, "rollout.swap_space")
     own = [lever for lever in levers if "rollout.swap_space" in lever.fields]
     return Finding(
@@ -98,10 +137,14 @@ def _swap_finding(workload: Workload, limit: Limit, term: Term, severity: str, l
         "swap-space",
         "swap-space-too-large",
         severity,
-        f"{key} alone pins {gib_text(term.low)} GiB of host memory ({term.formula}), of {gib_text(limit.usable)} GiB that may be used.",
+        f"{key} alone pins {gib_text(term.low)} GiB of host memory ({term.formula}), of "
+        f"{gib_text(limit.usable)} GiB that may be used.",
         evidence=_evidence(term),
         sources=(_SWAP, _PINNED),
-        remedies=_remedies(own) or (Remedy(f"Lower {key}; 4 GiB for each GPU is vllm's default, and 0 works.", (), "safe"),),
+        remedies=_remedies(own)
+        or (
+            Remedy(f"Lower {key}; 4 GiB for each GPU is vllm's default, and 0 works.", (), "safe"),
+        ),
     )
 
 
@@ -109,14 +152,17 @@ def check_gpu(pool: Pool, levers: Sequence[Lever]) -> Iterator[Finding]:
     """The run takes more memory than a GPU has.
 
     What it checks:
-        Weights, gradients, optimizer, activations and logits of the models that share a GPU, and the engine's share of it, in the worst phase.
+        Weights, gradients, optimizer, activations and logits of the models that share a GPU, and
+        the engine's share of it, in the worst phase.
 
     Why it matters:
-        "CUDA out of memory" at the first optimizer step (its moments are made there) or at the first long batch.
+        "CUDA out of memory" at the first optimizer step (its moments are made there) or at the
+        first long batch.
 
     How to fix:
-        Smaller micro batches and gradient checkpointing against activations and logits; more sharding or offload against state;
-        a lower gpu_memory_utilization where the engine shares the GPU.
+        Smaller micro batches and gradient checkpointing against activations and logits; more
+        sharding or offload against state; a lower gpu_memory_utilization where the engine shares
+        the GPU.
 
     References:
         arXiv:1910.02054, arXiv:2205.05198; vllm/config/cache.py.
@@ -124,7 +170,18 @@ def check_gpu(pool: Pool, levers: Sequence[Lever]) -> Iterator[Finding]:
     severity = _SEVERITY.get(pool.verdict)
     if severity is not None and pool.limit is not None:
         what = f"the GPU of the {pool.subject}" if pool.subject else "each GPU"
-        yield _pool_finding("ED602", "gpu-memory", "gpu-oom", what, severity, pool, pool.limit, levers, (_ZERO,), None)
+        yield _pool_finding(
+            "ED602",
+            "gpu-memory",
+            "gpu-oom",
+            what,
+            severity,
+            pool,
+            pool.limit,
+            levers,
+            (_ZERO,),
+            None,
+        )
 
 
 def _pool_finding(
@@ -142,16 +199,28 @@ def _pool_finding(
     phase = pool.floor if severity == "error" else pool.peak
     held = [term for term in pool.terms if phase in term.phases]
     largest = sorted(held, key=lambda term: -(term.high + term.low))[:_FEW_TERMS]
-    parts = ", ".join(f"{term.role + ' ' if term.role else ''}{term.name} {_bounds(term.low, term.high)}" for term in largest)
+    parts = ", ".join(
+        f"{term.role + ' ' if term.role else ''}{term.name} {_bounds(term.low, term.high)}"
+        for term in largest
+    )
     verb = "takes" if severity == "error" else "may take"
-    size = f"{gib_text(limit.usable)} of {gib_text(limit.size)} GiB" if limit.usable != limit.size else f"{gib_text(limit.size)} GiB"
-    amount = f"at least {gib_text(pool.low)} GiB" if severity == "error" else f"{gib_text(pool.low)} to {gib_text(pool.high)} GiB"
+    size = (
+        f"{gib_text(limit.usable)} of {gib_text(limit.size)} GiB"
+        if limit.usable != limit.size
+        else f"{gib_text(limit.size)} GiB"
+    )
+    amount = (
+        f"at least {gib_text(pool.low)} GiB"
+        if severity == "error"
+        else f"{gib_text(pool.low)} to {gib_text(pool.high)} GiB"
+    )
     return Finding(
         code,
         component,
         kind,
         severity,
-        f"The run {verb} {amount} of {what} (worst: {phase}), and {size} may be used ({limit.reason}). Largest: {parts}.",
+        f"The run {verb} {amount} of {what} (worst: {phase}), and {size} may be used "
+        f"({limit.reason}). Largest: {parts}.",
         subject=pool.subject,
         evidence=(*limit.evidence, *(evidence for term in largest for evidence in _evidence(term))),
         sources=sources,
@@ -160,14 +229,18 @@ def _pool_finding(
     )
 
 
-def check_cache(workload: Workload, check: CacheCheck, levers: Sequence[Lever]) -> Iterator[Finding]:
+def check_cache(
+    workload: Workload, check: CacheCheck, levers: Sequence[Lever]
+) -> Iterator[Finding]:
     """The KV cache of an engine cannot hold one sequence of the longest length.
 
     What it checks:
-        Share of the GPU, less weights, less the activations of the engine's largest step, against the cache of one sequence of max_model_len.
+        Share of the GPU, less weights, less the activations of the engine's largest step, against
+        the cache of one sequence of max_model_len.
 
     Why it matters:
-        vllm refuses to start: "The model's max seq len (…) is larger than the maximum number of tokens that can be stored in KV cache".
+        vllm refuses to start: "The model's max seq len (…) is larger than the maximum number of
+        tokens that can be stored in KV cache".
 
     How to fix:
         Raise gpu_memory_utilization, lower max_model_len, or spread the engine over more GPUs.
@@ -185,14 +258,22 @@ def check_cache(workload: Workload, check: CacheCheck, levers: Sequence[Lever]) 
         "kv-cache-too-small",
         severity,
         f"A sequence of {check.length} tokens needs {gib_text(check.need)} GiB of KV cache, and "
-        + (f"at most {gib_text(check.high)} GiB are left" if severity == "error" else f"{gib_text(check.low)} to {gib_text(check.high)} GiB are left")
-        + f", {'at most' if severity == 'error' else 'for sure only'} {fits} tokens ({check.formula}).",
+        + (
+            f"at most {gib_text(check.high)} GiB are left"
+            if severity == "error"
+            else f"{gib_text(check.low)} to {gib_text(check.high)} GiB are left"
+        )
+        + (
+            f", {'at most' if severity == 'error' else 'for sure only'} {fits} tokens "
+            f"({check.formula})."
+        ),
         evidence=tuple(Evidence(entry.place) for entry in check.inputs if entry.place),
         sources=(_CACHE,),
         remedies=_remedies(levers)
         or (
             Remedy(
-                f"Lower {key_of(workload, 'rollout.max_model_len')} to what fits, or raise {key_of(workload, 'rollout.gpu_memory_utilization')}.",
+                f"Lower {key_of(workload, 'rollout.max_model_len')} to what fits, or raise "
+                f"{key_of(workload, 'rollout.gpu_memory_utilization')}.",
                 (),
                 "safe",
             ),
@@ -204,14 +285,17 @@ def check_shm(workload: Workload, pool: Pool, levers: Sequence[Lever]) -> Iterat
     """What is asked for in /dev/shm is larger than /dev/shm.
 
     What it checks:
-        The object store that a script asks Ray for, and weights that verl copies there (use_shm), against the size of /dev/shm.
+        The object store that a script asks Ray for, and weights that verl copies there (use_shm),
+        against the size of /dev/shm.
 
     Why it matters:
-        Above 10^10 bytes Ray refuses to start (ValueError) unless RAY_OBJECT_STORE_ALLOW_SLOW_STORAGE=1; below, it goes to the disk under
-        /tmp. What lies in /dev/shm counts against the memory limit too.
+        Above 10^10 bytes Ray refuses to start (ValueError) unless
+        RAY_OBJECT_STORE_ALLOW_SLOW_STORAGE=1; below, it goes to the disk under /tmp. What lies in
+        /dev/shm counts against the memory limit too.
 
     How to fix:
-        A smaller object store, or a larger /dev/shm (docker run --shm-size, an emptyDir of medium Memory).
+        A smaller object store, or a larger /dev/shm (docker run --shm-size, an emptyDir of medium
+        Memory).
 
     References:
         Ray python/ray/_private/services.py, PR 14629; TinyZero issue 58.
@@ -239,9 +323,13 @@ def check_shm(workload: Workload, pool: Pool, levers: Sequence[Lever]) -> Iterat
         "/dev/shm",
         "shm-too-small",
         severity,
-        f"The run asks for {gib_text(pool.low)} GiB in /dev/shm, which has {gib_text(pool.limit.size)} GiB: {outcome}.",
+        f"The run asks for {gib_text(pool.low)} GiB in /dev/shm, which has "
+        f"{gib_text(pool.limit.size)} GiB: {outcome}.",
         subject="plan",
-        evidence=(*pool.limit.evidence, *(evidence for term in pool.terms for evidence in _evidence(term))),
+        evidence=(
+            *pool.limit.evidence,
+            *(evidence for term in pool.terms for evidence in _evidence(term)),
+        ),
         sources=(_STORE,),
         remedies=(
             *_remedies(levers),
@@ -258,11 +346,13 @@ def check_configuration(workload: Workload) -> Iterator[Finding]:
     """A setting that the framework refuses, or passes over in silence.
 
     What it checks:
-        Keys that this framework and version does not have, values that cannot be, "export a.b=c" in a shell script.
+        Keys that this framework and version does not have, values that cannot be, "export a.b=c" in
+        a shell script.
 
     Why it matters:
-        Hydra and argparse stop at an unknown key, but a value that the shell drops, or that a copied article puts into another
-        framework's words, changes nothing, and the run goes on with the default.
+        Hydra and argparse stop at an unknown key, but a value that the shell drops, or that a
+        copied article puts into another framework's words, changes nothing, and the run goes on
+        with the default.
 
     How to fix:
         Use the key that is named.
@@ -290,26 +380,68 @@ def problem_findings(problems: Sequence[ConfigurationProblem]) -> Iterator[Findi
 
 
 def _evidence(term: Term) -> Tuple[Evidence, ...]:
-    return tuple(Evidence(entry.place, f"{entry.field} = {entry.value}") for entry in term.inputs if entry.place)
+    return tuple(
+        Evidence(entry.place, f"{entry.field} = {entry.value}")
+        for entry in term.inputs
+        if entry.place
+    )
 
 
 def _bounds(low: int, high: int) -> str:
-    return gib_text(low) if gib_text(low) == gib_text(high) else f"{gib_text(low)}..{gib_text(high)}"
+    return (
+        gib_text(low) if gib_text(low) == gib_text(high) else f"{gib_text(low)}..{gib_text(high)}"
+    )
 
 
 def _remedies(levers: Sequence[Lever]) -> Tuple[Remedy, ...]:
     found = []
     for lever in levers[:_FEW_REMEDIES]:
-        after = f"{_bounds(*lever.after)} GiB, {lever.verdict}" if lever.pool != "cache" else f"{_bounds(*lever.after)} GiB of cache, {lever.verdict}"
+        after = (
+            f"{_bounds(*lever.after)} GiB, {lever.verdict}"
+            if lever.pool != "cache"
+            else f"{_bounds(*lever.after)} GiB of cache, {lever.verdict}"
+        )
         found.append(Remedy(f"{lever.text}: then {after}. Price: {lever.price}.", (), "safe"))
     return tuple(found)
 
 
 RULES_HERE: Tuple[PlanRule, ...] = (
-    PlanRule("ED601", "host-memory-plan", "host-oom", "The run takes more host memory than there is", check_host),
-    PlanRule("ED602", "gpu-memory-plan", "gpu-oom", "The run takes more memory than a GPU has", check_gpu),
-    PlanRule("ED603", "kv-cache-plan", "kv-cache-too-small", "The KV cache does not hold the longest sequence", check_cache),
-    PlanRule("ED604", "swap-space-plan", "swap-space-too-large", "Swap space takes a large part of the host's memory", check_host),
-    PlanRule("ED605", "shared-memory-plan", "shm-too-small", "The run asks for more of /dev/shm than there is", check_shm),
-    PlanRule("ED607", "configuration-plan", "misconfigured", "The framework refuses a setting, or passes over it", check_configuration),
+    PlanRule(
+        "ED601",
+        "host-memory-plan",
+        "host-oom",
+        "The run takes more host memory than there is",
+        check_host,
+    ),
+    PlanRule(
+        "ED602", "gpu-memory-plan", "gpu-oom", "The run takes more memory than a GPU has", check_gpu
+    ),
+    PlanRule(
+        "ED603",
+        "kv-cache-plan",
+        "kv-cache-too-small",
+        "The KV cache does not hold the longest sequence",
+        check_cache,
+    ),
+    PlanRule(
+        "ED604",
+        "swap-space-plan",
+        "swap-space-too-large",
+        "Swap space takes a large part of the host's memory",
+        check_host,
+    ),
+    PlanRule(
+        "ED605",
+        "shared-memory-plan",
+        "shm-too-small",
+        "The run asks for more of /dev/shm than there is",
+        check_shm,
+    ),
+    PlanRule(
+        "ED607",
+        "configuration-plan",
+        "misconfigured",
+        "The framework refuses a setting, or passes over it",
+        check_configuration,
+    ),
 )

@@ -14,7 +14,8 @@ from .pools import Input
 
 __all__ = ["Inputs", "Role"]
 
-#: Frameworks in which LoRA is off unless it is asked for (their default configurations; research in matrices/profiles).
+#: Frameworks in which LoRA is off unless it is asked for (their default configurations; research in
+#: matrices/profiles).
 _FULL_BY_DEFAULT = frozenset(["verl", "easyr1", "tinyzero", "simplerl", "openrlhf", "deepspeed"])
 _SEES = re.compile(r"(?<![a-z])(?:vl|vision|llava|omni|internvl|pixtral)(?![a-z])", re.IGNORECASE)
 _BYTES = {"fp32": 4, "float32": 4, "bf16": 2, "bfloat16": 2, "fp16": 2, "float16": 2, "half": 2}
@@ -23,8 +24,9 @@ _BYTES = {"fp32": 4, "float32": 4, "bf16": 2, "bfloat16": 2, "fp16": 2, "float16
 class Role(NamedTuple):
     """One model that a trainer holds, with where it lies.
 
-    present: True, or None where the configuration does not say (then it counts for the upper bound only). share: part of the whole state
-    that lies on one node. ranks: GPUs that one copy of the state is spread over; None is not known.
+    present: True, or None where the configuration does not say (then it counts for the upper bound
+    only). share: part of the whole state that lies on one node. ranks: GPUs that one copy of the
+    state is spread over; None is not known.
     """
 
     name: str
@@ -40,13 +42,18 @@ class Role(NamedTuple):
 class Inputs:
     """A workload, what is known of its models, and what is known of the machine."""
 
-    def __init__(self, workload: Workload, sizes: Mapping[str, ModelSize], facts: Optional[Facts] = None) -> None:
+    def __init__(
+        self, workload: Workload, sizes: Mapping[str, ModelSize], facts: Optional[Facts] = None
+    ) -> None:
         self.workload = workload
         self.sizes = sizes
         self.facts = facts if facts is not None else Facts()
 
     def get(self, field: str, default: Any = None) -> Any:
-        """Return a field's value, or ``default`` where it is not known. No count is negative: frameworks write -1 for "not set"."""
+        """Return a field's value, or ``default`` where it is not known.
+
+        No count is negative: frameworks write -1 for "not set".
+        """
         value = self.workload.value(field, default)
         return default if isinstance(value, (int, float)) and value < 0 else value
 
@@ -78,7 +85,9 @@ class Inputs:
     def multimodal(self) -> bool:
         """The data carry images, or may: nothing says so, and the model is one that sees."""
         found = self.get("data.multimodal")
-        return bool(_SEES.search(str(self.get("actor.model", "")))) if found is None else bool(found)
+        return (
+            bool(_SEES.search(str(self.get("actor.model", "")))) if found is None else bool(found)
+        )
 
     @property
     def generates(self) -> bool:
@@ -97,7 +106,9 @@ class Inputs:
         if asked and asked > 0:
             return int(asked)
         devices = self.facts.value("gpus")
-        return sum(1 for device in devices if device.visible is not False) or None if devices else None
+        return (
+            sum(1 for device in devices if device.visible is not False) or None if devices else None
+        )
 
     @property
     def separate(self) -> bool:
@@ -123,11 +134,22 @@ class Inputs:
         return rank if rank is not None else 0 if self.framework in _FULL_BY_DEFAULT else None
 
     def passes(self, role: Role) -> Optional[int]:
-        """Return how many passes one optimizer step of a model has on each GPU, or None where that is not known."""
-        mini, micro, repeat = self.get(f"{role.name}.mini_batch"), self.get(f"{role.name}.micro_batch"), self.get("rollout.n")
+        """Return how many passes one optimizer step of a model has on each GPU, or None where that
+        is not known.
+        """
+        mini, micro, repeat = (
+            self.get(f"{role.name}.mini_batch"),
+            self.get(f"{role.name}.micro_batch"),
+            self.get("rollout.n"),
+        )
         if not (mini and micro and role.gpus) or (repeat is None and self.generates):
             return None
-        return max(1, int(mini) * int(repeat or 1) // (int(micro) * role.gpus * int(self.get(f"{role.name}.nodes") or self.nodes)))
+        return max(
+            1,
+            int(mini)
+            * int(repeat or 1)
+            // (int(micro) * role.gpus * int(self.get(f"{role.name}.nodes") or self.nodes)),
+        )
 
     def width(self, field: str, default: Tuple[int, int]) -> Tuple[int, int]:
         """Return the bytes of a type that a field names, as bounds."""
@@ -144,15 +166,28 @@ class Inputs:
         if name == "actor":
             present = True
         size = self.sizes.get(name)
-        if present is False or size is None or (present is None and self.get(f"{name}.model") is None):
+        if (
+            present is False
+            or size is None
+            or (present is None and self.get(f"{name}.model") is None)
+        ):
             return None
         own = self.get(f"{name}.gpus_per_node")
         gpus = int(own) if own else self.gpus
         nodes = int(self.get(f"{name}.nodes") or self.nodes)
         spread = self.get(f"{name}.shard_ranks")
         ranks = int(spread) if spread else gpus * nodes if gpus else None
-        strategy = str(self.get(f"{name}.strategy") or ("none" if name in ("ref", "reward") else ""))
+        strategy = str(
+            self.get(f"{name}.strategy") or ("none" if name in ("ref", "reward") else "")
+        )
         whole = max(1.0, gpus * nodes / ranks) if gpus and ranks else 1.0
         return Role(
-            name, size, present, gpus, ranks, min(whole, gpus or 1) / nodes if strategy != "none" else 1.0, strategy, name in ("actor", "critic")
+            name,
+            size,
+            present,
+            gpus,
+            ranks,
+            min(whole, gpus or 1) / nodes if strategy != "none" else 1.0,
+            strategy,
+            name in ("actor", "critic"),
         )

@@ -1,4 +1,6 @@
-"""What would help: settings that lower what a pool needs, each tried on the plan itself, with what it costs."""
+"""What would help: settings that lower what a pool needs, each tried on the plan itself, with what
+it costs.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,10 @@ _MOST = 5
 
 
 class Lever(NamedTuple):
-    """One change and its predicted effect on one pool. ``settings``: key=value in the framework's words. cost: 1 (none to speak of) to 5."""
+    """One change and its predicted effect on one pool.
+
+    ``settings``: key=value in the framework's words. cost: 1 (none to speak of) to 5.
+    """
 
     pool: str
     subject: str
@@ -52,7 +57,13 @@ class _Candidate(NamedTuple):
 
 def _swap(inputs: Inputs) -> Mapping[str, Any]:
     asked = inputs.get("rollout.swap_space")
-    return {"rollout.swap_space": 4 * GIB} if asked and asked > 4 * GIB else {"rollout.swap_space": 0} if asked else {}
+    return (
+        {"rollout.swap_space": 4 * GIB}
+        if asked and asked > 4 * GIB
+        else {"rollout.swap_space": 0}
+        if asked
+        else {}
+    )
 
 
 def _if(field: str, wanted: Any, *unless: Any) -> Callable[[Inputs], Mapping[str, Any]]:
@@ -60,12 +71,18 @@ def _if(field: str, wanted: Any, *unless: Any) -> Callable[[Inputs], Mapping[str
     return lambda inputs: {} if inputs.get(field) in (wanted, *unless) else {field: wanted}
 
 
-def _each(field: str, wanted: Any, only: Callable[[Inputs, str], bool]) -> Callable[[Inputs], Mapping[str, Any]]:
+def _each(
+    field: str, wanted: Any, only: Callable[[Inputs, str], bool]
+) -> Callable[[Inputs], Mapping[str, Any]]:
     """Set a field of each trained model to a value, where ``only`` agrees."""
 
     def values(inputs: Inputs) -> Mapping[str, Any]:
         roles = [role.name for role in inputs.roles() if role.trainable]
-        return {f"{name}.{field}": wanted for name in roles if inputs.get(f"{name}.{field}") != wanted and only(inputs, name)}
+        return {
+            f"{name}.{field}": wanted
+            for name in roles
+            if inputs.get(f"{name}.{field}") != wanted and only(inputs, name)
+        }
 
     return values
 
@@ -78,7 +95,10 @@ def _spread(inputs: Inputs) -> Mapping[str, Any]:
     for role in inputs.roles():
         if role.trainable and role.gpus and role.gpus % 2 == 0:
             values.update(
-                {f"{role.name}.nodes": 2 * int(inputs.get(f"{role.name}.nodes") or inputs.nodes), f"{role.name}.gpus_per_node": role.gpus // 2}
+                {
+                    f"{role.name}.nodes": 2 * int(inputs.get(f"{role.name}.nodes") or inputs.nodes),
+                    f"{role.name}.gpus_per_node": role.gpus // 2,
+                }
             )
     return values
 
@@ -109,16 +129,25 @@ def _utilization(inputs: Inputs) -> Mapping[str, Any]:
 
 def _more_utilization(inputs: Inputs) -> Mapping[str, Any]:
     now = inputs.get("rollout.gpu_memory_utilization")
-    return {"rollout.gpu_memory_utilization": min(0.95, round(now + 0.05, 2))} if now and now < 0.95 else {}
+    return (
+        {"rollout.gpu_memory_utilization": min(0.95, round(now + 0.05, 2))}
+        if now and now < 0.95
+        else {}
+    )
 
 
 def _wider(inputs: Inputs) -> Mapping[str, Any]:
     now = inputs.tensor_parallel
-    return {"rollout.tensor_parallel": 2 * now} if inputs.gpus and inputs.gpus % (2 * now) == 0 else {}
+    return (
+        {"rollout.tensor_parallel": 2 * now} if inputs.gpus and inputs.gpus % (2 * now) == 0 else {}
+    )
 
 
 def _smaller_store(inputs: Inputs) -> Mapping[str, Any]:
-    asked, shm = inputs.get("ray.object_store"), inputs.get("container.shm") or inputs.facts.value("shm.size")
+    asked, shm = (
+        inputs.get("ray.object_store"),
+        inputs.get("container.shm") or inputs.facts.value("shm.size"),
+    )
     if not asked:
         return {}
     fitting = int(0.9 * shm) if shm and asked > shm else asked // 2
@@ -129,45 +158,101 @@ def _smaller_store(inputs: Inputs) -> Mapping[str, Any]:
 _CANDIDATES: Tuple[_Candidate, ...] = (
     _Candidate(("host",), 1, "preempted sequences are computed again", _swap),
     _Candidate(("host",), 1, "no image is kept preprocessed", _if("rollout.mm_cache", 0)),
-    _Candidate(("host",), 1, "the weights are sent anew, which training does anyway", _if("rollout.sleep_level", 2, None, 0)),
+    _Candidate(
+        ("host",),
+        1,
+        "the weights are sent anew, which training does anyway",
+        _if("rollout.sleep_level", 2, None, 0),
+    ),
     _Candidate(("host",), 1, "the load takes a little longer", _each("rank0_init", True, _fsdp)),
     _Candidate(("host", "shm"), 2, "large steps spill to disk", _smaller_store),
-    _Candidate(("host",), 2, "gradients are summed in bf16, a little less exactly", _each("grad_dtype", "bf16", _zero)),
-    _Candidate(("host",), 2, "the cache stays on the GPU in the update", _if("rollout.free_cache_engine", False, None)),
-    _Candidate(("host",), 2, "GPU memory: the optimizer stays there", _each("offload_optimizer", False, lambda inputs, role: _fsdp(inputs, role))),
+    _Candidate(
+        ("host",),
+        2,
+        "gradients are summed in bf16, a little less exactly",
+        _each("grad_dtype", "bf16", _zero),
+    ),
+    _Candidate(
+        ("host",),
+        2,
+        "the cache stays on the GPU in the update",
+        _if("rollout.free_cache_engine", False, None),
+    ),
+    _Candidate(
+        ("host",),
+        2,
+        "GPU memory: the optimizer stays there",
+        _each("offload_optimizer", False, lambda inputs, role: _fsdp(inputs, role)),
+    ),
     _Candidate(
         ("host",),
         3,
         "GPU memory: parameters and optimizer stay there",
-        lambda inputs: {**_each("offload_params", False, _fsdp)(inputs), **_each("offload_optimizer", False, _fsdp)(inputs)},
+        lambda inputs: {
+            **_each("offload_params", False, _fsdp)(inputs),
+            **_each("offload_optimizer", False, _fsdp)(inputs),
+        },
     ),
     _Candidate(("host",), 4, "twice the nodes, and half the GPUs of each", _spread),
-    _Candidate(("host",), 3, "a run cannot be resumed with its optimizer", _if("checkpoint.model_only", True)),
+    _Candidate(
+        ("host",),
+        3,
+        "a run cannot be resumed with its optimizer",
+        _if("checkpoint.model_only", True),
+    ),
     _Candidate(("host",), 3, "coarser images", _fraction("data.max_pixels", 0.25, 65536)),
     _Candidate(("host",), 4, "smaller steps", _fraction("data.rollout_batch_size", 0.5, 8)),
     _Candidate(("host",), 4, "smaller steps", _fraction("data.train_batch_size", 0.5, 8)),
-    _Candidate(("gpu",), 1, "slower: more passes for each step", _fraction("actor.micro_batch", 0.5, 1)),
-    _Candidate(("gpu",), 1, "slower: more passes for each step", _fraction("actor.max_tokens_per_gpu", 0.5, 1024)),
-    _Candidate(("gpu",), 1, "slower: more passes for each step", _fraction("critic.micro_batch", 0.5, 1)),
-    _Candidate(("gpu",), 2, "about a third more computation", _each("gradient_checkpointing", True, lambda _inputs, _role: True)),
+    _Candidate(
+        ("gpu",), 1, "slower: more passes for each step", _fraction("actor.micro_batch", 0.5, 1)
+    ),
+    _Candidate(
+        ("gpu",),
+        1,
+        "slower: more passes for each step",
+        _fraction("actor.max_tokens_per_gpu", 0.5, 1024),
+    ),
+    _Candidate(
+        ("gpu",), 1, "slower: more passes for each step", _fraction("critic.micro_batch", 0.5, 1)
+    ),
+    _Candidate(
+        ("gpu",),
+        2,
+        "about a third more computation",
+        _each("gradient_checkpointing", True, lambda _inputs, _role: True),
+    ),
     _Candidate(("gpu",), 2, "more communication", _each("strategy", "zero3", _zero)),
     _Candidate(("gpu",), 2, "a smaller KV cache, so slower generation", _utilization),
     _Candidate(("gpu", "cache"), 2, "more communication in the engine", _wider),
     _Candidate(("gpu",), 2, "the engine is woken for each step", _if("rollout.sleep_level", 1, 2)),
-    _Candidate(("gpu",), 3, "host memory, and a slower step", _each("offload_optimizer", True, lambda _inputs, _role: True)),
     _Candidate(
         ("gpu",),
         3,
         "host memory, and a slower step",
-        lambda inputs: {**_each("offload_params", True, _fsdp)(inputs), **_each("offload_optimizer", True, _fsdp)(inputs)},
+        _each("offload_optimizer", True, lambda _inputs, _role: True),
+    ),
+    _Candidate(
+        ("gpu",),
+        3,
+        "host memory, and a slower step",
+        lambda inputs: {
+            **_each("offload_params", True, _fsdp)(inputs),
+            **_each("offload_optimizer", True, _fsdp)(inputs),
+        },
     ),
     _Candidate(
         ("gpu", "host"),
         4,
         "training in bf16, less exact",
-        lambda inputs: {"actor.param_dtype": "bf16", "actor.optimizer": "adamw_bf16"} if inputs.framework == "easyr1" else {},
+        lambda inputs: (
+            {"actor.param_dtype": "bf16", "actor.optimizer": "adamw_bf16"}
+            if inputs.framework == "easyr1"
+            else {}
+        ),
     ),
-    _Candidate(("gpu", "cache"), 5, "shorter texts", _fraction("data.max_response_length", 0.5, 256)),
+    _Candidate(
+        ("gpu", "cache"), 5, "shorter texts", _fraction("data.max_response_length", 0.5, 256)
+    ),
     _Candidate(("cache",), 1, "less left for everything else on the GPU", _more_utilization),
     _Candidate(("cache",), 3, "longer texts are refused", lambda inputs: _fitting_length(inputs)),
 )
@@ -187,10 +272,20 @@ def _fitting_length(inputs: Inputs) -> Mapping[str, Any]:
 
 
 def find_levers(
-    workload: Workload, sizes: Mapping[str, ModelSize], plan: MemoryPlan, facts: Optional[Facts] = None, matrix: Optional[Matrix] = None
+    workload: Workload,
+    sizes: Mapping[str, ModelSize],
+    plan: MemoryPlan,
+    facts: Optional[Facts] = None,
+    matrix: Optional[Matrix] = None,
 ) -> Tuple[Lever, ...]:
-    """Return what would help the pools that do not surely fit: what solves it first, then what costs least, then what gains most."""
-    wanted = {(pool.name, pool.subject): pool for pool in plan.pools if pool.limit is not None and pool.high > pool.limit.usable}
+    """Return what would help the pools that do not surely fit: what solves it first, then what
+    costs least, then what gains most.
+    """
+    wanted = {
+        (pool.name, pool.subject): pool
+        for pool in plan.pools
+        if pool.limit is not None and pool.high > pool.limit.usable
+    }
     if plan.cache is not None and plan.cache.verdict in ("tight", "does not fit"):
         wanted["cache", ""] = Pool("cache", ())
     if not wanted:
@@ -204,26 +299,57 @@ def find_levers(
         if not values or not all(can_set(workload, field) for field in values):
             continue
         after = make_plan(with_values(workload, values, Evidence("lever")), sizes, facts, matrix)
-        settings = tuple(dict.fromkeys(setting_text(workload, field, value) for field, value in values.items()))
+        settings = tuple(
+            dict.fromkeys(setting_text(workload, field, value) for field, value in values.items())
+        )
         for key in targets:
             lever = _measured(key, plan, after, settings, candidate, tuple(values))
             if lever is not None:
                 found.setdefault(key, []).append(lever)
     ordered: List[Lever] = []
     for key in wanted:
-        listed = sorted(found.get(key, ()), key=lambda lever: (lever.verdict != "fits", lever.cost, lever.after[1] - lever.before[1]))
+        listed = sorted(
+            found.get(key, ()),
+            key=lambda lever: (
+                lever.verdict != "fits",
+                lever.cost,
+                lever.after[1] - lever.before[1],
+            ),
+        )
         ordered += listed[:_MOST]
     return tuple(ordered)
 
 
 def _measured(
-    key: Tuple[str, str], plan: MemoryPlan, after: MemoryPlan, settings: Tuple[str, ...], candidate: _Candidate, fields: Tuple[str, ...]
+    key: Tuple[str, str],
+    plan: MemoryPlan,
+    after: MemoryPlan,
+    settings: Tuple[str, ...],
+    candidate: _Candidate,
+    fields: Tuple[str, ...],
 ) -> Optional[Lever]:
-    others = [(pool, _after(pool, after)) for pool in plan.pools if (pool.name, pool.subject) != key]
-    worse = [now for pool, now in others if now is not None and VERDICTS.index(now.verdict) > VERDICTS.index(pool.verdict)]
+    others = [
+        (pool, _after(pool, after)) for pool in plan.pools if (pool.name, pool.subject) != key
+    ]
+    worse = [
+        now
+        for pool, now in others
+        if now is not None and VERDICTS.index(now.verdict) > VERDICTS.index(pool.verdict)
+    ]
     if any(now.verdict == "does not fit" for now in worse):
         return None
-    price = "; ".join((candidate.price, *(f"then {now.name} memory {now.verdict}: {gib_text(now.low)} .. {gib_text(now.high)} GiB" for now in worse)))
+    price = "; ".join(
+        (
+            candidate.price,
+            *(
+                (
+                    f"then {now.name} memory {now.verdict}: {gib_text(now.low)} .. "
+                    f"{gib_text(now.high)} GiB"
+                )
+                for now in worse
+            ),
+        )
+    )
     cost = candidate.cost + 2 * bool(worse)
     if key[0] == "cache":
         if plan.cache is None or after.cache is None:
@@ -232,19 +358,35 @@ def _measured(
         if room <= before_room:
             return None
         bounds = (plan.cache.low, plan.cache.high), (after.cache.low, after.cache.high)
-        return Lever("cache", "", settings, bounds[0], bounds[1], after.cache.verdict, cost, price, fields)
+        return Lever(
+            "cache", "", settings, bounds[0], bounds[1], after.cache.verdict, cost, price, fields
+        )
     before = plan.pool(*key)
     now = _after(before, after)
     if now is None:
         return None
     if now.high > before.high:
         return None
-    # What surely does not fit has to need less for sure; of what may not fit the upper bound has to fall.
+    # What surely does not fit has to need less for sure; of what may not fit the upper bound has to
+    # fall.
     sure = before.verdict == "does not fit"
-    gain, whole = before.high - now.high + sure * (before.low - now.low), before.high + sure * before.low
+    gain, whole = (
+        before.high - now.high + sure * (before.low - now.low),
+        before.high + sure * before.low,
+    )
     if gain < _WORTH * whole:
         return None
-    return Lever(key[0], key[1], settings, (before.low, before.high), (now.low, now.high), now.verdict, cost, price, fields)
+    return Lever(
+        key[0],
+        key[1],
+        settings,
+        (before.low, before.high),
+        (now.low, now.high),
+        now.verdict,
+        cost,
+        price,
+        fields,
+    )
 
 
 def _after(pool: Pool, after: MemoryPlan) -> Optional[Pool]:

@@ -1,4 +1,6 @@
-"""The limits that a plan is held against: what the kernel enforces, where Ray's monitor acts, what a GPU and /dev/shm have."""
+"""The limits that a plan is held against: what the kernel enforces, where Ray's monitor acts, what
+a GPU and /dev/shm have.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def _variable(inputs: Inputs, name: str) -> Optional[str]:
 
 
 def host_limit(inputs: Inputs) -> Optional[Limit]:
-    """Return the smallest limit of a node's memory, and where Ray's monitor acts below it; None where nothing is known."""
+    """Return the smallest limit of a node's memory, and where Ray's monitor acts below it; None
+    where nothing is known.
+    """
     facts = inputs.facts
     candidates: List[Tuple[int, str, Optional[Evidence]]] = []
     for field, name in (
@@ -41,7 +45,13 @@ def host_limit(inputs: Inputs) -> Optional[Limit]:
             candidates.append((value, name, facts.evidence(field)))
     stated = inputs.get("container.memory")
     if stated:
-        candidates.append((int(stated), "memory limit that the script sets", inputs.workload.place("container.memory")))
+        candidates.append(
+            (
+                int(stated),
+                "memory limit that the script sets",
+                inputs.workload.place("container.memory"),
+            )
+        )
     if not candidates:
         return None
     size, name, evidence = min(candidates, key=lambda entry: entry[0])
@@ -49,7 +59,9 @@ def host_limit(inputs: Inputs) -> Optional[Limit]:
     off = _variable(inputs, "RAY_memory_monitor_refresh_ms") == "0"
     if uses_ray(inputs) is not False and not off:
         threshold = _fraction(_variable(inputs, "RAY_memory_usage_threshold"))
-        return Limit(size, int(size * threshold), f"{name}; Ray's monitor acts at {threshold:g} of it", found)
+        return Limit(
+            size, int(size * threshold), f"{name}; Ray's monitor acts at {threshold:g} of it", found
+        )
     return Limit(size, size, name, found)
 
 
@@ -62,7 +74,9 @@ def _fraction(text: Optional[str]) -> float:
 
 
 def gpu_limit(inputs: Inputs, matrix: Optional[Matrix] = None) -> Optional[Limit]:
-    """Return the memory of the smallest visible GPU: as read, else what its model has, which is a little more than a program gets."""
+    """Return the memory of the smallest visible GPU: as read, else what its model has, which is a
+    little more than a program gets.
+    """
     devices: Any = inputs.facts.value("gpus") or ()
     found = []
     evidence = inputs.facts.evidence("gpus")
@@ -74,7 +88,13 @@ def gpu_limit(inputs: Inputs, matrix: Optional[Matrix] = None) -> Optional[Limit
         elif matrix is not None and device.name:
             stated = _NAMED.search(device.name)
             model = matrix.gpu(device.name, device.pci_id)
-            size = int(stated.group(1)) * GIB if stated else model.memory if model is not None else None
+            size = (
+                int(stated.group(1)) * GIB
+                if stated
+                else model.memory
+                if model is not None
+                else None
+            )
             if not size:
                 return None
             found.append((size, f"nominal memory of {device.name}"))
@@ -90,8 +110,15 @@ def shm_limit(inputs: Inputs) -> Optional[Limit]:
     """Return the size of /dev/shm: what the script asks for, else what was read."""
     stated, place = inputs.get("container.shm"), inputs.workload.place("container.shm")
     if stated:
-        return Limit(int(stated), int(stated), "/dev/shm that the script asks for", (place,) if place is not None else ())
+        return Limit(
+            int(stated),
+            int(stated),
+            "/dev/shm that the script asks for",
+            (place,) if place is not None else (),
+        )
     size, evidence = inputs.facts.value("shm.size"), inputs.facts.evidence("shm.size")
     if not size:
         return None
-    return Limit(int(size), int(size), "size of /dev/shm", (evidence,) if evidence is not None else ())
+    return Limit(
+        int(size), int(size), "size of /dev/shm", (evidence,) if evidence is not None else ()
+    )

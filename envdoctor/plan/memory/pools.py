@@ -1,4 +1,6 @@
-"""What a memory plan consists of: terms with their bounds, pools with their limits, and the verdict of each."""
+"""What a memory plan consists of: terms with their bounds, pools with their limits, and the verdict
+of each.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,18 @@ from typing import Any, Dict, Iterable, List, Optional, Tuple
 from ...model.evidence import Evidence
 from ...model.record import NamedTuple
 
-__all__ = ["GIB", "PHASES", "VERDICTS", "CacheCheck", "Input", "Limit", "MemoryPlan", "Pool", "Term", "gib_text"]
+__all__ = [
+    "GIB",
+    "PHASES",
+    "VERDICTS",
+    "CacheCheck",
+    "Input",
+    "Limit",
+    "MemoryPlan",
+    "Pool",
+    "Term",
+    "gib_text",
+]
 
 GIB = 1 << 30
 
@@ -48,7 +61,11 @@ class Term(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """What a pool may hold. ``usable``: from where on a run is in danger (Ray's monitor acts at 95 %); ``reason`` says which of the limits it is."""
+    """What a pool may hold.
+
+    ``usable``: from where on a run is in danger (Ray's monitor acts at 95 %); ``reason`` says which
+    of the limits it is.
+    """
 
     size: int
     usable: int
@@ -57,9 +74,11 @@ class Limit(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """One kind of memory: ``host`` (a node's), ``gpu`` (one device's), ``shm`` (/dev/shm of a node).
+    """One kind of memory: ``host`` (a node's), ``gpu`` (one device's), ``shm`` (/dev/shm of a
+    node).
 
-    missing: inputs without which ``high`` is no upper bound, each as a question. doubts: inputs that would narrow the bounds.
+    missing: inputs without which ``high`` is no upper bound, each as a question. doubts: inputs
+    that would narrow the bounds.
     """
 
     name: str
@@ -98,8 +117,9 @@ class Pool(NamedTuple):
     def verdict(self) -> str:
         """One of ``VERDICTS``.
 
-        Both bounds on one side of the limit are an answer. A limit between them is "tight", or no answer where they lie more than a factor
-        of three apart. "Fits" needs all inputs and a limit: an unknown limit is not "unlimited".
+        Both bounds on one side of the limit are an answer. A limit between them is "tight", or no
+        answer where they lie more than a factor of three apart. "Fits" needs all inputs and a
+        limit: an unknown limit is not "unlimited".
         """
         if self.limit is None:
             return "cannot tell"
@@ -117,7 +137,10 @@ class Pool(NamedTuple):
 
 
 class CacheCheck(NamedTuple):
-    """Whether the KV cache of one engine holds one sequence of the longest length that it accepts. Bytes per GPU; tokens for messages."""
+    """Whether the KV cache of one engine holds one sequence of the longest length that it accepts.
+
+    Bytes per GPU; tokens for messages.
+    """
 
     need: int
     low: int
@@ -148,7 +171,9 @@ class MemoryPlan(NamedTuple):
     @property
     def verdict(self) -> str:
         """The worst verdict: "does not fit" before "tight" before "cannot tell" before "fits"."""
-        found = [pool.verdict for pool in self.pools] + ([self.cache.verdict] if self.cache is not None else [])
+        found = [pool.verdict for pool in self.pools] + (
+            [self.cache.verdict] if self.cache is not None else []
+        )
         return max(found, key=VERDICTS.index) if found else "cannot tell"
 
     def pool(self, name: str, subject: Optional[str] = None) -> Pool:
@@ -160,11 +185,19 @@ class MemoryPlan(NamedTuple):
 
     def matching(self, names: Iterable[Tuple[str, str]]) -> List[Pool]:
         """Return pools by (name, subject), in the order asked."""
-        known: Dict[Tuple[str, str], Pool] = {(pool.name, pool.subject): pool for pool in self.pools}
+        known: Dict[Tuple[str, str], Pool] = {
+            (pool.name, pool.subject): pool for pool in self.pools
+        }
         return [known[name] for name in names if name in known]
 
 
 def gib_text(size: float) -> str:
     """Return bytes in GiB, with as many digits as mean something: "448", "62.1", "0.36"."""
     value = size / GIB
-    return f"{value:.0f}" if abs(value) >= 99.95 else f"{value:.1f}" if abs(value) >= 9.95 else f"{value:.2f}".rstrip("0").rstrip(".") or "0"
+    return (
+        f"{value:.0f}"
+        if abs(value) >= 99.95
+        else f"{value:.1f}"
+        if abs(value) >= 9.95
+        else f"{value:.2f}".rstrip("0").rstrip(".") or "0"
+    )

@@ -1,4 +1,6 @@
-"""What ``envdoctor plan`` found: the plan, what is wrong with it, what would help, and what a change does to it."""
+"""What ``envdoctor plan`` found: the plan, what is wrong with it, what would help, and what a
+change does to it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ __all__ = ["PlanResult", "plan_run"]
 
 
 class PlanResult(NamedTuple):
-    """The plan of one run on one machine. before: the plan without the changes that ``changes`` names. findings: of the memory and the settings."""
+    """The plan of one run on one machine. before: the plan without the changes that ``changes``
+    names. findings: of the memory and the settings.
+    """
 
     workload: Workload
     plan: MemoryPlan
@@ -32,7 +36,11 @@ class PlanResult(NamedTuple):
 
 
 def plan_run(
-    workload: Workload, facts: Optional[Facts], matrix: Matrix, changes: Sequence[str] = (), configs: Mapping[str, Mapping[str, object]] = {}
+    workload: Workload,
+    facts: Optional[Facts],
+    matrix: Matrix,
+    changes: Sequence[str] = (),
+    configs: Mapping[str, Mapping[str, object]] = {},
 ) -> PlanResult:
     """Plan a run, with ``changes`` (``key=value``) applied to it.
 
@@ -45,6 +53,8 @@ def plan_run(
     sizes = sizes_of(changed, matrix, configs)
     plan = make_plan(changed, sizes, facts, matrix)
     levers = find_levers(changed, sizes, plan, facts, matrix)
-    before = make_plan(workload, sizes_of(workload, matrix, configs), facts, matrix) if changes else None
+    before = (
+        make_plan(workload, sizes_of(workload, matrix, configs), facts, matrix) if changes else None
+    )
     findings = (*findings_of(changed, plan, levers), *problem_findings(workload.problems))
     return PlanResult(changed, plan, levers, findings, before, tuple(changes))

@@ -1,10 +1,12 @@
 """What a rollout engine takes: its share of the GPU, its KV cache, and its copies on the host.
 
-* The engine takes ``gpu_memory_utilization`` of the whole GPU (vllm 0.7 and newer; vllm/config/cache.py@002f10e0), or of what is free
-  (the third-party vllm up to 0.6.3 that verl's forks carry: verl/third_party/vllm/vllm_v_0_6_3/worker.py, simpleRL-reason@cf1c785).
-* Its cache is that, less weights, the activations of its largest step and CUDA graphs. A start fails where the cache holds no sequence of
-  ``max_model_len``.
-* Swap space of V0 is pinned, one block for each layer (vllm 0.6.3 worker/cache_engine.py); V1 has none, vllm 0.18 no such setting (PR#36216).
+* The engine takes ``gpu_memory_utilization`` of the whole GPU (vllm 0.7 and newer;
+  vllm/config/cache.py@002f10e0), or of what is free (the third-party vllm up to 0.6.3 that verl's
+  forks carry: verl/third_party/vllm/vllm_v_0_6_3/worker.py, simpleRL-reason@cf1c785).
+* Its cache is that, less weights, the activations of its largest step and CUDA graphs. A start
+  fails where the cache holds no sequence of ``max_model_len``.
+* Swap space of V0 is pinned, one block for each layer (vllm 0.6.3 worker/cache_engine.py); V1 has
+  none, vllm 0.18 no such setting (PR#36216).
 """
 
 from __future__ import annotations
@@ -25,14 +27,19 @@ _AFTER_LOAD = ("rollout", "update", "save")
 _V1_DEFAULT = parse_version("0.8.0")
 _TOTAL_SINCE = parse_version("0.7.0")
 _SMALLER_CACHE = parse_version("0.8.3")
-#: Sequences at once where nobody sets them: 256, and with V1 1024 on a GPU of 70 GiB or more (vllm/engine/arg_utils.py; vllm PR#15357).
+#: Sequences at once where nobody sets them: 256, and with V1 1024 on a GPU of 70 GiB or more
+#: (vllm/engine/arg_utils.py; vllm PR#15357).
 _SEQUENCES, _SEQUENCES_V1 = 256, 1024
 
 
 def engine_version(inputs: Inputs) -> Optional[str]:
     """Return the version of the engine: as the script has it, else as installed."""
     stated = inputs.get("rollout.version")
-    return str(stated) if stated else inputs.facts.version_of(str(inputs.get("rollout.engine") or "vllm"))
+    return (
+        str(stated)
+        if stated
+        else inputs.facts.version_of(str(inputs.get("rollout.engine") or "vllm"))
+    )
 
 
 def is_v0(inputs: Inputs) -> Optional[bool]:
@@ -52,7 +59,9 @@ def is_v0(inputs: Inputs) -> Optional[bool]:
 
 def _weights(inputs: Inputs, size: ModelSize) -> Tuple[int, int]:
     width = inputs.width("rollout.dtype", (2, 2))
-    return width[0] * size.low // inputs.tensor_parallel, width[1] * size.high // inputs.tensor_parallel
+    return width[0] * size.low // inputs.tensor_parallel, width[
+        1
+    ] * size.high // inputs.tensor_parallel
 
 
 def engine_host_terms(inputs: Inputs, size: ModelSize) -> List[Term]:
@@ -65,28 +74,72 @@ def engine_host_terms(inputs: Inputs, size: ModelSize) -> List[Term]:
     terms = []
     model = ("actor.model", "rollout.tensor_parallel")
     if inputs.get("rollout.cpu_weights") is True:
-        # offload_model_weights fills cpu_model with torch.empty_like and writes nothing into it: address space, resident only where touched.
+        # offload_model_weights fills cpu_model with torch.empty_like and writes nothing into it:
+        # address space, resident only where touched.
         text = f"up to 2 B x P / {split} x {gpus} GPUs, mostly untouched pages"
         source = "vllm_v_0_6_3/worker.py:284 (cpu_model: torch.empty_like), simpleRL-reason@cf1c785"
         terms.append(
-            Term("engine's weights on the host", 0, gpus * high, text, source, _AFTER_LOAD, "rollout", inputs.used("rollout.cpu_weights", *model))
+            Term(
+                "engine's weights on the host",
+                0,
+                gpus * high,
+                text,
+                source,
+                _AFTER_LOAD,
+                "rollout",
+                inputs.used("rollout.cpu_weights", *model),
+            )
         )
     level = inputs.get("rollout.sleep_level")
-    if level == 1 or (level is None and inputs.get("rollout.free_cache_engine") is not False and is_v0(inputs) is not True and not inputs.serves):
+    if level == 1 or (
+        level is None
+        and inputs.get("rollout.free_cache_engine") is not False
+        and is_v0(inputs) is not True
+        and not inputs.serves
+    ):
         kept = rounded_weights(size, split, 2)
         text = f"2 B x P / {split} x {gpus} GPUs, pinned tensors rounded to powers of two"
-        source = f"vllm sleep level 1 (docs.vllm.ai sleep_mode; vllm/device_allocator/cumem.py); {PINNED}"
+        source = (
+            "vllm sleep level 1 (docs.vllm.ai sleep_mode; vllm/device_allocator/cumem.py); "
+            f"{PINNED}"
+        )
         used = inputs.used("rollout.sleep_level", *model)
-        terms.append(Term("engine's weights, asleep", gpus * low if level else 0, gpus * kept, text, source, ("update", "save"), "rollout", used))
-        terms.append(Term("engine's weights, asleep", 0, gpus * kept, f"{text}; kept by the allocator", source, ("rollout",), "rollout", used))
+        terms.append(
+            Term(
+                "engine's weights, asleep",
+                gpus * low if level else 0,
+                gpus * kept,
+                text,
+                source,
+                ("update", "save"),
+                "rollout",
+                used,
+            )
+        )
+        terms.append(
+            Term(
+                "engine's weights, asleep",
+                0,
+                gpus * kept,
+                f"{text}; kept by the allocator",
+                source,
+                ("rollout",),
+                "rollout",
+                used,
+            )
+        )
     terms += _swap_terms(inputs, size, gpus)
     if inputs.multimodal:
         cache = inputs.get("rollout.mm_cache")
         version = try_version(engine_version(inputs))
-        # VLLM_MM_INPUT_CACHE_GIB, then mm_processor_cache_gb: once in the engine and once in its front end.
+        # VLLM_MM_INPUT_CACHE_GIB, then mm_processor_cache_gb: once in the engine and once in its
+        # front end.
         each = 4 * GIB if version is not None and version >= _SMALLER_CACHE else 8 * GIB
         most = gpus * (int(cache) if cache is not None else 2 * each)
-        source = "vllm PR#15357 (4 GiB from 0.8.3 on), PR#14805 (8 GiB; before 0.8.0 it counts images, and 8 GiB is an allowance)"
+        source = (
+            "vllm PR#15357 (4 GiB from 0.8.3 on), PR#14805 (8 GiB; before 0.8.0 it counts "
+            "images, and 8 GiB is an allowance)"
+        )
         if most:
             terms.append(
                 Term(
@@ -116,23 +169,46 @@ def _swap_terms(inputs: Inputs, size: ModelSize, gpus: int) -> List[Term]:
     most = taken if block else 2 * taken
     note = ""
     if inputs.get("rollout.free_cache_engine") is True and not inputs.get("rollout.sleep_level"):
-        # Without vllm's own sleep. vllm_v_0_6_3/worker.py:213,235: the cache engine is made anew for each generation.
+        # Without vllm's own sleep. vllm_v_0_6_3/worker.py:213,235: the cache engine is made anew
+        # for each generation.
         most *= 2
-        note = "free_cache_engine makes it anew for each generation; twice the size while the old one is still referenced"
+        note = (
+            "free_cache_engine makes it anew for each generation; twice the size while the old "
+            "one is still referenced"
+        )
     shape = (
-        f"{size.layers} layers x {rounded(-(-swap // size.layers)) / GIB:.3g} GiB (rounded from {swap / size.layers / GIB:.3g})"
+        (
+            f"{size.layers} layers x {rounded(-(-swap // size.layers)) / GIB:.3g} GiB (rounded "
+            "from "
+            f"{swap / size.layers / GIB:.3g})"
+        )
         if size.layers
         else f"{swap / GIB:g} GiB"
     )
     text = f"{gpus} GPUs x {shape}" + ("" if asked is not None else "; 4 GiB is the default")
-    used = inputs.used("rollout.swap_space", "rollout.free_cache_engine", "rollout.v1", "rollout.version")
+    used = inputs.used(
+        "rollout.swap_space", "rollout.free_cache_engine", "rollout.v1", "rollout.version"
+    )
     return [
-        Term("swap space", taken if v0 else 0, most, text, f"vllm V0 cache_engine.py, worker.py:213; {PINNED}", _AFTER_LOAD, "rollout", used, note)
+        Term(
+            "swap space",
+            taken if v0 else 0,
+            most,
+            text,
+            f"vllm V0 cache_engine.py, worker.py:213; {PINNED}",
+            _AFTER_LOAD,
+            "rollout",
+            used,
+            note,
+        )
     ]
 
 
-def engine_share(inputs: Inputs, total: Optional[int], resident: int) -> Optional[Tuple[int, int, str]]:
-    """Return what the engine takes of one GPU, bytes (low, high, formula), or None where that is not known.
+def engine_share(
+    inputs: Inputs, total: Optional[int], resident: int
+) -> Optional[Tuple[int, int, str]]:
+    """Return what the engine takes of one GPU, bytes (low, high, formula), or None where that is
+    not known.
 
     Args:
         inputs: The workload.
@@ -140,7 +216,9 @@ def engine_share(inputs: Inputs, total: Optional[int], resident: int) -> Optiona
         resident: What lies on it already, at the most.
     """
     share = inputs.get("rollout.gpu_memory_utilization")
-    if share is None or total is None or not 0 < share <= 1:  # what is no share is a problem of the configuration
+    if (
+        share is None or total is None or not 0 < share <= 1
+    ):  # what is no share is a problem of the configuration
         return None
     of = inputs.get("rollout.utilization_of")
     if of is None:
@@ -159,14 +237,23 @@ def cache_per_token(inputs: Inputs, size: ModelSize) -> int:
     return 2 * size.cache_values // max(split, 1)
 
 
-def cache_check(inputs: Inputs, size: Optional[ModelSize], total: Optional[int]) -> Optional[CacheCheck]:
-    """Return whether one sequence of the longest length fits the cache, or None where it cannot be asked."""
+def cache_check(
+    inputs: Inputs, size: Optional[ModelSize], total: Optional[int]
+) -> Optional[CacheCheck]:
+    """Return whether one sequence of the longest length fits the cache, or None where it cannot be
+    asked.
+    """
     length = inputs.get("rollout.max_model_len")
     stated = "rollout.max_model_len"
     if length is None and not inputs.serves:
         parts = [inputs.get("data.max_prompt_length"), inputs.get("data.max_response_length")]
         length, stated = (sum(parts), "data.max_prompt_length") if None not in parts else (None, "")
-    if length is None or size is None or not size.cache_values or inputs.get("rollout.engine") == "hf":
+    if (
+        length is None
+        or size is None
+        or not size.cache_values
+        or inputs.get("rollout.engine") == "hf"
+    ):
         return None
     taken = engine_share(inputs, total, 0)
     if taken is None:
@@ -179,14 +266,21 @@ def cache_check(inputs: Inputs, size: Optional[ModelSize], total: Optional[int])
     if steps is not None:
         few = many = int(steps)
     elif v0 and chunked is not True:
-        few = many = max(int(length), 2048)  # V0 without chunked prefill takes a whole prompt in one step
+        few = many = max(
+            int(length), 2048
+        )  # V0 without chunked prefill takes a whole prompt in one step
     else:
         few, many = 512, max(int(length), 16384) if v0 is None else 16384
-    # Gate, up and their product, the residual stream and what attention reads and writes; logits of each running sequence in fp32.
+    # Gate, up and their product, the residual stream and what attention reads and writes; logits of
+    # each running sequence in fp32.
     low = few * 2 * (3 * size.intermediate // split + 2 * size.hidden)
     sequences = int(inputs.get("rollout.max_num_seqs") or (_SEQUENCES if v0 else _SEQUENCES_V1))
-    high = many * 2 * (4 * size.intermediate // split + 10 * size.hidden) + sequences * size.vocabulary * 10
-    # CUDA graphs and what is not PyTorch's (NCCL, the context); vllm counts the latter in its share.
+    high = (
+        many * 2 * (4 * size.intermediate // split + 10 * size.hidden)
+        + sequences * size.vocabulary * 10
+    )
+    # CUDA graphs and what is not PyTorch's (NCCL, the context); vllm counts the latter in its
+    # share.
     graphs = 0 if inputs.get("rollout.enforce_eager") is True else GIB
     per_token = cache_per_token(inputs, size)
     words = (
@@ -196,8 +290,17 @@ def cache_check(inputs: Inputs, size: Optional[ModelSize], total: Optional[int])
         f"graphs and context 0..{(graphs + GIB) / GIB:g} GiB, an allowance",
     )
     formula = " - ".join(words)
-    used = inputs.used("rollout.gpu_memory_utilization", stated, "rollout.tensor_parallel", "rollout.max_num_batched_tokens", "actor.model")
-    missing = (*(("the model's config.json",) if size.rough else ()), *(("how many layers look at a window only",) if size.windowed else ()))
+    used = inputs.used(
+        "rollout.gpu_memory_utilization",
+        stated,
+        "rollout.tensor_parallel",
+        "rollout.max_num_batched_tokens",
+        "actor.model",
+    )
+    missing = (
+        *(("the model's config.json",) if size.rough else ()),
+        *(("how many layers look at a window only",) if size.windowed else ()),
+    )
     return CacheCheck(
         per_token * int(length),
         max(taken[0] - weights[1] - high - graphs - GIB, 0),

@@ -1,4 +1,6 @@
-"""Changing one setting of a workload, in the framework's own words or in ours, and what becomes of the plan."""
+"""Changing one setting of a workload, in the framework's own words or in ours, and what becomes of
+the plan.
+"""
 
 from __future__ import annotations
 
@@ -25,18 +27,31 @@ _ELSEWHERE = {
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
 #: A key that says true where its field, a size, is 0.
 _OPPOSITE = "disable_mm_preprocessor_cache"
-_TRUE = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+_TRUE = {
+    "true": True,
+    "1": True,
+    "yes": True,
+    "on": True,
+    "false": False,
+    "0": False,
+    "no": False,
+    "off": False,
+}
 
 
 def key_of(workload: Workload, field: str) -> str:
-    """Return the framework's own key of a field, or the field's name where the framework has none or is not known."""
+    """Return the framework's own key of a field, or the field's name where the framework has none
+    or is not known.
+    """
     return workload.keys.get(field) or _ELSEWHERE.get(field) or field
 
 
 def can_set(workload: Workload, field: str) -> bool:
-    """Tell whether the framework has a key for a field; of a framework whose keys are not known, every field counts.
+    """Tell whether the framework has a key for a field; of a framework whose keys are not known,
+    every field counts.
 
-    A key that stands for fields of several types (verl's free_cache_engine, which is vllm's sleep level too) sets only the flag.
+    A key that stands for fields of several types (verl's free_cache_engine, which is vllm's sleep
+    level too) sets only the flag.
     """
     key = workload.keys.get(field)
     if not key:
@@ -55,11 +70,17 @@ def spelled(field: str, value: Any) -> str:
 
 
 def setting_text(workload: Workload, field: str, value: Any) -> str:
-    """Return a setting as one writes it for the framework: ``key=value``, or a switch of argparse that is there or is left out."""
+    """Return a setting as one writes it for the framework: ``key=value``, or a switch of argparse
+    that is there or is left out.
+    """
     key = key_of(workload, field)
     if key.endswith(_OPPOSITE):
         return f"{key}={value == 0}"
-    if workload.value("framework") == "openrlhf" and isinstance(value, bool) and key.startswith("--"):
+    if (
+        workload.value("framework") == "openrlhf"
+        and isinstance(value, bool)
+        and key.startswith("--")
+    ):
         return key if value else f"no {key}"
     return f"{key}={spelled(field, value)}"
 
@@ -67,12 +88,16 @@ def setting_text(workload: Workload, field: str, value: Any) -> str:
 def change_workload(workload: Workload, text: str) -> Tuple[Workload, str]:
     """Apply ``key=value`` and return the new workload and the field that it sets.
 
-    The key is the framework's own or one of ``WORKLOAD_FIELDS``. Raises :class:`InputError` where it is neither, or the value is none.
+    The key is the framework's own or one of ``WORKLOAD_FIELDS``. Raises :class:`InputError` where
+    it is neither, or the value is none.
     """
     key, equals, value = text.strip().partition("=")
     key, value = key.strip(), value.strip().strip("\"'")
     if key.startswith("export "):
-        raise InputError(f"--what-if {text}: the shell refuses this ('{key[7:]}' is not a valid identifier); give '{key[7:]}={value}' as an argument")
+        raise InputError(
+            f"--what-if {text}: the shell refuses this ('{key[7:]}' is not a valid identifier); "
+            f"give '{key[7:]}={value}' as an argument"
+        )
     if not equals or not key:
         raise InputError(f"--what-if {text}: expected KEY=VALUE, such as rollout.swap_space=4")
     key = key.lstrip("+~-").replace(" ", "")
@@ -82,14 +107,23 @@ def change_workload(workload: Workload, text: str) -> Tuple[Workload, str]:
     for field, name in workload.keys.items():
         if name:
             own.setdefault(_plain(name), field)
-    fields = [field for field, name in workload.keys.items() if name and _plain(name) == _plain(key)] or [
-        field for field in WORKLOAD_FIELDS if field == key
-    ]
+    fields = [
+        field for field, name in workload.keys.items() if name and _plain(name) == _plain(key)
+    ] or [field for field in WORKLOAD_FIELDS if field == key]
     if not fields:
         near = get_close_matches(_plain(key), [*own, *WORKLOAD_FIELDS], 2, 0.5)
-        hint = f" (did you mean {' or '.join(workload.keys.get(own.get(name, ''), name) for name in near)}?)" if near else ""
+        hint = (
+            (
+                " (did you mean "
+                f"{' or '.join(workload.keys.get(own.get(name, ''), name) for name in near)}?)"
+            )
+            if near
+            else ""
+        )
         framework = workload.value("framework", "this framework")
-        raise InputError(f"--what-if {text}: {framework} has no key '{key}' that memory depends on{hint}")
+        raise InputError(
+            f"--what-if {text}: {framework} has no key '{key}' that memory depends on{hint}"
+        )
     evidence = Evidence("--what-if", f"{key}={value}")
     stated = key not in WORKLOAD_FIELDS or key in workload.keys.values()
     values: Dict[str, Any] = {}
@@ -118,19 +152,25 @@ def _parsed(field: str, value: str, text: str, own_key: bool) -> Any:
         except ValueError:
             raise InputError(f"--what-if {text}: expected a number, found {value!r}") from None
         if "utilization" in field and not 0 < number <= 1:
-            raise InputError(f"--what-if {text}: expected a share above 0 and up to 1, found {value!r}")
+            raise InputError(
+                f"--what-if {text}: expected a share above 0 and up to 1, found {value!r}"
+            )
         return number
     if kind == "int":
         found = _SIZE.fullmatch(value)
         if found is None:
             raise InputError(f"--what-if {text}: expected a number, found {value!r}")
-        unit: Optional[int] = {"k": 1 << 10, "m": 1 << 20, "g": GIB, "t": 1 << 40}.get(found.group(2).lower())
+        unit: Optional[int] = {"k": 1 << 10, "m": 1 << 20, "g": GIB, "t": 1 << 40}.get(
+            found.group(2).lower()
+        )
         bare = GIB if field in _IN_GIB and (own_key or float(found.group(1)) < 1 << 20) else 1
         return int(float(found.group(1)) * (unit or bare))
     if field.endswith(".strategy"):
         value = f"zero{value}" if value.isdecimal() else value.lower()
         if value not in STRATEGIES:
-            raise InputError(f"--what-if {text}: expected one of {', '.join(STRATEGIES)}, found {value!r}")
+            raise InputError(
+                f"--what-if {text}: expected one of {', '.join(STRATEGIES)}, found {value!r}"
+            )
     return value
 
 

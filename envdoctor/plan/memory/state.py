@@ -1,18 +1,25 @@
-"""What a trainer keeps of each model: weights, gradients, master weights, optimizer; on the GPU and, offloaded, on the host.
+"""What a trainer keeps of each model: weights, gradients, master weights, optimizer; on the GPU
+and, offloaded, on the host.
 
 Bytes for each parameter (P) and how they are spread (N ranks):
 
-* mixed precision with Adam: 2 + 2 + 12 (arXiv:1910.02054, section 3); ZeRO-1, 2, 3 spread 12, 14 and 16 of them.
-* DeepSpeed adds fp32 gradients (4): 2 P + 18 P/N for ZeRO-2 (deepspeed/runtime/zero/stage_1_and_2.py@edaa72212, line 3081).
-* FSDP keeps its parameters in one type and the gradients and Adam's moments in the same: 16 P/N in fp32, 8 P/N in bf16
-  (verl and EasyR1, fsdp_workers.py); offloaded are parameters and moments, 12 P/N (6 P/N), pinned and so rounded (:mod:`.pinned`).
-* DeepSpeed's Adam on the CPU, ZeRO-1 and 2: master weights, two moments and fp32 gradients, 16 P, whatever ``grad_accum_dtype`` is (the
-  gradients on the host have the type of the master weights: initialize_optimizer_states in stage_1_and_2.py@v0.12.6:635, @v0.13.2:670,
-  @edaa72212:840). Between passes of one step the sums of the gradients lie there too, in the type of the weights, 2 P
-  (async_accumulate_grad_in_cpu_via_gpu); from 0.17.0 on a bf16 copy of the weights, 2 P (@17c8be070).
-* ZeRO-3: the same 16 P (initialize_optimizer_states in stage3.py), and the sums of the gradients in grad_accum_dtype, 2 or 4 P
-  (grad_partitions_flat_buffer, stage3.py@v0.13.2:500); parameters are 2 P more. The upper bound is DeepSpeed's own: 16 P and 18 P with
-  parameters, and half as much again in buffers (stage3.py@edaa72212, line 3744).
+* mixed precision with Adam: 2 + 2 + 12 (arXiv:1910.02054, section 3); ZeRO-1, 2, 3 spread 12, 14
+  and 16 of them.
+* DeepSpeed adds fp32 gradients (4): 2 P + 18 P/N for ZeRO-2
+  (deepspeed/runtime/zero/stage_1_and_2.py@edaa72212, line 3081).
+* FSDP keeps its parameters in one type and the gradients and Adam's moments in the same: 16 P/N in
+  fp32, 8 P/N in bf16 (verl and EasyR1, fsdp_workers.py); offloaded are parameters and moments, 12
+  P/N (6 P/N), pinned and so rounded (:mod:`.pinned`).
+* DeepSpeed's Adam on the CPU, ZeRO-1 and 2: master weights, two moments and fp32 gradients, 16 P,
+  whatever ``grad_accum_dtype`` is (the gradients on the host have the type of the master weights:
+  initialize_optimizer_states in stage_1_and_2.py@v0.12.6:635, @v0.13.2:670, @edaa72212:840).
+  Between passes of one step the sums of the gradients lie there too, in the type of the weights, 2
+  P (async_accumulate_grad_in_cpu_via_gpu); from 0.17.0 on a bf16 copy of the weights, 2 P
+  (@17c8be070).
+* ZeRO-3: the same 16 P (initialize_optimizer_states in stage3.py), and the sums of the gradients in
+  grad_accum_dtype, 2 or 4 P (grad_partitions_flat_buffer, stage3.py@v0.13.2:500); parameters are 2
+  P more. The upper bound is DeepSpeed's own: 16 P and 18 P with parameters, and half as much again
+  in buffers (stage3.py@edaa72212, line 3744).
 """
 
 from __future__ import annotations
@@ -44,7 +51,9 @@ Bounds = Tuple[float, float]
 
 
 def state_terms(inputs: Inputs, role: Role) -> Tuple[List[Term], List[Term]]:
-    """Return the terms of one model: those of one of its GPUs, and those of the host of one node."""
+    """Return the terms of one model: those of one of its GPUs, and those of the host of one
+    node.
+    """
     builder = _Builder(inputs, role)
     if role.strategy.startswith("zero") or role.strategy == "ddp":
         builder.zero() if role.trainable else builder.frozen()
@@ -80,7 +89,9 @@ class _Builder:
         *fields: str,
         passing: bool = False,
     ) -> None:
-        """Add ``per`` bytes for each parameter; of a model that may not be there only the upper bound."""
+        """Add ``per`` bytes for each parameter; of a model that may not be there only the upper
+        bound.
+        """
         size, role = self.role.size, self.role
         low = 0 if role.present is None else int(per[0] * size.low * share)
         known = tuple(f"{role.name}.{field}" for field in ("model", "strategy", *fields))
@@ -100,7 +111,9 @@ class _Builder:
             )
 
     def _trained(self, per: Bounds) -> Bounds:
-        """Return bytes of what exists for trained parameters only: adapters have little of it, and where LoRA is not known it may be either."""
+        """Return bytes of what exists for trained parameters only: adapters have little of it, and
+        where LoRA is not known it may be either.
+        """
         if self.lora == 0:
             return per
         return (0.0, per[1] if self.lora is None else per[1] * min(1.0, self._adapter_share()))
@@ -110,23 +123,63 @@ class _Builder:
         if not (size.hidden and size.layers and size.intermediate):
             return 0.1
         # An adapter on every linear layer: rank times (inputs + outputs).
-        return rank * size.layers * (8 * size.hidden + 3 * (size.hidden + size.intermediate)) / size.high
+        return (
+            rank
+            * size.layers
+            * (8 * size.hidden + 3 * (size.hidden + size.intermediate))
+            / size.high
+        )
 
     def _resident(
-        self, name: str, per: Bounds, share: float, formula: str, source: str, offloaded: Optional[bool], *fields: str, load: bool = True
+        self,
+        name: str,
+        per: Bounds,
+        share: float,
+        formula: str,
+        source: str,
+        offloaded: Optional[bool],
+        *fields: str,
+        load: bool = True,
     ) -> None:
         """Add what is on the GPU in training, and between phases where it is not offloaded."""
-        self._add(self.gpu, name, per, share, formula, source, _TRAINING, *fields, passing=offloaded is not False)
+        self._add(
+            self.gpu,
+            name,
+            per,
+            share,
+            formula,
+            source,
+            _TRAINING,
+            *fields,
+            passing=offloaded is not False,
+        )
         between = ("load", "rollout") if load else ("rollout",)
         if offloaded is not True:
-            self._add(self.gpu, name, (per[0] if offloaded is False else 0, per[1]), share, formula, source, between, *fields)
+            self._add(
+                self.gpu,
+                name,
+                (per[0] if offloaded is False else 0, per[1]),
+                share,
+                formula,
+                source,
+                between,
+                *fields,
+            )
 
     def frozen(self) -> None:
-        """A model that is only asked: weights on its GPUs, or on the host where FSDP's CPUOffload keeps them."""
+        """A model that is only asked: weights on its GPUs, or on the host where FSDP's CPUOffload
+        keeps them.
+        """
         role = self.role
         width = self.inputs.width(f"{role.name}.param_dtype", (2, 2))
-        spread = 1 / role.ranks if role.ranks and role.strategy in ("fsdp", "fsdp2", "zero3") else 1.0
-        offload = self._get("cpu_offload") if self._get("cpu_offload") is not None else self._get("offload_params")
+        spread = (
+            1 / role.ranks if role.ranks and role.strategy in ("fsdp", "fsdp2", "zero3") else 1.0
+        )
+        offload = (
+            self._get("cpu_offload")
+            if self._get("cpu_offload") is not None
+            else self._get("offload_params")
+        )
         text = f"{width[1]} B x P" + (f" / {role.ranks} GPUs" if spread < 1 else "")
         if offload is not True:
             self._add(
@@ -154,7 +207,9 @@ class _Builder:
             )
 
     def fsdp(self) -> None:
-        """Parameters, gradients and moments sharded over all ranks; parameters and moments may go to pinned host memory between phases."""
+        """Parameters, gradients and moments sharded over all ranks; parameters and moments may go
+        to pinned host memory between phases.
+        """
         role, name = self.role, self.role.name
         param = self.inputs.width(f"{name}.param_dtype", (2, 4))
         moments: Bounds = (2 * param[0], 2 * param[1])
@@ -162,13 +217,35 @@ class _Builder:
             moments = (4, 4)
         elif self.inputs.get(f"{name}.optimizer") == "none":
             moments = (0, 0)
-        params_away, moments_away, always_away = self._get("offload_params"), self._get("offload_optimizer"), self._get("cpu_offload") is True
+        params_away, moments_away, always_away = (
+            self._get("offload_params"),
+            self._get("offload_optimizer"),
+            self._get("cpu_offload") is True,
+        )
         if role.ranks is not None:
             spread = 1 / role.ranks
             over = f"P / {role.ranks} GPUs"
             if not always_away:
-                self._resident("weights", param, spread, f"{_width(param)} B x {over}", _FSDP, params_away, "param_dtype", "offload_params")
-                self._add(self.gpu, "gradients", self._trained(param), spread, f"{_width(param)} B x {over}", _FSDP, ("update",), "param_dtype")
+                self._resident(
+                    "weights",
+                    param,
+                    spread,
+                    f"{_width(param)} B x {over}",
+                    _FSDP,
+                    params_away,
+                    "param_dtype",
+                    "offload_params",
+                )
+                self._add(
+                    self.gpu,
+                    "gradients",
+                    self._trained(param),
+                    spread,
+                    f"{_width(param)} B x {over}",
+                    _FSDP,
+                    ("update",),
+                    "param_dtype",
+                )
                 self._resident(
                     "optimizer",
                     self._trained(moments),
@@ -185,9 +262,19 @@ class _Builder:
         if always_away:
             trained = self._trained(moments)
             high = (ratio + 1) * param[1] + trained[1]
-            formula = "CPUOffload: parameters (pinned), gradients and moments live on the host, which takes the optimizer's step"
+            formula = (
+                "CPUOffload: parameters (pinned), gradients and moments live on the host, "
+                "which takes the optimizer's step"
+            )
             self._add(
-                self.host, "state on the host", (param[0] + trained[0], high), role.share, formula, f"{_FSDP}; {PINNED}", _ALWAYS, "cpu_offload"
+                self.host,
+                "state on the host",
+                (param[0] + trained[0], high),
+                role.share,
+                formula,
+                f"{_FSDP}; {PINNED}",
+                _ALWAYS,
+                "cpu_offload",
             )
         exact = rounding = low = 0.0
         for away, per in ((params_away, param), (moments_away, self._trained(moments))):
@@ -197,13 +284,36 @@ class _Builder:
             low += per[0] if away else 0
             rounding += per[1] * ratio
         if exact:
-            formula = f"{exact:g} B x P offloaded; pinned shards rounded to powers of two make it {rounding:.3g} B, and stay"
+            formula = (
+                f"{exact:g} B x P offloaded; pinned shards rounded to powers of two make it "
+                f"{rounding:.3g} B, and stay"
+            )
             fields = ("offload_params", "offload_optimizer", "param_dtype", "optimizer")
-            self._add(self.host, "state on the host", (low, rounding), role.share, formula, f"{_OFFLOAD}; {PINNED}", ("rollout",), *fields)
-            self._add(self.host, "state on the host", (0, rounding), role.share, formula, f"{_OFFLOAD}; {PINNED}", _TRAINING, *fields)
+            self._add(
+                self.host,
+                "state on the host",
+                (low, rounding),
+                role.share,
+                formula,
+                f"{_OFFLOAD}; {PINNED}",
+                ("rollout",),
+                *fields,
+            )
+            self._add(
+                self.host,
+                "state on the host",
+                (0, rounding),
+                role.share,
+                formula,
+                f"{_OFFLOAD}; {PINNED}",
+                _TRAINING,
+                *fields,
+            )
 
     def _gathered(self) -> None:
-        """One layer at a time is whole on each GPU, in bf16, with the next one fetched ahead; so is the root unit."""
+        """One layer at a time is whole on each GPU, in bf16, with the next one fetched ahead; so is
+        the root unit.
+        """
         size, role = self.role.size, self.role
         if not size.layers:
             return
@@ -226,7 +336,9 @@ class _Builder:
         """DeepSpeed's ZeRO, or plain data parallelism, in mixed precision."""
         role, name = self.role, self.role.name
         n = role.ranks
-        stage = int(role.strategy[4:]) if role.strategy[4:].isdigit() and role.strategy != "ddp" else 0
+        stage = (
+            int(role.strategy[4:]) if role.strategy[4:].isdigit() and role.strategy != "ddp" else 0
+        )
         width = self.inputs.width(f"{name}.param_dtype", (2, 4))
         away = self._get("offload_optimizer") if stage else False
         params_away = self._get("offload_params") if stage == 3 else False
@@ -234,13 +346,28 @@ class _Builder:
             over = f"P / {n} GPUs" if n > 1 else "P"
             whole = "P" if stage < 3 else over
             if params_away is not True:
-                self._add(self.gpu, "weights", width, 1 / n if stage == 3 else 1, f"{_width(width)} B x {whole}", _ZERO, _ALWAYS, "param_dtype")
+                self._add(
+                    self.gpu,
+                    "weights",
+                    width,
+                    1 / n if stage == 3 else 1,
+                    f"{_width(width)} B x {whole}",
+                    _ZERO,
+                    _ALWAYS,
+                    "param_dtype",
+                )
             if away is not False and stage in (1, 2):
                 self._master_copy(n, away)
             if away is True:
                 buffers = 2 / n if stage < 3 else 0
                 self._add(
-                    self.gpu, "gradients", self._trained((0, buffers)), 1, f"up to 2 B x {over} before they go to the host", _DEEPSPEED, ("update",)
+                    self.gpu,
+                    "gradients",
+                    self._trained((0, buffers)),
+                    1,
+                    f"up to 2 B x {over} before they go to the host",
+                    _DEEPSPEED,
+                    ("update",),
                 )
             else:
                 fp32 = 4 if stage and self.inputs.width(f"{name}.grad_dtype", (2, 4))[1] == 4 else 0
@@ -251,16 +378,33 @@ class _Builder:
                     "gradients",
                     per,
                     1,
-                    f"2 B x {'P' if stage < 2 else over}, and {fp32} B x {over} where they are summed in fp32",
+                    f"2 B x {'P' if stage < 2 else over}, and {fp32} B x {over} where they are "
+                    "summed in fp32",
                     _DEEPSPEED,
                     ("update",),
                 )
                 split = 1 / n if stage else 1
                 low = 1.0 if away is False else 0.0
                 master, moments = self._trained((4 * low, 4)), self._trained((8 * low, 8))
-                self._add(self.gpu, "master weights", master, split, f"4 B x {over if stage else 'P'}", _ZERO, _ALWAYS, "offload_optimizer")
                 self._add(
-                    self.gpu, "optimizer", moments, split, f"8 B x {over if stage else 'P'}", _ZERO, ("rollout", *_TRAINING), "offload_optimizer"
+                    self.gpu,
+                    "master weights",
+                    master,
+                    split,
+                    f"4 B x {over if stage else 'P'}",
+                    _ZERO,
+                    _ALWAYS,
+                    "offload_optimizer",
+                )
+                self._add(
+                    self.gpu,
+                    "optimizer",
+                    moments,
+                    split,
+                    f"8 B x {over if stage else 'P'}",
+                    _ZERO,
+                    ("rollout", *_TRAINING),
+                    "offload_optimizer",
                 )
             if stage:
                 bucket = 5 * 10**8  # reduce_bucket_size and allgather_bucket_size, elements
@@ -280,12 +424,17 @@ class _Builder:
         if away is not False:
             self._deepspeed_host(stage, away, params_away)
 
-    def _deepspeed_host(self, stage: int, away: Optional[bool], params_away: Optional[bool]) -> None:
+    def _deepspeed_host(
+        self, stage: int, away: Optional[bool], params_away: Optional[bool]
+    ) -> None:
         role, name = self.role, self.role.name
         sums = self.inputs.width(f"{name}.grad_dtype", (2, 4)) if stage == 3 else (0, 0)
         per = self._trained((16.0 + sums[0], 1.5 * (12 + sums[1]) if stage == 3 else 16.0))
         low, high = (per[0] if away else 0.0), per[1]
-        formula = f"{16 + sums[1]} B x P (master weights 4, moments 8, gradients 4{f', their sums {sums[1]}' if sums[1] else ''})"
+        formula = (
+            f"{16 + sums[1]} B x P (master weights 4, moments 8, gradients "
+            f"4{f', their sums {sums[1]}' if sums[1] else ''})"
+        )
         source = "DeepSpeed stage_1_and_2.py@v0.12.6:635 initialize_optimizer_states"
         if stage == 3:
             if params_away is not False:
@@ -293,9 +442,12 @@ class _Builder:
                 low += 2 if params_away else 0
                 formula += " + 2 B of the parameters"
             source = f"{_STAGE3}; stage3.py@v0.13.2:500 grad_partitions_flat_buffer"
-            formula += "; the upper bound is DeepSpeed's, 1.5 times that without one copy of the gradients"
+            formula += (
+                "; the upper bound is DeepSpeed's, 1.5 times that without one copy of the gradients"
+            )
         elif self.inputs.get(f"{name}.pin_offload") is not False:
-            # Flat fp32 partitions of each rank, master weights and gradients: pinned, so rounded; the moments are not.
+            # Flat fp32 partitions of each rank, master weights and gradients: pinned, so rounded;
+            # the moments are not.
             ranks = role.ranks or 1
             block = 4 * role.size.high // ranks
             extra = (rounded(block) - block) * ranks / role.size.high
@@ -319,46 +471,104 @@ class _Builder:
         )
 
     def _between_passes(self, away: Optional[bool]) -> None:
-        """What ZeRO-1 and 2 keep on the host beside their optimizer: sums of gradients where a step has several passes, and a copy of the weights."""
+        """What ZeRO-1 and 2 keep on the host beside their optimizer: sums of gradients where a step
+        has several passes, and a copy of the weights.
+        """
         role, name = self.role, self.role.name
         pinned = self.inputs.get(f"{name}.pin_offload") is not False
         passes = self.inputs.passes(role)
         if passes != 1:
             high = max(2.0, rounded_weights(role.size, 1, 2) / role.size.high) if pinned else 2.0
-            text = "2 B x P: sums of gradients" + (f" over {passes} passes" if passes else ", where a step has several passes")
-            source = "DeepSpeed stage_1_and_2.py@v0.13.2 copy_grads_in_partition, async_accumulate_grad_in_cpu_via_gpu"
+            text = "2 B x P: sums of gradients" + (
+                f" over {passes} passes" if passes else ", where a step has several passes"
+            )
+            source = (
+                "DeepSpeed stage_1_and_2.py@v0.13.2 copy_grads_in_partition, "
+                "async_accumulate_grad_in_cpu_via_gpu"
+            )
             low = 2.0 if passes and away else 0.0
             self._add(
-                self.host, "gradients between passes", self._trained((low, high)), role.share, text, source, _TRAINING, "mini_batch", "micro_batch"
+                self.host,
+                "gradients between passes",
+                self._trained((low, high)),
+                role.share,
+                text,
+                source,
+                _TRAINING,
+                "mini_batch",
+                "micro_batch",
             )
         version = try_version(self.inputs.facts.version_of("deepspeed"))
         if version is None or version >= _COPIED:
             text = "2 B x P: bf16 copy of the weights, from DeepSpeed 0.17.0 on"
-            source = "DeepSpeed stage_1_and_2.py@17c8be070 param_buffer_of_bit16_for_cpu_offload_groups"
+            source = (
+                "DeepSpeed stage_1_and_2.py@17c8be070 param_buffer_of_bit16_for_cpu_offload_groups"
+            )
             low = 2.0 if version is not None and away else 0.0
             self._add(
-                self.host, "copy of the weights", self._trained((low, 4.0 if pinned else 2.0)), role.share, text, source, ("rollout", *_TRAINING)
+                self.host,
+                "copy of the weights",
+                self._trained((low, 4.0 if pinned else 2.0)),
+                role.share,
+                text,
+                source,
+                ("rollout", *_TRAINING),
             )
 
     def _master_copy(self, ranks: int, away: Optional[bool]) -> None:
-        """What the step brings back in fp32 before it is rounded on the GPU: DeepSpeed 0.14.1 (@7b5b06602) up to 0.17.0 (@17c8be070)."""
+        """What the step brings back in fp32 before it is rounded on the GPU: DeepSpeed 0.14.1
+        (@7b5b06602) up to 0.17.0 (@17c8be070).
+        """
         version = try_version(self.inputs.facts.version_of("deepspeed"))
         if version is not None and not _COPIED_WHOLE <= version < _COPIED:
             return
-        text = f"4 B x P / {ranks} GPUs, DeepSpeed 0.14.1 to 0.16: the step's result comes back in fp32"
+        text = (
+            f"4 B x P / {ranks} GPUs, DeepSpeed 0.14.1 to 0.16: the step's result comes back in "
+            "fp32"
+        )
         source = "DeepSpeed stage_1_and_2.py@7b5b06602; PR#7309: about three times the weights"
         low = 4.0 if version is not None and away else 0.0
-        self._add(self.gpu, "copy of the master weights", self._trained((low, 4.0)), 1 / ranks, text, source, ("update",), passing=True)
+        self._add(
+            self.gpu,
+            "copy of the master weights",
+            self._trained((low, 4.0)),
+            1 / ranks,
+            text,
+            source,
+            ("update",),
+            passing=True,
+        )
 
     def megatron(self) -> None:
-        """Megatron with its distributed optimizer: bf16 weights, fp32 gradients, and 12 bytes spread over the data-parallel ranks."""
+        """Megatron with its distributed optimizer: bf16 weights, fp32 gradients, and 12 bytes
+        spread over the data-parallel ranks.
+        """
         role, name = self.role, self.role.name
-        split = int(self.inputs.get(f"{name}.tensor_parallel") or 1) * int(self.inputs.get(f"{name}.pipeline_parallel") or 1)
+        split = int(self.inputs.get(f"{name}.tensor_parallel") or 1) * int(
+            self.inputs.get(f"{name}.pipeline_parallel") or 1
+        )
         params_away, moments_away = self._get("offload_params"), self._get("offload_optimizer")
         if role.ranks is not None:
             replicas = max(1, role.ranks // split)
-            self._resident("weights", (2, 2), 1 / split, f"2 B x P / {split}", _MEGATRON, params_away, "tensor_parallel", "pipeline_parallel")
-            self._add(self.gpu, "gradients", self._trained((2, 4)), 1 / split, f"4 B x P / {split}", _MEGATRON, ("update",))
+            self._resident(
+                "weights",
+                (2, 2),
+                1 / split,
+                f"2 B x P / {split}",
+                _MEGATRON,
+                params_away,
+                "tensor_parallel",
+                "pipeline_parallel",
+            )
+            self._add(
+                self.gpu,
+                "gradients",
+                self._trained((2, 4)),
+                1 / split,
+                f"4 B x P / {split}",
+                _MEGATRON,
+                ("update",),
+            )
             self._resident(
                 "optimizer",
                 self._trained((12, 12)),
@@ -369,7 +579,9 @@ class _Builder:
                 "offload_optimizer",
                 load=False,
             )
-        high = (0 if params_away is False else 2 * 2 * split) + (0 if moments_away is False else 2 * 12)
+        high = (0 if params_away is False else 2 * 2 * split) + (
+            0 if moments_away is False else 2 * 12
+        )
         low = (2 if params_away else 0) + (12 if moments_away else 0)
         if high:
             self._add(

@@ -1,4 +1,6 @@
-"""Integer arithmetic as ``$(( … ))`` has it: C operators on 64-bit numbers, names stand for variables."""
+"""Integer arithmetic as ``$(( … ))`` has it: C operators on 64-bit numbers, names stand for
+variables.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,12 @@ from typing import Callable, List, Optional
 
 __all__ = ["Undecided", "evaluate"]
 
-_TOKEN = re.compile(r"\s*(\d+#\w+|0[xX][0-9a-fA-F]+|\d+|\$?\{?[A-Za-z_]\w*\}?|\*\*|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%<>&|^!~?:()=,])")
+_TOKEN = re.compile(
+    r"\s*(\d+#\w+|0[xX][0-9a-fA-F]+|\d+|\$?\{?[A-Za-z_]\w*\}?|\*\*|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%<>&|^!~?:()=,])"
+)
 _BINARY = {
-    "||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, ">": 7, "<=": 7, ">=": 7, "<<": 8, ">>": 8, "+": 9, "-": 9,
+    "||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, ">": 7, "<=": 7, ">=": 7,
+    "<<": 8, ">>": 8, "+": 9, "-": 9,
     "*": 10, "/": 10, "%": 10, "**": 12,
 }  # fmt: skip
 _MAX_TOKENS = 400
@@ -20,7 +25,10 @@ class Undecided(ValueError):
 
 
 def evaluate(text: str, lookup: Callable[[str], Optional[str]]) -> int:
-    """Return the value of an expression; ``lookup`` gives a variable's text, "" where unset. Raises :class:`Undecided`."""
+    """Return the value of an expression; ``lookup`` gives a variable's text, "" where unset.
+
+    Raises :class:`Undecided`.
+    """
     tokens: List[str] = []
     at = 0
     text = text.strip()

@@ -11,12 +11,16 @@ __all__ = ["decide"]
 
 
 def decide(words: Sequence[str]) -> Optional[bool]:
-    """The answer of ``test``, where its words are known; None where it is about files or unclear."""
+    """The answer of ``test``, where its words are known; None where it is about files or
+    unclear.
+    """
     for operator, absorbing in (("||", True), ("-o", True), ("&&", False), ("-a", False)):
         if operator in words:
             at = list(words).index(operator)
             answers = (decide(words[:at]), decide(words[at + 1 :]))
-            return absorbing if absorbing in answers else (None if None in answers else not absorbing)
+            return (
+                absorbing if absorbing in answers else (None if None in answers else not absorbing)
+            )
     if words[:1] == ["!"]:
         answer = decide(words[1:])
         return None if answer is None else not answer
@@ -38,9 +42,18 @@ def decide(words: Sequence[str]) -> Optional[bool]:
     if operator == "!=":
         return left != right
     numbers = {"-eq": "==", "-ne": "!=", "-lt": "<", "-le": "<=", "-gt": ">", "-ge": ">="}
-    if operator in numbers and re.fullmatch(r"-?\d{1,18}", left) and re.fullmatch(r"-?\d{1,18}", right):
+    if (
+        operator in numbers
+        and re.fullmatch(r"-?\d{1,18}", left)
+        and re.fullmatch(r"-?\d{1,18}", right)
+    ):
         first, second = int(left), int(right)
-        return {"==": first == second, "!=": first != second, "<": first < second, "<=": first <= second, ">": first > second, ">=": first >= second}[
-            numbers[operator]
-        ]
+        return {
+            "==": first == second,
+            "!=": first != second,
+            "<": first < second,
+            "<=": first <= second,
+            ">": first > second,
+            ">=": first >= second,
+        }[numbers[operator]]
     return None

@@ -1,7 +1,7 @@
 """What bash makes of a word: quotes, parameters, arithmetic, braces, and the splitting into fields.
 
-A piece that cannot be told stands in the text as one character of Unicode's private range; :class:`Unclear` knows why.
-So every other operation on texts stays an operation on strings.
+A piece that cannot be told stands in the text as one character of Unicode's private range;
+:class:`Unclear` knows why. So every other operation on texts stays an operation on strings.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ __all__ = ["Element", "Expander", "Unclear", "Variable", "is_clear"]
 
 _FIRST, _LAST = 0xE000, 0xF8FF
 _UNCLEAR = re.compile("[\ue000-\uf8ff]")
-_PARAMETER = re.compile(r"(!?)(#?)([A-Za-z_]\w*|[@*#?$!0-9-]|\d+)(\[(?:[^\]]*)\])?(.*)\Z", re.DOTALL)
+_PARAMETER = re.compile(
+    r"(!?)(#?)([A-Za-z_]\w*|[@*#?$!0-9-]|\d+)(\[(?:[^\]]*)\])?(.*)\Z", re.DOTALL
+)
 _NAME = re.compile(r"[A-Za-z_]\w*|[@*#?$!0-9-]")
 _PLAIN = re.compile(r"[^\\'\"$`<>~]+")
 _ESCAPES = {
@@ -38,7 +40,19 @@ _ESCAPES = {
     "?": "?",
 }
 _VOLATILE = frozenset(
-    ["RANDOM", "SRANDOM", "SECONDS", "LINENO", "EPOCHSECONDS", "EPOCHREALTIME", "BASHPID", "PPID", "BASH_SOURCE", "FUNCNAME", "PIPESTATUS"]
+    [
+        "RANDOM",
+        "SRANDOM",
+        "SECONDS",
+        "LINENO",
+        "EPOCHSECONDS",
+        "EPOCHREALTIME",
+        "BASHPID",
+        "PPID",
+        "BASH_SOURCE",
+        "FUNCNAME",
+        "PIPESTATUS",
+    ]
 )
 _MAX_TEXT = 1 << 20
 
@@ -92,9 +106,18 @@ def is_clear(text: str) -> bool:
 
 
 class Expander:
-    """Expands words against variables. ``environ`` None: the environment is not known, and what a script does not set is unclear."""
+    """Expands words against variables.
 
-    def __init__(self, unclear: Unclear, variables: Dict[str, Variable], environ: Optional[Mapping[str, str]], arguments: List[Element]) -> None:
+    ``environ`` None: the environment is not known, and what a script does not set is unclear.
+    """
+
+    def __init__(
+        self,
+        unclear: Unclear,
+        variables: Dict[str, Variable],
+        environ: Optional[Mapping[str, str]],
+        arguments: List[Element],
+    ) -> None:
         self.unclear = unclear
         self.variables = variables
         self.environ = environ
@@ -102,7 +125,9 @@ class Expander:
         self.loose = ""  # why a name that is not set may be set all the same
 
     def lookup(self, name: str) -> Optional[str]:
-        """Return the text of a variable, with marks where it is unclear; None where it is surely unset."""
+        """Return the text of a variable, with marks where it is unclear; None where it is surely
+        unset.
+        """
         if name.isdigit():
             return self._argument(int(name))
         if name in _VOLATILE or name in ("?", "$", "!", "-"):
@@ -131,7 +156,9 @@ class Expander:
         return elements
 
     def text(self, raw: str, line: int) -> str:
-        """Expand without splitting: the value of an assignment, a pattern, a here-document's delimiter."""
+        """Expand without splitting: the value of an assignment, a pattern, a here-document's
+        delimiter.
+        """
         fields = _Fields(line, raw, split=False)
         self._parts(raw, fields, quotes=False)
         return " ".join(element.text for element in fields.finish())
@@ -179,18 +206,26 @@ class Expander:
                     continue
                 close = quoted(raw, at + 1, fields.line)
                 inner = raw[at + 1 : close - 1]
-                fields.add("", quoted=inner not in ("$@", "${@}") and not re.fullmatch(r"\$\{\w+\[@\]\}", inner))
+                fields.add(
+                    "",
+                    quoted=inner not in ("$@", "${@}")
+                    and not re.fullmatch(r"\$\{\w+\[@\]\}", inner),
+                )
                 self._parts(inner, fields, quotes=True)
                 at = close
             elif char == "`":
                 close = raw.index("`", at + 1)
-                fields.unclear(self.unclear.mark(f"what {_short(raw[at : close + 1])} prints"), quotes)
+                fields.unclear(
+                    self.unclear.mark(f"what {_short(raw[at : close + 1])} prints"), quotes
+                )
                 at = close + 1
             elif char == "$":
                 at = self._dollar(raw, at, fields, quotes)
             elif char in "<>" and raw[at + 1 : at + 2] == "(" and not quotes:
                 close = closing(raw, at + 2, "(", fields.line)
-                fields.unclear(self.unclear.mark(f"the file behind {_short(raw[at:close])}"), quotes)
+                fields.unclear(
+                    self.unclear.mark(f"the file behind {_short(raw[at:close])}"), quotes
+                )
                 at = close
             else:
                 plain = _PLAIN.match(raw, at)
@@ -214,8 +249,12 @@ class Expander:
             close = closing(raw, at + 2, "(", fields.line)
             if raw.startswith("((", at + 1) and raw[close - 2 : close] == "))":
                 fields.expanded(self.arithmetic(raw[at + 3 : close - 2]), quotes)
-            elif raw.startswith("expr ", at + 2) and not set(raw[at + 7 : close - 1]) & set("\"'`|&;<>"):
-                fields.expanded(self.arithmetic(raw[at + 7 : close - 1].replace("\\*", "*")), quotes)
+            elif raw.startswith("expr ", at + 2) and not set(raw[at + 7 : close - 1]) & set(
+                "\"'`|&;<>"
+            ):
+                fields.expanded(
+                    self.arithmetic(raw[at + 7 : close - 1].replace("\\*", "*")), quotes
+                )
             else:
                 fields.unclear(self.unclear.mark(f"what {_short(raw[at:close])} prints"), quotes)
             return close
@@ -256,12 +295,19 @@ class Expander:
                 return
         listed = self._listed(name, index)
         if listed is not None:
-            self._many(body, listed, bool(length), name == "*" or index == "[*]", rest, fields, quotes)
+            self._many(
+                body, listed, bool(length), name == "*" or index == "[*]", rest, fields, quotes
+            )
             return
         text, line = self._single(name, index)
         if length:
             clear = text is not None and is_clear(text)
-            fields.expanded(str(len(text or "")) if clear or text is None else self.unclear.mark(self.unclear.reason(text)), quotes)
+            fields.expanded(
+                str(len(text or ""))
+                if clear or text is None
+                else self.unclear.mark(self.unclear.reason(text)),
+                quotes,
+            )
             return
         self._scalar(name, text, line, rest, fields, quotes)
 
@@ -292,7 +338,16 @@ class Expander:
         line = variable.elements[0].line if variable is not None and variable.elements else 0
         return self.lookup(name), line
 
-    def _many(self, body: str, elements: List[Element], length: bool, starred: bool, rest: str, fields: _Fields, quotes: bool) -> None:
+    def _many(
+        self,
+        body: str,
+        elements: List[Element],
+        length: bool,
+        starred: bool,
+        rest: str,
+        fields: _Fields,
+        quotes: bool,
+    ) -> None:
         if length:
             fields.expanded(str(len(elements)), quotes)
             return
@@ -310,7 +365,10 @@ class Expander:
                 self._parts(rest.lstrip(":")[1:], fields, quotes=quotes)
             return
         elif rest and rest.lstrip(":")[:1] not in ("-", "=", "?"):
-            elements = [Element(self._altered(element.text, rest), element.line, element.raw) for element in elements]
+            elements = [
+                Element(self._altered(element.text, rest), element.line, element.raw)
+                for element in elements
+            ]
         if quotes and starred:
             fields.add(" ".join(element.text for element in elements), quoted=True)
         elif quotes:
@@ -321,7 +379,9 @@ class Expander:
                     fields.cut()
                 fields.expanded(element.text, quotes, element)
 
-    def _scalar(self, name: str, text: Optional[str], line: int, rest: str, fields: _Fields, quotes: bool) -> None:
+    def _scalar(
+        self, name: str, text: Optional[str], line: int, rest: str, fields: _Fields, quotes: bool
+    ) -> None:
         operator = re.match(r":?[-=+?]", rest)
         if operator:
             colon, kind = operator.group()[:-1], operator.group()[-1]
@@ -335,7 +395,9 @@ class Expander:
                 before = fields.mark()
                 self._parts(alternative, fields, quotes=quotes)
                 if kind == "=" and name.isidentifier():
-                    self.variables[name] = Variable((Element(fields.since(before), fields.line, fields.raw),))
+                    self.variables[name] = Variable(
+                        (Element(fields.since(before), fields.line, fields.raw),)
+                    )
                 return
             if unset and kind == "?":
                 fields.unclear(self.unclear.mark(f"${name} is not set in the script"), quotes)
@@ -345,14 +407,22 @@ class Expander:
             if self.environ is not None:
                 fields.expanded("", quotes)
                 return
-            what = f"${name} is an argument of the script" if name.isdigit() else f"${name} is not set in the script"
+            what = (
+                f"${name} is an argument of the script"
+                if name.isdigit()
+                else f"${name} is not set in the script"
+            )
             fields.unclear(self.unclear.mark(what), quotes)
             return
         if rest:
             fields.expanded(self._altered(text, rest), quotes)
             return
         variable = self.variables.get(name)
-        origin = variable.elements[0] if variable is not None and variable.elements else Element(text, line)
+        origin = (
+            variable.elements[0]
+            if variable is not None and variable.elements
+            else Element(text, line)
+        )
         fields.expanded(text, quotes, origin)
 
     def _slice(self, text: str, length: int) -> Optional[slice]:
@@ -376,7 +446,11 @@ class Expander:
         argument = rest[len(operator) :]
         if operator == ":":
             part = self._slice(argument, len(text))
-            return text[part] if part is not None else self.unclear.mark(f"${{…{rest[:40]}}} is not read")
+            return (
+                text[part]
+                if part is not None
+                else self.unclear.mark(f"${{…{rest[:40]}}} is not read")
+            )
         if operator in ("^^", ",,") and not argument:
             return text.upper() if operator == "^^" else text.lower()
         if operator in ("^", ",") and not argument:
@@ -400,7 +474,10 @@ class Expander:
 
 
 class _Fields:
-    """Collects the fields of one word. A field's origin is another line only where all of it came from there."""
+    """Collects the fields of one word.
+
+    A field's origin is another line only where all of it came from there.
+    """
 
     def __init__(self, line: int, raw: str, *, split: bool = True) -> None:
         self.line = line
@@ -429,7 +506,11 @@ class _Fields:
         """End the field at hand."""
         if self._text is not None:
             origin = self._origin
-            self._done.append(Element(self._text, origin.line, origin.raw) if origin and origin.line else Element(self._text, self.line, self.raw))
+            self._done.append(
+                Element(self._text, origin.line, origin.raw)
+                if origin and origin.line
+                else Element(self._text, self.line, self.raw)
+            )
         self._text, self._origin, self._pieces = None, None, 0
 
     def expanded(self, text: str, quotes: bool, origin: Optional[Element] = None) -> None:
@@ -463,7 +544,9 @@ class _Fields:
 
     def since(self, place: Tuple[int, int]) -> str:
         """Return the text that was added after :meth:`mark`."""
-        texts = [element.text for element in self._done[place[0] :]] + ([self._text] if self._text is not None else [])
+        texts = [element.text for element in self._done[place[0] :]] + (
+            [self._text] if self._text is not None else []
+        )
         return " ".join(texts)[place[1] :]
 
     def finish(self) -> List[Element]:
@@ -482,6 +565,13 @@ def _ansi(text: str) -> str:
         code = found.group(1)
         if code[0] in "xuU":
             return chr(min(int(code[1:], 16), 0x10FFFF))
-        return chr(int(code, 8) & 0xFF) if code[0] in "01234567" else _ESCAPES.get(code, "\\" + code)
+        return (
+            chr(int(code, 8) & 0xFF) if code[0] in "01234567" else _ESCAPES.get(code, "\\" + code)
+        )
 
-    return re.sub(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|[0-7]{1,3}|.)", one, text, flags=re.DOTALL)
+    return re.sub(
+        r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|[0-7]{1,3}|.)",
+        one,
+        text,
+        flags=re.DOTALL,
+    )

@@ -1,10 +1,13 @@
-"""Launch scripts, read as bash would read them and never run: which commands would be started, with which words and variables.
+"""Launch scripts, read as bash would read them and never run: which commands would be started,
+with which words and variables.
 
     script = read_script(text, "train.sh")
-    script.commands[0].words      # every word with its line; unclear pieces know why they are unclear
+    script.commands[0].words      # every word with its line; unclear pieces know why they are
+    unclear
 
-Straight lines are followed exactly. Of a condition that cannot be told both ways are followed, and what they leave different
-becomes unclear; what a loop assigns is unclear after it. The result of a command is never guessed.
+Straight lines are followed exactly. Of a condition that cannot be told both ways are followed, and
+what they leave different becomes unclear; what a loop assigns is unclear after it. The result of a
+command is never guessed.
 """
 
 from __future__ import annotations
@@ -19,7 +22,19 @@ from ...model.record import NamedTuple
 from .conditions import decide
 from .expansion import Element, Expander, Unclear, Variable, is_clear
 from .syntax import parse
-from .tree import Arithmetic, Case, Chain, Function, If, Loop, Node, Pipeline, Redirect, Simple, SyntaxProblem
+from .tree import (
+    Arithmetic,
+    Case,
+    Chain,
+    Function,
+    If,
+    Loop,
+    Node,
+    Pipeline,
+    Redirect,
+    Simple,
+    SyntaxProblem,
+)
 from .tree import Word as RawWord
 
 __all__ = ["MAX_SCRIPT_BYTES", "Command", "Remark", "Script", "read_script"]
@@ -33,18 +48,38 @@ _MAX_ROUNDS = 300
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\[[^\]]*\])?(\+?)=")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*\Z")
 _DECLARES = frozenset(["export", "declare", "typeset", "local", "readonly"])
-_TESTS = frozenset(["[", "test", "grep", "egrep", "command", "which", "type", "pgrep", "diff", "cmp", "nvidia-smi", "hash"])
+_TESTS = frozenset(
+    [
+        "[",
+        "test",
+        "grep",
+        "egrep",
+        "command",
+        "which",
+        "type",
+        "pgrep",
+        "diff",
+        "cmp",
+        "nvidia-smi",
+        "hash",
+    ]
+)
 _PRIVATE = re.compile("[\ue000-\uf8ff]")
 
 
 class Command(NamedTuple):
-    """One command that the script would start. ``exported`` holds what its environment is known to have from the script."""
+    """One command that the script would start.
+
+    ``exported`` holds what its environment is known to have from the script.
+    """
 
     words: Tuple[Element, ...]
     line: int
     exported: Mapping[str, Element]
     conditional: bool  # whether it runs cannot be told
-    documents: Tuple[Tuple[str, str], ...] = ()  # here-documents: the file that the output goes to ("" for none), text
+    documents: Tuple[
+        Tuple[str, str], ...
+    ] = ()  # here-documents: the file that the output goes to ("" for none), text
 
 
 class Remark(NamedTuple):
@@ -66,23 +101,40 @@ class Script(NamedTuple):
 
 
 def read_script(
-    text: str, name: str, *, environ: Optional[Mapping[str, str]] = None, arguments: Sequence[str] = (), unclear: Optional[Unclear] = None
+    text: str,
+    name: str,
+    *,
+    environ: Optional[Mapping[str, str]] = None,
+    arguments: Sequence[str] = (),
+    unclear: Optional[Unclear] = None,
 ) -> Script:
-    """Read a script. ``environ`` None: nothing is known of the environment it starts in. Raises :class:`InputError`."""
+    """Read a script. ``environ`` None: nothing is known of the environment it starts in.
+
+    Raises :class:`InputError`.
+    """
     if len(text) > MAX_SCRIPT_BYTES:
-        raise InputError(f"{name}: expected a launch script, found {len(text)} characters; at most {MAX_SCRIPT_BYTES} are read")
+        raise InputError(
+            f"{name}: expected a launch script, found {len(text)} characters; "
+            f"at most {MAX_SCRIPT_BYTES} are read"
+        )
     if "\x00" in text:
         raise InputError(f"{name}: expected a launch script, found binary data")
-    runner = _Runner(unclear or Unclear(), environ, [Element(argument, 0) for argument in arguments])
+    runner = _Runner(
+        unclear or Unclear(), environ, [Element(argument, 0) for argument in arguments]
+    )
     try:
         runner.run_all(parse(_PRIVATE.sub("\ufffd", text)))
     except SyntaxProblem as problem:
         raise InputError(f"{name}:{problem.line or 1}: bash cannot read this: {problem}") from None
     except RecursionError:
-        raise InputError(f"{name}: commands or brackets are nested too deep to be a launch script") from None
+        raise InputError(
+            f"{name}: commands or brackets are nested too deep to be a launch script"
+        ) from None
     except _Exit:
         pass
-    return Script(name, tuple(runner.commands), runner.variables, tuple(runner.remarks), runner.unclear)
+    return Script(
+        name, tuple(runner.commands), runner.variables, tuple(runner.remarks), runner.unclear
+    )
 
 
 class _Exit(Exception):
@@ -90,7 +142,9 @@ class _Exit(Exception):
 
 
 class _Runner:
-    def __init__(self, unclear: Unclear, environ: Optional[Mapping[str, str]], arguments: List[Element]) -> None:
+    def __init__(
+        self, unclear: Unclear, environ: Optional[Mapping[str, str]], arguments: List[Element]
+    ) -> None:
         self.unclear = unclear
         self.variables: Dict[str, Variable] = {}
         self.expander = Expander(unclear, self.variables, environ, arguments)
@@ -101,10 +155,14 @@ class _Runner:
         self._allexport = False
         self._calls = 0
         self._steps = 0
-        self._locals: List[Dict[str, Optional[Variable]]] = []  # what each call's local names were before
+        self._locals: List[
+            Dict[str, Optional[Variable]]
+        ] = []  # what each call's local names were before
 
     def run_all(self, nodes: Sequence[Node]) -> Optional[bool]:
-        """Follow commands in order; the result is the last one's status, None where it cannot be told."""
+        """Follow commands in order; the result is the last one's status, None where it cannot
+        be told.
+        """
         status: Optional[bool] = True
         for node in nodes:
             status = self.run(node)
@@ -175,9 +233,15 @@ class _Runner:
     def _read_document(self, node: Simple, fields: List[Element]) -> bool:
         """``read -r -d '' NAME <<EOF``: the variable holds the document."""
         documents = self._documents(node.redirects, node.line)
-        if not documents or "-d" not in [field.text for field in fields] or not _IDENTIFIER.match(fields[-1].text):
+        if (
+            not documents
+            or "-d" not in [field.text for field in fields]
+            or not _IDENTIFIER.match(fields[-1].text)
+        ):
             return False
-        self.variables[fields[-1].text] = Variable((Element(documents[0][1].strip(), node.line + 1),))
+        self.variables[fields[-1].text] = Variable(
+            (Element(documents[0][1].strip(), node.line + 1),)
+        )
         return True
 
     def _fields(self, word: RawWord) -> List[Element]:
@@ -186,19 +250,40 @@ class _Runner:
         return self.expander.words(word.raw, word.line)
 
     def _started(self, node: Simple, fields: List[Element], assignments: Sequence[RawWord]) -> None:
-        exported = {name: variable.elements[0] for name, variable in self.variables.items() if variable.exported and variable.elements}
+        exported = {
+            name: variable.elements[0]
+            for name, variable in self.variables.items()
+            if variable.exported and variable.elements
+        }
         for word in assignments:
             found = _ASSIGNMENT.match(word.raw)
             if found and word.elements is None:
-                exported[found.group(1)] = Element(self.expander.text(word.raw[found.end() :], word.line), word.line, word.raw)
-        if re.match(r"[+~]{0,2}[a-z_]+(?:\.[A-Za-z_]\w*)+=", fields[0].text) or re.match(r"--?[A-Za-z][\w.-]+", fields[0].text):
+                exported[found.group(1)] = Element(
+                    self.expander.text(word.raw[found.end() :], word.line), word.line, word.raw
+                )
+        if re.match(r"[+~]{0,2}[a-z_]+(?:\.[A-Za-z_]\w*)+=", fields[0].text) or re.match(
+            r"--?[A-Za-z][\w.-]+", fields[0].text
+        ):
             self.remarks.append(Remark("lost-line", fields[0].line, fields[0].text))
         documents = tuple(self._documents(node.redirects, node.line))
-        self.commands.append(Command(tuple(fields), node.line, exported, self._conditional > 0, documents))
+        self.commands.append(
+            Command(tuple(fields), node.line, exported, self._conditional > 0, documents)
+        )
 
     def _documents(self, redirects: Sequence[Redirect], line: int) -> List[Tuple[str, str]]:
-        target = next((self.expander.text(one.target.raw, line) for one in redirects if one.operator in (">", ">|", "&>")), "")
-        return [(target, one.body if one.literal else self.expander.document(one.body, line)) for one in redirects if one.operator in ("<<", "<<-")]
+        target = next(
+            (
+                self.expander.text(one.target.raw, line)
+                for one in redirects
+                if one.operator in (">", ">|", "&>")
+            ),
+            "",
+        )
+        return [
+            (target, one.body if one.literal else self.expander.document(one.body, line))
+            for one in redirects
+            if one.operator in ("<<", "<<-")
+        ]
 
     def _call(self, function: Function, arguments: List[Element]) -> Optional[bool]:
         if self._calls >= _MAX_CALLS:
@@ -231,10 +316,18 @@ class _Runner:
         old = self.variables.get(name)
         exported = exported or (old is not None and old.exported) or self._allexport
         if word.elements is not None:
-            elements = [element for one in word.elements for element in self.expander.words(one.raw, one.line)]
-            if any(re.match(r"\[[^\]]+\]=", one.raw) for one in word.elements):  # an associative array, or with holes
+            elements = [
+                element
+                for one in word.elements
+                for element in self.expander.words(one.raw, one.line)
+            ]
+            if any(
+                re.match(r"\[[^\]]+\]=", one.raw) for one in word.elements
+            ):  # an associative array, or with holes
                 elements = [Element(self.unclear.mark(f"{name} has indices of its own"), word.line)]
-            self.variables[name] = Variable(((*old.elements, *elements) if plus and old else tuple(elements)), True, exported)
+            self.variables[name] = Variable(
+                ((*old.elements, *elements) if plus and old else tuple(elements)), True, exported
+            )
             return
         raw = word.raw[found.end() :]
         text = self.expander.text(raw, word.line)
@@ -249,14 +342,21 @@ class _Runner:
             self.variables[name] = Variable((element, *old.elements[1:]), True, exported)
         else:
             before = (self.expander.environ or {}).get(name, "") if plus and old is None else ""
-            self.variables[name] = Variable((element._replace(text=before + text) if before else element,), False, exported)
+            self.variables[name] = Variable(
+                (element._replace(text=before + text) if before else element,), False, exported
+            )
 
     def _assign_index(self, name: str, index: str, element: Element, plus: bool) -> None:
         old = self.variables.get(name, Variable((), True))
         position = self.expander.arithmetic(index[1:-1])
         elements = list(old.elements)
         if not position.isdigit() or int(position) > len(elements) or plus:
-            elements = [Element(self.unclear.mark(f"{name}{index} is assigned at an index that is not known"), element.line)]
+            elements = [
+                Element(
+                    self.unclear.mark(f"{name}{index} is assigned at an index that is not known"),
+                    element.line,
+                )
+            ]
         elif int(position) == len(elements):
             elements.append(element)
         else:
@@ -279,7 +379,9 @@ class _Runner:
             if _IDENTIFIER.match(name):
                 old = self.variables.get(name)
                 if equals:  # the name came out of an expansion
-                    self.variables[name] = Variable((Element(value, element.line, element.raw),), False, command == "export")
+                    self.variables[name] = Variable(
+                        (Element(value, element.line, element.raw),), False, command == "export"
+                    )
                 elif old is not None and command == "export":
                     self.variables[name] = old._replace(exported=True)
                 elif command == "local":
@@ -338,7 +440,9 @@ class _Runner:
     def _builtin_read(self, fields: List[Element]) -> Optional[bool]:
         for field in fields[1:]:
             if _IDENTIFIER.match(field.text):
-                mark = self.unclear.mark(f"{fields[0].text} gives {field.text} its value when the script runs")
+                mark = self.unclear.mark(
+                    f"{fields[0].text} gives {field.text} its value when the script runs"
+                )
                 self.variables[field.text] = Variable((Element(mark, field.line),))
         return None
 
@@ -366,16 +470,28 @@ class _Runner:
         words: List[str] = []
         for word in node.words:
             text = self.expander.text(word.raw, word.line)
-            if words[-1:] in (["=="], ["="], ["!="]) and re.search(r"[*?\[]", text) and not re.search(r"['\"\\]", word.raw):
+            if (
+                words[-1:] in (["=="], ["="], ["!="])
+                and re.search(r"[*?\[]", text)
+                and not re.search(r"['\"\\]", word.raw)
+            ):
                 text = self.unclear.mark("a pattern")
             words.append(text)
         return decide(words)
 
     def _arithmetic(self, node: Arithmetic) -> Optional[bool]:
-        assigned = re.findall(r"([A-Za-z_]\w*)\s*(?:=(?!=)|\+=|-=|\*=|\+\+|--)|(?:\+\+|--)([A-Za-z_]\w*)", node.text)
+        assigned = re.findall(
+            r"([A-Za-z_]\w*)\s*(?:=(?!=)|\+=|-=|\*=|\+\+|--)|(?:\+\+|--)([A-Za-z_]\w*)", node.text
+        )
         for names in assigned:
             for name in filter(None, names):
-                self.variables[name] = Variable((Element(self.unclear.mark(f"{name} is computed at line {node.line}"), node.line),))
+                self.variables[name] = Variable(
+                    (
+                        Element(
+                            self.unclear.mark(f"{name} is computed at line {node.line}"), node.line
+                        ),
+                    )
+                )
         if assigned:
             return None
         value = self.expander.arithmetic(node.text)
@@ -427,7 +543,12 @@ class _Runner:
     def _condition(self, nodes: Sequence[Node]) -> Optional[bool]:
         status = self.run_all(nodes)
         last = nodes[-1] if nodes else None
-        if isinstance(last, Simple) and not last.test and last.words and last.words[0].raw not in ("[", "test", "true", ":", "false"):
+        if (
+            isinstance(last, Simple)
+            and not last.test
+            and last.words
+            and last.words[0].raw not in ("[", "test", "true", ":", "false")
+        ):
             return None if last.words[0].raw not in self.functions else status
         return status
 
@@ -458,7 +579,11 @@ class _Runner:
 
     def _loop(self, node: Loop) -> Optional[bool]:
         if node.kind in ("for", "select"):
-            values = [element for word in node.words for element in self._fields(word)] if node.words is not None else list(self.expander.arguments)
+            values = (
+                [element for word in node.words for element in self._fields(word)]
+                if node.words is not None
+                else list(self.expander.arguments)
+            )
             if not values:
                 return True
             if len(values) == 1 and node.kind == "for" and is_clear(values[0].text):
@@ -466,7 +591,9 @@ class _Runner:
                     self.variables[node.name] = Variable((values[0],))
                 return self.run_all(node.body)
             choices = ", ".join(self.unclear.readable(value.text) for value in values[:6])
-            self.variables[node.name or "_"] = Variable((Element(self.unclear.mark(f"${node.name} goes through {choices}"), node.line),))
+            self.variables[node.name or "_"] = Variable(
+                (Element(self.unclear.mark(f"${node.name} goes through {choices}"), node.line),)
+            )
         else:
             ends = node.kind == "until"
             for _ in range(_MAX_ROUNDS):  # exactly, as long as the condition can be told
@@ -480,7 +607,9 @@ class _Runner:
             old = self.variables.get(name, Variable(()))
             mark = self.unclear.mark(f"${name} is assigned in the loop at line {node.line}")
             kept = old.elements if old.array else ()
-            self.variables[name] = Variable((*kept, Element(mark, node.line)), old.array, old.exported)
+            self.variables[name] = Variable(
+                (*kept, Element(mark, node.line)), old.array, old.exported
+            )
         unrolled = dict(self.variables)
         self._either([(node.body, None)], complete=node.kind == "for")
         for name in _assigned(node.body):
@@ -488,8 +617,12 @@ class _Runner:
                 self.variables[name] = unrolled[name]
         return None
 
-    def _either(self, ways: Sequence[Tuple[Sequence[Node], None]], *, complete: bool = False) -> None:
-        """Follow several ways, of which one is taken (or none, unless ``complete``), and join what they leave."""
+    def _either(
+        self, ways: Sequence[Tuple[Sequence[Node], None]], *, complete: bool = False
+    ) -> None:
+        """Follow several ways, of which one is taken (or none, unless ``complete``), and join
+        what they leave.
+        """
         before = dict(self.variables)
         results: List[Dict[str, Variable]] = [] if complete else [before]
         arguments = self.expander.arguments
@@ -511,12 +644,21 @@ class _Runner:
 
     def _joined(self, name: str, found: Sequence[Optional[Variable]]) -> Variable:
         first = found[0]
-        texts = {tuple(element.text for element in variable.elements) if variable is not None else None for variable in found}
+        texts = {
+            tuple(element.text for element in variable.elements) if variable is not None else None
+            for variable in found
+        }
         if len(texts) == 1 and first is not None:
-            return first._replace(exported=all(variable is not None and variable.exported for variable in found))
+            return first._replace(
+                exported=all(variable is not None and variable.exported for variable in found)
+            )
         present = [variable for variable in found if variable is not None]
-        places = sorted({element.line for variable in present for element in variable.elements[-1:]})
-        mark = self.unclear.mark(f"${name} depends on a condition (line {', '.join(map(str, places))})")
+        places = sorted(
+            {element.line for variable in present for element in variable.elements[-1:]}
+        )
+        mark = self.unclear.mark(
+            f"${name} depends on a condition (line {', '.join(map(str, places))})"
+        )
         kept: List[Element] = []
         if all(variable.array for variable in present) and len(present) == len(found):
             for elements in zip(*(variable.elements for variable in present)):
@@ -532,20 +674,27 @@ class _Runner:
         self.variables.update(saved)
 
 
-_HARMLESS = words(": true cd pushd popd echo printf mkdir ulimit wait trap shopt alias break continue")
+_HARMLESS = words(
+    ": true cd pushd popd echo printf mkdir ulimit wait trap shopt alias break continue"
+)
 _BUILTINS = {
     **dict.fromkeys(_HARMLESS, "nothing"),
     **dict.fromkeys(["read", "mapfile", "readarray", "getopts"], "read"),
     **dict.fromkeys(["[", "test"], "test"),
     **dict.fromkeys([".", "source"], "source"),
     **dict.fromkeys(["exit", "return"], "exit"),
-    "false": "false", "set": "set", "shift": "shift", "unset": "unset", "eval": "eval", "let": "let", "exec": "exec",
+    "false": "false", "set": "set", "shift": "shift", "unset": "unset", "eval": "eval",
+    "let": "let", "exec": "exec",
 }  # fmt: skip
 
 
 def _asks(pipeline: Pipeline) -> bool:
     last = pipeline.commands[-1]
-    return not isinstance(last, Simple) or last.test or (bool(last.words) and last.words[0].raw in _TESTS)
+    return (
+        not isinstance(last, Simple)
+        or last.test
+        or (bool(last.words) and last.words[0].raw in _TESTS)
+    )
 
 
 def _assigned(nodes: Sequence[Node]) -> List[str]:

@@ -1,4 +1,7 @@
-"""Globs and braces of the shell: ``${x##*/}``, ``${x/a/b}``, ``{a,b}``, ``{1..3}``. Text in, text out."""
+"""Globs and braces of the shell: ``${x##*/}``, ``${x/a/b}``, ``{a,b}``, ``{1..3}``.
+
+Text in, text out.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,9 @@ def cut_pattern(text: str) -> Tuple[str, str]:
 
 
 def regex_of(glob: str) -> Optional[str]:
-    """Return the regular expression of a glob, in which a backslash quotes; None for extended patterns."""
+    """Return the regular expression of a glob, in which a backslash quotes; None for extended
+    patterns.
+    """
     result: List[str] = []
     at = 0
     while at < len(glob):
@@ -72,8 +77,14 @@ def replaced(text: str, operator: str, pattern: str, replacement: str) -> str:
     if not pattern:
         return text
     if operator == "//":
-        return re.sub(f"(?s:{pattern})", lambda _: replacement, text) if not compiled.fullmatch("") else text
-    anchored = {"/": f"(?s:{pattern})", "/#": rf"\A(?s:{pattern})", "/%": rf"(?s:{pattern})\Z"}[operator]
+        return (
+            re.sub(f"(?s:{pattern})", lambda _: replacement, text)
+            if not compiled.fullmatch("")
+            else text
+        )
+    anchored = {"/": f"(?s:{pattern})", "/#": rf"\A(?s:{pattern})", "/%": rf"(?s:{pattern})\Z"}[
+        operator
+    ]
     return re.sub(anchored, lambda _: replacement, text, count=1)
 
 
@@ -86,7 +97,9 @@ def brace_words(raw: str) -> List[str]:
         return [raw]
     start, end, options = found
     results = [
-        raw[:start] + option + tail for option in (inner for text in options for inner in brace_words(text)) for tail in brace_words(raw[end:])
+        raw[:start] + option + tail
+        for option in (inner for text in options for inner in brace_words(text))
+        for tail in brace_words(raw[end:])
     ]
     if len(results) > _MAX_BRACES:
         raise SyntaxProblem(0, f"braces that expand to more than {_MAX_BRACES} words")
@@ -142,7 +155,9 @@ def _options(raw: str, start: int) -> Optional[Tuple[int, List[str]]]:
             if depth == 0:
                 if options:
                     return at + 1, [*options, raw[last:at]]
-                numbers = re.fullmatch(r"(-?\d{1,9})\.\.(-?\d{1,9})(?:\.\.(-?\d{1,9}))?", raw[start + 1 : at])
+                numbers = re.fullmatch(
+                    r"(-?\d{1,9})\.\.(-?\d{1,9})(?:\.\.(-?\d{1,9}))?", raw[start + 1 : at]
+                )
                 return (at + 1, _sequence(numbers)) if numbers else None
         at += 1
     return None
@@ -153,6 +168,8 @@ def _sequence(numbers: re.Match[str]) -> List[str]:
     step = abs(int(numbers.group(3) or 1)) or 1
     if abs(last - first) // step > _MAX_BRACES:
         raise SyntaxProblem(0, f"braces that expand to more than {_MAX_BRACES} words")
-    width = max((len(text) for text in numbers.groups()[:2] if text and re.match(r"-?0\d", text)), default=0)
+    width = max(
+        (len(text) for text in numbers.groups()[:2] if text and re.match(r"-?0\d", text)), default=0
+    )
     values = range(first, last + 1, step) if first <= last else range(first, last - 1, -step)
     return [f"{value:0{width}d}" if width else str(value) for value in values]

@@ -9,10 +9,14 @@ __all__ = ["MAX_DEPTH", "after", "after_ansi", "closing", "quoted"]
 MAX_DEPTH = 60  # deeper than any script that a person wrote
 
 
-def closing(text: str, start: int, opening: str, line: int = 0, *, inside_quotes: bool = False) -> int:
-    """Return the index after the bracket that closes the one before ``start``; quotes and nested expansions count.
+def closing(
+    text: str, start: int, opening: str, line: int = 0, *, inside_quotes: bool = False
+) -> int:
+    """Return the index after the bracket that closes the one before ``start``; quotes and nested
+    expansions count.
 
-    ``inside_quotes``: the expansion stands between double quotes, where a single quote in ``${…}`` is a plain character.
+    ``inside_quotes``: the expansion stands between double quotes, where a single quote in ``${…}``
+    is a plain character.
     """
     wanted = [")" if opening == "(" else "}"]
     at, end = start, len(text)

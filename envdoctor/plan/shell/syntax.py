@@ -1,7 +1,10 @@
-"""The syntax of shell scripts: bash text to a tree of commands. Nothing is expanded here, and nothing is ever run.
+"""The syntax of shell scripts: bash text to a tree of commands.
 
-The tree keeps words raw, as they stand in the script; :mod:`.shell` expands them. What bash would refuse raises
-:class:`SyntaxProblem` with the line; so does nesting deeper than any script that a person wrote.
+Nothing is expanded here, and nothing is ever run.
+
+The tree keeps words raw, as they stand in the script; :mod:`.shell` expands them. What bash would
+refuse raises :class:`SyntaxProblem` with the line; so does nesting deeper than any script that a
+person wrote.
 """
 
 from __future__ import annotations
@@ -10,7 +13,21 @@ import re
 from typing import Callable, List, Optional, Tuple, Union
 
 from .quoting import MAX_DEPTH, after, after_ansi, closing, quoted
-from .tree import Arithmetic, Case, Chain, Function, Group, If, Loop, Node, Pipeline, Redirect, Simple, SyntaxProblem, Word
+from .tree import (
+    Arithmetic,
+    Case,
+    Chain,
+    Function,
+    Group,
+    If,
+    Loop,
+    Node,
+    Pipeline,
+    Redirect,
+    Simple,
+    SyntaxProblem,
+    Word,
+)
 
 __all__ = ["parse"]
 
@@ -21,7 +38,26 @@ _ARRAY = re.compile(r"[A-Za-z_]\w*(?:\[[^\]\n]{0,200}\])?\+?=\(")
 _DESCRIPTOR = re.compile(r"\d{1,3}|\{\w+\}")
 _REDIRECTS = frozenset(["&>>", "&>", "<<<", "<<-", "<<", "<&", ">&", ">>", ">|", "<>", "<", ">"])
 _RESERVED = frozenset(
-    ["if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac", "function", "{", "}", "[[", "select", "!"]
+    [
+        "if",
+        "then",
+        "elif",
+        "else",
+        "fi",
+        "for",
+        "while",
+        "until",
+        "do",
+        "done",
+        "case",
+        "esac",
+        "function",
+        "{",
+        "}",
+        "[[",
+        "select",
+        "!",
+    ]
 )
 _PLAIN = re.compile(r"[^|&;()<> \t\n'\"\\$`#{]+")
 
@@ -162,7 +198,9 @@ class _Parser:
     # Grammar.
 
     def commands(self, until: frozenset[str], depth: int) -> Tuple[Node, ...]:
-        """Read a list of commands up to a reserved word or operator in ``until`` (left in place)."""
+        """Read a list of commands up to a reserved word or operator in ``until`` (left in
+        place).
+        """
         if depth > MAX_DEPTH:
             raise SyntaxProblem(self.line, f"more than {MAX_DEPTH} commands inside each other")
         nodes: List[Node] = []
@@ -190,7 +228,11 @@ class _Parser:
         if len(items) > 1:
             return Chain(tuple(items))
         pipeline = items[0][1]
-        return pipeline.commands[0] if len(pipeline.commands) == 1 and not pipeline.negated and not background else pipeline
+        return (
+            pipeline.commands[0]
+            if len(pipeline.commands) == 1 and not pipeline.negated and not background
+            else pipeline
+        )
 
     def _pipeline(self, until: frozenset[str], depth: int) -> Pipeline:
         negated = False
@@ -214,7 +256,16 @@ class _Parser:
             return node
         if isinstance(token, str) and token not in _REDIRECTS:
             raise SyntaxProblem(self.line, f"expected a command, found {token or 'the end'!r}")
-        if _spelling(token) in _RESERVED and _spelling(token) in ("then", "do", "done", "fi", "esac", "elif", "else", "}"):
+        if _spelling(token) in _RESERVED and _spelling(token) in (
+            "then",
+            "do",
+            "done",
+            "fi",
+            "esac",
+            "elif",
+            "else",
+            "}",
+        ):
             raise SyntaxProblem(self.line, f"unexpected {_spelling(token)!r}")
         return self._simple(until, depth)
 
@@ -272,10 +323,17 @@ class _Parser:
         else:
             self._ahead()
         texts = iter(bodies)
-        return [redirect._replace(body="".join(next(texts, []))) if redirect.operator in ("<<", "<<-") else redirect for redirect in redirects]
+        return [
+            redirect._replace(body="".join(next(texts, [])))
+            if redirect.operator in ("<<", "<<-")
+            else redirect
+            for redirect in redirects
+        ]
 
     def _ahead(self) -> None:
-        """The line goes on after ``<<EOF`` (a pipe): read the documents behind it and cut them out of the text."""
+        """The line goes on after ``<<EOF`` (a pipe): read the documents behind it and cut them out
+        of the text.
+        """
         end = self.text.find("\n", self.at)
         if end < 0:
             return
@@ -300,7 +358,11 @@ class _Parser:
     def _redirects(self) -> None:
         while True:
             token = self.peek()
-            if isinstance(token, Word) and _DESCRIPTOR.fullmatch(token.raw) and self.text.startswith(("<", ">"), self.at):
+            if (
+                isinstance(token, Word)
+                and _DESCRIPTOR.fullmatch(token.raw)
+                and self.text.startswith(("<", ">"), self.at)
+            ):
                 self.take()
             elif token in _REDIRECTS:
                 self._redirect()
@@ -315,7 +377,9 @@ class _Parser:
         token = self.take()
         found = _spelling(token)
         if found not in wanted:
-            raise SyntaxProblem(self.line, f"expected {' or '.join(wanted)!r}, found {found or 'the end'!r}")
+            raise SyntaxProblem(
+                self.line, f"expected {' or '.join(wanted)!r}, found {found or 'the end'!r}"
+            )
         return found
 
     def _if(self, depth: int) -> Node:

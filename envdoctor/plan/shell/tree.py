@@ -1,4 +1,7 @@
-"""The tree of a shell script: commands, and what joins them. Words stay raw, as they stand in the script."""
+"""The tree of a shell script: commands, and what joins them.
+
+Words stay raw, as they stand in the script.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,21 @@ from typing import Optional, Tuple, Union
 
 from ...model.record import NamedTuple
 
-__all__ = ["Arithmetic", "Case", "Chain", "Function", "Group", "If", "Loop", "Node", "Pipeline", "Redirect", "Simple", "SyntaxProblem", "Word"]
+__all__ = [
+    "Arithmetic",
+    "Case",
+    "Chain",
+    "Function",
+    "Group",
+    "If",
+    "Loop",
+    "Node",
+    "Pipeline",
+    "Redirect",
+    "Simple",
+    "SyntaxProblem",
+    "Word",
+]
 
 
 class SyntaxProblem(ValueError):
@@ -73,7 +90,9 @@ class If(NamedTuple):
 
 
 class Loop(NamedTuple):
-    """``for`` (with name and words; words None is ``"$@"``), ``while`` and ``until`` (with a condition)."""
+    """``for`` (with name and words; words None is ``"$@"``), ``while`` and ``until`` (with a
+    condition).
+    """
 
     kind: str
     name: str

@@ -1,4 +1,6 @@
-"""A package index of our own: small wheels and source archives of any name, served as PEP 503, 691 and 658 say, with faults on request."""
+"""A package index of our own: small wheels and source archives of any name, served as PEP 503, 691
+and 658 say, with faults on request.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,16 @@ def wheel(name, version, requires=(), *, extras=(), tag="py3-none-any"):
     """Return (file name, bytes, METADATA) of a wheel that installers take."""
     stem = f"{name.replace('-', '_')}-{version}"
     lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
-    lines += [f"Provides-Extra: {extra}" for extra in extras] + [f"Requires-Dist: {line}" for line in requires]
+    lines += [f"Provides-Extra: {extra}" for extra in extras] + [
+        f"Requires-Dist: {line}" for line in requires
+    ]
     metadata = "\n".join(lines) + "\n"
     files = {
         f"{name.replace('-', '_')}_synthetic.py": f"version = {version!r}\n",
         f"{stem}.dist-info/METADATA": metadata,
-        f"{stem}.dist-info/WHEEL": f"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: {tag}\n",
+        f"{stem}.dist-info/WHEEL": (
+            f"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: {tag}\n"
+        ),
     }
     record = "".join(
         f"{path},sha256={base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b'=').decode()},{len(text)}\n"
@@ -45,12 +51,17 @@ def wheel(name, version, requires=(), *, extras=(), tag="py3-none-any"):
 
 
 def sdist(name, version, members):
-    """Return (file name, bytes) of a source archive; the setup code in it, if it ever runs, leaves a mark and fails."""
+    """Return (file name, bytes) of a source archive; the setup code in it, if it ever runs, leaves
+    a mark and fails.
+    """
     stem = f"{name}-{version}"
     data = io.BytesIO()
     with tarfile.open(fileobj=data, mode="w:gz") as archive:
         for path, text in {
-            "setup.py": "import pathlib; pathlib.Path(__file__).parent.joinpath('ran').touch(); raise SystemExit(9)\n",
+            "setup.py": (
+                "import pathlib; pathlib.Path(__file__).parent.joinpath('ran').touch(); "
+                "raise SystemExit(9)\n"
+            ),
             **members,
         }.items():
             entry = tarfile.TarInfo(f"{stem}/{path}")
@@ -60,7 +71,10 @@ def sdist(name, version, members):
 
 
 class Index:
-    """Files by project, and how the server misbehaves. ``requests`` are the paths that were asked for."""
+    """Files by project, and how the server misbehaves.
+
+    ``requests`` are the paths that were asked for.
+    """
 
     def __init__(self):
         self.files = {}  # file name -> (project, bytes, METADATA or None)
@@ -90,18 +104,31 @@ class Index:
         return folder
 
     def hashes(self, project):
-        return {"sha256:" + hashlib.sha256(data).hexdigest() for owner, data, _ in self.files.values() if owner == project}
+        return {
+            "sha256:" + hashlib.sha256(data).hexdigest()
+            for owner, data, _ in self.files.values()
+            if owner == project
+        }
 
     def page(self, project):
         """Return the PEP 691 page of a project, or None."""
         files = []
         for file, (owner, data, metadata) in sorted(self.files.items()):
             if owner == project:
-                entry = {"filename": file, "url": f"../../files/{file}", "hashes": {"sha256": hashlib.sha256(data).hexdigest()}, "size": len(data)}
+                entry = {
+                    "filename": file,
+                    "url": f"../../files/{file}",
+                    "hashes": {"sha256": hashlib.sha256(data).hexdigest()},
+                    "size": len(data),
+                }
                 if metadata is not None:
-                    entry["core-metadata"] = {"sha256": hashlib.sha256(metadata.encode()).hexdigest()}
+                    entry["core-metadata"] = {
+                        "sha256": hashlib.sha256(metadata.encode()).hexdigest()
+                    }
                 if self.times:
-                    entry["upload-time"] = self.uploaded.get(file) or self.uploaded.get(project, UPLOADED)
+                    entry["upload-time"] = self.uploaded.get(file) or self.uploaded.get(
+                        project, UPLOADED
+                    )
                 files.append(entry)
         return {"meta": {"api-version": "1.1"}, "name": project, "files": files} if files else None
 
@@ -147,7 +174,11 @@ def served(index):
                 if entry is None or (described and entry[2] is None):
                     self.answer(404)
                 else:
-                    self.answer(200, "application/octet-stream", entry[2].encode() if described else entry[1])
+                    self.answer(
+                        200,
+                        "application/octet-stream",
+                        entry[2].encode() if described else entry[1],
+                    )
                 return
             page = index.page(parts[1]) if len(parts) > 1 else None
             if page is None:
@@ -156,9 +187,12 @@ def served(index):
                 self.answer(200, "application/vnd.pypi.simple.v1+json", json.dumps(page).encode())
             else:
                 links = "".join(
-                    f'<a href="{html.escape(entry["url"])}#sha256={entry["hashes"]["sha256"]}">{entry["filename"]}</a>\n' for entry in page["files"]
+                    f'<a href="{html.escape(entry["url"])}#sha256={entry["hashes"]["sha256"]}">{entry["filename"]}</a>\n'
+                    for entry in page["files"]
                 )
-                self.answer(200, "text/html", f"<!DOCTYPE html><html><body>{links}</body></html>".encode())
+                self.answer(
+                    200, "text/html", f"<!DOCTYPE html><html><body>{links}</body></html>".encode()
+                )
 
         do_HEAD = do_GET  # noqa: N815 - the name that http.server looks for
 

@@ -1,4 +1,6 @@
-"""What pip and uv are configured with, as uv is told it. pip itself says what its files and variables mean."""
+"""What pip and uv are configured with, as uv is told it. pip itself says what its files and
+variables mean.
+"""
 
 import os
 import subprocess
@@ -26,13 +28,20 @@ index-url = https://wrong.example
 @pytest.fixture
 def environ(tmp_path):
     (tmp_path / "pip.conf").write_text(CONFIGURATION)
-    return {"HOME": "/nonexistent", "PIP_CONFIG_FILE": str(tmp_path / "pip.conf"), "VIRTUAL_ENV": "/nonexistent"}
+    return {
+        "HOME": "/nonexistent",
+        "PIP_CONFIG_FILE": str(tmp_path / "pip.conf"),
+        "VIRTUAL_ENV": "/nonexistent",
+    }
 
 
 def test_pips_configuration_becomes_uvs_variables(environ):
     found = read_sources(environ)
     assert found.environment["UV_DEFAULT_INDEX"] == "https://user:s3cret@files.example/simple"
-    assert found.environment["UV_INDEX"].split() == ["https://one.example/simple", "https://two.example/simple"]
+    assert found.environment["UV_INDEX"].split() == [
+        "https://one.example/simple",
+        "https://two.example/simple",
+    ]
     assert found.environment["UV_FIND_LINKS"] == f"{os.path.abspath('wheels')},/srv/wheels"
     assert found.environment["UV_HTTP_TIMEOUT"] == "7"
     assert found.environment["UV_INSECURE_HOST"] == "files.example"
@@ -44,7 +53,11 @@ def test_pips_configuration_becomes_uvs_variables(environ):
 
 def test_pip_reads_the_same_values(environ):
     done = subprocess.run(
-        [sys.executable, "-m", "pip", "config", "list"], env={**environ, "PATH": os.environ["PATH"]}, capture_output=True, text=True, check=True
+        [sys.executable, "-m", "pip", "config", "list"],
+        env={**environ, "PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert "global.index-url='https://user:s3cret@files.example/simple'" in done.stdout
     assert "install.find-links='./wheels /srv/wheels'" in done.stdout
@@ -55,14 +68,25 @@ def test_an_option_wins_over_uv_and_uv_over_pip(environ):
     assert read_sources(variables).environment["UV_DEFAULT_INDEX"] == "https://pip.example/simple"
     variables["UV_INDEX_URL"] = "https://uv.example/simple"
     assert read_sources(variables).environment["UV_DEFAULT_INDEX"] == "https://uv.example/simple"
-    assert read_sources(variables, index_url="https://mine.example/simple").environment["UV_DEFAULT_INDEX"] == "https://mine.example/simple"
+    assert (
+        read_sources(variables, index_url="https://mine.example/simple").environment[
+            "UV_DEFAULT_INDEX"
+        ]
+        == "https://mine.example/simple"
+    )
     assert "UV_INDEX_URL" not in read_sources(variables).environment
 
 
 def test_indexes_of_all_origins_are_joined(environ):
-    variables = {**environ, "UV_EXTRA_INDEX_URL": "https://three.example/simple", "UV_INDEX_STRATEGY": "first-index"}
+    variables = {
+        **environ,
+        "UV_EXTRA_INDEX_URL": "https://three.example/simple",
+        "UV_INDEX_STRATEGY": "first-index",
+    }
     found = read_sources(variables, extra_index_url=["https://zero.example/simple"])
-    assert [address.split("//")[1].split(".")[0] for address in found.environment["UV_INDEX"].split()] == ["zero", "three", "one", "two"]
+    assert [
+        address.split("//")[1].split(".")[0] for address in found.environment["UV_INDEX"].split()
+    ] == ["zero", "three", "one", "two"]
     assert found.environment["UV_INDEX_STRATEGY"] == "first-index"
 
 
@@ -74,8 +98,16 @@ def test_no_index_leaves_folders_alone(environ):
 
 
 def test_a_proxy_of_pip_is_one_unless_another_is_set(environ):
-    assert read_sources({**environ, "PIP_PROXY": "proxy.example:3128"}).environment["ALL_PROXY"] == "http://proxy.example:3128"
-    assert "ALL_PROXY" not in read_sources({**environ, "PIP_PROXY": "proxy.example:3128", "https_proxy": "http://other"}).environment
+    assert (
+        read_sources({**environ, "PIP_PROXY": "proxy.example:3128"}).environment["ALL_PROXY"]
+        == "http://proxy.example:3128"
+    )
+    assert (
+        "ALL_PROXY"
+        not in read_sources(
+            {**environ, "PIP_PROXY": "proxy.example:3128", "https_proxy": "http://other"}
+        ).environment
+    )
 
 
 def test_nothing_configured_is_uvs_own_default():
@@ -91,7 +123,13 @@ def test_a_configuration_that_pip_cannot_read_is_named(environ, tmp_path):
         read_sources(environ)
 
 
-@pytest.mark.parametrize("text", ["https://user:p%40ss@host.example/simple", "see https://token@host.example/a and https://a:b@c.example"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://user:p%40ss@host.example/simple",
+        "see https://token@host.example/a and https://a:b@c.example",
+    ],
+)
 def test_credentials_are_left_out(text):
     shown = without_credentials(text)
     assert "@" not in shown

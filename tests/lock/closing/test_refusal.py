@@ -17,22 +17,54 @@ from .synthetic_index import Index
 
 @pytest.fixture(scope="module")
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    index = Index().add("old", "1.0", ["base>=3"]).add("old", "2.0", ["base>=3"]).add("base", "1.0").add("base", "2.0")
-    index.add("exact", "1.0", ["base==1.5"]).add("early", "1.0", ["base<1"]).add("marked", "1.0", ["base>=3 ; python_version >= '3.8'"])
-    index.add("lonely", "1.0", ["nowhere>=1"]).add("above", "1.0", ["exact"]).add("strict", "1.0", ["base<2"])
+    index = (
+        Index()
+        .add("old", "1.0", ["base>=3"])
+        .add("old", "2.0", ["base>=3"])
+        .add("base", "1.0")
+        .add("base", "2.0")
+    )
+    index.add("exact", "1.0", ["base==1.5"]).add("early", "1.0", ["base<1"]).add(
+        "marked", "1.0", ["base>=3 ; python_version >= '3.8'"]
+    )
+    index.add("lonely", "1.0", ["nowhere>=1"]).add("above", "1.0", ["exact"]).add(
+        "strict", "1.0", ["base<2"]
+    )
     folder: Path = index.write(tmp_path_factory.mktemp("wheels"))
     return folder
 
 
 @pytest.fixture
-def refusal(shelf: Path, tmp_path: Path, prerequisite: Callable[[object, str], None]) -> Callable[..., str]:
+def refusal(
+    shelf: Path, tmp_path: Path, prerequisite: Callable[[object, str], None]
+) -> Callable[..., str]:
     uv = pytest.importorskip("uv") if not os.environ.get("CI") else __import__("uv")
     prerequisite(uv, "uv")
 
     def run(*requests: str) -> str:
-        command = [uv.find_uv_bin(), "pip", "compile", "-", "--no-index", "--find-links", str(shelf), "--color", "never", "--python-version", "3.11"]
+        command = [
+            uv.find_uv_bin(),
+            "pip",
+            "compile",
+            "-",
+            "--no-index",
+            "--find-links",
+            str(shelf),
+            "--color",
+            "never",
+            "--python-version",
+            "3.11",
+        ]
         variables = {**os.environ, "HOME": str(tmp_path), "UV_CACHE_DIR": str(tmp_path / "cache")}
-        done = subprocess.run(command, input="\n".join(requests), capture_output=True, text=True, check=False, env=variables, timeout=60)
+        done = subprocess.run(
+            command,
+            input="\n".join(requests),
+            capture_output=True,
+            text=True,
+            check=False,
+            env=variables,
+            timeout=60,
+        )
         assert done.returncode == 1
         return done.stderr
 
@@ -53,7 +85,9 @@ def refusal(shelf: Path, tmp_path: Path, prerequisite: Callable[[object, str], N
     ],
 )
 def test_a_hole_of_the_index_is_found(refusal: Callable[..., str], pin: Pin, hole: Hole) -> None:
-    assert find_holes(refusal(f"{pin.name}=={pin.version}"), (pin,)) == ((hole,) if hole is not None else ())
+    assert find_holes(refusal(f"{pin.name}=={pin.version}"), (pin,)) == (
+        (hole,) if hole is not None else ()
+    )
 
 
 def test_pins_that_exclude_each_other_are_no_hole(refusal: Callable[..., str]) -> None:

@@ -26,10 +26,14 @@ setup(name="made", version="1.0", install_requires=["einops", "numpy>=1.20,<3", 
 
 @pytest.fixture
 def built(tmp_path, prerequisite):
-    """Return the source archive of a project, and the requirements that importlib.metadata reads of what setuptools wrote for it."""
+    """Return the source archive of a project, and the requirements that importlib.metadata reads of
+    what setuptools wrote for it.
+    """
     prerequisite(find_spec("setuptools"), "setuptools (extra dev)")
     (tmp_path / "setup.py").write_text(SETUP)
-    subprocess.run([sys.executable, "setup.py", "-q", "sdist"], cwd=tmp_path, check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, "setup.py", "-q", "sdist"], cwd=tmp_path, check=True, capture_output=True
+    )
     (archive,) = (tmp_path / "dist").glob("*.tar.gz")
     return archive, PathDistribution(tmp_path / "made.egg-info").requires
 
@@ -45,9 +49,14 @@ def meaning(lines, extra):
 
 
 def without(data, *names):
-    """Return an archive with what newer setuptools write taken out: lines of PKG-INFO that start so."""
+    """Return an archive with what newer setuptools write taken out: lines of PKG-INFO that start
+    so.
+    """
     found = BytesIO()
-    with tarfile.open(fileobj=BytesIO(data)) as old, tarfile.open(fileobj=found, mode="w:gz") as new:
+    with (
+        tarfile.open(fileobj=BytesIO(data)) as old,
+        tarfile.open(fileobj=found, mode="w:gz") as new,
+    ):
         for member in old:
             stream = old.extractfile(member)
             text = stream.read() if stream else b""
@@ -68,7 +77,9 @@ def test_an_archive_states_what_its_build_states(built):
 
 def test_so_does_an_old_one_with_requires_txt_alone(built):
     archive, requires = built
-    found = read_sdist(without(archive.read_bytes(), b"Requires-Dist", b"Provides-Extra"), archive.name)
+    found = read_sdist(
+        without(archive.read_bytes(), b"Requires-Dist", b"Provides-Extra"), archive.name
+    )
     for extra in ("", "dev", "all"):
         assert meaning(found.requires, extra) == meaning(requires, extra)
     assert set(found.extras) == {"dev", "all"}
@@ -78,10 +89,16 @@ def test_an_archive_that_does_not_tell_is_not_taken_for_one_without_requirements
     _, data = sdist("old", "1.0", {"PKG-INFO": "Metadata-Version: 1.1\nName: old\nVersion: 1.0\n"})
     with pytest.raises(Unreadable, match="does not say"):
         read_sdist(data, "old-1.0.tar.gz")
-    _, data = sdist("new", "1.0", {"PKG-INFO": "Metadata-Version: 2.2\nName: new\nVersion: 1.0\nDynamic: Requires-Dist\n"})
+    _, data = sdist(
+        "new",
+        "1.0",
+        {"PKG-INFO": "Metadata-Version: 2.2\nName: new\nVersion: 1.0\nDynamic: Requires-Dist\n"},
+    )
     with pytest.raises(Unreadable, match="does not say"):
         read_sdist(data, "new-1.0.tar.gz")
-    _, data = sdist("static", "1.0", {"PKG-INFO": "Metadata-Version: 2.2\nName: static\nVersion: 1.0\n"})
+    _, data = sdist(
+        "static", "1.0", {"PKG-INFO": "Metadata-Version: 2.2\nName: static\nVersion: 1.0\n"}
+    )
     assert read_sdist(data, "static-1.0.tar.gz").requires == ()
 
 

@@ -1,4 +1,6 @@
-"""Tiny wheels and environments: what installers take for real, made in milliseconds and without the network."""
+"""Tiny wheels and environments: what installers take for real, made in milliseconds and without the
+network.
+"""
 
 from __future__ import annotations
 
@@ -13,22 +15,34 @@ from pathlib import Path
 from typing import Mapping, Optional, Sequence, Tuple
 
 
-def make_wheel(folder: Path, name: str, version: str, requires: Sequence[str] = (), files: Optional[Mapping[str, str]] = None) -> Path:
+def make_wheel(
+    folder: Path,
+    name: str,
+    version: str,
+    requires: Sequence[str] = (),
+    files: Optional[Mapping[str, str]] = None,
+) -> Path:
     """Write a pure wheel; its module holds its version."""
     module = name.replace("-", "_")
     info = f"{module}-{version}.dist-info"
-    metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n" + "".join(f"Requires-Dist: {line}\n" for line in requires)
+    metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n" + "".join(
+        f"Requires-Dist: {line}\n" for line in requires
+    )
     members = {
         f"{module}/__init__.py": f"__version__ = {version!r}\n" + "#" * 70_000,
         f"{module}/data.bin": version * 1000,
         **(files or {}),
         f"{info}/METADATA": metadata,
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/WHEEL": (
+            "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        ),
         f"{info}/entry_points.txt": f"[console_scripts]\n{name} = {module}:main\n",
     }
     lines = []
     for path, text in members.items():
-        digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+        digest = (
+            base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+        )
         lines.append(f"{path},sha256={digest},{len(text.encode())}")
     folder.mkdir(parents=True, exist_ok=True)
     wheel = folder / f"{module}-{version}-py3-none-any.whl"
@@ -41,10 +55,24 @@ def make_wheel(folder: Path, name: str, version: str, requires: Sequence[str] = 
 
 def make_environment(folder: Path, wheels: Sequence[Path], pip: bool = False) -> Path:
     """Make a virtual environment with these wheels; returns its interpreter."""
-    subprocess.run([sys.executable, "-m", "venv", *(() if pip else ("--without-pip",)), str(folder)], check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, "-m", "venv", *(() if pip else ("--without-pip",)), str(folder)],
+        check=True,
+        capture_output=True,
+    )
     python = folder / "bin" / "python"
     if wheels:
-        uv = [find_uv(), "pip", "install", "--offline", "--no-index", "--no-deps", "--python", str(python), *map(str, wheels)]
+        uv = [
+            find_uv(),
+            "pip",
+            "install",
+            "--offline",
+            "--no-index",
+            "--no-deps",
+            "--python",
+            str(python),
+            *map(str, wheels),
+        ]
         subprocess.run(uv, check=True, capture_output=True)
     return python
 
@@ -56,11 +84,18 @@ def find_uv() -> str:
 
 
 def offline(wheels: Path) -> Mapping[str, str]:
-    """The variables with which uv and pip look in one folder only; uv takes no-index from a file alone."""
+    """The variables with which uv and pip look in one folder only; uv takes no-index from a file
+    alone.
+    """
     settings = wheels.with_suffix(".uv.toml")
     settings.write_text(f'no-index = true\noffline = true\nfind-links = ["{wheels}"]\n')
     cache = str(wheels.with_suffix(".uv-cache"))  # the home folder of a test is none
-    return {"UV_CONFIG_FILE": str(settings), "UV_CACHE_DIR": cache, "PIP_FIND_LINKS": str(wheels), "PIP_NO_INDEX": "1"}
+    return {
+        "UV_CONFIG_FILE": str(settings),
+        "UV_CACHE_DIR": cache,
+        "PIP_FIND_LINKS": str(wheels),
+        "PIP_NO_INDEX": "1",
+    }
 
 
 def tree(folder: Path) -> Mapping[str, Tuple[object, ...]]:

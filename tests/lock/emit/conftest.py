@@ -15,8 +15,17 @@ from envdoctor.model.resolution import Resolution
 
 
 @functools.cache
-def resolved(*requirements: str, python: str = "3.11", assume: tuple = ("gpu=H100", "nvidia-driver=550.54.15"), as_of: str = "2025-06-30"):
-    found = resolve(Request(tuple(map(parse_root, requirements)), python, as_of=as_of), (Facts(parse_assumptions(assume)),), load_matrix())
+def resolved(
+    *requirements: str,
+    python: str = "3.11",
+    assume: tuple = ("gpu=H100", "nvidia-driver=550.54.15"),
+    as_of: str = "2025-06-30",
+):
+    found = resolve(
+        Request(tuple(map(parse_root, requirements)), python, as_of=as_of),
+        (Facts(parse_assumptions(assume)),),
+        load_matrix(),
+    )
     assert isinstance(found, Resolution), found
     return found
 

@@ -1,4 +1,6 @@
-"""What conda gets, as rattler reads it: each requirement is a MatchSpec, the environment solves, the metapackage builds and installs."""
+"""What conda gets, as rattler reads it: each requirement is a MatchSpec, the environment solves,
+the metapackage builds and installs.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ def conda_lines(text):
 
 
 def pip_lines(text):
-    return next((line["pip"] for line in yaml.safe_load(text)["dependencies"] if isinstance(line, dict)), [])
+    return next(
+        (line["pip"] for line in yaml.safe_load(text)["dependencies"] if isinstance(line, dict)), []
+    )
 
 
 def record(name, version, build="0", depends=(), subdir="linux-64"):
@@ -35,32 +39,63 @@ def record(name, version, build="0", depends=(), subdir="linux-64"):
 def channel_of(folder, records):
     """Write a channel that has only an index: what a solver reads of it."""
     for subdir in ("linux-64", "noarch"):
-        named = {f"{entry['name']}-{entry['version']}-{entry['build']}.conda": entry for entry in records if entry["subdir"] == subdir}
+        named = {
+            f"{entry['name']}-{entry['version']}-{entry['build']}.conda": entry
+            for entry in records
+            if entry["subdir"] == subdir
+        }
         (folder / subdir).mkdir(parents=True, exist_ok=True)
-        (folder / subdir / "repodata.json").write_text(json.dumps({"info": {"subdir": subdir}, "packages": {}, "packages.conda": named}))
+        (folder / subdir / "repodata.json").write_text(
+            json.dumps({"info": {"subdir": subdir}, "packages": {}, "packages.conda": named})
+        )
     return rattler.Channel(folder.as_uri())
 
 
 def channel_for(found, matrix, folder):
     """A channel with every package that the lock names, and with others that it must not take."""
     division = divide(found, matrix)
-    records = [record("python", "3.11.9"), record("python", "3.12.4"), record("pip", "24.0", subdir="noarch")]
-    records += [record("cuda-version", version, subdir="noarch") for version in ("11.8", "12.4", "12.6", "13.0")]
+    records = [
+        record("python", "3.11.9"),
+        record("python", "3.12.4"),
+        record("pip", "24.0", subdir="noarch"),
+    ]
+    records += [
+        record("cuda-version", version, subdir="noarch")
+        for version in ("11.8", "12.4", "12.6", "13.0")
+    ]
     for pin in division.conda:
         builds = ("cuda126_py311_0", "cpu_py311_0") if pin.distribution == "torch" else ("py311_0",)
         for build in builds:
-            depends = ["python 3.11.*", *(["cuda-version >=12.6,<13", "__cuda"] if build.startswith("cuda") else [])]
-            records += [record(pin.package, version, build, depends) for version in (pin.version, "9999.0")]
+            depends = [
+                "python 3.11.*",
+                *(["cuda-version >=12.6,<13", "__cuda"] if build.startswith("cuda") else []),
+            ]
+            records += [
+                record(pin.package, version, build, depends) for version in (pin.version, "9999.0")
+            ]
     return channel_of(folder, records)
 
 
 def solve(channels, specs, cuda, glibc="2.35"):
-    virtual = [("__linux", "6.1"), ("__glibc", glibc), ("__unix", "0"), *([("__cuda", cuda)] if cuda else [])]
+    virtual = [
+        ("__linux", "6.1"),
+        ("__glibc", glibc),
+        ("__unix", "0"),
+        *([("__cuda", cuda)] if cuda else []),
+    ]
     packages = [
-        rattler.GenericVirtualPackage(rattler.PackageName(name), rattler.Version(version), rattler.BuildString("0")) for name, version in virtual
+        rattler.GenericVirtualPackage(
+            rattler.PackageName(name), rattler.Version(version), rattler.BuildString("0")
+        )
+        for name, version in virtual
     ]
     found = asyncio.run(
-        rattler.solve(channels, [rattler.MatchSpec(spec, strict=True) for spec in specs], platforms=["linux-64", "noarch"], virtual_packages=packages)
+        rattler.solve(
+            channels,
+            [rattler.MatchSpec(spec, strict=True) for spec in specs],
+            platforms=["linux-64", "noarch"],
+            virtual_packages=packages,
+        )
     )
     return {entry.name.normalized: (str(entry.version), str(entry.build)) for entry in found}
 
@@ -81,7 +116,10 @@ def test_an_environment_solves_to_the_pins(torch_stack, matrix, tmp_path):
     assert not any(line.startswith(("torch==", "nvidia-cu")) for line in pip_lines(text))
 
 
-@pytest.mark.parametrize(("cuda", "glibc", "culprit"), [("11.8", "2.35", "__cuda"), (None, "2.35", "__cuda"), ("12.4", "2.12", "__glibc")])
+@pytest.mark.parametrize(
+    ("cuda", "glibc", "culprit"),
+    [("11.8", "2.35", "__cuda"), (None, "2.35", "__cuda"), ("12.4", "2.12", "__glibc")],
+)
 def test_a_machine_that_is_too_old_is_refused(torch_stack, matrix, tmp_path, cuda, glibc, culprit):
     channel = channel_for(torch_stack, matrix, tmp_path)
     with pytest.raises(Exception, match=culprit):
@@ -89,13 +127,23 @@ def test_a_machine_that_is_too_old_is_refused(torch_stack, matrix, tmp_path, cud
 
 
 def test_every_line_stands_once(torch_stack, resolution, matrix):
-    for found in (torch_stack, resolution("vllm==0.8.5", "ray"), resolution("numpy", "ray", assume=())):
+    for found in (
+        torch_stack,
+        resolution("vllm==0.8.5", "ray"),
+        resolution("numpy", "ray", assume=()),
+    ):
         text = render_environment(found, "0", matrix)
         division = divide(found, matrix)
         brought = {pin.distribution for pin in division.conda}
-        by_pip = {line.split("==")[0] for line in pip_lines(text)} | {name for name, _ in division.pip}
+        by_pip = {line.split("==")[0] for line in pip_lines(text)} | {
+            name for name, _ in division.pip
+        }
         assert not brought & by_pip
-        libraries = {pin.name for pin in found.pins if pin.name.startswith("nvidia-")} if not division.reason else set()
+        libraries = (
+            {pin.name for pin in found.pins if pin.name.startswith("nvidia-")}
+            if not division.reason
+            else set()
+        )
         assert brought | by_pip | libraries == {pin.name for pin in found.pins}
 
 
@@ -103,12 +151,16 @@ def test_what_is_built_on_the_wheel_of_torch_moves_with_it(resolution, matrix):
     found = resolution("vllm==0.8.5")
     division = divide(found, matrix)
     assert "no conda package is known of" in division.reason
-    assert {"torch", "vllm", "triton", "nvidia-cublas-cu12", "xgrammar"} <= {name for name, _ in division.pip}
+    assert {"torch", "vllm", "triton", "nvidia-cublas-cu12", "xgrammar"} <= {
+        name for name, _ in division.pip
+    }
     assert not {"torch", "vllm", "torchvision"} & {pin.distribution for pin in division.conda}
 
 
 def test_an_override_is_left_to_the_install_script(resolution, matrix):
-    found = resolution("torch==2.4.0", python="3.10", assume=("gpu=H20", "nvidia-driver=535.129.03"))
+    found = resolution(
+        "torch==2.4.0", python="3.10", assume=("gpu=H20", "nvidia-driver=535.129.03")
+    )
     text = render_environment(found, "0", matrix)
     assert "# by install.sh: nvidia-cublas-cu12==12.3.4.1" in text
     assert "nvidia-cublas-cu12==12.3.4.1" not in pip_lines(text)
@@ -147,7 +199,9 @@ def test_the_metapackage_carries_what_pip_installs(resolution, matrix, tmp_path)
     from rattler.package_streaming import extract
 
     extract(file, tmp_path / "unpacked")
-    assert (tmp_path / "unpacked" / "share" / "envdoctor-lock-vllm" / "requirements.txt").read_text() == "# pins\n"
+    assert (
+        tmp_path / "unpacked" / "share" / "envdoctor-lock-vllm" / "requirements.txt"
+    ).read_text() == "# pins\n"
     carried = yaml.safe_load(render_recipe(found, "0", matrix))["extra"]["pip"]
     assert "torch==2.6.0" in carried
 

@@ -1,4 +1,6 @@
-"""The files of a resolution, read by packaging and by JSON Schema: whole, closed, partly closed, refused."""
+"""The files of a resolution, read by packaging and by JSON Schema: whole, closed, partly closed,
+refused.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +24,37 @@ DIGEST = "sha256:" + "0" * 64
 
 @pytest.fixture(scope="module")
 def core():
-    """Return torch 2.4.0 on an H20, with the override that takes, and flash-attn, which has no wheel."""
+    """Return torch 2.4.0 on an H20, with the override that takes, and flash-attn, which has no
+    wheel.
+    """
     facts = Facts(parse_assumptions(["gpu=H20", "nvidia-driver=535.129.03", "glibc=2.31"]))
-    return lock(["torch==2.4.0", "flash-attn==2.6.3", "unheard-of>=1"], [facts], load_matrix(), python="3.11", others=True)
+    return lock(
+        ["torch==2.4.0", "flash-attn==2.6.3", "unheard-of>=1"],
+        [facts],
+        load_matrix(),
+        python="3.11",
+        others=True,
+    )
 
 
 def closed(core, state="closed", *unhashed):
-    lines = [ClosedLine(pin.name, pin.version, () if pin.name in unhashed else (DIGEST,)) for pin in core.pins]
+    lines = [
+        ClosedLine(pin.name, pin.version, () if pin.name in unhashed else (DIGEST,))
+        for pin in core.pins
+    ]
     lines.append(ClosedLine("unheard-of", "1.0", (DIGEST,)))
-    lines.append(ClosedLine("filelock", "3.20.0", (DIGEST,), ("torch",), "https://index.example/simple"))
+    lines.append(
+        ClosedLine("filelock", "3.20.0", (DIGEST,), ("torch",), "https://index.example/simple")
+    )
     return core._replace(
-        closure=Closure(state, "why", lines=tuple(lines), tool="uv 1", platform="x86_64-manylinux_2_31", pylock='lock-version = "1.0"\n')
+        closure=Closure(
+            state,
+            "why",
+            lines=tuple(lines),
+            tool="uv 1",
+            platform="x86_64-manylinux_2_31",
+            pylock='lock-version = "1.0"\n',
+        )
     )
 
 
@@ -41,13 +63,17 @@ def states(core):
         "core": core,
         "closed": closed(core),
         "partial": closed(core, "partial", "torch")._replace(),
-        "refused": core._replace(closure=Closure("refused", "why", "No solution found", ("a<1",), tool="uv 1")),
+        "refused": core._replace(
+            closure=Closure("refused", "why", "No solution found", ("a<1",), tool="uv 1")
+        ),
     }
 
 
 @pytest.mark.parametrize("state", ["core", "closed", "partial", "refused"])
 def test_the_lock_file_meets_its_published_schema(core, state):
-    schema = json.loads(resources.files("envdoctor").joinpath("schemas/lock.schema.json").read_text())
+    schema = json.loads(
+        resources.files("envdoctor").joinpath("schemas/lock.schema.json").read_text()
+    )
     document = json.loads(render(states(core)[state], "1.0", load_matrix())["envdoctor.lock.json"])
     jsonschema.Draft202012Validator(schema).validate(document)
     assert document["closed"] == {"closed": True, "partial": "partial"}.get(state, False)
@@ -56,22 +82,43 @@ def test_the_lock_file_meets_its_published_schema(core, state):
 
 
 def test_the_lock_of_a_profile_with_a_repository_meets_it_too():
-    schema = json.loads(resources.files("envdoctor").joinpath("schemas/lock.schema.json").read_text())
+    schema = json.loads(
+        resources.files("envdoctor").joinpath("schemas/lock.schema.json").read_text()
+    )
     facts = Facts(parse_assumptions(["gpu=H20", "nvidia-driver=535.129.03", "glibc=2.31"]))
-    document = json.loads(render(lock([], [facts], load_matrix(), python="3.10", profile="tinyzero"), "1.0", load_matrix())["envdoctor.lock.json"])
+    document = json.loads(
+        render(
+            lock([], [facts], load_matrix(), python="3.10", profile="tinyzero"),
+            "1.0",
+            load_matrix(),
+        )["envdoctor.lock.json"]
+    )
     jsonschema.Draft202012Validator(schema).validate(document)
     assert [step["name"] for step in document["sources"]] == ["verl"]
 
 
 def requirements(text):
     joined = text.replace("\\\n", "")
-    return [line.split(" --hash")[0].split(" #")[0].strip() for line in joined.splitlines() if line and not line.startswith("#")]
+    return [
+        line.split(" --hash")[0].split(" #")[0].strip()
+        for line in joined.splitlines()
+        if line and not line.startswith("#")
+    ]
 
 
 @pytest.mark.parametrize("state", ["closed", "partial"])
 def test_every_line_of_a_closed_lock_is_pinned(core, state):
-    found = [Requirement(line) for line in requirements(render(states(core)[state], "1.0", load_matrix())["requirements.txt"])]
-    assert {entry.name for entry in found} == {*(pin.name for pin in core.pins), "filelock", "unheard-of"}
+    found = [
+        Requirement(line)
+        for line in requirements(
+            render(states(core)[state], "1.0", load_matrix())["requirements.txt"]
+        )
+    ]
+    assert {entry.name for entry in found} == {
+        *(pin.name for pin in core.pins),
+        "filelock",
+        "unheard-of",
+    }
     assert all(str(entry.specifier).startswith("==") for entry in found)
 
 
@@ -85,11 +132,16 @@ def test_constraints_have_everything_but_what_contradicts_metadata(core):
     lines = requirements(render(closed(core), "1.0", load_matrix())["constraints.txt"])
     assert "filelock==3.20.0" in lines
     assert "nvidia-cublas-cu12==12.3.4.1" not in lines
-    assert requirements(render(closed(core), "1.0", load_matrix())["overrides.txt"]) == ["nvidia-cublas-cu12==12.3.4.1"]
+    assert requirements(render(closed(core), "1.0", load_matrix())["overrides.txt"]) == [
+        "nvidia-cublas-cu12==12.3.4.1"
+    ]
 
 
 def test_the_first_line_says_how_complete_it_is(core):
-    first = {state: render(found, "1.0", load_matrix())["requirements.txt"].splitlines()[0] for state, found in states(core).items()}
+    first = {
+        state: render(found, "1.0", load_matrix())["requirements.txt"].splitlines()[0]
+        for state, found in states(core).items()
+    }
     assert first["closed"].startswith("# a full lock")
     assert first["partial"].startswith("# partially closed")
     assert first["core"].startswith("# core pins, not a full lock")
@@ -104,17 +156,28 @@ def test_only_a_closed_lock_has_a_pylock(core):
 
 
 def test_steps_part_the_lines_and_leave_none_out(core):
-    """What needs torch for its build comes after torch, what has no hash after what has; awk is the one that the command names."""
+    """What needs torch for its build comes after torch, what has no hash after what has; awk is the
+    one that the command names.
+    """
     import subprocess
 
     found = closed(core, "partial", "triton")
     text = render(found, "1.0", load_matrix())["requirements.txt"]
     for tool, command in install_commands(found):
         parts = [step.split(" | ") for step in command.split(" && ")]
-        assert all(f"{tool if tool == 'pip' else 'uv pip'} install" in installing for _, installing in parts)
+        assert all(
+            f"{tool if tool == 'pip' else 'uv pip'} install" in installing
+            for _, installing in parts
+        )
         chosen = []
         for select, _ in parts:
-            done = subprocess.run(["bash", "-c", select.replace("requirements.txt", "-")], input=text, capture_output=True, text=True, check=True)
+            done = subprocess.run(
+                ["bash", "-c", select.replace("requirements.txt", "-")],
+                input=text,
+                capture_output=True,
+                text=True,
+                check=True,
+            )
             chosen.append(requirements(done.stdout))
         assert [name.split("==")[0] for name in chosen[1]] == ["flash-attn"]
         assert [name.split("==")[0] for name in chosen[2]] == ["triton"]

@@ -1,4 +1,6 @@
-"""``install.sh`` in a real shell, with real uv and real pip, on wheels of the shape of the real ones."""
+"""``install.sh`` in a real shell, with real uv and real pip, on wheels of the shape of the real
+ones.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def wheels(override_lock, tmp_path):
 
 def test_any_shell_reads_it(resolution, override_lock, tmp_path, prerequisite):
     prerequisite(shutil.which("shellcheck"), "shellcheck is not installed")
-    for number, found in enumerate((override_lock, resolution("vllm==0.8.5", "flash-attn"), resolution("numpy", assume=()))):
+    for number, found in enumerate(
+        (override_lock, resolution("vllm==0.8.5", "flash-attn"), resolution("numpy", assume=()))
+    ):
         script = tmp_path / f"{number}.sh"
         script.write_text(install_script.render(found, "0"))
         for command in (["sh", "-n"], ["bash", "-n"], ["shellcheck", "--severity=style"]):
@@ -50,7 +54,9 @@ def test_any_shell_reads_it(resolution, override_lock, tmp_path, prerequisite):
 @pytest.mark.parametrize("tool", ["uv", "pip"])
 def test_installs_what_the_lock_says(override_lock, wheels, matrix, tmp_path, tool):
     if override_lock.requires.python != PYTHON:
-        override_lock = override_lock._replace(requires=override_lock.requires._replace(python=PYTHON))
+        override_lock = override_lock._replace(
+            requires=override_lock.requires._replace(python=PYTHON)
+        )
     folder = tmp_path / "lock"
     folder.mkdir()
     for name, text in render(override_lock, "0", matrix).items():
@@ -67,19 +73,35 @@ def test_installs_what_the_lock_says(override_lock, wheels, matrix, tmp_path, to
         "UV_FIND_LINKS": str(wheels),
         "UV_CACHE_DIR": str(tmp_path / "uv"),
     }
-    done = subprocess.run(["sh", folder / "install.sh", python], env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        ["sh", folder / "install.sh", python], env=environment, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout + done.stderr
-    listed = subprocess.run([python, "-m", "pip", "list", "--format", "json"], capture_output=True, text=True, check=True, env=environment)
+    listed = subprocess.run(
+        [python, "-m", "pip", "list", "--format", "json"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
     installed = {entry["name"]: entry["version"] for entry in json.loads(listed.stdout)}
     assert installed["nvidia-cublas-cu12"] == "12.3.4.1"
     for pin in override_lock.pins:
         assert installed[pin.name] == pin.version
 
 
-@pytest.mark.parametrize(("arguments", "words"), [((sys.executable,), "expected Python 3.99, found"), (("no-such-python",), "no interpreter")])
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [((sys.executable,), "expected Python 3.99, found"), (("no-such-python",), "no interpreter")],
+)
 def test_another_interpreter_is_refused(override_lock, tmp_path, arguments, words):
     other = override_lock._replace(requires=override_lock.requires._replace(python="3.99"))
     (tmp_path / "install.sh").write_text(install_script.render(other, "0"))
-    done = subprocess.run(["sh", tmp_path / "install.sh", *arguments], capture_output=True, text=True, env=dict(os.environ))
+    done = subprocess.run(
+        ["sh", tmp_path / "install.sh", *arguments],
+        capture_output=True,
+        text=True,
+        env=dict(os.environ),
+    )
     assert done.returncode == 2
     assert words in done.stderr

@@ -1,4 +1,6 @@
-"""Prints the answers to some requests, for comparison between interpreters and hash seeds: ``python -m tests.lock.solver.answers``."""
+"""Prints the answers to some requests, for comparison between interpreters and hash seeds: ``python
+-m tests.lock.solver.answers``.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,11 @@ from envdoctor.model.resolution import Explanation
 REQUESTS = (
     (("vllm==0.6.3",), "3.10", (("gpu=H20:8", "nvidia-driver=535.129.03"),)),
     (("verl[vllm]", "ray", "flash-attn"), "3.11", ((),)),
-    (("openrlhf[vllm]>=0.9", "ray>=2.50", "transformers<5"), "3.11", (("gpu=H100", "nvidia-driver=550.54.15"),)),
+    (
+        ("openrlhf[vllm]>=0.9", "ray>=2.50", "transformers<5"),
+        "3.11",
+        (("gpu=H100", "nvidia-driver=550.54.15"),),
+    ),
     (("vllm>=0.20",), "3.11", (("gpu=H100", "nvidia-driver=550.54.15"),)),
 )
 
@@ -24,7 +30,9 @@ def main() -> None:
     matrix = load_matrix()
     for requests, python, targets in REQUESTS:
         request = Request(tuple(map(parse_root, requests)), python, as_of="2026-11-21")
-        found = resolve(request, tuple(Facts(parse_assumptions(assumed)) for assumed in targets), matrix)
+        found = resolve(
+            request, tuple(Facts(parse_assumptions(assumed)) for assumed in targets), matrix
+        )
         if isinstance(found, Explanation):
             sys.stdout.write(explanation_text(found) + "\n")
         else:

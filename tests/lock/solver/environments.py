@@ -1,4 +1,6 @@
-"""Random environments on random machines, most of them broken, and what their repair is judged by."""
+"""Random environments on random machines, most of them broken, and what their repair is judged
+by.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,42 @@ from envdoctor.model.resolution import Explanation
 from .oracle import values
 from .stacks import DRIVERS, GPUS
 
-ENGINES = ("vllm", "sglang", "verl", "openrlhf", "trl", "deepspeed", "flash-attn", "xformers", "transformers")
-OTHERS = ("torch", "torchvision", "torchaudio", "triton", "transformers", "tokenizers", "numpy", "ray", "nvidia-cublas-cu12", "peft", "accelerate")
+ENGINES = (
+    "vllm",
+    "sglang",
+    "verl",
+    "openrlhf",
+    "trl",
+    "deepspeed",
+    "flash-attn",
+    "xformers",
+    "transformers",
+)
+OTHERS = (
+    "torch",
+    "torchvision",
+    "torchaudio",
+    "triton",
+    "transformers",
+    "tokenizers",
+    "numpy",
+    "ray",
+    "nvidia-cublas-cu12",
+    "peft",
+    "accelerate",
+)
 
 
 def random_environment(chance: random.Random, matrix: Matrix) -> Facts:
-    """One or two engines and a few packages, each of any recent release, as ``pip list`` would show them."""
-    names = dict.fromkeys([*chance.sample(ENGINES, chance.randint(1, 2)), *chance.sample(OTHERS, chance.randint(1, 5))])
+    """One or two engines and a few packages, each of any recent release, as ``pip list`` would show
+    them.
+    """
+    names = dict.fromkeys(
+        [
+            *chance.sample(ENGINES, chance.randint(1, 2)),
+            *chance.sample(OTHERS, chance.randint(1, 5)),
+        ]
+    )
     listed: Dict[str, Distribution] = {}
     for name in names:
         package = matrix.package(name)
@@ -36,8 +67,17 @@ def random_environment(chance: random.Random, matrix: Matrix) -> Facts:
             version += chance.choice(("+cu118", "+cu124", "+cu128", "+cpu"))
         listed[name] = Distribution(name, version)
     here = Evidence("test")
-    assumed = [f"nvidia-driver={chance.choice(DRIVERS)}", f"gpu={chance.choice(GPUS)}", "glibc=2.35"]
-    facts = Facts({"distributions": Known(listed, here), "python.version": Known(chance.choice(("3.10.12", "3.11.9", "3.12.4")), here)})
+    assumed = [
+        f"nvidia-driver={chance.choice(DRIVERS)}",
+        f"gpu={chance.choice(GPUS)}",
+        "glibc=2.35",
+    ]
+    facts = Facts(
+        {
+            "distributions": Known(listed, here),
+            "python.version": Known(chance.choice(("3.10.12", "3.11.9", "3.12.4")), here),
+        }
+    )
     return facts.updated(parse_assumptions(assumed))
 
 
@@ -50,7 +90,12 @@ class Objective(NamedTuple):
     rest: Tuple[int, ...]
 
 
-def objective(model: Sequence[int], variables: Sequence[Variable], roots: Sequence[Item], items: Sequence[Item]) -> Objective:
+def objective(
+    model: Sequence[int],
+    variables: Sequence[Variable],
+    roots: Sequence[Item],
+    items: Sequence[Item],
+) -> Objective:
     """Work out the cost of an assignment from the words of the objective alone."""
 
     def rank(number: int) -> int:
@@ -78,7 +123,14 @@ class CountingOracle:
             self._clauses.append(list(names.values()))
             self._clauses += self._at_most(list(names.values()), 1)
         for nogood in nogoods:
-            self._clauses.append([name for number, mask in nogood.terms for bit, name in self._names[number].items() if not bit & mask])
+            self._clauses.append(
+                [
+                    name
+                    for number, mask in nogood.terms
+                    for bit, name in self._names[number].items()
+                    if not bit & mask
+                ]
+            )
 
     def _new(self) -> int:
         self._top += 1
@@ -99,7 +151,9 @@ class CountingOracle:
         for number, mask in items:
             literal = self._new()
             literals.append(literal)
-            self._clauses += [[-name, literal] for bit, name in self._names[number].items() if bit & mask]
+            self._clauses += [
+                [-name, literal] for bit, name in self._names[number].items() if bit & mask
+            ]
         return literals
 
     def optimum(self, roots: Sequence[Item], items: Sequence[Item]) -> Optional[Tuple[int, ...]]:
@@ -116,12 +170,16 @@ class CountingOracle:
         for number in range(len(self._variables)):
             self._settle(number, assumed)
         chosen = set(assumed)
-        return tuple(next(bit for bit, name in names.items() if name in chosen) for names in self._names)
+        return tuple(
+            next(bit for bit, name in names.items() if name in chosen) for names in self._names
+        )
 
     def _bound(self, literals: List[int]) -> None:
         for bound in range(len(literals) + 1):
             before, top = list(self._clauses), self._top
-            self._clauses += self._at_most(literals, bound) if bound else [[-literal] for literal in literals]
+            self._clauses += (
+                self._at_most(literals, bound) if bound else [[-literal] for literal in literals]
+            )
             if self._solve([]):
                 return
             self._clauses, self._top = before, top
@@ -152,19 +210,28 @@ def judge_repair(facts: Facts, matrix: Matrix) -> Tuple[str, str]:
     unexplained = [change.name for change in found.changes if not change.reason.text]
     if unexplained:
         return "repaired", f"no reason is given for {unexplained}"
-    return ("repaired" if not found.remaining else "partly" if found.changes else "not by packages"), ""
+    return (
+        "repaired" if not found.remaining else "partly" if found.changes else "not by packages"
+    ), ""
 
 
 def compare_with_oracle(facts: Facts, matrix: Matrix) -> str:
     """Return what is wrong with the optimum that the search finds, or nothing."""
-    catalog = InstalledCatalog(matrix, request_for(facts, matrix), Situation(facts, lambda _requirer, _required: True))
+    catalog = InstalledCatalog(
+        matrix, request_for(facts, matrix), Situation(facts, lambda _requirer, _required: True)
+    )
     problem = build_problem(catalog, (facts,), any_machine=True)
     given = counted(problem, catalog)
     outcome = settle(given.problem.variables, given.problem.nogoods, given.roots, given.items)
-    best = CountingOracle(given.problem.variables, given.problem.nogoods).optimum(given.roots, given.items)
+    best = CountingOracle(given.problem.variables, given.problem.nogoods).optimum(
+        given.roots, given.items
+    )
     if best == outcome.model:
         return ""
     if best is None or outcome.model is None:
         return f"the oracle says {'unsatisfiable' if best is None else 'satisfiable'}"
-    mine, its = (objective(model, given.problem.variables, given.roots, given.items) for model in (outcome.model, best))
+    mine, its = (
+        objective(model, given.problem.variables, given.roots, given.items)
+        for model in (outcome.model, best)
+    )
     return f"the oracle has {its[:3]}, the search {mine[:3]}"

@@ -1,4 +1,6 @@
-"""What the solver is compared with: a SAT solver that knows nothing of it, and brute force for what is tiny."""
+"""What the solver is compared with: a SAT solver that knows nothing of it, and brute force for what
+is tiny.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,14 @@ def values(variable: Variable) -> Iterator[int]:
         rest ^= low
 
 
-def brute_force(variables: Sequence[Variable], nogoods: Sequence[Nogood]) -> Optional[Tuple[int, ...]]:
+def brute_force(
+    variables: Sequence[Variable], nogoods: Sequence[Nogood]
+) -> Optional[Tuple[int, ...]]:
     """The first assignment in lexicographic order of preferences that violates nothing."""
     for model in product(*(list(values(variable)) for variable in variables)):
-        if not any(all(model[variable] & mask for variable, mask in nogood.terms) for nogood in nogoods):
+        if not any(
+            all(model[variable] & mask for variable, mask in nogood.terms) for nogood in nogoods
+        ):
             return model
     return None
 
@@ -44,7 +50,9 @@ class SatOracle:
                 names[bit] = count
             self._names.append(names)
             clauses.append(list(names.values()))
-            if len(names) > 1:  # at most one, by a ladder: pairs would be thousands for transformers
+            if (
+                len(names) > 1
+            ):  # at most one, by a ladder: pairs would be thousands for transformers
                 previous = None
                 for name in names.values():
                     count += 1
@@ -53,7 +61,14 @@ class SatOracle:
                         clauses += [[-previous, count], [-previous, -name]]
                     previous = count
         for nogood in nogoods:
-            clauses.append([name for variable, mask in nogood.terms for bit, name in self._names[variable].items() if not bit & mask])
+            clauses.append(
+                [
+                    name
+                    for variable, mask in nogood.terms
+                    for bit, name in self._names[variable].items()
+                    if not bit & mask
+                ]
+            )
         self._solver = Solver(name="cadical153", bootstrap_with=clauses)
 
     def close(self) -> None:
@@ -63,7 +78,9 @@ class SatOracle:
         return bool(self._solver.solve())
 
     def optimum(self) -> Optional[Tuple[int, ...]]:
-        """The lexicographic optimum: each variable in turn gets the best value that leaves a solution."""
+        """The lexicographic optimum: each variable in turn gets the best value that leaves a
+        solution.
+        """
         assumed: List[int] = []
         model: List[int] = []
         if not self._solver.solve():

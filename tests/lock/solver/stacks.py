@@ -47,7 +47,15 @@ ROOTS = (
     "nvidia-cublas-cu12",
     "nvidia-nccl-cu12",
 )
-DRIVERS = ("470.82.01", "525.60.13", "535.129.03", "550.54.15", "570.86.15", "580.65.06", "595.45.04")
+DRIVERS = (
+    "470.82.01",
+    "525.60.13",
+    "535.129.03",
+    "550.54.15",
+    "570.86.15",
+    "580.65.06",
+    "595.45.04",
+)
 GPUS = ("V100", "T4", "A100", "RTX 4090", "H100", "H20", "B200", "RTX 5090")
 
 
@@ -74,7 +82,9 @@ def random_stack(chance: random.Random, matrix: Matrix) -> Tuple[Request, Tuple[
         assert package is not None
         versions = [version for version in package.versions if not version.is_prerelease]
         pick = chance.choice(versions[-40:])
-        bound = chance.choice(("", "", "", f">={pick}", f"<={pick}", f"=={pick}", f">={pick}", f"<{pick}"))
+        bound = chance.choice(
+            ("", "", "", f">={pick}", f"<={pick}", f"=={pick}", f">={pick}", f"<{pick}")
+        )
         roots.append(parse_root(text + bound))
     targets = []
     for _ in range(chance.choice((1, 1, 1, 2))):
@@ -95,9 +105,14 @@ def random_stack(chance: random.Random, matrix: Matrix) -> Tuple[Request, Tuple[
     return request, tuple(targets)
 
 
-def judge_stack(request: Request, facts: Sequence[Facts], matrix: Matrix, base: Optional[Catalog] = None) -> Verdict:
+def judge_stack(
+    request: Request, facts: Sequence[Facts], matrix: Matrix, base: Optional[Catalog] = None
+) -> Verdict:
     """Solve one stack, and compare the answer with everything that can tell whether it is right."""
-    words = " ".join(root.text for root in request.roots) + f" (Python {request.python}, as of {request.as_of}, {request.allow_index})"
+    words = (
+        " ".join(root.text for root in request.roots)
+        + f" (Python {request.python}, as of {request.as_of}, {request.allow_index})"
+    )
     catalog = Catalog(matrix, request) if base is None else base.changed(request)
     found = attempt(catalog, facts)
     problem = found.problem
@@ -113,7 +128,11 @@ def judge_stack(request: Request, facts: Sequence[Facts], matrix: Matrix, base: 
     if (best is None) != (outcome.model is None):
         fault = f"the oracle says {'unsatisfiable' if best is None else 'satisfiable'}"
     elif best is not None and best != outcome.model:
-        number = next(number for number, bits in enumerate(best) if outcome.model is not None and bits != outcome.model[number])
+        number = next(
+            number
+            for number, bits in enumerate(best)
+            if outcome.model is not None and bits != outcome.model[number]
+        )
         fault = f"the oracle has another optimum, first for {problem.nodes[number]}"
     elif outcome.model is not None:
         fault = _fault_of_resolution(found, catalog, facts, matrix)
@@ -122,8 +141,12 @@ def judge_stack(request: Request, facts: Sequence[Facts], matrix: Matrix, base: 
     return Verdict(words, outcome.model is not None, seconds, outcome.conflicts, fault or "")
 
 
-def _fault_of_resolution(found: object, catalog: Catalog, facts: Sequence[Facts], matrix: Matrix) -> Optional[str]:
-    """Every pin has a reason, and no resolution may trigger an error of check that the machine does not have anyway."""
+def _fault_of_resolution(
+    found: object, catalog: Catalog, facts: Sequence[Facts], matrix: Matrix
+) -> Optional[str]:
+    """Every pin has a reason, and no resolution may trigger an error of check that the machine does
+    not have anyway.
+    """
     resolution = resolution_of(found, catalog, facts)  # type: ignore[arg-type]
     bare_pins = [pin.name for pin in resolution.pins if not pin.reasons]
     if bare_pins:
@@ -131,7 +154,11 @@ def _fault_of_resolution(found: object, catalog: Catalog, facts: Sequence[Facts]
     for entry in facts:
         bare = {finding.key for finding in judge(entry, matrix, today=matrix.date, propagate=True)}
         for finding in judge(applied(resolution, entry), matrix, today=matrix.date, propagate=True):
-            if finding.severity == "error" and finding.verdict == "violated" and finding.key not in bare:
+            if (
+                finding.severity == "error"
+                and finding.verdict == "violated"
+                and finding.key not in bare
+            ):
                 return f"check refuses it: {finding.code} {finding.message}"
     return None
 
@@ -142,9 +169,16 @@ def _fault_of_conflict(catalog: Catalog, facts: Sequence[Facts]) -> Optional[str
     if whole.outcome.model is not None:
         return "the complete problem has a solution"
     groups = minimal_groups(whole.problem, whole.outcome.core)
-    structure = [nogood for nogood in whole.problem.nogoods if nogood.why.kind in ("extra", "override")]
+    structure = [
+        nogood for nogood in whole.problem.nogoods if nogood.why.kind in ("extra", "override")
+    ]
     variables = whole.problem.variables
-    if solve(variables, [*structure, *(nogood for listed in groups.values() for nogood in listed)]).model is not None:
+    if (
+        solve(
+            variables, [*structure, *(nogood for listed in groups.values() for nogood in listed)]
+        ).model
+        is not None
+    ):
         return "the causes do not refute the request"
     for key in groups:
         rest = [nogood for other, listed in groups.items() if other != key for nogood in listed]

@@ -1,4 +1,6 @@
-"""scripts/compare_uv: the table is made by running uv, and a file without the markers is refused before that."""
+"""scripts/compare_uv: the table is made by running uv, and a file without the markers is refused
+before that.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ BEGIN, END = "<!-- uv-comparison:begin -->", "<!-- uv-comparison:end -->"
 
 def compare(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(ROOT / "scripts" / "compare_uv"), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=1200, check=False)
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=ROOT, timeout=1200, check=False
+    )
 
 
 def test_a_file_without_markers_is_refused(tmp_path: Path) -> None:
@@ -27,7 +31,9 @@ def test_a_file_without_markers_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_uv_takes_what_check_refuses_and_the_lock_does_not(tmp_path: Path, prerequisite: Callable[[bool, str], None]) -> None:
+def test_uv_takes_what_check_refuses_and_the_lock_does_not(
+    tmp_path: Path, prerequisite: Callable[[bool, str], None]
+) -> None:
     prerequisite(shutil.which("uv") is not None, "uv")
     page = tmp_path / "page.md"
     page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")

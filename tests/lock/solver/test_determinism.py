@@ -20,7 +20,9 @@ OTHERS = ("3.9", "3.13")
 
 @pytest.fixture(scope="module")
 def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with what solving depends on, which is pure Python: another interpreter need not have it installed."""
+    """A folder with what solving depends on, which is pure Python: another interpreter need not
+    have it installed.
+    """
     folder = tmp_path_factory.mktemp("modules")
     for module in (packaging, tomli):
         (folder / module.__name__).symlink_to(Path(module.__file__).parent)
@@ -28,8 +30,20 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def answers(python: str, seed: str, modules: Path) -> bytes:
-    environment = {"PYTHONPATH": f"{ROOT}:{modules}", "PYTHONHASHSEED": seed, "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
-    done = subprocess.run([python, "-m", "tests.lock.solver.answers"], cwd=ROOT, env=environment, capture_output=True, timeout=120, check=False)
+    environment = {
+        "PYTHONPATH": f"{ROOT}:{modules}",
+        "PYTHONHASHSEED": seed,
+        "PATH": os.environ["PATH"],
+        "LC_ALL": "C.UTF-8",
+    }
+    done = subprocess.run(
+        [python, "-m", "tests.lock.solver.answers"],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout
 
@@ -39,10 +53,17 @@ def interpreter(version: str) -> Optional[str]:
     candidates: List[str] = [shutil.which(f"python{version}") or ""]
     for root in (os.environ.get("PYENV_ROOT"), os.path.expanduser("~/.pyenv")):
         if root:
-            candidates += sorted(glob.glob(os.path.join(root, "versions", f"{version}.*", "bin", "python")))
+            candidates += sorted(
+                glob.glob(os.path.join(root, "versions", f"{version}.*", "bin", "python"))
+            )
     for path in candidates:
         if path and os.path.exists(path):
-            done = subprocess.run([path, "-c", "import sys; print(sys.version_info[:2])"], capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                [path, "-c", "import sys; print(sys.version_info[:2])"],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
             if done.stdout.strip() == f"({version.replace('.', ', ')})":
                 return path
     return None
@@ -61,7 +82,9 @@ def test_the_hash_seed_changes_nothing(reference: bytes, modules: Path) -> None:
 
 
 @pytest.mark.parametrize("version", OTHERS)
-def test_the_python_that_runs_it_changes_nothing(version: str, reference: bytes, modules: Path, prerequisite: Callable[[object, str], None]) -> None:
+def test_the_python_that_runs_it_changes_nothing(
+    version: str, reference: bytes, modules: Path, prerequisite: Callable[[object, str], None]
+) -> None:
     found = interpreter(version)
     prerequisite(found, f"no Python {version} here")
     assert found is not None

@@ -12,7 +12,9 @@ from envdoctor.lock.solver.engine import GaveUp, Nogood, Variable, solve
 from .oracle import SatOracle, brute_force
 
 
-def random_problem(chance: random.Random, size: int, width: int, density: float, thin: bool = False) -> Tuple[List[Variable], List[Nogood]]:
+def random_problem(
+    chance: random.Random, size: int, width: int, density: float, thin: bool = False
+) -> Tuple[List[Variable], List[Nogood]]:
     variables = []
     for _ in range(size):
         bits = chance.randint(1, width)
@@ -20,7 +22,11 @@ def random_problem(chance: random.Random, size: int, width: int, density: float,
         variables.append(Variable((1 << bits) - 1, absent))
     nogoods = []
     for _ in range(int(size * density)):
-        chosen = sorted(chance.sample(range(size), min(size, chance.choice((2, 2, 3) if thin else (1, 2, 2, 2, 3)))))
+        chosen = sorted(
+            chance.sample(
+                range(size), min(size, chance.choice((2, 2, 3) if thin else (1, 2, 2, 2, 3)))
+            )
+        )
         terms = []
         for number in chosen:
             mask = chance.randint(1, variables[number].domain)
@@ -37,7 +43,9 @@ def test_tiny_problems_agree_with_brute_force() -> None:
     chance = random.Random(1)
     refuted = 0
     for _ in range(3000):
-        variables, nogoods = random_problem(chance, chance.randint(1, 5), 4, chance.choice((1.0, 2.0, 3.0, 4.0)))
+        variables, nogoods = random_problem(
+            chance, chance.randint(1, 5), 4, chance.choice((1.0, 2.0, 3.0, 4.0))
+        )
         found = solve(variables, nogoods)
         assert found.model == brute_force(variables, nogoods)
         if found.model is None:
@@ -51,7 +59,9 @@ def test_larger_problems_agree_with_a_sat_solver(require_module: object) -> None
     chance = random.Random(2)
     refuted = conflicts = 0
     for _ in range(150):
-        variables, nogoods = random_problem(chance, chance.randint(10, 40), 5, chance.choice((5.0, 7.0, 9.0)), thin=True)
+        variables, nogoods = random_problem(
+            chance, chance.randint(10, 40), 5, chance.choice((5.0, 7.0, 9.0)), thin=True
+        )
         found = solve(variables, nogoods)
         oracle = SatOracle(variables, nogoods)
         assert found.model == oracle.optimum()
@@ -83,7 +93,12 @@ def test_a_contradiction_names_both_sides() -> None:
 def test_the_limit_ends_in_giving_up_not_in_unsatisfiable() -> None:
     size = 7  # pigeons in one hole less: exponential for resolution
     variables = [Variable((1 << (size - 1)) - 1, 0) for _ in range(size)]
-    nogoods = [Nogood(((a, 1 << hole), (b, 1 << hole))) for a in range(size) for b in range(a + 1, size) for hole in range(size - 1)]
+    nogoods = [
+        Nogood(((a, 1 << hole), (b, 1 << hole)))
+        for a in range(size)
+        for b in range(a + 1, size)
+        for hole in range(size - 1)
+    ]
     with pytest.raises(GaveUp, match="given up"):
         solve(variables, nogoods, limit=20)
     assert solve(variables, nogoods).model is None

@@ -1,4 +1,6 @@
-"""Profiles on kinds of machines: each cell has a lock that check accepts, or a reason; what maintainers tested has a lock."""
+"""Profiles on kinds of machines: each cell has a lock that check accepts, or a reason; what
+maintainers tested has a lock.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,30 @@ from .grid import PYTHONS, Cell, cells_of, judge_cells, judge_set, own_machine, 
 MATRIX = load_matrix()
 PROFILES = profiles_of(MATRIX)
 SETS = [
-    pytest.param(profile, tested, id=f"{profile.name}-{tested.name}") for profile in PROFILES.values() for tested in profile.tested if tested.good
+    pytest.param(profile, tested, id=f"{profile.name}-{tested.name}")
+    for profile in PROFILES.values()
+    for tested in profile.tested
+    if tested.good
 ]
 #: Sets that nobody can install from an index any more, or never could, and why.
 GONE = {
-    ("easyr1", "vllm 0.8.2"): "xgrammar 0.1.16, which the index does not have",  # uv says so as well
+    (
+        "easyr1",
+        "vllm 0.8.2",
+    ): "xgrammar 0.1.16, which the index does not have",  # uv says so as well
     ("openrlhf", "0.6.4"): "xgrammar 0.1.16, which the index does not have",
-    ("vllm", "0.5.4"): "outlines 0.0.43 to 0.0.46 with pyairports 0.0.1",  # the index has no other, and import vllm ends there
-    ("slime", "head"): "sglang-kernel 0.4.4: The driver is too old for CUDA 13",  # its image holds sglang's own build for CUDA 12.9
+    (
+        "vllm",
+        "0.5.4",
+    ): (
+        "outlines 0.0.43 to 0.0.46 with pyairports 0.0.1"
+    ),  # the index has no other, and import vllm ends there
+    (
+        "slime",
+        "head",
+    ): (
+        "sglang-kernel 0.4.4: The driver is too old for CUDA 13"
+    ),  # its image holds sglang's own build for CUDA 12.9
 }
 
 
@@ -34,15 +52,35 @@ def test_what_maintainers_tested_has_a_lock(profile: Profile, tested: curated.Te
 @pytest.mark.parametrize(
     ("profile", "python", "drivers", "gpus", "locked"),
     [
-        ("tinyzero", "3.10", ("470.82.01", "535.129.03", "580.95.05"), ("V100", "H20", "B200"), {("535.129.03", "V100"), ("535.129.03", "H20")}),
-        ("verl", "3.12", ("470.82.01", "550.54.15", "615.71.09"), ("T4", "H100"), {("550.54.15", "H100"), ("615.71.09", "H100")}),
+        (
+            "tinyzero",
+            "3.10",
+            ("470.82.01", "535.129.03", "580.95.05"),
+            ("V100", "H20", "B200"),
+            {("535.129.03", "V100"), ("535.129.03", "H20")},
+        ),
+        (
+            "verl",
+            "3.12",
+            ("470.82.01", "550.54.15", "615.71.09"),
+            ("T4", "H100"),
+            {("550.54.15", "H100"), ("615.71.09", "H100")},
+        ),
         ("tinyzero", "3.12", ("535.129.03",), ("A100",), set()),
     ],
 )
-def test_a_part_of_the_grid(profile: str, python: str, drivers: tuple[str, ...], gpus: tuple[str, ...], locked: set[tuple[str, str]]) -> None:
+def test_a_part_of_the_grid(
+    profile: str,
+    python: str,
+    drivers: tuple[str, ...],
+    gpus: tuple[str, ...],
+    locked: set[tuple[str, str]],
+) -> None:
     outcomes = judge_cells(cells_of(profile, python, drivers, gpus), PROFILES[profile], MATRIX)
     assert not [outcome for outcome in outcomes if outcome.fault]
-    assert locked <= {(outcome.cell.driver, outcome.cell.gpu) for outcome in outcomes if outcome.request}
+    assert locked <= {
+        (outcome.cell.driver, outcome.cell.gpu) for outcome in outcomes if outcome.request
+    }
     for outcome in outcomes:
         assert bool(outcome.reason) is not bool(outcome.request)
         if outcome.cell.driver.startswith("470") and outcome.reason:
@@ -62,7 +100,15 @@ def test_the_grid(profile: str, python: str) -> None:
 def test_a_cell_can_fail() -> None:
     """The grid's own judgement: a set that was tested and has no lock is a fault."""
     profile = PROFILES["tinyzero"]
-    tested = profile.tested[0]._replace(packages=(*profile.tested[0].packages, "torch==2.5.1"), python="3.10")
+    tested = profile.tested[0]._replace(
+        packages=(*profile.tested[0].packages, "torch==2.5.1"), python="3.10"
+    )
     assert judge_set(tested, "535.129.03", "A100", MATRIX)
-    broken = profile._replace(requests=(profile.requests[0]._replace(requirements=("torch==2.4.0", "vllm==0.8.5")),), tested=(tested,))
-    assert "maintainers tested" in judge_cells([Cell("tinyzero", "535.129.03", "A100", "3.10")], broken, MATRIX)[0].fault
+    broken = profile._replace(
+        requests=(profile.requests[0]._replace(requirements=("torch==2.4.0", "vllm==0.8.5")),),
+        tested=(tested,),
+    )
+    assert (
+        "maintainers tested"
+        in judge_cells([Cell("tinyzero", "535.129.03", "A100", "3.10")], broken, MATRIX)[0].fault
+    )

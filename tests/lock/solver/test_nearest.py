@@ -35,17 +35,29 @@ def small_problems(draw: st.DrawFn) -> Tuple[List[Variable], List[Nogood], List[
         variables.append(Variable((1 << size) - 1, draw(st.sampled_from((0, 1 << (size - 1))))))
     nogoods = []
     for _ in range(draw(st.integers(0, 10))):
-        chosen = draw(st.lists(st.integers(0, len(variables) - 1), min_size=1, max_size=3, unique=True))
-        terms = [(number, draw(st.integers(1, variables[number].domain))) for number in sorted(chosen)]
+        chosen = draw(
+            st.lists(st.integers(0, len(variables) - 1), min_size=1, max_size=3, unique=True)
+        )
+        terms = [
+            (number, draw(st.integers(1, variables[number].domain))) for number in sorted(chosen)
+        ]
         nogoods.append(Nogood(tuple(terms)))
-    items = [(number, draw(st.integers(0, variable.domain))) for number, variable in enumerate(variables) if draw(st.booleans())]
-    roots = [item for place, item in enumerate(items) if item[0] == place]  # the first variables, as far as they are items
+    items = [
+        (number, draw(st.integers(0, variable.domain)))
+        for number, variable in enumerate(variables)
+        if draw(st.booleans())
+    ]
+    roots = [
+        item for place, item in enumerate(items) if item[0] == place
+    ]  # the first variables, as far as they are items
     return variables, nogoods, roots[: draw(st.integers(0, len(roots)))], items
 
 
 @settings(max_examples=600, deadline=None)
 @given(small_problems())
-def test_optimum_is_that_of_brute_force(problem: Tuple[List[Variable], List[Nogood], List[Item], List[Item]]) -> None:
+def test_optimum_is_that_of_brute_force(
+    problem: Tuple[List[Variable], List[Nogood], List[Item], List[Item]],
+) -> None:
     variables, nogoods, roots, items = problem
     possible = [
         model
@@ -59,15 +71,24 @@ def test_optimum_is_that_of_brute_force(problem: Tuple[List[Variable], List[Nogo
     assert found == min(possible, key=lambda model: objective(model, variables, roots, items))
 
 
-def test_optimum_is_that_of_a_sat_solver(matrix: Matrix, require_module: Callable[[str], None]) -> None:
+def test_optimum_is_that_of_a_sat_solver(
+    matrix: Matrix, require_module: Callable[[str], None]
+) -> None:
     require_module("pysat")
     chance = random.Random(11)
-    faults = [fault for _ in range(SAT_COUNT) for fault in [compare_with_oracle(random_environment(chance, matrix), matrix)] if fault]
+    faults = [
+        fault
+        for _ in range(SAT_COUNT)
+        for fault in [compare_with_oracle(random_environment(chance, matrix), matrix)]
+        if fault
+    ]
     assert not faults, "\n".join(faults)
 
 
 def test_random_environments(matrix: Matrix) -> None:
-    """After the changes ``check`` finds no error but those that the plan names, every change has its reason."""
+    """After the changes ``check`` finds no error but those that the plan names, every change has
+    its reason.
+    """
     chance = random.Random(20261121)
     outcomes = collections.Counter[str]()
     for _ in range(COUNT):
@@ -79,7 +100,9 @@ def test_random_environments(matrix: Matrix) -> None:
 
 
 def test_no_change_can_be_left_out(matrix: Matrix) -> None:
-    """Each change alone taken back brings an error or an unmet requirement of something that changes."""
+    """Each change alone taken back brings an error or an unmet requirement of something that
+    changes.
+    """
     chance = random.Random(3)
     judged = 0
     while judged < 8:
@@ -96,10 +119,13 @@ def test_no_change_can_be_left_out(matrix: Matrix) -> None:
                 assert any(name in change.reason.text for name in names), change
 
 
-# ---------------------------------------------------------------------------------------------------------------- cases
+# --------------------------------------------------------------------------------------------------
+# cases
 
 
-def environment(listed: str, *assumed: str, complete: bool = False, **requires: Tuple[str, ...]) -> Facts:
+def environment(
+    listed: str, *assumed: str, complete: bool = False, **requires: Tuple[str, ...]
+) -> Facts:
     here = Evidence("test")
     entries = {}
     for line in listed.split():
@@ -123,11 +149,19 @@ def moves(found: object) -> List[Tuple[str, object, object, str]]:
 
 
 def test_the_driver_stays_and_the_engine_moves_no_further_than_it_must(matrix: Matrix) -> None:
-    facts = environment("vllm==0.20.0 torch==2.11.0 ray==2.50.0", "nvidia-driver=550.54.15", "gpu=H100")
+    facts = environment(
+        "vllm==0.20.0 torch==2.11.0 ray==2.50.0", "nvidia-driver=550.54.15", "gpu=H100"
+    )
     found = plan(facts, matrix)
-    assert moves(found) == [("vllm", "0.20.0", "0.19.1", "downgrade"), ("torch", "2.11.0", "2.10.0", "downgrade")]
+    assert moves(found) == [
+        ("vllm", "0.20.0", "0.19.1", "downgrade"),
+        ("torch", "2.11.0", "2.10.0", "downgrade"),
+    ]
     assert isinstance(found, Plan)
-    assert [change.reason.row for change in found.changes] == ["driver-for-cuda-13:vllm", "driver-for-cuda-13:torch"]
+    assert [change.reason.row for change in found.changes] == [
+        "driver-for-cuda-13:vllm",
+        "driver-for-cuda-13:torch",
+    ]
     assert any("driver 580.65.06" in text for text in found.alternatives)
 
 
@@ -136,12 +170,18 @@ def test_another_build_of_the_same_version_only_where_its_index_is_allowed(matri
     found = plan(facts, matrix)
     assert isinstance(found, Plan)
     assert found.changes[0].kind != "build"
-    assert any("--allow-index pytorch" in text and "2.6.0+cu118" in text for text in found.alternatives)
-    assert moves(plan(facts, matrix, allow_index=("pytorch",))) == [("torch", "2.6.0+cu124", "2.6.0+cu118", "build")]
+    assert any(
+        "--allow-index pytorch" in text and "2.6.0+cu118" in text for text in found.alternatives
+    )
+    assert moves(plan(facts, matrix, allow_index=("pytorch",))) == [
+        ("torch", "2.6.0+cu124", "2.6.0+cu118", "build")
+    ]
 
 
 def test_what_the_engine_needs_moves_and_not_the_engine(matrix: Matrix) -> None:
-    facts = environment("vllm==0.8.5 torch==2.7.0 numpy==1.26.4", "nvidia-driver=570.86.15", "gpu=H100")
+    facts = environment(
+        "vllm==0.8.5 torch==2.7.0 numpy==1.26.4", "nvidia-driver=570.86.15", "gpu=H100"
+    )
     found = plan(facts, matrix)
     assert moves(found) == [("torch", "2.7.0", "2.6.0", "downgrade")]
     assert isinstance(found, Plan)
@@ -149,14 +189,20 @@ def test_what_the_engine_needs_moves_and_not_the_engine(matrix: Matrix) -> None:
 
 
 def test_warnings_move_nothing(matrix: Matrix) -> None:
-    """numpy 2 under a vllm that asks for numpy 1 is a warning: it stays, though other things change."""
-    facts = environment("vllm==0.8.2 torch==2.7.0 numpy==2.0.2", "nvidia-driver=570.86.15", "gpu=H100")
+    """numpy 2 under a vllm that asks for numpy 1 is a warning: it stays, though other things
+    change.
+    """
+    facts = environment(
+        "vllm==0.8.2 torch==2.7.0 numpy==2.0.2", "nvidia-driver=570.86.15", "gpu=H100"
+    )
     assert not [finding for finding in errors_of(facts, matrix) if finding.component == "numpy"]
     assert moves(plan(facts, matrix)) == [("torch", "2.7.0", "2.6.0", "downgrade")]
 
 
 def test_distributions_that_the_matrix_does_not_know_are_respected(matrix: Matrix) -> None:
-    """An own package asks for transformers below 4.57: of the releases that cure, one that it accepts is taken."""
+    """An own package asks for transformers below 4.57: of the releases that cure, one that it
+    accepts is taken.
+    """
     listed = "vllm==0.8.5 transformers==5.1.0 own-package==1.0"
     free = plan(environment(listed, own_package=()), matrix)
     bound = plan(environment(listed, own_package=("transformers<4.57",)), matrix)
@@ -165,15 +211,25 @@ def test_distributions_that_the_matrix_does_not_know_are_respected(matrix: Matri
 
 
 def test_what_would_be_broken_is_said(matrix: Matrix) -> None:
-    facts = environment("vllm==0.8.5 transformers==5.1.0 own-package==1.0", own_package=("transformers>=5", "vllm==0.8.5"))
+    facts = environment(
+        "vllm==0.8.5 transformers==5.1.0 own-package==1.0",
+        own_package=("transformers>=5", "vllm==0.8.5"),
+    )
     found = plan(facts, matrix)
     assert isinstance(found, Plan)
     assert moves(found) == [("transformers", "5.1.0", "4.57.6", "downgrade")]
-    assert found.broken == ("own-package 1.0 requires transformers>=5, and transformers will be 4.57.6",)
+    assert found.broken == (
+        "own-package 1.0 requires transformers>=5, and transformers will be 4.57.6",
+    )
 
 
 def test_what_packages_cannot_cure_is_listed_as_such(matrix: Matrix) -> None:
-    facts = environment("torch==2.6.0 numpy==2.2.0", "nvidia-driver=570.86.15", "gpu=H100:8", "fabric-manager=570.124.06")
+    facts = environment(
+        "torch==2.6.0 numpy==2.2.0",
+        "nvidia-driver=570.86.15",
+        "gpu=H100:8",
+        "fabric-manager=570.124.06",
+    )
     errors = errors_of(facts, matrix)
     assert errors
     found = plan(facts, matrix)
@@ -198,7 +254,9 @@ def test_no_set_is_explained(matrix: Matrix) -> None:
 
 
 def test_the_override_that_a_row_asks_for(matrix: Matrix) -> None:
-    facts = environment("torch==2.4.0 nvidia-cublas-cu12==12.1.3.1", "nvidia-driver=535.129.03", "gpu=H20")
+    facts = environment(
+        "torch==2.4.0 nvidia-cublas-cu12==12.1.3.1", "nvidia-driver=535.129.03", "gpu=H20"
+    )
     found = plan(facts, matrix)
     assert ("nvidia-cublas-cu12", "12.1.3.1", "12.3.4.1", "upgrade") in moves(found)
     assert isinstance(found, Plan)

@@ -1,4 +1,6 @@
-"""Profiles as requests: what maintainers tested comes out where the metadata allows it, and another request where the first does not fit."""
+"""Profiles as requests: what maintainers tested comes out where the metadata allows it, and another
+request where the first does not fit.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,20 @@ from envdoctor.model.versions import parse_version
 
 MATRIX = load_matrix()
 PROFILES = [make_profile(name, document) for name, document in sorted(MATRIX.profiles.items())]
-REQUESTS = [pytest.param(profile, named, id=f"{profile.name}:{named.name}") for profile in PROFILES for named in profile.requests]
+REQUESTS = [
+    pytest.param(profile, named, id=f"{profile.name}:{named.name}")
+    for profile in PROFILES
+    for named in profile.requests
+]
 
 
 def machine(*assumed: str) -> Tuple[Facts, ...]:
     return (Facts(parse_assumptions(assumed)),)
 
 
-def resolved(profile: str, facts: Sequence[Facts], *requirements: str, python: Optional[str] = None) -> Resolution:
+def resolved(
+    profile: str, facts: Sequence[Facts], *requirements: str, python: Optional[str] = None
+) -> Resolution:
     found = lock(requirements, facts, MATRIX, python=python, profile=profile, as_of="release")
     assert isinstance(found, Resolution), [cause.text for cause in found.causes]
     return found
@@ -42,22 +50,40 @@ def refused(profile: str, facts: Sequence[Facts], python: Optional[str] = None) 
 
 
 def excluded(name: str, version: str, found: Resolution, matrix: Matrix) -> Iterator[str]:
-    """Yield the metadata lines of what was chosen that exclude a version, as packaging reads them."""
-    environment = {"python_version": found.requires.python, "python_full_version": f"{found.requires.python}.0", "extra": ""}
+    """Yield the metadata lines of what was chosen that exclude a version, as packaging reads
+    them.
+    """
+    environment = {
+        "python_version": found.requires.python,
+        "python_full_version": f"{found.requires.python}.0",
+        "extra": "",
+    }
     for pin in found.pins:
         package = matrix.package(pin.name)
         release = package.release(parse_version(pin.version)) if package is not None else None
         for line in (release.requires or ()) if release is not None else ():
             requirement = Requirement(line)
-            applies = any(requirement.marker is None or requirement.marker.evaluate({**environment, "extra": extra}) for extra in ("", *pin.extras))
-            if applies and requirement.name.lower().replace("_", "-") == name and not requirement.specifier.contains(version, prereleases=True):
+            applies = any(
+                requirement.marker is None
+                or requirement.marker.evaluate({**environment, "extra": extra})
+                for extra in ("", *pin.extras)
+            )
+            if (
+                applies
+                and requirement.name.lower().replace("_", "-") == name
+                and not requirement.specifier.contains(version, prereleases=True)
+            ):
                 yield f"{pin.name}: {line}"
 
 
 @pytest.mark.parametrize(("profile", "named"), REQUESTS)
 def test_what_maintainers_tested_is_preferred(profile: Profile, named: NamedRequest) -> None:
-    tested: Optional[curated.TestedSet] = next((tested for tested in profile.tested if tested.name == named.tested), None)
-    facts = machine(f"gpu={(tested and tested.gpu) or 'H100'}:8", "nvidia-driver=615.71.09", "glibc=2.35")
+    tested: Optional[curated.TestedSet] = next(
+        (tested for tested in profile.tested if tested.name == named.tested), None
+    )
+    facts = machine(
+        f"gpu={(tested and tested.gpu) or 'H100'}:8", "nvidia-driver=615.71.09", "glibc=2.35"
+    )
     # ``lock`` itself lets check judge the outcome.
     found = resolved(f"{profile.name}:{named.name}", facts)
     assert found.request.profile == f"{profile.name}:{named.name}"
@@ -73,10 +99,14 @@ def test_what_maintainers_tested_is_preferred(profile: Profile, named: NamedRequ
     for root in map(parse_root, tested.packages if tested is not None else ()):
         pin = found.pin(root.name)
         version = root.specifier[2:]
-        if pin is None or pin.version == version or "+" in version:  # not needed, so, or a build of another index
+        if (
+            pin is None or pin.version == version or "+" in version
+        ):  # not needed, so, or a build of another index
             continue
         ruled_out = not SpecifierSet(own.get(root.name, "")).contains(version, prereleases=True)
-        assert ruled_out or list(excluded(root.name, version, found, MATRIX)), f"{root.text} was tested, {pin.version} was chosen"
+        assert ruled_out or list(excluded(root.name, version, found, MATRIX)), (
+            f"{root.text} was tested, {pin.version} was chosen"
+        )
 
 
 def test_only_a_profile_that_asks_gets_pre_releases() -> None:
@@ -88,7 +118,10 @@ def test_only_a_profile_that_asks_gets_pre_releases() -> None:
 def test_another_request_is_tried_and_said_so() -> None:
     found = resolved("verl", machine("gpu=H100", "nvidia-driver=550.54.15"))
     assert found.request.profile == "verl:0.7-vllm"
-    assert [reason.text.partition(" does")[0] for reason in found.passed] == ["verl:latest", "verl:0.9-vllm"]
+    assert [reason.text.partition(" does")[0] for reason in found.passed] == [
+        "verl:latest",
+        "verl:0.9-vllm",
+    ]
     assert all("CUDA 13" in reason.text and "550.54.15" in reason.text for reason in found.passed)
     assert resolved("verl", machine("gpu=H100", "nvidia-driver=595.45.04")).passed == ()
 
@@ -105,12 +138,21 @@ def test_where_none_fits_all_are_named() -> None:
 
 
 @pytest.mark.parametrize(("python", "minor"), [(None, "3.11"), ("3.9", "3.9")])
-def test_the_python_is_the_newest_that_the_profile_allows(python: Optional[str], minor: str) -> None:
-    assert resolved("tinyzero", machine("gpu=H100", "nvidia-driver=535.129.03"), python=python).requires.python == minor
+def test_the_python_is_the_newest_that_the_profile_allows(
+    python: Optional[str], minor: str
+) -> None:
+    assert (
+        resolved(
+            "tinyzero", machine("gpu=H100", "nvidia-driver=535.129.03"), python=python
+        ).requires.python
+        == minor
+    )
 
 
 def test_a_python_outside_is_refused_with_the_one_that_fits() -> None:
-    found = refused("simplerl-reason", machine("gpu=H100", "nvidia-driver=550.54.15"), python="3.12")
+    found = refused(
+        "simplerl-reason", machine("gpu=H100", "nvidia-driver=550.54.15"), python="3.12"
+    )
     assert "not 3.12" in found.causes[0].text
     assert "--python-version 3.11" in found.ways_out[0]
 
@@ -125,7 +167,10 @@ def test_further_requirements_hold_besides() -> None:
         lock(["verl"], facts, MATRIX, profile="easyr1")
 
 
-@pytest.mark.parametrize(("name", "words"), [("verll", ["openrlhf", "tinyzero"]), ("verl:1", ["verl:latest", "verl:0.2"])])
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("verll", ["openrlhf", "tinyzero"]), ("verl:1", ["verl:latest", "verl:0.2"])],
+)
 def test_a_wrong_name_lists_what_there_is(name: str, words: List[str]) -> None:
     with pytest.raises(InputError) as caught:
         lock((), machine("gpu=H100"), MATRIX, profile=name)
@@ -133,7 +178,9 @@ def test_a_wrong_name_lists_what_there_is(name: str, words: List[str]) -> None:
         assert word in str(caught.value)
 
 
-@pytest.mark.parametrize("text", [line for profile in PROFILES for named in profile.requests for line in named.direct])
+@pytest.mark.parametrize(
+    "text", [line for profile in PROFILES for named in profile.requests for line in named.direct]
+)
 def test_what_comes_from_git_is_read_as_packaging_reads_it(text: str) -> None:
     step, requirement = parse_source(text), Requirement(text)
     assert step.name == requirement.name
@@ -145,8 +192,12 @@ def test_what_comes_from_git_is_read_as_packaging_reads_it(text: str) -> None:
 
 def test_what_a_fork_needs_and_the_matrix_does_not_know_is_passed_on() -> None:
     found = resolved("easyr1:0.3.2", machine("nvidia-driver=580.95.05", "gpu=H100:8"))
-    assert {"codetiming", "mathruler", "pylatexenc", "qwen-vl-utils", "wandb"} <= {root.name for root in found.request.others}
-    assert not {root.name for root in found.request.others} & {root.name for root in found.request.roots}
+    assert {"codetiming", "mathruler", "pylatexenc", "qwen-vl-utils", "wandb"} <= {
+        root.name for root in found.request.others
+    }
+    assert not {root.name for root in found.request.others} & {
+        root.name for root in found.request.roots
+    }
     assert found.pin("omegaconf") is not None
     assert found.pin("codetiming") is None
 

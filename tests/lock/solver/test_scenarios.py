@@ -43,9 +43,15 @@ def test_scenario(scenario: Dict[str, Any], matrix: Matrix) -> None:
         for words in scenario["causes"]:
             assert any(words in cause for cause in causes), f"{words!r} is not among {causes}"
         for words in scenario["ways_out"]:
-            assert any(words in way for way in found.ways_out), f"{words!r} is not among {found.ways_out}"
+            assert any(words in way for way in found.ways_out), (
+                f"{words!r} is not among {found.ways_out}"
+            )
         assert len(causes) <= LINES
-        assert all(cause.sources for cause in found.causes if cause.kind in ("hardware", "row") and cause.row)
+        assert all(
+            cause.sources
+            for cause in found.causes
+            if cause.kind in ("hardware", "row") and cause.row
+        )
         return
     assert isinstance(found, Resolution), [cause.text for cause in found.causes]
     pins = {pin.name: pin.version for pin in found.pins}
@@ -74,13 +80,19 @@ def test_what_nothing_requires_is_absent(matrix: Matrix) -> None:
 
 def test_what_is_installed_is_kept_where_nothing_speaks_against_it(matrix: Matrix) -> None:
     installed = {"vllm": "0.8.5", "torch": "2.6.0", "transformers": "4.51.3"}
-    found = resolve(Request(tuple(map(parse_root, ("vllm", "transformers"))), "3.11", prefer=installed), (Facts({}),), matrix)
+    found = resolve(
+        Request(tuple(map(parse_root, ("vllm", "transformers"))), "3.11", prefer=installed),
+        (Facts({}),),
+        matrix,
+    )
     assert isinstance(found, Resolution)
     assert {pin.name: pin.version for pin in found.pins if pin.name in installed} == installed
 
 
 def test_a_yanked_release_is_the_last_resort_and_said_so(matrix: Matrix) -> None:
-    found = resolve(Request(tuple(map(parse_root, ("openrlhf==0.9.0",))), "3.11"), (Facts({}),), matrix)
+    found = resolve(
+        Request(tuple(map(parse_root, ("openrlhf==0.9.0",))), "3.11"), (Facts({}),), matrix
+    )
     assert isinstance(found, Resolution)
     pin = found.pin("transformers")
     assert pin is not None
@@ -103,7 +115,11 @@ def test_unknown_hardware_does_not_constrain_but_is_required(matrix: Matrix) -> 
 
 def test_two_targets_that_cannot_share_a_lock_are_told_apart(matrix: Matrix) -> None:
     targets = tuple(
-        Facts(parse_assumptions(assumed)) for assumed in (["gpu=V100", "nvidia-driver=470.82.01"], ["gpu=RTX 5090", "nvidia-driver=580.65.06"])
+        Facts(parse_assumptions(assumed))
+        for assumed in (
+            ["gpu=V100", "nvidia-driver=470.82.01"],
+            ["gpu=RTX 5090", "nvidia-driver=580.65.06"],
+        )
     )
     found = resolve(Request((parse_root("torch"),), "3.11"), targets, matrix)
     assert isinstance(found, Explanation)
@@ -118,9 +134,16 @@ def test_a_row_that_does_not_block_costs_a_dependency_but_no_root(matrix: Matrix
     pin = found.pin("transformers")
     assert pin is not None
     assert pin.version == "4.48.3"
-    assert [reason.row for reason in pin.reasons if reason.kind == "refused"] == ["vllm-transformers-5", row]
+    assert [reason.row for reason in pin.reasons if reason.kind == "refused"] == [
+        "vllm-transformers-5",
+        row,
+    ]
     assert row not in [reason.row for reason in found.warnings]
-    asked = resolve(Request(tuple(map(parse_root, ("vllm==0.6.3", "transformers"))), "3.10"), (Facts({}),), matrix)
+    asked = resolve(
+        Request(tuple(map(parse_root, ("vllm==0.6.3", "transformers"))), "3.10"),
+        (Facts({}),),
+        matrix,
+    )
     assert isinstance(asked, Resolution)
     root = asked.pin("transformers")
     assert root is not None

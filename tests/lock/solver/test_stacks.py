@@ -1,4 +1,6 @@
-"""Random stacks on the real matrix: the same verdict and the same optimum as a SAT solver, minimal conflicts, nothing that check refuses."""
+"""Random stacks on the real matrix: the same verdict and the same optimum as a SAT solver, minimal
+conflicts, nothing that check refuses.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def test_random_stacks(matrix: Matrix, require_module: Callable[[str], None]) ->
 
 
 def test_what_nothing_reaches_changes_nothing(matrix: Matrix) -> None:
-    """The complete problem, with everything that Python, date and glibc exclude, has the same optimum."""
+    """The complete problem, with everything that Python, date and glibc exclude, has the same
+    optimum.
+    """
     chance = random.Random(5)
     for _ in range(12):
         request, facts = random_stack(chance, matrix)

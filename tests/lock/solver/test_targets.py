@@ -28,7 +28,11 @@ def machine(driver: str, gpu: str) -> Facts:
 @pytest.mark.parametrize(("driver", "gpu"), list(product(DRIVERS, GPUS)))
 def test_a_machine_that_check_refuses_gets_no_lock(driver: str, gpu: str, matrix: Matrix) -> None:
     facts = machine(driver, gpu)
-    refused = [finding.row for finding in judge(facts, matrix, today=matrix.date) if finding.severity == "error"]
+    refused = [
+        finding.row
+        for finding in judge(facts, matrix, today=matrix.date)
+        if finding.severity == "error"
+    ]
     found = resolve(REQUEST, (facts,), matrix)
     if not refused:
         assert isinstance(found, Resolution)
@@ -42,9 +46,14 @@ def test_a_machine_that_check_refuses_gets_no_lock(driver: str, gpu: str, matrix
 
 @pytest.mark.parametrize(
     ("driver", "gpu", "way"),
-    [("615.71.09", "V100", "install driver R580"), ("550.54.15", "B200", "update the driver to 570 or newer")],
+    [
+        ("615.71.09", "V100", "install driver R580"),
+        ("550.54.15", "B200", "update the driver to 570 or newer"),
+    ],
 )
-def test_the_way_out_is_a_driver_that_knows_the_device(driver: str, gpu: str, way: str, matrix: Matrix) -> None:
+def test_the_way_out_is_a_driver_that_knows_the_device(
+    driver: str, gpu: str, way: str, matrix: Matrix
+) -> None:
     found = resolve(REQUEST, (machine(driver, gpu),), matrix)
     assert isinstance(found, Explanation)
     assert any(line.startswith(way) for line in found.ways_out), found.ways_out
@@ -64,7 +73,9 @@ def test_what_packages_can_cure_on_such_a_machine_is_cured(matrix: Matrix) -> No
         "transformers": Distribution("transformers", "4.51.3"),
     }
     here = Evidence("test")
-    facts = machine("615.71.09", "V100").updated({"distributions": Known(installed, here), "python.version": Known("3.11.9", here)})
+    facts = machine("615.71.09", "V100").updated(
+        {"distributions": Known(installed, here), "python.version": Known("3.11.9", here)}
+    )
     assert errors(facts, matrix) >= {"ED109", "ED304"}
     found = plan(facts, matrix, alternatives=False)
     assert not isinstance(found, Explanation)
@@ -73,4 +84,8 @@ def test_what_packages_can_cure_on_such_a_machine_is_cured(matrix: Matrix) -> No
 
 
 def errors(facts: Facts, matrix: Matrix) -> frozenset[str]:
-    return frozenset(finding.code for finding in judge(facts, matrix, today=matrix.date) if finding.severity == "error")
+    return frozenset(
+        finding.code
+        for finding in judge(facts, matrix, today=matrix.date)
+        if finding.severity == "error"
+    )

@@ -16,14 +16,40 @@ from envdoctor.model.resolution import Resolution
 from envdoctor.rules import judge
 
 CASES = [
-    ("torch==2.11.0", "3.11", ("gpu=B200:8", "nvidia-driver=615.71.09"), "cublaslt-tmem-cu13", "wrong-results"),
-    ("torch==2.8.0", "3.11", ("gpu=B200:8", "nvidia-driver=580.95.05"), "cublaslt-tmem-cu12", "wrong-results"),
-    ("vllm==0.6.3", "3.10", ("gpu=H20:8", "nvidia-driver=535.129.03"), "vllm-pyairports-placeholder", "degrades"),
-    ("verl[vllm]", "3.12", ("gpu=H100:8", "nvidia-driver=550.54.15"), "ptx-12.9-on-9.0-some:vllm", "degrades"),
+    (
+        "torch==2.11.0",
+        "3.11",
+        ("gpu=B200:8", "nvidia-driver=615.71.09"),
+        "cublaslt-tmem-cu13",
+        "wrong-results",
+    ),
+    (
+        "torch==2.8.0",
+        "3.11",
+        ("gpu=B200:8", "nvidia-driver=580.95.05"),
+        "cublaslt-tmem-cu12",
+        "wrong-results",
+    ),
+    (
+        "vllm==0.6.3",
+        "3.10",
+        ("gpu=H20:8", "nvidia-driver=535.129.03"),
+        "vllm-pyairports-placeholder",
+        "degrades",
+    ),
+    (
+        "verl[vllm]",
+        "3.12",
+        ("gpu=H100:8", "nvidia-driver=550.54.15"),
+        "ptx-12.9-on-9.0-some:vllm",
+        "degrades",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("request_text", "python", "target", "row", "effect"), CASES, ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(
+    ("request_text", "python", "target", "row", "effect"), CASES, ids=[case[0] for case in CASES]
+)
 def test_every_row_that_check_warns_of_has_a_line(
     request_text: str, python: str, target: Tuple[str, ...], row: str, effect: str, matrix: Matrix
 ) -> None:
@@ -34,10 +60,17 @@ def test_every_row_that_check_warns_of_has_a_line(
     warned = {
         finding.row
         for finding in judge(applied(found, facts), matrix, today=matrix.date)
-        if finding.severity == "warning" and finding.verdict == "violated" and matrix.row(finding.row) is not None and finding.row not in own
+        if finding.severity == "warning"
+        and finding.verdict == "violated"
+        and matrix.row(finding.row) is not None
+        and finding.row not in own
     }
     told = {reason.row: reason.kind for reason in found.warnings}
     assert warned <= set(told)
     assert told[row] == effect
     for text in (summary_text(found), render(found, "0", matrix)["requirements.txt"]):
-        assert sorted(told) == sorted(line.rpartition("[")[2].rstrip("]") for line in text.splitlines() if line.lstrip("# ").startswith("warning: "))
+        assert sorted(told) == sorted(
+            line.rpartition("[")[2].rstrip("]")
+            for line in text.splitlines()
+            if line.lstrip("# ").startswith("warning: ")
+        )

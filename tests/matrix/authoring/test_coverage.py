@@ -12,7 +12,12 @@ from ..folders import small_matrix
 
 WHEEL = {"platforms": ["manylinux_2_28_x86_64"], "requires": []}
 READ = {**WHEEL, "builds": [{"sass": ["9.0"], "source": "the wheel"}]}
-LISTING = {"schema": 1, "source": "x", "date": "2026-11-20", "packages": {"torch": {"releases": ["1.12.0", "2.5", "2.6.0"]}}}
+LISTING = {
+    "schema": 1,
+    "source": "x",
+    "date": "2026-11-20",
+    "packages": {"torch": {"releases": ["1.12.0", "2.5", "2.6.0"]}},
+}
 
 
 def coverage(tmp_path, torch, listing=LISTING, names=("torch",)):
@@ -29,7 +34,13 @@ def test_nothing_is_missing(tmp_path):
     assert missing(answer) == set()
     (entry,) = answer["packages"]
     # 1.12.0 is on the listing but not asked for; 2.5 is 2.5.0
-    assert (entry["listed"], entry["in_matrix"], entry["with_dependencies"], entry["with_sm"], entry["with_glibc"]) == (3, 2, 2, 2, 2)
+    assert (
+        entry["listed"],
+        entry["in_matrix"],
+        entry["with_dependencies"],
+        entry["with_sm"],
+        entry["with_glibc"],
+    ) == (3, 2, 2, 2, 2)
     assert entry["gone_from_index"] == []
 
 
@@ -39,12 +50,17 @@ def test_nothing_is_missing(tmp_path):
         (WHEEL, {"no SM list"}),
         ({**READ, "platforms": ["linux_x86_64"]}, {"no glibc floor"}),
         ({"platforms": ["linux_x86_64"]}, {"no dependencies", "no SM list", "no glibc floor"}),
-        ({"sdist_only": True, "requires": []}, set()),  # nothing compiled, so there is nothing to read
+        (
+            {"sdist_only": True, "requires": []},
+            set(),
+        ),  # nothing compiled, so there is nothing to read
         ({"sdist_only": True}, {"no dependencies"}),
     ],
 )
 def test_what_a_release_lacks(tmp_path, fields, lacks):
-    assert missing(coverage(tmp_path, {"2.5.0": READ, "2.6.0": fields})) == {("2.6.0", word) for word in lacks}
+    assert missing(coverage(tmp_path, {"2.5.0": READ, "2.6.0": fields})) == {
+        ("2.6.0", word) for word in lacks
+    }
 
 
 def test_a_release_that_is_not_there(tmp_path):
@@ -61,7 +77,12 @@ def test_a_required_package_that_is_not_listed(tmp_path):
 
 @pytest.mark.parametrize(
     "listing",
-    [{}, {"schema": 2, "packages": {}}, {"schema": 1, "packages": {"torch": ["2.6.0"]}}, {"schema": 1, "packages": {"torch": {"releases": [1]}}}],
+    [
+        {},
+        {"schema": 2, "packages": {}},
+        {"schema": 1, "packages": {"torch": ["2.6.0"]}},
+        {"schema": 1, "packages": {"torch": {"releases": [1]}}},
+    ],
 )
 def test_another_listing_is_refused(tmp_path, listing):
     with pytest.raises(MatrixError, match=r"index\.json"):

@@ -1,4 +1,6 @@
-"""Lint: every check fires on what it is for, stays silent on its neighbour, and finds no fault in our own matrix."""
+"""Lint: every check fires on what it is for, stays silent on its neighbour, and finds no fault in
+our own matrix.
+"""
 
 import re
 
@@ -30,28 +32,44 @@ FAULTS = {
     "between releases": row_text("a", '{ env = "torch", in = ">2.5.0,<2.6" }'),
     "never-holds": row_text("a", OLD + ', { env = "torch", in = ">=2.6" }'),
     "never-holds: absent": row_text("a", OLD + ', { env = "torch", present = false }'),
-    "never-holds: labels": row_text("a", OLD + ', { gpu = "kind", any = ["jetson"] }, { gpu = "kind", any = ["geforce"] }'),
-    "never-holds: mitigation": row_text("a", OLD + ', { var = "X_Y", any = ["1"] }', extra='mitigations = [{ var = "X_Y", value = "1" }]\n'),
+    "never-holds: labels": row_text(
+        "a", OLD + ', { gpu = "kind", any = ["jetson"] }, { gpu = "kind", any = ["geforce"] }'
+    ),
+    "never-holds: mitigation": row_text(
+        "a",
+        OLD + ', { var = "X_Y", any = ["1"] }',
+        extra='mitigations = [{ var = "X_Y", value = "1" }]\n',
+    ),
     "pin-without-release": row_text("a", OLD, pins='"torch>=3"'),
     "pin-in-row": row_text("a", OLD, pins='"torch>=2.5"'),
-    "pin-in-row: host": row_text("a", OLD + ', { host = "driver", in = "<570" }', pins='"nvidia-driver>=550,<570"'),
+    "pin-in-row: host": row_text(
+        "a", OLD + ', { host = "driver", in = "<570" }', pins='"nvidia-driver>=550,<570"'
+    ),
     "source-form": row_text("a", OLD, source="http://docs.nvidia.com/x"),
     "date": row_text("a", OLD, date="2026-12-01"),
     "date: no day": row_text("a", OLD, date="2026-02-30"),
     "unknown-label": row_text("a", OLD + ', { gpu = "model", any = ["H21"] }'),
     "unknown-label: sm": row_text("a", OLD + ', { gpu = "sm", any = ["9.9"] }'),
     "mitigation": row_text("a", OLD, extra='mitigations = [{ var = "A B", value = "1" }]\n'),
-    "symptom-prose": row_text("a", OLD, extra="symptom = \"with torch 2.5 ImportError: cannot import name 'x' from 'torch'\"\n"),
+    "symptom-prose": row_text(
+        "a",
+        OLD,
+        extra="symptom = \"with torch 2.5 ImportError: cannot import name 'x' from 'torch'\"\n",
+    ),
     "override": row_text("a", OLD, extra='overrides = ["torch -> numpy"]\n'),
     "repeated": row_text("a", OLD) + row_text("b", OLD),
     "shadowed": row_text("a", OLD) + row_text("b", OLD + ', { host = "driver", in = "<570" }'),
-    "contradicting": row_text("a", OLD, pins='"torch>=2.6"') + row_text("b", '{ env = "torch", in = ">=2.6" }', kind="bad-version"),
+    "contradicting": row_text("a", OLD, pins='"torch>=2.6"')
+    + row_text("b", '{ env = "torch", in = ">=2.6" }', kind="bad-version"),
 }
 
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_faults(tmp_path, name):
-    check = {"one alternative": "range-without-release", "between releases": "range-without-release"}.get(name, name.split(":")[0])
+    check = {
+        "one alternative": "range-without-release",
+        "between releases": "range-without-release",
+    }.get(name, name.split(":")[0])
     found = findings(tmp_path, FAULTS[name])
     assert [entry[:2] for entry in found if entry[0] == "fault"] == [("fault", check)]
 
@@ -62,10 +80,15 @@ NOTES = {
     "looked-at-everywhere": row_text("a", '{ host = "driver", in = "<570" }'),
     "overlapping": row_text("a", OLD + ', { host = "driver", in = "<570" }')
     + row_text("b", '{ env = "torch", in = ">=2.5" }, { host = "driver", in = "<560" }'),
-    "source-form": row_text("a", OLD).replace("sources = [", 'sources = [{ address = "https://github.com/pytorch/pytorch/issues/1" }, '),
-    "shadowed": row_text("a", OLD, pins='"torch>=2.6"') + row_text("b", OLD + ', { host = "driver", in = "<570" }', pins='"vllm>=0.8.5"'),
+    "source-form": row_text("a", OLD).replace(
+        "sources = [", 'sources = [{ address = "https://github.com/pytorch/pytorch/issues/1" }, '
+    ),
+    "shadowed": row_text("a", OLD, pins='"torch>=2.6"')
+    + row_text("b", OLD + ', { host = "driver", in = "<570" }', pins='"vllm>=0.8.5"'),
     "pin-into-row": row_text("a", OLD + ', { env = "vllm", in = "<1" }', pins='"torch>=2.6"')
-    + row_text("b", '{ env = "torch", in = ">=2.6" }, { env = "vllm", in = "<0.8.5" }', kind="bad-version"),
+    + row_text(
+        "b", '{ env = "torch", in = ">=2.6" }, { env = "vllm", in = "<0.8.5" }', kind="bad-version"
+    ),
 }
 
 
@@ -77,20 +100,38 @@ def test_notes(tmp_path, check):
 
 
 SILENT = {
-    "a range that our releases do not reach back to": row_text("a", '{ env = "torch", in = "<1.0" }'),
-    "a package that the matrix does not know": row_text("a", '{ env = "no-such", in = "<1.0" }', pins='"no-such>=1"'),
+    "a range that our releases do not reach back to": row_text(
+        "a", '{ env = "torch", in = "<1.0" }'
+    ),
+    "a package that the matrix does not know": row_text(
+        "a", '{ env = "no-such", in = "<1.0" }', pins='"no-such>=1"'
+    ),
     "a pin that leads out": row_text("a", OLD, pins='"torch>=2.6"'),
-    "a driver pin that leads out": row_text("a", OLD + ', { host = "driver", in = "<570" }', pins='"nvidia-driver>=570"'),
-    "a setting that is carried": row_text("a", OLD, fix="Set X_Y=1.", extra='mitigations = [{ var = "X_Y", value = "1" }]\n'),
+    "a driver pin that leads out": row_text(
+        "a", OLD + ', { host = "driver", in = "<570" }', pins='"nvidia-driver>=570"'
+    ),
+    "a setting that is carried": row_text(
+        "a", OLD, fix="Set X_Y=1.", extra='mitigations = [{ var = "X_Y", value = "1" }]\n'
+    ),
     "an edge that metadata has": row_text("a", OLD, extra='overrides = ["torch -> triton"]\n'),
-    "two rows that cannot meet": row_text("a", OLD) + row_text("b", '{ env = "torch", in = "==2.6.0" }'),
-    "a narrower row that is worse": row_text("a", OLD, effect="note") + row_text("b", OLD + ', { host = "driver", in = "<570" }'),
-    "a narrower row of another kind": row_text("a", OLD) + row_text("b", OLD + ', { host = "driver", in = "<570" }', kind="bad-version"),
-    "a pin that leads into a lesser row": row_text("a", OLD, pins='"torch>=2.6"') + row_text("b", '{ env = "torch", in = ">=2.6" }', effect="note"),
-    "a pin into a row that holds as well before": row_text("a", OLD + ', { env = "vllm", in = ">=0" }', pins='"torch>=2.5.1"')
-    + row_text("b", '{ env = "torch", in = "<=2.6" }, { env = "vllm", in = "<0.8.5" }', kind="bad-version"),
+    "two rows that cannot meet": row_text("a", OLD)
+    + row_text("b", '{ env = "torch", in = "==2.6.0" }'),
+    "a narrower row that is worse": row_text("a", OLD, effect="note")
+    + row_text("b", OLD + ', { host = "driver", in = "<570" }'),
+    "a narrower row of another kind": row_text("a", OLD)
+    + row_text("b", OLD + ', { host = "driver", in = "<570" }', kind="bad-version"),
+    "a pin that leads into a lesser row": row_text("a", OLD, pins='"torch>=2.6"')
+    + row_text("b", '{ env = "torch", in = ">=2.6" }', effect="note"),
+    "a pin into a row that holds as well before": row_text(
+        "a", OLD + ', { env = "vllm", in = ">=0" }', pins='"torch>=2.5.1"'
+    )
+    + row_text(
+        "b", '{ env = "torch", in = "<=2.6" }, { env = "vllm", in = "<0.8.5" }', kind="bad-version"
+    ),
     "a pin into a row that needs more": row_text("a", OLD, pins='"torch>=2.6"')
-    + row_text("b", '{ env = "torch", in = ">=2.6" }, { env = "vllm", in = "<0.8.5" }', kind="bad-version"),
+    + row_text(
+        "b", '{ env = "torch", in = ">=2.6" }, { env = "vllm", in = "<0.8.5" }', kind="bad-version"
+    ),
 }
 
 
@@ -105,7 +146,11 @@ def test_dates_of_packages_and_tables(tmp_path):
     path.write_text(path.read_text().replace('"2026-10-01"', '"2027-10-01"', 1))
     path = folder / "drivers.toml"
     path.write_text(path.read_text().replace("2026-11-01", "2027-11-21", 1))
-    found = {finding.subject for finding in lint(load_folder(str(folder)), TODAY) if finding.check == "date"}
+    found = {
+        finding.subject
+        for finding in lint(load_folder(str(folder)), TODAY)
+        if finding.check == "date"
+    }
     assert "torch 2.5.0" in found
     assert "branch 570" in found
 
@@ -118,11 +163,17 @@ def test_models_and_conda_names(tmp_path):
         head, first, *_ = text.split("\n[[")
         body = re.sub(r"(?m)^source = .*$", 'source = "http://nowhere"', first)
         (folder / name).write_text(f"{head.replace('2026-11-21', '2099-01-01')}\n[[{body}\n")
-    found = {(finding.check, finding.subject, finding.origin) for finding in lint(load_folder(str(folder)), TODAY)}
+    found = {
+        (finding.check, finding.subject, finding.origin)
+        for finding in lint(load_folder(str(folder)), TODAY)
+    }
     assert found == {
         (check, subject, origin)
         for check in ("date", "source-form")
-        for subject, origin in (("model Qwen2-0.5B", "models.toml"), ("conda name of torch", "conda.toml"))
+        for subject, origin in (
+            ("model Qwen2-0.5B", "models.toml"),
+            ("conda name of torch", "conda.toml"),
+        )
     }
 
 
@@ -130,7 +181,9 @@ def test_the_rows_of_a_site_are_judged_by_our_tables(tmp_path):
     (tmp_path / "own.toml").write_text(row_text("ours", '{ env = "torch", in = ">=99" }'))
     matrix = load_matrix([str(tmp_path)])
     found = lint(matrix, "2099-01-01", lambda row: row.origin.startswith(str(tmp_path)))
-    assert [(finding.check, finding.subject) for finding in found] == [("range-without-release", "ours")]
+    assert [(finding.check, finding.subject) for finding in found] == [
+        ("range-without-release", "ours")
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""Archives that are refused: damaged, hostile, too large, or no matrix; nothing is written outside of the home, and what serves stays."""
+"""Archives that are refused: damaged, hostile, too large, or no matrix; nothing is written outside
+of the home, and what serves stays.
+"""
 
 import hashlib
 import io
@@ -12,8 +14,8 @@ import pytest
 
 from envdoctor.matrix.update import archive as matrix_archive
 
-from ...lock.closing.conftest import DAYS, OLD, make, refused
 from ..folders import row_text, small_matrix
+from .conftest import DAYS, OLD, make, refused
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -67,7 +69,10 @@ HOSTILE_TAR = {
     "parent by pax": (member("x.toml", path="../../x.toml"), "a path that leaves the archive"),
     "symlink": (member("matrices/errata/y.toml", tarfile.SYMTYPE, "/etc/passwd"), "a link"),
     "symlinked folder": (member("matrices/errata2", tarfile.SYMTYPE, "/etc"), "a link"),
-    "hard link": (member("matrices/errata/y.toml", tarfile.LNKTYPE, "matrices/gpus.toml"), "a link"),
+    "hard link": (
+        member("matrices/errata/y.toml", tarfile.LNKTYPE, "matrices/gpus.toml"),
+        "a link",
+    ),
     "device": (member("matrices/errata/y.toml", tarfile.CHRTYPE), "a device"),
     "fifo": (member("matrices/errata/y.toml", tarfile.FIFOTYPE), "a device, a pipe"),
     "backslash": (member("matrices\\..\\x.toml"), "a path of another system"),
@@ -78,7 +83,10 @@ HOSTILE_TAR = {
     "deep": (member("matrices/a/b/x.toml"), "no name of a file of a matrices folder"),
     "control": (member("matrices/errata/\x1b[31m.toml"), "no name of a file of a matrices folder"),
     "latin": (member("matrices/errata/\udce9.toml"), "no name of a file of a matrices folder"),
-    "another folder": (member("elsewhere/matrices/x.toml"), "no name of a file of a matrices folder"),
+    "another folder": (
+        member("elsewhere/matrices/x.toml"),
+        "no name of a file of a matrices folder",
+    ),
     "twice": (member("matrices/gpus.toml"), "stands twice"),
     "package of another name": (member("matrices/packages/numpy.json"), "packages/numpy.json"),
 }
@@ -87,7 +95,11 @@ HOSTILE_TAR = {
 @pytest.mark.parametrize("name", HOSTILE_TAR)
 def test_hostile_tar(tmp_path, home, name):
     entry, words = HOSTILE_TAR[name]
-    content = b"" if entry.type in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE) else b"{}"
+    content = (
+        b""
+        if entry.type in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE)
+        else b"{}"
+    )
     path = tar_with(tmp_path, [(entry, content)])
     message = refused(home, path, words, hashlib.sha256(path.read_bytes()).hexdigest())
     last = (entry.pax_headers.get("path") or entry.name).rsplit("/", 1)[-1]
@@ -154,8 +166,16 @@ def test_bombs(tmp_path, home, monkeypatch):
     monkeypatch.setattr(matrix_archive, "_TOTAL", 4 << 20)
     big = b"0" * (1 << 20) + b"0"
     one = tar_with(tmp_path / "1", [(member("matrices/errata/big.toml"), big)])
-    refused(home, one, "'matrices/errata/big.toml': too large", hashlib.sha256(one.read_bytes()).hexdigest())
-    many = tar_with(tmp_path / "2", [(member(f"matrices/errata/{number}.toml"), big[:-2]) for number in range(6)])
+    refused(
+        home,
+        one,
+        "'matrices/errata/big.toml': too large",
+        hashlib.sha256(one.read_bytes()).hexdigest(),
+    )
+    many = tar_with(
+        tmp_path / "2",
+        [(member(f"matrices/errata/{number}.toml"), big[:-2]) for number in range(6)],
+    )
     refused(home, many, "too large", hashlib.sha256(many.read_bytes()).hexdigest())
     one = write_zip(tmp_path / "3", [(zipped("errata/big.toml"), big)])
     refused(home, one, "'errata/big.toml': too large", hashlib.sha256(one.read_bytes()).hexdigest())
@@ -167,9 +187,13 @@ def test_bombs(tmp_path, home, monkeypatch):
     refused(home, one, "hostile.zip", hashlib.sha256(lied).hexdigest())
     # metadata of a tar that unpacks to more than everything may have
     monkeypatch.setattr(matrix_archive, "_MEMBERS", 100)
-    long = tar_with(tmp_path / "4", [(member("matrices/errata/y.toml", comment="0" * (8 << 20)), b"")])
+    long = tar_with(
+        tmp_path / "4", [(member("matrices/errata/y.toml", comment="0" * (8 << 20)), b"")]
+    )
     refused(home, long, "unpacks to more than", hashlib.sha256(long.read_bytes()).hexdigest())
-    crowd = tar_with(tmp_path / "5", [(member(f"matrices/errata/{number}.toml"), b"") for number in range(120)])
+    crowd = tar_with(
+        tmp_path / "5", [(member(f"matrices/errata/{number}.toml"), b"") for number in range(120)]
+    )
     refused(home, crowd, "more than 100 files", hashlib.sha256(crowd.read_bytes()).hexdigest())
 
 
@@ -178,4 +202,6 @@ def test_a_part_is_no_matrix(tmp_path, home):
     folder = small_matrix(tmp_path / "part", row_text("part", OLD, date=DAYS[0]))
     with tarfile.open(path, "w:gz") as archive:
         archive.add(folder / "errata", "matrices/errata")
-    refused(home, path, "found no drivers.toml in it", hashlib.sha256(path.read_bytes()).hexdigest())
+    refused(
+        home, path, "found no drivers.toml in it", hashlib.sha256(path.read_bytes()).hexdigest()
+    )

@@ -1,4 +1,6 @@
-"""Updates with real archives, a real TLS server and real kills: what serves is the old matrix or the new one, whole."""
+"""Updates with real archives, a real TLS server and real kills: what serves is the old matrix or
+the new one, whole.
+"""
 
 import hashlib
 import http.server
@@ -20,13 +22,14 @@ from envdoctor.matrix import compiled, loader, place
 from envdoctor.matrix.source import write_compiled
 from envdoctor.matrix.update.installation import open_archive, rollback, update
 
-from ...lock.closing.conftest import DAYS, OLD, generations, make, refused, serving
 from ..folders import FAR, row_text, small_matrix
+from .conftest import DAYS, OLD, generations, make, refused, serving
 
 pytestmark = pytest.mark.usefixtures("home")
 
 
-# ---------------------------------------------------------------------------------------------------------------- what works
+# --------------------------------------------------------------------------------------------------
+# what works
 
 
 @pytest.mark.parametrize("form", ["tar", "zip"])
@@ -81,7 +84,12 @@ def test_file_addresses_and_a_digest_from_elsewhere(tmp_path):
 
 def test_an_archive_as_the_documentation_makes_it(tmp_path):
     small_matrix(tmp_path / "matrices", row_text("new-row", OLD, date=DAYS[0]))
-    subprocess.run("tar czf matrix.tar.gz matrices && sha256sum matrix.tar.gz > matrix.tar.gz.sha256", cwd=tmp_path, shell=True, check=True)
+    subprocess.run(
+        "tar czf matrix.tar.gz matrices && sha256sum matrix.tar.gz > matrix.tar.gz.sha256",
+        cwd=tmp_path,
+        shell=True,
+        check=True,
+    )
     assert update(str(tmp_path / "matrix.tar.gz")).changed
     assert serving() == "new-row"
 
@@ -92,12 +100,17 @@ def test_an_archive_can_be_looked_at(tmp_path, home):
     assert not home.exists()
 
 
-# ---------------------------------------------------------------------------------------------------------------- which one serves
+# --------------------------------------------------------------------------------------------------
+# which one serves
 
 
 def test_a_newer_built_in_matrix_serves(tmp_path, monkeypatch):
     update(str(make(tmp_path)))
-    write_compiled(str(small_matrix(tmp_path / "next", row_text("built-in-row", OLD, date=DAYS[1]))), str(tmp_path / "next-compiled"), times=False)
+    write_compiled(
+        str(small_matrix(tmp_path / "next", row_text("built-in-row", OLD, date=DAYS[1]))),
+        str(tmp_path / "next-compiled"),
+        times=False,
+    )
     monkeypatch.setattr(loader, "_COMPILED", str(tmp_path / "next-compiled"))
     assert serving() == "built-in-row"
     monkeypatch.setattr(loader, "_SOURCE", str(tmp_path / "next"))  # a checkout of that date
@@ -118,7 +131,17 @@ def test_another_format_is_passed_over(tmp_path, monkeypatch):
     assert serving() == "old-torch"
 
 
-@pytest.mark.parametrize("damage", ["empty core", "no core", "link to nowhere", "link to elsewhere", "link is a file", "other date"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "empty core",
+        "no core",
+        "link to nowhere",
+        "link to elsewhere",
+        "link is a file",
+        "other date",
+    ],
+)
 def test_a_damaged_update_is_passed_over(tmp_path, home, damage):
     update(str(make(tmp_path)))
     generation = place.current()
@@ -137,7 +160,12 @@ def test_a_damaged_update_is_passed_over(tmp_path, home, damage):
         if damage == "link is a file":
             (home / "current").write_text(generation.name)
         else:
-            os.symlink("2027-01-01.f1.000000000000.0" if damage == "link to nowhere" else f"../matrix/{generation.name}", home / "current")
+            os.symlink(
+                "2027-01-01.f1.000000000000.0"
+                if damage == "link to nowhere"
+                else f"../matrix/{generation.name}",
+                home / "current",
+            )
     assert serving() == "old-torch"
     # and it can be put right
     assert update(str(make(tmp_path, DAYS[1], row="mended"))).changed
@@ -150,7 +178,14 @@ def test_looking_costs_one_readlink(home, monkeypatch):
     monkeypatch.setattr(os, "readlink", lambda path: (touched.append(path), real(path))[1])
     for name in ("stat", "lstat", "listdir", "scandir", "access"):
         function = getattr(os, name)
-        monkeypatch.setattr(os, name, lambda path=".", *rest, _function=function, **more: (touched.append(path), _function(path, *rest, **more))[1])
+        monkeypatch.setattr(
+            os,
+            name,
+            lambda path=".", *rest, _function=function, **more: (
+                touched.append(path),
+                _function(path, *rest, **more),
+            )[1],
+        )
     loader.load_matrix()
     assert [path for path in map(str, touched) if str(home) in path] == [str(home / "current")]
 
@@ -181,7 +216,8 @@ def test_no_place(tmp_path):
         update(path, environment={"ENVDOCTOR_HOME": "/proc/nowhere"})
 
 
-# ---------------------------------------------------------------------------------------------------------------- what is refused
+# --------------------------------------------------------------------------------------------------
+# what is refused
 
 
 def test_digests(tmp_path, home):
@@ -203,28 +239,51 @@ def test_digests(tmp_path, home):
 
 
 def test_dates(tmp_path, home):
-    refused(home, make(tmp_path, "2026-11-01", row="older"), "not newer than the built-in matrix of 2026-11-01")
+    refused(
+        home,
+        make(tmp_path, "2026-11-01", row="older"),
+        "not newer than the built-in matrix of 2026-11-01",
+    )
     refused(home, make(tmp_path, FAR, row="future"), "has not come yet")
     update(str(make(tmp_path, DAYS[1], row="installed")))
-    refused(home, make(tmp_path, DAYS[0], row="between"), f"older than the installed one of {DAYS[1]}")
+    refused(
+        home, make(tmp_path, DAYS[0], row="between"), f"older than the installed one of {DAYS[1]}"
+    )
 
 
 def test_rows_that_do_not_load_are_all_named(tmp_path, home):
-    folder = small_matrix(tmp_path / "matrices", row_text("bad", '{ env = "torch", in = "2.x" }', date=DAYS[0], kind="odd"))
+    folder = small_matrix(
+        tmp_path / "matrices",
+        row_text("bad", '{ env = "torch", in = "2.x" }', date=DAYS[0], kind="odd"),
+    )
     (folder / "packages" / "torch.json").write_text("{")
     with tarfile.open(tmp_path / "bad.tar.gz", "w:gz") as archive:
         archive.add(folder, "matrices")
-    message = refused(home, tmp_path / "bad.tar.gz", "3 faults in the matrix", hashlib.sha256((tmp_path / "bad.tar.gz").read_bytes()).hexdigest())
+    message = refused(
+        home,
+        tmp_path / "bad.tar.gz",
+        "3 faults in the matrix",
+        hashlib.sha256((tmp_path / "bad.tar.gz").read_bytes()).hexdigest(),
+    )
     assert "errata/x.toml: row 'bad'" in message
     assert "packages/torch.json" in message
 
 
-@pytest.mark.parametrize("source", ["http://localhost/x.tar.gz", "ftp://localhost/x.tar.gz", "data://x", "file://elsewhere/x.tar.gz"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "http://localhost/x.tar.gz",
+        "ftp://localhost/x.tar.gz",
+        "data://x",
+        "file://elsewhere/x.tar.gz",
+    ],
+)
 def test_other_addresses(home, source):
     refused(home, source, "expected", "0" * 64)
 
 
-# ---------------------------------------------------------------------------------------------------------------- online
+# --------------------------------------------------------------------------------------------------
+# online
 
 
 @pytest.fixture(scope="module")
@@ -232,8 +291,26 @@ def authority(tmp_path_factory, prerequisite):
     """A certificate for localhost that vouches for itself."""
     prerequisite(shutil.which("openssl"), "openssl")
     folder = tmp_path_factory.mktemp("tls")
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem", "-out", "cert.pem", "-days", "2"]
-    subprocess.run([*command, "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"], cwd=folder, check=True, capture_output=True)
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-keyout",
+        "key.pem",
+        "-out",
+        "cert.pem",
+        "-days",
+        "2",
+    ]
+    subprocess.run(
+        [*command, "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+    )
     return folder
 
 
@@ -292,7 +369,9 @@ def test_https(tmp_path, server):
 
 def test_https_with_a_digest_from_elsewhere_and_a_redirect(tmp_path, server):
     path = make(tmp_path, beside=False)
-    done = update(f"{server.address}/to//{path.name}", hashlib.sha256(path.read_bytes()).hexdigest())
+    done = update(
+        f"{server.address}/to//{path.name}", hashlib.sha256(path.read_bytes()).hexdigest()
+    )
     assert (done.changed, done.note) == (True, "")
 
 
@@ -301,7 +380,12 @@ def test_https_refusals(tmp_path, home, server, monkeypatch):
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     refused(home, f"{server.address}/none.tar.gz", "the server says 404", digest)
     refused(home, f"{server.address}/cut/{path.name}", "/cut/", digest)
-    refused(home, f"{server.address}/to/http://localhost/{path.name}", "expected https all the way", digest)
+    refused(
+        home,
+        f"{server.address}/to/http://localhost/{path.name}",
+        "expected https all the way",
+        digest,
+    )
     refused(home, f"{server.address}/to/file:///etc/passwd", "expected https all the way", digest)
     refused(home, f"{server.address}{'/to/' * 8}{path.name}", "more than 5 redirects", digest)
     refused(home, "https://localhost:1/x.tar.gz", "cannot be read", digest)
@@ -321,21 +405,38 @@ def test_a_file_never_goes_online(tmp_path):
         "except Exception as error: print(error)\n"
         "print('requests' in sys.modules)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True, env=os.environ)
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ,
+    )
     assert done.stdout.splitlines()[-1] == "False"
 
 
-# ---------------------------------------------------------------------------------------------------------------- killed
+# --------------------------------------------------------------------------------------------------
+# killed
 
 
 def run_until(step, path):
-    """Update in a child that kills itself with SIGKILL at the ``step``-th file operation; return whether it was killed."""
+    """Update in a child that kills itself with SIGKILL at the ``step``-th file operation; return
+    whether it was killed.
+    """
     child = os.fork()
     if child == 0:
         count = [0]
 
         def hook(name, arguments):
-            if name in ("open", "os.mkdir", "os.rename", "os.symlink", "os.remove", "os.rmdir", "shutil.rmtree"):
+            if name in (
+                "open",
+                "os.mkdir",
+                "os.rename",
+                "os.symlink",
+                "os.remove",
+                "os.rmdir",
+                "shutil.rmtree",
+            ):
                 count[0] += 1
                 if count[0] >= step:
                     os.kill(os.getpid(), signal.SIGKILL)
@@ -405,7 +506,9 @@ def test_two_at_once(tmp_path, home):
 
 def test_a_full_disk_changes_nothing(tmp_path, prerequisite):
     """On a file system with room for one matrix there is none for two."""
-    prerequisite(os.geteuid() == 0 and shutil.which("unshare"), "root and unshare, for a small tmpfs")
+    prerequisite(
+        os.geteuid() == 0 and shutil.which("unshare"), "root and unshare, for a small tmpfs"
+    )
     folder = tmp_path / "small"
     folder.mkdir()
     first, second = make(tmp_path, DAYS[0], row="old"), make(tmp_path, DAYS[1], row="new")
@@ -423,10 +526,23 @@ def test_a_full_disk_changes_nothing(tmp_path, prerequisite):
         "except InputError as error: print(error)\n"
         "print([row.id for row in loader.load_matrix().rows() if row.origin != 'derived'])\n"
     )
-    command = f'mount -t tmpfs -o size={used * 3 // 2}k none "{folder}" && exec "{sys.executable}" -c "$0" "$@"'
-    environment = {**os.environ, "ENVDOCTOR_HOME": str(folder), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = (
+        f'mount -t tmpfs -o size={used * 3 // 2}k none "{folder}" && exec "{sys.executable}" '
+        '-c "$0" "$@"'
+    )
+    environment = {
+        **os.environ,
+        "ENVDOCTOR_HOME": str(folder),
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }
     arguments = [str(first), str(second), str(tmp_path / "built-in-compiled")]
-    done = subprocess.run(["unshare", "-m", "sh", "-c", command, program, *arguments], capture_output=True, text=True, env=environment, check=False)
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", command, program, *arguments],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
     prerequisite("mount" not in done.stderr, f"a mount namespace: {done.stderr[:200]}")
     assert done.returncode == 0, done.stderr
     assert "No space left on device" in done.stdout

@@ -5,8 +5,20 @@ import pytest
 from envdoctor.plan.frameworks import read_workload
 from envdoctor.plan.frameworks.key_tables import load_table
 
-VERL = ["python3", "-m", "verl.trainer.main_ppo", "actor_rollout_ref.model.path=Qwen/Qwen2.5-7B-Instruct", "trainer.n_gpus_per_node=8"]
-EASYR1 = ["python3", "-m", "verl.trainer.main", "config=examples/config.yaml", "worker.actor.model.model_path=Qwen/Qwen2.5-7B-Instruct"]
+VERL = [
+    "python3",
+    "-m",
+    "verl.trainer.main_ppo",
+    "actor_rollout_ref.model.path=Qwen/Qwen2.5-7B-Instruct",
+    "trainer.n_gpus_per_node=8",
+]
+EASYR1 = [
+    "python3",
+    "-m",
+    "verl.trainer.main",
+    "config=examples/config.yaml",
+    "worker.actor.model.model_path=Qwen/Qwen2.5-7B-Instruct",
+]
 OPENRLHF = ["python3", "-m", "openrlhf.cli.train_ppo_ray"]
 _VLLM = "actor_rollout_ref.rollout.engine_kwargs.vllm"
 
@@ -32,13 +44,20 @@ def test_settings_of_the_engine_in_verl(version, swap, cache):
 
 
 def test_a_key_that_is_given_is_the_one_that_is_named():
-    found = keys([*VERL, "+actor_rollout_ref.rollout.engine_kwargs.swap_space=8"], "verl==0.3.0.post1")
+    found = keys(
+        [*VERL, "+actor_rollout_ref.rollout.engine_kwargs.swap_space=8"], "verl==0.3.0.post1"
+    )
     assert found["rollout.swap_space"] == "actor_rollout_ref.rollout.engine_kwargs.swap_space"
 
 
-@pytest.mark.parametrize(("version", "name"), [("b3d72a7", "param_offload"), ("90a634b", "offload_params"), ("0.3.2", "offload_params")])
+@pytest.mark.parametrize(
+    ("version", "name"),
+    [("b3d72a7", "param_offload"), ("90a634b", "offload_params"), ("0.3.2", "offload_params")],
+)
 def test_offload_in_easyr1(version, name):
-    assert keys(EASYR1, f"easyr1=={version}")["actor.offload_params"] == f"worker.actor.offload.{name}"
+    assert (
+        keys(EASYR1, f"easyr1=={version}")["actor.offload_params"] == f"worker.actor.offload.{name}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -52,7 +71,11 @@ def test_offload_in_easyr1(version, name):
 )
 def test_options_of_openrlhf(version, gradients, asleep, adam):
     found = keys(OPENRLHF, f"openrlhf=={version}")
-    assert (found["actor.grad_dtype"], found["rollout.sleep_level"], found["actor.offload_optimizer"]) == (gradients, asleep, adam)
+    assert (
+        found["actor.grad_dtype"],
+        found["rollout.sleep_level"],
+        found["actor.offload_optimizer"],
+    ) == (gradients, asleep, adam)
 
 
 @pytest.mark.parametrize(("name", "words"), [("verl", VERL), ("openrlhf", OPENRLHF)])
@@ -61,7 +84,9 @@ def test_every_key_is_in_the_table_of_its_version(name, words):
     table = load_table(name, "train_ppo_ray" if name == "openrlhf" else None)
     for version in table.versions[2::9]:
         if name == "openrlhf" and version not in table.versions_of(
-            "pretrain" if "pretrain" in table and version in table.versions_of("pretrain") else "actor.model_name_or_path"
+            "pretrain"
+            if "pretrain" in table and version in table.versions_of("pretrain")
+            else "actor.model_name_or_path"
         ):
             continue
         for field, key in keys(words, f"{name}=={version}").items():

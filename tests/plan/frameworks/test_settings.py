@@ -59,13 +59,18 @@ def test_an_override_means_what_hydra_makes_of_it(text: str) -> None:
 
 
 SCALARS = st.one_of(
-    st.integers(-9999, 9999).map(str), st.sampled_from(["true", "False", "null", "0.5", "1e-5", "abc", "a-b", "x/y", "Qwen2.5-7B", "'a b'"])
+    st.integers(-9999, 9999).map(str),
+    st.sampled_from(
+        ["true", "False", "null", "0.5", "1e-5", "abc", "a-b", "x/y", "Qwen2.5-7B", "'a b'"]
+    ),
 )
 VALUES = st.recursive(
     SCALARS,
     lambda inner: st.one_of(
         st.lists(inner, max_size=3).map(lambda items: f"[{','.join(items)}]"),
-        st.dictionaries(st.sampled_from(["k", "l", "m"]), inner, max_size=2).map(lambda d: "{" + ",".join(f"{k}:{v}" for k, v in d.items()) + "}"),
+        st.dictionaries(st.sampled_from(["k", "l", "m"]), inner, max_size=2).map(
+            lambda d: "{" + ",".join(f"{k}:{v}" for k, v in d.items()) + "}"
+        ),
     ),
     max_leaves=6,
 )
@@ -78,20 +83,36 @@ def test_generated_overrides_mean_what_hydra_makes_of_them(value: str) -> None:
 
 
 TREES = st.recursive(
-    st.one_of(st.integers(-99, 99), st.booleans(), st.none(), st.floats(-9, 9).map(lambda x: round(x, 3)), st.text("abc 1", max_size=5)),
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text("abcxyz_", min_size=1, max_size=4), inner, max_size=3)),
+    st.one_of(
+        st.integers(-99, 99),
+        st.booleans(),
+        st.none(),
+        st.floats(-9, 9).map(lambda x: round(x, 3)),
+        st.text("abc 1", max_size=5),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.text("abcxyz_", min_size=1, max_size=4), inner, max_size=3),
+    ),
     max_leaves=12,
 )
 
 
 def leaves(tree: object, prefix: str = "") -> dict[str, object]:
     if isinstance(tree, dict) and tree:
-        return {key: value for name, inner in tree.items() for key, value in leaves(inner, f"{prefix}.{name}" if prefix else name).items()}
+        return {
+            key: value
+            for name, inner in tree.items()
+            for key, value in leaves(inner, f"{prefix}.{name}" if prefix else name).items()
+        }
     return {prefix: tree}
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.dictionaries(st.text("abcxyz_", min_size=1, max_size=4), TREES, min_size=1, max_size=4), st.booleans())
+@given(
+    st.dictionaries(st.text("abcxyz_", min_size=1, max_size=4), TREES, min_size=1, max_size=4),
+    st.booleans(),
+)
 def test_a_file_has_the_leaves_that_pyyaml_loads(tree: dict[str, object], flow: bool) -> None:
     text = yaml.safe_dump(tree, default_flow_style=flow)
     found = {setting.key: setting.value for setting in read_config(text, "c.yaml")}
@@ -111,7 +132,9 @@ def test_interpolations_are_those_of_omegaconf(tmp_path: Path) -> None:
     path = tmp_path / "c.yaml"
     path.write_text(text)
     theirs = OmegaConf.load(path)
-    configuration = Configuration(load_table("tinyzero"), load_table("tinyzero").versions, (), read_config(text, "c.yaml"), {})
+    configuration = Configuration(
+        load_table("tinyzero"), load_table("tinyzero").versions, (), read_config(text, "c.yaml"), {}
+    )
     for key in ("data.n", "data.m", "data.s", "data.t", "data.u", "data.v", "data.w.z"):
         fact = configuration.get(key)
         assert isinstance(fact, Known), key
@@ -120,14 +143,27 @@ def test_interpolations_are_those_of_omegaconf(tmp_path: Path) -> None:
 
 def test_references_in_a_circle_end() -> None:
     found = read_config("a: ${b}\nb: ${a}\n", "c.yaml")
-    configuration = Configuration(load_table("tinyzero"), load_table("tinyzero").versions, (), found)
+    configuration = Configuration(
+        load_table("tinyzero"), load_table("tinyzero").versions, (), found
+    )
     assert isinstance(configuration.get("a"), Unknown)
 
 
 def test_options_are_read_as_argparse_takes_them() -> None:
-    words = [Element(text, number) for number, text in enumerate(["--a", "1", "--b=2", "--switch", "--c-d", "x", "y", "--e", "-1.5", "rest"])]
+    words = [
+        Element(text, number)
+        for number, text in enumerate(
+            ["--a", "1", "--b=2", "--switch", "--c-d", "x", "y", "--e", "-1.5", "rest"]
+        )
+    ]
     settings_, rest = flags(words, "s.sh", Unclear(), ("switch",))
-    assert {setting.key: setting.value for setting in settings_} == {"a": 1, "b": 2, "switch": True, "c_d": ["x", "y"], "e": [-1.5, "rest"]}
+    assert {setting.key: setting.value for setting in settings_} == {
+        "a": 1,
+        "b": 2,
+        "switch": True,
+        "c_d": ["x", "y"],
+        "e": [-1.5, "rest"],
+    }
     assert rest == []
 
 

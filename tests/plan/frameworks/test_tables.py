@@ -21,7 +21,11 @@ PROFILES = {"simplerl": "simplerl-reason"}
 
 @pytest.mark.parametrize("name", ADAPTERS)
 def test_a_table_names_the_source_of_every_version(name: str) -> None:
-    content = json.loads((ROOT / "envdoctor" / "plan" / "frameworks" / "defaults" / f"{name}.json").read_text(encoding="utf-8"))
+    content = json.loads(
+        (ROOT / "envdoctor" / "plan" / "frameworks" / "defaults" / f"{name}.json").read_text(
+            encoding="utf-8"
+        )
+    )
     assert set(content["versions"]) == set(content["sources"])
     assert content["trust"] == "established"
     for rows in content["configs"].values():
@@ -31,11 +35,18 @@ def test_a_table_names_the_source_of_every_version(name: str) -> None:
 
 
 def test_published_defaults_of_known_versions() -> None:
-    """From the documentation and the release files: verl 0.2 has no swap_space, 0.4.1 has it, simpleRL sets 40."""
+    """From the documentation and the release files: verl 0.2 has no swap_space, 0.4.1 has it,
+    simpleRL sets 40.
+    """
     verl, swap = load_table("verl"), "actor_rollout_ref.rollout.engine_kwargs.vllm.swap_space"
     assert verl.versions_of(swap) == ("0.4.0", "0.4.1", "0.5.0")
-    assert load_table("simplerl").values("actor_rollout_ref.rollout.swap_space", ["v1"]) == [(40, ("v1",))]
-    assert {versions[0]: value for value, versions in verl.values("actor_rollout_ref.rollout.max_num_seqs", verl.versions)} == {
+    assert load_table("simplerl").values("actor_rollout_ref.rollout.swap_space", ["v1"]) == [
+        (40, ("v1",))
+    ]
+    assert {
+        versions[0]: value
+        for value, versions in verl.values("actor_rollout_ref.rollout.max_num_seqs", verl.versions)
+    } == {
         "0.1": 1024,
         "0.9.0": 256,
     }
@@ -56,8 +67,14 @@ def test_a_version_between_releases_is_one_of_its_neighbours() -> None:
 
 @pytest.mark.parametrize("name", ADAPTERS)
 def test_a_layout_is_that_of_the_profile(name: str) -> None:
-    profile = tomllib.loads((ROOT / "matrices" / "profiles" / f"{PROFILES.get(name, name)}.toml").read_text(encoding="utf-8"))["layout"]
+    profile = tomllib.loads(
+        (ROOT / "matrices" / "profiles" / f"{PROFILES.get(name, name)}.toml").read_text(
+            encoding="utf-8"
+        )
+    )["layout"]
     layout = _adapter(name).layout
     assert list(layout.files) == profile["files"]
     assert list(layout.absent) == profile.get("absent", [])
-    assert list(layout.contains) == [(entry["file"], entry["text"]) for entry in profile.get("contains", [])]
+    assert list(layout.contains) == [
+        (entry["file"], entry["text"]) for entry in profile.get("contains", [])
+    ]

@@ -17,7 +17,8 @@ from envdoctor.plan.frameworks import ADAPTERS, read_workload
 DATA = Path(__file__).parent.parent.parent / "data" / "workloads"
 GIB = 1 << 30
 
-#: Run, framework as stated (None: to be told), and for each field its value and the start of its place.
+#: Run, framework as stated (None: to be told), and for each field its value and the start of its
+#: place.
 RUNS = {
     "easyr1_261.sh": (
         "easyr1==0.3.0",
@@ -75,7 +76,10 @@ RUNS = {
             "critic.strategy": ("zero2", "openrlhf_187.sh:3"),
             "actor.offload_optimizer": (True, "openrlhf_187.sh:3"),
             "critic.offload_optimizer": (True, "openrlhf_187.sh:3"),
-            "actor.grad_dtype": ("bf16", "code of openrlhf 0.1.4"),  # DeepSpeed's own choice, where nobody tells it
+            "actor.grad_dtype": (
+                "bf16",
+                "code of openrlhf 0.1.4",
+            ),  # DeepSpeed's own choice, where nobody tells it
             "actor.gpus_per_node": (4, "openrlhf_187.sh:3"),
             "critic.gpus_per_node": (2, "openrlhf_187.sh:3"),
             "critic.present": (True, "code of openrlhf 0.1.4"),
@@ -190,9 +194,9 @@ def test_a_known_run_asks_for_what_its_report_says(name: str) -> None:
     framework, expected = RUNS[name]
     workload = read(name, framework)
     found = {field: workload.get(field) for field in expected}
-    assert {field: fact.value if isinstance(fact, Known) else fact for field, fact in found.items()} == {
-        field: value for field, (value, _) in expected.items()
-    }
+    assert {
+        field: fact.value if isinstance(fact, Known) else fact for field, fact in found.items()
+    } == {field: value for field, (value, _) in expected.items()}
     for field, (_, place) in expected.items():
         assert str(workload.place(field)).startswith(place), field
 
@@ -205,14 +209,24 @@ def test_a_known_run_has_no_fault(name: str) -> None:
 def test_a_name_with_dots_is_told_and_changes_nothing() -> None:
     workload = read("tinyzero_58.sh", "tinyzero")
     assert [(problem.kind, problem.place.source, problem.key) for problem in workload.problems] == [
-        ("not-an-identifier", "tinyzero_58.sh:6", "actor_rollout_ref.rollout.gpu_memory_utilization")
+        (
+            "not-an-identifier",
+            "tinyzero_58.sh:6",
+            "actor_rollout_ref.rollout.gpu_memory_utilization",
+        )
     ]
     assert isinstance(workload.get("ray.num_gpus"), Unknown)  # N_GPUS is set after ray start
 
 
 def test_faults_are_told_with_the_nearest_right_key() -> None:
-    problems = {(problem.kind, problem.place.source): problem for problem in read("verl_faults.sh", "verl==0.7.0").problems}
-    assert problems["unknown-key", "verl_faults.sh:3"].nearest == "actor_rollout_ref.rollout.gpu_memory_utilization"
+    problems = {
+        (problem.kind, problem.place.source): problem
+        for problem in read("verl_faults.sh", "verl==0.7.0").problems
+    }
+    assert (
+        problems["unknown-key", "verl_faults.sh:3"].nearest
+        == "actor_rollout_ref.rollout.gpu_memory_utilization"
+    )
     assert problems["impossible-value", "verl_faults.sh:4"].nearest == "0.6"
     older = problems["other-version", "verl_faults.sh:5"]
     assert "0.1 to 0.2.0.post2 has it" in older.message
@@ -231,15 +245,25 @@ def test_an_option_in_the_other_spelling_is_named() -> None:
 
 
 def test_arguments_of_the_script_count() -> None:
-    workload = read_workload(["bash", str(DATA / "simplerl_84.sh"), "--response", "8192", "--batch", "1024"])
+    workload = read_workload(
+        ["bash", str(DATA / "simplerl_84.sh"), "--response", "8192", "--batch", "1024"]
+    )
     assert workload.value("data.max_response_length") == 8192
     assert workload.value("data.train_batch_size") == 1024
     assert workload.value("rollout.max_num_batched_tokens") == 1024 + 8192 + 1000
 
 
 def test_the_environment_counts_where_it_is_known() -> None:
-    assert read("verl_arrays.sh", "verl==0.9.0", environ={"NNODES": "4", "ENGINE": "sglang"}).value("nodes") == 4
-    assert read("verl_arrays.sh", "verl==0.9.0", environ={"ENGINE": "sglang"}).value("rollout.engine") == "sglang"
+    assert (
+        read("verl_arrays.sh", "verl==0.9.0", environ={"NNODES": "4", "ENGINE": "sglang"}).value(
+            "nodes"
+        )
+        == 4
+    )
+    assert (
+        read("verl_arrays.sh", "verl==0.9.0", environ={"ENGINE": "sglang"}).value("rollout.engine")
+        == "sglang"
+    )
 
 
 def test_what_versions_disagree_on_is_unknown() -> None:
@@ -279,13 +303,19 @@ def test_a_checkout_tells_framework_and_version(tmp_path: Path) -> None:
 
 
 def test_a_checkout_without_a_known_fix_is_told(tmp_path: Path) -> None:
-    for path in ("verl/trainer/main_ppo.py", "verl/utils/reward_score/countdown.py", "scripts/train_tiny_zero.sh"):
+    for path in (
+        "verl/trainer/main_ppo.py",
+        "verl/utils/reward_score/countdown.py",
+        "scripts/train_tiny_zero.sh",
+    ):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text((DATA / "tinyzero_61.sh").read_text() if path.endswith(".sh") else "")
+        (tmp_path / path).write_text(
+            (DATA / "tinyzero_61.sh").read_text() if path.endswith(".sh") else ""
+        )
     script = tmp_path / "scripts" / "train_tiny_zero.sh"
-    assert [(problem.kind, problem.place.source) for problem in read_workload([str(script)]).problems] == [
-        ("old-checkout", "scripts/train_tiny_zero.sh")
-    ]
+    assert [
+        (problem.kind, problem.place.source) for problem in read_workload([str(script)]).problems
+    ] == [("old-checkout", "scripts/train_tiny_zero.sh")]
     script.write_text(script.read_text() + "# actor_rollout_ref.actor.use_dynamic_bsz\n")
     assert read_workload([str(script)]).problems == ()
 
@@ -305,8 +335,13 @@ def test_variables_of_every_way_to_start_are_kept(tmp_path: Path) -> None:
 
 
 def test_no_default_is_claimed_under_a_configuration_of_its_own() -> None:
-    for words in (["-m", "recipe.spin.main_spin"], ["-m", "verl.trainer.main_ppo", "--config-name=ours"]):
-        workload = read_workload(["python", *words, "actor_rollout_ref.rollout.n=4"], framework="verl==0.6.1")
+    for words in (
+        ["-m", "recipe.spin.main_spin"],
+        ["-m", "verl.trainer.main_ppo", "--config-name=ours"],
+    ):
+        workload = read_workload(
+            ["python", *words, "actor_rollout_ref.rollout.n=4"], framework="verl==0.6.1"
+        )
         assert workload.value("rollout.n") == 4
         eager = workload.get("rollout.enforce_eager")
         assert isinstance(eager, Unknown)
@@ -314,7 +349,14 @@ def test_no_default_is_claimed_under_a_configuration_of_its_own() -> None:
 
 
 def test_a_command_line_is_read() -> None:
-    words = ["torchrun", "--nproc_per_node=8", "-m", "verl.trainer.main_ppo", "actor_rollout_ref.rollout.n=4", "data.train_files=[a, b]"]
+    words = [
+        "torchrun",
+        "--nproc_per_node=8",
+        "-m",
+        "verl.trainer.main_ppo",
+        "actor_rollout_ref.rollout.n=4",
+        "data.train_files=[a, b]",
+    ]
     workload = read_workload(words, framework="verl==0.6.0")
     assert workload.value("rollout.n") == 4
     assert str(workload.place("rollout.n")) == "command line:1 (actor_rollout_ref.rollout.n=4)"
@@ -322,7 +364,9 @@ def test_a_command_line_is_read() -> None:
 
 def test_secrets_are_not_kept(tmp_path: Path) -> None:
     script = tmp_path / "s.sh"
-    script.write_text("export WANDB_API_KEY=abc123 VLLM_USE_V1=1\npython -m verl.trainer.main_ppo actor_rollout_ref.rollout.n=4\n")
+    script.write_text(
+        "export WANDB_API_KEY=abc123 VLLM_USE_V1=1\npython -m verl.trainer.main_ppo actor_rollout_ref.rollout.n=4\n"
+    )
     assert read_workload([str(script)], framework="verl").value("variables") == {"VLLM_USE_V1": "1"}
 
 
@@ -344,7 +388,9 @@ def test_every_field_is_declared_and_every_fact_is_one() -> None:
         (["a\x00b.yaml"], None, "no such file"),
     ],
 )
-def test_what_cannot_be_read_says_what_was_expected(sources: list[str], framework: str | None, text: str) -> None:
+def test_what_cannot_be_read_says_what_was_expected(
+    sources: list[str], framework: str | None, text: str
+) -> None:
     with pytest.raises(InputError, match=text):
         read_workload(sources, framework=framework)
 
@@ -354,7 +400,14 @@ def test_what_cannot_be_read_says_what_was_expected(sources: list[str], framewor
     [
         ("deep.yaml", "a: " + "[" * 1_000_000, "levels"),
         ("open.yaml", "a: [1, 2", "not YAML"),
-        ("laughs.yaml", "\n".join(["a0: &a0 [x]"] + [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]), "repeat"),
+        (
+            "laughs.yaml",
+            "\n".join(
+                ["a0: &a0 [x]"]
+                + [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
+            ),
+            "repeat",
+        ),
         ("big.yaml", "a: 1\n" * 1_000_000, "at most"),
         ("list.yaml", "- 1\n- 2\n", "expected keys and values"),
         ("binary.yaml", "a: \x00\x01", "binary"),
@@ -363,7 +416,9 @@ def test_what_cannot_be_read_says_what_was_expected(sources: list[str], framewor
         ("binary.sh", "\x7fELF\x00", "binary"),
     ],
 )
-def test_hostile_files_are_refused_quickly(tmp_path: Path, name: str, content: str, text: str) -> None:
+def test_hostile_files_are_refused_quickly(
+    tmp_path: Path, name: str, content: str, text: str
+) -> None:
     path = tmp_path / name
     path.write_text(content)
     started = time.perf_counter()
@@ -387,10 +442,32 @@ def test_adapters_are_the_frameworks() -> None:
 
 @pytest.mark.parametrize(
     ("version", "vllm", "level"),
-    [("0.5.0", "0.8.5", 1), ("0.6.0", "0.8.4", 1), ("0.6.0", "0.8.5", 2), ("0.6.0", None, None), ("0.6.1", None, 2), ("0.7.0", "0.8.4", 1)],
+    [
+        ("0.5.0", "0.8.5", 1),
+        ("0.6.0", "0.8.4", 1),
+        ("0.6.0", "0.8.5", 2),
+        ("0.6.0", None, None),
+        ("0.6.1", None, 2),
+        ("0.7.0", "0.8.4", 1),
+    ],
 )
-def test_sleep_level_of_verl_goes_by_vllm(version: str, vllm: Optional[str], level: Optional[int]) -> None:
-    words = ["python3", "-m", "verl.trainer.main_ppo", "actor_rollout_ref.model.path=Qwen/Qwen2.5-7B-Instruct", "trainer.n_gpus_per_node=8"]
+def test_sleep_level_of_verl_goes_by_vllm(
+    version: str, vllm: Optional[str], level: Optional[int]
+) -> None:
+    words = [
+        "python3",
+        "-m",
+        "verl.trainer.main_ppo",
+        "actor_rollout_ref.model.path=Qwen/Qwen2.5-7B-Instruct",
+        "trainer.n_gpus_per_node=8",
+    ]
     place = Evidence("test")
-    installed = Facts({"distributions": Known({"vllm": Distribution("vllm", vllm)} if vllm else {}, place)})
-    assert read_workload(words, framework=f"verl=={version}", facts=installed).value("rollout.sleep_level") == level
+    installed = Facts(
+        {"distributions": Known({"vllm": Distribution("vllm", vllm)} if vllm else {}, place)}
+    )
+    assert (
+        read_workload(words, framework=f"verl=={version}", facts=installed).value(
+            "rollout.sleep_level"
+        )
+        == level
+    )

@@ -21,7 +21,9 @@ def matrix():
 
 @pytest.fixture
 def planned(matrix, monkeypatch, tmp_path):
-    """Return a function: name of a run, --assume values, --what-if values -> (result, exit code)."""
+    """Return a function: name of a run, --assume values, --what-if values -> (result, exit
+    code).
+    """
     monkeypatch.setenv("HOME", str(tmp_path))
     empty = tmp_path / "facts.json"
     empty.write_text('{"schema_version": 1, "facts": {}}')
@@ -35,7 +37,9 @@ def planned(matrix, monkeypatch, tmp_path):
 
 def workload(**values):
     """Make a workload of fields, with ``__`` for the dot: ``actor__model="Qwen2.5-7B"``."""
-    return Workload({name.replace("__", "."): Known(value, PLACE) for name, value in values.items()})
+    return Workload(
+        {name.replace("__", "."): Known(value, PLACE) for name, value in values.items()}
+    )
 
 
 def facts(**values):

@@ -1,4 +1,6 @@
-"""Whatever an adapter may bring, sensible or not: bounds in order, texts that render, no exception."""
+"""Whatever an adapter may bring, sensible or not: bounds in order, texts that render, no
+exception.
+"""
 
 import json
 
@@ -15,7 +17,11 @@ from envdoctor.report.view import View
 
 from .conftest import PLACE
 
-VALUES = {"int": [-1, 0, 1, 2, 8, 4096, 16 * GIB, 10**12], "float": [-1.0, 0.0, 0.5, 1.0, 60.0], "bool": [True, False]}
+VALUES = {
+    "int": [-1, 0, 1, 2, 8, 4096, 16 * GIB, 10**12],
+    "float": [-1.0, 0.0, 0.5, 1.0, 60.0],
+    "bool": [True, False],
+}
 WORDS = {
     "strategy": ["fsdp", "zero1", "zero2", "zero3", "megatron", "ddp", "none", "unheard-of"],
     "model": ["Qwen2.5-7B", "meta-llama/Meta-Llama-3-8B", "google/gemma-2-27b", "our-7B", "ours"],
@@ -38,19 +44,34 @@ def values_of(field):
 
 FIELDS = [field for field, record in WORKLOAD_FIELDS.items() if record.type != "variables"]
 WORKLOADS = st.fixed_dictionaries({}, optional={field: values_of(field) for field in FIELDS})
-DEVICES = st.lists(st.builds(Gpu, st.sampled_from(["H100", "A100 80GB", None]), memory_total=st.sampled_from([None, 0, 80 * GIB])), max_size=8).map(
-    tuple
-)
+DEVICES = st.lists(
+    st.builds(
+        Gpu,
+        st.sampled_from(["H100", "A100 80GB", None]),
+        memory_total=st.sampled_from([None, 0, 80 * GIB]),
+    ),
+    max_size=8,
+).map(tuple)
 MACHINES = st.fixed_dictionaries(
-    {}, optional={"memory.total": st.sampled_from([0, 64 * GIB, 1000 * GIB]), "gpus": DEVICES, "shm.size": st.just(64 << 20)}
+    {},
+    optional={
+        "memory.total": st.sampled_from([0, 64 * GIB, 1000 * GIB]),
+        "gpus": DEVICES,
+        "shm.size": st.just(64 << 20),
+    },
 )
 
 
 @settings(max_examples=150, deadline=None)
 @given(WORKLOADS, MACHINES, st.booleans())
 def test_any_workload(matrix, run, machine, named):
-    workload = Workload({name: Known(value, PLACE) for name, value in run.items()}, {name: name for name in FIELDS} if named else {})
-    result = plan_run(workload, Facts({name: Known(value, PLACE) for name, value in machine.items()}), matrix)
+    workload = Workload(
+        {name: Known(value, PLACE) for name, value in run.items()},
+        {name: name for name in FIELDS} if named else {},
+    )
+    result = plan_run(
+        workload, Facts({name: Known(value, PLACE) for name, value in machine.items()}), matrix
+    )
     for pool in result.plan.pools:
         assert all(0 <= term.low <= term.high for term in pool.terms)
         assert pool.limit is not None or pool.verdict == "cannot tell"

@@ -1,4 +1,6 @@
-"""What a run asks of its engine, for the rows of the matrix: who samples, the framework or the engine, was read in their published wheels."""
+"""What a run asks of its engine, for the rows of the matrix: who samples, the framework or the
+engine, was read in their published wheels.
+"""
 
 import pytest
 
@@ -13,7 +15,11 @@ HERE = Evidence("test")
 @pytest.mark.parametrize(
     ("framework", "version", "asked"),
     [
-        ("verl", "0.4.1", "8"),  # vllm_rollout_spmd takes n of the configuration into SamplingParams
+        (
+            "verl",
+            "0.4.1",
+            "8",
+        ),  # vllm_rollout_spmd takes n of the configuration into SamplingParams
         ("verl", "0.5.0", None),  # ray_trainer repeats the batch before it is generated
         ("verl", None, None),
         ("trl", "0.15.2", None),
@@ -24,5 +30,7 @@ HERE = Evidence("test")
 )
 def test_n_is_the_engines_only_where_the_framework_leaves_it_to_it(framework, version, asked):
     run = {"framework": framework, "framework.version": version, "rollout.n": 8}
-    workload = Workload({name: Known(value, HERE) for name, value in run.items() if value is not None})
+    workload = Workload(
+        {name: Known(value, HERE) for name, value in run.items() if value is not None}
+    )
     assert with_workload(Facts(), workload).value("request").get("n") == asked

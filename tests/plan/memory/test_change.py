@@ -5,7 +5,13 @@ import pytest
 from envdoctor.errors import InputError
 from envdoctor.model.workload import Workload
 from envdoctor.plan.memory.pools import GIB
-from envdoctor.plan.memory.setting_change import can_set, change_workload, key_of, setting_text, spelled
+from envdoctor.plan.memory.setting_change import (
+    can_set,
+    change_workload,
+    key_of,
+    setting_text,
+    spelled,
+)
 
 from .conftest import workload
 
@@ -46,7 +52,10 @@ def test_change(text, field, value):
     ("text", "says"),
     [
         ("export a.b.c=0.6", "not a valid identifier"),
-        ("actor_rollout_ref.rollout.swap_spac=4", "did you mean actor_rollout_ref.rollout.swap_space"),
+        (
+            "actor_rollout_ref.rollout.swap_spac=4",
+            "did you mean actor_rollout_ref.rollout.swap_space",
+        ),
         ("rollout.swap_space", "expected KEY=VALUE"),
         ("rollout.swap_space=much", "expected a number"),
         ("rollout.gpu_memory_utilization=60", "up to 1"),
@@ -72,7 +81,8 @@ def test_words():
 
 def test_switches_of_argparse_are_there_or_left_out():
     run = Workload(
-        dict(iter(workload(framework="openrlhf"))), {"actor.offload_optimizer": "--adam_offload", "actor.grad_dtype": "--grad_accum_dtype"}
+        dict(iter(workload(framework="openrlhf"))),
+        {"actor.offload_optimizer": "--adam_offload", "actor.grad_dtype": "--grad_accum_dtype"},
     )
     assert setting_text(run, "actor.offload_optimizer", True) == "--adam_offload"
     assert setting_text(run, "actor.offload_optimizer", False) == "no --adam_offload"

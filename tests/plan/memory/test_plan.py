@@ -26,7 +26,13 @@ def pool(low, high, usable=100, missing=()):
         (101, 500, 100, (), "does not fit"),
         (101, 500, 100, ("a size",), "does not fit"),  # what is missing only adds
         (60, 120, 100, (), "tight"),
-        (30, 120, 100, (), "cannot tell"),  # bounds a factor of four apart say nothing of what lies between them
+        (
+            30,
+            120,
+            100,
+            (),
+            "cannot tell",
+        ),  # bounds a factor of four apart say nothing of what lies between them
         (10, 20, 100, ("a size",), "cannot tell"),
         (10, 20, None, (), "cannot tell"),  # an unknown limit is not "unlimited"
     ],
@@ -36,7 +42,11 @@ def test_verdict(low, high, usable, missing, verdict):
 
 
 def test_phases_are_not_added_up():
-    terms = (Term("a", 10, 10, "", "", ("load",)), Term("b", 7, 30, "", "", ("update",)), Term("c", 1, 1, "", "", PHASES))
+    terms = (
+        Term("a", 10, 10, "", "", ("load",)),
+        Term("b", 7, 30, "", "", ("update",)),
+        Term("c", 1, 1, "", "", PHASES),
+    )
     held = Pool("host", terms)
     assert (held.low, held.high, held.peak, held.floor) == (11, 31, "update", "load")
 
@@ -78,19 +88,28 @@ def plan_of(matrix, machine=MACHINE, **changes):
 
 
 def test_fsdp_state_is_sixteen_bytes_spread_over_all_ranks(matrix):
-    terms = {term.name: term for term in plan_of(matrix).pool("gpu").terms if term.role == "actor" and "update" in term.phases}
+    terms = {
+        term.name: term
+        for term in plan_of(matrix).pool("gpu").terms
+        if term.role == "actor" and "update" in term.phases
+    }
     state = sum(terms[name].low for name in ("weights", "gradients", "optimizer"))
     assert state == pytest.approx(16 * 7_615_616_512 / 8, rel=1e-6)
 
 
 def test_offload_moves_state_to_the_host_between_phases_only(matrix):
-    plain, offloaded = plan_of(matrix), plan_of(matrix, actor__offload_params=True, actor__offload_optimizer=True)
+    plain, offloaded = (
+        plan_of(matrix),
+        plan_of(matrix, actor__offload_params=True, actor__offload_optimizer=True),
+    )
     gpu, host = offloaded.pool("gpu"), offloaded.pool("host")
     assert gpu.bounds("rollout")[0] < plain.pool("gpu").bounds("rollout")[0]
     assert gpu.bounds("update") == plain.pool("gpu").bounds("update")
     state = host.term("state on the host")
     assert max(term.low for term in state) == pytest.approx(12 * 7_615_616_512, rel=1e-6)
-    assert max(term.high for term in state) / max(term.low for term in state) == pytest.approx(1.27, abs=0.005)
+    assert max(term.high for term in state) / max(term.low for term in state) == pytest.approx(
+        1.27, abs=0.005
+    )
 
 
 def test_a_model_that_nobody_knows_is_no_upper_bound(matrix):
@@ -111,29 +130,53 @@ def test_without_facts_no_limit_is_known(matrix):
 
 def test_ray_monitor_counts_unless_it_is_off(matrix):
     assert plan_of(matrix).pool("host").limit.usable == int(0.95 * 1000 * GIB)
-    assert plan_of(matrix, variables={"RAY_memory_monitor_refresh_ms": "0"}).pool("host").limit.usable == 1000 * GIB
-    assert plan_of(matrix, variables={"RAY_memory_usage_threshold": "0.9"}).pool("host").limit.usable == int(0.9 * 1000 * GIB)
+    assert (
+        plan_of(matrix, variables={"RAY_memory_monitor_refresh_ms": "0"}).pool("host").limit.usable
+        == 1000 * GIB
+    )
+    assert plan_of(matrix, variables={"RAY_memory_usage_threshold": "0.9"}).pool(
+        "host"
+    ).limit.usable == int(0.9 * 1000 * GIB)
 
 
 def test_the_smallest_limit_counts(matrix):
-    machine = facts(memory__total=1000 * GIB, memory__limit=300 * GIB, memory__scheduler_limit=200 * GIB)
+    machine = facts(
+        memory__total=1000 * GIB, memory__limit=300 * GIB, memory__scheduler_limit=200 * GIB
+    )
     assert plan_of(matrix, machine).pool("host").limit.size == 200 * GIB
-    assert plan_of(matrix, machine, container__memory=100 * GIB).pool("host").limit.size == 100 * GIB
+    assert (
+        plan_of(matrix, machine, container__memory=100 * GIB).pool("host").limit.size == 100 * GIB
+    )
 
 
 def test_host_state_of_several_nodes_is_shared(matrix):
-    one, two = (plan_of(matrix, nodes=nodes, actor__offload_params=True, actor__offload_optimizer=True) for nodes in (1, 2))
-    low = [max(term.low for term in plan.pool("host").term("state on the host")) for plan in (one, two)]
+    one, two = (
+        plan_of(matrix, nodes=nodes, actor__offload_params=True, actor__offload_optimizer=True)
+        for nodes in (1, 2)
+    )
+    low = [
+        max(term.low for term in plan.pool("host").term("state on the host")) for plan in (one, two)
+    ]
     assert low[0] == pytest.approx(2 * low[1], rel=1e-6)
 
 
 def test_config_json_counts_before_the_name(matrix):
-    config = {"num_hidden_layers": 28, "hidden_size": 3584, "vocab_size": 152064, "num_attention_heads": 28, "num_key_value_heads": 4}
-    config.update({"intermediate_size": 18944, "tie_word_embeddings": False, "torch_dtype": "bfloat16"})
+    config = {
+        "num_hidden_layers": 28,
+        "hidden_size": 3584,
+        "vocab_size": 152064,
+        "num_attention_heads": 28,
+        "num_key_value_heads": 4,
+    }
+    config.update(
+        {"intermediate_size": 18944, "tie_word_embeddings": False, "torch_dtype": "bfloat16"}
+    )
     found = size_of("/models/mine-3B", matrix, config)
     assert found.low < 7_615_616_512 < found.high
     assert found.cache_values == 28 * 2 * 4 * 128
-    exact = size_of("/models/mine-3B", matrix, config, {"metadata": {"total_size": 2 * 7_615_616_512}})
+    exact = size_of(
+        "/models/mine-3B", matrix, config, {"metadata": {"total_size": 2 * 7_615_616_512}}
+    )
     assert exact.low == exact.high == 7_615_616_512
 
 
@@ -145,7 +188,9 @@ def test_config_json_counts_before_the_name(matrix):
             "actor__offload_params": st.booleans(),
             "actor__offload_optimizer": st.booleans(),
             "actor__param_dtype": st.sampled_from(["fp32", "bf16"]),
-            "actor__strategy": st.sampled_from(["fsdp", "ddp", "zero1", "zero2", "zero3", "megatron"]),
+            "actor__strategy": st.sampled_from(
+                ["fsdp", "ddp", "zero1", "zero2", "zero3", "megatron"]
+            ),
             "actor__lora_rank": st.sampled_from([0, 8, 64]),
             "actor__rank0_init": st.booleans(),
             "actor__padding_free": st.booleans(),
@@ -161,19 +206,37 @@ def test_config_json_counts_before_the_name(matrix):
             "checkpoint__gather": st.sampled_from(["sharded", "full", "full_bf16"]),
         },
     ),
-    st.sets(st.sampled_from(sorted(name for name in BASE if not name.startswith(("actor__model", "gpus", "framework")))), max_size=6),
+    st.sets(
+        st.sampled_from(
+            sorted(
+                name for name in BASE if not name.startswith(("actor__model", "gpus", "framework"))
+            )
+        ),
+        max_size=6,
+    ),
 )
 def test_knowing_less_never_narrows_the_bounds(matrix, changes, forgotten):
     """What is left out may be anything: the bounds hold those of the run that says it."""
     whole = {**BASE, "ref__model": "Qwen2.5-7B", **changes}
     known = make_plan(workload(**whole), sizes_of(workload(**whole), matrix), MACHINE, matrix)
-    for plan in (known, make_plan(workload(**whole), sizes_of(workload(**whole), matrix), None, matrix)):
+    for plan in (
+        known,
+        make_plan(workload(**whole), sizes_of(workload(**whole), matrix), None, matrix),
+    ):
         for entry in plan.pools:
-            assert all(0 <= term.low <= term.high for term in entry.terms), [term for term in entry.terms if term.low > term.high]
-    less = {name: value for name, value in whole.items() if name not in forgotten and name not in ("actor__strategy", "colocated")}
+            assert all(0 <= term.low <= term.high for term in entry.terms), [
+                term for term in entry.terms if term.low > term.high
+            ]
+    less = {
+        name: value
+        for name, value in whole.items()
+        if name not in forgotten and name not in ("actor__strategy", "colocated")
+    }
     less.update({name: whole[name] for name in ("actor__strategy", "colocated")})
     guessed = make_plan(workload(**less), sizes_of(workload(**less), matrix), MACHINE, matrix)
-    assert not (known.pool("host").verdict == "fits" and guessed.pool("host").verdict == "does not fit")
+    assert not (
+        known.pool("host").verdict == "fits" and guessed.pool("host").verdict == "does not fit"
+    )
 
 
 @given(st.integers(1, 1 << 45))
@@ -185,8 +248,22 @@ def test_rounding_is_the_next_power_of_two(size):
 
 @given(st.integers(10**8, 10**12), st.sampled_from([1, 2, 8, 64]), st.sampled_from([2, 4]))
 def test_rounded_shards_lie_between_once_and_twice(parameters, ranks, width):
-    size = ModelSize("x", parameters, parameters, "", layers=28, hidden=3584, intermediate=18944, vocabulary=15206, tied=False)
-    assert parameters * width <= rounded_shards(size, ranks, width) <= 2 * (parameters * width + 4 * ranks * 30)
+    size = ModelSize(
+        "x",
+        parameters,
+        parameters,
+        "",
+        layers=28,
+        hidden=3584,
+        intermediate=18944,
+        vocabulary=15206,
+        tied=False,
+    )
+    assert (
+        parameters * width
+        <= rounded_shards(size, ranks, width)
+        <= 2 * (parameters * width + 4 * ranks * 30)
+    )
 
 
 def test_a_share_that_is_none_is_not_multiplied(matrix):

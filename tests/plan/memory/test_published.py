@@ -23,7 +23,9 @@ def test_script_passes_and_prints_both_halves(script, capsys):
     text = capsys.readouterr().out
     assert "in view:" in text
     assert "set aside before any formula was written:" in text
-    assert [line.split()[-2:] for line in text.splitlines() if line.startswith("wrong")] == [["0", "0"]]
+    assert [line.split()[-2:] for line in text.splitlines() if line.startswith("wrong")] == [
+        ["0", "0"]
+    ]
 
 
 def test_halves_are_split_by_the_stated_rule(script, rows):
@@ -35,12 +37,16 @@ def test_cpu_offload_of_deepspeed_is_within_ten_percent(script, rows, matrix):
     offloaded = [
         name
         for name, row in rows.items()
-        if row["source"].startswith(("https://github.com/OpenRLHF", "https://github.com/deepspeed")) and "within" in row
+        if row["source"].startswith(("https://github.com/OpenRLHF", "https://github.com/deepspeed"))
+        and "within" in row
     ]
     assert {"openrlhf-171-actor", "openrlhf-171-critic", "deepspeed-7482"} <= set(offloaded)
     for name in offloaded:
         assert rows[name]["within"] <= 0.10
-        assert script["judge"](rows[name], script["read_published"]()["case"], matrix).state == "inside", name
+        assert (
+            script["judge"](rows[name], script["read_published"]()["case"], matrix).state
+            == "inside"
+        ), name
 
 
 def test_every_figure_outside_the_bounds_says_why(script, rows, matrix):

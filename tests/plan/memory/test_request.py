@@ -11,11 +11,17 @@ from .conftest import facts
 
 
 def codes(matrix, **values):
-    return {finding.code: finding for finding in judge(facts(**values), matrix) if finding.code.startswith("ED6")}
+    return {
+        finding.code: finding
+        for finding in judge(facts(**values), matrix)
+        if finding.code.startswith("ED6")
+    }
 
 
 def gpu(total, used=None, name="NVIDIA H100 80GB HBM3"):
-    return Gpu(name, memory_total=int(total * GIB), memory_used=None if used is None else int(used * GIB))
+    return Gpu(
+        name, memory_total=int(total * GIB), memory_used=None if used is None else int(used * GIB)
+    )
 
 
 @pytest.mark.parametrize(
@@ -35,7 +41,9 @@ def test_utilization_against_what_is_free(matrix, total, used, share, found):
 
 
 def test_utilization_that_is_advised_is_below_what_is_free(matrix):
-    finding = codes(matrix, gpus=(gpu(22.05, 2.28),), request={"gpu_memory_utilization": "0.9"})["ED606"]
+    finding = codes(matrix, gpus=(gpu(22.05, 2.28),), request={"gpu_memory_utilization": "0.9"})[
+        "ED606"
+    ]
     assert "<=0.89" in finding.remedies[0].text
 
 
@@ -48,7 +56,12 @@ def test_engine_that_told_its_own_cache(matrix):
 def test_adam_without_offload_on_one_gpu(matrix):
     settings = {"zero_stage": "2", "model": "meta-llama/Meta-Llama-3-8B", "precision": "bf16"}
     assert codes(matrix, gpus=(gpu(79.6),), request=settings)["ED602"].severity == "warning"
-    for more in ({"adam_offload": "true"}, {"lora_rank": "8"}, {"model": "Qwen/Qwen2.5-1.5B"}, {"optimizer_offload": "True"}):
+    for more in (
+        {"adam_offload": "true"},
+        {"lora_rank": "8"},
+        {"model": "Qwen/Qwen2.5-1.5B"},
+        {"optimizer_offload": "True"},
+    ):
         assert codes(matrix, gpus=(gpu(79.6),), request={**settings, **more}) == {}
     assert codes(matrix, gpus=(gpu(79.6),) * 8, request=settings) == {}
 
@@ -57,7 +70,12 @@ def test_adam_without_offload_on_one_gpu(matrix):
     ("model", "length", "split", "found"),
     [
         ("Qwen/Qwen2.5-7B-Instruct", "32768", "1", False),
-        ("meta-llama/Llama-3.1-8B", "131072", "1", False),  # 16 GiB of cache beside 15 GiB of weights
+        (
+            "meta-llama/Llama-3.1-8B",
+            "131072",
+            "1",
+            False,
+        ),  # 16 GiB of cache beside 15 GiB of weights
         ("Qwen/Qwen2.5-72B-Instruct", "32768", "8", False),
         ("Qwen/Qwen2.5-32B-Instruct", "131072", "1", True),  # 61 GiB of weights, 32 GiB of cache
         ("Qwen/Qwen2.5-32B-Instruct-AWQ", "131072", "1", False),  # packed weights: not counted
@@ -66,17 +84,37 @@ def test_adam_without_offload_on_one_gpu(matrix):
     ],
 )
 def test_cache_of_a_server(matrix, model, length, split, found):
-    request = {"model": model, "max_model_len": length, "gpu_memory_utilization": "0.9", "tensor_parallel_size": split}
+    request = {
+        "model": model,
+        "max_model_len": length,
+        "gpu_memory_utilization": "0.9",
+        "tensor_parallel_size": split,
+    }
     assert ("ED603" in codes(matrix, gpus=(gpu(79.6),) * 8, request=request)) is found
 
 
 def test_swap_space_by_vllm_s_own_arithmetic(matrix):
-    assert codes(matrix, memory__total=64 * GIB, request={"swap_space": "16", "tensor_parallel_size": "4"})["ED604"].severity == "error"
-    assert codes(matrix, memory__total=64 * GIB, request={"swap_space": "4", "tensor_parallel_size": "4"}) == {}
+    assert (
+        codes(
+            matrix,
+            memory__total=64 * GIB,
+            request={"swap_space": "16", "tensor_parallel_size": "4"},
+        )["ED604"].severity
+        == "error"
+    )
+    assert (
+        codes(
+            matrix, memory__total=64 * GIB, request={"swap_space": "4", "tensor_parallel_size": "4"}
+        )
+        == {}
+    )
 
 
 def test_counts_of_tokens_are_kept_and_keys_are_not():
-    found = parse_report("vllm serve Qwen/Qwen2.5-7B --max-num-batched-tokens 8192 --api-key 123456 --hf-token 777777").value("request")
+    found = parse_report(
+        "vllm serve Qwen/Qwen2.5-7B --max-num-batched-tokens 8192 --api-key 123456 --hf-token "
+        "777777"
+    ).value("request")
     assert found["max_num_batched_tokens"] == "8192"
     assert not {"api_key", "hf_token"} & set(found)
 
@@ -93,7 +131,12 @@ def test_counts_of_tokens_are_kept_and_keys_are_not():
     ],
 )
 def test_static_share_of_sglang_that_weights_alone_exceed(matrix, model, share, split, found):
-    request = {"model_path": model, "mem_fraction_static": share, "tensor_parallel_size": split, "chunked_prefill_size": "8192"}
+    request = {
+        "model_path": model,
+        "mem_fraction_static": share,
+        "tensor_parallel_size": split,
+        "chunked_prefill_size": "8192",
+    }
     result = codes(matrix, gpus=(gpu(79.6),) * 8, request=request)
     assert ("ED603" in result) is found
     if found:
@@ -102,7 +145,10 @@ def test_static_share_of_sglang_that_weights_alone_exceed(matrix, model, share, 
 
 
 def test_static_share_is_read_from_a_pasted_command(matrix):
-    text = "$ python -m sglang.launch_server --model-path Qwen/Qwen2.5-32B-Instruct --mem-fraction-static 0.7\n"
+    text = (
+        "$ python -m sglang.launch_server --model-path Qwen/Qwen2.5-32B-Instruct "
+        "--mem-fraction-static 0.7\n"
+    )
     parsed = parse_report(text)
     result = judge(parsed.updated({"gpus": facts(gpus=(gpu(79.6),)).get("gpus")}), matrix)
     assert "ED603" in {finding.code for finding in result}

@@ -1,4 +1,6 @@
-"""What DeepSpeed keeps where, by its version and by how many passes a step has (its source at the tags that state.py names)."""
+"""What DeepSpeed keeps where, by its version and by how many passes a step has (its source at the
+tags that state.py names).
+"""
 
 import pytest
 
@@ -26,7 +28,9 @@ RUN = {
 
 def bounds(pool, name, version="0.13.2", **more):
     """Return low and high of the terms of a name, in bytes for each parameter."""
-    machine = facts(distributions={"deepspeed": Distribution("deepspeed", version)} if version else {})
+    machine = facts(
+        distributions={"deepspeed": Distribution("deepspeed", version)} if version else {}
+    )
     terms = make_plan(workload(**{**RUN, **more}), SIZE, machine).pool(pool).term(name)
     return sum(term.low for term in terms) / P, sum(term.high for term in terms) / P
 
@@ -38,7 +42,13 @@ def test_state_on_the_host_is_16_bytes_whatever_gradients_are_summed_in(dtype):
 
 @pytest.mark.parametrize(("dtype", "low"), [("fp32", 20), ("bf16", 18)])
 def test_zero_3_sums_in_the_type_that_is_asked_for(dtype, low):
-    found = bounds("host", "state on the host", actor__strategy="zero3", actor__offload_params=False, actor__grad_dtype=dtype)
+    found = bounds(
+        "host",
+        "state on the host",
+        actor__strategy="zero3",
+        actor__offload_params=False,
+        actor__grad_dtype=dtype,
+    )
     assert found[0] == low <= found[1]
 
 
@@ -50,19 +60,35 @@ def test_sums_lie_on_the_host_where_a_step_has_several_passes(mini, expected):
 
 @pytest.mark.parametrize(
     ("version", "host", "gpu"),
-    [("0.14.0", (0, 0), (0, 0)), ("0.14.1", (0, 0), (1, 1)), ("0.16.9", (0, 0), (1, 1)), ("0.17.0", (2, 2), (0, 0)), (None, (0, 2), (0, 1))],
+    [
+        ("0.14.0", (0, 0), (0, 0)),
+        ("0.14.1", (0, 0), (1, 1)),
+        ("0.16.9", (0, 0), (1, 1)),
+        ("0.17.0", (2, 2), (0, 0)),
+        (None, (0, 2), (0, 1)),
+    ],
 )
 def test_copies_of_the_step_by_version(version, host, gpu):
     assert bounds("host", "copy of the weights", version) == host
     assert bounds("gpu", "copy of the master weights", version) == gpu  # 4 bytes over four GPUs
 
 
-@pytest.mark.parametrize("name", ["meta-llama/Llama-4-Scout-17B-16E", "our/Moe-8x7B", "Qwen1.5-MoE-A2.7B"])
+@pytest.mark.parametrize(
+    "name", ["meta-llama/Llama-4-Scout-17B-16E", "our/Moe-8x7B", "Qwen1.5-MoE-A2.7B"]
+)
 def test_a_name_that_may_tell_active_parameters_only_is_no_size(name):
     assert size_of(name) is None
 
 
-@pytest.mark.parametrize(("name", "parameters"), [("gemma-2-2b", 2.61e9), ("Qwen2.5-VL-3B", 3.75e9), ("gemma-7b", 8.54e9), ("Qwen3-30B-A3B", 30.5e9)])
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("gemma-2-2b", 2.61e9),
+        ("Qwen2.5-VL-3B", 3.75e9),
+        ("gemma-7b", 8.54e9),
+        ("Qwen3-30B-A3B", 30.5e9),
+    ],
+)
 def test_a_size_from_a_name_holds_the_known_ones(name, parameters):
     size = size_of(name)
     assert size.rough

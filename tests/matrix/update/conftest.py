@@ -1,4 +1,6 @@
-"""A home for matrices, archives to update from, and what serves then: what the tests of updates share."""
+"""A home for matrices, archives to update from, and what serves then: what the tests of updates
+share.
+"""
 
 import os
 import subprocess
@@ -12,7 +14,7 @@ from envdoctor.matrix import loader
 from envdoctor.matrix.source import write_compiled
 from envdoctor.matrix.update.installation import update
 
-from ...matrix.folders import row_text, small_matrix
+from ..folders import row_text, small_matrix
 
 DAYS = ["2027-01-01", "2027-02-01", "2027-03-01"]
 OLD = '{ env = "torch", in = "<2.6" }'
@@ -20,7 +22,9 @@ OLD = '{ env = "torch", in = "<2.6" }'
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    """A home of its own, a built-in matrix of November 2026, and a clock that stands in April 2027."""
+    """A home of its own, a built-in matrix of November 2026, and a clock that stands in April
+    2027.
+    """
     for name in (
         "XDG_DATA_HOME",
         "HOME",
@@ -35,7 +39,9 @@ def home(tmp_path, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("ENVDOCTOR_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("no_proxy", "localhost,127.0.0.1")
-    write_compiled(str(small_matrix(tmp_path / "built-in")), str(tmp_path / "built-in-compiled"), times=False)
+    write_compiled(
+        str(small_matrix(tmp_path / "built-in")), str(tmp_path / "built-in-compiled"), times=False
+    )
     monkeypatch.setattr(loader, "_SOURCE", str(tmp_path / "nowhere"))
     monkeypatch.setattr(loader, "_COMPILED", str(tmp_path / "built-in-compiled"))
     import envdoctor.matrix.update.installation as module
@@ -52,7 +58,9 @@ def home(tmp_path, monkeypatch):
 
 def make(tmp_path, date=DAYS[0], row="new-row", form="tar", beside=True, prefix="", **options):
     """Make an archive of a small matrix, with its digest beside it as sha256sum writes it."""
-    folder = small_matrix(tmp_path / f"{row}-{date}-{form}", row_text(row, OLD, date=date), **options)
+    folder = small_matrix(
+        tmp_path / f"{row}-{date}-{form}", row_text(row, OLD, date=date), **options
+    )
     path = tmp_path / f"{row}-{date}.{'tar.gz' if form == 'tar' else 'zip'}"
     if form == "tar":
         with tarfile.open(path, "w:gz") as archive:
@@ -62,7 +70,9 @@ def make(tmp_path, date=DAYS[0], row="new-row", form="tar", beside=True, prefix=
             for entry in sorted(folder.rglob("*")):
                 archive.write(entry, os.path.join(prefix, entry.relative_to(folder)))
     if beside:
-        subprocess.run(f"sha256sum {path.name} > {path.name}.sha256", cwd=tmp_path, shell=True, check=True)
+        subprocess.run(
+            f"sha256sum {path.name} > {path.name}.sha256", cwd=tmp_path, shell=True, check=True
+        )
     return path
 
 
