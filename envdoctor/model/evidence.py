@@ -6,7 +6,7 @@ from .record import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Generic, TypeVar, Union
+    from typing import Generic, Optional, TypeVar, Union
 
     T = TypeVar("T")
     Fact = Union["Known[T]", "Absent", "Unknown"]
@@ -66,3 +66,7 @@ class Unknown(NamedTuple):
     """Nothing was learned: not looked at, not readable, or the probe failed."""
 
     reason: str
+    probe: Optional[str] = None  # the probe that failed; None where none did
+
+    def __str__(self) -> str:
+        return self.reason if self.probe is None else f"probe {self.probe}: {self.reason}"

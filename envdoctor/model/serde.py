@@ -51,6 +51,8 @@ def dump_facts(facts: Facts) -> Dict[str, Any]:
     for name, fact in facts:
         if isinstance(fact, Unknown):
             table[name] = {"unknown": fact.reason}
+            if fact.probe is not None:
+                table[name]["probe"] = fact.probe
             continue
         entry: Dict[str, Any] = {"source": fact.evidence.source}
         if fact.evidence.detail:
@@ -125,7 +127,8 @@ def _load_fact(name: str, entry: Any, where: str) -> Fact[Any]:
     if not isinstance(entry, dict):
         raise InputError(f"{where}: expected an object with 'value', 'absent' or 'unknown'")
     if "unknown" in entry:
-        return Unknown(str(entry["unknown"]))
+        probe = entry.get("probe")
+        return Unknown(str(entry["unknown"]), None if probe is None else str(probe))
     evidence = Evidence(str(entry.get("source", "facts file")), str(entry.get("detail", "")))
     if entry.get("absent") is True:
         return Absent(evidence)
@@ -272,8 +275,8 @@ def facts_schema() -> Dict[str, Any]:
             },
             "unknown": {
                 "type": "object",
-                "description": "Nothing was learned, and why.",
-                "properties": {"unknown": {"type": "string"}},
+                "description": "Nothing was learned, why, and which probe failed.",
+                "properties": {"unknown": {"type": "string"}, "probe": {"type": "string"}},
                 "required": ["unknown"],
                 "additionalProperties": False,
             },

@@ -153,7 +153,7 @@ def _declared(probe: Probe, found: Mapping[str, Fact[Any]]) -> Dict[str, Fact[An
 
 
 def _failed(probe: Probe, reason: str) -> Dict[str, Fact[Any]]:
-    return dict.fromkeys(probe.fields, Unknown(f"probe {probe.name}: {reason}"))
+    return dict.fromkeys(probe.fields, Unknown(reason, probe.name))
 
 
 def _rank(fact: Fact[Any]) -> int:
@@ -161,7 +161,7 @@ def _rank(fact: Fact[Any]) -> int:
         return 3
     if isinstance(fact, Absent):
         return 2
-    return 1 if fact.reason.startswith("probe ") else 0
+    return 0 if fact.probe is None else 1
 
 
 def _join(table: Dict[str, Fact[Any]], found: Mapping[str, Fact[Any]]) -> None:

@@ -229,7 +229,7 @@ class Probe(NamedTuple):
     """One probe: a function from a machine to facts, and what to do with it when it fails.
 
     ``isolated`` probes run in a forked child and may load foreign code; the others run in this
-    process and may only read files. ``fields`` become ``Unknown("probe NAME: reason")`` when the
+    process and may only read files. ``fields`` become ``Unknown(reason, probe)`` when the
     probe raises, crashes or hangs. A field that the probe leaves out of its result stays as it was.
     """
 

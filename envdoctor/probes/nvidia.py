@@ -172,7 +172,7 @@ class _Answer(NamedTuple):
     """A child's answer, or why there is none."""
 
     table: Mapping[str, Any]
-    failure: str = ""
+    failure: Optional[Unknown] = None
 
 
 class _Children:
@@ -206,11 +206,16 @@ class _Children:
 
 def _answer(outcome: Outcome, title: str) -> _Answer:
     if outcome.reason:
-        return _Answer({}, f"probe nvidia: {title}: {outcome.reason}")
+        return _Answer({}, _failed(title, outcome.reason))
     try:
         return _Answer(json.loads(outcome.text))
     except ValueError:
-        return _Answer({}, f"probe nvidia: {title}: its answer was damaged")
+        return _Answer({}, _failed(title, "its answer was damaged"))
+
+
+def _failed(what: str, reason: str) -> Unknown:
+    """Say that what this probe asked failed, and why."""
+    return Unknown(f"{what}: {reason}", "nvidia")
 
 
 def probe_nvidia(machine: Machine) -> Dict[str, Fact[Any]]:
@@ -329,8 +334,10 @@ def _kernel_facts(
         fact = Known(nvml.table["release"], Evidence("NVML", "nvmlSystemGetDriverVersion"))
     elif smi.table.get("release"):
         fact = Known(smi.table["release"], Evidence("nvidia-smi"))
-    elif kernel.failure or nvml.failure:
-        fact = Unknown(kernel.failure or nvml.failure)
+    elif kernel.failure is not None:
+        fact = kernel.failure
+    elif nvml.failure is not None:
+        fact = nvml.failure
     elif sign:
         fact = Unknown(
             f"{sign}, but nothing names the driver's release: "
@@ -349,7 +356,7 @@ def _kernel_facts(
     elif isinstance(fact, Absent):
         yield "driver.flavor", fact
     else:
-        yield "driver.flavor", Unknown(kernel.failure or "no /proc/driver/nvidia/version")
+        yield "driver.flavor", kernel.failure or Unknown("no /proc/driver/nvidia/version")
     if loaded:
         yield "driver.loaded", Known(True, Evidence("/sys/module/nvidia"))
     elif kernel.table.get("release"):
@@ -386,8 +393,8 @@ def _nvml_facts(sources: _Sources) -> Iterator[Tuple[str, Fact[Any]]]:
     evidence = Evidence("NVML", "libnvidia-ml.so.1")
     release = nvml.table.get("release")
     if nvml.failure:
-        yield "driver.nvml_release", Unknown(nvml.failure)
-        yield "driver.nvml_error", Unknown(nvml.failure)
+        yield "driver.nvml_release", nvml.failure
+        yield "driver.nvml_error", nvml.failure
         return
     yield (
         "driver.nvml_release",
@@ -408,11 +415,7 @@ def _libcuda_facts(sources: _Sources, candidates: Sequence[str]) -> Iterator[Tup
     yield from _compat_facts(sources, path)
     missing = cuda.table.get("error")
     if path is None:
-        none: Fact[Any] = (
-            Unknown(cuda.failure)
-            if cuda.failure
-            else Absent(Evidence("libcuda.so.1", missing or "not loaded"))
-        )
+        none: Fact[Any] = cuda.failure or Absent(Evidence("libcuda.so.1", missing or "not loaded"))
         for name in ("driver.libcuda_release", "driver.libcuda_path"):
             yield name, none
         yield "driver.unversioned_libcuda", none
@@ -441,7 +444,7 @@ def _libcuda_facts(sources: _Sources, candidates: Sequence[str]) -> Iterator[Tup
     else:
         yield (
             "driver.init_error",
-            Unknown(init.failure or init.table.get("error") or "cuInit gave no code"),
+            init.failure or Unknown(init.table.get("error") or "cuInit gave no code"),
         )
 
 
@@ -460,7 +463,7 @@ def _compat_facts(sources: _Sources, path: Optional[str]) -> Iterator[Tuple[str,
     if path is None or not is_compat_path(path):
         fact: Fact[Any]
         if path is None and cuda.failure:
-            fact = Unknown(cuda.failure)
+            fact = cuda.failure
         else:
             fact = Absent(
                 Evidence(path or "libcuda.so.1", "the loader takes no cuda-compat library")
@@ -480,9 +483,8 @@ def _compat_facts(sources: _Sources, path: Optional[str]) -> Iterator[Tuple[str,
         else:
             yield (
                 "driver.cuda_version",
-                Unknown(
-                    cuda.failure or cuda.table.get("error") or "neither libcuda nor NVML names it"
-                ),
+                cuda.failure
+                or Unknown(cuda.table.get("error") or "neither libcuda nor NVML names it"),
             )
         return
     yield from _compat_of(path, cuda.table.get("cuda"), "the file that the loader takes")
@@ -534,7 +536,7 @@ def _exposed(sources: _Sources, has_nodes: bool) -> Fact[Any]:
     if not has_nodes and not sources.nvml.table.get("gpus"):
         return Known(False, Evidence("/dev", "no nvidia device nodes"))
     if cuda.failure:
-        return Unknown(cuda.failure)
+        return cuda.failure
     if cuda.table.get("path") or "cuda" in cuda.table:
         return Known(True, evidence)
     return Known(False, evidence)
@@ -572,7 +574,7 @@ def _gpu_facts(sources: _Sources) -> Iterator[Tuple[str, Fact[Any]]]:
     if gpus is None:
         yield (
             "gpus",
-            Unknown(nvml.failure or nvml.table.get("error") or "NVML does not list devices"),
+            nvml.failure or Unknown(nvml.table.get("error") or "NVML does not list devices"),
         )
         yield "gpus.expected", _expected(sources.devices, sources.kernel.table.get("gpus") or ())
         return
@@ -681,7 +683,7 @@ def _smi(machine: Machine, nvml: _Answer) -> _Answer:
         query = [command, "--query-gpu=" + ",".join(names), "--format=csv,noheader,nounits"]
         outcome = run_command(query, machine.remaining(_SMI_DEADLINE), limit=1 << 20)
         if outcome.reason:
-            return _Answer({}, f"probe nvidia: nvidia-smi: {outcome.reason}")
+            return _Answer({}, _failed("nvidia-smi", outcome.reason))
         rows = parse_smi_gpus(outcome.text, names)
         if outcome.status == 0 and rows:
             return _Answer({"release": rows[0].get("driver_version"), "gpus": rows})
@@ -766,7 +768,7 @@ def _fabric(machine: Machine) -> Iterator[Tuple[str, Fact[Any]]]:
     else:
         yield (
             "driver.fabric_manager",
-            Unknown(f"probe nvidia: {path}: {outcome.reason or 'it names no release'}"),
+            _failed(path, outcome.reason or "it names no release"),
         )
     if not own:
         yield (

@@ -25,8 +25,8 @@ def lay_out_facts(facts: Facts, verbose: bool = False) -> List[Block]:
     for name, fact in facts:
         if isinstance(fact, Unknown):
             unknown += 1
-            if verbose or fact.reason.startswith("probe "):
-                blocks.append(_block(name, f"not known: {fact.reason}"))
+            if verbose or fact.probe is not None:
+                blocks.append(_block(name, f"not known: {fact}"))
         elif isinstance(fact, Absent):
             blocks.append(_block(name, f"none{_origin(fact.evidence, verbose)}"))
         elif isinstance(fact, Known):

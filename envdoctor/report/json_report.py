@@ -75,9 +75,9 @@ def _failed(node: Any) -> Dict[str, str]:
     from ..model.evidence import Unknown
 
     return {
-        name: clean(fact.reason)
+        name: clean(str(fact))
         for name, fact in node
-        if isinstance(fact, Unknown) and fact.reason.startswith("probe ")
+        if isinstance(fact, Unknown) and fact.probe is not None
     }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ..model.evidence import Known, Unknown
 from ..model.finding import Finding, Remedy
-from ..model.pattern import pattern
 from .rule import Context, Rule
 
 TYPE_CHECKING = False
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RULES_HERE", "fault_finding"]
 
-_PROBE = pattern(r"(?s)probe ([\w.-]+): (.*)")
 _STALE_DAYS = 90
 
 
@@ -56,10 +54,8 @@ def check_probes(context: Context) -> Iterator[Finding]:
     """
     reasons: Dict[Tuple[str, str], List[str]] = {}
     for field, fact in context.facts:
-        if isinstance(fact, Unknown) and fact.reason.startswith("probe "):
-            found = _PROBE.match(fact.reason)
-            if found is not None:
-                reasons.setdefault((found.group(1), found.group(2)), []).append(field)
+        if isinstance(fact, Unknown) and fact.probe is not None:
+            reasons.setdefault((fact.probe, fact.reason), []).append(field)
     for (name, reason), fields in reasons.items():
         shown = ", ".join(fields[:4]) + (f" and {len(fields) - 4} more" if len(fields) > 4 else "")
         yield Finding(
@@ -250,7 +246,7 @@ def check_environment_found(context: Context) -> Iterator[Finding]:
             component="python",
             kind="not-judged",
             severity="advice",
-            message=f"No package was judged: {listed.reason}.",
+            message=f"No package was judged: {listed}.",
             verdict="undetermined",
             evidence=context.evidence("node.name"),
             missing="the Python environment",

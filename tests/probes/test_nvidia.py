@@ -154,19 +154,21 @@ def test_compat_library_last_is_not_taken(probe, fakes):
 @pytest.mark.parametrize(
     ("settings_", "reason"),
     [
-        ("mode=crash", "probe nvidia: NVML: crashed with SIGSEGV"),
-        ("mode=abort", "probe nvidia: NVML: crashed with SIGABRT"),
-        ("mode=exit", "probe nvidia: NVML: ended with exit code 3 and no answer"),
-        ("mode=hang", "probe nvidia: NVML: no answer within SECONDS s; killed"),
-        ("mode=hang,at=device", "probe nvidia: NVML: no answer within SECONDS s; killed"),
-        ("mode=crash,at=count", "probe nvidia: NVML: crashed with SIGSEGV"),
+        ("mode=crash", "NVML: crashed with SIGSEGV"),
+        ("mode=abort", "NVML: crashed with SIGABRT"),
+        ("mode=exit", "NVML: ended with exit code 3 and no answer"),
+        ("mode=hang", "NVML: no answer within SECONDS s; killed"),
+        ("mode=hang,at=device", "NVML: no answer within SECONDS s; killed"),
+        ("mode=crash,at=count", "NVML: crashed with SIGSEGV"),
     ],
 )
 def test_faults_of_nvml_cost_only_what_nvml_knows(probe, settings_, reason):
     facts, seconds = probe(settings_, deadline=1.0)
     for field in ("driver.nvml_release", "driver.nvml_error"):
         # On a busy machine less than the deadline is left.
-        assert re.sub(r"within [\d.]+ s", "within SECONDS s", facts.get(field).reason) == reason
+        fact = facts.get(field)
+        assert fact.probe == "nvidia"
+        assert re.sub(r"within [\d.]+ s", "within SECONDS s", fact.reason) == reason
     assert facts.value("driver.cuda_version") == "12.8"
     assert facts.value("driver.init_error") == 0
     assert seconds < 1.7
@@ -177,7 +179,7 @@ def test_faults_of_nvml_cost_only_what_nvml_knows(probe, settings_, reason):
 )
 def test_faults_of_cuinit_cost_only_its_code(probe, mode, reason):
     facts, seconds = probe(f"cumode={mode}", deadline=1.0)
-    assert facts.get("driver.init_error").reason.startswith(f"probe nvidia: cuInit: {reason}")
+    assert facts.get("driver.init_error").reason.startswith(f"cuInit: {reason}")
     assert facts.value("driver.cuda_version") == "12.8"
     assert facts.value("gpus")[0].visible is True
     assert seconds < 1.7

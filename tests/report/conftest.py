@@ -29,7 +29,7 @@ MACHINE = facts(
     container__runtime=Known("docker", Evidence("/.dockerenv")),
     memory__limit=Known(64 << 30, Evidence("/sys/fs/cgroup/memory.max")),
     compat__release=Absent(Evidence("ld.so cache")),
-    driver__fabric_manager=Unknown("probe fabric: timed out after 2 s"),
+    driver__fabric_manager=Unknown("timed out after 2 s", "fabric"),
     distributions=Known(
         {"torch": Distribution("torch", "2.9.0+cu130")}, Evidence("/usr/lib/python3/dist-packages")
     ),
@@ -144,7 +144,7 @@ def hostile_report():
         driver__release=Known(text, evidence),
         driver__cuda_version=Known(text, evidence),
         gpus=Known((Gpu(name=text),), evidence),
-        os__name=Unknown("probe os: " + text),
+        os__name=Unknown(text, "os"),
         variables=Known({text: text}, evidence),
     )
     undetermined = finding._replace(verdict="undetermined", missing=text)

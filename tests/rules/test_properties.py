@@ -183,7 +183,7 @@ _FIELD_FACTS = {
     name: st.one_of(
         _BY_TYPE[field.type].map(lambda value: Known(value, _HERE)),
         st.just(Absent(_HERE)),
-        st.just(Unknown("probe x: failed")),
+        st.just(Unknown("failed", "x")),
     )
     for name, field in FIELDS.items()
 }

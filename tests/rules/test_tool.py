@@ -20,7 +20,7 @@ from .conftest import Judge, by_code, codes, distribution, facts_of
 
 
 def test_one_finding_for_a_failed_probe(judged: Judge) -> None:
-    reason = Unknown("probe nvml: no answer within 2 s")
+    reason = Unknown("no answer within 2 s", "nvml")
     finding = by_code(
         judged(
             facts_of(

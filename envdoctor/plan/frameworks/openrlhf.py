@@ -282,7 +282,7 @@ class _OpenRlhf:
             for role in ("critic", "reward"):
                 fields[f"{role}.present"] = Known(False, code)
             return
-        always = isinstance(estimator, Unknown) and "no default" in estimator.reason
+        always = not configuration.absent and not configuration.key(*_FIELDS["algorithm"][0])
         fields["critic.present"] = (
             Known(True, code)
             if always
