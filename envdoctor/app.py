@@ -639,10 +639,9 @@ def _check_codes(options: Options, matrix: Matrix) -> None:
         )
     if not (options.only or options.skip or options.ignores):
         return
-    from .plan.memory.codes import RULES as PLAN_RULES
-    from .rules import RULES
+    from .rules import all_rules
 
-    known = {rule.code for rule in RULES} | {rule.code for rule in PLAN_RULES}
+    known = {rule.code for rule in all_rules()}
     for row in matrix.rows():
         known.update((row.code, row.id))
     for option, patterns in (("--only", options.only), ("--skip", options.skip)):

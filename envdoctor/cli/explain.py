@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from typing import TYPE_CHECKING, Dict, List, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Dict, List, Sequence, Tuple
 
 from ..app import suggest
 from ..errors import InputError
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from ..matrix.loader import Matrix
     from ..model.row import Row, Source
     from ..model.signature import Signature
-    from ..plan.memory.findings import PlanRule
     from ..rules import Rule
 
 __all__ = ["COMMAND"]
@@ -74,16 +73,15 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     from ..matrix.loader import load_matrix
-    from ..plan.memory.codes import RULES as PLAN_RULES
     from ..report.console import draw
-    from ..rules import RULES as FACT_RULES
+    from ..rules import all_rules
 
-    listed: List[Union[Rule, PlanRule]] = [*FACT_RULES, *PLAN_RULES]
+    known = all_rules()
     matrix = load_matrix(options.matrix)
     wanted = options.what.strip()
     if options.lock is not None:
         return draw(_pin(wanted, options.lock, matrix), view(False, options.no_color)), 0
-    rules = [rule for rule in listed if wanted.upper() == rule.code or wanted.lower() == rule.name]
+    rules = [rule for rule in known if wanted.upper() == rule.code or wanted.lower() == rule.name]
     row = matrix.row(wanted) or matrix.row(wanted.lower())
     coded = [entry for entry in matrix.rows() if entry.code == wanted.upper()]
     # A row's question comes first: signatures are read only where nothing else goes by that name.
@@ -103,11 +101,11 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     elif coded:
         blocks = [heading(f"{coded[0].code}: known combinations"), Block(""), *_listed(coded)]
     else:
-        known = [
-            *(name for rule in listed for name in (rule.code, rule.name)),
+        names = [
+            *(name for rule in known for name in (rule.code, rule.name)),
             *_codes_and_ids(matrix),
         ]
-        raise InputError(f"{wanted}: no such code, rule or row{suggest(wanted, known)}")
+        raise InputError(f"{wanted}: no such code, rule or row{suggest(wanted, names)}")
     return draw(blocks, view(False, options.no_color)), 0
 
 
@@ -166,7 +164,7 @@ def _codes_and_ids(matrix: Matrix) -> List[str]:
     return [name for row in matrix.rows() for name in (row.code, row.id)]
 
 
-def _rule(rule: Union[Rule, PlanRule]) -> List[Block]:
+def _rule(rule: Rule) -> List[Block]:
     blocks = [heading(f"{rule.code} {rule.name}: {rule.summary}")]
     for part in re.split(r"\n\s*\n", _dedent(rule.function.__doc__ or "")):
         blocks.append(Block(""))

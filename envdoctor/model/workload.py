@@ -149,6 +149,13 @@ WORKLOAD_FIELDS: Mapping[str, Field] = {
     "variables": Field("variables", "Environment variables that the script exports."),
 }
 
+#: What is set elsewhere than in a framework's configuration.
+_KEYS_ELSEWHERE: Mapping[str, str] = {
+    "ray.object_store": "ray start --object-store-memory",
+    "container.shm": "docker run --shm-size",
+    "container.memory": "docker run --memory",
+}
+
 _NOT_SAID = Unknown("the configuration does not say")
 
 
@@ -208,6 +215,25 @@ class Workload:
         """Return where a field was set, or None where nothing was learned of it."""
         found = self.get(field)
         return None if isinstance(found, Unknown) else found.evidence
+
+    def key_of(self, field: str) -> str:
+        """Return the framework's own key of a field, or the field's name where the framework has
+        none or is not known.
+        """
+        return self.keys.get(field) or _KEYS_ELSEWHERE.get(field) or field
+
+    def can_set(self, field: str) -> bool:
+        """Tell whether the framework has a key for a field; of a framework whose keys are not
+        known, every field counts.
+
+        A key that stands for fields of several types (verl's free_cache_engine, which is vllm's
+        sleep level too) sets only the flag.
+        """
+        key = self.keys.get(field)
+        if not key:
+            return not self.keys or field in _KEYS_ELSEWHERE
+        types = {WORKLOAD_FIELDS[other].type for other, name in self.keys.items() if name == key}
+        return len(types) == 1 or WORKLOAD_FIELDS[field].type == "bool"
 
     def __iter__(self) -> Iterator[Tuple[str, Fact[Any]]]:
         """Yield the set fields in the order of ``WORKLOAD_FIELDS``."""

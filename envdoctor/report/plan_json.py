@@ -6,7 +6,7 @@ import json
 from typing import Any, Dict, Optional
 
 from ..model.evidence import Known
-from ..plan.memory.pools import PHASES, MemoryPlan, Pool
+from ..model.memory_plan import PHASES, MemoryPlan, Pool
 from ..plan.memory.result import PlanResult
 from .json_report import dump_finding
 from .text import clean

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Dict
 
+from ..model.memory_plan import PHASES, VERDICTS
 from ..model.workload import WORKLOAD_FIELDS
-from ..plan.memory.pools import PHASES, VERDICTS
 from .plan_json import PLAN_SCHEMA_VERSION
 from .schema import report_schema
 

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from typing import Iterator, List, Sequence, Tuple
 
-from ..plan.memory.levers import Lever
-from ..plan.memory.pools import MemoryPlan, Pool, Term, gib_text
+from ..model.memory_plan import Lever, MemoryPlan, Pool, Term, gib_text
 from ..plan.memory.result import PlanResult
 from .layout import Block, finding_blocks, heading, paragraph
 from .text import clean, fold

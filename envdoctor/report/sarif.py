@@ -60,11 +60,9 @@ def render(report: Report, view: View) -> str:
 
 
 def _rules(findings: Sequence[Finding]) -> List[Dict[str, Any]]:
-    from ..plan.memory.codes import RULES as PLAN_RULES
-    from ..rules import RULES
+    from ..rules import all_rules
 
-    summaries = {rule.code: (rule.name, rule.summary) for rule in reversed(RULES)}
-    summaries.update({rule.code: (rule.name, rule.summary) for rule in PLAN_RULES})
+    summaries = {rule.code: (rule.name, rule.summary) for rule in reversed(all_rules())}
     first = {finding.code: finding for finding in reversed(findings)}
     rules = []
     for code in sorted(first):

@@ -10,27 +10,16 @@ from ..model.facts import Facts
 from ..model.finding import Finding
 from .causes import arrange
 from .matrix_rows import findings_of_rows
-from .registry import Context, Rule, load_rules
+from .registry import CHECKS, Context, Rule, all_rules, load_rules
 from .tool import fault_finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Iterable, List, Optional, Sequence, Tuple
+    from typing import Callable, Iterable, List, Optional, Sequence
 
     from ..matrix.loader import Matrix
 
-    RULES: Tuple[Rule, ...]
-
-__all__ = ["RULES", "Context", "Rule", "judge"]
-
-
-def __getattr__(name: str) -> Tuple[Rule, ...]:
-    """``RULES``: all rules, loaded when asked for."""
-    if name != "RULES":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import registry
-
-    return registry.RULES
+__all__ = ["Context", "Rule", "all_rules", "judge"]
 
 
 def judge(
@@ -50,7 +39,7 @@ def judge(
         matrix: What is known of versions and hardware.
         nodes: All targets where several were given, for what has to be equal on all of them.
         today: ISO date against which the age of the matrix is taken; the clock's where left out.
-        families: Only the rules of these families (``registry.FAMILIES``), beside the rows of the
+        families: Only the rules of these families (``registry.CHECKS``), beside the rows of the
             matrix.
         propagate: Let an exception of a rule through; by default it becomes one ED901 finding and
             the others still run.
@@ -62,11 +51,7 @@ def judge(
         today = time.strftime("%Y-%m-%d")
     context = Context(facts, matrix, derive_target(facts, matrix), tuple(nodes), today, {})
     found: List[Finding] = []
-    rules = (
-        load_rules(families)
-        if families is not None
-        else globals().get("RULES") or __getattr__("RULES")
-    )
+    rules = load_rules(CHECKS if families is None else families)
     steps = [("matrix-rows", findings_of_rows), *((rule.name, rule.function) for rule in rules)]
     for name, step in steps:
         found.extend(step(context) if propagate else _guarded(name, step, context))

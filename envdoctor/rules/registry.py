@@ -1,13 +1,21 @@
-"""All rules, in the order in which they run. A new family is one name in ``FAMILIES``."""
+"""All rules: the one list of what ``explain``, the formats and ``--skip`` know by code and name.
+
+A new family is one name in ``CHECKS`` or ``PLANS``.
+"""
 
 from __future__ import annotations
 
 from ..model.late import import_module
 from .rule import Context, Rule
 
-__all__ = ["FAMILIES", "RULES", "Context", "Rule", "load_rules"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Sequence, Tuple
 
-FAMILIES = (
+__all__ = ["CHECKS", "PLANS", "Context", "Rule", "all_rules", "load_rules"]
+
+#: Families that judge facts, in the order in which they run; their functions take a ``Context``.
+CHECKS = (
     "driver",
     "devices",
     "cuda_libraries",
@@ -20,26 +28,19 @@ FAMILIES = (
     "environment",
     "tool",
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Sequence, Tuple
-
-    RULES: Tuple[Rule, ...]
+#: Families that judge a plan; whoever makes the plan calls their functions.
+PLANS = ("memory_plan",)
 
 
-def __getattr__(name: str) -> Tuple[Rule, ...]:
-    """``RULES``: those of all families, loaded when asked for; the start of a baked image needs
-    some of them.
-    """
-    if name != "RULES":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = found = load_rules(FAMILIES)
-    return found
+def all_rules() -> Tuple[Rule, ...]:
+    """Return the rules of all families."""
+    return load_rules((*CHECKS, *PLANS))
 
 
 def load_rules(families: Sequence[str]) -> Tuple[Rule, ...]:
-    """Return the rules of these families."""
+    """Return the rules of these families; no family is imported before it is asked for, because
+    the start of a baked image needs only some.
+    """
     return tuple(
         [
             rule

@@ -125,18 +125,19 @@ class Context(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """One rule. ``name`` is a short kebab-case name, ``kind`` the main kind of its findings,
-    ``summary`` one line for lists.
+    """One rule, of a check or of a plan. ``name`` is a short kebab-case name, ``kind`` the main
+    kind of its findings, ``summary`` one line for lists.
 
     The function's docstring has the sections "What it checks", "Why it matters", "How to fix" and
-    "References", which ``envdoctor explain`` prints.
+    "References", which ``envdoctor explain`` prints. In a family of ``registry.CHECKS`` it takes a
+    ``Context``.
     """
 
     code: str
     name: str
     kind: str
     summary: str
-    function: Callable[[Context], Iterator[Finding]]
+    function: Callable[..., Iterator[Finding]]
 
 
 def distribution_evidence(facts: Facts, found: Distribution) -> Evidence:

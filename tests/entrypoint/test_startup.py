@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from envdoctor.entrypoint.baseline import HOST_RULES, START_RULES
-from envdoctor.rules.registry import FAMILIES
+from envdoctor.rules.registry import CHECKS
 
 from .conftest import ROOT, environment
 from .test_bake import image, install, run  # noqa: F401 - a fixture
@@ -152,7 +152,7 @@ def modules_of_child(python, listing, *options):
     spy = f"""
 import sys
 from envdoctor.entrypoint.baseline import HOST_RULES, START_RULES
-from envdoctor.rules.registry import FAMILIES
+from envdoctor.rules.registry import CHECKS
 from envdoctor.entrypoint import handoff
 from envdoctor.entrypoint.options import parse_settings
 before = set(sys.modules)
@@ -233,7 +233,7 @@ def test_bake_compiles_what_a_start_loads(image, tmp_path):  # noqa: F811
 
 
 def test_a_start_forgets_no_family_of_rules():
-    assert set(FAMILIES) - set(START_RULES) == {
+    assert set(CHECKS) - set(START_RULES) == {
         "nodes",
         "lock",
     }  # which compare with other machines, and with the lock of ``check --lock``

@@ -11,7 +11,7 @@ from envdoctor.app import plan
 from envdoctor.intake.assumptions import parse_assumptions
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.facts import Facts
-from envdoctor.plan.memory.levers import Lever
+from envdoctor.model.memory_plan import Lever
 from envdoctor.report.plan_json import dump_plan
 from envdoctor.report.plan_schema import plan_schema
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from envdoctor.plan.memory.pools import GIB, PHASES, Limit, Pool, Term
+from envdoctor.model.memory_plan import GIB, PHASES, Limit, Pool, Term
 from envdoctor.report.plan_text import bar
 
 

@@ -25,7 +25,7 @@ from envdoctor.model.facts import (
     Toolkit,
 )
 from envdoctor.model.finding import KINDS, SEVERITIES, Remedy
-from envdoctor.rules import RULES, judge
+from envdoctor.rules import all_rules, judge
 
 _HERE = Evidence("test")
 _VERSIONS = st.sampled_from(
@@ -239,7 +239,7 @@ def test_the_order_of_facts_changes_nothing(facts: Facts) -> None:
     ]
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.name)
 def test_documentation(rule: Any) -> None:
     """``envdoctor explain`` prints these sections; every rule has them, in this order, and none is
     empty.
@@ -259,4 +259,4 @@ def test_documentation(rule: Any) -> None:
 
 
 def test_names_are_unique() -> None:
-    assert len({rule.name for rule in RULES}) == len(RULES)
+    assert len({rule.name for rule in all_rules()}) == len(all_rules())

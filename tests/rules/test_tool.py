@@ -13,6 +13,7 @@ from envdoctor import rules
 from envdoctor.matrix.loader import Matrix
 from envdoctor.model.evidence import Evidence, Known, Unknown
 from envdoctor.model.finding import Finding
+from envdoctor.rules.registry import CHECKS
 from envdoctor.rules.rule import Context, Rule
 from envdoctor.rules.tool import _days
 
@@ -102,9 +103,8 @@ def test_a_rule_that_raises_hides_nothing(monkeypatch: pytest.MonkeyPatch, matri
     def broken(_context: Context) -> Iterator[Finding]:
         raise ZeroDivisionError("one\ntwo")
 
-    monkeypatch.setattr(
-        rules, "RULES", (Rule("ED199", "broken", "too-old", "", broken), *rules.RULES)
-    )
+    here = (Rule("ED199", "broken", "too-old", "", broken), *rules.load_rules(CHECKS))
+    monkeypatch.setattr(rules, "load_rules", lambda _families: here)
     found = rules.judge(facts_of(os_platform="darwin"), matrix)
     assert by_code(found, "ED901").subject == "broken"
     assert "ED903" in codes(found)

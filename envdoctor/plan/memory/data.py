@@ -22,8 +22,8 @@ from __future__ import annotations
 
 from typing import List, Optional, Tuple
 
+from ...model.memory_plan import GIB, PHASES, Term
 from .inputs import Inputs, Role
-from .pools import GIB, PHASES, Term
 
 __all__ = [
     "activation_terms",

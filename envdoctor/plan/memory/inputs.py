@@ -7,10 +7,10 @@ from typing import Any, Mapping, Optional, Tuple
 
 from ...model.evidence import Evidence, Known
 from ...model.facts import Facts
+from ...model.memory_plan import Input
 from ...model.record import NamedTuple
 from ...model.workload import ROLES, Workload
 from .model_sizes import ModelSize
-from .pools import Input
 
 __all__ = ["Inputs", "Role"]
 

@@ -8,44 +8,22 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, 
 
 from ...model.evidence import Evidence
 from ...model.facts import Facts
+from ...model.memory_plan import GIB, VERDICTS, Lever, MemoryPlan, Pool, gib_text
 from ...model.record import NamedTuple
 from ...model.workload import Workload
 from .estimate import make_plan
 from .inputs import Inputs
 from .model_sizes import ModelSize
-from .pools import GIB, VERDICTS, MemoryPlan, Pool, gib_text
-from .setting_change import can_set, setting_text, with_values
+from .setting_change import setting_text, with_values
 
 if TYPE_CHECKING:
     from ...matrix.loader import Matrix
 
-__all__ = ["Lever", "find_levers"]
+__all__ = ["find_levers"]
 
 #: A change below this share of what is needed is not worth a line.
 _WORTH = 0.02
 _MOST = 5
-
-
-class Lever(NamedTuple):
-    """One change and its predicted effect on one pool.
-
-    ``settings``: key=value in the framework's words. cost: 1 (none to speak of) to 5.
-    """
-
-    pool: str
-    subject: str
-    settings: Tuple[str, ...]
-    before: Tuple[int, int]
-    after: Tuple[int, int]
-    verdict: str
-    cost: int
-    price: str
-    fields: Tuple[str, ...] = ()
-
-    @property
-    def text(self) -> str:
-        """The settings as they are written."""
-        return " ".join(self.settings)
 
 
 class _Candidate(NamedTuple):
@@ -296,7 +274,7 @@ def find_levers(
         targets = [key for key in wanted if key[0] in candidate.pools]
         values = candidate.values(inputs) if targets else {}
         # A framework whose keys are known has no other ones.
-        if not values or not all(can_set(workload, field) for field in values):
+        if not values or not all(workload.can_set(field) for field in values):
             continue
         after = make_plan(with_values(workload, values, Evidence("lever")), sizes, facts, matrix)
         settings = tuple(

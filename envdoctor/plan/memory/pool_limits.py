@@ -8,9 +8,9 @@ import re
 from typing import TYPE_CHECKING, Any, List, Optional, Tuple
 
 from ...model.evidence import Evidence, Known
+from ...model.memory_plan import GIB, Limit
 from .data import uses_ray
 from .inputs import Inputs
-from .pools import GIB, Limit
 
 if TYPE_CHECKING:
     from ...matrix.loader import Matrix

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Mapping, Optional, Sequence, Tuple
 
 from ...model.facts import Facts
 from ...model.finding import Finding
+from ...model.memory_plan import Lever, MemoryPlan
 from ...model.record import NamedTuple
 from ...model.workload import Workload
+from ...rules.memory_plan import findings_of, problem_findings
 from .estimate import make_plan, sizes_of
-from .findings import findings_of, problem_findings
-from .levers import Lever, find_levers
-from .pools import MemoryPlan
+from .levers import find_levers
 from .setting_change import change_workload
 
 if TYPE_CHECKING:

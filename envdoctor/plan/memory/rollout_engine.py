@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from typing import List, Optional, Tuple
 
+from ...model.memory_plan import GIB, CacheCheck, Term
 from ...model.versions import parse_version, try_version
 from .inputs import Inputs
 from .model_sizes import ModelSize
 from .pinned import SOURCE as PINNED
 from .pinned import rounded, rounded_weights
-from .pools import GIB, CacheCheck, Term
 
 __all__ = ["cache_check", "cache_per_token", "engine_host_terms", "engine_share", "is_v0"]
 

@@ -10,20 +10,14 @@ from typing import Any, Dict, Mapping, Optional, Tuple
 
 from ...errors import InputError
 from ...model.evidence import Evidence, Known
+from ...model.memory_plan import GIB
 from ...model.workload import WORKLOAD_FIELDS, Workload
-from .pools import GIB
 from .state import STRATEGIES
 
-__all__ = ["can_set", "change_workload", "key_of", "setting_text", "spelled", "with_values"]
+__all__ = ["change_workload", "setting_text", "spelled", "with_values"]
 
 #: Byte fields that the frameworks themselves count in GiB.
 _IN_GIB = frozenset(["rollout.swap_space", "rollout.mm_cache"])
-#: What is set elsewhere than in a framework's configuration.
-_ELSEWHERE = {
-    "ray.object_store": "ray start --object-store-memory",
-    "container.shm": "docker run --shm-size",
-    "container.memory": "docker run --memory",
-}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
 #: A key that says true where its field, a size, is 0.
 _OPPOSITE = "disable_mm_preprocessor_cache"
@@ -39,27 +33,6 @@ _TRUE = {
 }
 
 
-def key_of(workload: Workload, field: str) -> str:
-    """Return the framework's own key of a field, or the field's name where the framework has none
-    or is not known.
-    """
-    return workload.keys.get(field) or _ELSEWHERE.get(field) or field
-
-
-def can_set(workload: Workload, field: str) -> bool:
-    """Tell whether the framework has a key for a field; of a framework whose keys are not known,
-    every field counts.
-
-    A key that stands for fields of several types (verl's free_cache_engine, which is vllm's sleep
-    level too) sets only the flag.
-    """
-    key = workload.keys.get(field)
-    if not key:
-        return not workload.keys or field in _ELSEWHERE
-    types = {WORKLOAD_FIELDS[other].type for other, name in workload.keys.items() if name == key}
-    return len(types) == 1 or WORKLOAD_FIELDS[field].type == "bool"
-
-
 def spelled(field: str, value: Any) -> str:
     """Return a value as the framework's key takes it."""
     if field in _IN_GIB and isinstance(value, int):
@@ -73,7 +46,7 @@ def setting_text(workload: Workload, field: str, value: Any) -> str:
     """Return a setting as one writes it for the framework: ``key=value``, or a switch of argparse
     that is there or is left out.
     """
-    key = key_of(workload, field)
+    key = workload.key_of(field)
     if key.endswith(_OPPOSITE):
         return f"{key}={value == 0}"
     if (

@@ -26,11 +26,11 @@ from __future__ import annotations
 
 from typing import List, Optional, Tuple
 
+from ...model.memory_plan import PHASES, Term
 from ...model.versions import parse_version, try_version
 from .inputs import Inputs, Role
 from .pinned import SOURCE as PINNED
 from .pinned import rounded, rounded_shards, rounded_weights
-from .pools import PHASES, Term
 
 __all__ = ["STRATEGIES", "state_terms"]
 

@@ -8,30 +8,25 @@ warning.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional
 
 from ...model.evidence import Evidence, Known
-from ...model.facts import Facts, Gpu
+from ...model.facts import Facts
 from ...model.finding import Finding, Remedy
+from ...model.memory_plan import GIB, gib_text
 from ...model.row import Source
 from ...model.workload import Workload
+from ...rules.memory_plan import check_utilization, findings_of
 from .estimate import make_plan, sizes_of
-from .findings import findings_of
 from .inputs import Inputs
 from .levers import find_levers
 from .model_sizes import size_of
-from .pools import GIB, gib_text
 
 if TYPE_CHECKING:
     from ...matrix.loader import Matrix
 
-__all__ = ["check_utilization", "findings_of_request"]
+__all__ = ["findings_of_request"]
 
-_FREE = Source(
-    "https://github.com/pytorch/pytorch/issues/175666",
-    "Free memory on device … on startup is less than desired GPU memory utilization (0.9, 19.84 "
-    "GiB)",
-)
 _SWAP = Source(
     "https://github.com/vllm-project/vllm/blob/v0.6.3/vllm/config.py",
     "verify_with_parallel_config: above 70 % of the CPU memory, Too large swap space",
@@ -58,7 +53,7 @@ def findings_of_request(facts: Facts, matrix: Matrix) -> List[Finding]:
     request: Mapping[str, str] = facts.value("request") or {}
     evidence = facts.evidence("request") or Evidence("launch settings")
     found = [
-        *check_utilization(request, facts, evidence),
+        *check_utilization(_number(request.get("gpu_memory_utilization")), facts, evidence),
         *_check_tokens(request, evidence),
         *_check_swap(request, facts, evidence),
     ]
@@ -87,62 +82,6 @@ def findings_of_request(facts: Facts, matrix: Matrix) -> List[Finding]:
         for finding in findings_of(workload, narrowed, levers)
         if finding.severity == "error"
     ]
-
-
-def check_utilization(
-    request: Mapping[str, str], facts: Facts, evidence: Evidence
-) -> Iterator[Finding]:
-    """The engine asks for more of the GPU than is free when it starts.
-
-    What it checks:
-        gpu_memory_utilization times the whole GPU against what a report says is free. Where so much
-        is in use that it may be the engine itself, nothing is said.
-
-    Why it matters:
-        vllm compares the two at its start: "Free memory on device … is less than desired GPU memory
-        utilization".
-
-    How to fix:
-        Lower gpu_memory_utilization below free / total, or free the GPU.
-
-    References:
-        pytorch issue 175666; vllm V1 gpu_worker.py.
-    """
-    share = _number(request.get("gpu_memory_utilization"))
-    devices: Sequence[Gpu] = facts.value("gpus") or ()
-    if share is None or not 0 < share <= 1:
-        return
-    for device in devices:
-        total, used = device.memory_total, device.memory_used
-        if (
-            not total
-            or used is None
-            or device.visible is False
-            or total - used >= share * total
-            or used > share * total / 2
-        ):
-            continue
-        fits = int((total - used) / total * 100) / 100
-        yield Finding(
-            "ED606",
-            "gpu_memory_utilization",
-            "too-large",
-            "warning",
-            f"gpu_memory_utilization {share:g} asks for {gib_text(share * total)} GiB of a GPU of "
-            f"{gib_text(total)} GiB, "
-            f"of which {gib_text(total - used)} GiB are free.",
-            evidence=(evidence, *filter(None, (facts.evidence("gpus"),))),
-            sources=(_FREE,),
-            remedies=(
-                Remedy(
-                    f"Set gpu_memory_utilization<={fits:g}, or free the GPU of what else runs "
-                    "there.",
-                    (f"--gpu-memory-utilization {fits:g}",),
-                    "safe",
-                ),
-            ),
-        )
-        return
 
 
 def _check_tokens(request: Mapping[str, str], evidence: Evidence) -> Iterator[Finding]:

@@ -3,12 +3,10 @@
 import pytest
 
 from envdoctor.errors import InputError
+from envdoctor.model.memory_plan import GIB
 from envdoctor.model.workload import Workload
-from envdoctor.plan.memory.pools import GIB
 from envdoctor.plan.memory.setting_change import (
-    can_set,
     change_workload,
-    key_of,
     setting_text,
     spelled,
 )
@@ -70,13 +68,13 @@ def test_refused(text, says):
 
 
 def test_words():
-    assert key_of(RUN, "rollout.swap_space") == "actor_rollout_ref.rollout.swap_space"
-    assert key_of(RUN, "ray.object_store") == "ray start --object-store-memory"
+    assert RUN.key_of("rollout.swap_space") == "actor_rollout_ref.rollout.swap_space"
+    assert RUN.key_of("ray.object_store") == "ray start --object-store-memory"
     assert spelled("rollout.swap_space", 4 * GIB) == "4"
     assert spelled("actor.strategy", "zero3") == "3"
-    assert not can_set(RUN, "rollout.mm_cache")
-    assert not can_set(RUN, "rollout.sleep_level")  # its key is a flag
-    assert can_set(Workload(), "rollout.mm_cache")
+    assert not RUN.can_set("rollout.mm_cache")
+    assert not RUN.can_set("rollout.sleep_level")  # its key is a flag
+    assert Workload().can_set("rollout.mm_cache")
 
 
 def test_switches_of_argparse_are_there_or_left_out():

@@ -5,7 +5,7 @@ popular advice does not do.
 import pytest
 
 from envdoctor.errors import InputError
-from envdoctor.plan.memory.pools import GIB
+from envdoctor.model.memory_plan import GIB
 
 A100 = "gpu=A100-SXM4-80GB:8"
 

@@ -1,13 +1,13 @@
-"""What a memory plan consists of: terms with their bounds, pools with their limits, and the verdict
-of each.
+"""What a memory plan consists of: terms with their bounds, pools with their limits and the verdict
+of each, and levers: changes of settings with what they do to a pool.
 """
 
 from __future__ import annotations
 
 from typing import Any, Dict, Iterable, List, Optional, Tuple
 
-from ...model.evidence import Evidence
-from ...model.record import NamedTuple
+from .evidence import Evidence
+from .record import NamedTuple
 
 __all__ = [
     "GIB",
@@ -15,6 +15,7 @@ __all__ = [
     "VERDICTS",
     "CacheCheck",
     "Input",
+    "Lever",
     "Limit",
     "MemoryPlan",
     "Pool",
@@ -189,6 +190,28 @@ class MemoryPlan(NamedTuple):
             (pool.name, pool.subject): pool for pool in self.pools
         }
         return [known[name] for name in names if name in known]
+
+
+class Lever(NamedTuple):
+    """One change and its predicted effect on one pool.
+
+    ``settings``: key=value in the framework's words. cost: 1 (none to speak of) to 5.
+    """
+
+    pool: str
+    subject: str
+    settings: Tuple[str, ...]
+    before: Tuple[int, int]
+    after: Tuple[int, int]
+    verdict: str
+    cost: int
+    price: str
+    fields: Tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The settings as they are written."""
+        return " ".join(self.settings)
 
 
 def gib_text(size: float) -> str:
