@@ -62,17 +62,25 @@ def test_generated_schemas_are_current():
     assert done.returncode == 0, done.stdout
 
 
-def test_every_format_and_command_of_the_readme_exists():
+def test_every_format_and_command_of_the_documents_exists():
     from envdoctor.cli.main import COMMANDS
     from envdoctor.report import REPORTERS
 
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert set(
-        re.findall(
-            r"envdoctor (?!is\b)([a-z]+)(?= |$)",
-            "\n".join(re.findall(r"```sh\n(.*?)```", readme, re.DOTALL)),
-            re.MULTILINE,
-        )
-    ) == set(COMMANDS)
-    table = readme.split("## Reports")[1].split("\n\n")[1]
+    documents = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    texts = [path.read_text(encoding="utf-8") for path in documents]
+    blocks = "\n".join(re.findall(r"```sh\n(.*?)```", "\n".join(texts), re.DOTALL))
+    commands = re.findall(r"envdoctor (?!is\b)([a-z]+)(?= |$)", blocks, re.MULTILINE)
+    assert set(commands) == set(COMMANDS)
+    page = (ROOT / "docs" / "check.md").read_text(encoding="utf-8")
+    table = page.split("## Formats")[1].split("\n\n")[1]
     assert re.findall(r"^\| `([a-z]+)` \|", table, re.MULTILINE) == list(REPORTERS)
+
+
+def test_links_of_the_documents_lead_somewhere():
+    for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")):
+        for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text(encoding="utf-8")):
+            assert (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_the_readme_fits_a_few_screens():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 200

@@ -254,10 +254,10 @@ def test_explain_code_and_row(envdoctor):
     assert "How to fix" in text
 
 
-def test_explanations_of_the_readme(envdoctor):
+def test_explanations_of_the_documents(envdoctor):
     asked = re.findall(
         r"^envdoctor explain (\S+)(?: +#.*)?$",
-        (ROOT / "README.md").read_text(encoding="utf-8"),
+        (ROOT / "docs" / "check.md").read_text(encoding="utf-8"),
         re.MULTILINE,
     )
     assert len(asked) >= 2
