@@ -6,16 +6,16 @@ import os
 import sys
 from functools import partial
 
-from .errors import InputError
+from .errors import InputError, suggest
 from .model.evidence import Evidence, Fact, Known, Unknown
 from .model.facts import Facts
-from .model.finding import SEVERITIES, Finding, severity_rank
+from .model.finding import SEVERITIES, Finding, findings_tree, severity_rank
 from .model.record import NamedTuple
 from .model.report import Ignore, Ignored, Report
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
+    from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Union
 
     from .matrix.loader import Matrix
     from .model.diagnosis import Diagnosis
@@ -39,7 +39,6 @@ __all__ = [
     "read_lock",
     "read_text",
     "report_of",
-    "suggest",
     "watch",
 ]
 
@@ -203,7 +202,11 @@ def _judge_all(
         judge_node = _judge_of_run(run, framework, matrix, nodes)
     else:
         judge_node = partial(judge, matrix=matrix, nodes=nodes if len(nodes) > 1 else ())
-    return judge_node(nodes[0]) if len(nodes) == 1 else _judge_nodes(nodes, judge_node)
+    if len(nodes) == 1:
+        return judge_node(nodes[0])
+    from .rules.causes import arrange_nodes
+
+    return arrange_nodes([(node.value("node.name", "?"), judge_node(node)) for node in nodes])
 
 
 def _judge_of_run(
@@ -455,17 +458,6 @@ def read_text(path: str, lenient: bool = False) -> str:
         ) from error
 
 
-def suggest(word: str, known: Iterable[str], least: float = 0.6) -> str:
-    """Return " (did you mean …?)" with the nearest of ``known``, or nothing; ``least`` is how alike
-    they have to be, 0..1.
-    """
-    from difflib import get_close_matches
-
-    spelled = {entry.lower(): entry for entry in known}
-    near = [spelled[entry] for entry in get_close_matches(word.lower(), sorted(spelled), 3, least)]
-    return f" (did you mean {' or '.join(near)}?)" if near else ""
-
-
 def _where(path: str) -> str:
     return "standard input" if path == "-" else path
 
@@ -571,64 +563,6 @@ def _named(targets: Sequence[Tuple[str, Facts]]) -> Tuple[Facts, ...]:
     return tuple(named)
 
 
-def _judge_nodes(nodes: Sequence[Facts], judge: Callable[[Facts], List[Finding]]) -> List[Finding]:
-    """Judge every node; what is found alike on several is one finding that names them, what
-    compares nodes comes once.
-
-    The order is that of ``judge``: roots first, the gravest before the others, each followed by its
-    consequences, then what is open.
-    """
-    merged: Dict[Tuple[str, str], Finding] = {}
-    # The root of a finding is that of the node where it was met first: another node may have other
-    # words for the same key.
-    roots: Dict[Tuple[str, str], Optional[Tuple[str, str]]] = {}
-    for node in nodes:
-        name = (node.value("node.name", "?"),)
-        found = judge(node)
-        identities = {
-            finding.key: (finding.key, finding.message)
-            for finding in found
-            if finding.verdict == "violated"
-        }
-        for finding in found:
-            identity = (finding.key, finding.message)
-            known = merged.get(identity)
-            if known is None:
-                merged[identity] = finding._replace(nodes=finding.nodes or name)
-                roots[identity] = identities.get(finding.caused_by or "")
-            elif not set(name) <= set(known.nodes) and not finding.nodes:
-                merged[identity] = known._replace(nodes=known.nodes + name)
-    return _under_roots(merged, roots)
-
-
-def _under_roots(
-    findings: Dict[Tuple[str, str], Finding],
-    roots: Dict[Tuple[str, str], Optional[Tuple[str, str]]],
-) -> List[Finding]:
-    """Order findings by severity, and among equals as they come, with each one's consequences right
-    after it.
-    """
-    under: Dict[Optional[Tuple[str, str]], List[Tuple[str, str]]] = {}
-    for identity in sorted(
-        findings, key=lambda identity: severity_rank(findings[identity].severity)
-    ):
-        if findings[identity].verdict == "violated":
-            root = roots[identity]
-            under.setdefault(
-                root if root is not None and findings[root].verdict == "violated" else None, []
-            ).append(identity)
-    ordered: List[Finding] = []
-    waiting = under.get(None, [])[::-1]
-    while waiting:
-        identity = waiting.pop()
-        ordered.append(findings[identity])
-        waiting.extend(under.get(identity, [])[::-1])
-    open_questions = [finding for finding in findings.values() if finding.verdict != "violated"]
-    return ordered + sorted(
-        open_questions, key=lambda finding: (finding.missing, severity_rank(finding.severity))
-    )
-
-
 def _check_codes(options: Options, matrix: Matrix) -> None:
     """Raise :class:`InputError` for a code or row id that does not exist: a misspelt --skip would
     hide nothing, silently.
@@ -699,7 +633,7 @@ def report_of(
             expired.append(Ignored(finding, entries[0]))
         (undetermined if finding.verdict == "undetermined" else kept).append(finding)
     return Report(
-        tuple(kept),
+        tuple([finding for finding, _ in findings_tree(kept)]),
         tuple(undetermined),
         tuple(ignored),
         tuple(expired),

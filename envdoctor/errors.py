@@ -6,9 +6,16 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Sequence
+    from typing import Iterable, Sequence
 
-__all__ = ["EnvdoctorError", "InputError", "InternalFault", "MatrixError", "NoResolution"]
+__all__ = [
+    "EnvdoctorError",
+    "InputError",
+    "InternalFault",
+    "MatrixError",
+    "NoResolution",
+    "suggest",
+]
 
 
 class EnvdoctorError(Exception):
@@ -42,3 +49,15 @@ class NoResolution(EnvdoctorError):
 
 class InternalFault(EnvdoctorError):
     """A fault of envdoctor itself."""
+
+
+def suggest(word: str, known: Iterable[str], least: float = 0.6, most: int = 3) -> str:
+    """Return " (did you mean …?)" with the ``most`` nearest of ``known``, or nothing; ``least`` is
+    how alike they have to be, 0..1.
+    """
+    from difflib import get_close_matches
+
+    spelled = {entry.lower(): entry for entry in known}
+    alike = get_close_matches(word.lower(), sorted(spelled), most, least)
+    near = [spelled[entry] for entry in alike]
+    return f" (did you mean {' or '.join(near)}?)" if near else ""

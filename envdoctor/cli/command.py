@@ -69,7 +69,7 @@ class _Parser(argparse.ArgumentParser):
         unknown = message.partition("unrecognized arguments: ")[2].split(" ")[0]
         if not unknown:
             return message
-        from ..app import suggest
+        from ..errors import suggest
 
         if unknown.split("=")[0] in self._known_options():
             return f"{unknown} belongs behind the action: {self.prog} ACTION {unknown}"

@@ -6,8 +6,7 @@ import argparse
 import re
 from typing import TYPE_CHECKING, Dict, List, Sequence, Tuple
 
-from ..app import suggest
-from ..errors import InputError
+from ..errors import InputError, suggest
 from ..report.layout import Block, heading, paragraph
 from .command import Command
 from .output import view

@@ -165,8 +165,7 @@ def _run(arguments: List[str]) -> int:
 
 
 def _refuse(name: str) -> NoReturn:
-    from ..app import suggest
-    from ..errors import InputError
+    from ..errors import InputError, suggest
 
     choices = ", ".join(COMMANDS)
     if not name:

@@ -8,8 +8,7 @@ import time
 from contextlib import ExitStack
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from ..app import suggest
-from ..errors import InputError
+from ..errors import InputError, suggest
 from .command import Command
 from .output import view
 

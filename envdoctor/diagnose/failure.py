@@ -17,6 +17,7 @@ from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 from ..matrix.bind import bind
 from ..matrix.schema import default_code
 from ..matrix.signatures import distribution_of, packages_of
+from ..model.cause_tree import cause_tree
 from ..model.diagnosis import Suspect, Trace
 from ..model.evidence import Absent, Evidence, Known
 from ..model.finding import Finding, Remedy
@@ -710,29 +711,24 @@ def _arranged(drafts: Sequence[_Draft]) -> List[Trace]:
     """Roots: those with consequences first, then the surer ones, then the earlier ones; each
     followed by its consequences in time.
     """
-    under: Dict[int, List[_Draft]] = {}
-    for draft in drafts:
-        if draft.parent is not None:
-            under.setdefault(id(draft.parent), []).append(draft)
-    ordered: List[Trace] = []
+    with_consequences = {id(draft.parent) for draft in drafts}
 
-    def weight(draft: _Draft) -> Tuple[bool, int, bool, int]:
-        candidate = draft.certainty == "candidate"
+    def weight(root: _Draft) -> Tuple[bool, bool, bool, int]:
         return (
-            candidate,
-            0 if id(draft) in under else 1,
-            draft.certainty != "established",
-            draft.order,
+            root.certainty == "candidate",
+            id(root) not in with_consequences,
+            root.certainty != "established",
+            root.order,
         )
 
-    def append(draft: _Draft) -> None:
-        ordered.append(_trace(draft))
-        for effect in sorted(under.get(id(draft), ()), key=lambda entry: entry.order):
-            append(effect)
-
-    for root in sorted((draft for draft in drafts if draft.parent is None), key=weight):
-        append(root)
-    return ordered
+    roots = sorted((draft for draft in drafts if draft.parent is None), key=weight)
+    effects = sorted(
+        (draft for draft in drafts if draft.parent is not None), key=lambda draft: draft.order
+    )
+    tree = cause_tree(
+        [*roots, *effects], id, lambda draft: None if draft.parent is None else id(draft.parent)
+    )
+    return [_trace(draft) for draft, _ in tree]
 
 
 def _trace(draft: _Draft) -> Trace:

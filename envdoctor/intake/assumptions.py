@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Callable, Dict, List, Mapping, Sequence
 
-from ..errors import InputError
+from ..errors import InputError, suggest
 from ..model.evidence import Evidence, Fact, Known, Unknown
 from ..model.facts import FIELDS, Distribution, Facts, Gpu
 from ..model.versions import canonicalize_name, try_version
@@ -162,7 +162,12 @@ def _read(text: str, facts: Dict[str, Fact[Any]]) -> None:
     key, equals, value = (part.strip() for part in text.partition("="))
     fields = _ALIASES.get(key) or ((key,) if key in FIELDS and FIELDS[key].assume else ())
     if not fields:
-        raise InputError(f"--assume {text}: no such name {key!r}{_suggestion(key)}; {_names()}")
+        near = suggest(key, [*_ALIASES, *_assumed_fields()], most=1)
+        raise InputError(
+            f"--assume {text}: no such name {key!r}{near}; allowed are "
+            f"{', '.join(sorted(_ALIASES))}, PACKAGE==VERSION, env:NAME=VALUE, request:NAME=VALUE, "
+            f"and the fields {', '.join(_assumed_fields())}"
+        )
     if not equals or not value:
         raise InputError(f"--assume {text}: expected {key}=VALUE, found no value")
     for field in fields:
@@ -242,18 +247,5 @@ _READERS: Mapping[str, Callable[[str, str], Any]] = {
 }
 
 
-def _names() -> str:
-    fields = [name for name, field in FIELDS.items() if field.assume]
-    return (
-        f"allowed are {', '.join(sorted(_ALIASES))}, PACKAGE==VERSION, env:NAME=VALUE, "
-        f"request:NAME=VALUE, and the fields {', '.join(fields)}"
-    )
-
-
-def _suggestion(key: str) -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(
-        key, [*_ALIASES, *(name for name, field in FIELDS.items() if field.assume)], 1
-    )
-    return f" (did you mean {close[0]!r}?)" if close else ""
+def _assumed_fields() -> List[str]:
+    return [name for name, field in FIELDS.items() if field.assume]

@@ -21,8 +21,7 @@ from typing import (
     Union,
 )
 
-from ..app import suggest
-from ..errors import InputError, InternalFault
+from ..errors import InputError, InternalFault, suggest
 from ..model.facts import Facts
 from ..model.versions import parse_version
 

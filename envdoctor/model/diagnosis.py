@@ -4,14 +4,15 @@ and what would decide.
 
 from __future__ import annotations
 
-from typing import Tuple
+from typing import List, Sequence, Tuple
 
+from .cause_tree import cause_tree
 from .facts import Facts
 from .finding import Finding, Remedy
 from .log import LogLine
 from .record import NamedTuple
 
-__all__ = ["Diagnosis", "Suspect", "Trace"]
+__all__ = ["Diagnosis", "Suspect", "Trace", "traces_tree"]
 
 
 class Suspect(NamedTuple):
@@ -42,6 +43,13 @@ class Trace(NamedTuple):
     meaning: str = ""
     suspects: Tuple[Suspect, ...] = ()
     collect: Tuple[str, ...] = ()
+
+
+def traces_tree(traces: Sequence[Trace]) -> List[Tuple[Trace, int]]:
+    """Return traces as they are shown: each root at depth 0, behind it what follows from it."""
+    return cause_tree(
+        traces, lambda trace: trace.finding.key, lambda trace: trace.finding.caused_by
+    )
 
 
 class Diagnosis(NamedTuple):

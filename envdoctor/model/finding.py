@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from .cause_tree import cause_tree
 from .evidence import Evidence
 from .record import NamedTuple
 from .row import Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Optional, Tuple
+    from typing import List, Optional, Sequence, Tuple
 
-__all__ = ["KINDS", "SEVERITIES", "Finding", "Remedy", "severity_rank"]
+__all__ = ["KINDS", "SEVERITIES", "Finding", "Remedy", "findings_tree", "severity_rank"]
 
 SEVERITIES = ("error", "warning", "advice")
 
@@ -102,3 +103,8 @@ class Finding(NamedTuple):
             for part in (self.code, self.component, self.row or self.kind, self.subject)
             if part
         )
+
+
+def findings_tree(findings: Sequence[Finding]) -> List[Tuple[Finding, int]]:
+    """Return findings as they are shown: each root at depth 0, behind it what follows from it."""
+    return cause_tree(findings, lambda finding: finding.key, lambda finding: finding.caused_by)

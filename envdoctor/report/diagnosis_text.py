@@ -5,9 +5,9 @@ decide where nothing is established.
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, Iterator, List, Set
+from typing import Any, Dict, Iterator, List
 
-from ..model.diagnosis import Diagnosis, Suspect, Trace
+from ..model.diagnosis import Diagnosis, Suspect, Trace, traces_tree
 from ..model.log import LogLine
 from .headline import target_line
 from .json_report import dump_finding
@@ -81,10 +81,9 @@ def _lay_out(diagnosis: Diagnosis, verbose: bool) -> List[Block]:
             Block(f"Looked for {diagnosis.looked_for} {_LOOKED_FOR}"),
             Block(_NOTHING_FOUND),
         ]
-    done: Set[int] = set()
-    for trace in diagnosis.traces:
-        if id(trace) not in done and _is_root(trace, diagnosis.traces):
-            blocks += [_BLANK, *_tree(trace, diagnosis.traces, 0, verbose, done)]
+    for trace, depth in traces_tree(diagnosis.traces):
+        blocks += [] if depth else [_BLANK]
+        blocks += _trace(trace, 2 * depth, verbose)
     if diagnosis.findings:
         blocks += [
             _BLANK,
@@ -103,20 +102,6 @@ def _lay_out(diagnosis: Diagnosis, verbose: bool) -> List[Block]:
                 )
             )
     return blocks
-
-
-def _is_root(trace: Trace, shown: Any) -> bool:
-    return trace.finding.caused_by is None or all(
-        other.finding.key != trace.finding.caused_by for other in shown
-    )
-
-
-def _tree(trace: Trace, shown: Any, indent: int, verbose: bool, done: Set[int]) -> Iterator[Block]:
-    done.add(id(trace))
-    yield from _trace(trace, indent, verbose)
-    for other in shown:
-        if id(other) not in done and other.finding.caused_by == trace.finding.key:
-            yield from _tree(other, shown, indent + 2, verbose, done)
 
 
 def _trace(trace: Trace, indent: int, verbose: bool) -> Iterator[Block]:
@@ -207,15 +192,17 @@ def dump_diagnosis(diagnosis: Diagnosis) -> Dict[str, Any]:
             "looked_for": diagnosis.looked_for,
             "facts_from": clean(diagnosis.facts_from),
         },
-        "traces": [_dump_trace(trace, diagnosis) for trace in diagnosis.traces],
+        "traces": [
+            _dump_trace(trace, depth == 0) for trace, depth in traces_tree(diagnosis.traces)
+        ],
         "findings": [dump_finding(finding) for finding in diagnosis.findings],
     }
 
 
-def _dump_trace(trace: Trace, diagnosis: Diagnosis) -> Dict[str, Any]:
+def _dump_trace(trace: Trace, root: bool) -> Dict[str, Any]:
     return {
         **dump_finding(trace.finding),
-        "root": _is_root(trace, diagnosis.traces),
+        "root": root,
         "certainty": trace.certainty,
         "role": trace.role,
         "meaning": clean(trace.meaning),

@@ -17,7 +17,6 @@ __all__ = [
     "OpenQuestion",
     "counts_text",
     "grouped",
-    "is_root",
     "open_questions",
     "summary_line",
     "target_line",
@@ -167,15 +166,6 @@ def _limit(facts: Facts) -> str:
         return f"{'container' if inside else 'memory'} limit {size_text(limit.value)}"
     total = facts.value("memory.total")
     return f"{size_text(total)} of memory" if total is not None else ""
-
-
-def is_root(finding: Finding, shown: Sequence[Finding]) -> bool:
-    """Tell whether a finding stands on its own: its cause is none, or is not shown."""
-    return (
-        finding.caused_by is None
-        or finding.caused_by == finding.key
-        or all(other.key != finding.caused_by for other in shown)
-    )
 
 
 class OpenQuestion(NamedTuple):

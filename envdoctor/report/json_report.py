@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from ..model.finding import Finding
+from ..model.finding import Finding, findings_tree
 from ..model.report import Ignored, Report
-from .headline import is_root, open_questions, summary_line, target_line, target_parts
+from .headline import open_questions, summary_line, target_line, target_parts
 from .text import clean
 from .view import View
 
@@ -53,8 +53,8 @@ def dump_report(report: Report) -> Dict[str, Any]:
             for node in report.nodes
         ],
         "findings": [
-            {**dump_finding(finding), "root": is_root(finding, report.findings)}
-            for finding in report.findings
+            {**dump_finding(finding), "root": depth == 0}
+            for finding, depth in findings_tree(report.findings)
         ],
         "undetermined": [dump_finding(finding) for finding in report.undetermined],
         "open_questions": [

@@ -4,12 +4,12 @@ them.
 
 from __future__ import annotations
 
-from typing import Iterator, List, Optional, Sequence, Set, Tuple
+from typing import Iterator, List, Optional, Tuple
 
-from ..model.finding import Finding
+from ..model.finding import Finding, findings_tree
 from ..model.record import NamedTuple
 from ..model.report import Report
-from .headline import grouped, is_root, open_questions, summary_line, target_line
+from .headline import grouped, open_questions, summary_line, target_line
 from .text import clean, fold, wrap
 
 __all__ = ["Block", "finding_blocks", "heading", "lay_out", "lines_of", "paragraph"]
@@ -64,13 +64,9 @@ def lay_out(report: Report, verbose: bool = False) -> List[Block]:
     what was ignored.
     """
     blocks = [Block(summary_line(report), style="title"), _BLANK, *_targets(report)]
-    done: Set[int] = set()
-    for finding in report.findings:
-        if is_root(finding, report.findings) and id(finding) not in done:
-            blocks += [_BLANK, *_tree(finding, report.findings, 0, verbose, done)]
-    for finding in report.findings:  # a circle of causes has no root
-        if id(finding) not in done:
-            blocks += [_BLANK, *_tree(finding, report.findings, 0, verbose, done)]
+    for finding, depth in findings_tree(report.findings):
+        blocks += [] if depth else [_BLANK]
+        blocks += finding_blocks(finding, verbose, 2 * depth)
     blocks += _questions(report, verbose)
     blocks += _ignored(report, verbose)
     if verbose:
@@ -91,16 +87,6 @@ def _targets(report: Report) -> List[Block]:
         )
         for node in report.nodes
     ]
-
-
-def _tree(
-    finding: Finding, shown: Sequence[Finding], indent: int, verbose: bool, done: Set[int]
-) -> Iterator[Block]:
-    done.add(id(finding))
-    yield from finding_blocks(finding, verbose, indent)
-    for other in shown:
-        if id(other) not in done and other.caused_by == finding.key and other.key != finding.key:
-            yield from _tree(other, shown, indent + 2, verbose, done)
 
 
 def finding_blocks(finding: Finding, verbose: bool = False, indent: int = 0) -> Iterator[Block]:

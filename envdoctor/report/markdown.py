@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import List
 
-from ..model.finding import Finding
+from ..model.finding import Finding, findings_tree
 from ..model.pattern import pattern
 from ..model.report import Report
-from .headline import is_root, open_questions, summary_line, target_line
+from .headline import open_questions, summary_line, target_line
 from .text import clean, fold
 from .view import View
 
@@ -30,8 +30,8 @@ def render(report: Report, view: View) -> str:
             name = node.value("node.name", "?") if len(report.nodes) > 1 else ""
             lines.append(f"- {_escape(f'{name}: {line}' if name else line)}")
     lines.append("")
-    for finding in report.findings:
-        lines += _finding(finding, is_root(finding, report.findings), view.verbose)
+    for finding, depth in findings_tree(report.findings):
+        lines += _finding(finding, depth == 0, view.verbose)
     questions = open_questions(report)
     if questions:
         lines += ["Not determined:", ""]

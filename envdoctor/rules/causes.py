@@ -4,14 +4,17 @@ ones.
 
 from __future__ import annotations
 
-from ..model.finding import Finding, severity_rank
+from ..model.cause_tree import cause_tree
+from ..model.finding import Finding, findings_tree, severity_rank
 from ..model.record import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
-__all__ = ["CAUSES", "Cause", "arrange"]
+    _Identity = Tuple[str, str]  # key and message
+
+__all__ = ["CAUSES", "Cause", "arrange", "arrange_nodes"]
 
 _TORCH_FAMILY = frozenset(
     ["torch", "torchvision", "torchaudio", "xformers", "triton", "torchao", "torchtext"]
@@ -171,26 +174,51 @@ def arrange(findings: Sequence[Finding]) -> List[Finding]:
     """
     unique = _unique(findings)
     linked = _linked([finding for finding in unique if finding.verdict == "violated"])
-    under: Dict[str, List[Finding]] = {}
-    roots = []
-    for finding in linked:
-        if finding.caused_by is None:
-            roots.append(finding)
-        else:
-            under.setdefault(finding.caused_by, []).append(finding)
-    ordered: List[Finding] = []
-
-    def append(finding: Finding) -> None:
-        ordered.append(finding)
-        for effect in sorted(under.get(finding.key, ()), key=_weight):
-            append(effect)
-
-    for root in sorted(roots, key=_weight):
-        append(root)
+    ordered = [finding for finding, _ in findings_tree(linked)]
     open_questions = [finding for finding in unique if finding.verdict != "violated"]
     return ordered + sorted(
         open_questions, key=lambda finding: (finding.missing, *_weight(finding))
     )
+
+
+def arrange_nodes(findings_of_nodes: Sequence[Tuple[str, Sequence[Finding]]]) -> List[Finding]:
+    """Join what was found on several nodes: what is found alike is one finding that names them,
+    what compares nodes comes once.
+
+    The order is that of :func:`arrange`, among findings of one severity that of the nodes.
+
+    Args:
+        findings_of_nodes: The name of each node and its arranged findings.
+    """
+    merged: Dict[_Identity, Finding] = {}
+    # The root of a finding is that of the node where it was met first: another node may have other
+    # words for the same key.
+    roots: Dict[_Identity, Optional[_Identity]] = {}
+    for node, findings in findings_of_nodes:
+        violated = {
+            finding.key: _identity(finding) for finding in findings if finding.verdict == "violated"
+        }
+        for finding in findings:
+            identity = _identity(finding)
+            known = merged.get(identity)
+            if known is None:
+                merged[identity] = finding._replace(nodes=finding.nodes or (node,))
+                roots[identity] = violated.get(finding.caused_by or "")
+            elif node not in known.nodes and not finding.nodes:
+                merged[identity] = known._replace(nodes=(*known.nodes, node))
+    by_severity = sorted(merged.values(), key=lambda finding: severity_rank(finding.severity))
+    ordered = cause_tree(
+        [finding for finding in by_severity if finding.verdict == "violated"],
+        _identity,
+        lambda finding: roots[_identity(finding)],
+    )
+    open_questions = [finding for finding in by_severity if finding.verdict != "violated"]
+    open_questions.sort(key=lambda finding: finding.missing)
+    return [*(finding for finding, _ in ordered), *open_questions]
+
+
+def _identity(finding: Finding) -> _Identity:
+    return finding.key, finding.message
 
 
 def _weight(finding: Finding) -> Tuple[int, str, str, str]:

@@ -10,9 +10,9 @@ version stands first in its table.
 
 from __future__ import annotations
 
-from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
-from ...errors import InputError
+from ...errors import InputError, suggest
 from ...matrix.bind import Subject, Target, bind
 from ...matrix.derive import derive_target
 from ...matrix.loader import Matrix
@@ -20,7 +20,7 @@ from ...matrix.tables import DriverBranch
 from ...model.evidence import Evidence, Known
 from ...model.facts import Distribution, Facts
 from ...model.lock_file import machine_of
-from ...model.request import Request, Root
+from ...model.request import Request
 from ...model.resolution import Explanation, Override, Pin, Reason, Requires, Resolution
 from ...model.row import Row, Source
 from ...model.versions import Version, VersionSet, parse_version, try_version
@@ -110,7 +110,7 @@ def check_request(request: Request, facts: Sequence[Facts], matrix: Matrix) -> N
         if root.name not in known:
             raise InputError(
                 f"{root.text}: the matrix of {matrix.date} has no releases of {root.name}, so "
-                f"there is nothing to choose from{_near(root, known)}"
+                f"there is nothing to choose from{suggest(root.name, known, 0.75, 1)}"
             )
     for entry in facts:
         for field, wanted in (
@@ -127,13 +127,6 @@ def check_request(request: Request, facts: Sequence[Facts], matrix: Matrix) -> N
                 raise InputError(
                     f"one lock is for one platform: {wanted} is asked for, but {name} has {value}"
                 )
-
-
-def _near(root: Root, known: FrozenSet[str]) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(root.name, sorted(known), 1, 0.75)
-    return f" (did you mean {near[0]}?)" if near else ""
 
 
 # --------------------------------------------------------------------------------------------------

@@ -5,10 +5,9 @@ the plan.
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from typing import Any, Dict, Mapping, Optional, Tuple
 
-from ...errors import InputError
+from ...errors import InputError, suggest
 from ...model.evidence import Evidence, Known
 from ...model.memory_plan import GIB
 from ...model.workload import WORKLOAD_FIELDS, Workload
@@ -84,15 +83,8 @@ def change_workload(workload: Workload, text: str) -> Tuple[Workload, str]:
         field for field, name in workload.keys.items() if name and _plain(name) == _plain(key)
     ] or [field for field in WORKLOAD_FIELDS if field == key]
     if not fields:
-        near = get_close_matches(_plain(key), [*own, *WORKLOAD_FIELDS], 2, 0.5)
-        hint = (
-            (
-                " (did you mean "
-                f"{' or '.join(workload.keys.get(own.get(name, ''), name) for name in near)}?)"
-            )
-            if near
-            else ""
-        )
+        words = [name for name in workload.keys.values() if name]
+        hint = suggest(key, [*words, *WORKLOAD_FIELDS], 0.5, 2)
         framework = workload.value("framework", "this framework")
         raise InputError(
             f"--what-if {text}: {framework} has no key '{key}' that memory depends on{hint}"
