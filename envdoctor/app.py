@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from .model.diagnosis import Diagnosis
     from .model.lock_file import Lock
     from .model.log import Reading
+    from .model.memory_plan import PlanResult
     from .model.workload import Workload
-    from .plan.memory.result import PlanResult
     from .watch.recording import Recording
 
 __all__ = [

@@ -7,7 +7,9 @@ from __future__ import annotations
 from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 from .evidence import Evidence
+from .finding import Finding
 from .record import NamedTuple
+from .workload import Workload
 
 __all__ = [
     "GIB",
@@ -18,6 +20,7 @@ __all__ = [
     "Lever",
     "Limit",
     "MemoryPlan",
+    "PlanResult",
     "Pool",
     "Term",
     "gib_text",
@@ -224,3 +227,16 @@ def gib_text(size: float) -> str:
         if abs(value) >= 9.95
         else f"{value:.2f}".rstrip("0").rstrip(".") or "0"
     )
+
+
+class PlanResult(NamedTuple):
+    """The plan of one run on one machine. before: the plan without the changes that ``changes``
+    names. findings: of the memory and the settings.
+    """
+
+    workload: Workload
+    plan: MemoryPlan
+    levers: Tuple[Lever, ...]
+    findings: Tuple[Finding, ...]
+    before: Optional[MemoryPlan] = None
+    changes: Tuple[str, ...] = ()

@@ -6,8 +6,7 @@ import json
 from typing import Any, Dict, Optional
 
 from ..model.evidence import Known
-from ..model.memory_plan import PHASES, MemoryPlan, Pool
-from ..plan.memory.result import PlanResult
+from ..model.memory_plan import PHASES, MemoryPlan, PlanResult, Pool
 from .json_report import dump_finding
 from .text import clean
 from .view import View

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from typing import Iterator, List, Sequence, Tuple
 
-from ..model.memory_plan import Lever, MemoryPlan, Pool, Term, gib_text
-from ..plan.memory.result import PlanResult
+from ..model.memory_plan import Lever, MemoryPlan, PlanResult, Pool, Term, gib_text
 from .layout import Block, finding_blocks, heading, paragraph
 from .text import clean, fold
 from .view import View

@@ -1,15 +1,11 @@
-"""What ``envdoctor plan`` found: the plan, what is wrong with it, what would help, and what a
-change does to it.
-"""
+"""From a run and a machine to what ``envdoctor plan`` says of them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Mapping, Optional, Sequence
 
 from ...model.facts import Facts
-from ...model.finding import Finding
-from ...model.memory_plan import Lever, MemoryPlan
-from ...model.record import NamedTuple
+from ...model.memory_plan import PlanResult
 from ...model.workload import Workload
 from ...rules.memory_plan import findings_of, problem_findings
 from .estimate import make_plan, sizes_of
@@ -19,20 +15,7 @@ from .setting_change import change_workload
 if TYPE_CHECKING:
     from ...matrix.loader import Matrix
 
-__all__ = ["PlanResult", "plan_run"]
-
-
-class PlanResult(NamedTuple):
-    """The plan of one run on one machine. before: the plan without the changes that ``changes``
-    names. findings: of the memory and the settings.
-    """
-
-    workload: Workload
-    plan: MemoryPlan
-    levers: Tuple[Lever, ...]
-    findings: Tuple[Finding, ...]
-    before: Optional[MemoryPlan] = None
-    changes: Tuple[str, ...] = ()
+__all__ = ["plan_run"]
 
 
 def plan_run(
