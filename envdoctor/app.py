@@ -12,6 +12,7 @@ from .model.facts import Facts
 from .model.finding import SEVERITIES, Finding, findings_tree, severity_rank
 from .model.record import NamedTuple
 from .model.report import Ignore, Ignored, Report
+from .model.sizes import size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -445,7 +446,7 @@ def read_text(path: str, lenient: bool = False) -> str:
         ) from error
     if len(data) > _SIZE_LIMIT:
         raise InputError(
-            f"{where}: larger than {_SIZE_LIMIT >> 20} MiB, so this is hardly the file that was "
+            f"{where}: larger than {size_text(_SIZE_LIMIT)}, so this is hardly the file that was "
             "meant"
         )
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"

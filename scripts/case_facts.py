@@ -19,9 +19,9 @@ from envdoctor.intake.draft import EXACT, LABEL, Draft
 from envdoctor.intake.names import known_distribution
 from envdoctor.intake.nvidia_output import driver_release
 from envdoctor.intake.prose import claimed_version, parse_gpus
-from envdoctor.intake.sizes import parse_limit, parse_size
 from envdoctor.intake.word_lists import words
 from envdoctor.model.facts import Facts, Gpu
+from envdoctor.model.sizes import parse_limit, parse_size
 from envdoctor.model.versions import canonicalize_name, cuda_of_variant, find_variant, try_version
 
 LINE = Line(1, "", "", 0)

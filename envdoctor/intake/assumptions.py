@@ -8,8 +8,8 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence
 from ..errors import InputError, suggest
 from ..model.evidence import Evidence, Fact, Known, Unknown
 from ..model.facts import FIELDS, Distribution, Facts, Gpu
+from ..model.sizes import parse_limit, parse_size
 from ..model.versions import canonicalize_name, try_version
-from .sizes import parse_limit, parse_size
 
 __all__ = ["parse_assumptions", "with_assumptions"]
 

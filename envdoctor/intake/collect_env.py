@@ -7,10 +7,10 @@ from __future__ import annotations
 import re
 from typing import Callable, Dict, Optional
 
+from ..model.sizes import parse_limit, parse_size
 from .clean_text import Line
 from .draft import EXACT, LABEL, Draft
 from .nvidia_output import driver_release
-from .sizes import parse_limit, parse_size
 from .word_lists import phrases
 
 __all__ = [

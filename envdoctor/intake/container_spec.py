@@ -7,10 +7,10 @@ from __future__ import annotations
 import re
 from typing import Iterator, List, Optional, Tuple
 
+from ..model.sizes import parse_limit, parse_size
 from .clean_text import Line
 from .draft import INTENT, LABEL, PROSE, Draft
 from .launch_settings import read_launch, split_command
-from .sizes import parse_limit, parse_size
 from .word_lists import words
 
 __all__ = ["ContainerReader", "image_hints", "image_of_words"]

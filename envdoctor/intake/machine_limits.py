@@ -7,10 +7,10 @@ from __future__ import annotations
 import re
 from typing import Optional
 
+from ..model.sizes import parse_limit, parse_size
 from .clean_text import Line
 from .collect_env import architecture, operating_system
 from .draft import EXACT, LABEL, PROSE, Draft
-from .sizes import parse_limit, parse_size
 
 __all__ = ["LimitsReader"]
 

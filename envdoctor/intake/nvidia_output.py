@@ -8,9 +8,9 @@ import re
 from typing import Dict, Optional, Sequence
 
 from ..model.facts import Gpu
+from ..model.sizes import parse_size
 from .clean_text import Line
 from .draft import EXACT, LABEL, Draft
-from .sizes import parse_size
 
 __all__ = ["NvidiaReader", "driver_release"]
 

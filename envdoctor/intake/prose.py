@@ -9,6 +9,7 @@ import re
 from typing import List, NamedTuple, Optional, Tuple
 
 from ..model.facts import Gpu
+from ..model.sizes import parse_limit, parse_size
 from ..model.versions import canonicalize_name, try_version
 from .clean_text import Line
 from .collect_env import architecture, operating_system, plain_label, platform_words, python_version
@@ -16,7 +17,6 @@ from .container_spec import image_of_words
 from .draft import INTENT, LABEL, PROSE, Draft
 from .names import known_distribution
 from .nvidia_output import driver_release
-from .sizes import parse_limit, parse_size
 from .word_lists import phrases
 
 __all__ = ["ClaimedVersion", "ProseReader", "claimed_version", "parse_gpus"]

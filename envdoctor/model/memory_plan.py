@@ -12,7 +12,6 @@ from .record import NamedTuple
 from .workload import Workload
 
 __all__ = [
-    "GIB",
     "PHASES",
     "VERDICTS",
     "CacheCheck",
@@ -23,10 +22,7 @@ __all__ = [
     "PlanResult",
     "Pool",
     "Term",
-    "gib_text",
 ]
-
-GIB = 1 << 30
 
 #: What a run does one after the other. A pool needs what its worst phase needs.
 PHASES = ("load", "rollout", "update", "save")
@@ -215,18 +211,6 @@ class Lever(NamedTuple):
     def text(self) -> str:
         """The settings as they are written."""
         return " ".join(self.settings)
-
-
-def gib_text(size: float) -> str:
-    """Return bytes in GiB, with as many digits as mean something: "448", "62.1", "0.36"."""
-    value = size / GIB
-    return (
-        f"{value:.0f}"
-        if abs(value) >= 99.95
-        else f"{value:.1f}"
-        if abs(value) >= 9.95
-        else f"{value:.2f}".rstrip("0").rstrip(".") or "0"
-    )
 
 
 class PlanResult(NamedTuple):

@@ -12,6 +12,7 @@ import os
 
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..model.record import NamedTuple
+from ..model.sizes import parse_size
 from .container import Files, parse_mountinfo
 from .machine import FOLDER_ONLY, Probe
 
@@ -268,9 +269,8 @@ def _shm(machine: Machine) -> Iterator[Tuple[str, Fact[Any]]]:
             else Unknown("/dev/shm is no tmpfs of its own"),
         )
         return
-    size = next(
-        (_size(option[5:]) for option in options.split(",") if option.startswith("size=")), None
-    )
+    sizes = (parse_size(entry[5:]) for entry in options.split(",") if entry.startswith("size="))
+    size = next(sizes, None)
     yield (
         "shm.size",
         Known(size, Evidence("/proc/self/mountinfo", options))
@@ -310,14 +310,6 @@ def _shm_files(used: int, size: int) -> Fact[Any]:
         else "holders not looked up"
     )
     return Known(files, Evidence("/dev/shm", f"{who}{unseen}"))
-
-
-def _size(word: str) -> Optional[int]:
-    unit = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}.get(word[-1:].lower(), 1)
-    digits = word if unit == 1 else word[:-1]
-    return (
-        int(digits) * unit if digits.isascii() and digits.isdigit() and len(digits) <= 20 else None
-    )
 
 
 _RLIMITS = (

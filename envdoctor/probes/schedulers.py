@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..model.late import Late
-from ..model.pattern import pattern
+from ..model.sizes import parse_size
 from .machine import FOLDER_ONLY, Machine, Probe
 
 TYPE_CHECKING = False
@@ -62,20 +62,6 @@ _POD_VARIABLES = (
 )
 _POD_FILES = ("/etc/podinfo/mem_limit", "/etc/podinfo/memory_limit", "/etc/podinfo/limits.memory")
 
-_QUANTITY = pattern(r"(?a)(\d{1,18})(?:\.0+)?(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?")
-_UNITS = {
-    "": 1,
-    "Ki": 1 << 10,
-    "Mi": 1 << 20,
-    "Gi": 1 << 30,
-    "Ti": 1 << 40,
-    "Pi": 1 << 50,
-    "k": 10**3,
-    "M": 10**6,
-    "G": 10**9,
-    "T": 10**12,
-    "P": 10**15,
-}
 _SMALLEST = 1 << 24
 
 
@@ -83,11 +69,8 @@ def parse_quantity(text: str) -> Optional[int]:
     """Return bytes of a Kubernetes memory quantity; None below 16 MiB, where the divisor was no
     byte (``1Mi``, ``1Gi``).
     """
-    found = _QUANTITY.fullmatch(text.strip()[:64])
-    if found is None:
-        return None
-    size = int(found.group(1)) * _UNITS[found.group(2) or ""]
-    return size if _SMALLEST <= size < 1 << 62 else None
+    size = parse_size(text[:64], decimal=True)
+    return size if size is not None and _SMALLEST <= size < 1 << 62 else None
 
 
 def slurm_memory(environment: Mapping[str, str]) -> Optional[Tuple[int, str]]:

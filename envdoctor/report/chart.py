@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import Callable, List, Sequence, Tuple
 
+from ..model.sizes import size_text
 from ..watch.recording import Recording
 from ..watch.trend import thin
-from .text import size_text
 from .watch_text import duration_text, outlook_line
 
 __all__ = ["chart_svg"]

@@ -9,10 +9,11 @@ from typing import Any, Dict, Iterator, List
 
 from ..model.diagnosis import Diagnosis, Suspect, Trace, traces_tree
 from ..model.log import LogLine
+from ..model.sizes import size_text
 from .headline import target_line
 from .json_report import dump_finding
 from .layout import Block, heading
-from .text import clean, clip, fold, size_text
+from .text import clean, clip, fold
 from .view import View
 
 __all__ = ["DIAGNOSIS_FORMATS", "dump_diagnosis", "render_diagnosis"]

@@ -6,9 +6,10 @@ from typing import Any, List, Mapping
 
 from ..model.evidence import Absent, Known, Unknown
 from ..model.facts import FIELDS, Facts
+from ..model.sizes import size_text
 from .headline import target_line
 from .layout import Block
-from .text import clean, fold, size_text
+from .text import clean, fold
 
 __all__ = ["lay_out_facts"]
 

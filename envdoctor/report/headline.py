@@ -7,7 +7,8 @@ from ..model.facts import FIELDS, Facts
 from ..model.finding import SEVERITIES, Finding
 from ..model.record import NamedTuple
 from ..model.report import Report
-from .text import clean, clip, fold, size_text
+from ..model.sizes import size_text
+from .text import clean, clip, fold
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from typing import Iterator, List, Sequence, Tuple
 
-from ..model.memory_plan import Lever, MemoryPlan, PlanResult, Pool, Term, gib_text
+from ..model.memory_plan import Lever, MemoryPlan, PlanResult, Pool, Term
+from ..model.sizes import gib_text
 from .layout import Block, finding_blocks, heading, paragraph
 from .text import clean, fold
 from .view import View

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import re
     from typing import List
 
-__all__ = ["cells", "clean", "clip", "fold", "size_text", "wrap"]
+__all__ = ["cells", "clean", "clip", "fold", "wrap"]
 
 # C0 and C1 controls, line separators, bidirectional overrides, invisible joiners, byte order mark,
 # lone surrogates.
@@ -19,7 +19,6 @@ _UNSAFE = pattern(
     "[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
 _LONGEST = 2000
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 _FOLDED = str.maketrans(
     {
@@ -104,11 +103,3 @@ def wrap(text: str, width: int, first: str = "", rest: str = "") -> List[str]:
         empty = False
     lines.append(line)
     return lines
-
-
-def size_text(size: int) -> str:
-    """Return a size in binary units: 68719476736 gives "64 GiB"."""
-    if size < 0:
-        return "unlimited"
-    power = min((max(size, 1).bit_length() - 1) // 10, len(_UNITS) - 1)
-    return f"{size / 1024**power:.1f}".removesuffix(".0") + f" {_UNITS[power]}"

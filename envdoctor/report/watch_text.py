@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import List, Optional
 
+from ..model.sizes import size_text
 from ..watch.recording import Outlook, Recording
 from ..watch.trend import SHAPES, Arrival, Trend
-from .text import size_text
 
 __all__ = ["duration_text", "outlook_line", "summary_lines"]
 

@@ -11,7 +11,8 @@ from ..model.evidence import Known, Unknown
 from ..model.facts import Facts
 from ..model.finding import Finding, Remedy
 from ..model.row import Source
-from .rule import Context, Rule, field_evidence, is_installed, size_text, visible_count
+from ..model.sizes import GIB, MIB, size_text
+from .rule import Context, Rule, field_evidence, is_installed, visible_count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RULES_HERE"]
 
-_MIB = 1 << 20
-_GIB = 1 << 30
 
 _KERNEL_V2 = Source(
     "https://docs.kernel.org/admin-guide/cgroup-v2.html",
@@ -211,7 +210,7 @@ def _jvm_misread(facts: Facts, enforced: int, field: str, verb: str) -> Iterator
         remedies=(
             Remedy(
                 "Size its heap by hand.",
-                (f"export JAVA_TOOL_OPTIONS=-Xmx{max(64, enforced // 4 // _MIB)}m",),
+                (f"export JAVA_TOOL_OPTIONS=-Xmx{max(64, enforced // 4 // MIB)}m",),
                 "safe",
             ),
         ),
@@ -252,8 +251,8 @@ def check_shared_memory(context: Context) -> Iterator[Finding]:
     if users is False:
         return
     if (
-        size >= _GIB
-        and facts.value("shm.available", size) >= 64 * _MIB
+        size >= GIB
+        and facts.value("shm.available", size) >= 64 * MIB
         and not is_installed(facts, "ray")
     ):
         # Enough for all but Ray's object store: most starts end here, and load nothing more.
@@ -287,7 +286,7 @@ def check_locked_memory(context: Context) -> Iterator[Finding]:
     """
     facts = context.facts
     limit = facts.value("rlimit.memlock")
-    if limit is None or limit < 0 or limit >= _GIB:
+    if limit is None or limit < 0 or limit >= GIB:
         return
     if "ipc_lock" in facts.value("process.capabilities", ()):
         return

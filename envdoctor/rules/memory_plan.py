@@ -10,8 +10,9 @@ from typing import Iterator, List, Optional, Sequence, Tuple
 from ..model.evidence import Evidence
 from ..model.facts import Facts, Gpu
 from ..model.finding import Finding, Remedy
-from ..model.memory_plan import GIB, CacheCheck, Lever, Limit, MemoryPlan, Pool, Term, gib_text
+from ..model.memory_plan import CacheCheck, Lever, Limit, MemoryPlan, Pool, Term
 from ..model.row import Source
+from ..model.sizes import GIB, gib_text
 from ..model.workload import ConfigurationProblem, Workload
 from .rule import Rule
 

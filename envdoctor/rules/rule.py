@@ -43,7 +43,6 @@ __all__ = [
     "model_kinds",
     "needs_cuda",
     "release_minor",
-    "size_text",
     "torch_cuda",
     "visible_count",
 ]
@@ -218,15 +217,6 @@ def visible_count(facts: Facts) -> Optional[int]:
     """Return how many devices are not hidden, or None where they are not known."""
     devices = facts.value("gpus")
     return None if devices is None else sum(1 for device in devices if device.visible is not False)
-
-
-def size_text(size: float) -> str:
-    """Return a size in bytes as a message has it: ``1.5 GiB``."""
-    for unit, factor in (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1024)):
-        if size >= factor:
-            number = f"{size / factor:.1f}"
-            return f"{number[:-2] if number.endswith('.0') else number} {unit}"
-    return f"{size:.0f} bytes"
 
 
 def field_evidence(facts: Facts, *fields: str) -> Tuple[Evidence, ...]:

@@ -11,8 +11,9 @@ from ..model.facts import Facts
 from ..model.finding import Finding, Remedy, severity_rank
 from ..model.record import NamedTuple
 from ..model.row import Source
+from ..model.sizes import GIB, MIB, size_text
 from ..model.versions import parse_version, try_version
-from .rule import field_evidence, is_installed, size_text, visible_count
+from .rule import field_evidence, is_installed, visible_count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["NCCL_MEMORY", "find_shortage"]
 
-_MIB = 1 << 20
-_GIB = 1 << 30
 
 NCCL_MEMORY = Source(
     "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/runtime_and_mpi_issues.html",
@@ -82,8 +81,8 @@ def find_shortage(facts: Facts, size: int, users: Optional[bool]) -> Iterator[Fi
     held = _shm_contents(facts)
     if (
         not reasons
-        and size >= _GIB
-        and available < 64 * _MIB
+        and size >= GIB
+        and available < 64 * MIB
         and (visible_count(facts) or 0) > 1
         and available < size
     ):
@@ -96,7 +95,7 @@ def find_shortage(facts: Facts, size: int, users: Optional[bool]) -> Iterator[Fi
     if not reasons:
         return
     reasons.sort(key=lambda reason: severity_rank(reason.severity))
-    wanted = max(_GIB, *(reason.wanted for reason in reasons))
+    wanted = max(GIB, *(reason.wanted for reason in reasons))
     sources: List[Source] = []
     for reason in reasons:
         sources.extend(source for source in reason.sources if source not in sources)
@@ -142,7 +141,7 @@ def _nccl_reason(facts: Facts, size: int) -> Optional[_Reason]:
     if (
         count is None
         or count < 2
-        or size >= _GIB
+        or size >= GIB
         or facts.variable("NCCL_SHM_DISABLE")
         == Known("1", Evidence("environment variable NCCL_SHM_DISABLE"))
     ):
@@ -161,9 +160,9 @@ def _nccl_reason(facts: Facts, size: int) -> Optional[_Reason]:
             f"NCCL {version} needs a segment of several MiB there for each of {count} GPUs, "
             f"{size_text(needs)} at the least, and will fail to start"
         )
-        return _Reason("error", text, _GIB, (NCCL_MEMORY, _NCCL_SEGMENTS))
+        return _Reason("error", text, GIB, (NCCL_MEMORY, _NCCL_SEGMENTS))
     text = f"NCCL keeps its segments for {count} GPUs there, and NVIDIA advises 1 GiB"
-    return _Reason("warning", text, _GIB, (NCCL_MEMORY, _NCCL_SEGMENTS))
+    return _Reason("warning", text, GIB, (NCCL_MEMORY, _NCCL_SEGMENTS))
 
 
 def _store_reason(facts: Facts, available: int) -> Optional[_Reason]:
@@ -187,19 +186,19 @@ def _store_reason(facts: Facts, available: int) -> Optional[_Reason]:
 
 def _worker_reason(facts: Facts, size: int, users: Optional[bool]) -> Optional[_Reason]:
     count = visible_count(facts)
-    if size >= _GIB or (count is not None and count > 1):
+    if size >= GIB or (count is not None and count > 1):
         return None
-    if users is None and count is None and size > 64 * _MIB:
+    if users is None and count is None and size > 64 * MIB:
         return None
     text = (
         "PyTorch's DataLoader workers and vLLM's processes share tensors there, and NCCL its "
         "buffers where there are several GPUs"
     )
-    return _Reason("advice", text, _GIB, (_TORCH_DOCKER, _VLLM_DOCKER))
+    return _Reason("advice", text, GIB, (_TORCH_DOCKER, _VLLM_DOCKER))
 
 
 def _shm_remedies(facts: Facts, wanted: int) -> Tuple[Remedy, ...]:
-    gib = max(1, -(-wanted // _GIB))
+    gib = max(1, -(-wanted // GIB))
     runtime = facts.value("container.runtime")
     docker = Remedy(
         "Start the container with more shared memory, or with the host's.",

@@ -39,7 +39,7 @@ CHILD = {
     "envdoctor.matrix": "bind compiled derive derived_rows folder loader place tables",
     "envdoctor.model": (
         "evidence facts finding json_text late memo pattern record report row serde "
-        "version versions"
+        "sizes version versions"
     ),
     # java and shm_usage only where there is a Java, and something in /dev/shm.
     "envdoctor.probes": (

@@ -2,7 +2,8 @@
 
 import pytest
 
-from envdoctor.model.memory_plan import GIB, PHASES, Limit, Pool, Term
+from envdoctor.model.memory_plan import PHASES, Limit, Pool, Term
+from envdoctor.model.sizes import GIB
 from envdoctor.report.plan_text import bar
 
 

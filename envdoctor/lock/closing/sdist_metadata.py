@@ -12,6 +12,7 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple
 from urllib.parse import unquote, urlsplit
 
 from ...errors import EnvdoctorError
+from ...model.sizes import size_text
 
 __all__ = ["SdistMetadata", "Unreadable", "fetch_sdist", "read_sdist"]
 
@@ -54,7 +55,7 @@ def fetch_sdist(
     except OSError as error:  # requests' own errors too
         raise Unreadable(f"its source archive cannot be read: {type(error).__name__}") from error
     if len(data) > _SIZE_LIMIT:
-        raise Unreadable(f"its source archive is larger than {_SIZE_LIMIT >> 20} MiB")
+        raise Unreadable(f"its source archive is larger than {size_text(_SIZE_LIMIT)}")
     if "sha256" in hashes and hashlib.sha256(data).hexdigest() != hashes["sha256"]:
         raise Unreadable(
             "its source archive is not the one that the index describes: the hash differs"

@@ -18,6 +18,7 @@ import zlib
 from typing import IO, Any, Dict, Iterator, NamedTuple, Optional
 
 from ...errors import InputError
+from ...model.sizes import size_text
 
 __all__ = ["NEEDED", "unpack"]
 
@@ -138,7 +139,7 @@ def _write(member: _Member, path: str, label: str, left: int) -> int:
     if member.size > limit:
         raise InputError(
             f"{label}: {_shown(member.name)}: too large ({member.size} bytes; a file may have "
-            f"{_LARGEST >> 20} MiB, all {_TOTAL >> 20} MiB)"
+            f"{size_text(_LARGEST)}, all {size_text(_TOTAL)})"
         )
     os.makedirs(os.path.dirname(path), exist_ok=True)
     size = 0
@@ -151,8 +152,8 @@ def _write(member: _Member, path: str, label: str, left: int) -> int:
             size += len(chunk)
             if size > limit:
                 raise InputError(
-                    f"{label}: {_shown(member.name)}: too large (more than {_LARGEST >> 20} MiB, "
-                    f"or all more than {_TOTAL >> 20} MiB)"
+                    f"{label}: {_shown(member.name)}: too large (more than {size_text(_LARGEST)}, "
+                    f"or all more than {size_text(_TOTAL)})"
                 )
             file.write(chunk)
         file.flush()
@@ -175,7 +176,7 @@ class _Limited:
         found: bytes = self._stream.read(min(size, self._left + 1) if size >= 0 else self._left + 1)
         self._left -= len(found)
         if self._left < 0:
-            raise InputError(f"{self._label}: unpacks to more than {_TOTAL >> 20} MiB")
+            raise InputError(f"{self._label}: unpacks to more than {size_text(_TOTAL)}")
         return found
 
 

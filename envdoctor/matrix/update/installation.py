@@ -18,6 +18,7 @@ from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Tuple
 from urllib.parse import unquote, urlsplit
 
 from ...errors import InputError, MatrixError
+from ...model.sizes import size_text
 from .. import place
 from ..compiled import FORMAT
 from ..loader import Matrix, load_builtin, load_folder, load_generation
@@ -431,7 +432,7 @@ def _copy(chunks: Iterator[bytes], target: Any, source: str, limit: int) -> None
         size += len(chunk)
         if size > limit:
             raise InputError(
-                f"{source}: larger than {limit >> 20 or 1} MiB, so this is hardly a matrix"
+                f"{source}: larger than {size_text(limit)}, so this is hardly a matrix"
             )
         if time.monotonic() - started > _WHOLE:
             raise InputError(f"{source}: not there after {_WHOLE:.0f} s")

@@ -17,9 +17,9 @@ from ...intake.clean_text import Line
 from ...intake.container_spec import ContainerReader
 from ...intake.draft import Draft
 from ...intake.kept_variables import kept_value
-from ...intake.sizes import parse_size
 from ...model.evidence import Evidence, Fact, Known, Unknown
 from ...model.record import NamedTuple
+from ...model.sizes import parse_size
 from ..shell.expansion import Element, is_clear
 from ..shell.interpreter import Command, Script
 

@@ -8,6 +8,7 @@ import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
+from ...model.sizes import GIB
 from ...model.versions import try_version
 from ...model.workload import ConfigurationProblem
 from .adapter import CERTAIN, Layout, Reading, Run
@@ -22,7 +23,6 @@ _ACTOR = "actor_rollout_ref.actor"
 _REF = "actor_rollout_ref.ref"
 _MODEL = "actor_rollout_ref.model"
 _ROLLOUT = "actor_rollout_ref.rollout"
-_GIB = 1 << 30
 
 
 def _under(prefix: str, *names: str) -> Tuple[str, ...]:
@@ -411,10 +411,10 @@ class VerlFamily:
             configuration, names, "0.6.0", "0.8.0"
         )  # vllm 0.18 has none
         if isinstance(swap, Known):
-            fields["rollout.swap_space"] = Known(int(swap.value * _GIB), swap.evidence)
+            fields["rollout.swap_space"] = Known(int(swap.value * GIB), swap.evidence)
         elif self.forked:
             fields["rollout.swap_space"] = Known(
-                4 * _GIB, Evidence("default of vllm 0.6.3", "swap_space")
+                4 * GIB, Evidence("default of vllm 0.6.3", "swap_space")
             )
         else:
             fields["rollout.swap_space"] = Unknown(
@@ -423,7 +423,7 @@ class VerlFamily:
         cache = configuration.get(*_engine("mm_processor_cache_gb"), convert=decimal)
         disabled = configuration.get(*_engine("disable_mm_preprocessor_cache"), convert=boolean)
         if isinstance(cache, Known):
-            fields["rollout.mm_cache"] = Known(int(cache.value * _GIB), cache.evidence)
+            fields["rollout.mm_cache"] = Known(int(cache.value * GIB), cache.evidence)
         elif isinstance(disabled, Known) and disabled.value:
             fields["rollout.mm_cache"] = Known(0, disabled.evidence)
         keys["rollout.mm_cache"] = self._engine_key(

@@ -22,7 +22,8 @@ from __future__ import annotations
 
 from typing import List, Optional, Tuple
 
-from ...model.memory_plan import GIB, PHASES, Term
+from ...model.memory_plan import PHASES, Term
+from ...model.sizes import GIB
 from .inputs import Inputs, Role
 
 __all__ = [

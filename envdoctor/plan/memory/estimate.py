@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ...model.facts import Facts
-from ...model.memory_plan import GIB, PHASES, Limit, MemoryPlan, Pool, Term
+from ...model.memory_plan import PHASES, Limit, MemoryPlan, Pool, Term
+from ...model.sizes import GIB
 from ...model.workload import ROLES, Workload
 from .data import (
     activation_terms,

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, 
 
 from ...model.evidence import Evidence
 from ...model.facts import Facts
-from ...model.memory_plan import GIB, VERDICTS, Lever, MemoryPlan, Pool, gib_text
+from ...model.memory_plan import VERDICTS, Lever, MemoryPlan, Pool
 from ...model.record import NamedTuple
+from ...model.sizes import GIB, gib_text
 from ...model.workload import Workload
 from .estimate import make_plan
 from .inputs import Inputs

@@ -8,7 +8,8 @@ import re
 from typing import TYPE_CHECKING, Any, List, Optional, Tuple
 
 from ...model.evidence import Evidence, Known
-from ...model.memory_plan import GIB, Limit
+from ...model.memory_plan import Limit
+from ...model.sizes import GIB
 from .data import uses_ray
 from .inputs import Inputs
 

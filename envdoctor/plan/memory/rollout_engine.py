@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from typing import List, Optional, Tuple
 
-from ...model.memory_plan import GIB, CacheCheck, Term
+from ...model.memory_plan import CacheCheck, Term
+from ...model.sizes import GIB
 from ...model.versions import parse_version, try_version
 from .inputs import Inputs
 from .model_sizes import ModelSize

@@ -4,12 +4,11 @@ the plan.
 
 from __future__ import annotations
 
-import re
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Any, Dict, Mapping, Tuple
 
 from ...errors import InputError, suggest
 from ...model.evidence import Evidence, Known
-from ...model.memory_plan import GIB
+from ...model.sizes import GIB, parse_size
 from ...model.workload import WORKLOAD_FIELDS, Workload
 from .state import STRATEGIES
 
@@ -17,7 +16,6 @@ __all__ = ["change_workload", "setting_text", "spelled", "with_values"]
 
 #: Byte fields that the frameworks themselves count in GiB.
 _IN_GIB = frozenset(["rollout.swap_space", "rollout.mm_cache"])
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
 #: A key that says true where its field, a size, is 0.
 _OPPOSITE = "disable_mm_preprocessor_cache"
 _TRUE = {
@@ -122,14 +120,11 @@ def _parsed(field: str, value: str, text: str, own_key: bool) -> Any:
             )
         return number
     if kind == "int":
-        found = _SIZE.fullmatch(value)
-        if found is None:
+        size = parse_size(value, binary=True)
+        if size is None:
             raise InputError(f"--what-if {text}: expected a number, found {value!r}")
-        unit: Optional[int] = {"k": 1 << 10, "m": 1 << 20, "g": GIB, "t": 1 << 40}.get(
-            found.group(2).lower()
-        )
-        bare = GIB if field in _IN_GIB and (own_key or float(found.group(1)) < 1 << 20) else 1
-        return int(float(found.group(1)) * (unit or bare))
+        in_gib = field in _IN_GIB and (own_key or size < 1 << 20)
+        return parse_size(value, binary=True, unit=GIB if in_gib else 1)
     if field.endswith(".strategy"):
         value = f"zero{value}" if value.isdecimal() else value.lower()
         if value not in STRATEGIES:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional
 from ...model.evidence import Evidence, Known
 from ...model.facts import Facts
 from ...model.finding import Finding, Remedy
-from ...model.memory_plan import GIB, gib_text
 from ...model.row import Source
+from ...model.sizes import GIB, gib_text
 from ...model.workload import Workload
 from ...rules.memory_plan import check_utilization, findings_of
 from .estimate import make_plan, sizes_of

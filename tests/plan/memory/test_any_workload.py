@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from envdoctor.model.evidence import Known
 from envdoctor.model.facts import Facts, Gpu
-from envdoctor.model.memory_plan import GIB
+from envdoctor.model.sizes import GIB
 from envdoctor.model.workload import WORKLOAD_FIELDS, Workload
 from envdoctor.plan.memory.result import plan_run
 from envdoctor.report import plan_json, plan_text

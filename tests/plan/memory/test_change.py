@@ -3,7 +3,7 @@
 import pytest
 
 from envdoctor.errors import InputError
-from envdoctor.model.memory_plan import GIB
+from envdoctor.model.sizes import GIB
 from envdoctor.model.workload import Workload
 from envdoctor.plan.memory.setting_change import (
     change_workload,

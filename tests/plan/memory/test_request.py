@@ -5,7 +5,7 @@ import pytest
 from envdoctor.app import judge
 from envdoctor.intake import parse_report
 from envdoctor.model.facts import Gpu
-from envdoctor.model.memory_plan import GIB
+from envdoctor.model.sizes import GIB
 
 from .conftest import facts
 

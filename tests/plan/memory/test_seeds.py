@@ -5,7 +5,7 @@ popular advice does not do.
 import pytest
 
 from envdoctor.errors import InputError
-from envdoctor.model.memory_plan import GIB
+from envdoctor.model.sizes import GIB
 
 A100 = "gpu=A100-SXM4-80GB:8"
 
