@@ -16,7 +16,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..matrix.loader import Matrix
 
-__all__ = ["COMMAND"]
+__all__ = ["COMMAND", "MATRIX_SCHEMA_VERSION"]
+
+MATRIX_SCHEMA_VERSION = 1
 
 Answer = Dict[str, Any]
 
@@ -54,8 +56,6 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     answer, code = _ACTIONS[options.action].execute(options)
     if options.json:
         import json
-
-        from ..report.matrix_schema import MATRIX_SCHEMA_VERSION
 
         # Dates of TOML have no JSON form: they are written as ISO 8601.
         return json.dumps(

@@ -1,8 +1,8 @@
 """Facts: everything that was read about one target, as a flat table from field name to fact.
 
-``FIELDS`` is the one list of fields. The JSON Schema, ``--assume``, the reports and the grouping of
-undetermined findings all come from it; a probe or parser that sets an undeclared field fails at
-once.
+``FIELDS`` is the one list of fields. ``--assume``, the reports and the grouping of undetermined
+findings come from it, the tests hold the JSON Schema to it, and a probe or parser that sets an
+undeclared field fails at once.
 """
 
 from __future__ import annotations

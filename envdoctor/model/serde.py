@@ -1,4 +1,4 @@
-"""Facts as JSON, and the JSON Schema of that file."""
+"""Facts as JSON; ``schemas/facts.schema.json`` says what is in it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 else:
     json = Late("json")
 
-__all__ = ["dump_facts", "facts_schema", "load_facts", "read_facts"]
+__all__ = ["dump_facts", "load_facts", "read_facts"]
 
 _RECORDS: Dict[str, Type[Any]] = {
     "gpus": Gpu,
@@ -206,79 +206,3 @@ def _fits(kind: str, value: Any) -> bool:
     if value is None:
         return kind.endswith("or null")
     return _MEMBERS[kind.partition(" ")[0]](value)
-
-
-def facts_schema() -> Dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of a facts file, generated from ``FIELDS``."""
-    types: Dict[str, Dict[str, Any]] = {
-        "str": {"type": "string"},
-        "int": {"type": "integer"},
-        "float": {"type": "number"},
-        "bool": {"type": "boolean"},
-        "strings": {"type": "array", "items": {"type": "string"}},
-        "variables": {"type": "object", "additionalProperties": {"type": "string"}},
-    }
-    records: Dict[str, Any] = {}
-    for kind, record in _RECORDS.items():
-        members = {}
-        for name in record._fields:
-            plain = _plain(str(record.__annotations__[name]))
-            member = dict(types[plain.split()[0]])
-            if plain.endswith("or null"):
-                member = {"anyOf": [member, {"type": "null"}]}
-            members[name] = member
-        required = [name for name in record._fields if name not in record._field_defaults]
-        records[record.__name__] = {
-            "type": "object",
-            "description": (record.__doc__ or "").strip(),
-            "properties": members,
-            "required": required,
-            "additionalProperties": False,
-        }
-        types[kind] = {"type": "array", "items": {"$ref": f"#/$defs/{record.__name__}"}}
-    source = {"source": {"type": "string"}, "detail": {"type": "string"}}
-    fields = {
-        name: {
-            "description": field.doc,
-            "oneOf": [
-                {
-                    "type": "object",
-                    "properties": {"value": types[field.type], **source},
-                    "required": ["value", "source"],
-                    "additionalProperties": False,
-                },
-                {"$ref": "#/$defs/absent"},
-                {"$ref": "#/$defs/unknown"},
-            ],
-        }
-        for name, field in FIELDS.items()
-    }
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "envdoctor facts",
-        "type": "object",
-        "properties": {
-            "schema_version": {"const": SCHEMA_VERSION},
-            "facts": {"type": "object", "properties": fields, "additionalProperties": False},
-        },
-        "required": ["schema_version", "facts"],
-        "$defs": {
-            **records,
-            "absent": {
-                "type": "object",
-                "description": (
-                    "The place where the value would be was read whole, and it is not there."
-                ),
-                "properties": {"absent": {"const": True}, **source},
-                "required": ["absent", "source"],
-                "additionalProperties": False,
-            },
-            "unknown": {
-                "type": "object",
-                "description": "Nothing was learned, why, and which probe failed.",
-                "properties": {"unknown": {"type": "string"}, "probe": {"type": "string"}},
-                "required": ["unknown"],
-                "additionalProperties": False,
-            },
-        },
-    }

@@ -1,4 +1,4 @@
-"""The report as JSON; ``schema.py`` says what is in it."""
+"""The report as JSON; ``schemas/report.schema.json`` says what is in it."""
 
 from __future__ import annotations
 

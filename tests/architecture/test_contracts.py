@@ -52,16 +52,6 @@ def test_python_39_can_parse_everything():
         ast.parse(path.read_text(encoding="utf-8"), filename=str(path), feature_version=(3, 9))
 
 
-def test_generated_schemas_are_current():
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "scripts" / "generate_schemas"), "--check"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-
-
 def test_every_format_and_command_of_the_documents_exists():
     from envdoctor.cli.main import COMMANDS
     from envdoctor.report import REPORTERS

@@ -5,11 +5,9 @@ import re
 import subprocess
 import sys
 
-import jsonschema
 import pytest
 
-from envdoctor.report.schema import report_schema
-
+from ..schemas import validate
 from .conftest import BROKEN, ROOT, environment
 
 
@@ -17,7 +15,7 @@ def checked(envdoctor, *arguments, **options):
     done = envdoctor("check", "--format", "json", *arguments, **options)
     assert done.stderr == b""
     data = json.loads(done.stdout)
-    jsonschema.validate(data, report_schema())
+    validate(data, "report")
     assert data["summary"]["exit_code"] == done.returncode
     return data
 

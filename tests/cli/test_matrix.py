@@ -10,17 +10,16 @@ import subprocess
 import sys
 import tarfile
 
-import jsonschema
 import pytest
 
 from envdoctor.matrix.loader import load_builtin
 from envdoctor.matrix.source import write_compiled
 
 from ..matrix.folders import package_text, row_text, small_matrix
+from ..schemas import unproduced, validate
 from .conftest import BROKEN, COMMAND, ROOT, environment
 from .test_output import ANSI, on_terminal
 
-SCHEMA = json.loads((ROOT / "envdoctor" / "schemas" / "matrix.schema.json").read_text())
 OLD = '{ env = "torch", in = "<2.6" }'
 
 SHOWN = [
@@ -67,7 +66,7 @@ LISTS = [
 def answer(done, code=0):
     assert done.returncode == code, done.stderr.decode()
     found = json.loads(done.stdout)
-    jsonschema.validate(found, SCHEMA)
+    validate(found, "matrix")
     return found
 
 
@@ -389,7 +388,9 @@ def test_looking_never_goes_online():
 # coverage, validate, lint, diff
 
 
-def test_coverage(envdoctor, tmp_path):
+@pytest.fixture
+def gaps(tmp_path):
+    """Return the folder of a matrix that lacks releases, and a function that asks for its coverage."""
     folder = small_matrix(tmp_path / "matrices")
     listing = {
         "schema": 1,
@@ -412,6 +413,11 @@ def test_coverage(envdoctor, tmp_path):
             check=False,
         )
 
+    return folder, run
+
+
+def test_coverage(gaps):
+    folder, run = gaps
     found = answer(run("torch", "--json"), 1)
     assert {(gap["version"], gap["lacks"]) for gap in found["missing"]} == {
         ("2.7.0", "not in the matrix"),
@@ -591,6 +597,35 @@ def test_an_old_matrix_is_one_line_of_advice(envdoctor, tmp_path):
         check=True,
     )
     assert json.loads(done.stdout) == [["ED902", "advice"]]
+
+
+def test_every_property_of_the_schema_is_in_some_answer(envdoctor, at_home, gaps, tmp_path):
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "rows.toml").write_text(row_text("ours", '{ env = "torch", in = ">=99" }'))
+    old = small_matrix(tmp_path / "old")
+    new = small_matrix(tmp_path / "new", row_text("old-torch", OLD, title="Another title"))
+    shown = [
+        "vllm==0.8.5",
+        "torch==2.6.0",
+        "optree==0.2.0",
+        "vllm>=0.8,<0.9",
+        "H20",
+        "sm_90",
+        "hopper",
+    ]
+    shown += ["driver 550", "cuda 12.8", "cublas-12.1-sigfpe-h20", "profile tinyzero"]
+    answers = [envdoctor("matrix", "show", *query.split(), "--json") for query in shown]
+    answers += [
+        envdoctor("matrix", "list", "--json"),
+        envdoctor("matrix", "list", "gpus", "--json"),
+        gaps[1]("torch", "--json"),
+        envdoctor("matrix", "validate", "--json"),
+        envdoctor("matrix", "lint", site, "--json"),
+        envdoctor("matrix", "diff", old, new, "--json"),
+        at_home("matrix", "update", "--from", archive_of(tmp_path, "a", "2026-11-02"), "--json"),
+    ]
+    assert not unproduced("matrix", [json.loads(done.stdout) for done in answers])
 
 
 def test_help_of_every_action(envdoctor):

@@ -8,12 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from envdoctor.entrypoint.baseline import read_baseline
-from envdoctor.report.schema import report_schema
 
+from ..schemas import validate
 from .conftest import ROOT, environment
 
 STACK = {
@@ -227,7 +226,7 @@ def test_baseline_with_broken_facts_costs_nothing_but_time(image):
 
 def findings(text):
     document = json.loads(text)
-    jsonschema.validate(document, report_schema())
+    validate(document, "report")
     return [(entry["key"], entry["severity"], entry["message"]) for entry in document["findings"]]
 
 
@@ -276,7 +275,7 @@ def test_report_file(image, tmp_path):
     path = tmp_path / "report.json"
     path.write_text("old")
     assert run(image, "entrypoint", "--report", path, "--", "true").returncode == 0
-    jsonschema.validate(json.loads(path.read_text()), report_schema())
+    validate(json.loads(path.read_text()), "report")
     assert [entry.name for entry in tmp_path.iterdir() if entry.name.startswith("report")] == [
         "report.json"
     ]

@@ -5,7 +5,6 @@ refused.
 from __future__ import annotations
 
 import json
-from importlib import resources
 
 import jsonschema
 import pytest
@@ -18,6 +17,8 @@ from envdoctor.lock.locking import lock
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.facts import Facts
 from envdoctor.model.resolution import ClosedLine, Closure
+
+from ...schemas import unproduced, validate
 
 DIGEST = "sha256:" + "0" * 64
 
@@ -71,30 +72,23 @@ def states(core):
 
 @pytest.mark.parametrize("state", ["core", "closed", "partial", "refused"])
 def test_the_lock_file_meets_its_published_schema(core, state):
-    schema = json.loads(
-        resources.files("envdoctor").joinpath("schemas/lock.schema.json").read_text()
-    )
     document = json.loads(render(states(core)[state], "1.0", load_matrix())["envdoctor.lock.json"])
-    jsonschema.Draft202012Validator(schema).validate(document)
+    validate(document, "lock")
     assert document["closed"] == {"closed": True, "partial": "partial"}.get(state, False)
     document["closed"] = "perhaps"
-    assert list(jsonschema.Draft202012Validator(schema).iter_errors(document))
+    with pytest.raises(jsonschema.ValidationError):
+        validate(document, "lock")
 
 
-def test_the_lock_of_a_profile_with_a_repository_meets_it_too():
-    schema = json.loads(
-        resources.files("envdoctor").joinpath("schemas/lock.schema.json").read_text()
-    )
+def test_locks_have_all_of_their_published_schema_and_no_more(core):
     facts = Facts(parse_assumptions(["gpu=H20", "nvidia-driver=535.129.03", "glibc=2.31"]))
-    document = json.loads(
-        render(
-            lock([], [facts], load_matrix(), python="3.10", profile="tinyzero"),
-            "1.0",
-            load_matrix(),
-        )["envdoctor.lock.json"]
+    profile = lock([], [facts], load_matrix(), python="3.10", profile="tinyzero")
+    profiled, closed_one = (
+        json.loads(render(resolution, "1.0", load_matrix())["envdoctor.lock.json"])
+        for resolution in (profile, closed(core))
     )
-    jsonschema.Draft202012Validator(schema).validate(document)
-    assert [step["name"] for step in document["sources"]] == ["verl"]
+    assert [step["name"] for step in profiled["sources"]] == ["verl"]
+    assert unproduced("lock", [profiled, closed_one]) == set()
 
 
 def requirements(text):
