@@ -349,6 +349,7 @@ def _of_row(drafts: List[_Draft], row: Row, event: Event, certainty: str = "like
         remedies=remedies_of_row(row) if certainty == "likely" else (),
         row=row.id,
         trust=row.trust,
+        packages=row.packages,
     )
     for draft in drafts:
         if draft.finding.key == finding.key:

@@ -46,7 +46,6 @@ __all__ = ["changed_facts", "errors_of", "plan", "plan_for_lock"]
 _ROUNDS = 6
 _OF_PYTHON = ("ED303", "ED305")
 _INDEXES = ("pytorch", "github")
-_WORD = re.compile(r"[A-Za-z0-9][\w.-]*")
 
 
 def errors_of(facts: Facts, matrix: Matrix) -> List[Finding]:
@@ -238,23 +237,10 @@ def _presumed(facts: Facts, request: Request) -> Tuple[str, ...]:
     return tuple(found)
 
 
-def _pairs(errors: Sequence[Finding]) -> List[Set[str]]:
-    """The distributions that each error about requirements names."""
-    pairs = []
-    for finding in errors:
-        if finding.code.startswith("ED30"):
-            words = " ".join(
-                [finding.component, finding.message, *(entry.detail for entry in finding.evidence)]
-            )
-            pairs.append({canonicalize_name(word.strip(".")) for word in _WORD.findall(words)})
-    return pairs
-
-
 def _enforced(errors: Sequence[Finding]) -> Callable[[str, str], bool]:
-    pairs = _pairs(errors)
-    return lambda requirer, required: any(
-        requirer in words and required in words for words in pairs
-    )
+    """Return a test for requirements that one error about requirements is about, both ends."""
+    groups = [frozenset(error.packages) for error in errors if error.code.startswith("ED30")]
+    return lambda requirer, required: any({requirer, required} <= group for group in groups)
 
 
 def _copies(
@@ -265,7 +251,7 @@ def _copies(
     named: Set[str] = set()
     for finding in remaining:
         if finding.code in _OF_PYTHON:  # its component is Python, or the whole release
-            named.update(canonicalize_name(word) for word in _WORD.findall(finding.message))
+            named.update(finding.packages)
         if finding.code.startswith(OF_PACKAGES):
             named.add(finding.component)
     return frozenset(name for name in named if name in listed and name in known) - {
@@ -281,8 +267,7 @@ def _worded(change: Change, errors: Mapping[str, Finding]) -> Change:
         finding
         for finding in errors.values()
         if finding.code.startswith(OF_PACKAGES)
-        and change.name
-        in {finding.component, *map(canonicalize_name, _WORD.findall(finding.message))}
+        and change.name in (finding.component, *finding.packages)
     ]
     if not about:
         return change

@@ -69,7 +69,7 @@ class Remedy(NamedTuple):
 
 class Finding(NamedTuple):
     """One result. ``message`` is one sentence with both values; ``row`` is the id of the matrix row
-    behind it.
+    behind it; ``packages`` are the normalised names of the distributions that it is about.
     """
 
     code: str
@@ -92,6 +92,7 @@ class Finding(NamedTuple):
     rows: Tuple[
         str, ...
     ] = ()  # ids of further rows of the same severity that this finding speaks for
+    packages: Tuple[str, ...] = ()
 
     @property
     def key(self) -> str:

@@ -94,6 +94,11 @@ class Row(NamedTuple):
     established_by: str = ""
     origin: str = ""  # file that holds the row
 
+    @property
+    def packages(self) -> Tuple[str, ...]:
+        """The distributions that its terms speak of, installed or absent."""
+        return tuple(dict.fromkeys(term.component for term in self.terms if term.scope == "env"))
+
     def __hash__(self) -> int:
         return hash(self.id)
 

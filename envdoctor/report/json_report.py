@@ -114,6 +114,7 @@ def dump_finding(finding: Finding) -> Dict[str, Any]:
         "caused_by": None if finding.caused_by is None else clean(finding.caused_by),
         "nodes": [clean(name) for name in finding.nodes],
         "rows": list(finding.rows),
+        "packages": [clean(name) for name in finding.packages],
     }
 
 

@@ -159,6 +159,7 @@ def check_glibc(context: Context) -> Iterator[Finding]:
                     evidence=(*context.evidence("glibc.version"), *context.installed(name)),
                     sources=(_SYMBOL_VERSIONS,),
                     remedies=_newer_system(name),
+                    packages=(name,),
                 )
     if glibcxx is not None:
         for name, files in read.items():
@@ -234,6 +235,7 @@ def _too_old(
         evidence=(Evidence(binary.path, f"{prefix}_{needed}"), *context.evidence(field)),
         sources=(_SYMBOL_VERSIONS,),
         remedies=remedies,
+        packages=(name,),
     )
 
 
@@ -298,6 +300,7 @@ def check_cuda_sonames(context: Context) -> Iterator[Finding]:
             ),
             sources=(_SYMBOL_VERSIONS,),
             remedies=_soname_remedies(name, torch, differs),
+            packages=(name, "torch") if differs else (name,),
         )
 
 
@@ -385,6 +388,7 @@ def check_python_tag(context: Context) -> Iterator[Finding]:
                     (f"python -m pip install --force-reinstall --no-deps {name}",),
                 ),
             ),
+            packages=(name,),
         )
 
 
@@ -439,6 +443,7 @@ def check_linked_runtime(context: Context) -> Iterator[Finding]:
             evidence=(*context.installed(name), *context.evidence("torch.cuda", "torch.version")),
             sources=(_SYMBOL_VERSIONS,),
             remedies=_soname_remedies(name, torch, True),
+            packages=(name, "torch"),
         )
 
 

@@ -246,6 +246,8 @@ def _unique(findings: Sequence[Finding]) -> List[Finding]:
                 for entry in (second.row, *second.rows)
                 if entry and entry != first.row and entry not in first.rows
             ),
+            packages=first.packages
+            + tuple(name for name in second.packages if name not in first.packages),
             remedies=first.remedies
             + tuple(entry for entry in second.remedies if entry not in first.remedies),
         )

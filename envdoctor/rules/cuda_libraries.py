@@ -153,6 +153,7 @@ def check_shared_folders(context: Context) -> Iterator[Finding]:
                     "safe",
                 ),
             ),
+            packages=tuple(names),
         )
 
 
@@ -219,6 +220,7 @@ def check_system_cudnn(context: Context) -> Iterator[Finding]:
                 (f"pip install '{names[0]}=={system.release[0]}.{release_minor(system)[1]}.*'",),
             ),
         ),
+        packages=(names[0],),
     )
 
 
@@ -284,6 +286,7 @@ def check_loaded_copies(context: Context) -> Iterator[Finding]:
             evidence=(Evidence(library.path, library.origin), Evidence(own.path, own.origin)),
             sources=(_JITLINK,),
             remedies=(_remove_folder(library.path.rpartition("/")[0], library.origin),),
+            packages=("torch",),
         )
 
 
@@ -426,6 +429,7 @@ def check_library_path(context: Context) -> Iterator[Finding]:
                     "safe",
                 ),
             ),
+            packages=("torch",),
         )
 
 
@@ -462,6 +466,7 @@ def _cudnn_folder(context: Context, folder: str, evidence: Evidence) -> Iterator
         evidence=(evidence, *context.installed("torch", name)),
         sources=(_CUDNN_PATH,),
         remedies=(_remove_folder(folder, "LD_LIBRARY_PATH"),),
+        packages=("torch", name) if name else ("torch",),
     )
 
 
@@ -534,6 +539,7 @@ def check_torch_libraries(context: Context) -> Iterator[Finding]:
                     "Install the version that torch asks for.", (f"pip install '{name}=={pinned}'",)
                 ),
             ),
+            packages=(name, "torch"),
         )
 
 

@@ -128,6 +128,7 @@ def check_cuda_majors(context: Context) -> Iterator[Finding]:
                     else (),
                 ),
             ),
+            packages=(name, "torch"),
         )
 
 
@@ -237,6 +238,7 @@ def _mixed_minors(
                 ),
             ),
         ),
+        packages=(name, *users[:1]),
     )
 
 
@@ -304,6 +306,7 @@ def check_local_toolkit(context: Context) -> Iterator[Finding]:
             ),
             Remedy(f"Or install a build of torch for CUDA {toolkit.release[0]}."),
         ),
+        packages=("torch", *runtime[:1]),
     )
 
 

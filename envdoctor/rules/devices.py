@@ -624,6 +624,7 @@ def check_generation_dropped(context: Context) -> Iterator[Finding]:
                 evidence=(*context.evidence("torch.cuda", "gpus"), *context.installed(name)),
                 sources=(capability.source,),
                 remedies=(Remedy(f"Install a build of {name} for CUDA {last} or older."),),
+                packages=(name,),
             )
 
 
@@ -684,6 +685,7 @@ def check_cpu_build(context: Context) -> Iterator[Finding]:
         remedies=(
             Remedy("Install a CUDA build of the same torch release that the driver serves."),
         ),
+        packages=("torch", *needing[:1]),
     )
 
 

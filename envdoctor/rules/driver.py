@@ -173,6 +173,7 @@ def check_minor_version(context: Context) -> Iterator[Finding]:
             ),
             Remedy(f"Or install builds made with CUDA {ptx} or older."),
         ),
+        packages=("torch",),
     )
 
 

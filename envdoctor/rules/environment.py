@@ -87,6 +87,7 @@ def check_duplicates(context: Context) -> Iterator[Finding]:
                     ),
                 ),
             ),
+            packages=(oddity.name,),
         )
 
 
@@ -121,6 +122,7 @@ def check_leftovers(context: Context) -> Iterator[Finding]:
             evidence=(Evidence(oddity.path, oddity.detail),),
             sources=(Source("https://github.com/pypa/pip/issues/11089"),),
             remedies=(Remedy("Delete it.", (f"rm -r {_quoted(oddity.path)}",)),),
+            packages=(owner,) if owner else (),
         )
 
 
@@ -210,6 +212,7 @@ def check_unreadable_metadata(context: Context) -> Iterator[Finding]:
                     ),
                 ),
             ),
+            packages=(oddity.name,),
         )
 
 
@@ -250,6 +253,7 @@ def check_damage(context: Context) -> Iterator[Finding]:
                     "Reinstall it.", (f"pip install --force-reinstall --no-deps {oddity.name}",)
                 ),
             ),
+            packages=(oddity.name,),
         )
 
 
@@ -338,6 +342,7 @@ def _shadowed(context: Context, module: str, path: str, message: str, certain: b
                 "safe",
             ),
         ),
+        packages=(component,) if component in context.distributions else (),
     )
 
 
@@ -393,6 +398,7 @@ def check_hidden(context: Context) -> Iterator[Finding]:
                 Source("https://docs.python.org/3/using/cmdline.html#envvar-PYTHONNOUSERSITE"),
             ),
             remedies=(remedy,),
+            packages=(oddity.name,),
         )
 
 

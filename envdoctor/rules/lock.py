@@ -65,14 +65,14 @@ def check_lock_pins(context: Context) -> Iterator[Finding]:
             message = (
                 f"{name} is not installed; the lock, which was asked for it, pins {pins[name]}."
             )
-            yield _finding(context, name, "missing", "error", message)
+            yield _finding(context, name, "missing", "error", message, packages=(name,))
     unasked = [name for name in missing if name not in asked]
     if unasked:
         message = (
             f"{_listed(f'{name} {pins[name]}' for name in unasked)} of the lock "
             f"{'is' if len(unasked) == 1 else 'are'} not installed."
         )
-        yield _finding(context, unasked[0], "missing", "warning", message)
+        yield _finding(context, unasked[0], "missing", "warning", message, packages=tuple(unasked))
     for name, version in others[:_MOST]:
         yield _finding(
             context,
@@ -80,6 +80,7 @@ def check_lock_pins(context: Context) -> Iterator[Finding]:
             "version-mismatch",
             "warning",
             f"{name} {version} is installed, but the lock pins {pins[name]}.",
+            packages=(name,),
         )
     if len(others) > _MOST:
         rest = _listed(
@@ -91,6 +92,7 @@ def check_lock_pins(context: Context) -> Iterator[Finding]:
             "version-mismatch",
             "warning",
             f"These differ from the lock, too: {rest}.",
+            packages=tuple(name for name, _ in others[_MOST:]),
         )
 
 
@@ -210,6 +212,7 @@ def check_lock_machine(context: Context) -> Iterator[Finding]:
                 code="ED307",
                 fields=("gpus",),
                 subject=capability,
+                packages=("torch",),
             )
 
 
@@ -231,6 +234,7 @@ def _finding(
     code: str = "ED306",
     fields: Tuple[str, ...] = (),
     subject: str = "",
+    packages: Tuple[str, ...] = (),
 ) -> Finding:
     lock = context.facts.evidence("lock.pins")
     installed = context.distributions.get(component)
@@ -256,6 +260,7 @@ def _finding(
                 "Make the environment like the lock.", (f"envdoctor fix --lock {_folder(lock)}",)
             ),
         ),
+        packages=packages,
     )
 
 

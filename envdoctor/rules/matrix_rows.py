@@ -169,6 +169,7 @@ def _violated(context: Context, row: Row, binding: Binding) -> _Hit:
         remedies=remedies_of_row(row),
         row=row.id,
         trust=row.trust,
+        packages=row.packages,
     )
     return _Hit(row, finding, tuple(packages))
 
@@ -176,9 +177,7 @@ def _violated(context: Context, row: Row, binding: Binding) -> _Hit:
 def _presumed(presumption: Presumption, row: Row, binding: Binding) -> _Hit:
     """Word a row that a presumption completes: never an error, and the presumption is named."""
     hit = _violated(presumption.context, row, binding)
-    named = presumed_of(
-        tuple(term.component for term in row.terms if term.scope == "env"), presumption.why
-    )
+    named = presumed_of(row.packages, presumption.why)
     tail = (
         f" (presumed: {'; '.join(named)})."
         if named
@@ -213,6 +212,7 @@ def _one_question(group: List[_Hit]) -> Finding:
         evidence=_union([hit.finding.evidence for hit in group]),
         sources=_union([hit.finding.sources for hit in group]),
         remedies=(),
+        packages=_union([hit.finding.packages for hit in group]),
     )
 
 
@@ -233,6 +233,7 @@ def _undetermined(context: Context, row: Row, binding: Binding, missing: Term) -
         row=row.id,
         trust=row.trust,
         missing=_name_of(missing),
+        packages=row.packages,
     )
     return _Hit(row, finding, tuple(packages))
 
@@ -491,6 +492,7 @@ def _merged(hits: List[_Hit]) -> Iterator[Finding]:
             sources=_union([hit.finding.sources for hit in (first, *others)]),
             remedies=_union([hit.finding.remedies for hit in (first, *others)]),
             rows=tuple(hit.row.id for hit in others if hit.finding.severity == finding.severity),
+            packages=_union([hit.finding.packages for hit in (first, *others)]),
         )
 
 

@@ -86,6 +86,7 @@ def check_ray_cluster(context: Context) -> Iterator[Finding]:
                 if component == "ray"
                 else Remedy(f"Run this node with Python {cluster}, or one image on all nodes."),
             ),
+            packages=("ray",),
         )
 
 
@@ -246,6 +247,10 @@ _DIFFERENCES: Tuple[_Difference, ...] = (
 )
 
 
+#: Those of them that are distributions.
+_COMPARED = frozenset(["ray", "torch", "vllm", "sglang"])
+
+
 def _compare(context: Context, code: str) -> Iterator[Finding]:
     """Compare the nodes in what one code stands for; nodes of which it is not known are left
     out.
@@ -303,6 +308,7 @@ def _compare(context: Context, code: str) -> Iterator[Finding]:
                 ),
             ),
             nodes=tuple(name for _, name, _ in held),
+            packages=(difference.component,) if difference.component in _COMPARED else (),
         )
 
 

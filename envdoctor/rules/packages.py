@@ -175,6 +175,12 @@ def _demands(violations: List[Violation]) -> str:
     return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " and " + shown[-1]
 
 
+def _packages(violations: List[Violation]) -> Tuple[str, ...]:
+    """Return both ends of all requirements, what is required first."""
+    required = [entry.requirement.name for entry in violations]
+    return tuple(dict.fromkeys([*required, *(entry.requirer.name for entry in violations)]))
+
+
 def _evidence(context: Context, violations: List[Violation]) -> Tuple[Evidence, ...]:
     found: List[Evidence] = []
     for violation in violations:
@@ -275,6 +281,7 @@ def check_torch_pin(context: Context) -> Iterator[Finding]:
                     ),
                 ),
             ),
+            packages=_packages(entries),
         )
     for entry in found:
         name = entry.requirer.name
@@ -312,6 +319,7 @@ def check_torch_pin(context: Context) -> Iterator[Finding]:
                     (f"pip install --upgrade '{name}' 'torch=={_public(torch)}'",),
                 ),
             ),
+            packages=_packages([entry]),
         )
 
 
@@ -412,6 +420,7 @@ def check_requirements(context: Context) -> Iterator[Finding]:
                 ),
             ),
             remedies=(remedy,),
+            packages=_packages(entries),
         )
 
 
@@ -460,6 +469,7 @@ def check_missing_requirements(context: Context) -> Iterator[Finding]:
                 ),
             ),
             remedies=(Remedy(f"Install {name}.", (_pins(name, entries),)),),
+            packages=_packages(entries),
         )
 
 
@@ -528,6 +538,7 @@ def check_python(context: Context) -> Iterator[Finding]:
                     (f"uv venv --python '{entries[0][1].replace(' ', '')}'",),
                 ),
             ),
+            packages=tuple(found.name for found, _ in entries),
         )
 
 
@@ -632,6 +643,7 @@ def check_wheels(context: Context) -> Iterator[Finding]:
                     (f"uv venv --python {served[-1]}",) if served else (),
                 ),
             ),
+            packages=(found.name,),
         )
 
 

@@ -198,10 +198,9 @@ def check_pinned(context: Context) -> Iterator[Finding]:
         for name in context.facts.value("requirements.unpinned", ())
         if name in known and name in listed
     ]
+    unpinned = [found for found in asked if found.version is None]
     names = ", ".join(
-        found.name + (f" ({found.constraint})" if found.constraint else "")
-        for found in asked
-        if found.version is None
+        found.name + (f" ({found.constraint})" if found.constraint else "") for found in unpinned
     )
     if names:
         yield Finding(
@@ -220,6 +219,7 @@ def check_pinned(context: Context) -> Iterator[Finding]:
                 ),
             ),
             missing=f"the pins of {names}",
+            packages=tuple(found.name for found in unpinned),
         )
 
 

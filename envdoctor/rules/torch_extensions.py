@@ -310,6 +310,7 @@ def _all_mismatches(context: Context) -> Iterator[Finding]:
             evidence=(*found.evidence, *context.evidence("torch.version")),
             sources=found.sources,
             remedies=_reinstall(context, name, torch),
+            packages=(name, "torch"),
         )
 
 

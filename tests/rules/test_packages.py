@@ -102,6 +102,7 @@ def test_plain_conflict_is_a_warning(judged: Judge) -> None:
     assert (finding.component, finding.kind, finding.severity) == ("numpy", "too-new", "warning")
     assert "a 1.0" in finding.message
     assert "b 1.0" in finding.message
+    assert finding.packages == ("numpy", "a", "b")
 
 
 def test_conflict_that_stops_at_import(judged: Judge) -> None:
@@ -149,6 +150,7 @@ def test_python_outside_the_range(judged: Judge) -> None:
     vllm = distribution("vllm 0.19.0", python=">=3.10,<3.14")
     finding = by_code(judged(facts_of([vllm], python_version="3.14.0")), "ED303")
     assert (finding.component, finding.kind) == ("python", "too-new")
+    assert finding.packages == ("vllm",)
     assert by_code(judged(facts_of([vllm], python_version="3.9.1")), "ED303").kind == "too-old"
     assert "ED303" not in codes(judged(facts_of([vllm], python_version="3.12.3")))
     assert "ED303" not in codes(judged(facts_of([vllm])))

@@ -204,6 +204,7 @@ MATRIX: Matrix = load_matrix()
 def test_never_raises(facts: Facts, others: list[Facts]) -> None:
     found = judge(facts, MATRIX, nodes=[facts, *others], propagate=True)
     keys = {finding.key for finding in found}
+    installed = facts.value("distributions", {})
     for finding in found:
         assert finding.severity in SEVERITIES
         assert finding.kind in KINDS
@@ -215,6 +216,8 @@ def test_never_raises(facts: Facts, others: list[Facts]) -> None:
         assert finding.caused_by is None or finding.caused_by in keys
         assert bool(finding.missing) == (finding.verdict == "undetermined")
         assert all(isinstance(remedy, Remedy) and remedy.text for remedy in finding.remedies)
+        assert len(set(finding.packages)) == len(finding.packages)
+        assert finding.component in finding.packages or finding.component not in installed
 
 
 def test_nothing_known_nothing_found() -> None:
