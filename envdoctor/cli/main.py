@@ -106,8 +106,11 @@ def run(arguments: Sequence[str]) -> int:
     try:
         return _run(list(arguments))
     except EnvdoctorError as error:
-        _say_error(str(error))
-        return _failed(arguments, str(error), error.exit_code)
+        from ..model.redaction import redact
+
+        message = redact(str(error))
+        _say_error(message)
+        return _failed(arguments, message, error.exit_code)
     except KeyboardInterrupt:
         _say_error("interrupted")
         return INTERRUPTED

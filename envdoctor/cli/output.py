@@ -43,14 +43,15 @@ def write(text: str, code: int) -> int:
 
 
 def write_error(message: str) -> None:
-    """Write lines to standard error, escaped; where that is impossible, the exit code has to
-    speak.
+    """Write lines to standard error, escaped and without secrets; where that is impossible, the
+    exit code has to speak.
     """
+    from ..model.redaction import redact
     from ..report.text import clean, fold
 
     if sys.stderr is None:
         return
-    lines = "\n".join(fold(clean(line)) for line in message.split("\n"))
+    lines = "\n".join(fold(clean(line)) for line in redact(message).split("\n"))
     try:
         sys.stderr.write(_encodable(lines + "\n", sys.stderr.encoding))
         sys.stderr.flush()

@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence
 from ..errors import InputError, suggest
 from ..model.evidence import Evidence, Fact, Known, Unknown
 from ..model.facts import FIELDS, Distribution, Facts, Gpu
+from ..model.redaction import HIDDEN, is_secret_name, redact
 from ..model.sizes import parse_limit, parse_size
 from ..model.versions import canonicalize_name, try_version
 
@@ -97,8 +98,9 @@ def parse_assumptions(assumptions: Sequence[str]) -> Dict[str, Fact[Any]]:
         keyed = _KEYED.fullmatch(text.strip())
         package = _PACKAGE.fullmatch(text.strip())
         if keyed:
-            tables["variables" if keyed.group(1) == "env" else "request"][keyed.group(2)] = (
-                keyed.group(3)
+            table, name, value = keyed.groups()
+            tables["variables" if table == "env" else "request"][name] = (
+                HIDDEN if is_secret_name(name) else redact(value)
             )
         elif package:
             name = canonicalize_name(package.group(1))

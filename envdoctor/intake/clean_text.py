@@ -1,5 +1,5 @@
 """From pasted text to clean lines: terminal colours, quoting, fences, bullets and prompts go, line
-numbers stay.
+numbers stay, secrets are hidden.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ import re
 from typing import Dict, Iterator, List, NamedTuple, Optional
 
 from ..errors import InputError
+from ..model.redaction import redact
 
 __all__ = ["MAX_BYTES", "MAX_LINES", "Line", "clean_lines"]
 
@@ -59,7 +60,7 @@ def clean_lines(report: str) -> Iterator[Line]:
             f"the report has {len(report)} characters, but at most {MAX_BYTES} are read; keep the "
             "lines about the environment"
         )
-    rows = report.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    rows = redact(report.replace("\r\n", "\n").replace("\r", "\n")).split("\n")
     if len(rows) > MAX_LINES:
         raise InputError(
             f"the report has {len(rows)} lines, but at most {MAX_LINES} are read; keep the lines "

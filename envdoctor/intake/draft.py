@@ -7,9 +7,10 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..model.facts import Distribution, Facts, Gpu, Toolkit
+from ..model.redaction import is_secret_name, redact
 from ..model.versions import canonicalize_name, cuda_of_variant, find_variant, try_version
 from .clean_text import Line
-from .kept_variables import is_secret_name, kept_value, redact
+from .kept_variables import kept_value
 from .names import of_conda, of_import
 
 __all__ = ["EXACT", "INTENT", "LABEL", "PROSE", "Draft"]
@@ -162,12 +163,7 @@ class Draft:
     def request(self, name: str, value: str, line: Line) -> None:
         """Keep one launch setting; the first one holds."""
         key = name.strip().lstrip("-").replace("-", "_")
-        # A count of tokens (max_num_batched_tokens) is no credential.
-        if (
-            key
-            and ((key.endswith("tokens") and value.isdecimal()) or not is_secret_name(key))
-            and len(self._request) < 1000
-        ):
+        if key and not is_secret_name(key) and len(self._request) < 1000:
             self._request.setdefault(key, (redact(value)[:500], line.number))
 
     def device(self, index: int, device: Gpu, line: Line, rank: int) -> None:

@@ -22,6 +22,7 @@ from typing import Any, BinaryIO, Dict, FrozenSet, Iterator, List, Optional, Seq
 from ..errors import InputError
 from ..model.log import Clock, Event, LogLine, Pattern, Reading
 from ..model.record import NamedTuple
+from ..model.redaction import HIDDEN, redact
 
 __all__ = ["read_logs"]
 
@@ -362,12 +363,13 @@ class _Search:
             if start >= _NEAR
             else (self._last + data[:start])[-_NEAR:]
         )
-        line = _Place(
-            name,
-            number,
-            _cleaned(data[start : end if end >= 0 else position + _AFTER]),
-            above[-2048:],
-        )
+        text = _cleaned(data[start : end if end >= 0 else position + _AFTER])
+        if start and start == position - _BEFORE:  # a word that was cut may be half a secret
+            text = text[text.find(" ", 0, _BEFORE // 2) + 1 :]
+        if end < 0 and position + _AFTER < len(data):
+            text = text[: text.rfind(" ", len(text) - _BEFORE // 2) + 1 or len(text)].rstrip()
+        line = _Place(name, number, text, above[-2048:])
+        quoted: Optional[_Place] = None
         repeated = 0
         marked = _MARKED.match(line.text) is not None
         for known in wanted:
@@ -383,6 +385,11 @@ class _Search:
                 groups = {
                     key: value for key, value in match.groupdict().items() if value is not None
                 }
+            if quoted is None:
+                quoted = line._replace(text=redact(line.text))
+            groups = {
+                key: value if value in quoted.text else HIDDEN for key, value in groups.items()
+            }
             known.matches += 1
             if known.frame:
                 frame = _frame(line.before)
@@ -390,7 +397,7 @@ class _Search:
             if not repeated:
                 more = _REPEATED.search(line.text)
                 repeated = 1 + int(more.group(1)) if more else 1
-            found = self._note(known, groups, line, repeated)
+            found = self._note(known, groups, quoted, repeated)
             if known.near:
                 text = above.decode("utf-8", "replace") + line.text
                 self._tried += len(text)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from typing import List, NamedTuple, Optional, Tuple
 
+from ..model.redaction import redact
 from ..model.versions import canonicalize_name, try_version
 from .clean_text import Line
 from .draft import EXACT, INTENT, LABEL, PROSE, Draft
@@ -213,8 +214,6 @@ class PackageReader:
         return False
 
     def _url(self, name: str, url: str, line: Line, draft: Draft) -> None:
-        from .kept_variables import redact
-
         wheel = wheel_file(url)
         draft.distribution(
             name,

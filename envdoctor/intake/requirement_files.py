@@ -12,9 +12,9 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Seq
 from ..errors import InputError
 from ..model.evidence import Evidence, Fact, Known
 from ..model.facts import Distribution, Facts
+from ..model.redaction import redact
 from ..model.versions import canonicalize_name, try_version
 from .clean_text import MAX_BYTES
-from .kept_variables import redact
 from .names import of_conda
 from .package_lists import wheel_file
 

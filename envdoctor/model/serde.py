@@ -18,6 +18,7 @@ from .facts import (
 )
 from .late import Late
 from .memo import remembered
+from .redaction import redact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,9 +88,11 @@ def _record(entry: Any) -> Dict[str, Any]:
 
 
 def load_facts(text: str, where: str) -> Facts:
-    """Read facts from JSON text; raises :class:`InputError` that names ``where`` and the key."""
+    """Read facts from JSON text, without secrets; raises :class:`InputError` that names ``where``
+    and the key.
+    """
     try:
-        data = json.loads(text)
+        data = json.loads(redact(text))
     except (ValueError, RecursionError) as error:
         raise InputError(
             f"{where}: expected a JSON file written by 'envdoctor probe --json', found text that "

@@ -17,10 +17,10 @@ from ..model.late import Late
 from ..model.memo import remembered
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
+from ..model.redaction import redact, without_credentials
 from ..model.versions import canonicalize_name, try_version
 from .interpreter import interpreter_of, listing
 from .machine import Probe
-from .variables import redact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -595,9 +595,6 @@ def parse_requires_txt(content: bytes) -> Tuple[str, ...]:
     return tuple(found)
 
 
-_USER = pattern(r"(?<=://)[^/@\s]*@")
-
-
 def parse_direct_url(content: bytes) -> Tuple[str, bool]:
     """Return address and editable flag of a direct_url.json (PEP 610); user, password and query are
     left out.
@@ -609,8 +606,7 @@ def parse_direct_url(content: bytes) -> Tuple[str, bool]:
     if not isinstance(data, dict) or not isinstance(data.get("url"), str):
         return "", False
     url = data["url"].partition("#")[0]
-    url = url.partition("?")[0]
-    url = redact(_USER.sub("", url) if "@" in url else url)
+    url = without_credentials(url.partition("?")[0])
     source = data.get("vcs_info")
     if isinstance(source, dict) and isinstance(source.get("commit_id"), str):
         url = f"{source.get('vcs', 'git')}+{url}@{source['commit_id']}"

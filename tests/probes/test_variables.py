@@ -1,23 +1,15 @@
-"""No secret leaves: by name, by value, in URLs, in pip's configuration; what the rules need stays
-readable.
-"""
+"""No variable leaves whose name is not on the list, and no secret in those that are."""
 
 import json
 import os
 import re
 import sys
-import time
 from pathlib import Path
 
-import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
-
 from envdoctor.model.evidence import Unknown
-from envdoctor.probes import variables
 from envdoctor.probes.isolation import run_command
 from envdoctor.probes.machine import Machine
-from envdoctor.probes.variables import is_listed, probe_variables, redact, select_variables
+from envdoctor.probes.variables import is_listed, probe_variables, select_variables
 
 ROOT = Path(__file__).parent.parent.parent
 SECRET = "Zq7xW9pLk2Vn8Rt4"
@@ -25,143 +17,6 @@ HIDDEN_NAMES = """
 HF_TOKEN HUGGING_FACE_HUB_TOKEN OPENAI_API_KEY WANDB_API_KEY AWS_SECRET_ACCESS_KEY VLLM_API_KEY RAY_AUTH_TOKEN SGLANG_API_KEY RAY_REDIS_PASSWORD
 TORCH_SECRET NCCL_PASSPHRASE GITHUB_TOKEN USER HOME MASTER_ADDR HTTP_PROXY http_proxy SSH_CONNECTION NVIDIA_API_KEY NGC_API_KEY
 """
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (f"https://user:{SECRET}@pypi.example.com/simple", "https://***@pypi.example.com/simple"),
-        (
-            f"https://{SECRET}@pypi.example.com:8443/simple/",
-            "https://***@pypi.example.com:8443/simple/",
-        ),
-        (f"https://user:a/{SECRET}@host/simple", "https://***@host/simple"),
-        (f"https://user:a@{SECRET}@host/simple", "https://***@host/simple"),
-        (f"https://user:a,{SECRET};b@host/simple", "https://***@host/simple"),
-        (f"https://host/simple?token={SECRET}", "https://host/simple?***"),
-        (f"https://host/simple?{SECRET}#x", "https://host/simple?***"),
-        (
-            f"https://dl.example.com/{SECRET}/org/python/simple/",
-            "https://dl.example.com/***/org/python/simple/",
-        ),
-        (f"http://{SECRET}", f"http://{SECRET}"),  # a bare host: nothing tells it from a name
-        (
-            f"git+https://{SECRET}@github.com/org/repo.git@0123456789abcdef",
-            "git+https://***@github.com/org/repo.git@0123456789abcdef",
-        ),
-        ("git+ssh://git@github.com/org/repo@v1", "git+ssh://***@github.com/org/repo@v1"),
-        ("https://download.pytorch.org/whl/cu124", "https://download.pytorch.org/whl/cu124"),
-        ("https://download.pytorch.org/whl/cu124/torch-2.6.0%2Bcu124-cp310-cp310-linux_x86_64.whl",)
-        * 2,
-        ("tcp://10.0.0.1:29500", "tcp://10.0.0.1:29500"),
-        ("http://[::1]:8080/x", "http://[::1]:8080/x"),
-        (f"user:{SECRET}@proxy:3128", "***@proxy:3128"),
-        (f"--api-key {SECRET} --port 8000", "--api-key *** --port 8000"),
-        (f"--api-key={SECRET} --port 8000", "--api-key=*** --port 8000"),
-        (f"password: {SECRET}", "password: ***"),
-        (f"Authorization: Bearer {SECRET}", "Authorization: ***"),
-        (f'{{"token": "{SECRET}"}}', '{"token": ***'),
-        ("hf_abcdefghijklmnop", "***"),
-        ("x=ghp_abcdefghijklmnop", "x=***"),
-        ("0123456789abcdef0123456789abcdef", "***"),
-        ("/usr/local/nvidia/lib:/usr/local/nvidia/lib64",) * 2,
-        ("/nix/store/0c5ih2hwdvkbxrhv7n7ywr5x9qxcl2nd-cuda_cudart-12.4.127/lib",) * 2,
-        ("GPU-8f6d0e2a-1111-2222-3333-444444444444,GPU-9f6d0e2a-1111-2222-3333-444444444444",) * 2,
-        ("MIG-8f6d0e2a-1111-2222-3333-444444444444",) * 2,
-        ("expandable_segments:True,max_split_size_mb:128",) * 2,
-        ("brand=tesla,driver>=470,driver<471 cuda>=12.4",) * 2,
-        ("7.0 7.5 8.0 8.6 9.0+PTX",) * 2,
-        ("", ""),
-    ],
-)
-def test_redact(text, expected):
-    assert redact(text) == expected
-    assert redact(expected) == expected, "redaction is final"
-
-
-_TOKEN = st.text(
-    "ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz23456789", min_size=20, max_size=60
-)
-_PLACES = [
-    "https://user:{}@host.example/simple",
-    "https://{}@host.example/simple",
-    "https://{}:x-oauth@host.example/simple",
-    "https://host.example/simple?x={}",
-    "https://host.example/{}/simple",
-    "--extra-index-url https://a:{}@host/simple https://b:{}@host/simple",
-    "socks5://u:{}@10.0.0.1:1080",
-    "s3://{}@bucket/x",
-    "api_key={}",
-    "TOKEN: {}",
-    "--password {}",
-    "bearer {}",
-    "hf_{}",
-    "sk-{}",
-    "a:{}@proxy:3128",
-]
-
-
-@settings(max_examples=400, deadline=None)
-@given(
-    _TOKEN,
-    st.sampled_from(_PLACES),
-    st.sampled_from(["{}", "x {} y", "a,{}", "{};b", '"{}"', "({})"]),
-)
-def test_tokens_never_survive(token, place, around):
-    assume(any(map(str.isdigit, token)))
-    assert token not in redact(around.format(place.replace("{}", token)))
-
-
-@settings(max_examples=300, deadline=None)
-@given(st.one_of(st.text(max_size=500), st.text("ab:/@?#=.-_ keytoknsr[]\\'\"*", max_size=500)))
-def test_redact_takes_anything(text):
-    once = redact(text)
-    assert len(once) <= 4 * len(text) + 16
-
-
-@pytest.mark.parametrize(
-    "name", ["_SHAPES", "_ASSIGNED", "_FLAG_SECRET", "_BEARER", "_BARE_USER", "_URL"]
-)
-def test_what_is_not_asked_cannot_match(name):
-    """``redact`` asks a pattern only where a word of it is there: each text that the pattern
-    matches has to get so far.
-    """
-    original = getattr(variables, name)
-    asked = {
-        "_SHAPES": lambda text: any(start in text for start in variables._SHAPE_STARTS),
-        "_BEARER": lambda text: variables._mentions(text, ("bearer", "basic")),
-        "_BARE_USER": lambda text: "@" in text,
-        "_URL": lambda text: "://" in text,
-    }.get(name, lambda text: variables._mentions(text, variables._SECRET_WORDS))
-
-    @settings(max_examples=60, deadline=None)
-    @given(st.from_regex(original.search.__self__))
-    def check(text):
-        assert asked(text)
-
-    check()
-
-
-def test_redact_is_quick():
-    start = time.monotonic()
-    for piece in (
-        "a",
-        "key",
-        "k=",
-        "://",
-        "a:",
-        "@",
-        "a:b@",
-        "-",
-        "/",
-        "https://a@",
-        "token ",
-        "eyJ",
-        ".",
-        "Bearer ",
-    ):
-        redact((piece * 8192)[:8192])
-    assert time.monotonic() - start < 2
 
 
 def test_names():
@@ -283,31 +138,3 @@ def test_nothing_secret_leaves_a_whole_probe(tmp_path):
     assert any(entry["name"] == "alpha" for entry in facts["distributions"]["value"])
     found = [name for name, fact in facts.items() if SECRET in json.dumps(fact)]
     assert found == []
-
-
-_SEGMENTS = st.sampled_from(
-    [
-        "/",
-        "a",
-        "abc12def34gh56",
-        "é",
-        "@",
-        "?",
-        "x.whl",
-        " ",
-        "\x1c",
-        "'",
-        "://",
-        "a" * 24,
-        "\\",
-        ":",
-        "%20",
-    ]
-)
-
-
-@given(st.lists(_SEGMENTS, max_size=9).map("".join))
-def test_addresses_of_files_are_redacted_as_any_other(path):
-    """The short way that spares a start the regular expressions gives what they give."""
-    text = variables.redact(f"file:///{path}")
-    assert text == variables.redact(f" file:///{path}")[1:]

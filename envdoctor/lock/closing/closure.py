@@ -30,10 +30,11 @@ from typing import (
 )
 
 from ...errors import InputError
+from ...model.redaction import without_credentials
 from ...model.request import Root
 from ...model.resolution import ClosedLine, Closure, Pin, Resolution
 from ...model.versions import canonicalize_name, parse_version
-from .index_sources import IndexSources, without_credentials
+from .index_sources import IndexSources
 from .refusal import advised, find_conflicts, find_holes
 from .sdist_metadata import SdistMetadata, Unreadable, fetch_sdist, read_sdist
 from .uv import Line, Outcome, Uv, find_uv, python_platform, read_lines

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import configparser
 import os
-import re
 import sys
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...errors import InputError
+from ...model.redaction import without_credentials
 
-__all__ = ["IndexSources", "read_sources", "without_credentials"]
+__all__ = ["IndexSources", "read_sources"]
 
-_CREDENTIALS = re.compile(r"(?<=://)[^/\s@'\"]+@")
 #: pip's option -> the variable that says the same to uv; what uv's user has set wins.
 _SAME: Mapping[str, str] = {
     "cert": "SSL_CERT_FILE",
@@ -137,11 +136,6 @@ def read_sources(
         if found.get(name):
             found[name] = os.path.abspath(os.path.expanduser(found[name]))
     return IndexSources(found, tuple(options), offline)
-
-
-def without_credentials(text: str) -> str:
-    """Return a text with the user and password of every address in it left out."""
-    return _CREDENTIALS.sub("", text)
 
 
 def _address(text: str) -> str:

@@ -9,7 +9,7 @@ import sys
 import time
 from typing import Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from .index_sources import without_credentials
+from ...model.redaction import redact, without_credentials
 
 __all__ = ["Line", "Outcome", "Uv", "find_uv", "python_platform", "read_lines"]
 
@@ -131,7 +131,7 @@ class Uv:
             if child.poll() is None:
                 child.kill()
                 child.communicate()
-        message = without_credentials(errors.strip())
+        message = redact(errors.strip())
         if child.returncode == 0:
             return Outcome("done", output, message)
         refused = "No solution found" in message and "network was disabled" not in message

@@ -18,6 +18,7 @@ from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Tuple
 from urllib.parse import unquote, urlsplit
 
 from ...errors import InputError, MatrixError
+from ...model.redaction import redact
 from ...model.sizes import size_text
 from .. import place
 from ..compiled import FORMAT
@@ -81,7 +82,7 @@ def update(
         unpack(archive, files)
         date = _compile(files, stage, _base_name(source), before, old)
         origin = {
-            "source": source,
+            "source": redact(source),
             "sha256": digest,
             "date": date,
             "installed": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import importlib
 import os
+import shlex
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ...errors import InputError
 from ...model.evidence import Evidence, Fact, Known, Unknown
 from ...model.facts import Facts
+from ...model.redaction import HIDDEN, is_secret_name, redact
 from ...model.workload import WORKLOAD_FIELDS, ConfigurationProblem, Workload
 from ..shell.expansion import Unclear
 from ..shell.interpreter import MAX_SCRIPT_BYTES, Script, read_script
@@ -56,7 +58,7 @@ def read_workload(
     if not sources:
         raise InputError("expected a launch script, a configuration or a command, found nothing")
     source = _Source(sources, environ)
-    run = source.run()._replace(version=stated, facts=facts, environ=environ)
+    run = source.run()._replace(version=stated, facts=facts, environ=source.environ)
     checkout = find_checkout(run.base, _adapters())
     readers = _tell(run, name, checkout, facts)
     readings = [
@@ -81,8 +83,8 @@ class _Source:
     """The given files and words, turned into one :class:`Run`."""
 
     def __init__(self, sources: Sequence[str], environ: Optional[Mapping[str, str]]) -> None:
-        self.sources = sources
-        self.environ = environ
+        self.sources = _without_secrets(sources)
+        self.environ = environ if environ is None else _without_secret_variables(environ)
         self.problems: List[ConfigurationProblem] = []
         self.unclear = Unclear()
 
@@ -120,15 +122,13 @@ class _Source:
             return self._of_script(words[1], words[2:])
         if words[0].endswith((".sh", ".slurm", ".sbatch")):
             return self._of_script(words[0], words[1:])
-        import shlex
-
         script = read_script(
             shlex.join(words), "command line", environ=self.environ, unclear=self.unclear
         )
         return self._of_launches(script, "", ".")
 
     def _of_script(self, path: str, arguments: Sequence[str]) -> Run:
-        text = _text(path, MAX_SCRIPT_BYTES, "a launch script")
+        text = redact(_text(path, MAX_SCRIPT_BYTES, "a launch script"))
         script = read_script(
             text,
             os.path.basename(path),
@@ -210,7 +210,33 @@ class _Source:
 
 
 def _config(path: str) -> List[Setting]:
-    return read_config(_text(path, MAX_CONFIG_BYTES, "a configuration"), os.path.basename(path))
+    text = _text(path, MAX_CONFIG_BYTES, "a configuration")
+    return [_without_secret(setting) for setting in read_config(text, os.path.basename(path))]
+
+
+def _without_secret(setting: Setting) -> Setting:
+    """Hide the value of a setting that is a secret by its key, or by its looks."""
+    if not isinstance(setting.value, str):
+        return setting
+    hidden = is_secret_name(setting.key.rpartition(".")[2])
+    value = HIDDEN if hidden else redact(setting.value)
+    if value == setting.value:
+        return setting
+    detail = setting.place.detail.replace(setting.value, value)
+    return setting._replace(value=value, place=setting.place._replace(detail=redact(detail)))
+
+
+def _without_secrets(words: Sequence[str]) -> List[str]:
+    """Hide the secrets among the words of a command, also one that is the word behind its
+    option.
+    """
+    return shlex.split(redact(shlex.join(words)))
+
+
+def _without_secret_variables(environ: Mapping[str, str]) -> Dict[str, str]:
+    return {
+        name: HIDDEN if is_secret_name(name) else redact(value) for name, value in environ.items()
+    }
 
 
 def _text(path: str, limit: int, what: str) -> str:
