@@ -574,9 +574,9 @@ def _check_codes(options: Options, matrix: Matrix) -> None:
         )
     if not (options.only or options.skip or options.ignores):
         return
-    from .rules import all_rules
+    from .rules.codes import CODES
 
-    known = {rule.code for rule in all_rules()}
+    known = set(CODES)
     for row in matrix.rows():
         known.update((row.code, row.id))
     for option, patterns in (("--only", options.only), ("--skip", options.skip)):
@@ -601,6 +601,11 @@ def _selects(pattern: str, code: str) -> bool:
     return band[:2] == "ED" and band[2:].isdigit() and len(band) < 5 and code.startswith(band)
 
 
+def _is_named(finding: Finding, patterns: Sequence[str]) -> bool:
+    """Tell whether codes, bands or row ids name this finding."""
+    return any(pattern == finding.rule or _selects(pattern, finding.code) for pattern in patterns)
+
+
 def report_of(
     found: Sequence[Finding], nodes: Tuple[Facts, ...], date: str, options: Options
 ) -> Report:
@@ -617,13 +622,9 @@ def report_of(
     ignored: List[Ignored] = []
     expired: List[Ignored] = []
     for finding in found:
-        if options.only and not any(
-            _selects(pattern, finding.code) or pattern == finding.row for pattern in options.only
-        ):
+        if options.only and not _is_named(finding, options.only):
             continue
-        if any(
-            _selects(pattern, finding.code) or pattern == finding.row for pattern in options.skip
-        ):
+        if _is_named(finding, options.skip):
             continue
         entries = [entry for entry in options.ignores if entry.covers(finding)]
         valid = [entry for entry in entries if today is not None and entry.until >= today]

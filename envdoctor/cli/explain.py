@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Dict, List, Sequence, Tuple
 
 from ..errors import InputError, suggest
 from ..report.layout import Block, heading, paragraph
+from ..rules.codes import CODES, FAMILIES, RETIRED, code_records, next_free
 from .command import Command
 from .output import view
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from ..matrix.loader import Matrix
     from ..model.row import Row, Source
     from ..model.signature import Signature
-    from ..rules import Rule
+    from ..rules.codes import CodeRecord
 
 __all__ = ["COMMAND"]
 
@@ -23,18 +24,7 @@ _FEW_ROWS = 20
 _FEW_REASONS = 4
 _FEW_CAUSES = 5
 
-#: Findings of diagnose end in 95; the digit before says of what they speak.
-_SAID_BY_A_LOG = re.compile(r"ED([1-8])95")
-_BANDS = {
-    "1": "drivers and GPUs",
-    "2": "CUDA libraries and toolkits",
-    "3": "packages, programs and their configuration",
-    "4": "compiled code and the libraries that it meets",
-    "5": "containers, shared memory and limits",
-    "6": "memory of hosts and GPUs",
-    "7": "Ray and nodes that differ",
-    "8": "how packages lie on disk",
-}
+_CODES = "codes"
 
 _EFFECTS = {
     "blocks": "will fail",
@@ -52,8 +42,8 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "what",
         metavar="CODE|ID|PIN",
-        help="a code (ED304), a rule's name, the id of a row or signature, or with --lock a pin "
-        "(torch==2.6.0)",
+        help="a code (ED304), a rule's name, the id of a row or signature, 'codes' for the list of "
+        "all codes, or with --lock a pin (torch==2.6.0)",
     )
     parser.add_argument(
         "--lock",
@@ -73,39 +63,70 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     from ..matrix.loader import load_matrix
     from ..report.console import draw
-    from ..rules import all_rules
 
-    known = all_rules()
-    matrix = load_matrix(options.matrix)
     wanted = options.what.strip()
+    if wanted == _CODES:
+        return draw(_all_codes(), view(False, options.no_color)), 0
+    matrix = load_matrix(options.matrix)
     if options.lock is not None:
-        return draw(_pin(wanted, options.lock, matrix), view(False, options.no_color)), 0
-    rules = [rule for rule in known if wanted.upper() == rule.code or wanted.lower() == rule.name]
-    row = matrix.row(wanted) or matrix.row(wanted.lower())
-    coded = [entry for entry in matrix.rows() if entry.code == wanted.upper()]
-    # A row's question comes first: signatures are read only where nothing else goes by that name.
-    signatures = (
-        []
-        if row is not None or rules or coded
-        else [entry for entry in matrix.signatures if entry.id == wanted.lower()]
-    )
-    if row is not None:
-        blocks = _row(row)
-    elif rules:
-        blocks = [block for rule in rules for block in _rule(rule)] + _listed(coded)
-    elif signatures:
-        blocks = [block for signature in signatures for block in _signature(signature)]
-    elif _SAID_BY_A_LOG.fullmatch(wanted.upper()):
-        blocks = _band(wanted.upper(), matrix)
-    elif coded:
-        blocks = [heading(f"{coded[0].code}: known combinations"), Block(""), *_listed(coded)]
+        blocks = _pin(wanted, options.lock, matrix)
     else:
-        names = [
-            *(name for rule in known for name in (rule.code, rule.name)),
-            *_codes_and_ids(matrix),
-        ]
-        raise InputError(f"{wanted}: no such code, rule or row{suggest(wanted, names)}")
+        blocks = _page(wanted, matrix)
     return draw(blocks, view(False, options.no_color)), 0
+
+
+def _page(wanted: str, matrix: Matrix) -> List[Block]:
+    """Return the page of what goes by this name: a row, a code or rule, a text of logs."""
+    row = matrix.row(wanted) or matrix.row(wanted.lower())
+    if row is not None:
+        return _row(row)
+    records = code_records()
+    by_name = {record.name: record for record in records.values()}
+    record = records.get(wanted.upper()) or by_name.get(wanted.lower())
+    if record is not None:
+        return _record(record, matrix)
+    rows = [entry for entry in matrix.rows() if entry.code == wanted.upper()]
+    if rows:  # a site's own code
+        return [heading(f"{rows[0].code}: known combinations"), Block(""), *_listed(rows)]
+    signature = next((entry for entry in matrix.signatures if entry.id == wanted.lower()), None)
+    if signature is not None:
+        return _signature(signature)
+    if wanted.upper() in RETIRED:
+        raise InputError(
+            f"{wanted}: {CODES[wanted.upper()]} is retired since {RETIRED[wanted.upper()]}"
+        )
+    names = [*records, *by_name, *(name for row in matrix.rows() for name in (row.code, row.id))]
+    raise InputError(f"{wanted}: no such code, rule or row{suggest(wanted, names)}")
+
+
+def _record(record: CodeRecord, matrix: Matrix) -> List[Block]:
+    """Say what a code means, with the rows of the matrix and the texts of logs under it."""
+    blocks = [heading(f"{record.code} {record.name}: {record.summary}"), *_sections(record.page)]
+    blocks += _listed([row for row in matrix.rows() if row.code == record.code])
+    if record.code.endswith("95"):
+        from ..diagnose.failure import code_of
+
+        blocks.append(heading("Texts that it knows (envdoctor explain ID)"))
+        blocks += [
+            paragraph(_plain(entry.title), 2, entry.id)
+            for entry in matrix.signatures
+            if code_of(entry) == record.code
+        ]
+    return blocks
+
+
+def _all_codes() -> List[Block]:
+    """List every code by family, with the next one that is free."""
+    blocks: List[Block] = []
+    records = code_records()
+    for digit, about in FAMILIES.items():
+        blocks.append(heading(f"ED{digit}xx: {about} (next free: {next_free(digit)})"))
+        for code, name in CODES.items():
+            if code[2] == digit:
+                text = f"retired {RETIRED[code]}" if code in RETIRED else records[code].summary
+                blocks.append(paragraph(f"{name}: {text}", 2, code))
+        blocks.append(Block(""))
+    return blocks
 
 
 def _signature(signature: Signature) -> List[Block]:
@@ -128,28 +149,6 @@ def _signature(signature: Signature) -> List[Block]:
     return [*blocks, Block("")]
 
 
-def _band(code: str, matrix: Matrix) -> List[Block]:
-    """Say what a code that ends in 95 means, and which texts of logs come under it."""
-    from ..diagnose.failure import code_of
-
-    about = _BANDS[code[2]]
-    blocks = [
-        heading(f"{code}: what a log says of {about}"),
-        Block(""),
-        paragraph(
-            "envdoctor diagnose gives this code to what a line of a log says; no check of an "
-            "environment does. The key says which text it was.",
-            0,
-        ),
-        Block(""),
-    ]
-    of_code = [entry for entry in matrix.signatures if code_of(entry) == code]
-    if of_code:
-        blocks.append(heading("Texts that it knows (envdoctor explain ID)"))
-        blocks += [paragraph(_plain(entry.title), 2, entry.id) for entry in of_code]
-    return blocks
-
-
 def _plain(title: str) -> str:
     """A title as it reads where nothing is filled in: {library} becomes LIBRARY, and what may be
     left out is.
@@ -159,13 +158,11 @@ def _plain(title: str) -> str:
     )
 
 
-def _codes_and_ids(matrix: Matrix) -> List[str]:
-    return [name for row in matrix.rows() for name in (row.code, row.id)]
-
-
-def _rule(rule: Rule) -> List[Block]:
-    blocks = [heading(f"{rule.code} {rule.name}: {rule.summary}")]
-    for part in re.split(r"\n\s*\n", _dedent(rule.function.__doc__ or "")):
+def _sections(page: str) -> List[Block]:
+    """Return a page below its heading; its first paragraph says what the heading says."""
+    blocks: List[Block] = []
+    paragraphs = re.split(r"\n\s*\n", _dedent(page))
+    for part in paragraphs[1:] or paragraphs:
         blocks.append(Block(""))
         title, _, body = part.partition("\n")
         if re.fullmatch(r"[A-Z][\w ]*:?", title.strip()) and body:

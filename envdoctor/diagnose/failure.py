@@ -42,7 +42,7 @@ _SEGMENT = pattern(r"\[([^\[\]]*)\]")
 _GROUP = pattern(r"\{([\w|@]+)\}")
 _MODULE_GROUPS = ("frame", "library", "module", "name")
 #: Findings of a check that explain any binary that does not fit, whichever it is about.
-_ABOUT_ALL = ("ED304", "ED203", "ED201", "ED202", "ED204", "ED205")
+_ABOUT_ALL = ("ED304", "ED203", "ED201", "ED202", "ED204", "ED205", "ED207", "ED208")
 _MEMORY_KINDS = ("host-oom", "gpu-oom", "kv-cache-too-small", "swap-space-too-large")
 _SPECIFIC = 24  # characters from which a symptom that all its rows share is likely theirs
 

@@ -187,12 +187,12 @@ def _judge(facts: Facts, matrix: Matrix, settings: Settings, baseline: Dict[str,
 def _answer(report: Report, settings: Settings) -> Answer:
     from ..report.headline import summary_line
 
-    # Neither a failed probe nor a driver that a lock requires and that is missing is an error by
-    # itself, but --strict wants to be sure.
+    # Neither a failed probe or check nor a driver that a lock requires and that is missing is an
+    # error by itself, but --strict wants to be sure.
     failed = [
         finding
         for finding in report.findings
-        if finding.code == "ED901" or finding.subject == "lock"
+        if finding.kind == "probe-failed" or finding.subject == "lock"
     ]
     if report.count_of("error"):
         kind = "errors"

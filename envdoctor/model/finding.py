@@ -95,6 +95,11 @@ class Finding(NamedTuple):
     packages: Tuple[str, ...] = ()
 
     @property
+    def rule(self) -> str:
+        """The id of the rule behind this finding: that of its row, else its code."""
+        return self.row or self.code
+
+    @property
     def key(self) -> str:
         """A name for this finding that is stable between runs: what ignore files and ``caused_by``
         use.

@@ -28,7 +28,7 @@ class Ignore(NamedTuple):
 
     def covers(self, finding: Finding) -> bool:
         """Tell whether the pattern names this finding."""
-        return self.pattern in (finding.code, finding.row) or f"{finding.key}:".startswith(
+        return self.pattern in (finding.code, finding.rule) or f"{finding.key}:".startswith(
             f"{self.pattern}:"
         )
 

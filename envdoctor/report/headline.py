@@ -186,7 +186,7 @@ def open_questions(report: Report) -> List[OpenQuestion]:
     questions = [
         OpenQuestion(
             fold(clean(missing)),
-            tuple(sorted({finding.row or finding.code for finding in waiting})),
+            tuple(sorted({finding.rule for finding in waiting})),
             len(waiting),
             _supply(missing),
         )

@@ -60,25 +60,25 @@ def render(report: Report, view: View) -> str:
 
 
 def _rules(findings: Sequence[Finding]) -> List[Dict[str, Any]]:
-    from ..rules import all_rules
+    """Describe the rules behind the findings: a row of the matrix is a rule of its own."""
+    from ..rules.codes import code_records
 
-    summaries = {rule.code: (rule.name, rule.summary) for rule in reversed(all_rules())}
-    first = {finding.code: finding for finding in reversed(findings)}
+    records = code_records()
     rules = []
-    for code in sorted(first):
-        name, summary = summaries.get(
-            code,
-            (
-                first[code].kind,
-                f"Known combination: {KINDS.get(first[code].kind, first[code].kind)}",
-            ),
-        )
+    for rule, finding in sorted({finding.rule: finding for finding in findings[::-1]}.items()):
+        record = records.get(finding.code)  # None: a site's own code
+        if record is not None and not finding.row:
+            name, summary = record.name, record.summary
+        else:
+            name = finding.kind
+            summary = f"Known combination: {KINDS.get(finding.kind, finding.kind)}"
         rules.append(
             {
-                "id": code,
+                "id": clean(rule),
                 "name": name,
                 "shortDescription": {"text": summary},
-                "help": {"text": f"envdoctor explain {code}"},
+                "help": {"text": f"envdoctor explain {clean(rule)}"},
+                "properties": {"code": finding.code},
             }
         )
     return rules
@@ -110,13 +110,14 @@ def _result(finding: Finding) -> Dict[str, Any]:
             "artifactLocation": {"uri": "file://" + quote(path, errors="surrogateescape")}
         }
     return {
-        "ruleId": finding.code,
+        "ruleId": clean(finding.rule),
         "kind": "open" if open_kind else "fail",
         "level": "none" if open_kind else _LEVELS[finding.severity],
         "message": {"text": text},
         "locations": [location],
         "partialFingerprints": {"envdoctorKey/v1": clean(finding.key)},
         "properties": {
+            "code": finding.code,
             "kind": finding.kind,
             "component": clean(finding.component),
             "trust": finding.trust,

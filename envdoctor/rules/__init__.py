@@ -41,7 +41,7 @@ def judge(
         today: ISO date against which the age of the matrix is taken; the clock's where left out.
         families: Only the rules of these families (``registry.CHECKS``), beside the rows of the
             matrix.
-        propagate: Let an exception of a rule through; by default it becomes one ED901 finding and
+        propagate: Let an exception of a rule through; by default it becomes one ED906 finding and
             the others still run.
         also: Findings from elsewhere (the memory plan), to be ordered with the others.
     """

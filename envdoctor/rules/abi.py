@@ -433,7 +433,7 @@ def check_linked_runtime(context: Context) -> Iterator[Finding]:
             continue
         runtime = sorted(runtimes)[0]
         yield Finding(
-            code="ED404",
+            code="ED407",
             component=name,
             kind="cuda-major-mismatch",
             severity="warning",
@@ -471,7 +471,7 @@ RULES_HERE: Tuple[Rule, ...] = (
         check_cuda_sonames,
     ),
     Rule(
-        "ED404",
+        "ED407",
         "linked-runtime",
         "cuda-major-mismatch",
         "A release is linked to another CUDA runtime than torch",

@@ -21,14 +21,16 @@ _TORCH_FAMILY = frozenset(
 )
 _TIES = frozenset(["abi-mismatch", "cuda-major-mismatch", "version-mismatch"])
 _NVML = "libnvidia-ml"
+#: What shows as "no device": none exposed, capabilities left out, NVML not found.
+_NOT_EXPOSED = ("ED108", "ED116", "ED117")
 
 
 class Cause(NamedTuple):
-    """One line of the table: findings with ``root`` explain findings with one of ``effects`` for
-    which ``related`` holds.
+    """One line of the table: findings with one of ``roots`` explain findings with one of
+    ``effects`` for which ``related`` holds.
     """
 
-    root: str  # code
+    roots: Tuple[str, ...]  # codes
     effects: Tuple[str, ...]  # codes, or the beginnings of codes
     why: str
     related: Optional[Callable[[Finding, Finding], bool]] = None
@@ -84,84 +86,101 @@ def _is_python(root: Finding, effect: Finding) -> bool:
 #: effect of a line above.
 CAUSES: Tuple[Cause, ...] = (
     Cause(
-        "ED107",
-        ("ED101", "ED102", "ED103", "ED104", "ED105", "ED106", "ED108", "ED113"),
+        ("ED107",),
+        ("ED101", "ED102", "ED103", "ED104", "ED105", "ED106", "ED113", "ED115", *_NOT_EXPOSED),
         "without a driver nothing else about it can work",
     ),
     Cause(
-        "ED105",
-        ("ED108", "ED901", "ED106"),
+        ("ED105",),
+        ("ED106", "ED901", *_NOT_EXPOSED),
         "NVML and CUDA refuse to start while library and module differ",
         _driver_effect,
     ),
     Cause(
-        "ED104", ("ED105", "ED108"), "the compat library in front makes cuInit fail", _driver_effect
+        ("ED104",),
+        ("ED105", *_NOT_EXPOSED),
+        "the compat library in front makes cuInit fail",
+        _driver_effect,
     ),
     Cause(
-        "ED101", ("ED102", "ED103", "ED109"), "the driver is older than what the CUDA runtime needs"
+        ("ED101", "ED115"),
+        ("ED102", "ED103", "ED109"),
+        "the driver is older than what the CUDA runtime needs",
     ),
-    Cause("ED103", ("ED108",), "cuInit fails, so no device is seen"),
-    Cause("ED106", ("ED108",), "cuInit fails with 802, so no device is seen"),
-    Cause("ED110", ("ED108",), "a device that fell off the bus is not listed"),
+    Cause(("ED103",), _NOT_EXPOSED, "cuInit fails, so no device is seen"),
+    Cause(("ED106",), _NOT_EXPOSED, "cuInit fails with 802, so no device is seen"),
+    Cause(("ED110",), _NOT_EXPOSED, "a device that fell off the bus is not listed"),
     Cause(
-        "ED114",
-        ("ED108",),
+        ("ED114",),
+        _NOT_EXPOSED,
         "the variable hides the devices",
         lambda _root, effect: effect.component == "container-gpu",
     ),
     Cause(
-        "ED801",
+        ("ED801",),
         ("ED301", "ED302", "ED304", "ED401", "ED804"),
         "two copies of a distribution: which one is imported decides",
         _about_component,
     ),
-    Cause("ED802", ("ED801", "ED804"), "a broken uninstall left both behind", _same_component),
+    Cause(("ED802",), ("ED801", "ED804"), "a broken uninstall left both behind", _same_component),
     Cause(
-        "ED703",
-        ("ED702",),
+        ("ED709",),
+        ("ED709",),
         "a process that joins a cluster is refused once for both",
-        lambda root, effect: root.subject == effect.subject == "cluster",
+        lambda root, effect: (root.component, effect.component) == ("ray", "python"),
     ),
     Cause(
-        "ED303",
+        ("ED303",),
         ("ED305", "ED390"),
         "the Python version is outside what the release supports",
         _is_python,
     ),
     Cause(
-        "ED304",
-        ("ED304", "ED301", "ED205", "ED203", "ED401", "ED402", "ED404", "ED405", "ED390", "ED490"),
+        ("ED304",),
+        (
+            "ED304",
+            "ED301",
+            "ED205",
+            "ED203",
+            "ED401",
+            "ED402",
+            "ED404",
+            "ED405",
+            "ED407",
+            "ED390",
+            "ED490",
+        ),
         "the engine is built for another torch",
         _torch_is_root,
     ),
     Cause(
-        "ED203",
-        ("ED404", "ED401", "ED405", "ED290", "ED490", "ED390"),
+        ("ED203",),
+        ("ED404", "ED407", "ED401", "ED405", "ED290", "ED490", "ED390"),
         "the CUDA majors differ",
         _same_component,
     ),
     Cause(
-        "ED201",
-        ("ED202", "ED203", "ED205", "ED405", "ED290", "ED804"),
+        ("ED201", "ED207"),
+        ("ED202", "ED208", "ED203", "ED205", "ED405", "ED290", "ED804"),
         "one copy overwrote the other",
         _same_library,
     ),
     Cause(
-        "ED202",
+        ("ED202", "ED208"),
         ("ED205", "ED405", "ED290"),
         "another copy of the library is found first",
         _same_library,
     ),
-    Cause("ED490", ("ED203",), "the row says the same", _same_component),
+    Cause(("ED490",), ("ED203",), "the row says the same", _same_component),
     Cause(
-        "ED102",
+        ("ED102",),
         ("ED102",),
         "rows name the packages; the rule speaks of any",
         lambda root, effect: bool(root.row) and not effect.row,
     ),
-    Cause("ED401", ("ED402", "ED405", "ED490"), "built against another torch", _same_component),
-    Cause("ED402", ("ED405", "ED490"), "built with another C++ ABI", _same_component),
-    Cause("ED403", ("ED490",), "glibc is older than what the binary asks for", _same_component),
+    Cause(("ED401",), ("ED402", "ED405", "ED490"), "built against another torch", _same_component),
+    Cause(("ED402",), ("ED405", "ED490"), "built with another C++ ABI", _same_component),
+    Cause(("ED403",), ("ED490",), "glibc is older than what the binary asks for", _same_component),
 )
 
 
@@ -283,7 +302,7 @@ def _root_of(effect: Finding, findings: List[Finding], parent: Dict[str, str]) -
             continue
         for root in findings:
             if (
-                root.code != cause.root
+                root.code not in cause.roots
                 or root.key == effect.key
                 or severity_rank(root.severity) > severity_rank(effect.severity)
             ):

@@ -199,7 +199,7 @@ def check_system_cudnn(context: Context) -> Iterator[Finding]:
     ):
         return
     yield Finding(
-        code="ED201",
+        code="ED207",
         component="libcudnn",
         kind="two-copies",
         severity="warning",
@@ -403,7 +403,7 @@ def check_library_path(context: Context) -> Iterator[Finding]:
     if linker:
         folder, what = linker[0]
         yield Finding(
-            code="ED202",
+            code="ED208",
             component="libnvJitLink",
             kind="shadowed",
             severity="warning",
@@ -452,7 +452,7 @@ def _cudnn_folder(context: Context, folder: str, evidence: Evidence) -> Iterator
     ):
         return  # another major has another file name; the same release is no harm
     yield Finding(
-        code="ED202",
+        code="ED208",
         component="libcudnn",
         kind="shadowed",
         severity="warning",
@@ -552,7 +552,7 @@ RULES_HERE: Tuple[Rule, ...] = (
         check_shared_folders,
     ),
     Rule(
-        "ED201",
+        "ED207",
         "system-cudnn",
         "two-copies",
         "A system cuDNN of another release beside torch's",
@@ -566,7 +566,7 @@ RULES_HERE: Tuple[Rule, ...] = (
         check_loaded_copies,
     ),
     Rule(
-        "ED202",
+        "ED208",
         "library-path",
         "shadowed",
         "LD_LIBRARY_PATH puts other CUDA libraries in front",

@@ -1,4 +1,4 @@
-"""ED108 to ED120: what a process sees of the GPUs, how they do, and builds that have nothing for
+"""ED108 to ED123: what a process sees of the GPUs, how they do, and builds that have nothing for
 them.
 
 What follows from tables (the code in a build against a GPU) is a row of the matrix and not repeated
@@ -15,7 +15,7 @@ from .rule import Context, Rule, device_names, model_kinds, needs_cuda
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterator, Tuple
+    from typing import Iterator, Sequence, Tuple
 
 __all__ = ["RULES_HERE"]
 
@@ -166,7 +166,7 @@ def check_capabilities(context: Context) -> Iterator[Finding]:
     ):
         return  # both libraries are there by another way
     yield Finding(
-        code="ED108",
+        code="ED116",
         component="container-gpu",
         kind="not-exposed",
         severity="warning",
@@ -230,7 +230,7 @@ def check_nvml_found(context: Context) -> Iterator[Finding]:
     if not unusable or not contained:
         return
     yield Finding(
-        code="ED108",
+        code="ED117",
         component="libnvidia-ml",
         kind="missing",
         severity="warning",
@@ -564,11 +564,12 @@ def check_visible_devices(context: Context) -> Iterator[Finding]:
 
 
 def check_generation_dropped(context: Context) -> Iterator[Finding]:
-    """A package is built with a CUDA that no longer knows this GPU.
+    """A torch of a CUDA that no longer knows this GPU.
 
     What it checks:
-        The CUDA version of torch and of what links against it against the last CUDA that compiles
-        for each visible GPU's compute capability, where the code in the build itself was not read.
+        The CUDA version of torch against the last CUDA that compiles for each visible GPU's compute
+        capability, where the code in the build itself was not read. Where it was, rows of the
+        matrix compare it with the GPU.
 
     Why it matters:
         A compiler that dropped a generation leaves neither machine code nor PTX for it: "no kernel
@@ -580,17 +581,37 @@ def check_generation_dropped(context: Context) -> Iterator[Finding]:
     References:
         https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/index.html
     """
+    return _generations_dropped(context, "ED120", ["torch"])
+
+
+def check_package_generation_dropped(context: Context) -> Iterator[Finding]:
+    """A package beside torch is built with a CUDA that no longer knows this GPU.
+
+    What it checks:
+        The CUDA version of vllm, sgl-kernel, flash-attn and xformers against the last CUDA that
+        compiles for each visible GPU's compute capability, where the code in the build itself was
+        not read. Where it was, rows of the matrix compare it with the GPU.
+
+    Why it matters:
+        "no kernel image is available for execution on the device", at the first kernel of this
+        package, while torch itself may work.
+
+    How to fix:
+        Install a build for the last CUDA that knows the GPU, whatever the driver would serve.
+
+    References:
+        https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/index.html
+    """
+    names = ("vllm", "sgl-kernel", "sglang-kernel", "flash-attn", "xformers")
+    return _generations_dropped(
+        context, "ED121", [name for name in names if name in context.distributions]
+    )
+
+
+def _generations_dropped(context: Context, code: str, names: Sequence[str]) -> Iterator[Finding]:
     environment = context.target.environment
     if environment is None:
         return
-    names = [
-        "torch",
-        *(
-            name
-            for name in ("vllm", "sgl-kernel", "sglang-kernel", "flash-attn", "xformers")
-            if name in context.distributions
-        ),
-    ]
     for device in context.visible_gpus():
         model = context.matrix.gpu(device.name, device.pci_id)
         number = device.compute_capability or (
@@ -611,16 +632,16 @@ def check_generation_dropped(context: Context) -> Iterator[Finding]:
                 or cuda.release[:2] <= last.release[:2]
             ):
                 continue
+            sm = f"sm_{capability.capability.replace('.', '')}"
             yield Finding(
-                code="ED120" if name == "torch" else "ED121",
+                code=code,
                 component=name,
                 kind="arch-missing",
                 severity="error",
-                subject=f"sm_{capability.capability.replace('.', '')}",
+                subject=sm,
                 message=f"{name} is built with CUDA {cuda}, which compiles no code for "
-                f"{device.name or 'a GPU'} "
-                f"(sm_{capability.capability.replace('.', '')}, {capability.architecture}); the "
-                f"last CUDA that does is {last}.",
+                f"{device.name or 'a GPU'} ({sm}, {capability.architecture}); the last CUDA that "
+                f"does is {last}.",
                 evidence=(*context.evidence("torch.cuda", "gpus"), *context.installed(name)),
                 sources=(capability.source,),
                 remedies=(Remedy(f"Install a build of {name} for CUDA {last} or older."),),
@@ -667,7 +688,7 @@ def check_cpu_build(context: Context) -> Iterator[Finding]:
         if name in context.distributions
     ]
     yield Finding(
-        code="ED120",
+        code="ED123",
         component="torch",
         kind="arch-missing",
         severity="error" if needing else "warning",
@@ -698,14 +719,14 @@ RULES_HERE: Tuple[Rule, ...] = (
         check_gpu_exposed,
     ),
     Rule(
-        "ED108",
+        "ED116",
         "driver-capabilities",
         "not-exposed",
         "NVIDIA_DRIVER_CAPABILITIES leaves out what compute needs",
         check_capabilities,
     ),
     Rule(
-        "ED108", "nvml-not-found", "missing", "NVML is not on the loader's path", check_nvml_found
+        "ED117", "nvml-not-found", "missing", "NVML is not on the loader's path", check_nvml_found
     ),
     Rule("ED110", "device-fault", "hardware-fault", "A GPU reports a fault", check_device_faults),
     Rule(
@@ -729,11 +750,18 @@ RULES_HERE: Tuple[Rule, ...] = (
         "ED120",
         "generation-dropped",
         "arch-missing",
-        "A build of a CUDA that no longer knows this GPU",
+        "torch has no code for this GPU",
         check_generation_dropped,
     ),
     Rule(
-        "ED120",
+        "ED121",
+        "package-generation-dropped",
+        "arch-missing",
+        "A package beside torch has no code for this GPU",
+        check_package_generation_dropped,
+    ),
+    Rule(
+        "ED123",
         "cpu-build",
         "arch-missing",
         "A CPU build of torch on a GPU machine",

@@ -1,4 +1,4 @@
-"""ED101 to ED107 and ED113: the NVIDIA driver, its libraries, cuda-compat and the Fabric Manager.
+"""ED102 to ED107, ED113, ED115: the NVIDIA driver, its libraries, cuda-compat, the Fabric Manager.
 
 What follows from tables (a build's CUDA major or PTX against the driver, a GPU against a branch or
 a build) is a row of the matrix and not repeated here.
@@ -97,7 +97,7 @@ def check_image_driver(context: Context) -> Iterator[Finding]:
         return
     unit = f" on {device_names(consumers)}" if consumers else ""
     yield Finding(
-        code="ED101",
+        code="ED115",
         component="nvidia-driver",
         kind="too-old",
         severity="warning",
@@ -661,7 +661,7 @@ def check_unversioned_libcuda(context: Context) -> Iterator[Finding]:
 
 RULES_HERE: Tuple[Rule, ...] = (
     Rule(
-        "ED101",
+        "ED115",
         "image-newer-than-driver",
         "too-old",
         "The container image's CUDA is newer than the driver",

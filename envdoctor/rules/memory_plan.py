@@ -62,7 +62,8 @@ def findings_of(
             lever for lever in levers if (lever.pool, lever.subject) == (pool.name, pool.subject)
         ]
         if pool.name == "host":
-            found += check_host(workload, pool, own)
+            swap = list(check_swap_space(workload, pool, own))
+            found += [*swap, *check_host(pool, own, swap[-1].key if swap else None)]
         elif pool.name == "gpu":
             found += check_gpu(pool, own)
         else:
@@ -74,7 +75,7 @@ def findings_of(
     return found
 
 
-def check_host(workload: Workload, pool: Pool, levers: Sequence[Lever]) -> Iterator[Finding]:
+def check_host(pool: Pool, levers: Sequence[Lever], root: Optional[str]) -> Iterator[Finding]:
     """The run takes more host memory than its node, container or job has.
 
     What it checks:
@@ -100,12 +101,6 @@ def check_host(workload: Workload, pool: Pool, levers: Sequence[Lever]) -> Itera
     severity = _SEVERITY.get(pool.verdict)
     if severity is None or pool.limit is None:
         return
-    swap = [term for term in pool.term("swap space") if term.low > pool.limit.usable // 4]
-    root = None
-    for term in swap:
-        finding = _swap_finding(workload, pool.limit, term, severity, levers)
-        root = finding.key
-        yield finding
     yield _pool_finding(
         "ED601",
         "host-memory",
@@ -120,25 +115,42 @@ def check_host(workload: Workload, pool: Pool, levers: Sequence[Lever]) -> Itera
     )
 
 
-def _swap_finding(
-    workload: Workload, limit: Limit, term: Term, severity: str, levers: Sequence[Lever]
-) -> Finding:
+def check_swap_space(workload: Workload, pool: Pool, levers: Sequence[Lever]) -> Iterator[Finding]:
+    """Swap space takes a large part of the host's memory.
+
+    What it checks:
+        What the engine pins as swap space for all GPUs of a node, where the host's memory does not
+        suffice: more than a quarter of what may be used.
+
+    Why it matters:
+        It is pinned at the start, whether it is ever used or not, and cannot be swapped out.
+
+    How to fix:
+        Lower swap_space; 4 GiB for each GPU is vllm's default, and 0 works. From 0.18 on vllm has
+        no such setting.
+
+    References:
+        https://github.com/vllm-project/vllm/pull/36216
+    """
+    severity = _SEVERITY.get(pool.verdict)
+    if severity is None or pool.limit is None:
+        return
     key = workload.key_of("rollout.swap_space")
     own = [lever for lever in levers if "rollout.swap_space" in lever.fields]
-    return Finding(
-        "ED604",
-        "swap-space",
-        "swap-space-too-large",
-        severity,
-        f"{key} alone pins {gib_text(term.low)} GiB of host memory ({term.formula}), of "
-        f"{gib_text(limit.usable)} GiB that may be used.",
-        evidence=_evidence(term),
-        sources=(_SWAP, _PINNED),
-        remedies=_remedies(own)
-        or (
-            Remedy(f"Lower {key}; 4 GiB for each GPU is vllm's default, and 0 works.", (), "safe"),
-        ),
-    )
+    lower = Remedy(f"Lower {key}; 4 GiB for each GPU is vllm's default, and 0 works.", (), "safe")
+    for term in pool.term("swap space"):
+        if term.low > pool.limit.usable // 4:
+            yield Finding(
+                "ED604",
+                "swap-space",
+                "swap-space-too-large",
+                severity,
+                f"{key} alone pins {gib_text(term.low)} GiB of host memory ({term.formula}), of "
+                f"{gib_text(pool.limit.usable)} GiB that may be used.",
+                evidence=_evidence(term),
+                sources=(_SWAP, _PINNED),
+                remedies=_remedies(own) or (lower,),
+            )
 
 
 def check_gpu(pool: Pool, levers: Sequence[Lever]) -> Iterator[Finding]:
@@ -476,7 +488,7 @@ RULES_HERE: Tuple[Rule, ...] = (
         "swap-space-plan",
         "swap-space-too-large",
         "Swap space takes a large part of the host's memory",
-        check_host,
+        check_swap_space,
     ),
     Rule(
         "ED605",

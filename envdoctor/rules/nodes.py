@@ -69,7 +69,7 @@ def check_ray_cluster(context: Context) -> Iterator[Finding]:
             continue
         patch_only = component == "python" and cluster.split(".")[:2] == process.split(".")[:2]
         yield Finding(
-            code="ED703" if component == "ray" else "ED702",
+            code="ED709",
             component=component,
             kind="version-mismatch-across-nodes",
             severity="error",
@@ -462,7 +462,7 @@ _KIND = "version-mismatch-across-nodes"
 
 RULES_HERE: Tuple[Rule, ...] = (
     Rule(
-        "ED703", "ray-cluster", _KIND, "Ray or Python differ from the cluster's", check_ray_cluster
+        "ED709", "ray-cluster", _KIND, "Ray or Python differ from the cluster's", check_ray_cluster
     ),
     Rule("ED701", "node-drivers", _KIND, "Nodes have different drivers", check_drivers),
     Rule("ED702", "node-pythons", _KIND, "Nodes have different Python versions", check_pythons),

@@ -19,7 +19,7 @@ def fault_finding(name: str, error: Exception) -> Finding:
     """Return the finding for a rule that raised: the others still speak."""
     text = " ".join(str(error).split())[:200]
     return Finding(
-        code="ED901",
+        code="ED906",
         component="envdoctor",
         kind="probe-failed",
         severity="warning",
@@ -50,7 +50,7 @@ def check_probes(context: Context) -> Iterator[Finding]:
         Look at the reason; run envdoctor probe to see what was read.
 
     References:
-        CONTRIBUTING, "Probes"
+        envdoctor probe --help
     """
     reasons: Dict[Tuple[str, str], List[str]] = {}
     for field, fact in context.facts:
@@ -100,7 +100,7 @@ def check_matrix_age(context: Context) -> Iterator[Finding]:
         Update envdoctor, or the matrix alone (envdoctor matrix update).
 
     References:
-        CONTRIBUTING, "The matrix"
+        envdoctor matrix update --help
     """
     date = str(context.matrix.date)
     if not _is_date(date) or not _is_date(context.today):

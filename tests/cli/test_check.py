@@ -61,6 +61,30 @@ def test_only_and_skip(envdoctor, broken):
     assert "ED101" not in codes_of(checked(envdoctor, "--facts", broken, "--skip", "ED101"))
 
 
+ROW = "cublas-12.1-sigfpe-h20"
+
+
+def test_the_id_of_a_row_is_its_rule(envdoctor, broken, tmp_path):
+    stack = ["--assume", "gpu=H20:8", "--assume", "nvidia-cublas-cu12==12.1.3.1"]
+    options = ["--facts", broken, *stack]
+
+    def rows_of(*more):
+        data = checked(envdoctor, *options, *more)
+        return [finding["row"] for finding in data["findings"] if finding["code"] == "ED290"]
+
+    assert rows_of() == [ROW]
+    assert rows_of("--skip", ROW) == rows_of("--skip", "ED290") == []
+    assert rows_of("--skip", "ED390") == rows_of("--only", ROW) == [ROW]
+    path = tmp_path / "ignore"
+    path.write_text(f'{ROW} until=2999-12-31 reason="no H20 in this pool"\n', encoding="utf-8")
+    assert rows_of("--ignore-file", path) == []
+    run = json.loads(envdoctor("check", *options, "--format", "sarif").stdout)["runs"][0]
+    result = next(entry for entry in run["results"] if entry["ruleId"] == ROW)
+    assert result["properties"]["code"] == "ED290"
+    assert ROW in [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert ROW in envdoctor("explain", ROW).stdout.decode()
+
+
 IGNORE = 'ED101:nvidia-driver until={} reason="the new driver comes on Monday"  # agreed\n'
 
 
@@ -249,7 +273,17 @@ def test_probe_text_shows_value_and_origin(envdoctor, broken):
 def test_explain_code_and_row(envdoctor):
     text = envdoctor("explain", "ed101").stdout.decode()
     assert text.startswith("ED101 ")
-    assert "How to fix" in text
+    assert text.count("How to fix") == 1
+    text = envdoctor("explain", "ed108").stdout.decode()
+    assert text.count("The host's GPUs are not visible here") == 1
+
+
+def test_explain_lists_the_codes_and_what_is_free(envdoctor):
+    from envdoctor.rules.codes import CODES, next_free
+
+    text = envdoctor("explain", "codes").stdout.decode()
+    assert all(f"\n  {code}: " in text for code in CODES)
+    assert f"(next free: {next_free('1')})" in text
 
 
 def test_explanations_of_the_documents(envdoctor):

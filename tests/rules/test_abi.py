@@ -23,7 +23,7 @@ def _four(found: object) -> list:
     return [
         code
         for code in codes(found)
-        if code in ("ED401", "ED402", "ED403", "ED404", "ED405", "ED406")
+        if code in ("ED401", "ED402", "ED403", "ED404", "ED405", "ED406", "ED407")
     ]  # type: ignore[arg-type]
 
 
@@ -362,7 +362,7 @@ def test_a_release_linked_to_another_runtime(judged: Judge) -> None:
     found = judged(
         facts_of(["xformers 0.0.35", "torch 2.15.0"], torch_cuda="13.2", os_architecture="x86_64")
     )
-    finding = by_code(found, "ED404")
+    finding = by_code(found, "ED407")
     assert (finding.component, finding.kind, finding.severity) == (
         "xformers",
         "cuda-major-mismatch",

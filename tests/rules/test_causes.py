@@ -11,7 +11,7 @@ from envdoctor.model.finding import SEVERITIES, Finding, severity_rank
 from envdoctor.rules.causes import CAUSES, arrange
 
 _CODES = sorted(
-    {cause.root for cause in CAUSES}
+    {code for cause in CAUSES for code in cause.roots}
     | {code for cause in CAUSES for code in cause.effects}
     | {"ED806", "ED501"}
 )
@@ -98,13 +98,11 @@ def test_an_error_is_never_hidden_under_a_warning() -> None:
 
 
 def test_another_python_and_another_ray_on_nodes_are_two_causes() -> None:
-    nodes = [
-        _finding(code, component, "version-mismatch-across-nodes")
-        for code, component in (("ED702", "python"), ("ED703", "ray"))
-    ]
+    kind = "version-mismatch-across-nodes"
+    nodes = [_finding("ED702", "python", kind), _finding("ED703", "ray", kind)]
     assert [finding.caused_by for finding in arrange(nodes)] == [None, None]
-    joining = [finding._replace(subject="cluster") for finding in nodes]
+    joining = [_finding("ED709", name, kind, subject="cluster") for name in ("python", "ray")]
     assert [finding.caused_by for finding in arrange(joining)] == [
         None,
-        "ED703:ray:version-mismatch-across-nodes:cluster",
+        f"ED709:ray:{kind}:cluster",
     ]

@@ -67,7 +67,7 @@ def test_cudnn_of_two_majors_have_different_names(judged: Judge) -> None:
 )
 def test_system_cudnn(judged: Judge, system: str, fires: bool) -> None:
     found = judged(facts_of(["nvidia-cudnn-cu13 9.20.0.48"], cudnn_system_version=system))
-    assert ("ED201" in codes(found)) is fires
+    assert ("ED207" in codes(found)) is fires
     assert not errors(found)
 
 
@@ -131,7 +131,7 @@ def test_own_copy_is_loaded(judged: Judge) -> None:
 )
 def test_library_path(judged: Judge, path: str, torch_cuda: str, component: str) -> None:
     facts = facts_of(["torch 2.6.0"], torch_cuda=torch_cuda, variables={"LD_LIBRARY_PATH": path})
-    found = [finding for finding in judged(facts) if finding.code == "ED202"]
+    found = [finding for finding in judged(facts) if finding.code == "ED208"]
     assert [finding.component for finding in found] == ([component] if component else [])
     assert not errors(found)
 
@@ -140,13 +140,13 @@ def test_conda_toolkit_on_the_library_path(judged: Judge) -> None:
     variables = {"LD_LIBRARY_PATH": "/opt/conda/lib", "CUDA_HOME": "/opt/conda"}
     assert (
         by_code(
-            judged(facts_of(variables=variables, toolkit_version="12.4.131")), "ED202"
+            judged(facts_of(variables=variables, toolkit_version="12.4.131")), "ED208"
         ).component
         == "libnvJitLink"
     )
-    assert "ED202" not in codes(judged(facts_of(variables={"LD_LIBRARY_PATH": "/opt/conda/lib"})))
+    assert "ED208" not in codes(judged(facts_of(variables={"LD_LIBRARY_PATH": "/opt/conda/lib"})))
     conda = distribution("torch 2.4.0", build="py3.11_cuda12.4_0")
-    assert "ED202" not in codes(judged(facts_of([conda], variables=variables, torch_cuda="12.6")))
+    assert "ED208" not in codes(judged(facts_of([conda], variables=variables, torch_cuda="12.6")))
 
 
 def test_library_older_than_the_pin(judged: Judge) -> None:

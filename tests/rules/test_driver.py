@@ -1,4 +1,4 @@
-"""ED101 to ED107, ED113: fires, does not fire, is silent where something is not known."""
+"""ED101 to ED107, ED113, ED115: fires, does not fire, is silent where something is not known."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ def test_framework_image_newer_than_driver_on_geforce(judged: Judge) -> None:
         image_name="nvcr.io/nvidia/pytorch:24.10-py3",
     )
     found = judged(facts)
-    assert (by_code(found, "ED101").component, by_code(found, "ED101").kind) == (
+    assert (by_code(found, "ED115").component, by_code(found, "ED115").kind) == (
         "nvidia-driver",
         "too-old",
     )
-    assert by_code(found, "ED103").caused_by == by_code(found, "ED101").key
+    assert by_code(found, "ED103").caused_by == by_code(found, "ED115").key
     assert not errors(found)
 
 
@@ -91,7 +91,7 @@ def test_framework_image_newer_than_driver_on_geforce(judged: Judge) -> None:
     ],
 )
 def test_image_that_the_driver_serves(judged: Judge, image: str, gpu: str, driver: str) -> None:
-    assert not {"ED101", "ED103"} & set(
+    assert not {"ED115", "ED103"} & set(
         codes(judged(facts_of(gpus=[gpu], driver_release=driver, image_name=image)))
     )
 
@@ -102,7 +102,7 @@ def test_image_of_a_newer_cuda_major(judged: Judge) -> None:
             gpus=["NVIDIA A100-SXM4-80GB"], driver_release="535.154.05", image_cuda_version="13.0.1"
         )
     )
-    assert by_code(found, "ED101").component == "nvidia-driver"
+    assert by_code(found, "ED115").component == "nvidia-driver"
 
 
 def test_compat_shadows_newer_driver(judged: Judge) -> None:

@@ -106,7 +106,7 @@ def test_a_rule_that_raises_hides_nothing(monkeypatch: pytest.MonkeyPatch, matri
     here = (Rule("ED199", "broken", "too-old", "", broken), *rules.load_rules(CHECKS))
     monkeypatch.setattr(rules, "load_rules", lambda _families: here)
     found = rules.judge(facts_of(os_platform="darwin"), matrix)
-    assert by_code(found, "ED901").subject == "broken"
+    assert by_code(found, "ED906").subject == "broken"
     assert "ED903" in codes(found)
     with pytest.raises(ZeroDivisionError):
         rules.judge(facts_of(), matrix, propagate=True)

@@ -1,0 +1,244 @@
+"""Every code that was ever given out, and what it stands for.
+
+A code is one rule: a function in ``rules/``, or what many rows of the matrix or many texts of logs
+say of one thing. Rows keep their own id beside it, which is their rule (``Finding.rule``). Codes
+are permanent: what goes is put into ``RETIRED`` and is never given out again.
+"""
+
+from __future__ import annotations
+
+from ..model.record import NamedTuple
+from .registry import all_rules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, Mapping
+
+__all__ = ["CODES", "FAMILIES", "RETIRED", "CodeRecord", "code_records", "next_free"]
+
+#: The families, by the digit behind "ED". Numbers from 90 on are rows (90) and logs (95).
+FAMILIES: Mapping[str, str] = {
+    "1": "driver and GPUs",
+    "2": "CUDA libraries and toolkits",
+    "3": "package versions",
+    "4": "compiled code and the libraries that it meets",
+    "5": "containers, shared memory and limits",
+    "6": "memory of hosts and GPUs",
+    "7": "Ray and nodes that differ",
+    "8": "how packages lie on disk",
+    "9": "envdoctor itself",
+}
+
+#: Name of the rule by code, those of retired rules included.
+CODES: Mapping[str, str] = {
+    "ED101": "driver-for-cuda",
+    "ED102": "minor-version",
+    "ED103": "forward-compatibility",
+    "ED104": "compat-shadows-driver",
+    "ED105": "driver-library-mismatch",
+    "ED106": "fabric-manager",
+    "ED107": "driver-missing",
+    "ED108": "gpu-not-exposed",
+    "ED109": "driver-for-gpu",
+    "ED110": "device-fault",
+    "ED111": "driver-settings",
+    "ED112": "peer-access",
+    "ED113": "unversioned-libcuda",
+    "ED114": "visible-devices",
+    "ED115": "image-newer-than-driver",
+    "ED116": "driver-capabilities",
+    "ED117": "nvml-not-found",
+    "ED120": "generation-dropped",
+    "ED121": "package-generation-dropped",
+    "ED122": "triton-ptxas",
+    "ED123": "cpu-build",
+    "ED190": "driver-rows",
+    "ED195": "driver-log",
+    "ED201": "shared-folder",
+    "ED202": "loaded-copy",
+    "ED203": "cuda-majors",
+    "ED204": "compiler-minors",
+    "ED205": "torch-libraries",
+    "ED206": "local-toolkit",
+    "ED207": "system-cudnn",
+    "ED208": "library-path",
+    "ED290": "library-rows",
+    "ED295": "library-log",
+    "ED301": "requirements",
+    "ED302": "missing-requirements",
+    "ED303": "python-version",
+    "ED304": "engine-torch",
+    "ED305": "wheels-for-python",
+    "ED306": "lock-pins",
+    "ED307": "lock-machine",
+    "ED390": "package-rows",
+    "ED395": "package-log",
+    "ED401": "built-for-torch",
+    "ED402": "cxx11-abi",
+    "ED403": "glibc",
+    "ED404": "cuda-sonames",
+    "ED405": "undefined-symbols",
+    "ED406": "python-tag",
+    "ED407": "linked-runtime",
+    "ED490": "abi-rows",
+    "ED495": "abi-log",
+    "ED501": "memory-belief",
+    "ED502": "shared-memory",
+    "ED503": "locked-memory",
+    "ED504": "open-files",
+    "ED505": "processes",
+    "ED506": "cpu-quota",
+    "ED507": "hidden-limit",
+    "ED508": "oom-history",
+    "ED590": "limit-rows",
+    "ED595": "limit-log",
+    "ED601": "host-memory-plan",
+    "ED602": "gpu-memory-plan",
+    "ED603": "kv-cache-plan",
+    "ED604": "swap-space-plan",
+    "ED605": "shared-memory-plan",
+    "ED606": "utilization-plan",
+    "ED607": "configuration-plan",
+    "ED695": "memory-log",
+    "ED701": "node-drivers",
+    "ED702": "node-pythons",
+    "ED703": "node-rays",
+    "ED704": "node-torches",
+    "ED705": "node-engines",
+    "ED706": "node-nccls",
+    "ED707": "node-gpus",
+    "ED708": "node-glibcs",
+    "ED709": "ray-cluster",
+    "ED795": "node-log",
+    "ED801": "duplicate-distribution",
+    "ED802": "leftover",
+    "ED803": "unreadable-metadata",
+    "ED804": "damaged-files",
+    "ED805": "shadowed-module",
+    "ED806": "hidden-distribution",
+    "ED901": "probe-failed",
+    "ED902": "matrix-age",
+    "ED903": "not-judged",
+    "ED904": "not-pinned",
+    "ED905": "no-environment",
+    "ED906": "check-failed",
+}
+
+#: Those of CODES whose rule is gone, with the day on which it went.
+RETIRED: Mapping[str, str] = {}
+
+
+class CodeRecord(NamedTuple):
+    """What one code stands for: ``page`` is what ``envdoctor explain`` prints below its name."""
+
+    code: str
+    name: str
+    summary: str
+    page: str
+
+
+_GENERATIONS = """A GPU of a generation that this driver branch does not know.
+
+What it checks:
+    The compute capability of each visible GPU against the first and the last driver branch that
+    know it.
+
+Why it matters:
+    A driver does not list a GPU that it does not know: "No devices were found".
+
+How to fix:
+    Install a driver of a branch that knows the GPU.
+
+References:
+    https://docs.nvidia.com/datacenter/tesla/drivers/
+"""
+_CUDA = """A driver that is too old for the CUDA with which a package is built.
+
+What it checks:
+    The driver release against what each CUDA major needs, for each package of a CUDA build.
+
+Why it matters:
+    "The NVIDIA driver on your system is too old": no kernel starts.
+
+How to fix:
+    Update the driver on the host, install a build for an older CUDA, or use cuda-compat on a
+    data-centre GPU.
+
+References:
+    https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/index.html
+"""
+_PTXAS = """A ptxas in the triton wheel that does not know this GPU.
+
+What it checks:
+    The GPUs that the ptxas of the installed triton compiles for, against the visible ones.
+
+Why it matters:
+    What torch.compile and Triton generate fails: "ptxas fatal: Value 'sm_120' is not defined for
+    option 'gpu-name'".
+
+How to fix:
+    Install a torch that brings a newer triton, or name another ptxas in TRITON_PTXAS_PATH.
+
+References:
+    https://github.com/triton-lang/triton
+"""
+_FAULT = """A check of envdoctor failed.
+
+What it checks:
+    Nothing: a rule raised an error, and the others went on.
+
+Why it matters:
+    Of what this rule judges nothing is said.
+
+How to fix:
+    Report it, with the facts that "envdoctor probe --json" prints.
+"""
+
+#: What has no rule function: rows of the matrix, and the guard around the rules.
+_OTHERS = (
+    ("ED101", "The driver is too old for a build's CUDA", _CUDA),
+    ("ED109", "The driver does not know this GPU", _GENERATIONS),
+    ("ED122", "The ptxas of triton does not know this GPU", _PTXAS),
+    ("ED906", "A check failed", _FAULT),
+)
+
+
+def code_records() -> Dict[str, CodeRecord]:
+    """Return what every code in use stands for, by code."""
+    records = [
+        CodeRecord(rule.code, rule.name, rule.summary, rule.function.__doc__ or "")
+        for rule in all_rules()
+    ]
+    records += [CodeRecord(code, CODES[code], summary, page) for code, summary, page in _OTHERS]
+    for code, name in CODES.items():
+        if code in RETIRED:
+            continue
+        about = FAMILIES[code[2]]
+        if code.endswith("90"):
+            records.append(
+                CodeRecord(
+                    code,
+                    name,
+                    f"Known combinations: {about}",
+                    "Rows of the matrix that no other code speaks of. Each has an id, which is its "
+                    "rule: it stands beside the finding, and --skip and ignore files take it.",
+                )
+            )
+        elif code.endswith("95"):
+            records.append(
+                CodeRecord(
+                    code,
+                    name,
+                    f"What a log says: {about}",
+                    "envdoctor diagnose gives this code to what a line of a log says; no check of "
+                    "an environment does. The key says which text it was.",
+                )
+            )
+    return {record.code: record for record in sorted(records)}
+
+
+def next_free(family: str) -> str:
+    """Return the lowest code of a family ("1" to "9") that was never given out."""
+    return next(
+        code for code in (f"ED{family}{number:02}" for number in range(1, 90)) if code not in CODES
+    )

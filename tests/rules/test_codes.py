@@ -1,0 +1,126 @@
+"""One code is one rule: every code has one record, and a rule emits its own code only."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from pathlib import Path
+from typing import Any, Dict, Iterator, Set
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from envdoctor.matrix.derive import derive_target
+from envdoctor.matrix.loader import Matrix
+from envdoctor.matrix.schema import default_code
+from envdoctor.model.facts import Facts
+from envdoctor.rules import Context, all_rules, judge
+from envdoctor.rules.codes import CODES, FAMILIES, RETIRED, CodeRecord, code_records, next_free
+from envdoctor.rules.registry import CHECKS, load_rules
+
+from .test_properties import FACTS, MATRIX
+
+ROOT = Path(__file__).parents[2]
+CODE = re.compile(r"ED\d{3}(?!\d)")
+
+
+def test_each_code_in_use_has_one_record_of_its_name() -> None:
+    codes = [rule.code for rule in all_rules()]
+    assert len(codes) == len(set(codes))
+    names = {code: record.name for code, record in code_records().items()}
+    assert names == {code: name for code, name in CODES.items() if code not in RETIRED}
+    assert len(set(CODES.values())) == len(CODES)
+    assert set(RETIRED) <= set(CODES)
+    assert {code[2] for code in CODES} == set(FAMILIES)
+
+
+@pytest.mark.parametrize("record", code_records().values(), ids=lambda record: record.code)
+def test_each_record_has_a_page(record: CodeRecord) -> None:
+    assert re.fullmatch(r"ED[1-9]\d\d", record.code)
+    assert record.summary
+    assert record.page.strip()
+
+
+def test_the_next_free_code_was_never_given_out() -> None:
+    for digit in FAMILIES:
+        code = next_free(digit)
+        assert code not in CODES
+        assert code[2] == digit
+        assert all(f"ED{digit}{number:02}" in CODES for number in range(1, int(code[3:])))
+
+
+@pytest.mark.parametrize("folder", ["envdoctor", "matrices", "docs"])
+def test_no_file_names_a_code_without_a_record(folder: str) -> None:
+    known = set(code_records())
+    for path in (ROOT / folder).rglob("*"):
+        if path.suffix in (".py", ".toml", ".md") and path.is_file():
+            named = set(CODE.findall(path.read_text(encoding="utf-8")))
+            assert named <= known | set(RETIRED), path
+
+
+def test_each_row_has_a_code_with_a_record() -> None:
+    known = set(code_records())
+    assert {row.code for row in MATRIX.rows()} <= known
+    assert default_code("shm", "too-small") in known
+
+
+@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.name)
+def test_a_rule_function_names_its_own_code_only(rule: Any) -> None:
+    module = sys.modules[rule.function.__module__]
+    tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    named: Set[str] = set()
+    waiting = [rule.function.__name__]
+    seen: Set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name in functions and name not in seen:
+            seen.add(name)
+            named |= set(_codes(functions[name]))
+            waiting += [node.id for node in ast.walk(functions[name]) if isinstance(node, ast.Name)]
+    assert named <= {rule.code}
+
+
+def _codes(function: ast.FunctionDef) -> Iterator[str]:
+    for statement in function.body:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Constant) and CODE.fullmatch(str(node.value)):
+                yield str(node.value)
+
+
+@settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+@given(FACTS)
+def test_a_rule_emits_its_own_code_only(facts: Facts) -> None:
+    context = Context(facts, MATRIX, derive_target(facts, MATRIX), (facts, facts), "2026-11-22", {})
+    for rule in load_rules(CHECKS):
+        assert {finding.code for finding in rule.function(context)} <= {rule.code}
+
+
+@settings(deadline=None, max_examples=20, suppress_health_check=list(HealthCheck))
+@given(FACTS)
+def test_every_finding_has_a_rule_with_a_record(facts: Facts) -> None:
+    records: Dict[str, CodeRecord] = code_records()
+    matrix: Matrix = MATRIX
+    for finding in judge(facts, matrix):
+        assert finding.code in records
+        assert finding.rule == (finding.row or finding.code)
+        assert not finding.row or matrix.row(finding.row) is not None
+
+
+def test_every_cited_document_exists() -> None:
+    """References name addresses, programs, files of this project and its own commands: the last two
+    have to be there.
+    """
+    from envdoctor.cli.main import COMMANDS
+
+    for record in code_records().values():
+        for document, section in re.findall(
+            r'\b(README|CONTRIBUTING|CHANGELOG|docs/[\w-]+\.md)\b(?:, "([^"]+)")?', record.page
+        ):
+            path = ROOT / (document if "." in document else f"{document}.md")
+            assert path.is_file(), (record.code, document)
+            heading = re.compile(rf"^#+ {re.escape(section)}$", re.MULTILINE)
+            assert not section or heading.search(path.read_text(encoding="utf-8")), record.code
+        for command in re.findall(r"\benvdoctor (\w+) --help", record.page):
+            assert command in COMMANDS, record.code
