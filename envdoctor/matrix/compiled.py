@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "KEYS", "complete_row", "load_package", "normalize_gpu", "unpack_row"]
 
-FORMAT = 2
+FORMAT = 3
 
 KEYS = {
     "branch": "branch",

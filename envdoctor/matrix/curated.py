@@ -12,7 +12,8 @@ kv_heads, head_dim, vocabulary, intermediate? (0: no dense layer),
                          tied?, aliases?, active?, experts?, experts_per_token?,
                          expert_intermediate?, shared_intermediate?, dense_layers?, q_lora?,
                          kv_lora?, nope_dim?, rope_dim?, v_dim? (latent attention), vision?,
-                         qkv_bias?, bias?, gated?, qk_norm?, norms? (a layer, 2), note?
+                         qkv_bias?, bias?, gated?, qk_norm?, norms? (a layer, 2),
+                         windowed? (layers that look at a window of the text only), note?
 ``conda.toml``
 ``[[conda]]``            distribution, package? (left out: there is none), channel?, note?
 ``profiles/<name>.toml`` title, distribution, repository, on_index?, note?, source, date, trust, and
@@ -97,6 +98,7 @@ class Model(NamedTuple):
     gated: bool
     qk_norm: bool
     norms: int
+    windowed: bool
     note: str
     source: str
     date: str
@@ -284,6 +286,7 @@ def make_model(entry: Mapping[str, Any]) -> Model:
             "gated": True,
             "qk_norm": False,
             "norms": 2,
+            "windowed": False,
             "note": "",
         }
     )
@@ -387,7 +390,7 @@ _INTEGERS = (
     "v_dim",
     "vision",
 )
-_FLAGS = ("tied", "qkv_bias", "bias", "gated", "qk_norm")
+_FLAGS = ("tied", "qkv_bias", "bias", "gated", "qk_norm", "windowed")
 _REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[A-Za-z0-9._, -]*\])?\s*(.*)")
 _DIRECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?:\[[^\]]*\])? @ git\+https://\S+@\S+")
 _EDGE = re.compile(r"[a-z0-9._-]+ -> [a-z0-9._-]+")

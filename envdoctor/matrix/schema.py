@@ -610,6 +610,7 @@ _BUILD_KINDS: Mapping[str, type] = {
     "glibc_parts": list,
     "cxx11abi": bool,
     "ptx_read": bool,
+    "nightly": bool,
 }
 _SM = r"\d{1,2}\.\d[af]?"
 _PTX = rf"ptx={_SM}@(?:\d+\.\d+|\?)(?:,{_SM}@(?:\d+\.\d+|\?))*"

@@ -135,6 +135,7 @@ class Build(NamedTuple):
     libraries in the wheel.
     pythons: tags of the wheels of this build ("cp312"), where a build does not have those of the
     release.
+    nightly: only nightly wheels of it exist, so that no release of it can be installed.
     """
 
     index_name: str = "pypi"
@@ -158,6 +159,7 @@ class Build(NamedTuple):
     torch_symbols: Optional[str] = None
     bundled: Tuple[str, ...] = ()
     pythons: Tuple[str, ...] = ()
+    nightly: bool = False
 
 
 class Difference(NamedTuple):

@@ -328,8 +328,8 @@ class Catalog:
                 or build.variant is None
             ):
                 continue
-            if build.trust == "reported" and "nightlies only" in build.source:
-                continue  # no release of it can be installed
+            if build.nightly:
+                continue
             label = _label(build)
             if label not in labels and version.local is None:
                 labels.add(label)

@@ -88,7 +88,7 @@ def size_of(
             model.kv_heads,
             model.cache_values,
             model.tied,
-            "sliding window" in model.note,
+            model.windowed,
         )
     last = name.rpartition("/")[2]
     stated = _NAMED.findall(last)
