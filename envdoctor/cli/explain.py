@@ -271,7 +271,7 @@ def _pin(wanted: str, folder: str, matrix: Matrix) -> List[Block]:
     named = [
         name
         for name in story.requirers
-        if not any(f"{name} " in reason.text for reason in shown[:_FEW_REASONS])
+        if all(reason.requirer != name for reason in shown[:_FEW_REASONS])
     ]
     if named:
         more = f" and {len(named) - _FEW_REASONS} more" if len(named) > _FEW_REASONS else ""
@@ -282,8 +282,9 @@ def _pin(wanted: str, folder: str, matrix: Matrix) -> List[Block]:
         )
     elif story.causes:
         texts = [
-            cause.text.replace("you asked for", "the lock was asked for")
-            + _noted(cause.row, cause.sources)
+            f"the lock was asked for {cause.requirement}"
+            if cause.kind == "request"
+            else cause.text + _noted(cause.row, cause.sources)
             for cause in story.causes
         ]
         blocks += [paragraph(text, 2, f"not {story.other}") for text in texts[:_FEW_CAUSES]]

@@ -6,14 +6,17 @@ import argparse
 import gc
 import json
 import os
-from typing import Dict, Mapping, Set, Tuple
+from typing import TYPE_CHECKING, Dict, Mapping, Set, Tuple
 
 from ..app import Sources, gather
-from ..errors import InputError, NoResolution
+from ..errors import InputError, NoResolution, suggest
 from ..lock.locking import close, lock
 from ..model.resolution import Explanation, Resolution
 from .command import Command, put_first
 from .output import wrapped, write_error
+
+if TYPE_CHECKING:
+    from ..matrix.loader import Matrix
 
 __all__ = ["COMMAND"]
 
@@ -190,7 +193,7 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
             progress=lambda words: write_error(f"envdoctor: {words}"),
         )
     if not found.pins and not found.closure.is_closed and found.closure.state != "refused":
-        raise InputError(_nothing_known(found, matrix.date))
+        raise InputError(_nothing_known(found, matrix))
     if options.dry_run:
         return wrapped(summary_text(found)), 0
     files = render(found, __version__, matrix)
@@ -210,16 +213,18 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     return wrapped(summary_text(found) + f"written to {folder}: {', '.join(files)}\n"), code
 
 
-def _nothing_known(found: Resolution, date: str) -> str:
+def _nothing_known(found: Resolution, matrix: Matrix) -> str:
     """Say of a request of which the matrix knows nothing that only closing could help, and did
     not.
     """
-    notes = [note.partition("the matrix does not know it")[2] for note in found.notes]
-    shown = ", ".join(f"{root.text}{note}" for root, note in zip(found.request.others, notes))
+    shown = ", ".join(
+        f"{root.text}{suggest(root.name, matrix.package_names, 0.8)}"
+        for root in found.request.others
+    )
     why = f"; not closed: {found.closure.reason}" if found.closure.reason else ""
     names = ", ".join(root.name for root in found.request.others)
     return (
-        f"{shown}: the matrix of {date} has no releases of {names}, so there is nothing to "
+        f"{shown}: the matrix of {matrix.date} has no releases of {names}, so there is nothing to "
         f"choose from{why}"
     )
 

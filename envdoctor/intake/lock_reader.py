@@ -13,7 +13,6 @@ from ..model.resolution import Override, Pin, Reason, Requires
 from ..model.row import Source
 from ..model.serde import read_facts
 from ..model.versions import canonicalize_name, try_version
-from .assumptions import parse_assumptions
 
 __all__ = ["SCHEMA_VERSION", "lock_facts", "parse_lock", "target_facts"]
 
@@ -132,12 +131,17 @@ class _Reader:
         )
 
     def reason(self, entry: Any, place: str) -> Reason:
-        kind, text = (
-            self.member(entry, "kind", str, f"{place}."),
-            self.member(entry, "text", str, f"{place}."),
+        row, requirer, requirement = (
+            self.optional(entry, key, f"{place}.") or ""
+            for key in ("row", "requirer", "requirement")
         )
         return Reason(
-            kind, text, self.optional(entry, "row", f"{place}.") or "", self.sources(entry, place)
+            self.member(entry, "kind", str, f"{place}."),
+            self.member(entry, "text", str, f"{place}."),
+            row,
+            self.sources(entry, place),
+            requirer,
+            requirement,
         )
 
     def sources(self, entry: Mapping[str, Any], place: str) -> Tuple[Source, ...]:
@@ -176,25 +180,8 @@ def _found(value: Any) -> str:
 
 
 def target_facts(lock: Lock) -> Tuple[Facts, ...]:
-    """Return the targets of a lock, those of an older one as far as its words tell; one of which
-    nothing is known where it names none.
-    """
-    if lock.machines:
-        return lock.machines
-    found = []
-    for words in lock.targets:
-        assumed = []
-        for part in words.split(", "):
-            kind, _, value = part.partition(" ")
-            count, times, name = part.partition(" × ")
-            if kind in ("driver", "glibc") and try_version(value) is not None:
-                assumed.append(f"{'nvidia-driver' if kind == 'driver' else kind}={value}")
-            elif times and count.isdigit():
-                assumed.append(f"gpu={name}:{count}")
-            elif not part.startswith("a machine of which"):
-                assumed.append(f"gpu={part}")
-        found.append(Facts(parse_assumptions(assumed)))
-    return tuple(found) or (Facts(),)
+    """Return the targets of a lock; one of which nothing is known where it keeps none."""
+    return lock.machines or (Facts(),)
 
 
 def lock_facts(lock: Lock) -> Dict[str, Fact[Any]]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..matrix.loader import Matrix
     from ..matrix.tables import Release
     from ..model.request import Request, Root
-    from ..model.resolution import Explanation, Resolution
+    from ..model.resolution import Explanation, Hole, Resolution
     from .closing.index_sources import IndexSources
 
 __all__ = ["check_date", "close", "lock", "of_its_time"]
@@ -220,9 +220,7 @@ def close(
         else None
     )
     core, brought = found, ()  # type: Resolution, Tuple[Root, ...]
-    lacking: Dict[
-        str, str
-    ] = {}  # what the index at hand lacks, by the requirement that follows from it
+    lacking: Dict[str, Hole] = {}  # by the requirement that follows from it
     for _ in range(_CLOSING_ROUNDS):
         try:
             closure = close_with_uv(
@@ -236,7 +234,9 @@ def close(
         except UnknownName as error:
             raise InputError(f"{error}{suggest(error.name, matrix.package_names, 0.8)}") from error
         notes = (f"the date does not bind {', '.join(closure.late)}",) if closure.late else ()
-        closed = core._replace(closure=closure, notes=(*found.notes, *lacking.values(), *notes))
+        closed = core._replace(
+            closure=closure, notes=(*found.notes, *(hole.text for hole in lacking.values()), *notes)
+        )
         problems = _problems(closed, facts, matrix) if closure.is_closed else []
         if problems:
             unjudged = [
@@ -258,7 +258,7 @@ def close(
                 )
             )
         elif closure.state == "refused":
-            lacking.update({f"{hole.name}!={hole.version}": hole.text for hole in closure.holes})
+            lacking.update({f"{hole.name}!={hole.version}": hole for hole in closure.holes})
             learned = [parse_root(text) for text in (*closure.conflicts, *lacking)]
         else:
             return closed
@@ -278,7 +278,9 @@ def close(
         why = [f"what is not in the matrix needs {', '.join(needed)}"] if needed else []
         progress(
             "choosing again: "
-            + "; ".join([*why, *(lacking[root.text] for root in learned if root.text in lacking)])
+            + "; ".join(
+                [*why, *(lacking[root.text].text for root in learned if root.text in lacking)]
+            )
         )
         core = _as_asked(again, found, brought, lacking)
         _verify(core, facts, matrix)
@@ -286,27 +288,30 @@ def close(
 
 
 def _as_asked(
-    again: Resolution, found: Resolution, brought: Sequence[Root], lacking: Mapping[str, str]
+    again: Resolution, found: Resolution, brought: Sequence[Root], lacking: Mapping[str, Hole]
 ) -> Resolution:
     """A resolution with what closing taught as reasons, and the request as the user made it."""
     from ..model.resolution import Reason
 
     taught = {
-        f"asked for: {root.text}": Reason(
-            "required", f"what is not in the matrix requires {root.specifier or 'it'}"
+        root.text: Reason(
+            "required",
+            f"what is not in the matrix requires {root.specifier or 'it'}",
+            requirement=root.specifier,
         )
         for root in brought
     }
     taught.update(
         {
-            f"asked for: {text}": Reason("refused", f"not {text.partition('!=')[2]}: {words}")
-            for text, words in lacking.items()
+            text: Reason("refused", f"not {hole.version}: {hole.text}")
+            for text, hole in lacking.items()
         }
     )
-    pins = tuple(
-        pin._replace(reasons=tuple(taught.get(reason.text, reason) for reason in pin.reasons))
-        for pin in again.pins
-    )
+
+    def as_taught(reason: Reason) -> Reason:
+        return taught.get(reason.requirement, reason) if reason.kind == "asked" else reason
+
+    pins = tuple(pin._replace(reasons=tuple(map(as_taught, pin.reasons))) for pin in again.pins)
     return again._replace(pins=pins, request=found.request, notes=found.notes, passed=found.passed)
 
 

@@ -41,7 +41,7 @@ class Lock(NamedTuple):
     matrix_date: str = ""
     path: str = ""
     targets: Tuple[str, ...] = ()  # in words: "8 × H20, driver 535.129.03, glibc 2.35"
-    machines: Tuple[Facts, ...] = ()  # the same as facts; locks of before this had words alone
+    machines: Tuple[Facts, ...] = ()  # the same as facts
 
     def pin(self, name: str) -> Optional[Pin]:
         """Return the pin of a package, or None."""

@@ -27,12 +27,17 @@ __all__ = [
 class Reason(NamedTuple):
     """One reason. ``kind``: asked, required, row (asks for it), refused (a newer release),
     override, yanked, source-build, index, profile.
+
+    requirer: what requires it, with the extra that does ("vllm[audio]"). requirement: what was
+    asked for ("vllm>=0.8"), or the releases that the requirer admits (">=2.6", "" for any).
     """
 
     kind: str
     text: str
     row: str = ""
     sources: Tuple[Source, ...] = ()
+    requirer: str = ""
+    requirement: str = ""
 
 
 class Pin(NamedTuple):
@@ -192,13 +197,15 @@ class Resolution(NamedTuple):
 class Statement(NamedTuple):
     """One cause of a refusal.
 
-    ``kind``: request, metadata, build, row, hardware, python, date, index.
+    ``kind``: request, metadata, build, row, hardware, python, date, index. ``requirement``: of a
+    request, what was asked for.
     """
 
     kind: str
     text: str
     row: str = ""
     sources: Tuple[Source, ...] = ()
+    requirement: str = ""
 
 
 class Explanation(NamedTuple):

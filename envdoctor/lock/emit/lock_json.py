@@ -103,8 +103,9 @@ def _closure_json(closure: Closure) -> Dict[str, Any]:
 
 def _reason_json(reason: Reason) -> Dict[str, Any]:
     entry: Dict[str, Any] = {"kind": reason.kind, "text": reason.text}
-    if reason.row:
-        entry["row"] = reason.row
+    for key in ("row", "requirer", "requirement"):
+        if getattr(reason, key):
+            entry[key] = getattr(reason, key)
     if reason.sources:
         entry["sources"] = [_source_json(source) for source in reason.sources]
     return entry

@@ -143,7 +143,7 @@ def _comments(pin: Pin, found: Resolution) -> List[str]:
 def _core_reasons(pin: Pin) -> List[Reason]:
     """The reasons that stand at a pin: those that decide, and of many requirers the first three."""
     required = [reason for reason in pin.reasons if reason.kind == "required"]
-    binding = [reason for reason in required if not reason.text.endswith("requires it")] or required
+    binding = [reason for reason in required if reason.requirement] or required
     shown = binding[:3]
     others = len(required) - len(shown)
     found = [reason for reason in pin.reasons if reason.kind == "asked"] + shown

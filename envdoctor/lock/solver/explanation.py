@@ -147,7 +147,8 @@ def _statements(
     for key, listed in groups.items():
         why: Why = listed[0].why
         if why.kind == "request":
-            statements.append((0, key, Statement("request", f"you asked for {why.text}")))
+            text = f"you asked for {why.text}"
+            statements.append((0, key, Statement("request", text, requirement=why.text)))
         elif why.kind == "metadata":
             text = _edge_words(problem, listed, reachable)
             statements.append(

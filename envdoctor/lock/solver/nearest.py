@@ -404,7 +404,7 @@ def _reworded(found: Explanation, catalog: InstalledCatalog) -> Explanation:
     causes = []
     for cause in found.causes:
         if cause.kind == "request":
-            name = cause.text.rpartition(" ")[2]
+            name = cause.requirement
             shown = catalog.shown(name) if name in catalog.situation.listed else ""
             causes.append(
                 Statement("request", f"{name} {shown} is installed, and no release of it would do")

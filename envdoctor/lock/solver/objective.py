@@ -260,7 +260,7 @@ def _reasons(
 ) -> List[Reason]:
     """Why this package, and why not a better release of it."""
     reasons = [
-        Reason("asked", f"asked for: {root.text}")
+        Reason("asked", f"asked for: {root.text}", requirement=root.text)
         for root in catalog.request.roots
         if root.name == name
     ]
@@ -278,9 +278,14 @@ def _reasons(
         shown = f"{requirer}{'[' + extra if extra else ''} {release}"
         if any(override.requirer == requirer for override in broken):
             continue
-        text = f"{shown} requires {edge.specifier}" if edge.specifier else f"{shown} requires it"
-        if edge.name == name and text not in [reason.text for reason in reasons]:
-            reasons.append(Reason("required", text))
+        reason = Reason(
+            "required",
+            f"{shown} requires {edge.specifier or 'it'}",
+            requirer=edge.requirer,
+            requirement=edge.specifier,
+        )
+        if edge.name == name and reason not in reasons:
+            reasons.append(reason)
         admitted &= edge.allowed
     if not reasons and not broken:
         reasons += _asked_by_rows(name, problem, bits, catalog)

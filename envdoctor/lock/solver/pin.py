@@ -69,10 +69,9 @@ def tell_pin(
     )
     found = resolve(request, facts, matrix)
     if isinstance(found, Explanation):
-        own = f"you asked for {request.roots[-1].text}"
-        return PinStory(
-            pin, requirers, str(other), tuple(cause for cause in found.causes if cause.text != own)
-        )
+        own = request.roots[-1].text
+        causes = tuple(cause for cause in found.causes if cause.requirement != own)
+        return PinStory(pin, requirers, str(other), causes)
     return PinStory(
         pin,
         requirers,
