@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from envdoctor.matrix import loader
+from envdoctor.matrix.source import write_compiled
+
 
 def pytest_addoption(parser):
     group = parser.getgroup("envdoctor")
@@ -30,7 +33,9 @@ def pytest_addoption(parser):
     group.addoption("--seed", default="0", help="which slow tests --slow-sample takes")
 
 
-def pytest_configure():
+def pytest_configure(config):
+    if not hasattr(config, "workerinput"):  # once, not in each process of pytest-xdist
+        _compile_matrix()
     # What a developer has installed with 'envdoctor matrix update' is not what is tested.
     os.environ["ENVDOCTOR_HOME"] = "/nonexistent"
     # A shell starts what it puts into the background with these ignored, and children would inherit
@@ -41,6 +46,14 @@ def pytest_configure():
     ):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)
+
+
+def _compile_matrix():
+    """Compile ``matrices/`` where it has changed: a new row is tested as an install has it."""
+    core = loader._read_core(loader._COMPILED)
+    source = loader.builtin_folder()
+    if source and (core is None or not loader._is_fresh(core, source)):
+        write_compiled(source, loader._COMPILED, times=True)
 
 
 def pytest_report_header(config):
@@ -55,6 +68,10 @@ def pytest_report_header(config):
 
 
 def pytest_collection_modifyitems(config, items):
+    for item in items:
+        group = _group_of(item)
+        if group:
+            item.add_marker(pytest.mark.xdist_group(group))
     if config.getoption("--slow"):
         return
     slow = [item for item in items if item.get_closest_marker("slow")]
@@ -67,6 +84,18 @@ def pytest_collection_modifyitems(config, items):
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in left]
+
+
+def _group_of(item):
+    """Return the name under which a test shares a process with others (``--dist loadgroup``).
+
+    Daemons, images and installed environments that a module makes are made once.
+    """
+    path = item.nodeid.partition("::")[0]
+    if path.startswith("tests/containers/"):
+        return "containers"
+    fixtures = item._fixtureinfo.name2fixturedefs.values()
+    return path if any(definitions[-1].scope == "module" for definitions in fixtures) else None
 
 
 @pytest.fixture(scope="session")
