@@ -60,7 +60,10 @@ def clean_lines(report: str) -> Iterator[Line]:
             f"the report has {len(report)} characters, but at most {MAX_BYTES} are read; keep the "
             "lines about the environment"
         )
-    rows = redact(report.replace("\r\n", "\n").replace("\r", "\n")).split("\n")
+    text = report.replace("\r\n", "\n").replace("\r", "\n")
+    if "\x1b" in text:  # a colour may stand between a name and its secret
+        text = _ANSI.sub("", text)
+    rows = redact(text).split("\n")
     if len(rows) > MAX_LINES:
         raise InputError(
             f"the report has {len(rows)} lines, but at most {MAX_LINES} are read; keep the lines "
@@ -88,10 +91,7 @@ def clean_lines(report: str) -> Iterator[Line]:
 
 
 def _plain(row: str) -> str:
-    row = row[: 4 * _MAX_LENGTH]
-    if "\x1b" in row:
-        row = _ANSI.sub("", row)
-    raw = row.translate(_SPACES)[:_MAX_LENGTH].rstrip()
+    raw = row[: 4 * _MAX_LENGTH].translate(_SPACES)[:_MAX_LENGTH].rstrip()
     quote = _QUOTE.match(raw)
     return raw[quote.end() :] if quote else raw
 

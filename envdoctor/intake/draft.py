@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..model.facts import Distribution, Facts, Gpu, Toolkit
-from ..model.redaction import is_secret_name, redact
+from ..model.redaction import is_secret_name
 from ..model.versions import canonicalize_name, cuda_of_variant, find_variant, try_version
 from .clean_text import Line
 from .kept_variables import kept_value
@@ -164,7 +164,7 @@ class Draft:
         """Keep one launch setting; the first one holds."""
         key = name.strip().lstrip("-").replace("-", "_")
         if key and not is_secret_name(key) and len(self._request) < 1000:
-            self._request.setdefault(key, (redact(value)[:500], line.number))
+            self._request.setdefault(key, (value[:500], line.number))
 
     def device(self, index: int, device: Gpu, line: Line, rank: int) -> None:
         """Claim what a source tells of the device of this index; later lines of the same source add

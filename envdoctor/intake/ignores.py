@@ -18,6 +18,7 @@ import re
 from typing import List, Tuple
 
 from ..errors import InputError
+from ..model.redaction import redact
 from ..model.report import Ignore
 
 __all__ = ["parse_ignores"]
@@ -31,7 +32,7 @@ def parse_ignores(text: str, where: str) -> Tuple[Ignore, ...]:
     """Parse the text of an ignore file; raises :class:`InputError` with every faulty line."""
     entries: List[Ignore] = []
     faults: List[str] = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(redact(text).splitlines(), 1):
         if line.strip() and not line.lstrip().startswith("#"):
             try:
                 entries.append(_entry(line.strip(), f"{where}:{number}"))

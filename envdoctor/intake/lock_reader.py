@@ -9,6 +9,7 @@ from ..errors import InputError
 from ..model.evidence import Evidence, Fact, Known
 from ..model.facts import Facts
 from ..model.lock_file import Lock
+from ..model.redaction import redact_tree
 from ..model.resolution import Override, Pin, Reason, Requires
 from ..model.row import Source
 from ..model.serde import read_facts
@@ -24,7 +25,7 @@ def parse_lock(text: str, where: str) -> Lock:
     and the key.
     """
     try:
-        data = json.loads(text)
+        data = redact_tree(json.loads(text))
     except (ValueError, RecursionError) as error:
         raise InputError(
             f"{where}: expected a lock written by 'envdoctor lock', found text that is no JSON "

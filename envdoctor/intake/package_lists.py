@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 from typing import List, NamedTuple, Optional, Tuple
 
-from ..model.redaction import redact
 from ..model.versions import canonicalize_name, try_version
 from .clean_text import Line
 from .draft import EXACT, INTENT, LABEL, PROSE, Draft
@@ -220,7 +219,7 @@ class PackageReader:
             wheel[1] if wheel else None,
             line,
             EXACT,
-            direct_url=redact(url),
+            direct_url=url,
             tags=wheel[2] if wheel else (),
         )
 

@@ -56,7 +56,7 @@ def parse_requirements(text: str, name: str) -> Facts:
     """
     if len(text) > MAX_BYTES:
         raise InputError(f"{name}: has {len(text)} characters, but at most {MAX_BYTES} are read")
-    text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff")
+    text = redact(text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff"))
     lowered = name.lower()
     if lowered.endswith((".json", "pipfile.lock")) or text.lstrip().startswith("{"):
         return _pipfile(text, name)
@@ -250,7 +250,7 @@ def _requirement(line: str, number: int, name: str) -> _Pin:
             wheel[1] if wheel else None,
             number,
             marker,
-            direct_url=redact(url.strip()),
+            direct_url=url.strip(),
             tags=wheel[2] if wheel else (),
         )
     if (
@@ -264,14 +264,12 @@ def _requirement(line: str, number: int, name: str) -> _Pin:
                 wheel[0],
                 wheel[1],
                 number,
-                direct_url=redact(body) if "://" in body else "",
+                direct_url=body if "://" in body else "",
                 tags=wheel[2],
             )
         egg = _EGG.search(body)
         # A folder without a name: something is installed from it, and nobody can tell what.
-        return _Pin(
-            canonicalize_name(egg.group(1)) if egg else "", None, number, direct_url=redact(body)
-        )
+        return _Pin(canonicalize_name(egg.group(1)) if egg else "", None, number, direct_url=body)
     found = _REQUIREMENT.fullmatch(requirement.strip())
     if found is None or not _SPECIFIER.fullmatch(found.group(2).strip()):
         raise InputError(
@@ -331,7 +329,7 @@ def _locked(entry: Mapping[str, Any]) -> Optional[_Pin]:
         if isinstance(source, Mapping):
             found = source.get("url") or source.get("git")
             url = (
-                redact(found)
+                found
                 if isinstance(found, str)
                 and (key != "source" or "git" in source or "url" in source)
                 else url

@@ -29,9 +29,16 @@ from .pattern import pattern
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
-    from typing import List, Tuple
+    from typing import Any, Dict, Iterable, Iterator, List, Sequence, Tuple
 
-__all__ = ["HIDDEN", "is_secret_name", "redact", "without_credentials"]
+__all__ = [
+    "HIDDEN",
+    "is_secret_name",
+    "redact",
+    "redact_tree",
+    "redact_words",
+    "without_credentials",
+]
 
 HIDDEN = "***"
 
@@ -73,8 +80,9 @@ _NAMED = pattern(
     r"(authorization|authentication|auth|tokens?|secrets?|passwords?|passwd|passphrase|pass|pwd"
     r"|credentials?|keys?|cookies?|signature)((?:[_-][a-z0-9]{1,20}){0,3})(?![a-z0-9_])"
     # name= and name: with their quotes; the list of a command's words; an option and its value
-    r"(\\?[\"'`]?\]?[ \t]{0,8}(?::=|=>|[=:])(?!//|:|=)[ \t]{0,8}"
-    r"|\\?[\"'][ \t]{0,8},\s{0,80}(?=\\?[\"'])"
+    r"(\\?[\"'`*]{0,3}\]?[ \t]{0,8}(?::=|=>|[=:])(?!//|:|=)\*{0,2}[ \t]{0,8}"
+    r"|`?[ \t]{0,8}\|[ \t]{0,8}`?(?=\S)"
+    r"|\\?[\"']?[ \t]{0,8},\s{0,80}(?=\\?[\"'\w])"
     r"|(?:[ \t]{1,8}(?:\\\n[>| \t]{0,80})?|\\?[\"']?\n[>| \t]{0,80}-[ \t]{1,8})(?![-\s])"
     r")",
     _IGNORE_CASE_ASCII,
@@ -99,6 +107,7 @@ _QUOTED = {
     "\\'": pattern(r"[^'\n\\]*(?:\\[^'\n][^'\n\\]*)*"),
 }
 _OPENING = pattern(r"[\[({]{0,2}[ \t]?(?:[bfru]{0,2}(\\?[\"'])|(`))")
+_BEFORE_QUOTES = frozenset("[({ \t\\\"'`bfruBFRU")
 _VALUE = pattern(r"(?:[^\s,;&\"'`<>|\\]|\\(?![n\"'\s])|[,;](?![\s\"']|$|[\w.-]{1,40}[=:]))+")
 _REST_OF_LINE = pattern(r"[^\n\"']+")
 #: What is no secret wherever it stands: switches, placeholders, references, types of Python.
@@ -150,6 +159,7 @@ _ABOUT = frozenset(_ABOUT_TEXT.split())
 _JOINED = pattern(r"(?:api|auth|access|hf|bearer|refresh|session|csrf|id|user|hub|gh|git|my)$")
 _UNITS_OF_NAMES = pattern(r"[^\W_]+")
 _DECLARED = pattern(r"(?:^|\s)(?:ENV|ARG|set|setenv)[ \t]+$")
+_WITH_DIGIT = pattern(r"(?!/)\S{0,24}\d")
 _BACKWARDS = pattern(r"[\w.-]{0,80}")
 
 # --------------------------------------------------------------------------------------------------
@@ -215,8 +225,8 @@ def redact(text: str) -> str:
         text = _SHAPES.sub(_redact_shape, text)
     if any(word in lowered for word in _SECRET_WORDS):
         if "value" in lowered:
-            text = _redact_values(text, _PAIR, _is_secret_pair)
-        text = _redact_values(text, _NAMED, _is_secret_assignment)
+            text = _redact_pairs(text)
+        text = _redact_assignments(text)
     if "login" in lowered or "curl" in lowered:
         text = _COMMAND_OPTION.sub(_redact_option, text)
     if "bearer" in lowered or "basic" in lowered:
@@ -224,6 +234,40 @@ def redact(text: str) -> str:
     if "@" in text:
         text = _BARE_USER.sub(HIDDEN + "@", text)
     return _OPAQUE.sub(_redact_opaque, text) if _has_long_word(text) else text
+
+
+def redact_words(words: Sequence[str]) -> List[str]:
+    """Return the words of a command without secrets, also without one that is a word of its own
+    behind its option.
+    """
+    return [
+        HIDDEN
+        if option[:1] == "-"
+        and word[:1] not in ("-", "")
+        and "=" not in option
+        and is_secret_name(option)
+        else redact(word)
+        for option, word in zip(["", *words], words)
+    ]
+
+
+def redact_tree(tree: Any) -> Any:
+    """Return what was read from JSON or TOML without the secrets in its texts."""
+    if isinstance(tree, str):
+        return redact(tree)
+    if isinstance(tree, list):
+        return [redact_tree(entry) for entry in tree]
+    if not isinstance(tree, dict):
+        return tree
+    named = {
+        key: HIDDEN
+        if isinstance(value, str) and is_secret_name(str(key)) and not _is_plain(value)
+        else redact_tree(value)
+        for key, value in tree.items()
+    }
+    if is_secret_name(str(named.get("name", ""))) and isinstance(named.get("value"), str):
+        named["value"] = HIDDEN
+    return named
 
 
 def without_credentials(text: str) -> str:
@@ -235,6 +279,9 @@ def without_credentials(text: str) -> str:
 
 def is_secret_name(name: str) -> bool:
     """Tell whether a variable or an option holds a secret, by its name."""
+    lowered = name.lower()
+    if not any(word in lowered for word in _SECRET_WORDS):
+        return False
     end = f"{name}="
     return any(
         _is_secret_word(end[: match.start()], match.group(1), match.group(2))
@@ -325,34 +372,74 @@ def _is_mixed(word: str, length: int) -> bool:
 # names and their values
 
 
-def _redact_values(text: str, expression: re.Pattern[str], is_secret: object) -> str:
-    """Hide the value behind each match of an expression, where ``is_secret`` says so of it."""
+def _redact_pairs(text: str) -> str:
+    """Hide the ``value:`` that stands behind the ``name:`` of a secret."""
+    spans = (
+        _value_at(text, match.end(), header=False)
+        for match in _PAIR.finditer(text)
+        if is_secret_name(match.group(1))
+    )
+    return _without(text, ((start, end) for start, end in spans if not _is_plain(text[start:end])))
+
+
+def _redact_assignments(text: str) -> str:
+    """Hide the value behind each name that is a secret's."""
+    return _without(text, _assigned_secrets(text))
+
+
+def _assigned_secrets(text: str) -> Iterator[Tuple[int, int]]:
+    judged: Dict[Tuple[str, str, str], bool] = {}  # most names are there more than once
+    done = 0
+    for match in _NAMED.finditer(text):
+        start = match.start()
+        if start < done:
+            continue
+        word, suffix, mark = match.groups()
+        prefix = _name_before(text, start)
+        assigned = "=" in mark or ":" in mark
+        if not (assigned or prefix[:1] == "-" or _is_declared(match, start - len(prefix))):
+            continue  # a word of a sentence, or of a list, and no option
+        name = (prefix, word, suffix)
+        if name not in judged:
+            judged[name] = _is_secret_word(*name)
+        if judged[name]:
+            word = word.lower()
+            header = word.startswith(("authorization", "cookie")) and ":" in mark
+            begin, end = _value_at(text, match.end(), header)
+            if not _is_plain(text[begin:end], word):
+                yield begin, end
+                done = end
+
+
+def _without(text: str, spans: Iterable[Tuple[int, int]]) -> str:
     parts: List[str] = []
     done = 0
-    for match in expression.finditer(text):
-        if match.start() < done or not is_secret(match):  # type: ignore[operator]
+    for start, end in spans:
+        if start < done:
             continue
-        start, end = _value_at(text, match)
-        value = text[start:end]
-        if value and not _is_plain(value, match):
-            parts += (text[done:start], HIDDEN)
-            done = end
+        parts += (text[done:start], HIDDEN)
+        done = end
     return "".join([*parts, text[done:]]) if parts else text
 
 
-def _value_at(text: str, match: re.Match[str]) -> Tuple[int, int]:
-    """Return where the value behind a name begins and ends: within its quotes, or up to what ends
-    an unquoted one.
+def _name_before(text: str, start: int) -> str:
+    """Return what of a name stands before its word."""
+    if not start or text[start - 1] in " \n\"'":
+        return ""
+    backwards = _BACKWARDS.match(text[max(0, start - 80) : start][::-1])
+    return backwards.group()[::-1] if backwards is not None else ""
+
+
+def _value_at(text: str, start: int, header: bool) -> Tuple[int, int]:
+    """Return where the value behind a name begins and ends: within its quotes, with the line that a
+    header is, or before what ends a bare one.
     """
-    start = match.end()
-    opening = _OPENING.match(text, start)
-    if opening is not None:
-        return opening.end(), _end(
-            _QUOTED[opening.group(1) or opening.group(2)], text, opening.end()
-        )
-    if _is_header(match):
-        return start, _end(_REST_OF_LINE, text, start)
-    return start, _end(_VALUE, text, start)
+    if text[start : start + 1] in _BEFORE_QUOTES:
+        opening = _OPENING.match(text, start)
+        if opening is not None:
+            closing = _QUOTED[opening.group(1) or opening.group(2)]
+            return opening.end(), _end(closing, text, opening.end())
+    return start, _end(_REST_OF_LINE if header else _VALUE, text, start)
 
 
 def _end(expression: re.Pattern[str], text: str, start: int) -> int:
@@ -360,17 +447,10 @@ def _end(expression: re.Pattern[str], text: str, start: int) -> int:
     return match.end() if match is not None else start
 
 
-def _is_header(match: re.Match[str]) -> bool:
-    """Tell whether it is a header whose value has words: it ends with its line."""
-    word = match.group(1).lower()
-    return word.startswith(("authorization", "cookie")) and ":" in match.group()
-
-
-def _is_plain(value: str, match: re.Match[str]) -> bool:
+def _is_plain(value: str, word: str = "") -> bool:
     """Tell whether a value is no secret although its name says so."""
-    if _PLAIN.fullmatch(value):
+    if not value or _PLAIN.fullmatch(value):
         return True
-    word = match.group(1).lower()
     if word.startswith("pass"):
         return word == "pass" and _NUMBER.fullmatch(value) is not None
     if word == "token" and len(value) < 4:
@@ -380,26 +460,15 @@ def _is_plain(value: str, match: re.Match[str]) -> bool:
     return (_NUMBER.fullmatch(value) or _PATH.fullmatch(value)) is not None
 
 
-def _is_secret_pair(match: re.Match[str]) -> bool:
-    return is_secret_name(match.group(1))
-
-
-def _is_secret_assignment(match: re.Match[str]) -> bool:
-    start = match.start()
-    backwards = _BACKWARDS.match(match.string[max(0, start - 80) : start][::-1])
-    prefix = backwards.group()[::-1] if backwards is not None else ""
-    assigned = "=" in match.group(3) or ":" in match.group(3)
-    if not (assigned or prefix.startswith("-") or _is_declared(match, start - len(prefix))):
-        return False  # a word of a sentence, or of a list, and no option
-    return _is_secret_word(prefix, match.group(1), match.group(2))
-
-
 def _is_declared(match: re.Match[str], start: int) -> bool:
     """Tell whether ``NAME value`` is an assignment: a Dockerfile's, or one whose value says so."""
-    if _DECLARED.search(match.string[max(0, start - 8) : start]):
+    before = match.string[max(0, start - 8) : start] if match.group(1).isupper() else ""
+    if before and _DECLARED.search(before):
         return True
+    if not _WITH_DIGIT.match(match.string, match.end()):
+        return False
     value = match.string[match.end() : match.end() + 24]
-    return not value.startswith("/") and any(_is_mixed(word, 12) for word in _WORDS.findall(value))
+    return any(_is_mixed(word, 12) for word in _WORDS.findall(value))
 
 
 def _redact_option(match: re.Match[str]) -> str:

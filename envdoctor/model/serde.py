@@ -18,7 +18,7 @@ from .facts import (
 )
 from .late import Late
 from .memo import remembered
-from .redaction import redact
+from .redaction import redact_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def load_facts(text: str, where: str) -> Facts:
     and the key.
     """
     try:
-        data = json.loads(redact(text))
+        data = redact_tree(json.loads(text))
     except (ValueError, RecursionError) as error:
         raise InputError(
             f"{where}: expected a JSON file written by 'envdoctor probe --json', found text that "

@@ -6,15 +6,14 @@ from __future__ import annotations
 
 import importlib
 import os
-import shlex
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ...errors import InputError
 from ...model.evidence import Evidence, Fact, Known, Unknown
 from ...model.facts import Facts
-from ...model.redaction import HIDDEN, is_secret_name, redact
+from ...model.redaction import HIDDEN, is_secret_name, redact, redact_words
 from ...model.workload import WORKLOAD_FIELDS, ConfigurationProblem, Workload
-from ..shell.expansion import Unclear
+from ..shell.expansion import Element, Unclear
 from ..shell.interpreter import MAX_SCRIPT_BYTES, Script, read_script
 from .adapter import Adapter, Checkout, Reading, Run
 from .checkout import find_checkout, installed, old_checkout
@@ -83,7 +82,7 @@ class _Source:
     """The given files and words, turned into one :class:`Run`."""
 
     def __init__(self, sources: Sequence[str], environ: Optional[Mapping[str, str]]) -> None:
-        self.sources = _without_secrets(sources)
+        self.sources = redact_words(sources)
         self.environ = environ if environ is None else _without_secret_variables(environ)
         self.problems: List[ConfigurationProblem] = []
         self.unclear = Unclear()
@@ -122,13 +121,15 @@ class _Source:
             return self._of_script(words[1], words[2:])
         if words[0].endswith((".sh", ".slurm", ".sbatch")):
             return self._of_script(words[0], words[1:])
+        import shlex
+
         script = read_script(
             shlex.join(words), "command line", environ=self.environ, unclear=self.unclear
         )
         return self._of_launches(script, "", ".")
 
     def _of_script(self, path: str, arguments: Sequence[str]) -> Run:
-        text = redact(_text(path, MAX_SCRIPT_BYTES, "a launch script"))
+        text = _text(path, MAX_SCRIPT_BYTES, "a launch script")
         script = read_script(
             text,
             os.path.basename(path),
@@ -143,8 +144,8 @@ class _Source:
             self.problems.append(
                 remark_problem(
                     remark.kind,
-                    Evidence(f"{script.name}:{remark.line}", remark.text[:200]),
-                    remark.text,
+                    Evidence(f"{script.name}:{remark.line}", redact(remark.text)[:200]),
+                    redact(remark.text),
                 )
             )
         found = list(launches(script))
@@ -197,40 +198,35 @@ class _Source:
     ) -> Run:
         return Run(
             script.name,
-            launch.entry,
-            launch.arguments,
+            redact(launch.entry),
+            _clean_words(launch.arguments),
             (),
             base,
             self.unclear,
-            launch.variables,
-            launch.launcher,
+            _clean_table(launch.variables),
+            _clean_table(launch.launcher),
             {**around, **launch.context},
             documents=documents,
         )
 
 
 def _config(path: str) -> List[Setting]:
-    text = _text(path, MAX_CONFIG_BYTES, "a configuration")
-    return [_without_secret(setting) for setting in read_config(text, os.path.basename(path))]
+    return read_config(_text(path, MAX_CONFIG_BYTES, "a configuration"), os.path.basename(path))
 
 
-def _without_secret(setting: Setting) -> Setting:
-    """Hide the value of a setting that is a secret by its key, or by its looks."""
-    if not isinstance(setting.value, str):
-        return setting
-    hidden = is_secret_name(setting.key.rpartition(".")[2])
-    value = HIDDEN if hidden else redact(setting.value)
-    if value == setting.value:
-        return setting
-    detail = setting.place.detail.replace(setting.value, value)
-    return setting._replace(value=value, place=setting.place._replace(detail=redact(detail)))
+def _clean_words(words: Sequence[Element]) -> Tuple[Element, ...]:
+    texts = redact_words([word.text for word in words])
+    raws = redact_words([word.raw for word in words])
+    return tuple(Element(text, word.line, raw) for text, word, raw in zip(texts, words, raws))
 
 
-def _without_secrets(words: Sequence[str]) -> List[str]:
-    """Hide the secrets among the words of a command, also one that is the word behind its
-    option.
-    """
-    return shlex.split(redact(shlex.join(words)))
+def _clean_table(table: Mapping[str, Element]) -> Dict[str, Element]:
+    return {
+        name: Element(HIDDEN, element.line)
+        if is_secret_name(name)
+        else Element(redact(element.text), element.line, redact(element.raw))
+        for name, element in table.items()
+    }
 
 
 def _without_secret_variables(environ: Mapping[str, str]) -> Dict[str, str]:

@@ -11,6 +11,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 from ...errors import InputError
 from ...model.evidence import Evidence
 from ...model.record import NamedTuple
+from ...model.redaction import redact, redact_tree
 from ..shell.expansion import Element, Unclear, is_clear
 
 __all__ = ["MAX_CONFIG_BYTES", "Setting", "flags", "flatten", "override", "read_config", "scalar"]
@@ -219,9 +220,17 @@ def read_config(text: str, name: str) -> List[Setting]:
         )
     if "\x00" in text:
         raise InputError(f"{name}: expected a configuration, found binary data")
-    if name.endswith(".json"):
-        return _read_json(text, name)
-    return _read_yaml(text, name)
+    settings = _read_json(text, name) if name.endswith(".json") else _read_yaml(text, name)
+    return [_without_secret(setting) for setting in settings]
+
+
+def _without_secret(setting: Setting) -> Setting:
+    """Hide the value of a setting that is a secret by its key, or by its looks."""
+    value = redact_tree({setting.key: setting.value})[setting.key]
+    if value == setting.value:
+        return setting
+    detail = redact(setting.place.detail.replace(str(setting.value), str(value)))
+    return setting._replace(value=value, place=Evidence(setting.place.source, detail))
 
 
 def _read_json(text: str, name: str) -> List[Setting]:

@@ -19,6 +19,7 @@ from ...intake.draft import Draft
 from ...intake.kept_variables import kept_value
 from ...model.evidence import Evidence, Fact, Known, Unknown
 from ...model.record import NamedTuple
+from ...model.redaction import redact
 from ...model.sizes import parse_size
 from ..shell.expansion import Element, is_clear
 from ..shell.interpreter import Command, Script
@@ -326,7 +327,7 @@ def surroundings(script: Script, text: str) -> Dict[str, Fact[Any]]:
         if memory and memory.group(1) != "0":
             size = parse_size(memory.group(1) + (memory.group(2) or "M"), binary=True)
             found["container.memory"] = Known(
-                size, Evidence(f"{script.name}:{line}", directive.group().strip()[:120])
+                size, Evidence(f"{script.name}:{line}", redact(directive.group().strip())[:120])
             )
     for command in script.commands:
         words = [word.text for word in command.words]

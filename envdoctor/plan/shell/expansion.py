@@ -10,6 +10,7 @@ import re
 from typing import Dict, List, Mapping, Optional, Tuple
 
 from ...model.record import NamedTuple
+from ...model.redaction import redact
 from .arithmetic import Undecided, evaluate
 from .patterns import brace_words, cut_pattern, regex_of, replaced
 from .quoting import closing, quoted
@@ -87,7 +88,7 @@ class Unclear:
                 reason = self._reasons[-1]
             else:
                 self._known[reason] = chr(_FIRST + len(self._reasons))
-                self._reasons.append(reason)
+                self._reasons.append(redact(reason))
         return self._known[reason]
 
     def reason(self, text: str) -> str:
