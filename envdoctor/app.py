@@ -215,8 +215,8 @@ def _judge_of_run(
 ) -> Callable[[Facts], List[Finding]]:
     """Return what judges a node together with the memory plan of a run."""
     from .plan.frameworks import read_workload
-    from .plan.memory.asked import with_workload
     from .plan.memory.result import plan_run
+    from .plan.memory.run_facts import with_workload
     from .rules import judge as judge_facts
 
     def judge_node(facts: Facts) -> List[Finding]:
@@ -239,12 +239,12 @@ def judge(facts: Facts, matrix: Matrix, *, nodes: Sequence[Facts] = ()) -> List[
     from .plan.memory import SETTINGS
     from .rules import judge as judge_facts
 
-    asked = facts.value("request")
-    if not asked or SETTINGS.isdisjoint(asked):
+    stated = facts.value("request")
+    if stated is None or SETTINGS.isdisjoint(stated.settings()):
         return judge_facts(facts, matrix, nodes=nodes)
-    from .plan.memory.stated_settings import findings_of_request
+    from .plan.memory.stated_settings import findings_of_settings
 
-    return judge_facts(facts, matrix, nodes=nodes, also=findings_of_request(facts, matrix))
+    return judge_facts(facts, matrix, nodes=nodes, also=findings_of_settings(facts, matrix))
 
 
 def plan(
@@ -269,8 +269,8 @@ def plan(
         InputError: a run that cannot be read, or a change that means nothing.
     """
     from .plan.frameworks import read_workload
-    from .plan.memory.asked import with_workload
     from .plan.memory.result import plan_run
+    from .plan.memory.run_facts import with_workload
     from .rules import judge as judge_facts
 
     if matrix is None:

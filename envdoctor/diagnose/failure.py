@@ -612,11 +612,12 @@ def _same_family(first: str, second: str) -> bool:
 def _holds(condition: Condition, context: Context) -> Optional[bool]:
     wanted = condition.value
     if condition.field.startswith("request."):
-        asked = context.facts.value("request", {}).get(condition.field[len("request.") :])
+        workload = context.facts.value("request")
+        stated = workload.setting(condition.field[len("request.") :]) if workload else None
         return (
             None
-            if asked is None
-            else (str(asked).lower() == str(wanted).lower()) is (condition.operator == "==")
+            if stated is None
+            else (stated.lower() == str(wanted).lower()) is (condition.operator == "==")
         )
     fact = context.facts.get(condition.field)
     if isinstance(fact, Absent):

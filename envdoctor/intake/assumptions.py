@@ -11,6 +11,7 @@ from ..model.facts import FIELDS, Distribution, Facts, Gpu
 from ..model.redaction import HIDDEN, is_secret_name, redact
 from ..model.sizes import parse_limit, parse_size
 from ..model.versions import canonicalize_name, try_version
+from ..model.workload import stated_workload
 
 __all__ = ["parse_assumptions", "with_assumptions"]
 
@@ -111,9 +112,11 @@ def parse_assumptions(assumptions: Sequence[str]) -> Dict[str, Fact[Any]]:
             tables["distributions"][name] = Distribution(name, package.group(2))
         else:
             _read(text, facts)
+    evidence = Evidence("--assume")
     for field, table in tables.items():
         if table:
-            facts[field] = Known(table, Evidence("--assume"))
+            value = stated_workload(table, evidence) if field == "request" else table
+            facts[field] = Known(value, evidence)
     return facts
 
 
@@ -124,15 +127,8 @@ def with_assumptions(facts: Facts, assumed: Mapping[str, Fact[Any]]) -> Facts:
     table: Dict[str, Fact[Any]] = dict(facts)
     for field, fact in assumed.items():
         old = table.get(field)
-        if (
-            field in ("distributions", "variables", "request")
-            and isinstance(old, Known)
-            and isinstance(fact, Known)
-        ):
-            fact = Known(
-                {**old.value, **fact.value},
-                Evidence(old.evidence.source, "with --assume: " + ", ".join(sorted(fact.value))),
-            )
+        if isinstance(old, Known) and isinstance(fact, Known):
+            fact = _joined(field, old, fact)
         table[field] = fact
         for other in _OVERRULED.get(field, ()):
             if other not in assumed and other in table:
@@ -158,6 +154,17 @@ def with_assumptions(facts: Facts, assumed: Mapping[str, Fact[Any]]) -> Facts:
                 binaries.evidence,
             )
     return Facts(table)
+
+
+def _joined(field: str, old: Known[Any], assumed: Known[Any]) -> Known[Any]:
+    """Return what holds where a field is both read and assumed: of a table, the entries of both."""
+    if field == "request":
+        names, value = sorted(assumed.value.settings()), assumed.value.over(old.value)
+    elif field in ("distributions", "variables"):
+        names, value = sorted(assumed.value), {**old.value, **assumed.value}
+    else:
+        return assumed
+    return Known(value, Evidence(old.evidence.source, "with --assume: " + ", ".join(names)))
 
 
 def _read(text: str, facts: Dict[str, Fact[Any]]) -> None:

@@ -9,6 +9,7 @@ from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..model.facts import Distribution, Facts, Gpu, Toolkit
 from ..model.redaction import is_secret_name
 from ..model.versions import canonicalize_name, cuda_of_variant, find_variant, try_version
+from ..model.workload import stated_workload
 from .clean_text import Line
 from .kept_variables import kept_value
 from .names import of_conda, of_import
@@ -246,10 +247,9 @@ class Draft:
                 False, self._lines([line for _, line in self._variables.values()], "an excerpt")
             )
         if self._request:
-            table["request"] = Known(
-                {name: value for name, (value, _) in sorted(self._request.items())},
-                self._lines([line for _, line in self._request.values()]),
-            )
+            evidence = self._lines([line for _, line in self._request.values()])
+            settings = {name: value for name, (value, _) in self._request.items()}
+            table["request"] = Known(stated_workload(settings, evidence), evidence)
         if self._toolkits:
             table["toolkits"] = Known(
                 tuple(toolkit for toolkit, _ in self._toolkits.values()),

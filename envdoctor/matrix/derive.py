@@ -127,11 +127,12 @@ def _variable(facts: Facts, name: str) -> Subject:
 
 
 def _request(facts: Facts, name: str) -> Subject:
-    listed = facts.value("request")
-    if listed is None or name not in listed:
+    workload = facts.value("request")
+    text = workload.setting(name) if workload is not None else None
+    if text is None:
         return _UNKNOWN
-    attributes: Dict[str, Any] = {"value": listed[name]}
-    number = try_version(listed[name])
+    attributes: Dict[str, Any] = {"value": text}
+    number = try_version(text)
     if number is not None:
         attributes["number"] = number
     return Subject(True, attributes)

@@ -334,9 +334,9 @@ FIELDS: Mapping[str, Field] = {
         "Metadata that the lock contradicts on purpose: 'torch -> nvidia-cublas-cu12==12.3.4.1 "
         "[row]'.",
     ),
-    # what is asked of the stack (launch flags); the workload proper comes with the memory model
+    # what is asked of the stack: in memory a Workload, in JSON the settings by name
     "request": Field(
-        "variables", "Launch settings by name: tensor_parallel_size, engine, attention_backend …"
+        "settings", "Launch settings by name: tensor_parallel_size, engine, attention_backend …"
     ),
 }
 

@@ -75,6 +75,8 @@ def _dump(kind: str, value: Any) -> Any:
         return list(value)
     if kind == "variables":
         return {name: value[name] for name in sorted(value)}
+    if kind == "settings":
+        return value.settings()
     return value
 
 
@@ -137,7 +139,13 @@ def _load_fact(name: str, entry: Any, where: str) -> Fact[Any]:
         return Absent(evidence)
     if "value" not in entry:
         raise InputError(f"{where}: expected 'value', 'absent' or 'unknown'")
-    return Known(_load(FIELDS[name].type, entry["value"], where), evidence)
+    kind = FIELDS[name].type
+    value = _load(kind, entry["value"], where)
+    if kind == "settings":
+        from .workload import stated_workload
+
+        value = stated_workload(value, evidence)
+    return Known(value, evidence)
 
 
 def _load(kind: str, value: Any, where: str) -> Any:
@@ -145,7 +153,7 @@ def _load(kind: str, value: Any, where: str) -> Any:
         if not isinstance(value, _SCALARS[kind]) or (isinstance(value, bool) and kind != "bool"):
             raise InputError(f"{where}: expected {kind}, found {value!r:.60}")
         return value
-    if kind == "variables":
+    if kind in ("variables", "settings"):
         if not isinstance(value, dict) or not all(
             isinstance(entry, str) for entry in value.values()
         ):

@@ -1,22 +1,26 @@
-"""Workloads: what a training run asks for, as a flat table from field name to fact, in the words of
-no framework.
+"""Workloads: what a run asks for, as a flat table from field name to fact, in the words of no
+framework.
 
-``WORKLOAD_FIELDS`` is the one list of fields. An adapter in ``envdoctor/frameworks`` fills it from
-a launch script or a configuration; the memory model and the rules read it. As in :mod:`.facts`, a
-value is Known with its place, Absent or Unknown: ``Known(8, Evidence("train.sh:14",
-"actor_rollout_ref.rollout.n=8"))``, and a default is a Known whose evidence names the framework's
-version: ``Evidence("default of verl 0.4.1", "actor_rollout_ref.rollout.n")``.
+``WORKLOAD_FIELDS`` is the one list of fields. An adapter in ``envdoctor/plan/frameworks`` fills it
+from a launch script or a configuration, ``stated_workload`` from the launch settings that a report
+or ``--assume`` states; the memory model, the rules and the rows of the matrix read it.
+
+As in :mod:`.facts`, a value is Known with its place, Absent or Unknown: ``Known(8,
+Evidence("train.sh:14", "actor_rollout_ref.rollout.n=8"))``, and a default is a Known whose evidence
+names the framework's version: ``Evidence("default of verl 0.4.1", "actor_rollout_ref.rollout.n")``.
 """
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
+import math
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Tuple
 
 from .evidence import Evidence, Fact, Known, Unknown
 from .facts import Field
 from .record import NamedTuple
+from .sizes import GIB
 
-__all__ = ["ROLES", "WORKLOAD_FIELDS", "ConfigurationProblem", "Workload"]
+__all__ = ["ROLES", "WORKLOAD_FIELDS", "ConfigurationProblem", "Workload", "stated_workload"]
 
 #: Models that a trainer holds; each has the fields of ``_ROLE_FIELDS``.
 ROLES = ("actor", "critic", "ref", "reward")
@@ -159,6 +163,65 @@ _KEYS_ELSEWHERE: Mapping[str, str] = {
 _NOT_SAID = Unknown("the configuration does not say")
 
 
+class _Setting(NamedTuple):
+    """The field that a launch setting is, and its value as text: read (None: it means none of the
+    field's values) and written.
+    """
+
+    field: str
+    read: Callable[[str], Any]
+    write: Callable[[Any], str] = str
+
+
+def _count(text: str) -> Optional[int]:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
+
+
+def _number(text: str) -> Optional[float]:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _bytes_of_gib(text: str) -> Optional[int]:
+    number = _number(text)
+    return int(number * GIB) if number is not None and number >= 0 else None
+
+
+def _flag(text: str) -> Optional[bool]:
+    return {"true": True, "false": False}.get(text.lower())
+
+
+#: Launch settings by name, as engines, reports and rows of the matrix have them. Where several
+#: names are one field, the first stated of them counts.
+_SETTINGS: Mapping[str, _Setting] = {
+    "model": _Setting("actor.model", str),
+    "pretrain": _Setting("actor.model", str),
+    "model_name_or_path": _Setting("actor.model", str),
+    "model_path": _Setting("actor.model", str),
+    "tensor_parallel_size": _Setting("rollout.tensor_parallel", _count),
+    "gpu_memory_utilization": _Setting(
+        "rollout.gpu_memory_utilization", _number, lambda share: f"{share:.12g}"
+    ),
+    "max_model_len": _Setting("rollout.max_model_len", _count),
+    "max_num_seqs": _Setting("rollout.max_num_seqs", _count),
+    "max_num_batched_tokens": _Setting("rollout.max_num_batched_tokens", _count),
+    "swap_space": _Setting("rollout.swap_space", _bytes_of_gib, lambda size: f"{size / GIB:.8g}"),
+    "enforce_eager": _Setting("rollout.enforce_eager", _flag, lambda flag: str(flag).lower()),
+    "free_cache_engine": _Setting(
+        "rollout.free_cache_engine", _flag, lambda flag: str(flag).lower()
+    ),
+    "load_format": _Setting("rollout.load_format", str),
+    "engine": _Setting(
+        "rollout.v1", {"V0": False, "V1": True}.get, lambda is_v1: "V1" if is_v1 else "V0"
+    ),
+    "num_nodes": _Setting("nodes", _count),
+    "nnodes": _Setting("nodes", _count),
+}
+
+
 class ConfigurationProblem(NamedTuple):
     """Something in a configuration that the framework would refuse or pass over in silence."""
 
@@ -178,18 +241,20 @@ class Workload:
 
     ``keys`` names for a field the framework's own key (``rollout.swap_space`` →
     ``actor_rollout_ref.rollout.swap_space``), also where the configuration does not set it: advice
-    is given in these words.
+    is given in these words. ``flags`` are launch settings that are no field, as text by name.
     """
 
-    __slots__ = ("_table", "keys", "problems")
+    __slots__ = ("_table", "flags", "keys", "problems")
 
     def __init__(
         self,
         table: Optional[Mapping[str, Fact[Any]]] = None,
         keys: Optional[Mapping[str, str]] = None,
         problems: Tuple[ConfigurationProblem, ...] = (),
+        flags: Optional[Mapping[str, str]] = None,
     ) -> None:
         self._table: Dict[str, Fact[Any]] = {}
+        self.flags: Mapping[str, str] = dict(flags or {})
         self.keys: Mapping[str, str] = dict(keys or {})
         self.problems = tuple(problems)
         for name, fact in (table or {}).items():
@@ -239,6 +304,81 @@ class Workload:
         """Yield the set fields in the order of ``WORKLOAD_FIELDS``."""
         return ((name, self._table[name]) for name in WORKLOAD_FIELDS if name in self._table)
 
-    def updated(self, values: Mapping[str, Fact[Any]]) -> Workload:
-        """Return a workload with ``values`` in place of its own."""
-        return Workload({**self._table, **values}, self.keys, self.problems)
+    def updated(
+        self, values: Mapping[str, Fact[Any]], flags: Optional[Mapping[str, str]] = None
+    ) -> Workload:
+        """Return a workload with ``values``, and ``flags``, in place of its own."""
+        return Workload(
+            {**self._table, **values}, self.keys, self.problems, {**self.flags, **(flags or {})}
+        )
+
+    def over(self, other: Workload) -> Workload:
+        """Return this workload with what only ``other`` says."""
+        flags = {name: text for name, text in other.flags.items() if self.setting(name) is None}
+        table = {field: fact for field, fact in other if other._name_of(field) not in self.flags}
+        return Workload(
+            {**table, **self._table},
+            {**other.keys, **self.keys},
+            self.problems,
+            {**flags, **self.flags},
+        )
+
+    def setting(self, name: str) -> Optional[str]:
+        """Return a launch setting as text, or None where nobody states it: what a row's term of the
+        scope ``request`` is bound to.
+        """
+        if name in self.flags:
+            return self.flags[name]
+        setting = _SETTINGS.get(name)
+        value = self.value(setting.field) if setting is not None else None
+        return setting.write(value) if setting is not None and value is not None else None
+
+    def number(self, name: str) -> Optional[float]:
+        """Return a launch setting as a number, or None where it is none."""
+        text = self.setting(name)
+        return _number(text) if text is not None else None
+
+    def settings(self) -> Dict[str, str]:
+        """Return all launch settings as text, by the names under which they were stated."""
+        settings = dict(self.flags)
+        for field in self._table:
+            name = self._name_of(field)
+            text = self.setting(name)
+            if text is not None:
+                settings[name] = text
+        return dict(sorted(settings.items()))
+
+    def _name_of(self, field: str) -> str:
+        """Return the launch setting that a field is, by the name under which it was stated."""
+        names = [name for name, setting in _SETTINGS.items() if setting.field == field]
+        key = self.keys.get(field, "")
+        return key if key in names else names[0] if names else ""
+
+    def _content(self) -> Tuple[Any, ...]:
+        """What it says, wherever that was read."""
+        values = {
+            field: fact.value if isinstance(fact, Known) else type(fact) for field, fact in self
+        }
+        return values, self.flags, self.keys, self.problems
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Workload) and self._content() == other._content()
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._table))
+
+
+def stated_workload(settings: Mapping[str, str], evidence: Evidence) -> Workload:
+    """Return the workload that launch settings state, as text by name; ``settings()`` gives them
+    back.
+    """
+    table: Dict[str, Fact[Any]] = {}
+    keys: Dict[str, str] = {}
+    flags = dict(settings)
+    for name, setting in _SETTINGS.items():
+        value = setting.read(settings[name]) if settings.get(name) else None
+        if value is not None and setting.field not in table:
+            table[setting.field] = Known(value, evidence)
+            keys[setting.field] = name
+            del flags[name]
+    return Workload(table, keys, flags=flags)

@@ -62,6 +62,8 @@ def _value(name: str, value: Any, verbose: bool) -> str:
         return "unlimited"
     if field.type == "bool":
         return "yes" if value else "no"
+    if field.type == "settings":
+        value = value.settings()
     if isinstance(value, Mapping):
         entries = [
             f"{key} {entry.version}" if field.type == "distributions" else f"{key}={entry}"

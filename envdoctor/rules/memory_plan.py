@@ -1,4 +1,4 @@
-"""From a memory plan, and the launch settings of a report, to findings: ED601 to ED607.
+"""From a memory plan to findings: ED601 to ED605, ED607.
 
 An error is only what cannot fit; what may not fit is a warning that says so.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Iterator, List, Optional, Sequence, Tuple
 
 from ..model.evidence import Evidence
-from ..model.facts import Facts, Gpu
 from ..model.finding import Finding, Remedy
 from ..model.memory_plan import CacheCheck, Lever, Limit, MemoryPlan, Pool, Term
 from ..model.row import Source
@@ -16,7 +15,7 @@ from ..model.sizes import GIB, gib_text
 from ..model.workload import ConfigurationProblem, Workload
 from .rule import Rule
 
-__all__ = ["RULES_HERE", "check_utilization", "findings_of", "problem_findings"]
+__all__ = ["RULES_HERE", "findings_of", "problem_findings"]
 
 _SEVERITY = {"does not fit": "error", "tight": "warning"}
 _FEW_TERMS = 4
@@ -43,11 +42,6 @@ _STORE = Source(
 _SWAP = Source(
     "https://github.com/vllm-project/vllm/pull/36216",
     "swap_space: GiB for each GPU, pinned; removed in 0.18",
-)
-_FREE = Source(
-    "https://github.com/pytorch/pytorch/issues/175666",
-    "Free memory on device … on startup is less than desired GPU memory utilization (0.9, 19.84 "
-    "GiB)",
 )
 _RAY_STRICT = 10**10
 
@@ -347,61 +341,6 @@ def check_shm(workload: Workload, pool: Pool, levers: Sequence[Lever]) -> Iterat
     )
 
 
-def check_utilization(
-    share: Optional[float], facts: Facts, evidence: Evidence
-) -> Iterator[Finding]:
-    """The engine asks for more of the GPU than is free when it starts.
-
-    What it checks:
-        gpu_memory_utilization times the whole GPU against what a report says is free. Where so much
-        is in use that it may be the engine itself, nothing is said.
-
-    Why it matters:
-        vllm compares the two at its start: "Free memory on device … is less than desired GPU memory
-        utilization".
-
-    How to fix:
-        Lower gpu_memory_utilization below free / total, or free the GPU.
-
-    References:
-        pytorch issue 175666; vllm V1 gpu_worker.py.
-    """
-    devices: Sequence[Gpu] = facts.value("gpus") or ()
-    if share is None or not 0 < share <= 1:
-        return
-    for device in devices:
-        total, used = device.memory_total, device.memory_used
-        if (
-            not total
-            or used is None
-            or device.visible is False
-            or total - used >= share * total
-            or used > share * total / 2
-        ):
-            continue
-        fits = int((total - used) / total * 100) / 100
-        yield Finding(
-            "ED606",
-            "gpu_memory_utilization",
-            "too-large",
-            "warning",
-            f"gpu_memory_utilization {share:g} asks for {gib_text(share * total)} GiB of a GPU of "
-            f"{gib_text(total)} GiB, "
-            f"of which {gib_text(total - used)} GiB are free.",
-            evidence=(evidence, *filter(None, (facts.evidence("gpus"),))),
-            sources=(_FREE,),
-            remedies=(
-                Remedy(
-                    f"Set gpu_memory_utilization<={fits:g}, or free the GPU of what else runs "
-                    "there.",
-                    (f"--gpu-memory-utilization {fits:g}",),
-                    "safe",
-                ),
-            ),
-        )
-        return
-
-
 def check_configuration(workload: Workload) -> Iterator[Finding]:
     """A setting that the framework refuses, or passes over in silence.
 
@@ -496,13 +435,6 @@ RULES_HERE: Tuple[Rule, ...] = (
         "shm-too-small",
         "The run asks for more of /dev/shm than there is",
         check_shm,
-    ),
-    Rule(
-        "ED606",
-        "utilization-plan",
-        "too-large",
-        "The engine asks for more of the GPU than is free",
-        check_utilization,
     ),
     Rule(
         "ED607",

@@ -28,8 +28,8 @@ CHECKS = (
     "environment",
     "tool",
 )
-#: Families that judge a plan; whoever makes the plan calls their functions.
-PLANS = ("memory_plan",)
+#: Families that judge a plan, or the settings of one; whoever makes the plan calls their functions.
+PLANS = ("memory_plan", "launch_settings")
 
 
 def all_rules() -> Tuple[Rule, ...]:

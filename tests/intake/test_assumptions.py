@@ -14,7 +14,8 @@ from envdoctor.model.facts import FIELDS, Binary, Facts, Gpu
 
 
 def value(text, field):
-    return parse_assumptions([text])[field].value
+    stated = parse_assumptions([text])[field].value
+    return stated.settings() if field == "request" else stated
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,8 @@ def test_mixtures_keep_what_each_says(first):
 
 
 def value(text, field):
-    return parse_report(text).value(field)
+    stated = parse_report(text).value(field)
+    return stated.settings() if field == "request" else stated
 
 
 def version(text, name):

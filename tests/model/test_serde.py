@@ -22,6 +22,7 @@ VALUES = {
     "bool": True,
     "strings": ["a", "b"],
     "variables": {"A": "b"},
+    "settings": {"swap_space": "16", "A": "b"},
     "null": None,
 }
 

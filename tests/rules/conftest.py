@@ -10,6 +10,7 @@ from envdoctor.matrix.loader import Matrix, load_matrix
 from envdoctor.model.evidence import Absent, Evidence, Known, Unknown
 from envdoctor.model.facts import Distribution, Facts, Gpu
 from envdoctor.model.finding import Finding
+from envdoctor.model.workload import stated_workload
 from envdoctor.rules import judge
 
 HERE = Evidence("test")
@@ -53,6 +54,8 @@ def facts_of(
         table["gpus"] = Known(
             tuple(entry if isinstance(entry, Gpu) else Gpu(name=entry) for entry in gpus), HERE
         )
+    if "request" in fields:
+        fields["request"] = stated_workload(fields["request"], HERE)
     for name, value in fields.items():
         field = (
             name.replace("_", ".", 1)

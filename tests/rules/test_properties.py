@@ -25,6 +25,7 @@ from envdoctor.model.facts import (
     Toolkit,
 )
 from envdoctor.model.finding import KINDS, SEVERITIES, Remedy
+from envdoctor.model.workload import stated_workload
 from envdoctor.rules import all_rules, judge
 
 _HERE = Evidence("test")
@@ -169,6 +170,9 @@ _BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
         _TEXT,
         max_size=4,
     ),
+    "settings": st.dictionaries(
+        st.sampled_from(["tensor_parallel_size", "engine", "enable_sleep_mode", "n"]), _TEXT
+    ).map(lambda settings: stated_workload(settings, _HERE)),
     "gpus": st.lists(_GPU, max_size=3).map(tuple),
     "toolkits": st.lists(_record(Toolkit), max_size=2).map(tuple),
     "libraries": st.lists(_record(Library), max_size=3).map(tuple),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from ...matrix.model_sizes import ModelSize, size_of
 from ...model.facts import Facts
 from ...model.memory_plan import PHASES, Limit, MemoryPlan, Pool, Term
 from ...model.sizes import GIB
@@ -18,7 +19,6 @@ from .data import (
     uses_ray,
 )
 from .inputs import Inputs, Role
-from .model_sizes import ModelSize, size_of
 from .pool_limits import gpu_limit, host_limit, shm_limit
 from .rollout_engine import cache_check, engine_host_terms, engine_share
 from .state import STRATEGIES, state_terms

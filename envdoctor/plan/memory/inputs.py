@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any, Mapping, Optional, Tuple
 
+from ...matrix.model_sizes import ModelSize
 from ...model.evidence import Evidence, Known
 from ...model.facts import Facts
 from ...model.memory_plan import Input
 from ...model.record import NamedTuple
 from ...model.workload import ROLES, Workload
-from .model_sizes import ModelSize
 
 __all__ = ["Inputs", "Role"]
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Tuple
 
+from ...matrix.model_sizes import ModelSize
 from ...model.evidence import Evidence
 from ...model.facts import Facts
 from ...model.memory_plan import VERDICTS, Lever, MemoryPlan, Pool
@@ -14,7 +15,6 @@ from ...model.sizes import GIB, gib_text
 from ...model.workload import Workload
 from .estimate import make_plan
 from .inputs import Inputs
-from .model_sizes import ModelSize
 from .setting_change import setting_text, with_values
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ until the cache is emptied explicitly (pytorch#134051). Since torch 1.11 (pytorc
 
 from __future__ import annotations
 
-from .model_sizes import ModelSize
+from ...matrix.model_sizes import ModelSize
 
 __all__ = ["SOURCE", "rounded", "rounded_shards", "rounded_weights"]
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from typing import List, Optional, Tuple
 
+from ...matrix.model_sizes import ModelSize
 from ...model.memory_plan import CacheCheck, Term
 from ...model.sizes import GIB
 from ...model.versions import parse_version, try_version
 from .inputs import Inputs
-from .model_sizes import ModelSize
 from .pinned import SOURCE as PINNED
 from .pinned import rounded, rounded_weights
 

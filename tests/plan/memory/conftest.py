@@ -8,7 +8,7 @@ from envdoctor.app import Sources, gather, plan
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.evidence import Evidence, Known
 from envdoctor.model.facts import Facts
-from envdoctor.model.workload import Workload
+from envdoctor.model.workload import Workload, stated_workload
 
 RUNS = Path(__file__).parent.parent.parent / "data" / "workloads"
 PLACE = Evidence("test")
@@ -43,4 +43,6 @@ def workload(**values):
 
 
 def facts(**values):
+    if "request" in values:
+        values["request"] = stated_workload(values["request"], PLACE)
     return Facts({name.replace("__", "."): Known(value, PLACE) for name, value in values.items()})

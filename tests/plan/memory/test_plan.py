@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from envdoctor.matrix.model_sizes import ModelSize, size_of
 from envdoctor.model.facts import Facts, Gpu
 from envdoctor.model.memory_plan import PHASES, Limit, Pool, Term
 from envdoctor.model.sizes import GIB
 from envdoctor.plan.memory.estimate import make_plan, sizes_of
-from envdoctor.plan.memory.model_sizes import ModelSize, size_of
 from envdoctor.plan.memory.pinned import rounded, rounded_shards
 
 from .conftest import facts, workload

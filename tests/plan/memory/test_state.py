@@ -4,9 +4,9 @@ tags that state.py names).
 
 import pytest
 
+from envdoctor.matrix.model_sizes import ModelSize, size_of
 from envdoctor.model.facts import Distribution
 from envdoctor.plan.memory.estimate import make_plan
-from envdoctor.plan.memory.model_sizes import ModelSize, size_of
 
 from .conftest import facts, workload
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Mapping, Optional
 
-from ...model.record import NamedTuple
+from ..model.record import NamedTuple
 
 if TYPE_CHECKING:
-    from ...matrix.loader import Matrix
+    from .loader import Matrix
 
 __all__ = ["ModelSize", "size_of"]
 

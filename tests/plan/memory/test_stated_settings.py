@@ -111,10 +111,14 @@ def test_swap_space_by_vllm_s_own_arithmetic(matrix):
 
 
 def test_counts_of_tokens_are_kept_and_keys_are_not():
-    found = parse_report(
-        "vllm serve Qwen/Qwen2.5-7B --max-num-batched-tokens 8192 --api-key 123456 --hf-token "
-        "777777"
-    ).value("request")
+    found = (
+        parse_report(
+            "vllm serve Qwen/Qwen2.5-7B --max-num-batched-tokens 8192 --api-key 123456 --hf-token "
+            "777777"
+        )
+        .value("request")
+        .settings()
+    )
     assert found["max_num_batched_tokens"] == "8192"
     assert not {"api_key", "hf_token"} & set(found)
 

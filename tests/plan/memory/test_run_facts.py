@@ -7,7 +7,7 @@ import pytest
 from envdoctor.model.evidence import Evidence, Known
 from envdoctor.model.facts import Facts
 from envdoctor.model.workload import Workload
-from envdoctor.plan.memory.asked import with_workload
+from envdoctor.plan.memory.run_facts import with_workload
 
 HERE = Evidence("test")
 
@@ -33,4 +33,4 @@ def test_n_is_the_engines_only_where_the_framework_leaves_it_to_it(framework, ve
     workload = Workload(
         {name: Known(value, HERE) for name, value in run.items() if value is not None}
     )
-    assert with_workload(Facts(), workload).value("request").get("n") == asked
+    assert with_workload(Facts(), workload).value("request").setting("n") == asked

@@ -13,14 +13,6 @@ from ...model.workload import Workload
 
 __all__ = ["with_workload"]
 
-#: Fields and the launch settings that rows and rules know them by.
-_SETTINGS: Mapping[str, str] = {
-    "rollout.tensor_parallel": "tensor_parallel_size",
-    "rollout.enforce_eager": "enforce_eager",
-    "rollout.free_cache_engine": "free_cache_engine",
-    "rollout.load_format": "load_format",
-    "nodes": "num_nodes",
-}
 #: Releases of a framework that ask the engine for n samples of a prompt, where not all do; the
 #: others repeat the prompt and ask for one. Read in the wheels of verl 0.3.0.post1, 0.4.1 and
 #: 0.5.0, TRL 0.15.2 and 0.16.0, and in OpenRLHF 0.5.0 to 0.9.0.
@@ -38,25 +30,29 @@ def _engine_samples(workload: Workload) -> bool:
     return releases is None or (version is not None and version in releases)
 
 
+def _engine_flags(workload: Workload) -> Dict[str, str]:
+    """Return the launch settings of the engine that are another thing than the run's own: n, where
+    the framework leaves the samples of a prompt to it, and sleep mode for any of its levels.
+    """
+    flags: Dict[str, str] = {}
+    samples = workload.value("rollout.n")
+    if samples is not None and _engine_samples(workload):
+        flags["n"] = str(samples)
+    if workload.value("rollout.sleep_level"):
+        flags["enable_sleep_mode"] = "true"
+    return flags
+
+
 def with_workload(facts: Facts, workload: Workload) -> Facts:
     """Return the facts with what a run asks for: launch settings, its variables, and its engine
     where the script pins one.
     """
-    request: Dict[str, str] = dict(facts.value("request") or {})
-    for field, name in _SETTINGS.items():
-        value = workload.value(field)
-        if value is not None:
-            request[name] = str(value)
-    samples = workload.value("rollout.n")
-    if samples is not None and _engine_samples(workload):
-        request["n"] = str(samples)
-    level, v1 = workload.value("rollout.sleep_level"), workload.value("rollout.v1")
-    if level:
-        request["enable_sleep_mode"] = "true"
-    if v1 is not None:
-        request["engine"] = "V1" if v1 else "V0"
     place = workload.place("framework") or Evidence("the configuration")
-    table: Dict[str, Fact[Any]] = {"request": Known(request, Evidence(place.source))}
+    run = workload.updated({}, _engine_flags(workload))
+    stated = facts.value("request")
+    table: Dict[str, Fact[Any]] = {
+        "request": Known(run if stated is None else run.over(stated), Evidence(place.source))
+    }
     variables = workload.value("variables")
     if variables:
         table["variables"] = Known(

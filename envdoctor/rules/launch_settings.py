@@ -1,0 +1,243 @@
+"""Launch settings that a report states, against what it says of the machine: what an engine itself
+refuses at its start.
+
+No plan is needed for these; what a plan of them adds is in ``plan/memory/stated_settings.py``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Iterator, List, Sequence, Tuple
+
+from ..matrix.model_sizes import size_of
+from ..model.evidence import Evidence
+from ..model.facts import Facts, Gpu
+from ..model.finding import Finding, Remedy
+from ..model.row import Source
+from ..model.sizes import GIB, gib_text
+from ..model.workload import Workload
+from .rule import Rule
+
+if TYPE_CHECKING:
+    from ..matrix.loader import Matrix
+
+__all__ = ["RULES_HERE", "is_packed", "settings_findings"]
+
+_FREE = Source(
+    "https://github.com/pytorch/pytorch/issues/175666",
+    "Free memory on device … on startup is less than desired GPU memory utilization (0.9, 19.84 "
+    "GiB)",
+)
+_SWAP = Source(
+    "https://github.com/vllm-project/vllm/blob/v0.6.3/vllm/config.py",
+    "verify_with_parallel_config: above 70 % of the CPU memory, Too large swap space",
+)
+_LENGTH = Source(
+    "https://github.com/vllm-project/vllm/issues/10517",
+    "max seq len (29000) is larger than the maximum number of tokens that can be stored in KV "
+    "cache (23648)",
+)
+_STATIC = Source(
+    "https://github.com/sgl-project/sglang/issues/322",
+    "Not enough memory. Please try to increase --mem-fraction-static.",
+)
+#: Weights of fewer than two bytes for each parameter, by what a name or a flag says.
+_PACKED = re.compile(
+    r"awq|gptq|gguf|fp8|int4|int8|4bit|8bit|bnb|w4a16|w8a8|nvfp4|mxfp4|gpt-oss|"
+    r"deepseek-(?:v3|r1)(?!-distill)|kimi",
+    re.IGNORECASE,
+)
+#: vllm refuses swap space above this share of the CPU memory.
+_MOST_SWAP = 0.7
+#: From this share of a GPU on, weights leave no room that a larger share could give.
+_NEARLY_ALL = 0.9
+
+
+def settings_findings(workload: Workload, facts: Facts, matrix: Matrix) -> List[Finding]:
+    """Return what cannot work among stated launch settings."""
+    return [
+        *check_utilization(workload, facts),
+        *_check_cache_tokens(workload, facts),
+        *_check_swap_space(workload, facts),
+        *_check_static_share(workload, facts, matrix),
+    ]
+
+
+def is_packed(workload: Workload) -> bool:
+    """Tell whether weights may take less than two bytes for each parameter, or lie elsewhere."""
+    return bool(
+        _PACKED.search(str(workload.value("actor.model", "")))
+        or workload.setting("quantization")
+        or workload.setting("cpu_offload_gb")
+    )
+
+
+def check_utilization(workload: Workload, facts: Facts) -> Iterator[Finding]:
+    """The engine asks for more of the GPU than is free when it starts.
+
+    What it checks:
+        gpu_memory_utilization times the whole GPU against what a report says is free. Where so much
+        is in use that it may be the engine itself, nothing is said.
+
+    Why it matters:
+        vllm compares the two at its start: "Free memory on device … is less than desired GPU memory
+        utilization".
+
+    How to fix:
+        Lower gpu_memory_utilization below free / total, or free the GPU.
+
+    References:
+        pytorch issue 175666; vllm V1 gpu_worker.py.
+    """
+    share = workload.value("rollout.gpu_memory_utilization")
+    if share is None or not 0 < share <= 1:
+        return
+    short = (device for device in _visible_gpus(facts) if _lacks_free_memory(device, share))
+    device = next(short, None)
+    if device is None:
+        return
+    total, used = device.memory_total or 0, device.memory_used or 0
+    fits = int((total - used) / total * 100) / 100
+    yield Finding(
+        "ED606",
+        "gpu_memory_utilization",
+        "too-large",
+        "warning",
+        f"gpu_memory_utilization {share:g} asks for {gib_text(share * total)} GiB of a GPU of "
+        f"{gib_text(total)} GiB, of which {gib_text(total - used)} GiB are free.",
+        evidence=_evidence(facts, "gpus"),
+        sources=(_FREE,),
+        remedies=(
+            Remedy(
+                f"Set gpu_memory_utilization<={fits:g}, or free the GPU of what else runs there.",
+                (f"--gpu-memory-utilization {fits:g}",),
+                "safe",
+            ),
+        ),
+    )
+
+
+def _lacks_free_memory(device: Gpu, share: float) -> bool:
+    """Tell whether less than a share of a GPU is free, by a use that cannot be the engine's own."""
+    total, used = device.memory_total, device.memory_used
+    if not total or used is None:
+        return False
+    return total - used < share * total and used <= share * total / 2
+
+
+def _check_cache_tokens(workload: Workload, facts: Facts) -> Iterator[Finding]:
+    """What an engine said of its own cache decides without a model."""
+    tokens, length = workload.number("kv_tokens"), workload.number("max_model_len")
+    if not tokens or not length or tokens >= length:
+        return
+    yield Finding(
+        "ED603",
+        "gpu-memory",
+        "kv-cache-too-small",
+        "error",
+        f"max_model_len is {length:.0f}, and the engine's KV cache holds {tokens:.0f} tokens.",
+        evidence=_evidence(facts),
+        sources=(_LENGTH,),
+        remedies=(
+            Remedy(
+                f"Set max_model_len<={tokens:.0f}, or raise gpu_memory_utilization.",
+                (f"--max-model-len {int(tokens) // 256 * 256}",),
+                "safe",
+            ),
+            Remedy("Or spread the engine over more GPUs (--tensor-parallel-size).", (), "safe"),
+        ),
+    )
+
+
+def _check_swap_space(workload: Workload, facts: Facts) -> Iterator[Finding]:
+    """Vllm's own arithmetic: swap space times GPUs above 70 % of the CPU memory is refused."""
+    swap, total = workload.number("swap_space"), facts.value("memory.total")
+    if not swap or not total:
+        return
+    wanted = swap * GIB * (workload.number("tensor_parallel_size") or 1)
+    if wanted <= _MOST_SWAP * total:
+        return
+    yield Finding(
+        "ED604",
+        "swap-space",
+        "swap-space-too-large",
+        "error",
+        f"Swap space of {gib_text(wanted)} GiB is more than 70 % of {gib_text(total)} GiB of "
+        "memory, and vllm refuses to start.",
+        evidence=_evidence(facts, "memory.total"),
+        sources=(_SWAP,),
+        remedies=(
+            Remedy(
+                "Lower swap_space; 4 GiB for each GPU is the default, and 0 works.",
+                ("--swap-space 4",),
+                "safe",
+            ),
+        ),
+    )
+
+
+def _check_static_share(workload: Workload, facts: Facts, matrix: Matrix) -> Iterator[Finding]:
+    """Sglang's own arithmetic: mem_fraction_static holds weights and cache, and a start with
+    nothing left for the cache is refused.
+
+    How much its steps take beside that share (chunked_prefill_size, max_running_requests) no
+    document gives, so nothing is said of it.
+    """
+    share, model = workload.number("mem_fraction_static"), workload.value("actor.model")
+    totals = [device.memory_total for device in _visible_gpus(facts) if device.memory_total]
+    if share is None or not 0 < share < 1 or not model or not totals or is_packed(workload):
+        return
+    size = size_of(model, matrix)
+    split = (workload.number("tensor_parallel_size") or 1) * (
+        workload.number("pipeline_parallel_size") or 1
+    )
+    if size is None or size.rough or split < 1:
+        return
+    weights, total = 2 * size.low / split, min(totals)
+    if weights < share * total:
+        return
+    enough = (
+        f"Raise it above {weights / total:.2f} and leave some of the GPU to activations, or"
+        if weights < _NEARLY_ALL * total
+        else "Weights of this size need"
+    )
+    yield Finding(
+        "ED603",
+        "gpu-memory",
+        "kv-cache-too-small",
+        "warning",
+        f"mem_fraction_static {share:g} of {gib_text(total)} GiB is {gib_text(share * total)} GiB "
+        f"for weights and KV cache, and the weights alone take {gib_text(weights)} GiB of each "
+        "GPU; as far as the launch settings tell.",
+        evidence=_evidence(facts, "gpus"),
+        sources=(_STATIC,),
+        remedies=(
+            Remedy(
+                f"{enough} more GPUs (--tp-size); a lower mem_fraction_static makes it worse.",
+                (),
+                "safe",
+            ),
+        ),
+    )
+
+
+def _visible_gpus(facts: Facts) -> Sequence[Gpu]:
+    return [device for device in facts.value("gpus") or () if device.visible is not False]
+
+
+def _evidence(facts: Facts, *fields: str) -> Tuple[Evidence, ...]:
+    """Return where the settings were stated, and where ``fields`` were read."""
+    stated = facts.evidence("request") or Evidence("launch settings")
+    read = (facts.evidence(field) for field in fields)
+    return (stated, *(evidence for evidence in read if evidence is not None))
+
+
+RULES_HERE: Tuple[Rule, ...] = (
+    Rule(
+        "ED606",
+        "utilization-plan",
+        "too-large",
+        "The engine asks for more of the GPU than is free",
+        check_utilization,
+    ),
+)
