@@ -131,7 +131,7 @@ def _read(
         from ..rules.packages import WEIGHED
 
         machine.described = WEIGHED | matrix.spoken_of
-        chosen = probes.PROBES
+        chosen = probes.all_probes()
     return probes.run_probes(machine, [_announced(probe, announce) for probe in chosen])
 
 

@@ -1,7 +1,7 @@
 """The only code that reads the machine. Probes report facts and never judge.
 
 A probe is a function from a :class:`~envdoctor.probes.machine.Machine` to facts. Each module of
-this package lists its probes in ``PROBES_HERE``; :data:`PROBES` is their order, and a later probe
+this package lists its probes in ``PROBES_HERE``; :data:`MODULES` is their order, and a later probe
 may use what earlier ones found (``machine.value("python.search_path")``).
 """
 
@@ -16,7 +16,15 @@ from ..model.late import import_module
 from .alarm import Alarm, TooLong
 from .machine import Machine, Probe
 
-__all__ = ["DEADLINE", "PROBES", "Machine", "Probe", "load_probes", "probe_machine", "run_probes"]
+__all__ = [
+    "DEADLINE",
+    "Machine",
+    "Probe",
+    "all_probes",
+    "load_probes",
+    "probe_machine",
+    "run_probes",
+]
 
 DEADLINE = 5.0
 """Seconds that all probes may take together: the usual limit of node health checks."""
@@ -47,21 +55,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
-    PROBES: Tuple[Probe, ...]
 
-
-def __getattr__(name: str) -> Tuple[Probe, ...]:
-    """``PROBES``: all probes in order, loaded when asked for; the start of a baked image runs half
-    of them.
-    """
-    if name != "PROBES":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = found = load_probes(MODULES)
-    return found
+def all_probes() -> Tuple[Probe, ...]:
+    """Return all probes in order."""
+    return load_probes(MODULES)
 
 
 def load_probes(modules: Sequence[str]) -> Tuple[Probe, ...]:
-    """Return the probes of these modules."""
+    """Return the probes of these modules; none is imported before it is asked for, because the
+    start of a baked image runs half of them.
+    """
     return tuple(
         [probe for module in modules for probe in import_module(f"{__name__}.{module}").PROBES_HERE]
     )
@@ -87,10 +90,7 @@ def probe_machine(
     """
     if deadline is None:
         deadline = DEEP_DEADLINE if deep else DEADLINE
-    return run_probes(
-        Machine(root or "", environment, python, deep, deadline),
-        globals().get("PROBES") or __getattr__("PROBES"),
-    )
+    return run_probes(Machine(root or "", environment, python, deep, deadline), all_probes())
 
 
 def run_probes(machine: Machine, probes: Sequence[Probe]) -> Facts:

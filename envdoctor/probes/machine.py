@@ -41,7 +41,7 @@ class Machine:
         described: Distributions whose metadata is read, by canonical name; None is all. Of the
             others name and version of the folder count.
         found: Facts of the probes that ran before, by field name. Probes run in the order of
-            ``PROBES``.
+            ``probes.MODULES``.
         end: ``time.monotonic()`` at which all probes must be done.
     """
 

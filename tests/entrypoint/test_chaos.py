@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from envdoctor.probes import PROBES
+from envdoctor.probes import all_probes
 
 from .conftest import environment
 
 FILES = ("missing", "no-permission", "eio", "empty", "binary", "huge")
 BEHAVIOUR = ("raise", "exit", "hang", "deaf", "crash", "unkillable")
-NAMES = [probe.name for probe in PROBES]
+NAMES = [probe.name for probe in all_probes()]
 MODES = {
     "check": ["check", "--format", "plain"],
     "warn": ["entrypoint", "--timeout", "1", "--"],
