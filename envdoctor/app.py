@@ -346,7 +346,8 @@ def diagnose(
     Raises:
         InputError: a log that cannot be read.
     """
-    from .diagnose.failure import Knowledge, explain
+    from .diagnose.draft import Knowledge
+    from .diagnose.failure import explain
     from .intake.log_reader import read_logs
     from .matrix.derive import derive_target
     from .matrix.signatures import patterns_of, symptom_patterns

@@ -104,7 +104,7 @@ def _record(record: CodeRecord, matrix: Matrix) -> List[Block]:
     blocks = [heading(f"{record.code} {record.name}: {record.summary}"), *_sections(record.page)]
     blocks += _listed([row for row in matrix.rows() if row.code == record.code])
     if record.code.endswith("95"):
-        from ..diagnose.failure import code_of
+        from ..diagnose.draft import code_of
 
         blocks.append(heading("Texts that it knows (envdoctor explain ID)"))
         blocks += [

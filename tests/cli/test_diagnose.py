@@ -130,7 +130,7 @@ def test_facts_of_several_nodes(envdoctor, tmp_path):
 
 def test_explain_says_what_a_code_of_a_log_means(envdoctor):
     text = envdoctor("explain", "ED695").stdout.decode()
-    assert text.startswith("ED695: what a log says of memory of hosts and GPUs")
+    assert text.startswith("ED695 memory-log: What a log says: memory of hosts and GPUs")
     assert "kernel-oom-cgroup" in text
     assert envdoctor("explain", "ed795").returncode == 0
     assert envdoctor("explain", "ED995").returncode == 2

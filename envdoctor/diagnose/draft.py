@@ -1,0 +1,322 @@
+"""What the lines of a log say, as drafts of traces: in the words of ``matrices/signatures.toml``
+and of the rows' symptoms. ``failure`` joins and weighs them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+
+from ..matrix.schema import default_code
+from ..matrix.signatures import distribution_of
+from ..model.cause_tree import cause_tree
+from ..model.diagnosis import Suspect, Trace
+from ..model.evidence import Evidence
+from ..model.finding import Finding, Remedy
+from ..model.log import Event, LogLine
+from ..model.pattern import pattern
+from ..model.record import NamedTuple
+from ..model.row import Row
+from ..model.signature import Signature
+from ..rules.matrix_rows import remedies_of_row
+
+__all__ = [
+    "Draft",
+    "Knowledge",
+    "code_of",
+    "code_of_log",
+    "confirm",
+    "draft_row",
+    "drafts_of",
+    "fill",
+    "groups_of",
+    "modules_named",
+    "remedies_of",
+    "traces_of",
+]
+
+_SEVERITY = {
+    "established": ("error", "violated"),
+    "likely": ("warning", "violated"),
+    "candidate": ("warning", "undetermined"),
+}
+_SHOWN_LINES = 3
+_SEGMENT = pattern(r"\[([^\[\]]*)\]")
+_GROUP = pattern(r"\{([\w|@]+)\}")
+_MODULE_GROUPS = ("frame", "library", "module", "name")
+_MEMORY_KINDS = ("host-oom", "gpu-oom", "kv-cache-too-small", "swap-space-too-large")
+_SYMPTOM = "symptom:"
+
+
+class Knowledge(NamedTuple):
+    """What lines mean: signatures by id, the rows of symptoms by pattern, and what installs a
+    module of another name.
+    """
+
+    signatures: Mapping[str, Signature]
+    symptoms: Mapping[str, Tuple[str, ...]]
+    modules: Mapping[str, str]
+
+
+class Draft:
+    """A trace in the making."""
+
+    def __init__(
+        self,
+        signature: Optional[Signature],
+        finding: Finding,
+        certainty: str,
+        role: str,
+        events: List[Event],
+    ) -> None:
+        self.signature = signature
+        self.finding = finding
+        self.certainty = certainty
+        self.role = role
+        self.events = events
+        self.parent: Optional[Draft] = None
+        self.suspects: List[Suspect] = []
+
+    @property
+    def order(self) -> int:
+        """The place of its first line among all that were read."""
+        return min((event.order for event in self.events), default=0)
+
+    @property
+    def first(self) -> Optional[LogLine]:
+        """Its first line; None where no line speaks of it."""
+        return min(self.events, key=lambda event: event.order).first if self.events else None
+
+    def under(self, other: Draft) -> bool:
+        """Tell whether this draft is ``other`` or one of its consequences."""
+        current: Optional[Draft] = self
+        while current is not None:
+            if current is other:
+                return True
+            current = current.parent
+        return False
+
+
+def drafts_of(events: Sequence[Event], knowledge: Knowledge) -> List[Draft]:
+    """Make one draft for each signature and each component that its lines name."""
+    drafts: Dict[Tuple[str, str], Draft] = {}
+    for event in events:
+        signature = knowledge.signatures.get(event.pattern)
+        if signature is None:
+            continue
+        groups = groups_of(event, knowledge.modules)
+        component = fill(signature.component, groups)
+        draft = drafts.get((signature.id, component))
+        if draft is None:
+            certainty = signature.certainty or "candidate"
+            finding = _finding(signature, component, groups, certainty)
+            draft = Draft(signature, finding, certainty, signature.role, [])
+            drafts[signature.id, component] = draft
+        elif len(groups) > max(len(groups_of(other, knowledge.modules)) for other in draft.events):
+            # The fullest of its lines is the one to be quoted: Ray says first that it killed, and
+            # then with which numbers.
+            draft.finding = _finding(signature, component, groups, draft.certainty)
+        draft.events.append(event)
+    return list(drafts.values())
+
+
+def groups_of(event: Event, modules: Mapping[str, str]) -> Dict[str, str]:
+    """The groups of an event; a trailing digit tells alternatives of one group apart, and the path
+    of a library becomes its distribution.
+    """
+    groups: Dict[str, str] = {}
+    for name, value in event.groups.items():
+        groups.setdefault(name.rstrip("23"), value)
+    return {
+        **groups,
+        **{
+            f"@{name}": distribution_of(groups[name], modules)
+            for name in _MODULE_GROUPS
+            if name in groups
+        },
+    }
+
+
+def modules_named(draft: Draft, modules: Mapping[str, str]) -> List[str]:
+    """Return the distributions of the modules and libraries that the lines of a draft name."""
+    groups = [groups_of(event, modules) for event in draft.events]
+    return [entry[f"@{name}"] for entry in groups for name in _MODULE_GROUPS if f"@{name}" in entry]
+
+
+def fill(text: str, groups: Mapping[str, str]) -> str:
+    """Fill {group}s in, {one|other} with the first that is there; a [part] is left out where one of
+    its groups is not there.
+    """
+
+    def value(names: str) -> Optional[str]:
+        return next((groups[name] for name in names.split("|") if name in groups), None)
+
+    def part(match: re.Match[str]) -> str:
+        return (
+            match.group(1)
+            if all(value(names) is not None for names in _GROUP.findall(match.group(1)))
+            else ""
+        )
+
+    return _GROUP.sub(lambda match: value(match.group(1)) or "?", _SEGMENT.sub(part, text))
+
+
+def _finding(
+    signature: Signature, component: str, groups: Mapping[str, str], certainty: str
+) -> Finding:
+    # The component of a signature that says "{library}" is what installs it.
+    component = fill(
+        _GROUP.sub(
+            lambda match: (
+                "{" + "|".join(f"@{name}|{name}" for name in match.group(1).split("|")) + "}"
+            ),
+            signature.component,
+        ),
+        groups,
+    )
+    severity, verdict = _SEVERITY[certainty]
+    kind = signature.kind or "not-judged"
+    return Finding(
+        code=code_of_log(component, kind),
+        component=component or signature.layer,
+        kind=kind,
+        severity=severity,
+        message=f"{fill(signature.title, groups)}.",
+        verdict=verdict,
+        subject=signature.id,
+        sources=(signature.source,),
+        remedies=remedies_of(fill(signature.fix, groups), signature.commands),
+        trust=signature.trust,
+    )
+
+
+def code_of(signature: Signature) -> str:
+    """Return the code under which a signature is reported, as far as no group of its line
+    decides.
+    """
+    return code_of_log(signature.component, signature.kind or "not-judged")
+
+
+def code_of_log(component: str, kind: str) -> str:
+    """The code of what a log says: that of its family, ending in 95."""
+    if kind in _MEMORY_KINDS:
+        return "ED695"
+    if kind == "version-mismatch-across-nodes" or component == "ray":
+        return "ED795"
+    return f"{default_code(component, kind)[:3]}95"
+
+
+def remedies_of(fix: str, commands: Tuple[str, ...]) -> Tuple[Remedy, ...]:
+    """Return what to do, where anything is said of it."""
+    return (Remedy(fix, commands),) if fix or commands else ()
+
+
+def confirm(drafts: List[Draft], finding: Finding, events: Sequence[Event]) -> Draft:
+    """Return the draft of a finding of the check, made where there is none, with these lines."""
+    certainty = "established" if finding.severity == "error" else "likely"
+    return _added(drafts, finding._replace(caused_by=None), certainty, events)
+
+
+def _added(drafts: List[Draft], finding: Finding, certainty: str, events: Sequence[Event]) -> Draft:
+    """Return the draft of a cause, made where there is none, with these lines."""
+    draft = next((draft for draft in drafts if draft.finding.key == finding.key), None)
+    if draft is None:
+        draft = Draft(None, finding, certainty, "cause", [])
+        drafts.append(draft)
+    draft.events += [event for event in events if event not in draft.events]
+    return draft
+
+
+def draft_row(drafts: List[Draft], row: Row, event: Event, certainty: str = "likely") -> Draft:
+    """Make a draft of a row of which the facts do not tell whether it holds, but whose very symptom
+    stands in the log.
+    """
+    severity, verdict = _SEVERITY[certainty]
+    finding = Finding(
+        row.code,
+        row.component,
+        row.kind,
+        severity,
+        f"{row.title}: its symptom is in the log; the facts do not tell the versions."
+        if certainty == "likely"
+        else f"The log says: {event.pattern[len(_SYMPTOM) :]}.",
+        verdict,
+        sources=row.sources,
+        remedies=remedies_of_row(row) if certainty == "likely" else (),
+        row=row.id,
+        trust=row.trust,
+        packages=row.packages,
+    )
+    return _added(drafts, finding, certainty, [event])
+
+
+def traces_of(drafts: Sequence[Draft]) -> List[Trace]:
+    """Roots: those with consequences first, then the surer ones, then the earlier ones; each
+    followed by its consequences in time.
+    """
+    with_consequences = {id(draft.parent) for draft in drafts}
+
+    def weight(root: Draft) -> Tuple[bool, bool, bool, int]:
+        return (
+            root.certainty == "candidate",
+            id(root) not in with_consequences,
+            root.certainty != "established",
+            root.order,
+        )
+
+    roots = sorted((draft for draft in drafts if draft.parent is None), key=weight)
+    effects = sorted(
+        (draft for draft in drafts if draft.parent is not None), key=lambda draft: draft.order
+    )
+    tree = cause_tree(
+        [*roots, *effects], id, lambda draft: None if draft.parent is None else id(draft.parent)
+    )
+    return [_trace(draft) for draft, _ in tree]
+
+
+def _trace(draft: Draft) -> Trace:
+    lines = _quoted(draft.events)
+    finding = _finding_of_trace(draft, lines)
+    established = draft.parent is not None and draft.role == "effect"
+    return Trace(
+        finding,
+        "established" if established else draft.certainty,
+        draft.role,
+        tuple(lines),
+        sum(event.times for event in draft.events),
+        draft.signature.meaning if draft.signature is not None else "",
+        tuple(draft.suspects),
+        draft.signature.collect if draft.signature is not None else (),
+    )
+
+
+def _quoted(events: Sequence[Event]) -> List[LogLine]:
+    """Return the first lines of a draft and its last one."""
+    in_order = sorted(events, key=lambda event: event.order)
+    lines = [event.first for event in in_order[:_SHOWN_LINES]]
+    last = max(
+        (event.last for event in events), key=lambda line: (line.source, line.number), default=None
+    )
+    if last is not None and last not in lines and sum(event.times for event in events) > 1:
+        lines.append(last)
+    return lines
+
+
+def _finding_of_trace(draft: Draft, lines: Sequence[LogLine]) -> Finding:
+    """Return the finding of a draft with its lines, its cause, and how sure it is."""
+    finding = draft.finding
+    if draft.parent is not None and draft.role == "effect":
+        severity, verdict = "advice", "violated"
+    elif draft.signature is not None or finding.verdict != "violated":
+        severity, verdict = _SEVERITY[draft.certainty]
+    else:
+        severity, verdict = finding.severity, "violated"
+    steps = [step for suspect in draft.suspects for step in suspect.collect]
+    quoted = [Evidence(f"{line.source}:{line.number}", line.text) for line in lines]
+    return finding._replace(
+        severity=severity,
+        verdict=verdict,
+        evidence=tuple(dict.fromkeys([*quoted, *finding.evidence])),
+        caused_by=None if draft.parent is None else draft.parent.finding.key,
+        missing="; ".join(dict.fromkeys(steps)) if verdict == "undetermined" else "",
+    )
