@@ -44,6 +44,7 @@ def check_start(settings: Settings, announce: Callable[[str], None]) -> Answer:
     facts = _read(settings, announce, baseline, matrix)
     announce("judging")
     from ..errors import InputError
+    from ..model.redaction import redact
 
     try:
         report = _judge(facts, matrix, settings, baseline)
@@ -51,7 +52,7 @@ def check_start(settings: Settings, announce: Callable[[str], None]) -> Answer:
         return Answer(
             "usage",
             "envdoctor: an option names what cannot be read, so nothing was judged",
-            f"  {error}\n",
+            f"  {redact(str(error))}\n",
         )
     answer = _answer(report, settings)
     if note:

@@ -399,6 +399,8 @@ def _assigned_secrets(text: str) -> Iterator[Tuple[int, int]]:
         assigned = "=" in mark or ":" in mark
         if not (assigned or prefix[:1] == "-" or _is_declared(match, start - len(prefix))):
             continue  # a word of a sentence, or of a list, and no option
+        if ":" in mark and text[start - len(prefix) - 1 : start - len(prefix)] == "/":
+            continue  # a path that a message begins with
         name = (prefix, word, suffix)
         if name not in judged:
             judged[name] = _is_secret_word(*name)

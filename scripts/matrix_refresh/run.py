@@ -13,12 +13,14 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 
 from packaging.version import Version
 
+from envdoctor.model.redaction import redact
+
 from . import archives, documents, releases, store
 from .errors import Refused, Unreachable, UsageFault, printable
 from .index import ACCEPT, IndexFile, default_index, parse_page
 from .metadata import Metadata, parse_metadata, requires_of_egg_info
 from .selection import DEFAULT_LIST, Selection, load_selection
-from .transport import NotThere, Transport, without_credentials
+from .transport import NotThere, Transport
 
 __all__ = ["main"]
 
@@ -426,7 +428,7 @@ def _run(options: argparse.Namespace) -> int:
     if not outcome.listing and outcome.faults:
         for line in outcome.faults[:5]:
             print(f"refresh_matrix: {printable(line, 400)}", file=sys.stderr)
-        raise UsageFault(f"no project could be read from {without_credentials(index)}")
+        raise UsageFault(f"no project could be read from {printable(redact(index))}")
     newest = {
         **{name: entry for name, entry in listing.items() if name in selection.names},
         **outcome.listing,
@@ -506,7 +508,7 @@ def _discover(transport: Transport, index: str, selection: Selection) -> int:
             "utf-8", "replace"
         )
     except (Unreachable, Refused) as fault:
-        raise UsageFault(f"{without_credentials(index)}: {fault}") from fault
+        raise UsageFault(f"{printable(redact(index))}: {fault}") from fault
     names = (
         re.sub(r"[-_.]+", "-", name).lower()
         for name in re.findall(r"<a[^>]*>([A-Za-z0-9._-]+)</a>", page)

@@ -8,13 +8,15 @@ import random
 import threading
 import time
 from typing import Callable, Mapping, NamedTuple, Optional, Tuple
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 import requests
 
+from envdoctor.model.redaction import redact
+
 from .errors import Refused, Unreachable, printable
 
-__all__ = ["Body", "NotThere", "Transport", "without_credentials"]
+__all__ = ["Body", "NotThere", "Transport"]
 
 _TRANSIENT = frozenset((408, 425, 429, 500, 502, 503, 504))
 _CHUNK = 1 << 16
@@ -35,17 +37,6 @@ class Body(NamedTuple):
     total: Optional[int]
     content_type: str
     ranged: bool
-
-
-def without_credentials(address: str) -> str:
-    """Return an address that may be printed: no user, password, query or fragment."""
-    parts = urlsplit(address)
-    host = parts.hostname or ""
-    return printable(
-        urlunsplit(
-            (parts.scheme, f"{host}:{parts.port}" if parts.port else host, parts.path, "", "")
-        )
-    )
 
 
 class Transport:
@@ -124,14 +115,14 @@ class Transport:
                     with self._lock:
                         self.requests_made += 1
                     if answer.status_code in (404, 410):
-                        raise NotThere(f"{without_credentials(address)}: HTTP {answer.status_code}")
+                        raise NotThere(f"{printable(redact(address))}: HTTP {answer.status_code}")
                     if answer.status_code in _TRANSIENT:
                         fault = f"HTTP {answer.status_code}"
                         self._wait_as_told(answer.headers, attempt)
                         continue
                     if answer.status_code not in (200, 206):
                         raise Unreachable(
-                            f"{without_credentials(address)}: HTTP {answer.status_code}"
+                            f"{printable(redact(address))}: HTTP {answer.status_code}"
                         )
                     return self._read(answer, limit, first, length)
             except (
@@ -143,11 +134,9 @@ class Transport:
                 fault = type(error).__name__
             except requests.RequestException as error:
                 raise Unreachable(
-                    f"{without_credentials(address)}: {type(error).__name__}"
+                    f"{printable(redact(address))}: {type(error).__name__}"
                 ) from error
-        raise Unreachable(
-            f"{without_credentials(address)}: {fault} after {self._attempts} attempts"
-        )
+        raise Unreachable(f"{printable(redact(address))}: {fault} after {self._attempts} attempts")
 
     def _wait_as_told(self, headers: Mapping[str, str], attempt: int) -> None:
         seconds = headers.get("Retry-After", "")

@@ -38,7 +38,7 @@ CHILD = {
     # folder: in a checkout, to see whether it was compiled.
     "envdoctor.matrix": "bind compiled derive derived_rows folder loader place tables",
     "envdoctor.model": (
-        "evidence facts finding json_text late memo pattern record report row serde "
+        "evidence facts finding json_text late memo pattern record redaction report row serde "
         "sizes version versions"
     ),
     # java and shm_usage only where there is a Java, and something in /dev/shm.

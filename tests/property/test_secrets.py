@@ -327,6 +327,7 @@ export HF_TOKEN=${HF_TOKEN} --api-key $KEY token: str
 basic functionality of the bearer
 Prompt tokens: 12, generation tokens: 5
 PWD=/root/work
+/home/me/secret: cannot be read: Permission denied
 tls_key: /etc/tls/server.pem
 """.strip().splitlines()
 

@@ -9,7 +9,8 @@ import sys
 import pytest
 
 from envdoctor.errors import InputError
-from envdoctor.lock.closing.index_sources import read_sources, without_credentials
+from envdoctor.lock.closing.index_sources import read_sources
+from envdoctor.model.redaction import without_credentials
 
 CONFIGURATION = """[global]
 index-url = https://user:s3cret@files.example/simple

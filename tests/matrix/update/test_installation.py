@@ -367,6 +367,14 @@ def test_https(tmp_path, server):
         assert json.load(file)["source"] == f"{server.address}/{path.name}"
 
 
+def test_no_credentials_are_kept(tmp_path, server):
+    path = make(tmp_path)
+    address = server.address.replace("https://", "https://user:secret@")
+    update(f"{address}/{path.name}")
+    with open(os.path.join(place.current().path, "origin.json")) as file:
+        assert json.load(file)["source"] == f"{server.address.replace('//', '//***@')}/{path.name}"
+
+
 def test_https_with_a_digest_from_elsewhere_and_a_redirect(tmp_path, server):
     path = make(tmp_path, beside=False)
     done = update(
