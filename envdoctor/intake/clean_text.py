@@ -35,6 +35,7 @@ _BULLET = re.compile(r"(?:[-*•+–]\s+|\d{1,3}[.)]\s+)(?:\[[ xX]\]\s+)?")
 _PROMPT = re.compile(
     r"(?:\([\w.+-]{1,60}\)\s+)?(?:[\w.+-]{1,60}@[\w.+-]{1,80}[:\s][^$#%]{0,120})?(?:[$#❯➜]|%(?=\s+[a-z]))\s*(?=\S)"
 )
+_BOLD = re.compile(r"(?<!\*)\*\*(?!\*)")  # three stand for a secret
 _RULE = re.compile(r"[\s|:+=-]+")
 
 
@@ -110,7 +111,7 @@ def _line(number: int, raw: str) -> Line:
     prompt = _PROMPT.match(text)
     if prompt and prompt.end() < len(text):
         text = text[prompt.end() :]
-    text = text.replace("`", "").replace("**", "").strip()
+    text = _BOLD.sub("", text.replace("`", "")).strip()
     return Line(number, raw, text, indent, prompt is not None)
 
 

@@ -179,6 +179,12 @@ def test_lines_of_a_report(around):
     assert leaks(_of_facts(parse_report(report))) == []
 
 
+def test_the_mark_of_a_secret_is_no_emphasis():
+    facts = parse_report("**NCCL_X**: https://me:x1@host/y\n**torch**: 2.6.0")
+    assert facts.value("variables") == {"NCCL_X": "https://***@host/y"}
+    assert facts.value("torch.version") == "2.6.0"
+
+
 def test_requirements_and_their_faults():
     for number, text in enumerate(EVERY):
         try:
