@@ -85,6 +85,7 @@ def dump_finding(finding: Finding) -> Dict[str, Any]:
     """Return one finding as a JSON object."""
     return {
         "code": finding.code,
+        "rule": clean(finding.rule),
         "key": clean(finding.key),
         "component": clean(finding.component),
         "kind": finding.kind,

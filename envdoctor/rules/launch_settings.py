@@ -57,9 +57,9 @@ def settings_findings(workload: Workload, facts: Facts, matrix: Matrix) -> List[
     """Return what cannot work among stated launch settings."""
     return [
         *check_utilization(workload, facts),
-        *_check_cache_tokens(workload, facts),
-        *_check_swap_space(workload, facts),
-        *_check_static_share(workload, facts, matrix),
+        *check_cache_tokens(workload, facts),
+        *check_swap_refused(workload, facts),
+        *check_static_share(workload, facts, matrix),
     ]
 
 
@@ -125,13 +125,28 @@ def _lacks_free_memory(device: Gpu, share: float) -> bool:
     return total - used < share * total and used <= share * total / 2
 
 
-def _check_cache_tokens(workload: Workload, facts: Facts) -> Iterator[Finding]:
-    """What an engine said of its own cache decides without a model."""
+def check_cache_tokens(workload: Workload, facts: Facts) -> Iterator[Finding]:
+    """The engine's KV cache holds fewer tokens than the longest sequence.
+
+    What it checks:
+        The tokens that an engine said its own cache holds, against max_model_len.
+
+    Why it matters:
+        vllm refuses to start: "The model's max seq len (…) is larger than the maximum number of
+        tokens that can be stored in KV cache".
+
+    How to fix:
+        Lower max_model_len to what fits, raise gpu_memory_utilization, or spread the engine over
+        more GPUs.
+
+    References:
+        https://github.com/vllm-project/vllm/issues/10517
+    """
     tokens, length = workload.number("kv_tokens"), workload.number("max_model_len")
     if not tokens or not length or tokens >= length:
         return
     yield Finding(
-        "ED603",
+        "ED608",
         "gpu-memory",
         "kv-cache-too-small",
         "error",
@@ -149,8 +164,21 @@ def _check_cache_tokens(workload: Workload, facts: Facts) -> Iterator[Finding]:
     )
 
 
-def _check_swap_space(workload: Workload, facts: Facts) -> Iterator[Finding]:
-    """Vllm's own arithmetic: swap space times GPUs above 70 % of the CPU memory is refused."""
+def check_swap_refused(workload: Workload, facts: Facts) -> Iterator[Finding]:
+    """The engine refuses swap space of this size.
+
+    What it checks:
+        swap_space times the GPUs of an engine against 70 % of the host's memory, as vllm does.
+
+    Why it matters:
+        vllm stops at its start: "Too large swap space".
+
+    How to fix:
+        Lower swap_space; 4 GiB for each GPU is vllm's default, and 0 works.
+
+    References:
+        https://github.com/vllm-project/vllm/blob/v0.6.3/vllm/config.py
+    """
     swap, total = workload.number("swap_space"), facts.value("memory.total")
     if not swap or not total:
         return
@@ -158,7 +186,7 @@ def _check_swap_space(workload: Workload, facts: Facts) -> Iterator[Finding]:
     if wanted <= _MOST_SWAP * total:
         return
     yield Finding(
-        "ED604",
+        "ED609",
         "swap-space",
         "swap-space-too-large",
         "error",
@@ -176,12 +204,23 @@ def _check_swap_space(workload: Workload, facts: Facts) -> Iterator[Finding]:
     )
 
 
-def _check_static_share(workload: Workload, facts: Facts, matrix: Matrix) -> Iterator[Finding]:
-    """Sglang's own arithmetic: mem_fraction_static holds weights and cache, and a start with
-    nothing left for the cache is refused.
+def check_static_share(workload: Workload, facts: Facts, matrix: Matrix) -> Iterator[Finding]:
+    """The weights fill SGLang's static share of the GPU.
 
-    How much its steps take beside that share (chunked_prefill_size, max_running_requests) no
-    document gives, so nothing is said of it.
+    What it checks:
+        The weights on each GPU against mem_fraction_static, which holds weights and KV cache. How
+        much the steps take beside that share (chunked_prefill_size, max_running_requests) no
+        document gives, so nothing is said of it.
+
+    Why it matters:
+        SGLang refuses a start with nothing left for the cache: "Not enough memory. Please try to
+        increase --mem-fraction-static".
+
+    How to fix:
+        Raise mem_fraction_static, or spread the weights over more GPUs.
+
+    References:
+        https://github.com/sgl-project/sglang/issues/322
     """
     share, model = workload.number("mem_fraction_static"), workload.value("actor.model")
     totals = [device.memory_total for device in _visible_gpus(facts) if device.memory_total]
@@ -202,7 +241,7 @@ def _check_static_share(workload: Workload, facts: Facts, matrix: Matrix) -> Ite
         else "Weights of this size need"
     )
     yield Finding(
-        "ED603",
+        "ED610",
         "gpu-memory",
         "kv-cache-too-small",
         "warning",
@@ -239,5 +278,26 @@ RULES_HERE: Tuple[Rule, ...] = (
         "too-large",
         "The engine asks for more of the GPU than is free",
         check_utilization,
+    ),
+    Rule(
+        "ED608",
+        "kv-cache-tokens",
+        "kv-cache-too-small",
+        "The engine's KV cache holds fewer tokens than the longest sequence",
+        check_cache_tokens,
+    ),
+    Rule(
+        "ED609",
+        "swap-space-refused",
+        "swap-space-too-large",
+        "The engine refuses swap space of this size",
+        check_swap_refused,
+    ),
+    Rule(
+        "ED610",
+        "static-share",
+        "kv-cache-too-small",
+        "The weights fill SGLang's static share of the GPU",
+        check_static_share,
     ),
 )

@@ -49,7 +49,7 @@ def test_utilization_that_is_advised_is_below_what_is_free(matrix):
 
 def test_engine_that_told_its_own_cache(matrix):
     result = codes(matrix, request={"kv_tokens": "23648", "max_model_len": "29000"})
-    assert result["ED603"].severity == "error"
+    assert result["ED608"].severity == "error"
     assert codes(matrix, request={"kv_tokens": "29000", "max_model_len": "23648"}) == {}
 
 
@@ -99,7 +99,7 @@ def test_swap_space_by_vllm_s_own_arithmetic(matrix):
             matrix,
             memory__total=64 * GIB,
             request={"swap_space": "16", "tensor_parallel_size": "4"},
-        )["ED604"].severity
+        )["ED609"].severity
         == "error"
     )
     assert (
@@ -142,10 +142,10 @@ def test_static_share_of_sglang_that_weights_alone_exceed(matrix, model, share, 
         "chunked_prefill_size": "8192",
     }
     result = codes(matrix, gpus=(gpu(79.6),) * 8, request=request)
-    assert ("ED603" in result) is found
+    assert ("ED610" in result) is found
     if found:
-        assert result["ED603"].severity == "warning"
-        assert "Raise it above 0.77" in result["ED603"].remedies[0].text
+        assert result["ED610"].severity == "warning"
+        assert "Raise it above 0.77" in result["ED610"].remedies[0].text
 
 
 def test_static_share_is_read_from_a_pasted_command(matrix):
@@ -155,4 +155,4 @@ def test_static_share_is_read_from_a_pasted_command(matrix):
     )
     parsed = parse_report(text)
     result = judge(parsed.updated({"gpus": facts(gpus=(gpu(79.6),)).get("gpus")}), matrix)
-    assert "ED603" in {finding.code for finding in result}
+    assert "ED610" in {finding.code for finding in result}
