@@ -1,14 +1,10 @@
 """An environment doctor and compatibility resolver for LLM training and inference stacks.
 
-``probe()`` reads this machine, ``check()`` judges it. Importing this package loads nothing but what
-finds its compiled code.
+``probe()`` reads this machine, ``check()`` judges it. Importing this package loads
+nothing else.
 """
 
 from __future__ import annotations
-
-from .precompiled import install as _install
-
-_install(__path__[0])
 
 TYPE_CHECKING = False  # typing itself is loaded only by what needs it
 if TYPE_CHECKING:

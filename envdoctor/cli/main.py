@@ -155,7 +155,8 @@ def _run(arguments: List[str]) -> int:
         return write(_help(), 0)
     if name not in COMMANDS:
         _refuse(name)
-    from ..model.late import import_module
+    from importlib import import_module
+
     from .command import HelpWanted, parse
 
     command: Command = import_module(f"{__package__}.{COMMANDS[name][0]}").COMMAND

@@ -58,20 +58,13 @@ def compile_start() -> int:
     import os
     import py_compile
 
-    from ..precompiled import Loader
     from . import handoff, verdict  # noqa: F401 - what a start loads beside what was loaded to judge
 
     written = 0
     for module in list(sys.modules.values()):
         spec = getattr(module, "__spec__", None)
         source, target = getattr(spec, "origin", None), getattr(spec, "cached", None)
-        if (
-            not source
-            or not target
-            or not source.endswith(".py")
-            or isinstance(getattr(spec, "loader", None), Loader)
-            or os.path.exists(target)
-        ):
+        if not source or not target or not source.endswith(".py") or os.path.exists(target):
             continue
         try:
             written += py_compile.compile(source, target, doraise=True) is not None

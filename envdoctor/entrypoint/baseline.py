@@ -6,10 +6,9 @@ Read at every start, so next to nothing is imported here.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-
-from ..model.json_text import parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,7 +69,10 @@ def read_baseline(path: str) -> Dict[str, Any]:
     """Return a baseline; raises OSError, or ValueError where it is none that this version reads."""
     with open(path, "rb") as file:
         text = file.read(_LARGEST).decode("utf-8")
-    found = parse_json(text)
+    try:
+        found = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
     if (
         not isinstance(found, dict)
         or found.get("schema_version") != SCHEMA_VERSION

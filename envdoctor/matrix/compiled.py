@@ -17,10 +17,11 @@ Three parts, so that a check reads little:
 
 from __future__ import annotations
 
+import json
+
 # The module behind collections.abc: os has loaded it, and the package costs 2 ms.
 from _collections_abc import Mapping as _Mapping
 
-from ..model.json_text import parse_json
 from ..model.row import Mitigation, Row, Source, Term
 from ..model.versions import VersionSet, parse_version
 from .tables import Package
@@ -166,7 +167,7 @@ class _Lines(_Mapping[str, object]):
         if start < 0:
             raise KeyError(key)
         end = self._text.find("\n", start + 1)
-        return parse_json(self._text[start + len(mark) : end])
+        return json.loads(self._text[start + len(mark) : end])
 
     def __iter__(self) -> Iterator[str]:
         for line in self._text.split("\n")[1:-1]:
@@ -183,12 +184,12 @@ class _Lines(_Mapping[str, object]):
         return list(
             zip(
                 [key for key, _ in pairs],
-                parse_json(f"[{','.join([entry for _, entry in pairs])}]"),
+                json.loads(f"[{','.join([entry for _, entry in pairs])}]"),
             )
         )
 
 
 def load_package(text: str) -> Package:
     """Make a package of its compiled form."""
-    header = parse_json(text[: text.index("\n")])
+    header = json.loads(text[: text.index("\n")])
     return Package(header["name"], _Lines(text), header["source"], header["date"], header["trust"])

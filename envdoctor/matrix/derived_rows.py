@@ -13,7 +13,8 @@ The part behind the colon is the distribution that a rule about all of them ("*"
 
 from __future__ import annotations
 
-from ..model.memo import remembered
+from functools import lru_cache
+
 from ..model.row import Row, Source, Term
 from ..model.versions import VersionSet, canonicalize_name, parse_version, try_version
 from .tables import Capability, CodeDemand, CudaMajor, DriverBranch, Release
@@ -89,7 +90,7 @@ def _order(capability: str) -> Tuple[int, int]:
     return int(major), int(minor)
 
 
-@remembered(64)
+@lru_cache(maxsize=64)
 def sass_for(capability: str) -> FrozenSet[str]:
     """Return the machine code that runs on a device: same major and a minor not above, and code
     made for exactly this one.
@@ -110,7 +111,7 @@ def sass_for(capability: str) -> FrozenSet[str]:
     )
 
 
-@remembered(64)
+@lru_cache(maxsize=64)
 def ptx_for(capability: str) -> FrozenSet[str]:
     """Return the PTX that a driver compiles for a device: of any capability not above;
     architecture-specific PTX for exactly this one.
@@ -121,7 +122,7 @@ def ptx_for(capability: str) -> FrozenSet[str]:
     return frozenset([f"ptx:{known}" for known in below] + family + [f"ptx:{capability}a"])
 
 
-@remembered(64)
+@lru_cache(maxsize=64)
 def runs_on(capability: str) -> FrozenSet[str]:
     """Return all entries of ``code`` that serve a device."""
     return sass_for(capability) | ptx_for(capability)
@@ -142,12 +143,12 @@ def _row(row_id: str, terms: Sequence[Term], **values: Any) -> Row:
     return Row(id=row_id, terms=tuple(terms), **fields)
 
 
-@remembered(256)
+@lru_cache(maxsize=256)
 def _set(text: str) -> VersionSet:
     return VersionSet.parse(text)
 
 
-@remembered(64)
+@lru_cache(maxsize=64)
 def _major_terms(major: int) -> Tuple[VersionSet, Term]:
     return _set(f">={major},<{major + 1}"), Term("host", "host", "cuda", "in", _set(f"<{major}"))
 
@@ -254,7 +255,7 @@ def toolkit_of_ptx(version: str) -> Optional[str]:
     return _TOOLKITS.get(version)
 
 
-@remembered(256)
+@lru_cache(maxsize=256)
 def _entry(text: str) -> Tuple[FrozenSet[str], Tuple[Tuple[str, str], ...], Tuple[str, ...]]:
     """Machine code, (PTX, its version), and kernels of one of ``Build.entries``."""
     fields = dict(part.split("=", 1) for part in text.split(";") if "=" in part)
@@ -267,7 +268,7 @@ def _entry(text: str) -> Tuple[FrozenSet[str], Tuple[Tuple[str, str], ...], Tupl
     )
 
 
-@remembered(256)
+@lru_cache(maxsize=256)
 def _left_to_the_driver(entries: Tuple[str, ...]) -> Mapping[Tuple[str, str, str], FrozenSet[str]]:
     """What fat binaries leave to the driver's compiler: (CUDA that made the PTX, capability, kind)
     and the kernels.
@@ -302,7 +303,7 @@ def _left_to_the_driver(entries: Tuple[str, ...]) -> Mapping[Tuple[str, str, str
     return found
 
 
-@remembered(256)
+@lru_cache(maxsize=256)
 def entry_demands(entries: Tuple[str, ...]) -> FrozenSet[str]:
     """Return what ``jit`` of a build holds: "some:9.0@12.8" where single fat binaries are PTX of
     CUDA 12.8 alone for a 9.0 device.

@@ -11,10 +11,10 @@ a folder holds ``*.toml`` and ``errata/*.toml`` in the format of ``schema``, and
 
 from __future__ import annotations
 
+import json
 import os
 
 from ..errors import InputError, InternalFault, MatrixError
-from ..model.json_text import parse_json
 from ..model.row import Row, Source
 from . import compiled, derived_rows, place
 from .tables import (
@@ -145,7 +145,7 @@ def _read(path: str, most: int = -1) -> str:
 
 def _read_core(folder: str) -> Optional[Dict[str, Any]]:
     try:
-        core: Dict[str, Any] = parse_json(_read(os.path.join(folder, "core.json")))
+        core: Dict[str, Any] = json.loads(_read(os.path.join(folder, "core.json")))
     except (OSError, ValueError):
         return None
     return core if core.get("format") == compiled.FORMAT else None
@@ -188,7 +188,7 @@ class _CompiledFiles:
     def texts(self) -> Mapping[str, Any]:
         """Return the texts of all rows by id."""
         if self._texts is None:
-            self._texts = parse_json(_read(os.path.join(self._folder, "texts.json")))
+            self._texts = json.loads(_read(os.path.join(self._folder, "texts.json")))
         return self._texts or {}
 
     def package(self, name: str) -> Optional[Package]:
@@ -224,7 +224,7 @@ class _CompiledFiles:
 
             return getattr(source, f"read_{name}")(self._source)
         try:
-            return parse_json(
+            return json.loads(
                 _read(
                     os.path.join(
                         self._folder, "index.json" if name == "listing" else f"{name}.json"

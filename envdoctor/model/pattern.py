@@ -6,14 +6,11 @@ whole check may take.
 
 from __future__ import annotations
 
-from .late import Late
+import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import re
     from typing import Any, AnyStr, Tuple, Union
-else:
-    re = Late("re")
 
 __all__ = ["pattern"]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from ..errors import InputError
 from .evidence import Absent, Evidence, Fact, Known, Unknown
 from .facts import (
@@ -16,16 +18,11 @@ from .facts import (
     SharedFile,
     Toolkit,
 )
-from .late import Late
-from .memo import remembered
 from .redaction import redact_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import json
     from typing import Any, Callable, Dict, Mapping, Tuple, Type
-else:
-    json = Late("json")
 
 __all__ = ["dump_facts", "load_facts", "read_facts"]
 
@@ -165,16 +162,17 @@ def _load(kind: str, value: Any, where: str) -> Any:
         if not all(isinstance(entry, str) for entry in value):
             raise InputError(f"{where}: expected a list of strings")
         return tuple(value)
+    record = _RECORDS[kind]
+    members = _kinds(record)
     records = [
-        _load_record(_RECORDS[kind], entry, f"{where}[{i}]") for i, entry in enumerate(value)
+        _load_record(record, members, entry, f"{where}[{i}]") for i, entry in enumerate(value)
     ]
     return {entry.name: entry for entry in records} if kind == "distributions" else tuple(records)
 
 
-def _load_record(record: Type[Any], entry: Any, where: str) -> Any:
+def _load_record(record: Type[Any], kinds: Mapping[str, str], entry: Any, where: str) -> Any:
     if not isinstance(entry, dict):
         raise InputError(f"{where}: expected an object, found {type(entry).__name__}")
-    kinds = _kinds(record)
     checked = {}
     for name, value in entry.items():
         kind = kinds.get(name)
@@ -189,7 +187,6 @@ def _load_record(record: Type[Any], entry: Any, where: str) -> Any:
     return record(**checked)
 
 
-@remembered(64)
 def _kinds(record: Type[Any]) -> Mapping[str, str]:
     """Return the kinds of a record's fields, as ``_plain`` words them."""
     return {name: _plain(str(annotation)) for name, annotation in record.__annotations__.items()}

@@ -8,7 +8,8 @@ it costs 5 to 15 ms.
 
 from __future__ import annotations
 
-from .memo import remembered
+from functools import lru_cache
+
 from .version import InvalidVersion, Version
 
 TYPE_CHECKING = False
@@ -46,7 +47,7 @@ def canonicalize_name(name: str) -> str:
     return found
 
 
-@remembered(8192)
+@lru_cache(maxsize=8192)
 def parse_version(text: str) -> Version:
     """Parse a PEP 440 version; raises :class:`InvalidVersion`."""
     return Version(text)
@@ -279,7 +280,7 @@ def _normalize(intervals: Iterable[Interval]) -> Tuple[Interval, ...]:
     return tuple(merged)
 
 
-@remembered(4096)
+@lru_cache(maxsize=4096)
 def _parse(text: str) -> VersionSet:
     result: Optional[VersionSet] = None
     for alternative in text.split("||"):

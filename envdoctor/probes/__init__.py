@@ -8,11 +8,11 @@ may use what earlier ones found (``machine.value("python.search_path")``).
 from __future__ import annotations
 
 import time
+from importlib import import_module
 
 from ..errors import EnvdoctorError
 from ..model.evidence import Absent, Fact, Known, Unknown
 from ..model.facts import Facts
-from ..model.late import import_module
 from .alarm import Alarm, TooLong
 from .machine import Machine, Probe
 

@@ -8,13 +8,13 @@ distributions. Here each oddity is a fact of its own, and only the header of MET
 
 from __future__ import annotations
 
+import json
 import os
+import re
+from functools import lru_cache
 
 from ..model.evidence import Evidence, Fact, Known, Unknown
 from ..model.facts import Distribution, Oddity
-from ..model.json_text import parse_json
-from ..model.late import Late
-from ..model.memo import remembered
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.redaction import redact, without_credentials
@@ -24,13 +24,10 @@ from .machine import Probe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import re
     from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
     from .interpreter import Interpreter
     from .machine import Machine
-else:
-    re = Late("re")
 
 __all__ = [
     "FIELDS_HERE",
@@ -563,7 +560,7 @@ def _values(header: str, key: str) -> List[str]:
     return [part.partition("\n")[0].strip() for part in header.split(f"\n{key}:")[1:]]
 
 
-@remembered(256)  # the same few texts, again and again
+@lru_cache(maxsize=256)  # the same few texts, again and again
 def _wheel_tags(content: bytes) -> Tuple[str, ...]:
     tags = []
     for line in content.split(b"\n"):
@@ -600,7 +597,7 @@ def parse_direct_url(content: bytes) -> Tuple[str, bool]:
     left out.
     """
     try:
-        data = parse_json(content.decode("utf-8", "replace"))
+        data = json.loads(content.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return "", False
     if not isinstance(data, dict) or not isinstance(data.get("url"), str):

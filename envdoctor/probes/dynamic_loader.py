@@ -10,21 +10,18 @@ directories. ``ld.so --list`` is the oracle of the tests. This module answers wh
 from __future__ import annotations
 
 import os
+import re
 import struct
 
-from ..model.late import Late
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from .elf import ElfError, ElfFile, open_elf
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import re
     from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
     from .machine import Machine
-else:
-    re = Late("re")
 
 __all__ = ["Found", "LinkMap", "Loaded", "Loader", "parse_cache", "parse_list"]
 

@@ -9,22 +9,19 @@ read as text. In an image nothing is started at all.
 from __future__ import annotations
 
 import os
+import re
 import sys
 
 from ..model.evidence import Evidence, Fact, Known, Unknown
-from ..model.late import Late
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from .machine import Probe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import re
     from typing import Any, Dict, List, Optional, Sequence, Tuple
 
     from .machine import Machine
-else:
-    re = Late("re")
 
 __all__ = [
     "FIELDS_HERE",

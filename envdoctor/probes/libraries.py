@@ -9,10 +9,10 @@ runs no constructor), and what it says wins. An environment without torch pays n
 from __future__ import annotations
 
 import os
+import re
 
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..model.facts import Distribution, Library
-from ..model.late import Late
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from .dynamic_loader import LinkMap, Loaded, parse_list
@@ -24,13 +24,10 @@ from .torch_build import torch_process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import re
     from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
     from .machine import Machine
     from .torch_build import TorchProcess
-else:
-    re = Late("re")
 
 __all__ = ["read_libraries", "version_of_file", "wheel_names"]
 

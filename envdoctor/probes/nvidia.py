@@ -14,12 +14,13 @@ children run side by side, so that the probe takes as long as the slowest of the
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import sys
 
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..model.facts import Gpu
-from ..model.late import Late
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from .machine import FOLDER_ONLY, Machine, Probe
@@ -34,8 +35,6 @@ from .nvidia_text import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import json
-    import re
     from typing import (
         Any,
         Callable,
@@ -50,9 +49,6 @@ if TYPE_CHECKING:
     )
 
     from .isolation import Child, Outcome
-else:
-    json = Late("json")
-    re = Late("re")
 
 __all__ = [
     "CHILD_DEADLINE",

@@ -4,19 +4,16 @@ cluster at hand.
 
 from __future__ import annotations
 
+import json
+import re
+
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
-from ..model.late import Late
 from ..model.sizes import parse_size
 from .machine import FOLDER_ONLY, Machine, Probe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import json
-    import re
     from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
-else:
-    json = Late("json")
-    re = Late("re")
 
 __all__ = ["PROBES_HERE", "parse_quantity", "parse_ray_usage", "probe_schedulers", "slurm_memory"]
 

@@ -8,16 +8,12 @@ import os
 import sys
 
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
-from ..model.late import Late
 from ..model.pattern import pattern
 from .machine import FOLDER_ONLY, Machine, Probe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import re
     from typing import Any, Dict, Iterator, Optional, Tuple
-else:
-    re = Late("re")
 
 __all__ = ["PROBES_HERE", "parse_elf_machine", "parse_glibc", "parse_os_release", "probe_system"]
 

@@ -6,11 +6,11 @@ them is there.
 
 from __future__ import annotations
 
+import json
 import os
 
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..model.facts import Toolkit
-from ..model.json_text import parse_json
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.versions import try_version
@@ -49,7 +49,7 @@ class _Versions(NamedTuple):
 def parse_version_json(text: str) -> Tuple[Optional[str], Optional[str]]:
     """Return the versions of toolkit and nvcc from a toolkit's ``version.json``."""
     try:
-        table = parse_json(text.lstrip())
+        table = json.loads(text)
     except (ValueError, RecursionError):
         return None, None
     return _version_in(table, "cuda"), _version_in(table, "cuda_nvcc")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..model.late import import_module
+from importlib import import_module
+
 from ..model.record import NamedTuple
 from ..model.report import Report
 from .view import View

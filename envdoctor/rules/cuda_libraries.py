@@ -12,7 +12,6 @@ from __future__ import annotations
 from ..model.evidence import Absent, Evidence, Known
 from ..model.facts import Library
 from ..model.finding import Finding, Remedy
-from ..model.late import Late
 from ..model.pattern import pattern
 from ..model.row import Source
 from ..model.versions import Version, parse_version, try_version
@@ -21,10 +20,7 @@ from .rule import Context, Rule, minor_text, release_minor, torch_cuda
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import re
     from typing import Dict, Iterator, List, Optional, Tuple
-else:
-    re = Late("re")
 
 __all__ = ["RULES_HERE"]
 

@@ -4,19 +4,17 @@ compilers and headers, of the local toolkit.
 
 from __future__ import annotations
 
+import re
+
 from ..model.evidence import Evidence
 from ..model.finding import Finding, Remedy
-from ..model.late import Late
 from ..model.row import Source
 from ..model.versions import Version, cuda_of_variant, try_version
 from .rule import Context, Rule, is_unindexed, minor_text, release_minor, torch_cuda
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import re
     from typing import Iterator, Optional, Tuple
-else:
-    re = Late("re")
 
 __all__ = ["RULES_HERE"]
 

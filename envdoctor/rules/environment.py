@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from ..model.evidence import Evidence, Known
 from ..model.facts import Oddity
 from ..model.finding import Finding, Remedy
-from ..model.late import Late
 from ..model.pattern import pattern
 from ..model.row import Source
 from .rule import Context, Rule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import re
     from typing import Dict, Iterator, List, Optional, Sequence, Tuple
-else:
-    re = Late("re")
 
 __all__ = ["RULES_HERE"]
 

@@ -4,19 +4,17 @@ front of the driver.
 
 from __future__ import annotations
 
-from ..model.late import Late
+import re
+
 from ..model.row import Source
 from ..model.versions import VersionSet, try_version
 from .rule import Context
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import re
     from typing import Optional, Tuple
 
     from ..matrix.tables import NgcImage
-else:
-    re = Late("re")
 
 __all__ = ["compat_sources", "image_cuda"]
 

@@ -5,7 +5,8 @@ A new family is one name in ``CHECKS`` or ``PLANS``.
 
 from __future__ import annotations
 
-from ..model.late import import_module
+from importlib import import_module
+
 from .rule import Context, Rule
 
 TYPE_CHECKING = False

@@ -76,13 +76,8 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("made", [0, 100])
-def test_wrong_calls_are_refused_before_and_after_the_constructor_is_compiled(made):
+def test_wrong_calls_are_refused():
     thing = _build(record.NamedTuple)
-    for number in range(made):
-        assert (
-            thing("a", size=number) == ("a", number, ()) == thing(parts=(), name="a", size=number)
-        )
     for arguments, named in WRONG:
         with pytest.raises(TypeError):
             thing(*arguments, **named)
@@ -94,7 +89,7 @@ def test_copies():
     assert pickle.loads(pickle.dumps(Kept("a"))) == copy.deepcopy(Kept("a")) == Kept("a", 1)
 
 
-def test_first_record_by_name_whatever_the_names():
+def test_a_record_by_name_whatever_the_names():
     class Odd(record.NamedTuple):
         kind: str
         values: int = 1
@@ -105,31 +100,3 @@ def test_first_record_by_name_whatever_the_names():
         Odd()
     with pytest.raises(TypeError):
         Odd._make(["a"])
-
-
-def test_the_first_records_are_as_the_later_ones():
-    """The constructor is compiled when more than a few were made: a hundred calls, right and wrong,
-    against the original.
-    """
-    ours, theirs = _build(record.NamedTuple), _build(typing.NamedTuple)
-    calls = [
-        (("a",), {}),
-        (("a", 2), {"parts": ("x",)}),
-        ((), {"name": "b"}),
-        (("a",), {"name": "b"}),
-        ((), {}),
-        (("a", 1, (), 4), {}),
-        (("a",), {"no": 1}),
-    ]
-
-    def outcome(kind, values, named):
-        try:
-            return tuple(kind(*values, **named))
-        except TypeError:
-            return TypeError
-
-    for _ in range(15):
-        for values, named in calls:
-            assert outcome(ours, values, named) == outcome(theirs, values, named)
-    fresh = _build(record.NamedTuple)
-    assert [fresh("a", size=number).size for number in range(40)] == list(range(40))

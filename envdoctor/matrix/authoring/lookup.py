@@ -7,7 +7,8 @@ Each answer is a JSON object with ``kind``; ``envdoctor.report.matrix_text`` wri
 
 from __future__ import annotations
 
-from ...model.late import Late
+import re
+
 from ...model.pattern import pattern
 from ...model.row import Row, Term
 from ...model.versions import (
@@ -27,10 +28,7 @@ from ..tables import Build, Capability, GpuModel, Package, Release
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import re
     from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Sequence, Tuple
-else:
-    re = Late("re")
 
 __all__ = ["NotKnown", "find", "row_entry"]
 
