@@ -16,7 +16,7 @@ from ...model.evidence import Evidence, Fact
 from ...model.facts import Facts
 from ...model.record import NamedTuple
 from ...model.workload import ConfigurationProblem
-from ..shell.expansion import Element, Unclear
+from ..shell.reader import Word
 from .settings import Setting
 
 __all__ = ["CERTAIN", "Adapter", "Checkout", "Layout", "Reading", "Run"]
@@ -65,12 +65,11 @@ class Run(NamedTuple):
 
     name: str  # of the script or file, as evidence names it
     entry: str  # "verl.trainer.main_ppo", "train.py", "" where there is no command
-    arguments: Tuple[Element, ...]
+    arguments: Tuple[Word, ...]
     files: Tuple[Setting, ...]  # settings of configuration files that were given
     base: str  # the folder that relative paths start from
-    unclear: Unclear
-    variables: Mapping[str, Element]
-    launcher: Mapping[str, Element]
+    variables: Mapping[str, Word]
+    launcher: Mapping[str, Word]
     surroundings: Mapping[str, Fact[Any]]
     version: str = ""  # stated, installed, or the checkout's
     checkout: Optional[Checkout] = None

@@ -153,7 +153,7 @@ class _EasyR1:
     def _settings(self, run: Run) -> List[Setting]:
         return [
             setting
-            for setting in (override(word, run.name, run.unclear) for word in run.arguments)
+            for setting in (override(word, run.name) for word in run.arguments)
             if setting is not None
         ]
 

@@ -132,9 +132,7 @@ class _OpenRlhf:
         return load_table(self.name, self._tool(run) or None)
 
     def _settings(self, run: Run) -> Tuple[List[Setting], bool]:
-        settings, rest = flags(
-            run.arguments, run.name, run.unclear, tuple(self._table(run).switches)
-        )
+        settings, rest = flags(run.arguments, run.name, tuple(self._table(run).switches))
         return settings, bool(rest)
 
     def _versions(

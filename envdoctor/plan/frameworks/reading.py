@@ -13,13 +13,12 @@ from ...model.evidence import Evidence, Fact, Known, Unknown
 from ...model.facts import Facts
 from ...model.redaction import HIDDEN, is_secret_name, redact, redact_words
 from ...model.workload import WORKLOAD_FIELDS, ConfigurationProblem, Workload
-from ..shell.expansion import Element, Unclear
-from ..shell.interpreter import MAX_SCRIPT_BYTES, Script, read_script
+from ..shell.reader import MARK, MAX_SCRIPT_BYTES, Script, Word, read_script
 from .adapter import Adapter, Checkout, Reading, Run
 from .checkout import find_checkout, installed, old_checkout
 from .problems import remark_problem
 from .settings import MAX_CONFIG_BYTES, Setting, read_config
-from .training_command import Launch, kept_variables, launches, surroundings
+from .training_command import kept_variables, started, surroundings
 
 __all__ = ["ADAPTERS", "read_workload"]
 
@@ -27,6 +26,7 @@ __all__ = ["ADAPTERS", "read_workload"]
 #: ``ADAPTER``.
 ADAPTERS = ("verl", "easyr1", "tinyzero", "simplerl", "openrlhf", "trl")
 _CONFIGS = (".yaml", ".yml", ".json")
+_SCRIPTS = (".sh", ".slurm", ".sbatch")
 
 
 def read_workload(
@@ -85,30 +85,23 @@ class _Source:
         self.sources = redact_words(sources)
         self.environ = environ if environ is None else _without_secret_variables(environ)
         self.problems: List[ConfigurationProblem] = []
-        self.unclear = Unclear()
 
     def run(self) -> Run:
         """Return the run; raises :class:`InputError`."""
-        first = self.sources[0]
-        configs = [path for path in self.sources if path.endswith(_CONFIGS)]
-        if len(configs) == len(self.sources):
-            return self._of_files(configs)
-        if len(self.sources) == 1 and (
-            os.path.isfile(first) or first.endswith((".sh", ".slurm", ".sbatch", ".bash"))
-        ):
+        first, *others = self.sources
+        if all(path.endswith(_CONFIGS) for path in self.sources):
+            return self._of_files(self.sources)
+        is_file = os.path.isfile(first)
+        if (is_file or first.endswith((*_SCRIPTS, ".bash"))) and not others:
             return self._of_script(first, ())
-        if os.path.isfile(first) and all(path.endswith(_CONFIGS) for path in self.sources[1:]):
-            run = self._of_script(first, ())
-            return run._replace(
-                files=(*run.files, *(setting for path in configs for setting in _config(path)))
-            )
+        if is_file and all(path.endswith(_CONFIGS) for path in others):
+            files = tuple(setting for path in others for setting in _config(path))
+            return self._of_script(first, ())._replace(files=files)
         return self._of_command()
 
     def _of_files(self, paths: Sequence[str]) -> Run:
         settings = tuple(setting for path in paths for setting in _config(path))
-        return Run(
-            paths[0], "", (), settings, os.path.dirname(paths[0]) or ".", self.unclear, {}, {}, {}
-        )
+        return Run(paths[0], "", (), settings, os.path.dirname(paths[0]) or ".", {}, {}, {})
 
     def _of_command(self) -> Run:
         words = list(self.sources)
@@ -119,14 +112,12 @@ class _Source:
             and not words[1].startswith("-")
         ):
             return self._of_script(words[1], words[2:])
-        if words[0].endswith((".sh", ".slurm", ".sbatch")):
+        if words[0].endswith(_SCRIPTS):
             return self._of_script(words[0], words[1:])
         import shlex
 
-        script = read_script(
-            shlex.join(words), "command line", environ=self.environ, unclear=self.unclear
-        )
-        return self._of_launches(script, "", ".")
+        script = read_script(shlex.join(words), "command line", environ=self.environ)
+        return self._of_commands(script, "", ".")
 
     def _of_script(self, path: str, arguments: Sequence[str]) -> Run:
         text = _text(path, MAX_SCRIPT_BYTES, "a launch script")
@@ -135,97 +126,68 @@ class _Source:
             os.path.basename(path),
             environ=self.environ,
             arguments=arguments,
-            unclear=self.unclear,
         )
-        return self._of_launches(script, text, os.path.dirname(path) or ".")
+        return self._of_commands(script, text, os.path.dirname(path) or ".")
 
-    def _of_launches(self, script: Script, text: str, base: str) -> Run:
+    def _of_commands(self, script: Script, text: str, base: str) -> Run:
         for remark in script.remarks:
-            self.problems.append(
-                remark_problem(
-                    remark.kind,
-                    Evidence(f"{script.name}:{remark.line}", redact(remark.text)[:200]),
-                    redact(remark.text),
-                )
-            )
-        found = list(launches(script))
-        documents = {
-            target: body
-            for command in script.commands
-            for target, body in command.documents
-            if target
-        }
+            stated = redact(remark.text)
+            place = Evidence(f"{script.name}:{remark.line}", stated[:200])
+            self.problems.append(remark_problem(remark.kind, place, stated))
         around = surroundings(script, text)
-        for launch in found:
-            around.update(
-                {field: fact for field, fact in launch.context.items() if field not in around}
-            )
-        runs = [self._of_launch(script, launch, around, base, documents) for launch in found]
-        scored = [
-            (max((adapter.claims(run) for adapter in _adapters()), default=0), run) for run in runs
-        ]
-        ranked = sorted(scored, key=lambda pair: -pair[0])
-        if not ranked or not ranked[0][0]:
-            programs = ", ".join(dict.fromkeys(launch.entry[:60] for launch in found)) or "none"
-            listed = self.unclear.readable(programs)[:300]
+        runs = [_without_secrets(run) for run in started(script, base)]
+        for run in runs:
+            around = {**run.surroundings, **around}
+        best = _best([run._replace(surroundings={**around, **run.surroundings}) for run in runs])
+        if not best:
+            programs = ", ".join(dict.fromkeys(run.entry[:60] for run in runs)) or "none"
             raise InputError(
                 f"{script.name}: expected a command that starts training with "
-                f"{', '.join(ADAPTERS)}; the commands found are: {listed}"
+                f"{', '.join(ADAPTERS)}; the commands found are: "
+                f"{programs.replace(MARK, '…')[:300]}"
             )
-        best = [run for score, run in ranked if score == ranked[0][0]]
-        if len(best) > 1 and not all(
-            run.entry == best[0].entry and run.arguments == best[0].arguments for run in best
-        ):
+        if any(run[:3] != best[0][:3] for run in best):
+            line = best[1].arguments[0].line if best[1].arguments else 0
             message = (
                 f"the script starts training {len(best)} times; what follows is of the first one"
             )
-            place = Evidence(
-                f"{script.name}:{best[1].arguments[0].line if best[1].arguments else 0}",
-                best[1].entry,
-            )
+            place = Evidence(f"{script.name}:{line}", best[1].entry)
             self.problems.append(
                 ConfigurationProblem("several-runs", place, "", message, certain=False)
             )
         return best[0]
 
-    def _of_launch(
-        self,
-        script: Script,
-        launch: Launch,
-        around: Mapping[str, Fact[object]],
-        base: str,
-        documents: Mapping[str, str],
-    ) -> Run:
-        return Run(
-            script.name,
-            redact(launch.entry),
-            _clean_words(launch.arguments),
-            (),
-            base,
-            self.unclear,
-            _clean_table(launch.variables),
-            _clean_table(launch.launcher),
-            {**around, **launch.context},
-            documents=documents,
-        )
+
+def _best(runs: Sequence[Run]) -> List[Run]:
+    """Those that a framework claims the most."""
+    claims = [max(adapter.claims(run) for adapter in _adapters()) for run in runs]
+    most = max(claims, default=0)
+    return [run for run, claim in zip(runs, claims) if claim and claim == most]
 
 
 def _config(path: str) -> List[Setting]:
     return read_config(_text(path, MAX_CONFIG_BYTES, "a configuration"), os.path.basename(path))
 
 
-def _clean_words(words: Sequence[Element]) -> Tuple[Element, ...]:
-    texts = redact_words([word.text for word in words])
-    raws = redact_words([word.raw for word in words])
-    return tuple(Element(text, word.line, raw) for text, word, raw in zip(texts, words, raws))
+def _without_secrets(run: Run) -> Run:
+    texts = redact_words([word.text for word in run.arguments])
+    raws = redact_words([word.raw for word in run.arguments])
+    return run._replace(
+        entry=redact(run.entry),
+        arguments=tuple(
+            word._replace(text=text, raw=raw) for word, text, raw in zip(run.arguments, texts, raws)
+        ),
+        variables=_clean_table(run.variables),
+        launcher=_clean_table(run.launcher),
+    )
 
 
-def _clean_table(table: Mapping[str, Element]) -> Dict[str, Element]:
+def _clean_table(table: Mapping[str, Word]) -> Dict[str, Word]:
     return {
-        name: Element(HIDDEN, element.line)
+        name: Word(HIDDEN, word.line)
         if is_secret_name(name)
-        else Element(redact(element.text), element.line, redact(element.raw))
-        for name, element in table.items()
+        else word._replace(text=redact(word.text), raw=redact(word.raw))
+        for name, word in table.items()
     }
 
 
@@ -275,9 +237,9 @@ def _tell(
     candidates = [
         name for name in ADAPTERS if claims[name] and claims[name] == max(claims.values())
     ]
-    told = installed(facts, candidates)
-    if told:
-        return [_adapter(told)]
+    present = installed(facts, candidates)
+    if present:
+        return [_adapter(present)]
     if not candidates:
         raise InputError(
             f"{run.name}: nothing here belongs to a framework that is known "
@@ -326,7 +288,7 @@ def _workload(
     for field, fact in run.surroundings.items():
         if not isinstance(table.get(field), Known):
             table[field] = fact
-    variables = kept_variables([run.variables])
+    variables = kept_variables(run.variables)
     if variables:
         lines = sorted(
             element.line

@@ -12,13 +12,14 @@ from ...errors import InputError
 from ...model.evidence import Evidence
 from ...model.record import NamedTuple
 from ...model.redaction import redact, redact_tree
-from ..shell.expansion import Element, Unclear, is_clear
+from ..shell.reader import MARK, Word
 
 __all__ = ["MAX_CONFIG_BYTES", "Setting", "flags", "flatten", "override", "read_config", "scalar"]
 
 MAX_CONFIG_BYTES = 4 << 20
 _MAX_DEPTH = 100
 _MAX_NODES = 100_000
+_ROOT = "\x00"  # the key of the document itself
 _KEY = re.compile(r"(\+\+|\+|~)?([A-Za-z_][\w./@:-]*(?:\.[\w@-]+)*)(=)?")
 _INTEGER = re.compile(r"[-+]?\d[\d_]*\Z")
 _FLOAT = re.compile(r"[-+]?(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][-+]?\d+)?\Z")
@@ -46,28 +47,25 @@ def scalar(text: str) -> Any:
     return text
 
 
-def override(word: Element, name: str, unclear: Unclear) -> Optional[Setting]:
+def override(word: Word, name: str) -> Optional[Setting]:
     """Read ``key=value`` with its ``+``, ``++`` or ``~``; None where the word is none."""
-    text = word.text
-    found = _KEY.match(text)
-    if (
-        found is None
-        or (not found.group(3) and found.group(1) != "~")
-        or (not found.group(3) and found.end() != len(text))
-    ):
+    match = _KEY.match(word.text)
+    if match is None:
         return None
-    value = text[found.end() :] if found.group(3) else ""
-    place = Evidence(
-        f"{name}:{word.line}" if word.line else name, unclear.readable(word.raw or word.text)[:200]
-    )
-    if not is_clear(value):
-        return Setting(found.group(2), None, place, found.group(1) or "", unclear.reason(value))
-    return Setting(found.group(2), _value(value), place, found.group(1) or "")
+    operator, key, equals = match.groups(default="")
+    value = word.text[match.end() :]
+    if not equals and (operator != "~" or value):
+        return None
+    written = word.raw or word.readable
+    place = Evidence(f"{name}:{word.line}" if word.line else name, written[:200])
+    if MARK in value:
+        return Setting(key, None, place, operator, word.why)
+    return Setting(key, _value(value), place, operator)
 
 
 def flags(
-    words: Sequence[Element], name: str, unclear: Unclear, switches: Sequence[str] = ()
-) -> Tuple[List[Setting], List[Element]]:
+    words: Sequence[Word], name: str, switches: Sequence[str] = ()
+) -> Tuple[List[Setting], List[Word]]:
     """Read ``--a b``, ``--a=b`` and ``--switch``; return the settings and the words that belong to
     none.
 
@@ -75,7 +73,7 @@ def flags(
     ``ds.adam_offload``).
     """
     settings: List[Setting] = []
-    rest: List[Element] = []
+    rest: List[Word] = []
     position = 0
     while position < len(words):
         word = words[position]
@@ -83,25 +81,31 @@ def flags(
         if not word.text.startswith("--") or len(word.text) < 3:
             rest.append(word)
             continue
-        key, equals, text = word.text[2:].partition("=")
-        key = key.replace("-", "_")
-        values: List[str] = [text] if equals else []
-        if not equals and key not in switches:
-            while position < len(words) and not _is_option(words[position].text):
-                values.append(words[position].text)
-                position += 1
-        place = Evidence(
-            f"{name}:{word.line}" if word.line else name,
-            unclear.readable(" ".join([word.text, *([] if equals else values)]))[:200],
-        )
-        reason = next((unclear.reason(value) for value in values if not is_clear(value)), "")
-        value: Any = (
-            True
-            if not values
-            else (scalar(values[0]) if len(values) == 1 else [scalar(one) for one in values])
-        )
-        settings.append(Setting(key, None if reason else value, place, "--", reason))
+        option, equals, text = word.text[2:].partition("=")
+        key = option.replace("-", "_")
+        start = position
+        while not (equals or key in switches) and _is_value(words, position):
+            position += 1
+        values = [word._replace(text=text)] if equals else words[start:position]
+        written = [word] if equals else [word, *values]
+        settings.append(_flag(key, written, values, name))
     return settings, rest
+
+
+def _is_value(words: Sequence[Word], position: int) -> bool:
+    return position < len(words) and not _is_option(words[position].text)
+
+
+def _flag(key: str, written: Sequence[Word], values: Sequence[Word], name: str) -> Setting:
+    line = written[0].line
+    place = Evidence(
+        f"{name}:{line}" if line else name, " ".join(one.readable for one in written)[:200]
+    )
+    unclear = next((value.why for value in values if not value.known), "")
+    if unclear:
+        return Setting(key, None, place, "--", unclear)
+    scalars = [scalar(value.text) for value in values]
+    return Setting(key, scalars if len(scalars) > 1 else (scalars or [True])[0], place, "--")
 
 
 def _is_option(text: str) -> bool:
@@ -277,62 +281,64 @@ class _Leaves:
         self.name = name
         self.anchors: Dict[str, Any] = {}
         self.nodes = 0
+        self.root: Dict[str, Any] = {}
+        self.container: Any = self.root  # the mapping or list that is open
+        self.key: Optional[str] = _ROOT  # the key that waits for its value
+        self.outer: List[Any] = []  # the containers around it
 
     def read(self, events: Iterator[Any]) -> List[Setting]:
         """Return the leaves of the first document."""
         yaml = self.yaml
-        root: Dict[str, Any] = {}
-        stack: List[
-            Tuple[Any, Optional[str]]
-        ] = []  # container, and the key that waits for its value
-        top: Any = root
-        key: Optional[str] = "\x00"
         for event in events:
             self.nodes += 1
             if self.nodes > _MAX_NODES:
                 raise InputError(
                     f"{self.name}: more than {_MAX_NODES} values; this is no configuration"
                 )
-            line = event.start_mark.line + 1
             if isinstance(event, (yaml.ScalarEvent, yaml.AliasEvent)):
-                scalar_event = isinstance(event, yaml.ScalarEvent)
-                if isinstance(top, dict) and key is None and scalar_event:
-                    key = event.value
-                    continue
-                value = _yaml_value(event) if scalar_event else self.anchors.get(event.anchor)
-                if scalar_event and event.anchor:
-                    self.anchors[event.anchor] = value
-                self._put(top, key, (value, line))
-                key = None
+                self._scalar(event)
             elif isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
-                made: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
-                if event.anchor:
-                    self.anchors[event.anchor] = made
-                self._put(top, key, (made, line))
-                stack.append((top, None))
-                top, key = made, None
-                if len(stack) > _MAX_DEPTH:
-                    raise InputError(
-                        f"{self.name}:{line}: more than {_MAX_DEPTH} levels; this is no "
-                        "configuration"
-                    )
+                self._open(event)
             elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
-                top, key = stack.pop()
+                self.container, self.key = self.outer.pop(), None
             elif isinstance(event, yaml.DocumentEndEvent):
                 break
-        tree = root.get("\x00", ({}, 1))[0]
+        tree = self.root.get(_ROOT, ({}, 1))[0]
         if not isinstance(tree, dict):
-            raise InputError(
-                f"{self.name}: expected keys and values, found "
-                f"{'a list' if isinstance(tree, list) else 'a single value'}"
-            )
+            kind = "a list" if isinstance(tree, list) else "a single value"
+            raise InputError(f"{self.name}: expected keys and values, found {kind}")
         return list(self._walk(tree, "", 0))
 
-    def _put(self, container: Any, key: Optional[str], entry: Tuple[Any, int]) -> None:
-        if isinstance(container, dict):
-            container[key if key is not None else "?"] = entry
+    def _scalar(self, event: Any) -> None:
+        alias = isinstance(event, self.yaml.AliasEvent)
+        if isinstance(self.container, dict) and self.key is None and not alias:
+            self.key = event.value
+            return
+        value = self.anchors.get(event.anchor) if alias else _yaml_value(event)
+        if event.anchor and not alias:
+            self.anchors[event.anchor] = value
+        self._put(value, event)
+
+    def _open(self, event: Any) -> None:
+        opened: Any = {} if isinstance(event, self.yaml.MappingStartEvent) else []
+        if event.anchor:
+            self.anchors[event.anchor] = opened
+        self._put(opened, event)
+        self.outer.append(self.container)
+        self.container = opened
+        if len(self.outer) > _MAX_DEPTH:
+            raise InputError(
+                f"{self.name}:{event.start_mark.line + 1}: more than {_MAX_DEPTH} levels; this is "
+                "no configuration"
+            )
+
+    def _put(self, value: Any, event: Any) -> None:
+        entry = (value, event.start_mark.line + 1)
+        if isinstance(self.container, dict):
+            self.container[self.key if self.key is not None else "?"] = entry
         else:
-            container.append(entry)
+            self.container.append(entry)
+        self.key = None
 
     def _walk(self, tree: Mapping[str, Any], prefix: str, depth: int) -> Iterator[Setting]:
         for key, (value, line) in tree.items():

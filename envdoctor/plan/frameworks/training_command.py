@@ -11,20 +11,19 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence
 
 from ...intake.clean_text import Line
 from ...intake.container_spec import ContainerReader
 from ...intake.draft import Draft
 from ...intake.kept_variables import kept_value
 from ...model.evidence import Evidence, Fact, Known, Unknown
-from ...model.record import NamedTuple
 from ...model.redaction import redact
 from ...model.sizes import parse_size
-from ..shell.expansion import Element, is_clear
-from ..shell.interpreter import Command, Script
+from ..shell.reader import Command, Script, Word, read_script
+from .adapter import Run
 
-__all__ = ["Launch", "launches", "surroundings"]
+__all__ = ["kept_variables", "started", "surroundings"]
 
 # Options of each wrapper that take no value; every other option takes the next word.
 _SWITCHES: Mapping[str, frozenset[str]] = {
@@ -108,137 +107,161 @@ _SWITCHES: Mapping[str, frozenset[str]] = {
     "python": frozenset(["-u", "-O", "-B", "-I", "-s", "-S", "-E", "-v", "-q"]),
 }
 _OWN_ARGUMENT = frozenset(["timeout"])  # these take one plain argument before the command
+_LAUNCHERS = frozenset(["torchrun", "deepspeed", "accelerate"])
+_LAUNCHER_MODULES = {
+    "torch.distributed.run": "torchrun",
+    "torch.distributed.launch": "torchrun",
+    "accelerate.commands.launch": "accelerate",
+}
+_RUNS_TEXT = frozenset(["-c", "-lc", "-ic"])
+_CONTAINER_CLAIMS = {
+    "memory.limit": "container.memory",
+    "shm.size": "container.shm",
+    "container.ipc_host": "container.ipc_host",
+}
+_CONTAINER_LIMITS = {
+    "--shm-size": "container.shm",
+    "-m": "container.memory",
+    "--memory": "container.memory",
+}
+_RAY_OPTIONS = {
+    "--object-store-memory": "ray.object_store",
+    "--num-cpus": "ray.num_cpus",
+    "--num-gpus": "ray.num_gpus",
+}
+_MAX_WRAPPERS = 20
 _PYTHON = re.compile(r"(?:.*/)?python(?:\d(?:\.\d+)?)?\Z")
-_SCRIPT = re.compile(r"(?:.*/)?(?:bash|sh|zsh|dash)\Z")
+_SHELL = re.compile(r"(?:.*/)?(?:bash|sh|zsh|dash)\Z")
 _SBATCH = re.compile(r"^#SBATCH\s+(.+)$", re.MULTILINE)
+_SLURM_MEMORY = re.compile(r"--mem[= ](\d+)([KMGT]?)B?(?:\s|$)")
+_ENGINE_PIN = re.compile(r"(?:vllm|sglang)(?:\[[\w,]+\])?==([\w.+!-]+)")
+_Wrapper = Callable[[List[Word]], List[Word]]
 
 
-class Launch(NamedTuple):
-    """One started program: its entry (``verl.trainer.main_ppo`` or ``train.py``), its arguments,
-    and what its environment holds.
+def started(script: Script, base: str) -> Iterator[Run]:
+    """Yield what each command of a script starts in the end; ``surroundings`` are what its wrappers
+    say.
     """
-
-    entry: str
-    arguments: Tuple[Element, ...]
-    command: Command
-    variables: Mapping[str, Element]
-    launcher: Mapping[str, Element]  # options of torchrun, accelerate and deepspeed, without dashes
-    context: Mapping[str, Fact[Any]]  # workload fields that a wrapper set: container.*
-
-
-def launches(script: Script) -> Iterator[Launch]:
-    """Yield what each command of a script starts in the end."""
+    documents = {file: text for command in script.commands for file, text in command.documents}
     for command in script.commands:
-        state = _Unwrapping(script, command)
-        words = state.unwrap(list(command.words), 0)
+        unwrapping = _Unwrapping(script.name, command)
+        words = unwrapping.unwrap(list(command.words))
         if words:
-            yield Launch(
+            yield Run(
+                script.name,
                 words[0].text,
                 tuple(words[1:]),
-                command,
-                state.variables,
-                state.launcher,
-                state.context,
+                (),
+                base,
+                unwrapping.variables,
+                unwrapping.launcher,
+                unwrapping.context,
+                documents=documents,
             )
 
 
 class _Unwrapping:
-    def __init__(self, script: Script, command: Command) -> None:
-        self.script = script
-        self.command = command
-        self.variables: Dict[str, Element] = dict(command.exported)
-        self.launcher: Dict[str, Element] = {}
-        self.context: Dict[str, Fact[Any]] = {}
+    """Takes the wrappers off one command, and keeps what they say."""
 
-    def unwrap(self, words: List[Element], depth: int) -> List[Element]:
+    def __init__(self, name: str, command: Command) -> None:
+        self.name = name  # of the script
+        self.variables: Dict[str, Word] = dict(command.exported)
+        self.launcher: Dict[str, Word] = {}  # options of torchrun, accelerate and deepspeed
+        self.context: Dict[str, Fact[Any]] = {}  # workload fields that a wrapper set: container.*
+
+    def unwrap(self, words: List[Word], *, inner: bool = False) -> List[Word]:
         """Take off wrappers until a program with its arguments is left."""
-        while words and depth < 20:
-            depth += 1
-            name = words[0].text
-            base = name.rpartition("/")[2]
-            if re.match(r"[A-Za-z_]\w*=", name) and depth > 1:
-                self.variables[name.partition("=")[0]] = words[0]._replace(
-                    text=name.partition("=")[2]
-                )
+        for depth in range(_MAX_WRAPPERS):
+            if not words:
+                break
+            name, equals, value = words[0].text.partition("=")
+            if equals and name.isidentifier() and (depth or inner):
+                self.variables[name] = words[0]._replace(text=value)
                 words = words[1:]
-            elif _PYTHON.match(name):
-                return self._python(words)
-            elif base in ("torchrun", "deepspeed", "accelerate"):
-                return self._launcher(words, base)
-            elif [word.text for word in words[:3]] == ["ray", "job", "submit"]:
-                words = self._ray_job(words[3:])
-            elif base in ("docker", "podman", "nerdctl"):
-                words = self._docker(words)
-            elif base in ("singularity", "apptainer"):
-                words = self._past_options(words[2:], "singularity")[1:]
-            elif _SCRIPT.match(name) and any(
-                word.text in ("-c", "-lc", "-ic") for word in words[1:3]
-            ):
-                return self._inner(words)
-            elif base in ("uv", "poetry", "pipenv") and len(words) > 1 and words[1].text == "run":
-                words = words[2:]
-            elif base in _SWITCHES and base != "python":
-                words = self._past_options(words[1:], base)
-                words = words[1:] if base in _OWN_ARGUMENT else words
-            else:
-                return words
+                continue
+            last = self._last_wrapper(words)
+            if last is not None:
+                return last(words)
+            wrapper = self._wrapper(words)
+            if wrapper is None:
+                break
+            words = wrapper(words)
         return words
 
+    def _last_wrapper(self, words: List[Word]) -> Optional[_Wrapper]:
+        """The wrapper behind which the program itself stands."""
+        name = words[0].text
+        if _PYTHON.match(name):
+            return self._python
+        if _base(words) in _LAUNCHERS:
+            return lambda words: self._launcher(words, _base(words))
+        if _SHELL.match(name) and any(word.text in _RUNS_TEXT for word in words[1:3]):
+            return self._inner
+        return None
+
+    def _wrapper(self, words: List[Word]) -> Optional[_Wrapper]:
+        base = _base(words)
+        following = words[1].text if len(words) > 1 else ""
+        if base in ("docker", "podman", "nerdctl"):
+            return self._docker
+        if base in ("singularity", "apptainer"):
+            return lambda words: self._past_options(words[2:], "singularity")[1:]
+        if [word.text for word in words[:3]] == ["ray", "job", "submit"]:
+            return self._ray_job
+        if base in ("uv", "poetry", "pipenv") and following == "run":
+            return lambda words: words[2:]
+        if base in _SWITCHES:
+            own = 1 if base in _OWN_ARGUMENT else 0
+            return lambda words: self._past_options(words[1:], base)[own:]
+        return None
+
     def _past_options(
-        self, words: List[Element], wrapper: str, into: Optional[Dict[str, Element]] = None
-    ) -> List[Element]:
+        self, words: List[Word], wrapper: str, into: Optional[Dict[str, Word]] = None
+    ) -> List[Word]:
         position = 0
         while position < len(words):
             word = words[position]
-            text = word.text
-            if text == "--":
+            name, equals, value = word.text.partition("=")
+            if name == "--":
                 return words[position + 1 :]
-            if not text.startswith("-"):
+            if not name.startswith("-"):
                 break
-            name, equals, value = text.partition("=")
             position += 1
-            taken = word._replace(text=value if equals else "true")
+            given = word._replace(text=value if equals else "true")
             if not equals and name not in _SWITCHES.get(wrapper, ()) and position < len(words):
-                taken = words[position]
+                given = words[position]
                 position += 1
             if into is not None:
-                into[name.lstrip("-").replace("-", "_")] = taken
+                into[name.lstrip("-").replace("-", "_")] = given
             if name in ("-m", "--module") and not equals:
                 break
         return words[position:]
 
-    def _python(self, words: List[Element]) -> List[Element]:
+    def _python(self, words: List[Word]) -> List[Word]:
         position = 1
         while position < len(words):
             text = words[position].text
             if text == "-m":
-                module = words[position + 1 : position + 2]
-                rest = words[position + 2 :]
-                if module and module[0].text in (
-                    "torch.distributed.run",
-                    "torch.distributed.launch",
-                ):
-                    return self._launcher([module[0], *rest], "torchrun")
-                if module and module[0].text in ("accelerate.commands.launch",):
-                    return self._launcher([module[0], *rest], "accelerate")
-                return [*module, *rest]
+                rest = words[position + 1 :]
+                launcher = _LAUNCHER_MODULES.get(rest[0].text) if rest else None
+                return self._launcher(rest, launcher) if launcher else rest
             if text == "-c" or not text.startswith("-"):
                 return words[position:]
             position += 1 if text in _SWITCHES["python"] or len(text) > 2 else 2
         return []
 
-    def _launcher(self, words: List[Element], base: str) -> List[Element]:
+    def _launcher(self, words: List[Word], base: str) -> List[Word]:
         self.launcher["launcher"] = words[0]._replace(text=base)
         rest = words[1:]
         if base == "accelerate" and rest and rest[0].text == "launch":
             rest = rest[1:]
         return self._past_options(rest, base, self.launcher)
 
-    def _ray_job(self, words: List[Element]) -> List[Element]:
-        options: Dict[str, Element] = {}
-        rest = self._past_options(words, "ray job submit", options)
+    def _ray_job(self, words: List[Word]) -> List[Word]:
+        options: Dict[str, Word] = {}
+        rest = self._past_options(words[3:], "ray job submit", options)
         environment = options.get("runtime_env_json")
-        if environment is not None and is_clear(environment.text):
+        if environment is not None and environment.known:
             try:
                 variables = json.loads(environment.text).get("env_vars", {})
             except (ValueError, AttributeError, RecursionError):
@@ -248,131 +271,121 @@ class _Unwrapping:
                     self.variables[str(name)] = environment._replace(text=str(value))
         return rest
 
-    def _docker(self, words: List[Element]) -> List[Element]:
-        verb = next(
-            (word.text for word in words[1:3] if word.text in ("run", "exec", "create")), ""
-        )
-        if verb == "exec":
-            after = next(number for number, word in enumerate(words) if word.text == "exec") + 1
-            return self._past_options(words[after:], "docker exec")[1:]
-        if not verb:
-            return []
-        text = shlex.join(word.text if is_clear(word.text) else "unclear" for word in words)
+    def _docker(self, words: List[Word]) -> List[Word]:
+        for position, word in enumerate(words[1:3], 2):
+            if word.text == "exec":
+                return self._past_options(words[position:], "docker exec")[1:]
+            if word.text in ("run", "create"):
+                return self._docker_run(words)
+        return []
+
+    def _docker_run(self, words: List[Word]) -> List[Word]:
+        text = shlex.join(word.text if word.known else "unclear" for word in words)
         draft = Draft()
         ContainerReader().read(Line(words[0].line, text, text, 0), draft)
-        evidence = Evidence(f"{self.script.name}:{words[0].line}", "docker run")
-        for field, ours in (
-            ("memory.limit", "container.memory"),
-            ("shm.size", "container.shm"),
-            ("container.ipc_host", "container.ipc_host"),
-        ):
-            value = draft.claimed(field)
+        evidence = Evidence(f"{self.name}:{words[0].line}", "docker run")
+        for claim, field in _CONTAINER_CLAIMS.items():
+            value = draft.claimed(claim)
             if value is not None:
-                self.context[ours] = Known(value, evidence)
+                self.context[field] = Known(value, evidence)
         for word, following in zip(words, words[1:]):
-            option, _, value = word.text.partition("=")
-            given = value or following.text
-            if option in ("-e", "--env") and "=" in given:
-                self.variables[given.partition("=")[0]] = word._replace(
-                    text=given.partition("=")[2]
-                )
-            if option in ("--shm-size", "-m", "--memory") and not is_clear(given):
-                self.context["container.shm" if option == "--shm-size" else "container.memory"] = (
-                    Unknown(self.script.unclear.reason(given))
-                )
+            self._docker_option(word, following)
         if not draft.images:
             return []
         image = draft.images[0][0]
         self.context["container.image"] = Known(image, evidence)
-        position = next(
-            (number for number, word in enumerate(words) if word.text == image), len(words)
-        )
-        return words[position + 1 :]
+        texts = [word.text for word in words]
+        return words[texts.index(image) + 1 :] if image in texts else []
 
-    def _inner(self, words: List[Element]) -> List[Element]:
-        from ..shell.interpreter import read_script
+    def _docker_option(self, word: Word, following: Word) -> None:
+        option, equals, value = word.text.partition("=")
+        given = word._replace(text=value) if equals else following
+        name, assigns, value = given.text.partition("=")
+        if option in ("-e", "--env") and assigns:
+            self.variables[name] = given._replace(text=value)
+        if option in _CONTAINER_LIMITS and not given.known:
+            self.context[_CONTAINER_LIMITS[option]] = Unknown(given.why)
 
-        position = next(
-            number for number, word in enumerate(words) if word.text in ("-c", "-lc", "-ic")
-        )
-        if position + 1 >= len(words):
+    def _inner(self, words: List[Word]) -> List[Word]:
+        """The training command of ``bash -c "…"``."""
+        texts = [word.text for word in words]
+        position = next(number for number, text in enumerate(texts) if text in _RUNS_TEXT) + 1
+        if position >= len(words):
             return []
-        body = words[position + 1]
-        inner = read_script(_restored(body.text), self.script.name, unclear=self.script.unclear)
-        best: List[Element] = []
-        for command in inner.commands:
-            state = _Unwrapping(self.script, command)
-            found = state.unwrap([word._replace(line=body.line) for word in command.words], 1)
-            if found and (not best or "." in found[0].text):
-                best = found
-                self.variables.update(state.variables)
-                self.launcher.update(state.launcher)
-                self.context.update(state.context)
+        body = words[position]
+        best: List[Word] = []
+        for command in read_script(
+            body.text, self.name, why=body.why or "it is not known"
+        ).commands:
+            inner = _Unwrapping(self.name, command)
+            program = inner.unwrap(
+                [word._replace(line=body.line) for word in command.words], inner=True
+            )
+            if program and (not best or "." in program[0].text):
+                best = program
+                self.variables.update(inner.variables)
+                self.launcher.update(inner.launcher)
+                self.context.update(inner.context)
         return best
 
 
-def _restored(text: str) -> str:
-    """What is unclear in a text for another shell stays so: as a variable that nobody sets."""
-    return re.sub("[\ue000-\uf8ff]", "$UNCLEAR", text)
+def _base(words: Sequence[Word]) -> str:
+    return words[0].text.rpartition("/")[2]
 
 
 def surroundings(script: Script, text: str) -> Dict[str, Fact[Any]]:
     """Return what a whole script says besides its training command: Slurm's directives, ``ray
     start``, what it installs.
     """
-    found: Dict[str, Fact[Any]] = {}
-    for directive in _SBATCH.finditer(text):
-        line = text.count("\n", 0, directive.start()) + 1
-        memory = re.search(r"--mem[= ](\d+)([KMGT]?)B?(?:\s|$)", directive.group(1))
-        if memory and memory.group(1) != "0":
-            size = parse_size(memory.group(1) + (memory.group(2) or "M"), binary=True)
-            found["container.memory"] = Known(
-                size, Evidence(f"{script.name}:{line}", redact(directive.group().strip())[:120])
-            )
+    facts = _slurm_memory(script.name, text)
     for command in script.commands:
-        words = [word.text for word in command.words]
-        if words[:2] == ["ray", "start"]:
-            _ray_start(script, command, found)
-        for number, word in enumerate(command.words):
-            pinned = re.fullmatch(r"(vllm|sglang)(?:\[[\w,]+\])?==([\w.+!-]+)", word.text)
-            if pinned and "install" in words[:number]:
-                found["rollout.version"] = Known(
-                    pinned.group(2), Evidence(f"{script.name}:{word.line}", word.text)
-                )
-    return found
+        if [word.text for word in command.words[:2]] == ["ray", "start"]:
+            _ray_start(script.name, command, facts)
+        texts = [word.text for word in command.words]
+        installs = texts.index("install") if "install" in texts else len(texts)
+        for word in command.words[installs:]:
+            pin = _ENGINE_PIN.fullmatch(word.text)
+            if pin:
+                place = Evidence(f"{script.name}:{word.line}", word.text)
+                facts["rollout.version"] = Known(pin.group(1), place)
+    return facts
 
 
-def _ray_start(script: Script, command: Command, found: Dict[str, Fact[Any]]) -> None:
+def _slurm_memory(name: str, text: str) -> Dict[str, Fact[Any]]:
+    facts: Dict[str, Fact[Any]] = {}
+    for directive in _SBATCH.finditer(text):
+        memory = _SLURM_MEMORY.search(directive.group(1))
+        if memory and memory.group(1) != "0":
+            line = text.count("\n", 0, directive.start()) + 1
+            size = parse_size(memory.group(1) + (memory.group(2) or "M"), binary=True)
+            place = Evidence(f"{name}:{line}", redact(directive.group().strip())[:120])
+            facts["container.memory"] = Known(size, place)
+    return facts
+
+
+def _ray_start(name: str, command: Command, facts: Dict[str, Fact[Any]]) -> None:
     words = command.words
-    fields = {
-        "--object-store-memory": "ray.object_store",
-        "--num-cpus": "ray.num_cpus",
-        "--num-gpus": "ray.num_gpus",
-    }
     head = any(word.text == "--head" for word in words)
-    for number, word in enumerate(words):
+    for word, following in zip(words, (*words[1:], Word("", 0))):
         option, equals, value = word.text.partition("=")
-        field = fields.get(option)
-        if field is None or (field in found and not head):
+        field = _RAY_OPTIONS.get(option)
+        if field is None or (field in facts and not head):
             continue
-        given = value if equals else words[number + 1].text if number + 1 < len(words) else ""
-        evidence = Evidence(
-            f"{script.name}:{word.line}", f"{option} {script.unclear.readable(given)}"
-        )
-        if given.isdigit():
-            found[field] = Known(int(given), evidence)
+        given = word._replace(text=value) if equals else following
+        evidence = Evidence(f"{name}:{word.line}", f"{option} {given.readable}")
+        if given.text.isdigit():
+            facts[field] = Known(int(given.text), evidence)
         else:
-            found[field] = Unknown(script.unclear.reason(given) or f"{evidence}: not a number")
+            facts[field] = Unknown(given.why or f"{evidence}: not a number")
 
 
-def kept_variables(sources: Sequence[Mapping[str, Element]]) -> Dict[str, str]:
+def kept_variables(variables: Mapping[str, Word]) -> Dict[str, str]:
     """Return the variables worth keeping, as the intake keeps them: secrets and what is unclear are
     left out.
     """
     kept: Dict[str, str] = {}
-    for source in sources:
-        for name, element in source.items():
-            value = kept_value(name, element.text) if is_clear(element.text) else None
-            if value is not None:
-                kept[name] = value
+    for name, word in variables.items():
+        value = kept_value(name, word.text) if word.known else None
+        if value is not None:
+            kept[name] = value
     return kept

@@ -9,7 +9,6 @@ import re
 from typing import Any, Dict, List, Mapping, Tuple
 
 from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
-from ..shell.expansion import is_clear
 from .adapter import CERTAIN, Layout, Reading, Run, read_small
 from .configuration import Configuration, Fields, boolean, decimal, integer, text_of
 from .key_tables import Table, load_table
@@ -110,11 +109,11 @@ class _Trl:
 
     def _settings(self, run: Run, method: str) -> List[Setting]:
         del method
-        return flags(run.arguments, run.name, run.unclear, ())[0]
+        return flags(run.arguments, run.name)[0]
 
     def _config(self, run: Run) -> List[Setting]:
         """The file of ``--config``, where it is at hand."""
-        for setting in flags(run.arguments, run.name, run.unclear, ())[0]:
+        for setting in flags(run.arguments, run.name)[0]:
             if setting.key == "config" and isinstance(setting.value, str):
                 return _file(run, setting.value)
         return []
@@ -278,7 +277,7 @@ def _sharding(run: Run, configuration: Configuration) -> _Sharding:
 
 def _launcher_file(run: Run) -> List[Setting]:
     named = run.launcher.get("config_file")
-    return _file(run, named.text) if named is not None and is_clear(named.text) else []
+    return _file(run, named.text) if named is not None and named.known else []
 
 
 def _file(run: Run, path: str) -> List[Setting]:
@@ -329,8 +328,8 @@ def _launched(
     for name in names:
         element = launcher.get(name)
         if element is not None:
-            if not is_clear(element.text):
-                return Unknown(run.unclear.reason(element.text))
+            if not element.known:
+                return Unknown(element.why)
             number = integer(element.text)
             return (
                 Known(number, Evidence(f"{run.name}:{element.line}", f"--{name} {element.text}"))

@@ -250,7 +250,7 @@ class VerlFamily:
     def _settings(self, run: Run) -> List[Setting]:
         return [
             setting
-            for setting in (override(word, run.name, run.unclear) for word in run.arguments)
+            for setting in (override(word, run.name) for word in run.arguments)
             if setting is not None and "/" not in setting.key
         ]
 

@@ -1,109 +1,86 @@
-"""What bash makes of a word: quotes, parameters, arithmetic, braces, and the splitting into fields.
+"""What bash makes of a word: quotes, parameters, arithmetic, and the splitting into fields.
 
-A piece that cannot be told stands in the text as one character of Unicode's private range;
-:class:`Unclear` knows why. So every other operation on texts stays an operation on strings.
+What cannot be told stands in a text as :data:`MARK`, and the word says why. Patterns
+(``${x##*/}``), braces (``{a,b}``), globs and the output of commands are not worked out: they are
+unclear.
 """
 
 from __future__ import annotations
 
+import ast
 import re
-from typing import Dict, List, Mapping, Optional, Tuple
+from typing import Callable, Dict, List, Mapping, Optional, Tuple
 
+from ...intake.word_lists import words
 from ...model.record import NamedTuple
 from ...model.redaction import redact
-from .arithmetic import Undecided, evaluate
-from .patterns import brace_words, cut_pattern, regex_of, replaced
-from .quoting import closing, quoted
-from .tree import SyntaxProblem
+from .syntax import Unreadable, past, past_quotes
 
-__all__ = ["Element", "Expander", "Unclear", "Variable", "is_clear"]
+__all__ = ["MARK", "Expander", "Variable", "Word", "assigned_names", "unclear_word"]
 
-_FIRST, _LAST = 0xE000, 0xF8FF
-_UNCLEAR = re.compile("[\ue000-\uf8ff]")
-_PARAMETER = re.compile(
-    r"(!?)(#?)([A-Za-z_]\w*|[@*#?$!0-9-]|\d+)(\[(?:[^\]]*)\])?(.*)\Z", re.DOTALL
-)
+MARK = "\ue000"  # one character of the private range; a script's own ones are replaced
+_MAX_TEXT = 1 << 16
+_MAX_WORK = 1 << 24
 _NAME = re.compile(r"[A-Za-z_]\w*|[@*#?$!0-9-]")
-_PLAIN = re.compile(r"[^\\'\"$`<>~]+")
-_ESCAPES = {
-    "n": "\n",
-    "t": "\t",
-    "r": "\r",
-    "a": "\a",
-    "b": "\b",
-    "e": "\x1b",
-    "E": "\x1b",
-    "f": "\f",
-    "v": "\v",
-    "\\": "\\",
-    "'": "'",
-    '"': '"',
-    "?": "?",
-}
-_VOLATILE = frozenset(
-    [
-        "RANDOM",
-        "SRANDOM",
-        "SECONDS",
-        "LINENO",
-        "EPOCHSECONDS",
-        "EPOCHREALTIME",
-        "BASHPID",
-        "PPID",
-        "BASH_SOURCE",
-        "FUNCNAME",
-        "PIPESTATUS",
-    ]
+_PARAMETER = re.compile(
+    r"([A-Za-z_]\w*|[@*#?$!-]|\d+)(\[(?:[@*]|\d{1,6})\])?(?:(:?[-=+?])(.*))?\Z", re.DOTALL
 )
-_MAX_TEXT = 1 << 20
+_PLAIN = re.compile(r"[^\\'\"$`<>]+")
+_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|u[0-9a-fA-F]{1,4}|.)", re.DOTALL)
+_ESCAPES = dict(zip("ntrabeEfv\\'\"?", "\n\t\r\a\b\x1b\x1b\f\v\\'\"?"))
+_COMPUTED = re.compile(
+    r"([A-Za-z_]\w*)\s*(?:[-+*/%&|^]?=(?!=)|<<=|>>=|\+\+|--)|(?:\+\+|--)\s*([A-Za-z_]\w*)"
+)
+_BLANKS = re.compile(r"[ \t\n]+")
+_TILDE = re.compile(r"(?:[A-Za-z_]\w*=)?~(?=/|\Z)")
+_NUMBER = re.compile(r"[-+]?(?:0|[1-9]\d{0,17})\Z")
+_SUM = re.compile(r"(?:[-+*/%()\s]|\b(?:0|[1-9]\d{0,17})\b|\b[A-Za-z_]\w*\b)*\Z")
+_DYNAMIC = frozenset(
+    words(
+        "RANDOM SRANDOM SECONDS LINENO EPOCHSECONDS EPOCHREALTIME BASHPID FUNCNAME PIPESTATUS "
+        "BASH_SOURCE BASH_LINENO BASH_COMMAND OPTIND OPTARG IFS _ 0 ? $ ! -"
+    )
+)
+_OF_BASH = frozenset(
+    words(
+        "PWD OLDPWD SHLVL PPID UID EUID GROUPS HOSTNAME HOSTTYPE MACHTYPE OSTYPE BASH BASH_VERSION "
+        "BASH_VERSINFO BASHOPTS SHELLOPTS DIRSTACK"
+    )
+)
 
 
-class Element(NamedTuple):
-    """One field: its text, the line where it was written, and as it was written there."""
+class Word(NamedTuple):
+    """One word of a command: its text with :data:`MARK` for what is unclear, the line where it was
+    written, how it stands there, and why it is unclear.
+    """
 
     text: str
     line: int
     raw: str = ""
+    why: str = ""
+
+    @property
+    def known(self) -> bool:
+        """Whether all of the text is known."""
+        return MARK not in self.text
+
+    @property
+    def readable(self) -> str:
+        """The text with ``…`` for what is unclear."""
+        return self.text.replace(MARK, "…")
 
 
 class Variable(NamedTuple):
     """A shell variable; an array has its elements, a scalar has one."""
 
-    elements: Tuple[Element, ...]
+    words: Tuple[Word, ...]
     array: bool = False
     exported: bool = False
 
 
-class Unclear:
-    """The reasons behind the private characters of one reading."""
-
-    def __init__(self) -> None:
-        self._reasons: List[str] = []
-        self._known: Dict[str, str] = {}
-
-    def mark(self, reason: str) -> str:
-        """Return the character that stands for a piece nobody can tell."""
-        if reason not in self._known:
-            if len(self._reasons) > _LAST - _FIRST - 1:
-                reason = self._reasons[-1]
-            else:
-                self._known[reason] = chr(_FIRST + len(self._reasons))
-                self._reasons.append(redact(reason))
-        return self._known[reason]
-
-    def reason(self, text: str) -> str:
-        """Say why the first unclear piece of a text is unclear."""
-        found = _UNCLEAR.search(text)
-        return self._reasons[ord(found.group()) - _FIRST] if found else ""
-
-    def readable(self, text: str) -> str:
-        """Return the text with ``…`` for what is unclear."""
-        return _UNCLEAR.sub("…", text)
-
-
-def is_clear(text: str) -> bool:
-    """Tell whether all of a text is known."""
-    return _UNCLEAR.search(text) is None
+def unclear_word(why: str, line: int, raw: str = "") -> Word:
+    """A word of which nothing is known; the reason may quote the script, but no secret of it."""
+    return Word(MARK, line, raw, redact(why))
 
 
 class Expander:
@@ -112,467 +89,355 @@ class Expander:
     ``environ`` None: the environment is not known, and what a script does not set is unclear.
     """
 
-    def __init__(
-        self,
-        unclear: Unclear,
-        variables: Dict[str, Variable],
-        environ: Optional[Mapping[str, str]],
-        arguments: List[Element],
-    ) -> None:
-        self.unclear = unclear
-        self.variables = variables
+    def __init__(self, environ: Optional[Mapping[str, str]], why: str) -> None:
+        self.variables: Dict[str, Variable] = {"@": Variable((), array=True)}
+        self.frames: List[Dict[str, Optional[Variable]]] = []  # what each open branch found
         self.environ = environ
-        self.arguments = arguments
+        self.why = why  # why a MARK that stands in the script itself is unclear
         self.loose = ""  # why a name that is not set may be set all the same
+        self.work = 0
 
-    def lookup(self, name: str) -> Optional[str]:
-        """Return the text of a variable, with marks where it is unclear; None where it is surely
-        unset.
-        """
-        if name.isdigit():
-            return self._argument(int(name))
-        if name in _VOLATILE or name in ("?", "$", "!", "-"):
-            return self.unclear.mark(f"${name} is known only when the script runs")
-        if name == "#":
-            return str(len(self.arguments))
-        variable = self.variables.get(name)
-        if variable is not None:
-            return variable.elements[0].text if variable.elements else ""
-        if self.environ is not None:
-            return self.environ.get(name)
-        return self.unclear.mark(self.loose) if self.loose else None
+    def assign(self, name: str, variable: Optional[Variable]) -> None:
+        """Set a variable, or unset it with None."""
+        if self.frames:
+            self.frames[-1].setdefault(name, self.variables.get(name))
+        self.restore(name, variable)
 
-    def _argument(self, number: int) -> Optional[str]:
-        if number == 0:
-            return self.unclear.mark("$0 is the script's own path")
-        return self.arguments[number - 1].text if number <= len(self.arguments) else None
+    def restore(self, name: str, variable: Optional[Variable]) -> None:
+        """Set a variable as if nothing had happened."""
+        if variable is None:
+            self.variables.pop(name, None)
+        else:
+            self.variables[name] = variable
 
-    def words(self, raw: str, line: int) -> List[Element]:
+    def spend(self, work: int, line: int) -> None:
+        """Count work; no launch script needs so much that this raises :class:`Unreadable`."""
+        self.work += work
+        if self.work > _MAX_WORK:
+            raise Unreadable(line, "the script runs or expands more than a launch script does")
+
+    def words(self, raw: str, line: int) -> List[Word]:
         """Return the fields that a word expands to."""
-        elements: List[Element] = []
-        for single in brace_words(raw):
-            fields = _Fields(line, raw)
-            self._parts(single, fields, quotes=False)
-            elements += fields.finish()
-        return elements
+        fields = _Fields(line, raw, ifs="IFS" in self.variables)
+        self._expand(raw, fields, quoted=False)
+        return fields.finish()
 
-    def text(self, raw: str, line: int) -> str:
-        """Expand without splitting: the value of an assignment, a pattern, a here-document's
-        delimiter.
-        """
-        fields = _Fields(line, raw, split=False)
-        self._parts(raw, fields, quotes=False)
-        return " ".join(element.text for element in fields.finish())
+    def text(self, raw: str, line: int, *, document: bool = False) -> Word:
+        """Expand without splitting: the value of an assignment, a pattern, a here-document."""
+        fields = _Fields(line, raw, whole=True, ifs="IFS" in self.variables)
+        self._expand(raw, fields, quoted=document, document=document)
+        found = fields.finish()
+        return found[0] if found else Word("", line, raw)
 
-    def document(self, body: str, line: int) -> str:
-        """Expand a here-document."""
-        fields = _Fields(line, "", split=False)
-        self._parts(body, fields, quotes=True, document=True)
-        return "".join(element.text for element in fields.finish())
+    def lookup(self, name: str) -> Optional[Variable]:
+        """Return a variable; None where it is surely unset, as far as the script tells."""
+        arguments = self.variables["@"].words
+        if name in "@*":
+            return self.variables["@"]
+        if name in _DYNAMIC:
+            return Variable((unclear_word(f"${name} is known only when the script runs", 0),))
+        if name == "#":
+            count = str(len(arguments)) if all(word.known for word in arguments) else MARK
+            return Variable((Word(count, 0, "", "the number of arguments is not known"),))
+        if name.isdigit():
+            return _element(arguments, int(name) - 1)
+        if name in self.variables:
+            return self.variables[name]
+        if self.environ is not None and name in self.environ:
+            return Variable((Word(self.environ[name], 0),), exported=True)
+        why = f"${name} is known only when the script runs" if name in _OF_BASH else self.loose
+        return Variable((unclear_word(why, 0),)) if why else None
 
-    def arithmetic(self, text: str) -> str:
-        """Return the value of ``$(( … ))`` as text, or a mark."""
-        try:
-            expanded = self.text(text.replace('"', ""), 0) if "$" in text else text
-            if not is_clear(expanded):
-                return self.unclear.mark(self.unclear.reason(expanded))
-            return str(evaluate(expanded, self._number))
-        except Undecided as error:
-            return self.unclear.mark(f"$(({text.strip()[:60]})) is not computed: {error}")
+    def calculate(self, text: str, line: int) -> Word:
+        """Return the value of ``$(( … ))``; what it assigns is unclear from then on."""
+        why = f"$(({' '.join(text.split())[:60]})) is not computed"
+        for name in assigned_names(text):
+            self.assign(name, Variable((unclear_word(why, line),)))
+        expanded = self.text(text.replace('"', ""), line)
+        if not expanded.known:
+            return expanded._replace(text=MARK)
+        reasons: List[str] = []
 
-    def _number(self, name: str) -> Optional[str]:
-        text = self.lookup(name)
-        if text is None:
-            return "" if self.environ is not None else None
-        return text if is_clear(text) else None
+        def number(name: str) -> Optional[int]:
+            variable = self.lookup(name)
+            if variable is None:
+                return None if self.environ is None else 0
+            word = variable.words[0] if variable.words else Word("", line)
+            reasons.append(word.why)
+            return int(word.text or 0) if _NUMBER.match(word.text or "0") else None
 
-    def _parts(self, raw: str, fields: _Fields, *, quotes: bool, document: bool = False) -> None:
-        at, end = 0, len(raw)
-        if not quotes and raw.startswith("~") and (end == 1 or raw[1] == "/"):
-            home = self.lookup("HOME")
-            if home and is_clear(home):
-                fields.add(home)
-                at = 1
-        while at < end:
+        value = _calculated(expanded.text, number)
+        why = next(filter(None, reasons), why)
+        return unclear_word(why, line) if value is None else Word(str(value), line)
+
+    # The pieces of a word.
+
+    def _expand(self, raw: str, fields: _Fields, *, quoted: bool, document: bool = False) -> None:
+        self.spend(len(raw) + 30, fields.line)
+        at = 0
+        tilde = None if quoted else _TILDE.match(raw)
+        home = self.lookup("HOME") if tilde else None
+        if tilde and home:
+            fields.add(tilde.group()[:-1], quoted=False)
+            fields.add(home.words[0].text, quoted=True, why=home.words[0].why)
+            at = tilde.end()
+        while at < len(raw):
             char = raw[at]
             if char == "\\":
-                at = self._backslash(raw, at, fields, quotes, document)
-            elif char == "'" and not quotes:
-                close = raw.index("'", at + 1)
-                fields.add(raw[at + 1 : close], quoted=True)
-                at = close + 1
+                at = self._backslash(raw, at, fields, quoted, document)
+            elif char == "`" or (not quoted and raw.startswith(("'", "$'"), at)):
+                close = past_quotes(raw, at, fields.line)
+                if char == "`":
+                    fields.unclear(f"what {_short(raw[at:close])} prints", quoted)
+                elif char == "$":
+                    fields.add(_ESCAPE.sub(_escaped, raw[at + 2 : close - 1]), quoted=True)
+                else:
+                    fields.add(raw[at + 1 : close - 1], quoted=True, why=self.why)
+                at = close
             elif char == '"' and not document:
-                if quotes:
+                if quoted:
                     at += 1
                     continue
-                close = quoted(raw, at + 1, fields.line)
+                close = past(raw, at + 1, fields.line, within='"')
                 inner = raw[at + 1 : close - 1]
-                fields.add(
-                    "",
-                    quoted=inner not in ("$@", "${@}")
-                    and not re.fullmatch(r"\$\{\w+\[@\]\}", inner),
-                )
-                self._parts(inner, fields, quotes=True)
+                if not re.fullmatch(r"\$@|\$\{@\}|\$\{\w+\[@\]\}", inner):
+                    fields.add("", quoted=True)
+                self._expand(inner, fields, quoted=True)
                 at = close
-            elif char == "`":
-                close = raw.index("`", at + 1)
-                fields.unclear(
-                    self.unclear.mark(f"what {_short(raw[at : close + 1])} prints"), quotes
-                )
-                at = close + 1
             elif char == "$":
-                at = self._dollar(raw, at, fields, quotes)
-            elif char in "<>" and raw[at + 1 : at + 2] == "(" and not quotes:
-                close = closing(raw, at + 2, "(", fields.line)
-                fields.unclear(
-                    self.unclear.mark(f"the file behind {_short(raw[at:close])}"), quotes
-                )
+                at = self._dollar(raw, at, fields, quoted)
+            elif char in "<>" and raw[at + 1 : at + 2] == "(" and not quoted:
+                close = past(raw, at + 2, fields.line, within=")")
+                fields.unclear(f"the file behind {_short(raw[at:close])}", quoted)
                 at = close
             else:
                 plain = _PLAIN.match(raw, at)
-                upto = plain.end() if plain else at + 1
-                fields.add(raw[at:upto])
-                at = upto
+                end = plain.end() if plain else at + 1
+                fields.add(raw[at:end], quoted=quoted, why=self.why)
+                at = end
 
-    def _backslash(self, raw: str, at: int, fields: _Fields, quotes: bool, document: bool) -> int:
+    def _backslash(self, raw: str, at: int, fields: _Fields, quoted: bool, document: bool) -> int:
         following = raw[at + 1 : at + 2]
         if following == "\n":
             return at + 2
-        if quotes and following not in ("$", "`", "\\") and (document or following != '"'):
-            fields.add("\\" + following)
-        else:
-            fields.add(following or "\\", quoted=not quotes)
+        kept = quoted and following not in ("$", "`", "\\", *(() if document else '"'))
+        fields.add("\\" + following if kept else following or "\\", quoted=True)
         return at + 2
 
-    def _dollar(self, raw: str, at: int, fields: _Fields, quotes: bool) -> int:
+    def _dollar(self, raw: str, at: int, fields: _Fields, quoted: bool) -> int:
         following = raw[at + 1 : at + 2]
         if following == "(":
-            close = closing(raw, at + 2, "(", fields.line)
-            if raw.startswith("((", at + 1) and raw[close - 2 : close] == "))":
-                fields.expanded(self.arithmetic(raw[at + 3 : close - 2]), quotes)
-            elif raw.startswith("expr ", at + 2) and not set(raw[at + 7 : close - 1]) & set(
-                "\"'`|&;<>"
-            ):
-                fields.expanded(
-                    self.arithmetic(raw[at + 7 : close - 1].replace("\\*", "*")), quotes
-                )
+            close = past(raw, at + 2, fields.line, within=")")
+            inner = raw[at + 2 : close - 1]
+            if inner.startswith("(") and inner.endswith(")"):
+                word = self.calculate(inner[1:-1], fields.line)
+                fields.expanded(word, quoted)
+            elif re.match(r"expr [\s\w$+*/%\\-]+\Z", inner):
+                fields.expanded(self.calculate(inner[5:].replace("\\*", "*"), fields.line), quoted)
             else:
-                fields.unclear(self.unclear.mark(f"what {_short(raw[at:close])} prints"), quotes)
+                fields.unclear(f"what {_short(raw[at:close])} prints", quoted)
             return close
         if following == "{":
-            close = closing(raw, at + 2, "{", fields.line, inside_quotes=quotes)
-            self._parameter(raw[at + 2 : close - 1], fields, quotes)
+            close = past(raw, at + 2, fields.line, within='"}' if quoted else "}")
+            self._parameter(raw[at + 2 : close - 1], fields, quoted)
             return close
-        if following == "'" and not quotes:
-            close = at + 2
-            while raw[close : close + 1] != "'":
-                close += 2 if raw[close] == "\\" else 1
-            fields.add(_ansi(raw[at + 2 : close]), quoted=True)
-            return close + 1
-        if following == '"' and not quotes:
+        if following == '"' and not quoted:
             return at + 1
-        found = _NAME.match(raw, at + 1)
-        if found is None:
-            fields.add("$")
+        name = _NAME.match(raw, at + 1)
+        if name is None:
+            fields.add("$", quoted=quoted)
             return at + 1
-        self._parameter(found.group(), fields, quotes)
-        return found.end()
+        self._parameter(name.group(), fields, quoted)
+        return name.end()
 
-    def _parameter(self, body: str, fields: _Fields, quotes: bool) -> None:
-        found = _PARAMETER.match(body)
-        if found is None:
-            fields.unclear(self.unclear.mark(f"${{{body[:60]}}} is not read"), quotes)
+    def _parameter(self, body: str, fields: _Fields, quoted: bool) -> None:
+        match = _PARAMETER.match(body)
+        if match is None:
+            fields.unclear(f"${{{body[:60]}}} is not read", quoted)
             return
-        indirect, length, name, index, rest = found.groups()
-        if length and not name:
-            name, length = "#", ""
-        if indirect and (rest or index) and not (index is None and rest):
-            fields.unclear(self.unclear.mark(f"${{{body[:60]}}} is not read"), quotes)
+        name, index, operator, alternative = match.groups()
+        variable = self.lookup(name)
+        many = name in "@*" or index in ("[@]", "[*]")
+        if index and not many and variable is not None:
+            variable = _element(variable.words, int(index[1:-1]))
+        values = () if variable is None else variable.words if many else variable.words[:1]
+        unset = not values
+        empty = unset or (len(values) == 1 and not values[0].text)
+        if operator and not (unset or "".join(word.text for word in values).strip(MARK) or empty):
+            fields.unclear(values[0].why, quoted)  # it may be empty
+        elif operator and (empty if operator[0] == ":" else unset) is not (operator[-1] == "+"):
+            if operator[-1] == "?":
+                fields.unclear(f"${name} is not set in the script", quoted)
+            elif operator[-1] == "=":
+                value = self.text(alternative, fields.line)
+                self.assign(name, Variable((value,)))
+                fields.expanded(value, quoted)
+            else:
+                self._expand(alternative, fields, quoted=quoted)
+        elif operator and operator[-1] == "+":
             return
-        if indirect:
-            name = self.lookup(name) or ""
-            if not name.isidentifier():
-                fields.unclear(self.unclear.mark(f"${{{body[:60]}}} is not read"), quotes)
-                return
-        listed = self._listed(name, index)
-        if listed is not None:
-            self._many(
-                body, listed, bool(length), name == "*" or index == "[*]", rest, fields, quotes
-            )
-            return
-        text, line = self._single(name, index)
-        if length:
-            clear = text is not None and is_clear(text)
-            fields.expanded(
-                str(len(text or ""))
-                if clear or text is None
-                else self.unclear.mark(self.unclear.reason(text)),
-                quotes,
-            )
-            return
-        self._scalar(name, text, line, rest, fields, quotes)
-
-    def _listed(self, name: str, index: Optional[str]) -> Optional[List[Element]]:
-        if name in ("@", "*"):
-            return self.arguments
-        if index in ("[@]", "[*]"):
-            variable = self.variables.get(name)
-            if variable is None:
-                text = self.lookup(name)
-                return [] if text is None else [Element(text, 0)]
-            return list(variable.elements)
-        return None
-
-    def _single(self, name: str, index: Optional[str]) -> Tuple[Optional[str], int]:
-        variable = self.variables.get(name)
-        if index is not None:
-            if variable is None:
-                return self.lookup(name), 0
-            try:
-                number = evaluate(index[1:-1], self._number)
-                element = variable.elements[number]
-            except Undecided:
-                return self.unclear.mark(f"${{{name}{index}}} has an index that is not known"), 0
-            except IndexError:
-                return None, 0
-            return element.text, element.line
-        line = variable.elements[0].line if variable is not None and variable.elements else 0
-        return self.lookup(name), line
-
-    def _many(
-        self,
-        body: str,
-        elements: List[Element],
-        length: bool,
-        starred: bool,
-        rest: str,
-        fields: _Fields,
-        quotes: bool,
-    ) -> None:
-        if length:
-            fields.expanded(str(len(elements)), quotes)
-            return
-        if rest[:1] == ":" and rest[1:2] not in ("-", "+", "=", "?"):
-            part = self._slice(rest[1:], len(elements) + (1 if body[:1] in "@*" else 0))
-            if part is None:
-                fields.unclear(self.unclear.mark(f"${{{body[:60]}}} is not read"), quotes)
-                return
-            elements = ([Element("", 0), *elements] if body[:1] in "@*" else elements)[part]
-        elif rest and not elements and rest.lstrip(":")[:1] in ("-", "="):
-            self._parts(rest.lstrip(":")[1:], fields, quotes=quotes)
-            return
-        elif rest and rest.lstrip(":")[:1] == "+":
-            if elements:
-                self._parts(rest.lstrip(":")[1:], fields, quotes=quotes)
-            return
-        elif rest and rest.lstrip(":")[:1] not in ("-", "=", "?"):
-            elements = [
-                Element(self._altered(element.text, rest), element.line, element.raw)
-                for element in elements
-            ]
-        if quotes and starred:
-            fields.add(" ".join(element.text for element in elements), quoted=True)
-        elif quotes:
-            fields.many(elements)
+        elif unset and not many and self.environ is None:
+            what = "is an argument of the script" if name.isdigit() else "is not set in the script"
+            fields.unclear(f"${name} {what}", quoted)
+        elif many and quoted and (name == "*" or index == "[*]"):
+            fields.joined(values)
         else:
-            for number, element in enumerate(elements):
+            self.spend(sum(30 + len(word.text) for word in values), fields.line)
+            for number, word in enumerate(values):
                 if number:
                     fields.cut()
-                fields.expanded(element.text, quotes, element)
-
-    def _scalar(
-        self, name: str, text: Optional[str], line: int, rest: str, fields: _Fields, quotes: bool
-    ) -> None:
-        operator = re.match(r":?[-=+?]", rest)
-        if operator:
-            colon, kind = operator.group()[:-1], operator.group()[-1]
-            alternative = rest[operator.end() :]
-            unset = text is None or (colon and text == "")
-            if kind == "+":
-                if not unset:
-                    self._parts(alternative, fields, quotes=quotes)
-                return
-            if unset and kind in "-=":
-                before = fields.mark()
-                self._parts(alternative, fields, quotes=quotes)
-                if kind == "=" and name.isidentifier():
-                    self.variables[name] = Variable(
-                        (Element(fields.since(before), fields.line, fields.raw),)
-                    )
-                return
-            if unset and kind == "?":
-                fields.unclear(self.unclear.mark(f"${name} is not set in the script"), quotes)
-                return
-            rest = ""
-        if text is None:
-            if self.environ is not None:
-                fields.expanded("", quotes)
-                return
-            what = (
-                f"${name} is an argument of the script"
-                if name.isdigit()
-                else f"${name} is not set in the script"
-            )
-            fields.unclear(self.unclear.mark(what), quotes)
-            return
-        if rest:
-            fields.expanded(self._altered(text, rest), quotes)
-            return
-        variable = self.variables.get(name)
-        origin = (
-            variable.elements[0]
-            if variable is not None and variable.elements
-            else Element(text, line)
-        )
-        fields.expanded(text, quotes, origin)
-
-    def _slice(self, text: str, length: int) -> Optional[slice]:
-        start, colon, count = text.partition(":")
-        try:
-            first = evaluate(self.text(start, 0), self._number)
-            number = evaluate(self.text(count, 0), self._number) if colon else None
-        except Undecided:
-            return None
-        first = max(first + length, 0) if first < 0 else first
-        if number is None:
-            return slice(first, None)
-        return slice(first, first + number if number >= 0 else length + number)
-
-    def _altered(self, text: str, rest: str) -> str:
-        """``${x#y}``, ``${x%y}``, ``${x/y/z}``, ``${x:1:2}``, ``${x^^}``."""
-        if not is_clear(text):
-            return self.unclear.mark(self.unclear.reason(text))
-        found = re.match(r"##|#|%%|%|//|/#|/%|/|:|\^\^|,,|\^|,|@", rest)
-        operator = found.group() if found else ""
-        argument = rest[len(operator) :]
-        if operator == ":":
-            part = self._slice(argument, len(text))
-            return (
-                text[part]
-                if part is not None
-                else self.unclear.mark(f"${{…{rest[:40]}}} is not read")
-            )
-        if operator in ("^^", ",,") and not argument:
-            return text.upper() if operator == "^^" else text.lower()
-        if operator in ("^", ",") and not argument:
-            return (text[:1].upper() if operator == "^" else text[:1].lower()) + text[1:]
-        replacement = ""
-        if operator.startswith("/"):
-            argument, replacement = cut_pattern(argument)
-            replacement = self.text(replacement, 0)
-        pattern = self._pattern(argument)
-        if not operator or operator == "@" or pattern is None or not is_clear(replacement):
-            return self.unclear.mark(f"${{…{rest[:40]}}} is not read")
-        return replaced(text, operator, pattern, replacement)
-
-    def _pattern(self, raw: str) -> Optional[str]:
-        """A regular expression for a glob in which quoted characters are plain."""
-        fields = _Fields(0, "", split=False)
-        fields.escape = True
-        self._parts(raw, fields, quotes=False)
-        text = "".join(element.text for element in fields.finish())
-        return regex_of(text) if is_clear(text) else None
+                fields.expanded(word, quoted)
 
 
 class _Fields:
     """Collects the fields of one word.
 
-    A field's origin is another line only where all of it came from there.
+    A field's line is another one only where all of it came from there.
     """
 
-    def __init__(self, line: int, raw: str, *, split: bool = True) -> None:
+    def __init__(self, line: int, raw: str, *, ifs: bool, whole: bool = False) -> None:
         self.line = line
         self.raw = raw
-        self.split = split
-        self.escape = False  # quoted glob characters get a backslash
-        self._done: List[Element] = []
-        self._text: Optional[str] = None
-        self._origin: Optional[Element] = None
-        self._pieces = 0
+        self.ifs = ifs  # the script sets IFS: nobody tells where blanks split
+        self.whole = whole  # it stays one word: braces, globs and blanks are plain
+        self._done: List[Word] = []
+        self._pieces: List[Word] = []
+        self._open = False  # there is a field, if an empty one
+        self._outline: List[str] = []  # what is not quoted, in which braces and globs count
 
-    def add(self, text: str, *, quoted: bool = False, origin: Optional[Element] = None) -> None:
+    def add(self, text: str, *, quoted: bool, why: str = "", origin: Optional[Word] = None) -> None:
         """Append to the field at hand; a quoted empty text still makes a field."""
-        if not text and not quoted:
-            return
-        if self.escape and quoted:
-            text = re.sub(r"([*?\[\]\\])", r"\\\1", text)
-        self._text = (self._text or "") + text
+        self._open = self._open or quoted or text != ""
         if text:
-            self._pieces += 1
-            self._origin = origin if self._pieces == 1 else None
-        if len(self._text) > _MAX_TEXT:
-            raise SyntaxProblem(self.line, f"a word grows over {_MAX_TEXT} characters")
+            self._pieces.append(origin or Word(text, 0, "", why))
+        if not quoted:
+            globs = "*" in text or "?" in text
+            self._outline.append(
+                text if origin is None else re.sub(r"[^*?=]", "", text) if globs else ""
+            )
+
+    def unclear(self, why: str, quoted: bool) -> None:
+        """Append a piece that nobody can tell."""
+        self.add(MARK, quoted=quoted, why=redact(why))
 
     def cut(self) -> None:
         """End the field at hand."""
-        if self._text is not None:
-            origin = self._origin
-            self._done.append(
-                Element(self._text, origin.line, origin.raw)
-                if origin and origin.line
-                else Element(self._text, self.line, self.raw)
-            )
-        self._text, self._origin, self._pieces = None, None, 0
+        if self.whole:
+            self._pieces.append(Word(" ", 0))
+        elif self._open:
+            self._done.append(self._joined(self._pieces))
+            self._pieces, self._open = [], False
 
-    def expanded(self, text: str, quotes: bool, origin: Optional[Element] = None) -> None:
+    def _joined(self, pieces: List[Word]) -> Word:
+        if len(pieces) == 1 and pieces[0].line:
+            return pieces[0]
+        text = "".join(piece.text for piece in pieces)
+        why = next((piece.why for piece in pieces if not piece.known), "")
+        if len(text) > _MAX_TEXT:
+            text, why = MARK, f"it grows over {_MAX_TEXT} characters"
+        return Word(text, self.line, self.raw, why)
+
+    def expanded(self, word: Word, quoted: bool) -> None:
         """Add the result of an expansion, which is split where it is not quoted."""
-        if quotes or not self.split:
-            self.add(text, quoted=quotes, origin=origin)
+        if quoted or self.whole:
+            self.add(word.text, quoted=quoted, origin=word)
             return
-        if text[:1] in (" ", "\t", "\n"):
+        if self.ifs:
+            self.unclear("IFS is set: it may be several words", quoted)
+            return
+        if word.text[:1].isspace():
             self.cut()
-        for number, piece in enumerate(text.split()):
+        for number, text in enumerate(
+            _BLANKS.split(word.text.strip(" \t\n")) if word.text.strip(" \t\n") else ()
+        ):
             if number:
                 self.cut()
-            self.add(piece, origin=origin)
-        if text[-1:] in (" ", "\t", "\n"):
+            self.add(text, quoted=False, origin=word._replace(text=text))
+        if word.text[-1:].isspace():
             self.cut()
 
-    def unclear(self, mark: str, quotes: bool) -> None:
-        """Add a piece that nobody can tell."""
-        self.add(mark, quoted=quotes)
+    def joined(self, words: Tuple[Word, ...]) -> None:
+        """Add ``"$*"`` or ``"${x[*]}"``."""
+        if self.ifs and words:
+            self.unclear("IFS is set: it may be joined otherwise", quoted=True)
+            return
+        for number, word in enumerate(words):
+            self.add(" " if number else "", quoted=True)
+            self.add(word.text, quoted=True, origin=word)
 
-    def many(self, elements: List[Element]) -> None:
-        """Add ``"$@"`` or ``"${x[@]}"``: each element is a field."""
-        for number, element in enumerate(elements):
-            if number:
-                self.cut()
-            self.add(element.text, quoted=True, origin=element)
-
-    def mark(self) -> Tuple[int, int]:
-        """Return a place that :meth:`since` understands."""
-        return len(self._done), len(self._text or "")
-
-    def since(self, place: Tuple[int, int]) -> str:
-        """Return the text that was added after :meth:`mark`."""
-        texts = [element.text for element in self._done[place[0] :]] + (
-            [self._text] if self._text is not None else []
-        )
-        return " ".join(texts)[place[1] :]
-
-    def finish(self) -> List[Element]:
+    def finish(self) -> List[Word]:
         """Return the fields."""
+        if self.whole:
+            return [self._joined(self._pieces)]
         self.cut()
+        outline = "".join(self._outline)
+        start, end = outline.find("{"), outline.rfind("}")
+        braces = 0 <= start < end and re.search(r",|\.\.", outline[start:end])
+        if braces or re.match(r"[^=*?]*[*?]", outline):
+            what = "braces" if braces else "names of files"
+            return [
+                unclear_word(f"{what} in {_short(self.raw)} are not expanded", self.line, self.raw)
+            ]
         return self._done
 
 
-def _short(text: str) -> str:
+def _element(elements: Tuple[Word, ...], number: int) -> Optional[Variable]:
+    """One element of an array; what is unclear may be several of them."""
+    unclear = next((word for word in elements[: number + 1] if not word.known), None)
+    if unclear is not None:
+        return Variable((unclear._replace(text=MARK),))
+    return Variable((elements[number],)) if number < len(elements) else None
+
+
+def assigned_names(text: str) -> List[str]:
+    """Return the names that an expression of ``$(( … ))`` assigns."""
+    return [name for pair in _COMPUTED.findall(text) for name in pair if name]
+
+
+def _calculated(text: str, number: Callable[[str], Optional[int]]) -> Optional[int]:
+    """The value of a sum; None for what is more than ``+ - * / %`` of plain numbers and names."""
     text = " ".join(text.split())
+    if len(text) > 200 or not _SUM.match(text) or re.search(r"\*\*|//|\+\+|--", text):
+        return None
+    try:
+        return _value(ast.parse(text or "0", mode="eval").body, number)
+    except (ArithmeticError, LookupError, SyntaxError, TypeError, ValueError):
+        return None
+
+
+def _value(node: ast.AST, number: Callable[[str], Optional[int]]) -> int:
+    """Raises where a part has no value that can be told."""
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return node.value
+    if isinstance(node, ast.Name):
+        result = number(node.id)
+    elif isinstance(node, ast.UnaryOp):
+        value = _value(node.operand, number)
+        result = {ast.USub: -value, ast.UAdd: value}[type(node.op)]
+    elif isinstance(node, ast.BinOp):
+        left, right = _value(node.left, number), _value(node.right, number)
+        quotient = abs(left) // abs(right or 1) * (1 if (left < 0) == (right < 0) else -1)
+        divides = isinstance(node.op, (ast.Div, ast.Mod))
+        if divides and not right:
+            raise ZeroDivisionError
+        result = {
+            ast.Add: left + right, ast.Sub: left - right, ast.Mult: left * right,
+            ast.Div: quotient, ast.Mod: left - quotient * right,
+        }[type(node.op)]  # fmt: skip
+    else:
+        raise TypeError(node)
+    if result is None or abs(result) >= 1 << 63:
+        raise OverflowError
+    return result
+
+
+def _short(text: str) -> str:
+    text = " ".join(text[:200].split())
     return text if len(text) <= 60 else text[:57] + "…"
 
 
-def _ansi(text: str) -> str:
-    def one(found: re.Match[str]) -> str:
-        code = found.group(1)
-        if code[0] in "xuU":
-            return chr(min(int(code[1:], 16), 0x10FFFF))
-        return (
-            chr(int(code, 8) & 0xFF) if code[0] in "01234567" else _ESCAPES.get(code, "\\" + code)
-        )
-
-    return re.sub(
-        r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|[0-7]{1,3}|.)",
-        one,
-        text,
-        flags=re.DOTALL,
-    )
+def _escaped(match: re.Match[str]) -> str:
+    code = match.group(1)
+    if code[0] in "xu" and len(code) > 1:
+        return chr(int(code[1:], 16))
+    return chr(int(code, 8) & 0xFF) if code[0] in "01234567" else _ESCAPES.get(code, "\\" + code)

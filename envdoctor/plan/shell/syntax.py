@@ -1,517 +1,415 @@
-"""The syntax of shell scripts: bash text to a tree of commands.
+"""The syntax of launch scripts: bash text to a tree of commands whose words stay raw.
 
-Nothing is expanded here, and nothing is ever run.
-
-The tree keeps words raw, as they stand in the script; :mod:`.shell` expands them. What bash would
-refuse raises :class:`SyntaxProblem` with the line; so does nesting deeper than any script that a
-person wrote.
+Nothing is expanded here, and nothing is ever run. What bash would refuse raises
+:class:`Unreadable` with its line; so does nesting deeper than any script that a person wrote.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Callable, List, Optional, Tuple, Union
+from typing import List, Optional, Tuple, Union
 
-from .quoting import MAX_DEPTH, after, after_ansi, closing, quoted
-from .tree import (
-    Arithmetic,
-    Case,
-    Chain,
-    Function,
-    Group,
-    If,
-    Loop,
-    Node,
-    Pipeline,
-    Redirect,
-    Simple,
-    SyntaxProblem,
-    Word,
-)
+from ...intake.word_lists import words
+from ...model.record import NamedTuple
 
-__all__ = ["parse"]
+__all__ = ["Node", "Raw", "Unreadable", "parse", "past", "past_quotes"]
 
-_BLANK = " \t"
-_META = frozenset("|&;()<> \t\n")
-_OPERATOR = re.compile(r"\|\||&&|;;&|;&|;;|\|&|&>>|&>|<<<|<<-|<<|<&|>&|>>|>\||<>|[|&;()<>\n]")
-_ARRAY = re.compile(r"[A-Za-z_]\w*(?:\[[^\]\n]{0,200}\])?\+?=\(")
-_DESCRIPTOR = re.compile(r"\d{1,3}|\{\w+\}")
-_REDIRECTS = frozenset(["&>>", "&>", "<<<", "<<-", "<<", "<&", ">&", ">>", ">|", "<>", "<", ">"])
-_RESERVED = frozenset(
-    [
-        "if",
-        "then",
-        "elif",
-        "else",
-        "fi",
-        "for",
-        "while",
-        "until",
-        "do",
-        "done",
-        "case",
-        "esac",
-        "function",
-        "{",
-        "}",
-        "[[",
-        "select",
-        "!",
-    ]
-)
-_PLAIN = re.compile(r"[^|&;()<> \t\n'\"\\$`#{]+")
+_MAX_DEPTH = 60
+_OPERATOR = re.compile(r"&>>|<<<|<<-|;;&|\|\||&&|;;|;&|\|&|&>|<<|<&|>&|>>|>\||<>|[|&;()<>\n]")
+_BLANK = re.compile(r"(?:[ \t]|\\\n)+")
+_ARRAY = re.compile(r"[A-Za-z_]\w*\+?=\(")
+_QUOTED = re.compile(r"'[^']*'|\$'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`", re.DOTALL)
+_QUOTED_BRACE = '"}'  # of ``${`` between double quotes, where a single quote is a plain character
+_PLAIN = re.compile(r"[^\\'\"`$(){}#<>|&; \t\n]+")
+_DESCRIPTOR = re.compile(r"(?:\d{1,3}|\{\w+\})(?=[<>])")
+_REDIRECTS = frozenset(words("&>> &> <<< <<- << <& >& >> >| <> < >"))
+_SEPARATORS = ("\n", ";", "&")
+_CLOSING = frozenset(words("then do done fi esac elif else }"))
 
 
-def parse(text: str) -> Tuple[Node, ...]:
-    """Return the commands of a script; raises :class:`SyntaxProblem`."""
-    parser = _Parser(text.replace("\r\n", "\n"))
-    nodes = parser.commands(frozenset(), 0)
-    if not parser.at_end():
-        raise SyntaxProblem(parser.line, f"unexpected {parser.peek()!r}")
+class Unreadable(ValueError):
+    """A script that bash would not take, or that is no launch script; ``line`` counts from 1."""
+
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class Raw(NamedTuple):
+    """A word as it stands in the script; ``elements`` where it is ``NAME=( … )``."""
+
+    text: str
+    line: int
+    elements: Optional[Tuple[Raw, ...]] = None
+
+
+class Node(NamedTuple):
+    """A command: ``simple``, or what it opens with.
+
+    ``words`` are those of a simple command, the values of ``for``, the subject of ``case``, the
+    text of ``((``. ``parts`` are pairs of what decides (conditions of ``if`` and ``while``,
+    patterns of ``case``) and the commands that follow.
+    """
+
+    kind: str  # simple, pattern, if, while, until, for, case, function, {, (, |, ((, [[
+    line: int
+    words: Tuple[Raw, ...] = ()
+    parts: Tuple[Tuple[Tuple[Node, ...], Tuple[Node, ...]], ...] = ()
+    name: str = ""  # of a function, of the variable of ``for``; ;& where branches of a case run on
+    joint: str = ""  # && or ||, where one stands before it
+    negated: bool = False
+    documents: Tuple[Tuple[str, List[str], bool], ...] = ()  # raw file ("": none), lines, quoted
+
+
+def past(text: str, start: int, line: int, *, within: str = "") -> int:
+    """Return the index after a word, or after the bracket or quote that is open ``within``."""
+    at = start
+    inside_of = [within]
+    while at < len(text):
+        inside = inside_of[-1]
+        char = text[at]
+        quoted = inside in ('"', _QUOTED_BRACE)
+        if char == inside[-1:]:
+            inside_of.pop()
+            at += 1
+            if within and len(inside_of) == 0:
+                return at
+        elif char == "\\":
+            at += 2
+        elif char == "`" or (not quoted and text.startswith(("'", "$'"), at)):
+            at = past_quotes(text, at, line)
+        elif text.startswith(("$(", "${"), at):
+            brace = _QUOTED_BRACE if quoted else "}"
+            inside_of.append(")" if text[at + 1] == "(" else brace)
+            at += 2
+        elif char == '"' or (char == "(" and inside == ")"):
+            inside_of.append('"' if char == '"' else ")")
+            at += 1
+        elif not inside and text.startswith(("<(", ">("), at):
+            inside_of.append(")")
+            at += 2
+        elif not inside and char in "|&;()<> \t\n":
+            return at
+        elif char == "#" and inside == ")" and text[at - 1] in " \t\n;":
+            at = _line_end(text, at)
+        else:
+            plain = _PLAIN.match(text, at)
+            at = plain.end() if plain else at + 1
+        if len(inside_of) > _MAX_DEPTH:
+            raise Unreadable(line, f"more than {_MAX_DEPTH} brackets inside each other")
+    if inside_of[-1]:
+        raise Unreadable(line, f"no {inside_of[-1][-1]} closes what is open here")
+    return len(text)
+
+
+def past_quotes(text: str, at: int, line: int) -> int:
+    """Return the index after ``'…'``, ``$'…'`` or a command in backquotes."""
+    match = _QUOTED.match(text, at)
+    if match is None:
+        raise Unreadable(line, f"{text[at]} is not closed")
+    return match.end()
+
+
+def _line_end(text: str, at: int) -> int:
+    end = text.find("\n", at)
+    return len(text) if end < 0 else end
+
+
+def parse(text: str, line: int = 1) -> Tuple[Node, ...]:
+    """Return the commands of a script that starts at a line; raises :class:`Unreadable`."""
+    parser = _Parser(text.replace("\r\n", "\n"), line)
+    nodes = parser.commands()
+    if parser.token != "":
+        raise Unreadable(parser.line, f"unexpected {parser.spelling!r}")
     return nodes
 
 
 class _Parser:
-    """Recursive descent; a token is an operator (str) or a :class:`Word`."""
+    """Recursive descent; a token is an operator ("" at the end) or a :class:`Raw`."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, line: int) -> None:
         self.text = text
         self.at = 0
-        self.line = 1
-        self._token: Union[str, Word, None] = None
-        self._documents: List[Tuple[int, str, bool, bool, List[str]]] = []
+        self.line = line
+        self.depth = 0
+        self.documents: List[Tuple[str, bool, List[str]]] = []  # those that wait for the line's end
+        self.token: Union[str, Raw] = self._scan()
 
-    # Tokens.
+    @property
+    def spelling(self) -> str:
+        """The token as it stands in the script."""
+        return self.token.text if isinstance(self.token, Raw) else self.token
 
-    def peek(self) -> Union[str, Word]:
-        """The next token; "" at the end."""
-        if self._token is None:
-            self._token = self._scan()
-        return self._token
-
-    def take(self) -> Union[str, Word]:
-        """Return the next token and go on; a line's here-documents are read at its end."""
-        token = self.peek()
-        self._token = None
-        if token == "\n":
-            self._read_documents()
+    def take(self) -> Union[str, Raw]:
+        """Return the token and go on to the next."""
+        token, self.token = self.token, self._scan()
         return token
 
-    def at_end(self) -> bool:
-        """Tell whether the text is used up."""
-        return self.peek() == ""
-
-    def _scan(self) -> Union[str, Word]:
-        text = self.text
-        while self.at < len(text):
-            char = text[self.at]
-            if char in _BLANK:
-                self.at += 1
-            elif text.startswith("\\\n", self.at):
-                self.at += 2
-                self.line += 1
-            elif char == "#":
-                end = text.find("\n", self.at)
-                self.at = len(text) if end < 0 else end
-            else:
-                break
-        if self.at >= len(text):
+    def _scan(self) -> Union[str, Raw]:
+        blank = _BLANK.match(self.text, self.at)
+        if blank:
+            self._move(blank.end())
+        if self.text.startswith("#", self.at):
+            self.at = _line_end(self.text, self.at)
+        descriptor = _DESCRIPTOR.match(self.text, self.at)
+        if descriptor:
+            self.at = descriptor.end()
+        array = _ARRAY.match(self.text, self.at)
+        operator = _OPERATOR.match(self.text, self.at)
+        if self.at >= len(self.text):
             return ""
-        process = text.startswith(("<(", ">("), self.at)
-        found = None if process else _OPERATOR.match(text, self.at)
-        if found:
-            self.at = found.end()
-            if found.group() == "\n":
+        line = self.line
+        if array:
+            self.at = array.end()
+            return Raw(array.group()[:-1], line, self._elements())
+        if operator and not self.text.startswith(("<(", ">("), self.at):
+            self.at = operator.end()
+            if operator.group() == "\n":
                 self.line += 1
-            return found.group()
-        return self._word()
+                self._read_documents()
+            return operator.group()
+        start = self.at
+        self._move(past(self.text, start, line))
+        return Raw(self.text[start : self.at], line)
 
-    def _word(self) -> Word:
-        text, start, line = self.text, self.at, self.line
-        found = _ARRAY.match(text, start)
-        if found:
-            self.at = found.end()
-            return Word(text[start : found.end() - 1], line, self._elements())
-        at = start
-        while at < len(text):
-            char = text[at]
-            if char == "\\":
-                at += 2
-            elif char == "'":
-                at = after(text, "'", at + 1, self._line_at(at))
-            elif char == '"':
-                at = quoted(text, at + 1, self._line_at(at))
-            elif char == "`":
-                at = after(text, "`", at + 1, self._line_at(at))
-            elif char == "$":
-                following = text[at + 1 : at + 2]
-                if following in ("{", "("):
-                    at = closing(text, at + 2, following, self._line_at(at))
-                elif following == "'":
-                    at = after_ansi(text, at + 2, self._line_at(at))
-                else:
-                    at += 1
-            elif char in "<>" and text.startswith("(", at + 1) and at == start:
-                at = closing(text, at + 2, "(", self._line_at(at))
-            elif char in _META:
-                break
-            else:
-                plain = _PLAIN.match(text, at)
-                at = plain.end() if plain else at + 1
-        raw = text[start:at]
-        self.line += raw.count("\n")
-        self.at = min(at, len(text))
-        return Word(raw, line)
+    def _move(self, at: int) -> None:
+        self.line += self.text.count("\n", self.at, at)
+        self.at = at
 
-    def _line_at(self, at: int) -> int:
-        return self.line + self.text.count("\n", self.at, at)
-
-    def _elements(self) -> Tuple[Word, ...]:
-        elements: List[Word] = []
+    def _elements(self) -> Tuple[Raw, ...]:
+        elements: List[Raw] = []
         while True:
             token = self._scan()
-            if token == ")":
-                return tuple(elements)
-            if token == "":
-                raise SyntaxProblem(self.line, "an array is not closed")
-            if isinstance(token, Word):
+            if isinstance(token, Raw) and token.elements is None:
                 elements.append(token)
+            elif token == ")":
+                return tuple(elements)
             elif token != "\n":
-                raise SyntaxProblem(self.line, f"unexpected {token!r} in an array")
+                raise Unreadable(self.line, "an array is not closed")
 
     def _read_documents(self) -> None:
-        pending, self._documents = self._documents, []
-        for _line, delimiter, strip, _literal, into in pending:
-            lines: List[str] = []
+        pending, self.documents = self.documents, []
+        for delimiter, tabs, rows in pending:
             while self.at < len(self.text):
-                end = self.text.find("\n", self.at)
-                end = len(self.text) if end < 0 else end
+                end = _line_end(self.text, self.at)
                 row = self.text[self.at : end]
-                self.at = min(end + 1, len(self.text))
-                self.line += 1
-                row = row.lstrip("\t") if strip else row
+                self._move(min(end + 1, len(self.text)))
+                row = row.lstrip("\t") if tabs else row
                 if row == delimiter:
                     break
-                lines.append(row)
-            into.append("".join(f"{row}\n" for row in lines))
+                rows.append(row + "\n")
+
+    def expect(self, *wanted: str) -> str:
+        """Take one of the words that have to stand here."""
+        spelling = self.spelling
+        if spelling not in wanted:
+            what = " or ".join(wanted)
+            raise Unreadable(self.line, f"expected {what!r}, found {spelling or 'the end'!r}")
+        self.take()
+        return spelling
 
     # Grammar.
 
-    def commands(self, until: frozenset[str], depth: int) -> Tuple[Node, ...]:
-        """Read a list of commands up to a reserved word or operator in ``until`` (left in
-        place).
-        """
-        if depth > MAX_DEPTH:
-            raise SyntaxProblem(self.line, f"more than {MAX_DEPTH} commands inside each other")
+    def commands(self, *until: str) -> Tuple[Node, ...]:
+        """Read commands up to a word or operator in ``until``, which is left in place."""
         nodes: List[Node] = []
-        while True:
-            token = self.peek()
-            if token in ("\n", ";", "&"):
+        while self.token != "" and self.spelling not in until:
+            if self.token in _SEPARATORS:
                 self.take()
                 continue
-            if token == "" or _spelling(token) in until:
-                return tuple(nodes)
-            if isinstance(token, str) and token not in ("(", *_REDIRECTS):
-                raise SyntaxProblem(self.line, f"unexpected {token!r}")
-            nodes.append(self._chain(until, depth))
+            line = self.line
+            chain = self._chain()
+            if self.token == "&":  # what it assigns is lost
+                chain = [Node("(", line, parts=(((), tuple(chain)),))]
+            nodes += chain
+            if self.token not in _SEPARATORS and self.spelling not in ("", *until):
+                raise Unreadable(self.line, f"unexpected {self.spelling!r}")
+        return tuple(nodes)
 
-    def _chain(self, until: frozenset[str], depth: int) -> Node:
-        items: List[Tuple[str, Pipeline]] = [("", self._pipeline(until, depth))]
-        while self.peek() in ("&&", "||"):
-            operator = str(self.take())
+    def _chain(self) -> List[Node]:
+        nodes = [self._pipeline("")]
+        while self.token in ("&&", "||"):
+            joint = str(self.take())
             self._newlines()
-            items.append((operator, self._pipeline(until, depth)))
-        background = self.peek() == "&"
-        if background:
-            self.take()
-            items = [(operator, pipeline._replace(background=True)) for operator, pipeline in items]
-        if len(items) > 1:
-            return Chain(tuple(items))
-        pipeline = items[0][1]
-        return (
-            pipeline.commands[0]
-            if len(pipeline.commands) == 1 and not pipeline.negated and not background
-            else pipeline
-        )
+            nodes.append(self._pipeline(joint))
+        return nodes
 
-    def _pipeline(self, until: frozenset[str], depth: int) -> Pipeline:
+    def _pipeline(self, joint: str) -> Node:
         negated = False
-        while _spelling(self.peek()) in ("!", "time"):
-            negated ^= _spelling(self.take()) == "!"
-        commands = [self._command(until, depth)]
-        while self.peek() in ("|", "|&"):
+        while self.spelling in ("!", "time"):
+            negated ^= self.spelling == "!"
+            self.take()
+        members = [self._command()]
+        while self.token in ("|", "|&"):
             self.take()
             self._newlines()
-            commands.append(self._command(until, depth))
-        return Pipeline(tuple(commands), negated)
-
-    def _command(self, until: frozenset[str], depth: int) -> Node:
-        token = self.peek()
-        if token == "(":
-            return self._parenthesis(depth)
-        reader = self._compounds().get(_spelling(token))
-        if reader is not None:
-            node = reader(depth + 1)
-            self._redirects()
-            return node
-        if isinstance(token, str) and token not in _REDIRECTS:
-            raise SyntaxProblem(self.line, f"expected a command, found {token or 'the end'!r}")
-        if _spelling(token) in _RESERVED and _spelling(token) in (
-            "then",
-            "do",
-            "done",
-            "fi",
-            "esac",
-            "elif",
-            "else",
-            "}",
-        ):
-            raise SyntaxProblem(self.line, f"unexpected {_spelling(token)!r}")
-        return self._simple(until, depth)
-
-    def _compounds(self) -> dict[str, Callable[[int], Node]]:
-        return {
-            "if": self._if,
-            "for": self._for,
-            "select": self._for,
-            "while": self._while,
-            "until": self._while,
-            "case": self._case,
-            "{": self._brace,
-            "function": self._function,
-            "[[": self._test,
-        }
-
-    def _simple(self, until: frozenset[str], depth: int) -> Node:
-        words: List[Word] = []
-        redirects: List[Redirect] = []
-        line = self.line
-        while True:
-            token = self.peek()
-            if isinstance(token, Word):
-                line = token.line if not words else line
-                if _DESCRIPTOR.fullmatch(token.raw) and self.text.startswith(("<", ">"), self.at):
-                    self.take()
-                    continue
-                words.append(token)
-                self.take()
-                if len(words) == 1 and self.peek() == "(" and self._opens_function():
-                    self.take()
-                    self.take()
-                    self._newlines()
-                    body = self._command(until, depth + 1)
-                    return Function(words[0].raw, (body,))
-            elif token in _REDIRECTS:
-                redirects.append(self._redirect())
-            elif token == "(":
-                raise SyntaxProblem(self.line, "unexpected '('")
-            else:
-                break
-        return Simple(tuple(words), tuple(self._settled(redirects)), line)
-
-    def _opens_function(self) -> bool:
-        return bool(re.compile(r"[ \t]*\)").match(self.text, self.at))
-
-    def _settled(self, redirects: List[Redirect]) -> List[Redirect]:
-        """Here-documents are read when the line ends, so their text is taken ahead of time."""
-        if not any(redirect.operator in ("<<", "<<-") for redirect in redirects):
-            return redirects
-        bodies: List[List[str]] = [into for *_, into in self._documents]
-        if self.peek() == "\n":
-            self.take()
-            self._token = "\n"  # still ends the command; its documents are read already
-        else:
-            self._ahead()
-        texts = iter(bodies)
-        return [
-            redirect._replace(body="".join(next(texts, [])))
-            if redirect.operator in ("<<", "<<-")
-            else redirect
-            for redirect in redirects
-        ]
-
-    def _ahead(self) -> None:
-        """The line goes on after ``<<EOF`` (a pipe): read the documents behind it and cut them out
-        of the text.
-        """
-        end = self.text.find("\n", self.at)
-        if end < 0:
-            return
-        at, line = self.at, self.line
-        self.at, self.line = end + 1, line + 1
-        self._read_documents()
-        self.text = self.text[: end + 1] + self.text[self.at :]
-        self.at, self.line = at, line
-
-    def _redirect(self) -> Redirect:
-        operator = str(self.take())
-        target = self.peek()
-        if not isinstance(target, Word):
-            raise SyntaxProblem(self.line, f"expected a file after {operator!r}")
-        self.take()
-        literal = any(char in target.raw for char in "'\"\\")
-        if operator in ("<<", "<<-"):
-            delimiter = re.sub(r"['\"\\]", "", target.raw)
-            self._documents.append((target.line, delimiter, operator == "<<-", literal, []))
-        return Redirect(operator, target, literal=literal)
-
-    def _redirects(self) -> None:
-        while True:
-            token = self.peek()
-            if (
-                isinstance(token, Word)
-                and _DESCRIPTOR.fullmatch(token.raw)
-                and self.text.startswith(("<", ">"), self.at)
-            ):
-                self.take()
-            elif token in _REDIRECTS:
-                self._redirect()
-            else:
-                return
+            members.append(self._command())
+        node = members[0]
+        if len(members) > 1:
+            node = Node("|", node.line, parts=tuple(((), (member,)) for member in members))
+        return node._replace(joint=joint, negated=negated)
 
     def _newlines(self) -> None:
-        while self.peek() == "\n":
+        while self.token == "\n":
             self.take()
 
-    def _expect(self, *wanted: str) -> str:
-        token = self.take()
-        found = _spelling(token)
-        if found not in wanted:
-            raise SyntaxProblem(
-                self.line, f"expected {' or '.join(wanted)!r}, found {found or 'the end'!r}"
-            )
-        return found
+    def _command(self) -> Node:
+        line = self.token.line if isinstance(self.token, Raw) else self.line
+        self.depth += 1
+        if self.depth > _MAX_DEPTH:
+            raise Unreadable(line, f"more than {_MAX_DEPTH} commands inside each other")
+        reader = {
+            "if": self._if, "for": self._for, "select": self._for, "while": self._while,
+            "until": self._while, "case": self._case, "function": self._function,
+            "[[": self._test, "{": self._group, "(": self._group,
+        }.get(self.spelling, self._simple)  # fmt: skip
+        node = reader(line)
+        self._redirects([], [])
+        self.depth -= 1
+        return node
 
-    def _if(self, depth: int) -> Node:
-        line = self.line
-        clauses = []
-        orelse: Optional[Tuple[Node, ...]] = None
-        word = self._expect("if")
-        while word in ("if", "elif"):
-            condition = self.commands(frozenset(["then"]), depth)
-            self._expect("then")
-            body = self.commands(frozenset(["elif", "else", "fi"]), depth)
-            clauses.append((condition, body))
-            word = self._expect("elif", "else", "fi")
-        if word == "else":
-            orelse = self.commands(frozenset(["fi"]), depth)
-            self._expect("fi")
-        return If(tuple(clauses), orelse, line)
-
-    def _for(self, depth: int) -> Node:
-        line = self.line
-        kind = self._expect("for", "select")
-        name = ""
-        words: Optional[Tuple[Word, ...]] = None
-        token = self.take()
-        if token == "(":
-            end = closing(self.text, self.at, "(", self.line)  # for (( …; …; … ))
-            self.line += self.text.count("\n", self.at, end)
-            self.at = end
-            words = (Word("$?", line), Word("$?", line))
-        else:
-            name = _spelling(token)
-            self._newlines()
-            if _spelling(self.peek()) == "in":
+    def _simple(self, line: int) -> Node:
+        found: List[Raw] = []
+        files: List[str] = []
+        documents: List[Tuple[List[str], bool]] = []
+        if self.spelling in _CLOSING:
+            raise Unreadable(line, f"expected a command, found {self.spelling!r}")
+        while isinstance(self.token, Raw) or self.token in _REDIRECTS:
+            self._redirects(files, documents)
+            if isinstance(self.token, Raw):
+                found.append(self.token)
                 self.take()
-                found: List[Word] = []
-                while isinstance(self.peek(), Word):
-                    found.append(self.take())  # type: ignore[arg-type]
-                words = tuple(found)
-        body = self._body(depth)
-        return Loop(kind, name, words, (), body, line)
+            if self.token == "(" and len(found) == 1:
+                return self._function(line, found[0].text)
+        if not found and not files and not documents:
+            raise Unreadable(line, f"expected a command, found {self.spelling or 'the end'!r}")
+        file = files[-1] if files else ""
+        return Node(
+            "simple", line, tuple(found), documents=tuple((file, *one) for one in documents)
+        )
 
-    def _while(self, depth: int) -> Node:
-        line = self.line
-        kind = self._expect("while", "until")
-        condition = self.commands(frozenset(["do"]), depth)
-        return Loop(kind, "", None, condition, self._body(depth), line)
-
-    def _body(self, depth: int) -> Tuple[Node, ...]:
-        while self.peek() in ("\n", ";"):
+    def _redirects(self, files: List[str], documents: List[Tuple[List[str], bool]]) -> None:
+        while self.token in _REDIRECTS:
+            operator = self.take()
+            if not isinstance(self.token, Raw):
+                raise Unreadable(self.line, f"expected a file after {operator!r}")
+            target = self.token.text
+            if operator in ("<<", "<<-"):
+                delimiter = re.sub(r"['\"\\]", "", target)
+                rows: List[str] = []
+                self.documents.append((delimiter, operator == "<<-", rows))
+                documents.append((rows, delimiter != target))
+            elif operator in (">", ">|", "&>"):
+                files.append(target)
             self.take()
-        opening = self._expect("do", "{")
-        end = "done" if opening == "do" else "}"
-        body = self.commands(frozenset([end]), depth)
-        self._expect(end)
-        return body
 
-    def _case(self, depth: int) -> Node:
-        line = self.line
-        self._expect("case")
-        word = self.take()
-        if not isinstance(word, Word):
-            raise SyntaxProblem(line, "expected a word after 'case'")
-        self._newlines()
-        self._expect("in")
-        branches: List[Tuple[Tuple[Word, ...], Tuple[Node, ...]]] = []
-        while True:
-            self._newlines()
-            if _spelling(self.peek()) == "esac":
-                self.take()
-                return Case(word, tuple(branches), line)
-            if self.peek() == "(":
-                self.take()
-            patterns: List[Word] = []
-            while True:
-                token = self.take()
-                if isinstance(token, Word):
-                    patterns.append(token)
-                elif token == ")":
-                    break
-                elif token != "|":
-                    raise SyntaxProblem(self.line, "expected a pattern and ')' in 'case'")
-            body = self.commands(frozenset([";;", ";&", ";;&", "esac"]), depth)
-            branches.append((tuple(patterns), body))
-            if self.peek() in (";;", ";&", ";;&"):
-                self.take()
+    def _if(self, line: int) -> Node:
+        parts = []
+        word = self.expect("if")
+        while word != "fi":
+            condition = self.commands("then") if word != "else" else ()
+            if word != "else":
+                self.expect("then")
+            parts.append((condition, self.commands("elif", "else", "fi")))
+            word = self.expect(*(("elif", "else", "fi") if word != "else" else ("fi",)))
+        return Node("if", line, parts=tuple(parts))
 
-    def _brace(self, depth: int) -> Node:
-        self._expect("{")
-        body = self.commands(frozenset(["}"]), depth)
-        self._expect("}")
-        return Group(body, subshell=False)
-
-    def _parenthesis(self, depth: int) -> Node:
+    def _for(self, line: int) -> Node:
         self.take()
-        if self.text.startswith("(", self.at):
-            start = self.at + 1
-            end = closing(self.text, start, "(", self.line)
-            if self.text.startswith(")", end):
-                line = self.line
-                self.line += self.text.count("\n", start, end)
-                self.at = end + 1
-                return Arithmetic(self.text[start : end - 1], line)
-        body = self.commands(frozenset([")"]), depth + 1)
-        if self.take() != ")":
-            raise SyntaxProblem(self.line, "a '(' is not closed")
-        self._redirects()
-        return Group(body, subshell=True)
+        name = self.spelling
+        values: Tuple[Raw, ...] = ()
+        if name == "(":
+            values = (Raw(self._bracketed(), line),)
+        else:
+            values = (Raw('"$@"', line),)
+            self.take()
+            self._newlines()
+            if self.spelling == "in":
+                self.take()
+                values = self._words()
+        while self.token in ("\n", ";"):
+            self.take()
+        close = {"do": "done", "{": "}"}[self.expect("do", "{")]
+        body = self.commands(close)
+        self.expect(close)
+        return Node("for", line, values, (((), body),), name)
 
-    def _function(self, depth: int) -> Node:
-        self._expect("function")
-        name = _spelling(self.take())
-        if self.peek() == "(":
+    def _words(self) -> Tuple[Raw, ...]:
+        found: List[Raw] = []
+        while isinstance(self.token, Raw):
+            found.append(self.token)
             self.take()
-            self.take()
+        return tuple(found)
+
+    def _while(self, line: int) -> Node:
+        kind = self.expect("while", "until")
+        condition = self.commands("do")
+        self.expect("do")
+        body = self.commands("done")
+        self.expect("done")
+        return Node(kind, line, parts=((condition, body),))
+
+    def _case(self, line: int) -> Node:
+        self.take()
+        subject = Raw(self.spelling, line)
+        self.take()
         self._newlines()
-        return Function(name, (self._command(frozenset(), depth),))
+        self.expect("in")
+        parts = []
+        through = False
+        self._newlines()
+        while self.spelling != "esac":
+            if self.token == "(":
+                self.take()
+            patterns = self._words()
+            while self.token == "|":
+                self.take()
+                patterns += self._words()
+            self.expect(")")
+            parts.append(
+                ((Node("pattern", self.line, patterns),), self.commands(";;", ";&", ";;&", "esac"))
+            )
+            if self.spelling != "esac":
+                through = through or self.spelling != ";;"
+                self.take()
+            self._newlines()
+        self.take()
+        return Node("case", line, (subject,), tuple(parts), name=";&" if through else "")
 
-    def _test(self, depth: int) -> Node:  # noqa: ARG002 - one signature for all
-        line = self.line
-        self._expect("[[")
-        words: List[Word] = []
-        while True:
-            token = self.take()
-            if token == "":
-                raise SyntaxProblem(line, "[[ is not closed")
-            if isinstance(token, Word):
-                if token.raw == "]]":
-                    return Simple(tuple(words), (), line, test=True)
-                words.append(token)
-            elif token != "\n":
-                words.append(Word(token, self.line))
+    def _function(self, line: int, name: str = "") -> Node:
+        if not name:
+            self.take()
+            name = self.spelling
+            self.take()
+        if self.token == "(":
+            self.take()
+            self.expect(")")
+        self._newlines()
+        return Node("function", line, parts=(((), (self._command(),)),), name=name)
 
+    def _test(self, line: int) -> Node:
+        self.take()
+        found: List[Raw] = []
+        while self.spelling != "]]":
+            if self.token == "":
+                raise Unreadable(line, "expected ']]', found the end")
+            found.append(Raw(self.spelling, line))
+            self.take()
+        self.take()
+        return Node("[[", line, tuple(found))
 
-def _spelling(token: Union[str, Word, None]) -> str:
-    return token.raw if isinstance(token, Word) else token or ""
+    def _group(self, line: int) -> Node:
+        if self.token == "(" and self.text.startswith("(", self.at):
+            return Node("((", line, (Raw(self._bracketed(), line),))
+        close = {"(": ")", "{": "}"}[self.expect("(", "{")]
+        body = self.commands(close)
+        self.expect(close)
+        return Node("(" if close == ")" else "{", line, parts=(((), body),))
+
+    def _bracketed(self) -> str:
+        """Take ``(( … ))`` and return what is in it."""
+        start = self.at
+        self._move(past(self.text, start, self.line, within=")"))
+        inner = self.text[start + 1 : self.at - 2]
+        self.token = self._scan()
+        return inner

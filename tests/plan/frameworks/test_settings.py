@@ -17,13 +17,13 @@ from envdoctor.model.evidence import Known, Unknown
 from envdoctor.plan.frameworks.configuration import Configuration
 from envdoctor.plan.frameworks.key_tables import load_table
 from envdoctor.plan.frameworks.settings import flags, override, read_config
-from envdoctor.plan.shell.expansion import Element, Unclear
+from envdoctor.plan.shell.reader import Word
 
 parser = OverridesParser.create()
 
 
 def ours(text: str) -> tuple[str, object, str]:
-    setting = override(Element(text, 1), "s.sh", Unclear())
+    setting = override(Word(text, 1), "s.sh")
     assert setting is not None, text
     return setting.key, setting.value, setting.operator
 
@@ -151,12 +151,12 @@ def test_references_in_a_circle_end() -> None:
 
 def test_options_are_read_as_argparse_takes_them() -> None:
     words = [
-        Element(text, number)
+        Word(text, number)
         for number, text in enumerate(
             ["--a", "1", "--b=2", "--switch", "--c-d", "x", "y", "--e", "-1.5", "rest"]
         )
     ]
-    settings_, rest = flags(words, "s.sh", Unclear(), ("switch",))
+    settings_, rest = flags(words, "s.sh", ("switch",))
     assert {setting.key: setting.value for setting in settings_} == {
         "a": 1,
         "b": 2,

@@ -1,0 +1,425 @@
+"""The reader of scripts against bash itself: a word that it says a script passes is the word that
+bash passes; what it leaves unclear may be anything.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from envdoctor.errors import InputError
+from envdoctor.plan.shell.reader import MARK, Word, read_script
+
+BASH = shutil.which("bash") or "/bin/bash"
+RUN = "__run__"
+
+
+def said_by_bash(script: str, *arguments: str) -> list[list[str]]:
+    """Every call of the marked command, as bash expands it; the environment is empty, so nothing of
+    the machine counts.
+    """
+    body = (
+        f"{RUN}() {{ printf 'C%s\\0' \"$#\"; [ $# -eq 0 ] || printf '%s\\0' \"$@\"; }}\n{script}\n"
+    )
+    done = subprocess.run(
+        [BASH, "--norc", "-c", body, "script", *arguments],
+        capture_output=True,
+        env={"PATH": "/usr/bin:/bin"},
+        timeout=20,
+        check=False,
+    )
+    parts = done.stdout.decode().split("\0")[:-1]
+    calls: list[list[str]] = []
+    while parts:
+        count = int(parts.pop(0)[1:])
+        calls.append(parts[:count])
+        parts = parts[count:]
+    return calls
+
+
+def said_by_us(script: str, *arguments: str) -> list[tuple[Word, ...]]:
+    read = read_script(script, "s.sh", environ={}, arguments=arguments)
+    return [command.words[1:] for command in read.commands if command.words[0].text == RUN]
+
+
+def agree(script: str, *arguments: str) -> None:
+    """Every word is known, and bash's."""
+    ours = [[word.text for word in words] for words in said_by_us(script, *arguments)]
+    assert ours == said_by_bash(script, *arguments), script
+
+
+def fits(words: tuple[Word, ...], call: list[str]) -> bool:
+    """Whether a call is one that the words allow: what is unclear may be any text, and where a
+    whole word is, any number of words.
+    """
+    pattern = ""
+    for word in words:
+        assert word.known or word.why
+        text = "".join(r"[\s\S]*" if char == MARK else re.escape(char) for char in word.text)
+        pattern += text + r"\x00" if word.text.strip(MARK) or word.known else r"(?:[\s\S]*\x00)?"
+    return re.fullmatch(pattern, "".join(f"{word}\0" for word in call)) is not None
+
+
+def is_honest(script: str, *arguments: str) -> None:
+    """Every call that bash makes is one that the reader allows, in their order."""
+    ours = said_by_us(script, *arguments)
+    for call in said_by_bash(script, *arguments):
+        while ours and not fits(ours[0], call):
+            ours.pop(0)
+        assert ours, (script, call, said_by_us(script, *arguments))
+
+
+KNOWN = [
+    r"A=1; B=$A; __run__ a.b=$B 'x y' \"$A\" \"${A}2\" $A$B",
+    (
+        "ARGS=(one 'two words' \"three $HOME\" # comment\n four)\nARGS+=(five)\n"
+        '__run__ "${ARGS[@]}" ${ARGS[1]} "${ARGS[*]}" ${ARGS[@]}'
+    ),
+    'unset X; __run__ ${X:-default} "${X:-a b}" ${X-c} ${X:+set} "${X:+set}" ${X:=now} $X',
+    "N=8; __run__ $((N*2+1)) $(( N / 3 )) $((-7/2)) $((-7%3)) $(( (N+1)*2 )) $((NOPE+1))",
+    "__run__ '{a,b}' \"{a,b}\" {a} {} k='{a:1,b:2}' [1,2] k=[a,b] k=/data/*.json",
+    "__run__ a\\ b 'c'\"d\"e $'tab\\tnew\\nq\\'q' \"a\\\"b\\$c\\\\d\\e\"",
+    "__run__ one \\\n  two \\\n\\\n three # four\n__run__ five",
+    "__run__ one \\\n # comment \\\n two=2\n__run__ after",
+    'if [ "$MODE" = x ]; then A=1; elif [[ -z $MODE ]]; then A=2; else A=3; fi; __run__ $A',
+    "N=low; case $N in a|low) A=1;; h*) A=2;; *) A=3;; esac; __run__ $A",
+    "N=3; if (( N > 2 )); then A=more; else A=less; fi; (( N == 3 )) && B=3; __run__ $A $B",
+    'set -- a \'b c\' d; __run__ $# "$@" $1 "$*"; shift; __run__ $@ ${1:-none} ${3:-none}',
+    "f() { local X=$1; __run__ in $X $#; }; f 1 2; X=o; f 3; __run__ $X",
+    "f() { Y=$1; return; Y=no; }; f 1; __run__ $Y; f 2; __run__ $Y",
+    "A=1 B=2; A=3 __run__ $A; { A=5; }; ( A=6; __run__ $A ); __run__ $A",
+    (
+        "cat <<EOF > /dev/null\n$A `x` ) ( ' \"\nEOF\n__run__ after\n"
+        "cat <<'E' | cat >/dev/null\nquote ' \nE\n__run__ 2"
+    ),
+    "read -r -d '' ARGS <<EOF\n  --a 1 \\\n  --b $HOME/x\nEOF\n__run__ $ARGS",
+    "[ 3 -gt 2 ] && A=yes; [ 3 -lt 2 ] && A=no; [ a = b ] || B=or; __run__ $A $B",
+    "export A=1 B='x y'; readonly C=3; declare D=4; __run__ $A \"$B\" $B $C $D",
+    "A='x  y'; B=$A; __run__ $B \"$B\" pre$B.post; E=; __run__ $E \"$E\" ''",
+    "__run__ b > /tmp/x 2>&1; __run__ d 2>/dev/null <<< 'in'".replace("> /tmp/x 2>&1", "2>&1"),
+    "while [ $# -gt 0 ]; do shift; done; __run__ $#",
+    'A=(a b); B=("${A[@]}" c); __run__ "${A[@]}" "${B[@]}" ${A}',
+    "for x in; do __run__ never; done; until true; do __run__ never; done; __run__ end",
+    'N=8\nM=$(expr $N + 2)\n__run__ $M "$(( M * 2 ))" ${M}k',
+    'X=a; __run__ ${X}_b $X_b "$X"_b',
+    "__run__ 'a'~ key=[a,b] key='[\"a\",\"b\"]' ++k=null ~gone",
+    "A=1; A+=2; A+=' 3'; __run__ \"$A\" $A; B=(x); B+=(y 'z w'); __run__ \"${B[@]}\"",
+    "true && { A=1; } || A=2; ! false && B=3; __run__ $A $B",
+    "C='__run__ a'; eval \"$C b\"; eval 'A=1'; __run__ $A",
+    "HOME=/h; __run__ ~/x a~/y A=~/z; B=~/b; __run__ $B",
+    "__run__ a & wait",
+    "A=1; ( A=2 ); A=3 | cat; { A=4; } & wait; __run__ $A",
+    "A=1; f() { __run__ $A; A=$((A+1)); }; f; f; __run__ $A",
+    "A=1; [ -f /nowhere ] && A=1; __run__ $A",
+    "if [ -f /nowhere ]; then exit; fi; A=1; __run__ $A",
+    "__run__ a\\\nb\\\n  c",
+]
+
+#: What the reader does not work out, and where a wrong guess is easily made.
+UNCLEAR = [
+    "A=$(echo 1); B=`echo 2`; __run__ $A $B k=$A",
+    "P=/m/Q.tar.gz; __run__ ${P##*/} ${P%.*} ${P/Q/X} ${#P} ${P:1:6} ${P^^}",
+    "__run__ a{b,c}d {1..3} x{,y} k={a:1,b:2} {a,'b c'}",
+    "I=1; while [ $I -le 3 ]; do I=$((I+1)); done; __run__ $I",
+    "for x in a b; do __run__ $x k; X=$x; L+=($x); done; __run__ $X ${L[@]}",
+    'L=(a); for x in 1 2; do L+=($x); done; __run__ ${L[@]} "${L[1]}" $L',
+    "if [ -d /bin ]; then A=1; B=same; else A=2; B=same; fi; __run__ $A $B",
+    "[ -d /bin ] && A=1; [ -d /nowhere ] && B=1; __run__ $A ${B:-none} ${A:+set} ${B+set}",
+    "A=1; f() { if [ -d /bin ]; then return; fi; A=2; }; f; __run__ $A",
+    "A=1; __run__ $((A++)) $A; (( A += 2 )); __run__ $A; let A=9; __run__ $A",
+    'IFS=,; A=a,b; __run__ $A "${A}"; set -- x y; __run__ "$*" "$@"',
+    "N=08; __run__ $((N)) $((010)) $((0x1f)) $((2**10)) $((N>4?1:0)) $((9223372036854775807+1))",
+    "X=a; Y=X; __run__ ${!Y}; declare -i N=2+3; __run__ $N; declare -u U=up; __run__ $U",
+    'A=(a b c); A[1]=z; __run__ "${A[@]}" ${#A[@]} "${A[@]:1}"',
+    "N=3; case $N in [1-5]) A=in;; *) A=out;; esac; case $N in 3) B=1;& 4) B=2;; esac; __run__ $A $B",
+    "cd /; __run__ $PWD; RANDOM=4; __run__ $RANDOM $SECONDS $UID $0",
+    "printf -v A '%s' x; __run__ $A; read B <<< y; __run__ $B; mapfile -t C <<< z; __run__ $C",
+    "touch /nowhere/x && A=1; touch /nowhere/x || B=2; __run__ $A $B",
+    "for x in 1 2 3; do if [ -d /bin ]; then break; fi; A=$x; done; __run__ $A",
+    "while [ $# -lt 9 ]; do if [ -d /bin ]; then break; fi; A=1; shift; done; __run__ $A",
+    'A=$(echo); [ -n "$A" ] && B=1; __run__ ${A:-d} ${A:+s} ${B-unset}',
+    "if f; then g() { A=1; }; else g() { A=2; }; fi; g; __run__ $A",
+    "A='*'; cd /; __run__ $A; __run__ /b*; __run__ \"*\"",
+    "set -- $(echo a b); __run__ $# $1 $2; shift; __run__ $1",
+    'A=1; eval "$(echo A=2)"; __run__ $A',
+]
+
+
+@pytest.mark.parametrize("script", KNOWN)
+def test_words_are_those_of_bash(script: str) -> None:
+    agree(script)
+
+
+@pytest.mark.parametrize("script", UNCLEAR)
+def test_what_is_unclear_is_no_guess(script: str) -> None:
+    is_honest(script)
+    assert any(not word.known for words in said_by_us(script) for word in words)
+
+
+def test_arguments_are_those_of_the_command() -> None:
+    script = (
+        'while [[ "$#" -gt 0 ]]; do case "$1" in --n) N="$2"; shift 2;; --m) M="$2"; shift '
+        "2;; *) exit 1;; esac; done\n__run__ ${N:-8} ${M:-7B}"
+    )
+    agree(script)
+    agree(script, "--n", "4")
+    agree(script, "--m", "32B", "--n", "2")
+
+
+NAMES = ("A", "B", "NUM", "LIST")
+TEXT = st.text(alphabet="abc01._/= :,-", min_size=0, max_size=6)
+PIECE = st.one_of(
+    st.text(alphabet="abcxyz019._/=,:+-", min_size=1, max_size=6),
+    TEXT.map(lambda text: f"'{text}'"),
+    TEXT.map(lambda text: f'"{text}"'),
+    st.sampled_from(
+        [
+            "$A",
+            "${B}",
+            '"$A"',
+            '"${B}c"',
+            "${A:-z}",
+            "${NOPE:-d}",
+            '"${NOPE:-d e}"',
+            "${A:+s}",
+            "$NUM",
+            "$((NUM+1))",
+            '"${LIST[@]}"',
+        ]
+    ),
+    st.sampled_from(
+        [
+            "${LIST[0]}",
+            "${LIST[*]}",
+            '"${LIST[*]}"',
+            "\\ ",
+            "\\$",
+            "$NUM.5",
+            "\\\n",
+        ]
+    ),
+)
+NOT_READ = st.sampled_from(
+    [
+        "${A%c*}",
+        "${B##*/}",
+        "${A/a/b}",
+        "{x,y}",
+        "${#LIST[@]}",
+        "$(echo $A)",
+        "${#A}",
+        "*",
+        "$((NUM++))",
+    ]
+)
+WORD = st.lists(PIECE, min_size=1, max_size=4).map("".join)
+VALUE = WORD.filter(lambda word: '"${LIST' not in word and "${LIST[*]}" not in word)
+STATEMENT = st.one_of(
+    st.tuples(st.sampled_from(["A", "B"]), st.sampled_from(["=", "+="]), VALUE).map(
+        lambda parts: "".join(parts)
+    ),
+    st.integers(0, 99).map(lambda number: f"NUM={number}"),
+    st.lists(WORD, max_size=3).map(lambda words: f"LIST=({' '.join(words)})"),
+    st.lists(WORD, max_size=2).map(lambda words: "LIST+=(\n  " + "\n  ".join(words) + "  # c\n)"),
+    st.tuples(st.sampled_from(["A", "B"]), VALUE).map(
+        lambda parts: f"export {parts[0]}={parts[1]}"
+    ),
+    st.tuples(VALUE, VALUE).map(
+        lambda parts: (
+            f'if [ "{parts[0][:3].strip(chr(39) + chr(34) + chr(92) + "$`")}" = a ]; then A=t; '
+            f"else A={parts[1]}; fi"
+        )
+    ),
+    st.lists(WORD, min_size=1, max_size=4).map(lambda words: f"{RUN} " + " \\\n  ".join(words)),
+)
+
+
+#: What is followed both ways, or not at all.
+UNSURE = st.one_of(
+    st.tuples(st.sampled_from(["A", "B"]), st.lists(NOT_READ | PIECE, max_size=3)).map(
+        lambda parts: f"{parts[0]}={''.join(parts[1])}"
+    ),
+    st.tuples(STATEMENT, STATEMENT, st.sampled_from(["/bin", "/nowhere"])).map(
+        lambda parts: f"if [ -d {parts[2]} ]; then\n{parts[0]}\nelse\n{parts[1]}\nfi"
+    ),
+    STATEMENT.map(lambda body: f"for x in 1 2; do\n{body}\nNUM=$x\ndone"),
+    STATEMENT.map(lambda body: f"f() {{\n{body}\n[ -d /bin ] && return\nA=f\n}}\nf $A"),
+    st.tuples(STATEMENT, st.sampled_from(["| cat", "& wait"])).map(
+        lambda parts: f"{{\n{parts[0].replace(RUN, ':')}\n}} {parts[1]}"
+    ),
+    st.lists(NOT_READ | PIECE, min_size=1, max_size=4).map(
+        lambda words: f"{RUN} {' '.join(words)}"
+    ),
+)
+
+
+def whole(statements: list[str]) -> str:
+    """A script of statements, "" where bash would not read it."""
+    start = ["A=start", "B=/p/q", "NUM=3", "LIST=(u 'v w')"]
+    script = "\n".join([*start, *statements, f'{RUN} "$A" "$B" "$NUM" "${{LIST[@]}}" end'])
+    checked = subprocess.run([BASH, "-n", "-c", script], capture_output=True, check=False)
+    return script if checked.returncode == 0 else ""
+
+
+GENERATED = settings(
+    max_examples=200,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+@GENERATED
+@given(st.lists(STATEMENT, min_size=1, max_size=8))
+def test_generated_scripts_are_read_as_bash_runs_them(statements: list[str]) -> None:
+    agree(whole(statements))
+
+
+@GENERATED
+@given(st.lists(UNSURE | STATEMENT, min_size=1, max_size=8))
+def test_what_is_known_of_generated_scripts_is_what_bash_says(statements: list[str]) -> None:
+    is_honest(whole(statements))
+
+
+def test_what_cannot_be_told_is_unclear_and_says_why() -> None:
+    script = "A=$(nproc)\nif [ -f x ]; then B=1; else B=2; fi\nfor i in 1 2; do C=$i; done\n"
+    script += "if grep -q y z; then D=4; else D=4; fi\n__run__ $A $B $C $D $E k=$F\n"
+    script += "source x.sh\n__run__ $D ${G:-8}\n"
+    known, after = (command.words[1:] for command in read_script(script, "s.sh").commands[-2:])
+    assert [word.why for word in known[:3]] == [
+        "what $(nproc) prints",
+        "$B depends on a condition (line 2)",
+        "$C is assigned where the loop at line 3 may or may not run",
+    ]
+    assert known[3].text == "4"
+    assert known[4].why == "$E is not set in the script"
+    assert known[5].readable == "k=…"
+    assert [word.why for word in after] == ["x.sh may set it"] * 2
+
+
+def test_a_command_is_found_wherever_it_stands() -> None:
+    body = "python train.py a.b=1 c.d=$X"
+    for script in (
+        f"main() {{ {body}; }}; main",
+        f"if [ -f x ]; then {body}; fi",
+        f"for X in 1 2; do {body} | tee log & done",
+        f"case $Y in a) {body};; *) exit 1;; esac",
+        f"while sleep 1; do cd y && {body} && break; done",
+        f"eval '{body}'",
+    ):
+        commands = [command.words for command in read_script(script, "s.sh").commands]
+        words = next(words for words in commands if words[0].text == "python")
+        assert [word.text for word in words[1:3]] == ["train.py", "a.b=1"], script
+        assert words[3].readable == "c.d=…"
+
+
+def test_elements_of_an_array_keep_their_own_lines() -> None:
+    read = read_script(
+        'ARGS=(\n  a=1\n\n  b=2 # two\n)\nrun \\\n  "${ARGS[@]}" \\\n  c=3\n', "s.sh"
+    )
+    assert [(word.text, word.line) for word in read.commands[0].words] == [
+        ("run", 6),
+        ("a=1", 2),
+        ("b=2", 4),
+        ("c=3", 8),
+    ]
+
+
+def test_names_with_dots_and_lost_lines_are_told() -> None:
+    read = read_script(
+        "export a.b.c=0.6\npython x \\\n  a.b=1\n  # no backslash above\n  a.c=2 \\\n  a.d=3\n",
+        "s.sh",
+    )
+    assert [(remark.kind, remark.line) for remark in read.remarks] == [
+        ("not-an-identifier", 1),
+        ("lost-line", 5),
+    ]
+    assert (
+        subprocess.run(
+            [BASH, "-c", "export a.b.c=0.6"], capture_output=True, check=False
+        ).returncode
+        != 0
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "text"),
+    [
+        ("if true; then\n", "expected"),
+        ("echo 'open\n", "not closed"),
+        ('echo "${a\n', "closes"),
+        ("A=(1 2\n", "array"),
+        ("f() {\n", "expected"),
+        ("(" * 5000, "inside each other"),
+        ("echo " + "$(" * 5000, "inside"),
+        ("echo " + "${a:-" * 5000, "inside"),
+        ('echo "' + '${a:-"' * 5000, "inside"),
+        ("if true; then " * 3000, "inside each other"),
+        ("f() " * 3000, "inside each other"),
+        ("f() { f; }; f", "deep"),
+        ("f() { g; g; }; g() { h; h; }; " * 2000 + "h() { f; f; }; f", "deep"),
+        ("A=(a)\n" + "A+=(${A[@]})\n" * 40 + "run ${A[@]}", "more than a launch script"),
+        ("A=" + "a" * 60_000 + "\n" + "run b$A\n" * 1000, "more than a launch script"),
+        ("while [ $# -lt 9 ]; do " * 8 + ":" + "; done" * 8, "more than"),
+        ("A=a\n" + "A=$A$A\n" * 40 + "run $A", ""),
+        ("run {1..100000000}" + "{a,b}" * 4000, ""),
+        ("A=$((" + "(" * 50 + "1" + ")" * 50 + "))\nrun $((" + "-" * 9000 + "1))", ""),
+        ("case a in " + "*a" * 5000 + "b) run;; esac", ""),
+        ("run a\n" * 50_000, ""),
+        ("export A=$A; run $A\n" * 25_000, ""),
+        ("for x in 1 2; do A=$x\ndone\n" * 20_000, ""),
+        ("if [ -f x ]; then A=1\nfi\n" * 20_000 + "run $A", ""),
+        ("`" * 1000 + "'" * 999, "not closed"),
+        ("run '" + "a" * 1_000_000 + "'", ""),
+        ("#" + "{" * 1_000_000, ""),
+        ("run " + "{" * 1_000_000, ""),
+        ("\x00\x01", "binary"),
+        ("x" * 10_000_000, "at most"),
+    ],
+    ids=lambda value: value[:24],
+)
+def test_hostile_scripts_cost_little(script: str, text: str) -> None:
+    started = time.process_time()
+    error = ""
+    try:
+        read_script(script, "h.sh")
+    except InputError as problem:
+        error = str(problem)
+    assert time.process_time() - started < 6
+    assert re.match(rf"h\.sh.*{text}" if text else r"\Z", error)
+
+
+@given(st.text(alphabet="ab$ {}()[]'\"\\`;|&<>\n=#!*?~-", max_size=60))
+@settings(max_examples=400, deadline=None)
+def test_any_text_is_read_or_refused(script: str) -> None:
+    with suppress(InputError):
+        assert read_script(script, "any.sh").name == "any.sh"
+
+
+def test_nothing_is_run(tmp_path: Path) -> None:
+    target = tmp_path / "made"
+    read_script(
+        f"$(touch {target}); `touch {target}`; touch {target}; eval 'touch {target}'; A=$(touch "
+        f"{target})\n",
+        "s.sh",
+    )
+    assert not target.exists()
+
+
+def test_a_long_script_costs_little() -> None:
+    script = (
+        "\n".join(f"export V{number}=$((V{number - 1}+1))" for number in range(1, 400))
+        + "\npython x "
+        + " \\\n".join(f"a.b{n}=$V{n}" for n in range(1, 200))
+    )
+    read_script(script, "warm.sh")
+    started = time.process_time()
+    read_script(script, "s.sh")
+    assert time.process_time() - started < 0.5
