@@ -29,8 +29,9 @@ contradicts?, note? ``[[bad]]``              text, rows? (ids of the matrix rows
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
+from ..model.layout import Layout
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.versions import InvalidSpecifier, VersionSet, canonicalize_name, try_version
@@ -41,13 +42,11 @@ if TYPE_CHECKING:
 __all__ = [
     "CondaPackage",
     "KnownBad",
-    "Layout",
     "Model",
+    "NamedRequest",
     "Profile",
-    "Request",
     "TestedSet",
     "find_model",
-    "layout_fits",
     "make_conda",
     "make_model",
     "make_profile",
@@ -115,21 +114,7 @@ class Model(NamedTuple):
         return self.layers * per_layer
 
 
-class Layout(NamedTuple):
-    """How an installed tree is told from others of the same distribution name: all of ``files`` and
-    ``contains``, none of ``absent``.
-
-    Paths are relative to the folder that holds the top package. direct_url: repositories
-    ("hiyouga/EasyR1") that PEP 610's record may name.
-    """
-
-    files: Tuple[str, ...]
-    absent: Tuple[str, ...]
-    contains: Tuple[Tuple[str, str], ...]
-    direct_url: Tuple[str, ...]
-
-
-class Request(NamedTuple):
+class NamedRequest(NamedTuple):
     """What is asked of the resolver under a name.
 
     direct: requirements that come from git; they are installed without what they require, so that
@@ -193,7 +178,7 @@ class Profile(NamedTuple):
     on_index: bool
     note: str
     layout: Layout
-    requests: Tuple[Request, ...]
+    requests: Tuple[NamedRequest, ...]
     tested: Tuple[TestedSet, ...]
     bad: Tuple[KnownBad, ...]
     source: str
@@ -245,24 +230,6 @@ def find_model(entries: Iterable[Mapping[str, Any]], name: str) -> Optional[Mapp
         ):
             return entry
     return None
-
-
-def layout_fits(
-    layout: Layout, exists: Callable[[str], bool], contains: Callable[[str, str], bool]
-) -> bool:
-    """Tell whether an installed tree is this framework's.
-
-    Args:
-        layout: of a profile; one that names no file fits nothing.
-        exists: whether a path, relative to the folder of the top package, is there.
-        contains: whether that file holds a text.
-    """
-    return (
-        bool(layout.files)
-        and all(map(exists, layout.files))
-        and not any(map(exists, layout.absent))
-        and all(contains(path, text) for path, text in layout.contains)
-    )
 
 
 # --------------------------------------------------------------------------------------------------
@@ -329,7 +296,7 @@ def make_profile(name: str, document: Mapping[str, Any]) -> Profile:
             listed(layout, "direct_url"),
         ),
         requests=tuple(
-            Request(
+            NamedRequest(
                 entry["name"],
                 entry["title"],
                 listed(entry, "requirements"),

@@ -56,7 +56,7 @@ __all__ = [
     "ATTRIBUTES",
     "TABLES",
     "Faults",
-    "Table",
+    "TomlTable",
     "default_code",
     "parse_document",
     "parse_package",
@@ -461,7 +461,7 @@ def _argument(
 # tables
 
 
-class Table(NamedTuple):
+class TomlTable(NamedTuple):
     """How one TOML table is read: the function, and the key that must be unique over all files."""
 
     read: Any
@@ -542,15 +542,15 @@ def _code(entry: Entry) -> Dict[str, Any]:
 
 
 #: Every table of a TOML file but [[row]]: its reader and its unique key.
-TABLES: Mapping[str, Table] = {
-    "branch": Table(_branch, "branch"),
-    "major": Table(_major, "major"),
-    "toolkit": Table(_toolkit, "version"),
-    "forward_compat": Table(_forward_compat, "cuda"),
-    "ngc_image": Table(_ngc_image, "month"),
-    "capability": Table(_capability, "capability"),
-    "gpu": Table(_gpu, "name"),
-    "code": Table(_code, "package"),
+TABLES: Mapping[str, TomlTable] = {
+    "branch": TomlTable(_branch, "branch"),
+    "major": TomlTable(_major, "major"),
+    "toolkit": TomlTable(_toolkit, "version"),
+    "forward_compat": TomlTable(_forward_compat, "cuda"),
+    "ngc_image": TomlTable(_ngc_image, "month"),
+    "capability": TomlTable(_capability, "capability"),
+    "gpu": TomlTable(_gpu, "name"),
+    "code": TomlTable(_code, "package"),
 }
 
 

@@ -19,9 +19,9 @@ __all__ = [
     "Lever",
     "Limit",
     "MemoryPlan",
+    "MemoryTerm",
     "PlanResult",
     "Pool",
-    "Term",
 ]
 
 #: What a run does one after the other. A pool needs what its worst phase needs.
@@ -42,7 +42,7 @@ class Input(NamedTuple):
     place: str = ""
 
 
-class Term(NamedTuple):
+class MemoryTerm(NamedTuple):
     """One part of what a pool has to hold, in bytes: not less than ``low``, not more than ``high``.
 
     passing: only one model at a time has it there, because models are updated one after the other.
@@ -82,7 +82,7 @@ class Pool(NamedTuple):
     """
 
     name: str
-    terms: Tuple[Term, ...]
+    terms: Tuple[MemoryTerm, ...]
     limit: Optional[Limit] = None
     subject: str = ""
     missing: Tuple[str, ...] = ()
@@ -131,7 +131,7 @@ class Pool(NamedTuple):
             return "fits"
         return "cannot tell" if self.high > _WIDEST * self.low else "tight"
 
-    def term(self, name: str) -> Tuple[Term, ...]:
+    def term(self, name: str) -> Tuple[MemoryTerm, ...]:
         """Return the terms of this name, of all roles."""
         return tuple(term for term in self.terms if term.name == name)
 

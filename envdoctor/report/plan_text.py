@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Iterator, List, Sequence, Tuple
 
-from ..model.memory_plan import Lever, MemoryPlan, PlanResult, Pool, Term
+from ..model.memory_plan import Lever, MemoryPlan, MemoryTerm, PlanResult, Pool
 from ..model.sizes import gib_text
 from .layout import Block, finding_blocks, heading, paragraph
 from .text import clean, fold
@@ -145,7 +145,7 @@ def _pool(pool: Pool, view: View) -> Iterator[Block]:
         yield paragraph(f"would narrow it: {', '.join(pool.doubts[:4])}", 2)
 
 
-def _label(term: Term) -> str:
+def _label(term: MemoryTerm) -> str:
     name = fold(clean(term.name))
     return f"{term.role}: {name}" if term.role and term.role != "rollout" else name
 

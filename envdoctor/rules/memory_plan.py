@@ -9,7 +9,7 @@ from typing import Iterator, List, Optional, Sequence, Tuple
 
 from ..model.evidence import Evidence
 from ..model.finding import Finding, Remedy
-from ..model.memory_plan import CacheCheck, Lever, Limit, MemoryPlan, Pool, Term
+from ..model.memory_plan import CacheCheck, Lever, Limit, MemoryPlan, MemoryTerm, Pool
 from ..model.row import Source
 from ..model.sizes import GIB, gib_text
 from ..model.workload import ConfigurationProblem, Workload
@@ -378,7 +378,7 @@ def problem_findings(problems: Sequence[ConfigurationProblem]) -> Iterator[Findi
         )
 
 
-def _evidence(term: Term) -> Tuple[Evidence, ...]:
+def _evidence(term: MemoryTerm) -> Tuple[Evidence, ...]:
     return tuple(
         Evidence(entry.place, f"{entry.field} = {entry.value}")
         for entry in term.inputs

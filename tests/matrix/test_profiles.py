@@ -13,7 +13,7 @@ import tomllib
 
 from envdoctor.intake import parse_assumptions, parse_requirements
 from envdoctor.matrix import curated
-from envdoctor.matrix.curated import Profile, layout_fits, make_profile
+from envdoctor.matrix.curated import Profile, make_profile
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.finding import Finding
 from envdoctor.model.versions import VersionSet, parse_version
@@ -185,8 +185,6 @@ def test_trees_of_one_distribution_name_are_told_apart(tree: dict[str, object]) 
         return (path, text) in texts
 
     fitting = [
-        profile.name
-        for profile in PROFILES.values()
-        if layout_fits(profile.layout, exists, contains)
+        profile.name for profile in PROFILES.values() if profile.layout.fits(exists, contains)
     ]
     assert fitting == [tree["profile"]]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from envdoctor.model.memory_plan import PHASES, Limit, Pool, Term
+from envdoctor.model.memory_plan import PHASES, Limit, MemoryTerm, Pool
 from envdoctor.model.sizes import GIB
 from envdoctor.report.plan_text import bar
 
@@ -11,7 +11,7 @@ def draw(low, high, usable=95, size=100, width=50):
     return bar(
         Pool(
             "host",
-            (Term("x", low * GIB, high * GIB, "", "", PHASES),),
+            (MemoryTerm("x", low * GIB, high * GIB, "", "", PHASES),),
             Limit(size * GIB, usable * GIB, ""),
         ),
         width,

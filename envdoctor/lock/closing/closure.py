@@ -37,7 +37,7 @@ from ...model.versions import canonicalize_name, parse_version
 from .index_sources import IndexSources
 from .refusal import advised, find_conflicts, find_holes
 from .sdist_metadata import SdistMetadata, Unreadable, fetch_sdist, read_sdist
-from .uv import Line, Outcome, Uv, find_uv, python_platform, read_lines
+from .uv import Outcome, Uv, UvLine, find_uv, python_platform, read_lines
 
 __all__ = ["DEADLINE", "UnknownName", "close"]
 
@@ -385,7 +385,7 @@ class _Closing:
     # ----------------------------------------------------------------------------------------------
     # outcomes
 
-    def _closed(self, lines: Sequence[Line]) -> Closure:
+    def _closed(self, lines: Sequence[UvLine]) -> Closure:
         by_name = {line.name: line for line in lines}
         closed = [
             ClosedLine(

@@ -11,7 +11,7 @@ from typing import Callable, List, Mapping, NamedTuple, Optional, Sequence, Tupl
 
 from ...model.redaction import redact, without_credentials
 
-__all__ = ["Line", "Outcome", "Uv", "find_uv", "python_platform", "read_lines"]
+__all__ = ["Outcome", "Uv", "UvLine", "find_uv", "python_platform", "read_lines"]
 
 _TICK = 5.0  # seconds between two words of progress
 _GLIBC_MINORS = (17, 28, *range(31, 41))  # what uv's --python-platform has names for
@@ -28,7 +28,7 @@ class Outcome(NamedTuple):
     message: str
 
 
-class Line(NamedTuple):
+class UvLine(NamedTuple):
     """One line of uv's requirements format."""
 
     name: str
@@ -142,11 +142,11 @@ class Uv:
         )
 
 
-def read_lines(text: str) -> List[Line]:
+def read_lines(text: str) -> List[UvLine]:
     """Read uv's requirements format with hashes and annotations; the files that it was given are
     not shown as requirers.
     """
-    found: List[Line] = []
+    found: List[UvLine] = []
     hashes: List[str] = []
     via: List[str] = []
     index = ""
@@ -156,7 +156,7 @@ def read_lines(text: str) -> List[Line]:
         if pin is not None:
             own = tuple(name for name in via if not name.startswith("-") and os.sep not in name)
             found.append(
-                Line(pin[0], pin[1], tuple(sorted(hashes)), own, without_credentials(index))
+                UvLine(pin[0], pin[1], tuple(sorted(hashes)), own, without_credentials(index))
             )
 
     for line in text.splitlines():

@@ -39,7 +39,16 @@ from ...model.versions import (
     try_version,
 )
 
-__all__ = ["BUILT_BY_HAND", "LINE", "NOT_THERE", "Candidate", "Catalog", "Line", "Table", "bits_of"]
+__all__ = [
+    "BUILT_BY_HAND",
+    "LINE",
+    "NOT_THERE",
+    "Candidate",
+    "CandidateTable",
+    "Catalog",
+    "TargetLine",
+    "bits_of",
+]
 
 LINE = re.compile(
     r"\s*([A-Za-z0-9][\w.-]*)\s*(?:\[([^\]]*)\])?\s*\(?\s*([^;@()]*?)\s*\)?\s*(?:;(.*))?\Z",
@@ -77,7 +86,7 @@ class Candidate(NamedTuple):
     from_source: bool = False
 
 
-class Line(NamedTuple):
+class TargetLine(NamedTuple):
     """One requirement line for one target: whether it applies at all, and for which extras."""
 
     name: str
@@ -95,7 +104,7 @@ def bits_of(mask: int) -> Iterator[int]:
         mask ^= low
 
 
-class Table:
+class CandidateTable:
     """The candidates of one package in order of preference; bit i is the i-th, ``absent`` the bit
     above all.
     """
@@ -194,8 +203,8 @@ class Catalog:
         self.known = frozenset(matrix.package_names)
         self._releases: Dict[str, List[Tuple[Version, Release]]] = {}
         self._torch_of: Dict[str, Callable[[Version], Optional[str]]] = {}
-        self._tables: Dict[str, Table] = {}
-        self._lines: Dict[str, Optional[Line]] = {}
+        self._tables: Dict[str, CandidateTable] = {}
+        self._lines: Dict[str, Optional[TargetLine]] = {}
         self._markers: Dict[Tuple[str, str], bool] = {}
         self._parsed: Dict[str, Any] = {}
         self._asks: Dict[
@@ -205,7 +214,7 @@ class Catalog:
         self._glibc_of: Dict[Tuple[str, ...], Tuple[Version, ...]] = {}
         self._admitted: Dict[str, bool] = {}
         self._served: Dict[Tuple[str, ...], bool] = {}
-        self._kept: Dict[Tuple[Tuple[str, ...], str], List[Line]] = {}
+        self._kept: Dict[Tuple[Tuple[str, ...], str], List[TargetLine]] = {}
         self._replaced = {root.name: root.specifier for root in request.overrides}
         python = request.python
         self._python = parse_version(python)
@@ -249,13 +258,13 @@ class Catalog:
         other._parsed = self._parsed
         return other
 
-    def table(self, name: str) -> Table:
+    def table(self, name: str) -> CandidateTable:
         """Return the candidates of a known package."""
         found = self._tables.get(name)
         if found is None:
             # As installers have it: who names a pre-release takes those of that package.
             named = [root.name for root in self.request.roots if _names_early(root.specifier)]
-            found = self._tables[name] = Table(
+            found = self._tables[name] = CandidateTable(
                 name, self._candidates(name), (*self.request.prereleases, *named)
             )
         return found
@@ -394,7 +403,7 @@ class Catalog:
                 ) & self.table(root.name).mask(line.specifier):
                     yield root, line.specifier
 
-    def _applying(self, name: str, candidate: Candidate, extra: str) -> List[Line]:
+    def _applying(self, name: str, candidate: Candidate, extra: str) -> List[TargetLine]:
         """The lines that apply to a candidate, or only those that one of its extras adds."""
         key = (candidate.release.requires or (), extra)
         kept = self._kept.get(key)
@@ -440,7 +449,7 @@ class Catalog:
                 )
         return frozenset(found)
 
-    def _line(self, text: str) -> Optional[Line]:
+    def _line(self, text: str) -> Optional[TargetLine]:
         if text in self._lines:
             return self._lines[text]
         match = LINE.match(text)
@@ -465,7 +474,7 @@ class Catalog:
                 )
             )
             if always or named:
-                line = Line(
+                line = TargetLine(
                     canonicalize_name(name), wanted, specifier.replace(" ", ""), always, named
                 )
         self._lines[text] = line

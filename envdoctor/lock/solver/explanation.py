@@ -32,7 +32,7 @@ from ...model.resolution import Explanation, Resolution, Statement
 from ...model.row import Row, Source
 from ...model.versions import Version
 from . import objective
-from .candidates import Catalog, Table, bits_of
+from .candidates import CandidateTable, Catalog, bits_of
 from .engine import Nogood, solve
 from .problem import Problem, Why
 
@@ -215,7 +215,7 @@ def _plain(specifier: str) -> str:
     )
 
 
-def _range(table: Table, bits: int) -> str:
+def _range(table: CandidateTable, bits: int) -> str:
     """Name releases: ``0.20.0``, or ``0.20.0 to 0.26.0``."""
     versions = sorted({table.at(bit).version for bit in bits_of(bits & table.all)})
     if not versions:

@@ -31,7 +31,7 @@ from ...model.request import Request, Root
 from ...model.row import Row, Term
 from ...model.versions import Version, canonicalize_name, parse_version
 from .build_rows import build_rows, dropped_rows
-from .candidates import LINE, NOT_THERE, Catalog, Table, bits_of
+from .candidates import LINE, NOT_THERE, CandidateTable, Catalog, bits_of
 from .engine import Nogood, Variable
 from .ordering import topological
 
@@ -97,7 +97,7 @@ class Problem(NamedTuple):
     nodes: Tuple[str, ...]
     variables: Tuple[Variable, ...]
     nogoods: Tuple[Nogood, ...]
-    tables: Mapping[str, Table]
+    tables: Mapping[str, CandidateTable]
     edges: Tuple[Edge, ...]
     overrides: Tuple[OverrideOption, ...]
     targets: Tuple[Target, ...]
@@ -523,7 +523,7 @@ class _Builder:
             frozenset(self._tail),
         )
 
-    def _add_edges(self, tables: Mapping[str, Table], add: Any) -> None:
+    def _add_edges(self, tables: Mapping[str, CandidateTable], add: Any) -> None:
         """Add what metadata asks: requirer there, and the required one absent or outside.
 
         A row may break the edge, at the price of an override.

@@ -18,8 +18,7 @@ from typing import (
 )
 
 from ...errors import InputError
-from ...matrix.curated import Profile
-from ...matrix.curated import Request as NamedRequest
+from ...matrix.curated import NamedRequest, Profile
 from ...matrix.loader import Matrix
 from ...model.facts import Facts
 from ...model.request import Request, Root, parse_root, parse_source

@@ -9,44 +9,22 @@ never touches the machine.
 
 from __future__ import annotations
 
-import os
 from typing import Any, Dict, List, Mapping, Optional, Protocol, Tuple
 
 from ...model.evidence import Evidence, Fact
 from ...model.facts import Facts
+from ...model.layout import Layout
 from ...model.record import NamedTuple
 from ...model.workload import ConfigurationProblem
 from ..shell.reader import Word
 from .settings import Setting
 
-__all__ = ["CERTAIN", "Adapter", "Checkout", "Layout", "Reading", "Run"]
+__all__ = ["CERTAIN", "Adapter", "Checkout", "Reading", "Run"]
 
 
 #: What ``claims`` returns where nothing speaks against a framework; each key that it does not know
 #: takes one away.
 CERTAIN = 1000
-
-
-class Layout(NamedTuple):
-    """Files by which a checkout of the framework is known; ``contains`` are pairs of file and
-    text.
-    """
-
-    files: Tuple[str, ...] = ()
-    absent: Tuple[str, ...] = ()
-    contains: Tuple[Tuple[str, str], ...] = ()
-
-    def fits(self, folder: str) -> bool:
-        """Tell whether a folder is a checkout."""
-        if not self.files or any(
-            not os.path.isfile(os.path.join(folder, path)) for path in self.files
-        ):
-            return False
-        if any(os.path.exists(os.path.join(folder, path)) for path in self.absent):
-            return False
-        return all(
-            text in (read_small(os.path.join(folder, path)) or "") for path, text in self.contains
-        )
 
 
 class Checkout(NamedTuple):

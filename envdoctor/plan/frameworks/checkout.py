@@ -10,6 +10,7 @@ from typing import List, Optional, Sequence, Tuple
 
 from ...model.evidence import Evidence, Known
 from ...model.facts import Facts
+from ...model.layout import Layout
 from ...model.workload import ConfigurationProblem
 from .adapter import Adapter, Checkout, read_small
 
@@ -83,7 +84,7 @@ def find_checkout(folder: str, adapters: Sequence[Adapter]) -> Optional[Tuple[st
         # A fork's layout is verl's with something on top, so that the one that asks for the most
         # files wins.
         fitting = sorted(
-            (adapter for adapter in adapters if adapter.layout.fits(here)),
+            (adapter for adapter in adapters if _is_of(here, adapter.layout)),
             key=lambda adapter: -len(adapter.layout.files),
         )
         if fitting:
@@ -93,6 +94,14 @@ def find_checkout(folder: str, adapters: Sequence[Adapter]) -> Optional[Tuple[st
             return None
         here = parent
     return None
+
+
+def _is_of(folder: str, layout: Layout) -> bool:
+    """Tell whether a folder is a checkout of the framework that a layout is of."""
+    return layout.fits(
+        lambda path: os.path.exists(os.path.join(folder, path)),
+        lambda path, text: text in (read_small(os.path.join(folder, path)) or ""),
+    )
 
 
 def _read(folder: str) -> Checkout:

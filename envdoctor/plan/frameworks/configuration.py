@@ -8,7 +8,7 @@ import re
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
-from .key_tables import Table
+from .key_tables import KeyTable
 from .settings import Setting, flatten, scalar
 
 __all__ = ["Configuration", "boolean", "decimal", "integer", "named_types", "text_of"]
@@ -24,7 +24,7 @@ class Configuration:
 
     def __init__(
         self,
-        table: Table,
+        table: KeyTable,
         versions: Sequence[str],
         given: Sequence[Setting],
         files: Sequence[Setting] = (),

@@ -10,10 +10,11 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ...errors import InputError
 from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
+from ...model.layout import Layout
 from ...model.workload import ConfigurationProblem
-from .adapter import CERTAIN, Layout, Reading, Run, read_small
+from .adapter import CERTAIN, Reading, Run, read_small
 from .configuration import Configuration, Fields, boolean, decimal, integer, named_types, text_of
-from .key_tables import Table, load_table, overlaid
+from .key_tables import KeyTable, load_table, overlaid
 from .problems import key_problems, narrowed, unknown_keys, value_problems
 from .settings import MAX_CONFIG_BYTES, Setting, override, read_config
 
@@ -191,7 +192,7 @@ class _EasyR1:
         return list(run.files), False, path
 
     def _versions(
-        self, table: Table, run: Run, settings: List[Setting]
+        self, table: KeyTable, run: Run, settings: List[Setting]
     ) -> Tuple[Tuple[str, ...], Fact[Any]]:
         stated = run.version or (run.checkout.commit[:7] if run.checkout is not None else "")
         matched = table.match(stated) if stated else ()

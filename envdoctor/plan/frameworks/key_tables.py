@@ -16,12 +16,12 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 from ...errors import InternalFault
 from ...model.versions import Version, try_version
 
-__all__ = ["Table", "load_table", "overlaid"]
+__all__ = ["KeyTable", "load_table", "overlaid"]
 
 _FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "defaults")
 
 
-class Table:
+class KeyTable:
     """One framework's keys. A version is one of ``versions``, in their order."""
 
     def __init__(self, content: Mapping[str, Any], config: str) -> None:
@@ -110,10 +110,10 @@ def _content(framework: str) -> Mapping[str, Any]:
 
 
 @lru_cache(maxsize=16)
-def load_table(framework: str, config: Optional[str] = None) -> Table:
+def load_table(framework: str, config: Optional[str] = None) -> KeyTable:
     """Return the table of one of a framework's configurations (the first where none is named)."""
     content = _content(framework)
-    return Table(
+    return KeyTable(
         content,
         config
         if config is not None and config in content["configs"]
@@ -122,7 +122,7 @@ def load_table(framework: str, config: Optional[str] = None) -> Table:
 
 
 @lru_cache(maxsize=16)
-def overlaid(framework: str, below: Optional[str], above: str) -> Table:
+def overlaid(framework: str, below: Optional[str], above: str) -> KeyTable:
     """Return one configuration laid over another of the same framework, version by version."""
     content = _content(framework)
     lower, upper = load_table(framework, below), load_table(framework, above)
@@ -135,4 +135,4 @@ def overlaid(framework: str, below: Optional[str], above: str) -> Table:
                     if runs and runs[-1][0] == number:
                         runs.pop()
                     runs.append([number, number, value])
-    return Table({**content, "configs": {"": rows}}, "")
+    return KeyTable({**content, "configs": {"": rows}}, "")

@@ -8,11 +8,12 @@ import re
 from typing import Any, Dict, List, Mapping, Tuple
 
 from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
+from ...model.layout import Layout
 from ...model.versions import parse_version
 from ...model.workload import ConfigurationProblem
-from .adapter import CERTAIN, Layout, Reading, Run
+from .adapter import CERTAIN, Reading, Run
 from .configuration import Configuration, Fields, boolean, decimal, integer, named_types, text_of
-from .key_tables import Table, load_table
+from .key_tables import KeyTable, load_table
 from .problems import key_problems, narrowed, unknown_keys, value_problems
 from .settings import Setting, flags
 
@@ -128,7 +129,7 @@ class _OpenRlhf:
         name = next(filter(None, found.groups()), "") if found else ""
         return name if name != "train_ppo_ray_box" else "train_ppo_ray"
 
-    def _table(self, run: Run) -> Table:
+    def _table(self, run: Run) -> KeyTable:
         return load_table(self.name, self._tool(run) or None)
 
     def _settings(self, run: Run) -> Tuple[List[Setting], bool]:
@@ -136,7 +137,7 @@ class _OpenRlhf:
         return settings, bool(rest)
 
     def _versions(
-        self, table: Table, run: Run, settings: List[Setting]
+        self, table: KeyTable, run: Run, settings: List[Setting]
     ) -> Tuple[Tuple[str, ...], Fact[Any]]:
         known = tuple(
             version

@@ -10,7 +10,7 @@ from typing import Any, List, Mapping, Optional, Sequence, Tuple
 from ...model.evidence import Evidence, Fact, Known, Unknown
 from ...model.workload import ConfigurationProblem
 from .configuration import Configuration
-from .key_tables import Table
+from .key_tables import KeyTable
 from .settings import Setting
 
 __all__ = [
@@ -78,7 +78,7 @@ def key_problems(
     return problems
 
 
-def unknown_keys(table: Table, settings: Sequence[Setting]) -> int:
+def unknown_keys(table: KeyTable, settings: Sequence[Setting]) -> int:
     """Count the keys that must exist and that the best of the versions does not know."""
     wanted = [
         _versions_of(table, setting.key)
@@ -91,7 +91,7 @@ def unknown_keys(table: Table, settings: Sequence[Setting]) -> int:
     return len(wanted) - known
 
 
-def narrowed(table: Table, settings: Sequence[Setting]) -> Tuple[Tuple[str, ...], Fact[Any]]:
+def narrowed(table: KeyTable, settings: Sequence[Setting]) -> Tuple[Tuple[str, ...], Fact[Any]]:
     """Return the versions that know the most of the keys that must exist, and what that tells of
     the version.
     """
@@ -106,7 +106,7 @@ def narrowed(table: Table, settings: Sequence[Setting]) -> Tuple[Tuple[str, ...]
     return versions, Unknown(f"by its keys {_span(versions)}")
 
 
-def _versions_of(table: Table, key: str) -> Sequence[str]:
+def _versions_of(table: KeyTable, key: str) -> Sequence[str]:
     """Versions that know a key: itself, what lies under it, or a parent that takes any key."""
     found = set(table.versions_of(key))
     found.update(table.parents.get(key, ()))
@@ -119,7 +119,7 @@ def _versions_of(table: Table, key: str) -> Sequence[str]:
     return [version for version in table.versions if version in found]
 
 
-def nearest_key(key: str, table: Table, versions: Sequence[str]) -> str:
+def nearest_key(key: str, table: KeyTable, versions: Sequence[str]) -> str:
     """Return the key that was probably meant: the same last part elsewhere, else the closest
     spelling.
     """

@@ -4,7 +4,7 @@ in micro batches.
 
 from __future__ import annotations
 
-from .adapter import Layout
+from ...model.layout import Layout
 from .verl import VerlFamily
 
 __all__ = ["ADAPTER"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .adapter import Layout
+from ...model.layout import Layout
 from .verl import VerlFamily
 
 __all__ = ["ADAPTER"]

@@ -9,9 +9,10 @@ import re
 from typing import Any, Dict, List, Mapping, Tuple
 
 from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
-from .adapter import CERTAIN, Layout, Reading, Run, read_small
+from ...model.layout import Layout
+from .adapter import CERTAIN, Reading, Run, read_small
 from .configuration import Configuration, Fields, boolean, decimal, integer, text_of
-from .key_tables import Table, load_table
+from .key_tables import KeyTable, load_table
 from .problems import key_problems, narrowed, unknown_keys, value_problems
 from .settings import Setting, flags, read_config
 
@@ -119,7 +120,7 @@ class _Trl:
         return []
 
     def _versions(
-        self, table: Table, run: Run, settings: List[Setting]
+        self, table: KeyTable, run: Run, settings: List[Setting]
     ) -> Tuple[Tuple[str, ...], Fact[Any]]:
         known = [
             version

@@ -8,12 +8,13 @@ import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
+from ...model.layout import Layout
 from ...model.sizes import GIB
 from ...model.versions import try_version
 from ...model.workload import ConfigurationProblem
-from .adapter import CERTAIN, Layout, Reading, Run
+from .adapter import CERTAIN, Reading, Run
 from .configuration import Configuration, Fields, boolean, decimal, integer, named_types, text_of
-from .key_tables import Table, load_table
+from .key_tables import KeyTable, load_table
 from .problems import key_problems, narrowed, unknown_keys, value_problems
 from .settings import Setting, override
 
@@ -235,7 +236,7 @@ class VerlFamily:
         problems += self._assertions(fields, keys)
         return Reading(fields, keys, problems, version)
 
-    def _table(self, config: str, settings: Sequence[Setting]) -> Tuple[Table, bool]:
+    def _table(self, config: str, settings: Sequence[Setting]) -> Tuple[KeyTable, bool]:
         """The table of the configuration that a run names, and whether that is Megatron's."""
         megatron = "megatron" in config or any(
             (
@@ -255,7 +256,7 @@ class VerlFamily:
         ]
 
     def _versions(
-        self, table: Table, run: Run, settings: Sequence[Setting]
+        self, table: KeyTable, run: Run, settings: Sequence[Setting]
     ) -> Tuple[Tuple[str, ...], Fact[Any]]:
         if self.forked:
             if run.checkout is not None and run.checkout.commit:

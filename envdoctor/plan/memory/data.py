@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from typing import List, Optional, Tuple
 
-from ...model.memory_plan import PHASES, Term
+from ...model.memory_plan import PHASES, MemoryTerm
 from ...model.sizes import GIB
 from .inputs import Inputs, Role
 
@@ -64,7 +64,7 @@ def _length(inputs: Inputs) -> Optional[int]:
     )
 
 
-def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[Term], List[str]]:
+def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List[str]]:
     """Return activations and logits of one model in training on one GPU, and what would have to be
     known for them.
     """
@@ -113,7 +113,7 @@ def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[Term], List[str]]
     # Each bound takes its own count of tokens; a critic's head has one output.
     sure = 0 if role.present is None else low
     terms = [
-        Term(
+        MemoryTerm(
             "activations",
             sure * fewest,
             high * most,
@@ -128,7 +128,7 @@ def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[Term], List[str]]
     if name == "actor" and size.vocabulary:
         width, source = _logits(inputs)
         terms.append(
-            Term(
+            MemoryTerm(
                 "logits",
                 sure * size.vocabulary * 2,
                 high * size.vocabulary * width,
@@ -163,7 +163,7 @@ def _logits(inputs: Inputs) -> Tuple[int, str]:
     )
 
 
-def generation_terms(inputs: Inputs, role: Role) -> Tuple[List[Term], List[str]]:
+def generation_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List[str]]:
     """Return the KV cache of a trainer that generates by itself (transformers' generate), without
     an engine.
     """
@@ -196,7 +196,7 @@ def generation_terms(inputs: Inputs, role: Role) -> Tuple[List[Term], List[str]]
     most = int(micro) * (2 * length * 2 * values + role.size.vocabulary * 8)
     text = f"{micro} sequences x {length} tokens x {2 * values} B, twice while it grows"
     return [
-        Term(
+        MemoryTerm(
             "KV cache",
             0,
             most,
@@ -209,7 +209,7 @@ def generation_terms(inputs: Inputs, role: Role) -> Tuple[List[Term], List[str]]
     ], []
 
 
-def batch_terms(inputs: Inputs) -> List[Term]:
+def batch_terms(inputs: Inputs) -> List[MemoryTerm]:
     """Return what the sequences of one step take between workers: in Ray's object store, and copied
     where they are worked on.
     """
@@ -233,7 +233,7 @@ def batch_terms(inputs: Inputs) -> List[Term]:
         f"{prompts} x {repeat} sequences x {before} + {after} tokens, one to three copies (an "
         "allowance)"
     )
-    terms = [Term("batch", size, 3 * size, text, _BATCH, ("rollout", "update"), "", used)]
+    terms = [MemoryTerm("batch", size, 3 * size, text, _BATCH, ("rollout", "update"), "", used)]
     if inputs.multimodal:
         pixels, images = inputs.get("data.max_pixels"), inputs.get("data.images_per_prompt") or 1
         if pixels:
@@ -250,7 +250,7 @@ def batch_terms(inputs: Inputs) -> List[Term]:
                 "image_processing_qwen2_vl.py@v4.49.0:251; three copies are an allowance"
             )
             terms.append(
-                Term(
+                MemoryTerm(
                     "images",
                     0,
                     most,
@@ -266,7 +266,7 @@ def batch_terms(inputs: Inputs) -> List[Term]:
     return terms
 
 
-def process_terms(role: str, gpus: int) -> List[Term]:
+def process_terms(role: str, gpus: int) -> List[MemoryTerm]:
     """Return what the worker processes of one role are before they hold anything: Python, CUDA
     contexts, NCCL.
     """
@@ -275,7 +275,7 @@ def process_terms(role: str, gpus: int) -> List[Term]:
         "GiB is an allowance"
     )
     return [
-        Term(
+        MemoryTerm(
             "processes",
             int(gpus * 1.5 * GIB),
             gpus * 5 * GIB,
@@ -287,7 +287,7 @@ def process_terms(role: str, gpus: int) -> List[Term]:
     ]
 
 
-def load_terms(inputs: Inputs, role: Role) -> List[Term]:
+def load_terms(inputs: Inputs, role: Role) -> List[MemoryTerm]:
     """Return the copies that a load makes on the host."""
     if not role.trainable or role.gpus is None:
         return []
@@ -306,11 +306,13 @@ def load_terms(inputs: Inputs, role: Role) -> List[Term]:
             source = "verl/utils/fsdp_utils.py get_init_weight_context_manager"
             low = sure * 4 * size.low * copies if name == "actor" else 0
             return [
-                Term("loading", low, 4 * size.high * copies, text, source, ("load",), name, used)
+                MemoryTerm(
+                    "loading", low, 4 * size.high * copies, text, source, ("load",), name, used
+                )
             ]
         source = "verl/utils/fsdp_utils.py: rank 0 loads, the others get it"
         return [
-            Term(
+            MemoryTerm(
                 "loading",
                 0,
                 4 * size.high,
@@ -325,7 +327,7 @@ def load_terms(inputs: Inputs, role: Role) -> List[Term]:
     if role.strategy == "zero3":
         source = "DeepSpeed deepspeed/runtime/zero/stage3.py@edaa72212:3744, without zero.Init"
         return [
-            Term(
+            MemoryTerm(
                 "loading",
                 0,
                 6 * size.high * copies,
@@ -338,7 +340,7 @@ def load_terms(inputs: Inputs, role: Role) -> List[Term]:
         ]
     source = "transformers from_pretrained on each rank (Baichuan2#250: 62 GB for 26 GB of weights)"
     return [
-        Term(
+        MemoryTerm(
             "loading",
             0,
             4 * size.high * copies,
@@ -351,7 +353,7 @@ def load_terms(inputs: Inputs, role: Role) -> List[Term]:
     ]
 
 
-def checkpoint_terms(inputs: Inputs, role: Role) -> List[Term]:
+def checkpoint_terms(inputs: Inputs, role: Role) -> List[MemoryTerm]:
     """Return the copies that a checkpoint makes on the host."""
     frequency = inputs.get("checkpoint.save_freq")
     # OpenRLHF writes the actor at the end of every run.
@@ -383,7 +385,7 @@ def checkpoint_terms(inputs: Inputs, role: Role) -> List[Term]:
         "full": "verl before 0.3, TinyZero: FullStateDictConfig(offload_to_cpu, rank0_only)",
     }.get(str(how), "verl/utils/checkpoint: ShardedStateDictConfig(offload_to_cpu=True)")
     return [
-        Term(
+        MemoryTerm(
             "checkpoint",
             int(low),
             int(per * size.high * share),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, 
 
 from ...matrix.model_sizes import ModelSize, size_of
 from ...model.facts import Facts
-from ...model.memory_plan import PHASES, Limit, MemoryPlan, Pool, Term
+from ...model.memory_plan import PHASES, Limit, MemoryPlan, MemoryTerm, Pool
 from ...model.sizes import GIB
 from ...model.workload import ROLES, Workload
 from .data import (
@@ -71,9 +71,9 @@ def make_plan(
     inputs = Inputs(workload, sizes, facts)
     roles = inputs.roles()
     gpu_size = gpu_limit(inputs, matrix)
-    gpu_terms: Dict[str, List[Term]] = {}
+    gpu_terms: Dict[str, List[MemoryTerm]] = {}
     gpu_missing: Dict[str, List[str]] = {}
-    host_terms: List[Term] = []
+    host_terms: List[MemoryTerm] = []
     missing: List[str] = []
     actor = sizes.get("actor")
     if actor is None:
@@ -144,8 +144,8 @@ def make_plan(
     return MemoryPlan(tuple(pools), cache, _notes(inputs, roles))
 
 
-def _shared_host_terms(inputs: Inputs, actor: Optional[ModelSize]) -> List[Term]:
-    terms: List[Term] = []
+def _shared_host_terms(inputs: Inputs, actor: Optional[ModelSize]) -> List[MemoryTerm]:
+    terms: List[MemoryTerm] = []
     if inputs.gpus and not inputs.separate:
         terms += process_terms("", inputs.gpus)
     if actor is not None and inputs.get("rollout.engine") not in (None, "hf"):
@@ -156,7 +156,7 @@ def _shared_host_terms(inputs: Inputs, actor: Optional[ModelSize]) -> List[Term]
     if ray is not False:
         source = "raylet, GCS, dashboard and driver: no document gives their size"
         terms.append(
-            Term(
+            MemoryTerm(
                 "driver and raylet",
                 GIB // 2 if ray else 0,
                 8 * GIB,
@@ -171,7 +171,7 @@ def _shared_host_terms(inputs: Inputs, actor: Optional[ModelSize]) -> List[Term]
     return terms
 
 
-def _object_store(inputs: Inputs, batches: int) -> List[Term]:
+def _object_store(inputs: Inputs, batches: int) -> List[MemoryTerm]:
     """Return what Ray's object store may hold beyond the batches: all that was asked for, or with
     images all that Ray takes by itself.
     """
@@ -194,7 +194,7 @@ def _object_store(inputs: Inputs, batches: int) -> List[Term]:
     left = store - batches
     return (
         [
-            Term(
+            MemoryTerm(
                 "object store",
                 0,
                 left,
@@ -210,7 +210,7 @@ def _object_store(inputs: Inputs, batches: int) -> List[Term]:
     )
 
 
-def _one_at_a_time(terms: Sequence[Term]) -> List[Term]:
+def _one_at_a_time(terms: Sequence[MemoryTerm]) -> List[MemoryTerm]:
     """Keep what passes only of the model that needs most of it."""
     need: Dict[str, int] = {}
     for term in terms:
@@ -220,7 +220,7 @@ def _one_at_a_time(terms: Sequence[Term]) -> List[Term]:
     return [term for term in terms if not term.passing or term.role == largest]
 
 
-def _apart(inputs: Inputs, roles: Sequence[Role], terms: List[Term]) -> List[Term]:
+def _apart(inputs: Inputs, roles: Sequence[Role], terms: List[MemoryTerm]) -> List[MemoryTerm]:
     """Where roles have GPUs of their own and more of them than a node has, only one role is sure to
     be on a node.
     """
@@ -240,12 +240,12 @@ def _apart(inputs: Inputs, roles: Sequence[Role], terms: List[Term]) -> List[Ter
 def _gpu_pool(
     inputs: Inputs,
     subject: str,
-    terms: List[Term],
+    terms: List[MemoryTerm],
     missing: Sequence[str],
     limit: Optional[Limit],
     actor: Optional[ModelSize],
 ) -> Pool:
-    context = Term(
+    context = MemoryTerm(
         "context",
         int(0.4 * GIB),
         3 * GIB,
@@ -256,7 +256,7 @@ def _gpu_pool(
     moving = sum(term.high for term in terms if term.phases == ("update",))
     if moving:
         terms.append(
-            Term(
+            MemoryTerm(
                 "allocator's slack",
                 0,
                 int(_GPU_SLACK * moving),
@@ -283,12 +283,14 @@ def _gpu_pool(
             )
             source = "vllm/config/cache.py@002f10e0; vllm_v_0_6_3/worker.py (of what is free)"
             terms.append(
-                Term("engine", taken[0], taken[1], taken[2], source, ("rollout",), "rollout", used)
+                MemoryTerm(
+                    "engine", taken[0], taken[1], taken[2], source, ("rollout",), "rollout", used
+                )
             )
             if not asleep:
                 low = taken[0] if asleep is False else 0
                 terms.append(
-                    Term(
+                    MemoryTerm(
                         "engine",
                         low,
                         taken[1],
@@ -306,7 +308,7 @@ def _gpu_pool(
             )
             used = inputs.used("actor.model", "rollout.tensor_parallel")
             terms.append(
-                Term(
+                MemoryTerm(
                     "engine's weights",
                     low if asleep is not None else 0,
                     high,
@@ -345,12 +347,12 @@ def _asleep(inputs: Inputs) -> Optional[bool]:
 
 
 def _shm_pool(inputs: Inputs, actor: Optional[ModelSize]) -> Optional[Pool]:
-    terms: List[Term] = []
+    terms: List[MemoryTerm] = []
     store = inputs.get("ray.object_store")
     if store:
         source = "ray python/ray/_private/services.py@00432a91 determine_plasma_store_config"
         terms.append(
-            Term(
+            MemoryTerm(
                 "object store",
                 int(store),
                 int(store),
@@ -364,7 +366,7 @@ def _shm_pool(inputs: Inputs, actor: Optional[ModelSize]) -> Optional[Pool]:
     if inputs.get("rollout.use_shm") is True and actor is not None:
         used = inputs.used("rollout.use_shm", "actor.model")
         terms.append(
-            Term(
+            MemoryTerm(
                 "weights",
                 2 * actor.low,
                 2 * actor.high,
@@ -378,7 +380,7 @@ def _shm_pool(inputs: Inputs, actor: Optional[ModelSize]) -> Optional[Pool]:
     gpus = inputs.gpus or 0
     if gpus > 1:
         terms.append(
-            Term(
+            MemoryTerm(
                 "NCCL",
                 0,
                 gpus * 10 * 10**6,

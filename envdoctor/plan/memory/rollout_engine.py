@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import List, Optional, Tuple
 
 from ...matrix.model_sizes import ModelSize
-from ...model.memory_plan import CacheCheck, Term
+from ...model.memory_plan import CacheCheck, MemoryTerm
 from ...model.sizes import GIB
 from ...model.versions import parse_version, try_version
 from .inputs import Inputs
@@ -65,7 +65,7 @@ def _weights(inputs: Inputs, size: ModelSize) -> Tuple[int, int]:
     ] * size.high // inputs.tensor_parallel
 
 
-def engine_host_terms(inputs: Inputs, size: ModelSize) -> List[Term]:
+def engine_host_terms(inputs: Inputs, size: ModelSize) -> List[MemoryTerm]:
     """Return what the engines of one node keep in host memory."""
     gpus = inputs.engine_gpus
     if gpus is None:
@@ -80,7 +80,7 @@ def engine_host_terms(inputs: Inputs, size: ModelSize) -> List[Term]:
         text = f"up to 2 B x P / {split} x {gpus} GPUs, mostly untouched pages"
         source = "vllm_v_0_6_3/worker.py:284 (cpu_model: torch.empty_like), simpleRL-reason@cf1c785"
         terms.append(
-            Term(
+            MemoryTerm(
                 "engine's weights on the host",
                 0,
                 gpus * high,
@@ -106,7 +106,7 @@ def engine_host_terms(inputs: Inputs, size: ModelSize) -> List[Term]:
         )
         used = inputs.used("rollout.sleep_level", *model)
         terms.append(
-            Term(
+            MemoryTerm(
                 "engine's weights, asleep",
                 gpus * low if level else 0,
                 gpus * kept,
@@ -118,7 +118,7 @@ def engine_host_terms(inputs: Inputs, size: ModelSize) -> List[Term]:
             )
         )
         terms.append(
-            Term(
+            MemoryTerm(
                 "engine's weights, asleep",
                 0,
                 gpus * kept,
@@ -143,7 +143,7 @@ def engine_host_terms(inputs: Inputs, size: ModelSize) -> List[Term]:
         )
         if most:
             terms.append(
-                Term(
+                MemoryTerm(
                     "image cache",
                     0,
                     most,
@@ -157,7 +157,7 @@ def engine_host_terms(inputs: Inputs, size: ModelSize) -> List[Term]:
     return terms
 
 
-def _swap_terms(inputs: Inputs, size: ModelSize, gpus: int) -> List[Term]:
+def _swap_terms(inputs: Inputs, size: ModelSize, gpus: int) -> List[MemoryTerm]:
     v0 = is_v0(inputs)
     if v0 is False or inputs.get("rollout.engine", "vllm") != "vllm":
         return []
@@ -191,7 +191,7 @@ def _swap_terms(inputs: Inputs, size: ModelSize, gpus: int) -> List[Term]:
         "rollout.swap_space", "rollout.free_cache_engine", "rollout.v1", "rollout.version"
     )
     return [
-        Term(
+        MemoryTerm(
             "swap space",
             taken if v0 else 0,
             most,

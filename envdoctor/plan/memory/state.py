@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from typing import List, Optional, Tuple
 
-from ...model.memory_plan import PHASES, Term
+from ...model.memory_plan import PHASES, MemoryTerm
 from ...model.versions import parse_version, try_version
 from .inputs import Inputs, Role
 from .pinned import SOURCE as PINNED
@@ -50,7 +50,7 @@ _TRAINING = ("update", "save")
 Bounds = Tuple[float, float]
 
 
-def state_terms(inputs: Inputs, role: Role) -> Tuple[List[Term], List[Term]]:
+def state_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List[MemoryTerm]]:
     """Return the terms of one model: those of one of its GPUs, and those of the host of one
     node.
     """
@@ -69,8 +69,8 @@ def state_terms(inputs: Inputs, role: Role) -> Tuple[List[Term], List[Term]]:
 class _Builder:
     def __init__(self, inputs: Inputs, role: Role) -> None:
         self.inputs, self.role = inputs, role
-        self.gpu: List[Term] = []
-        self.host: List[Term] = []
+        self.gpu: List[MemoryTerm] = []
+        self.host: List[MemoryTerm] = []
         self.lora = inputs.lora(role.name) if role.trainable else 0
 
     def _get(self, field: str) -> Optional[bool]:
@@ -79,7 +79,7 @@ class _Builder:
 
     def _add(
         self,
-        place: List[Term],
+        place: List[MemoryTerm],
         name: str,
         per: Bounds,
         share: float,
@@ -97,7 +97,7 @@ class _Builder:
         known = tuple(f"{role.name}.{field}" for field in ("model", "strategy", *fields))
         if per[1] > 0:
             place.append(
-                Term(
+                MemoryTerm(
                     name,
                     low,
                     int(per[1] * size.high * share),
@@ -319,7 +319,7 @@ class _Builder:
             return
         layer = max(size.high - size.root, 0) // size.layers
         self.gpu.append(
-            Term(
+            MemoryTerm(
                 "gathered layer",
                 0 if role.present is None else 2 * layer,
                 2 * 3 * layer + 2 * 2 * size.root,
@@ -409,7 +409,7 @@ class _Builder:
             if stage:
                 bucket = 5 * 10**8  # reduce_bucket_size and allgather_bucket_size, elements
                 self.gpu.append(
-                    Term(
+                    MemoryTerm(
                         "bucket",
                         0,
                         2 * 2 * bucket,

@@ -14,8 +14,7 @@ from envdoctor.errors import InputError
 from envdoctor.intake.assumptions import parse_assumptions
 from envdoctor.lock.locking import lock
 from envdoctor.matrix import curated
-from envdoctor.matrix.curated import Profile, make_profile
-from envdoctor.matrix.curated import Request as NamedRequest
+from envdoctor.matrix.curated import NamedRequest, Profile, make_profile
 from envdoctor.matrix.loader import Matrix, load_matrix
 from envdoctor.model.facts import Facts
 from envdoctor.model.request import parse_root, parse_source

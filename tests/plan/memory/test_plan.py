@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from envdoctor.matrix.model_sizes import ModelSize, size_of
 from envdoctor.model.facts import Facts, Gpu
-from envdoctor.model.memory_plan import PHASES, Limit, Pool, Term
+from envdoctor.model.memory_plan import PHASES, Limit, MemoryTerm, Pool
 from envdoctor.model.sizes import GIB
 from envdoctor.plan.memory.estimate import make_plan, sizes_of
 from envdoctor.plan.memory.pinned import rounded, rounded_shards
@@ -16,7 +16,7 @@ from .conftest import facts, workload
 
 def pool(low, high, usable=100, missing=()):
     limit = None if usable is None else Limit(usable, usable, "test")
-    return Pool("host", (Term("x", low, high, "", "", PHASES),), limit, "", missing)
+    return Pool("host", (MemoryTerm("x", low, high, "", "", PHASES),), limit, "", missing)
 
 
 @pytest.mark.parametrize(
@@ -44,9 +44,9 @@ def test_verdict(low, high, usable, missing, verdict):
 
 def test_phases_are_not_added_up():
     terms = (
-        Term("a", 10, 10, "", "", ("load",)),
-        Term("b", 7, 30, "", "", ("update",)),
-        Term("c", 1, 1, "", "", PHASES),
+        MemoryTerm("a", 10, 10, "", "", ("load",)),
+        MemoryTerm("b", 7, 30, "", "", ("update",)),
+        MemoryTerm("c", 1, 1, "", "", PHASES),
     )
     held = Pool("host", terms)
     assert (held.low, held.high, held.peak, held.floor) == (11, 31, "update", "load")
