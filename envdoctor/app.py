@@ -8,7 +8,7 @@ from functools import partial
 
 from .errors import InputError, suggest
 from .model.evidence import Evidence, Fact, Known, Unknown
-from .model.facts import Facts
+from .model.facts import PACKAGE_GROUPS, Facts, fields_of
 from .model.finding import SEVERITIES, Finding, findings_tree, severity_rank
 from .model.record import NamedTuple
 from .model.report import Ignore, Ignored, Report
@@ -46,25 +46,6 @@ __all__ = [
 FAIL_ON = (*SEVERITIES, "undetermined", "never")
 
 _SIZE_LIMIT = 64 << 20
-
-# Facts about the Python environment: where a requirements file is the patient, those of the
-# machine's own say nothing.
-_ENVIRONMENT_FIELDS = (
-    "distributions",
-    "distributions.complete",
-    "distributions.oddities",
-    "binaries",
-    "libraries",
-    "ptxas.version",
-    "shadowed_modules",
-    "ray.module_path",
-    "torch.version",
-    "torch.cuda",
-    "torch.hip",
-    "torch.arch_list",
-    "torch.cuda_available",
-    "torch.cxx11abi",
-)
 
 
 class Sources(NamedTuple):
@@ -145,7 +126,10 @@ def gather(sources: Sources) -> Tuple[Facts, ...]:
     if sources.requirements is not None:
         from .intake import parse_requirements
 
-        overlay = {name: Unknown("not part of a requirements file") for name in _ENVIRONMENT_FIELDS}
+        # Where a requirements file is the patient, what is installed here says nothing.
+        overlay = {
+            name: Unknown("not part of a requirements file") for name in fields_of(*PACKAGE_GROUPS)
+        }
         overlay.update(
             parse_requirements(read_text(sources.requirements), _where(sources.requirements))
         )

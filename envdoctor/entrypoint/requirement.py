@@ -9,8 +9,7 @@ import os
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from ..errors import InputError
-from ..matrix.bind import bind
-from ..matrix.derive import derive_target, driver_branch
+from ..matrix.derive import derive_candidate, driver_branch
 from ..model.evidence import Evidence, Known, Unknown
 from ..model.facts import Facts
 from ..model.finding import Finding, Remedy
@@ -197,46 +196,19 @@ def _finding(
 
 
 def required_of(facts: Facts, matrix: Matrix) -> Dict[str, Any]:
-    """Return what the installed packages require of a machine: the lowest driver with which no
-    blocking row can apply, and the CUDA of torch.
-
-    Rows are bound to a machine of which nothing but the environment is known: what they wait for is
-    what they require, as in ``lock``.
+    """Return what the installed packages require of a machine, as a lock of the same versions would
+    say it; what nothing asks for is left out.
     """
-    from ..lock.solver.objective import floor_of
+    from ..lock.solver.requires import requires_of
 
-    blank = derive_target(_software(facts), matrix)
-    majors = {str(entry.major): entry.min_driver for entry in matrix.cuda_majors.values()}
-    driver: Optional[str] = None
-    for row in matrix.rows_about(list(facts.value("distributions", {}))):
-        if row.effect != "blocks" or row.trust != "established":
-            continue
-        binding = bind(row, blank)
-        if binding.outcome != "undetermined" or {term.scope for term in binding.missing} != {
-            "host"
-        }:
-            continue
-        floor = floor_of(row, matrix.driver_branches, majors)
-        if (
-            floor is not None
-            and floor[0] == "driver"
-            and (driver is None or parse_version(floor[1]) > parse_version(driver))
-        ):
-            driver = floor[1]
-    found: Dict[str, Any] = {
-        "python": ".".join(str(facts.value("python.version", "")).split(".")[:2])
-    }
-    if driver is not None:
-        found["driver"] = driver
-    if facts.value("torch.cuda") is not None:
-        found["cuda"] = facts.value("torch.cuda")
-    return found
-
-
-def _software(facts: Facts) -> Facts:
-    """Return the facts without those of a host that another host has otherwise."""
-    host = ("driver.", "gpus", "compat.", "toolkit.")
-    return Facts({name: fact for name, fact in facts if not name.startswith(host)})
+    requires = requires_of(
+        {name: derive_candidate(facts, matrix, name) for name in facts.value("distributions", {})},
+        matrix,
+        python=str(facts.value("python.version", "")),
+        platform=str(facts.value("os.platform", "")),
+        architecture=str(facts.value("os.architecture", "")),
+    )
+    return {name: value for name, value in requires._asdict().items() if value}
 
 
 def nvidia_require(requires: Mapping[str, Any], compat: Optional[str], matrix: Matrix) -> str:

@@ -30,7 +30,7 @@ from ..errors import InputError, InternalFault
 from ..matrix.loader import Matrix
 from ..model.change import OF_PACKAGES, Change, Plan, kind_of_change
 from ..model.evidence import Evidence, Fact, Known, Unknown
-from ..model.facts import Binary, Distribution, Facts, Library
+from ..model.facts import PACKAGE_GROUPS, Binary, Distribution, Facts, Library, fields_of
 from ..model.finding import Finding
 from ..model.lock_file import Lock, meets_pin
 from ..model.request import Request
@@ -300,25 +300,8 @@ def changed_facts(facts: Facts, changes: Sequence[Change]) -> Facts:
     table: Dict[str, Fact[object]] = {
         "distributions": Known(after, facts.evidence("distributions") or here)
     }
-    gone = Unknown("changed by the plan")
-    if "torch" in moved:
-        table.update(
-            dict.fromkeys(
-                (
-                    "torch.version",
-                    "torch.cuda",
-                    "torch.hip",
-                    "torch.arch_list",
-                    "torch.cuda_available",
-                    "torch.cxx11abi",
-                ),
-                gone,
-            )
-        )
-    if moved & {"ray"}:
-        table["ray.process_version"] = gone
-    if moved & {"triton"}:
-        table["ptxas.version"] = gone
+    replaced = fields_of(*moved.intersection(PACKAGE_GROUPS[1:]))
+    table.update(dict.fromkeys(replaced, Unknown("changed by the plan")))
     libraries: Sequence[Library] = facts.value("libraries", ())
     if libraries:
         table["libraries"] = Known(
@@ -361,7 +344,7 @@ def _weight(changes: Sequence[Change]) -> _Weight:
 def _alternatives(found: _Tried, request: Request, matrix: Matrix) -> List[str]:
     """Say what another index or another driver would save."""
     from ..lock.solver.engine import GaveUp
-    from ..lock.solver.nearest import Repair, repair, without_driver
+    from ..lock.solver.nearest import Repair, repair
 
     situation, changes = found.situation, found.repair.changes
     if not changes:
@@ -386,7 +369,7 @@ def _alternatives(found: _Tried, request: Request, matrix: Matrix) -> List[str]:
                 f"{_summary(other.changes)}"
             )
     if situation.facts.value("driver.release") is not None:
-        other = attempt(situation._replace(facts=without_driver(situation.facts)), request)
+        other = attempt(situation._replace(facts=situation.facts.without("driver")), request)
         if (
             other is not None
             and _weight(other.changes) < mine

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FIELDS",
+    "HALVES",
+    "PACKAGE_GROUPS",
     "SCHEMA_VERSION",
     "Binary",
     "Distribution",
@@ -27,6 +29,7 @@ __all__ = [
     "Oddity",
     "SharedFile",
     "Toolkit",
+    "fields_of",
     "is_unindexed",
 ]
 
@@ -146,201 +149,300 @@ class SharedFile(NamedTuple):
 
 
 class Field(NamedTuple):
-    """The type, unit and meaning of one field."""
+    """The type, unit and meaning of one field, and what it is a fact about."""
 
     type: str  # str, int, float, bool, strings, variables, or a record's name
     doc: str
     assume: bool = False  # may be set by --assume
+    half: str = ""  # one of HALVES; settings of a run have neither half nor group
+    group: str = ""  # what it is a fact about: driver, torch, memory …
+
+
+#: "environment" is what an image takes along: its files, its interpreter, what is installed.
+#: "host" is what may differ at the next start of the same image: the machine, the kernel and its
+#: limits, the variables, what is asked of this run. A start of a baked image reads the host again.
+HALVES = ("host", "environment")
+
+#: The groups that installing packages changes; those after the first are named after the
+#: distribution in whose files they are read.
+PACKAGE_GROUPS = ("packages", "torch", "triton", "ray")
+
+
+def _host(group: str, kind: str, doc: str, assume: bool = False) -> Field:
+    return Field(kind, doc, assume, "host", group)
+
+
+def _environment(group: str, kind: str, doc: str, assume: bool = False) -> Field:
+    return Field(kind, doc, assume, "environment", group)
 
 
 FIELDS: Mapping[str, Field] = {
     # machine
-    "node.name": Field("str", "Name of the node; tells several fact files apart."),
-    "os.platform": Field("str", "sys.platform: linux, darwin, win32.", True),
-    "os.name": Field("str", "Name and version of the operating system as it names itself."),
-    "os.kernel": Field("str", "Kernel release (uname -r)."),
-    "os.architecture": Field("str", "Machine architecture: x86_64, aarch64.", True),
-    "os.wsl": Field("bool", "Windows Subsystem for Linux.", True),
-    "os.sandbox": Field("str", "gvisor, firecracker, kvm … where it shows.", False),
-    "glibc.version": Field("str", "glibc of the target, '2.35'.", True),
-    "glibcxx.version": Field(
-        "str", "Newest GLIBCXX of the libstdc++ that a process with torch loads, '3.4.30'."
+    "node.name": _host("system", "str", "Name of the node; tells several fact files apart."),
+    # os-release, and the platform that the interpreter was built for, come with the image; the
+    # kernel and what lies beneath it do not.
+    "os.platform": _environment("system", "str", "sys.platform: linux, darwin, win32.", True),
+    "os.name": _environment(
+        "system", "str", "Name and version of the operating system as it names itself."
+    ),
+    "os.kernel": _host("system", "str", "Kernel release (uname -r)."),
+    "os.architecture": _environment(
+        "system", "str", "Machine architecture: x86_64, aarch64.", True
+    ),
+    "os.wsl": _host("system", "bool", "Windows Subsystem for Linux.", True),
+    "os.sandbox": _host("system", "str", "gvisor, firecracker, kvm … where it shows.", False),
+    "glibc.version": _environment("glibc", "str", "glibc of the target, '2.35'.", True),
+    "glibcxx.version": _environment(
+        "glibc", "str", "Newest GLIBCXX of the libstdc++ that a process with torch loads, '3.4.30'."
     ),
     # interpreter
-    "python.version": Field("str", "Full version of the target's interpreter, '3.10.12'.", True),
-    "python.implementation": Field("str", "cpython, pypy."),
-    "python.abi": Field("str", "ABI tag, 'cp310'."),
-    "python.executable": Field("str", "The interpreter that was judged."),
-    "python.prefix": Field("str", "sys.prefix."),
-    "python.search_path": Field("strings", "Directories in which distributions were looked for."),
-    "python.environment": Field("str", "venv, conda, system, uv, unknown."),
-    "python.working_directory": Field(
-        "str", "Directory from which Python is started; it comes first on sys.path."
+    "python.version": _environment(
+        "interpreter", "str", "Full version of the target's interpreter, '3.10.12'.", True
+    ),
+    "python.implementation": _environment("interpreter", "str", "cpython, pypy."),
+    "python.abi": _environment("interpreter", "str", "ABI tag, 'cp310'."),
+    "python.executable": _environment("interpreter", "str", "The interpreter that was judged."),
+    "python.prefix": _environment("interpreter", "str", "sys.prefix."),
+    "python.search_path": _environment(
+        "interpreter", "strings", "Directories in which distributions were looked for."
+    ),
+    "python.environment": _environment("interpreter", "str", "venv, conda, system, uv, unknown."),
+    # The WORKDIR of an image: what shadows a module is judged for a start from there.
+    "python.working_directory": _environment(
+        "interpreter", "str", "Directory from which Python is started; it comes first on sys.path."
     ),
     # NVIDIA driver
-    "driver.release": Field(
-        "str", "Kernel driver release, '570.86.15'; the best of the sources below.", True
+    "driver.release": _host(
+        "driver", "str", "Kernel driver release, '570.86.15'; the best of the sources below.", True
     ),
-    "driver.flavor": Field("str", "Kernel module: open or proprietary."),
-    "driver.nvml_release": Field(
-        "str", "Driver release that the NVML library reports (user space)."
+    "driver.flavor": _host("driver", "str", "Kernel module: open or proprietary."),
+    "driver.nvml_release": _host(
+        "driver", "str", "Driver release that the NVML library reports (user space)."
     ),
-    "driver.libcuda_release": Field(
-        "str", "Release in the file name of the libcuda.so.1 that will be loaded."
+    # The container runtime mounts the host's libcuda, so that these are the host's; cuda-compat
+    # (below) lies in the image, and is still a driver: it goes where another driver is thought of.
+    "driver.libcuda_release": _host(
+        "driver", "str", "Release in the file name of the libcuda.so.1 that will be loaded."
     ),
-    "driver.libcuda_path": Field("str", "Resolved path of the libcuda.so.1 that will be loaded."),
-    "driver.cuda_version": Field(
-        "str", "Driver CUDA version, '12.4' (cuDriverGetVersion, nvidia-smi header).", True
+    "driver.libcuda_path": _host(
+        "driver", "str", "Resolved path of the libcuda.so.1 that will be loaded."
     ),
-    "driver.init_error": Field("int", "Result of cuInit: 0, 100 no device, 802, 803, 804, 999 …"),
-    "driver.nvml_error": Field("str", "Why NVML could not be used (loader text or NVML error)."),
-    "driver.loaded": Field("bool", "The NVIDIA kernel module is loaded on the host."),
-    "driver.exposed": Field("bool", "Device nodes and libcuda are visible to this process."),
-    "driver.unversioned_libcuda": Field(
-        "bool", "A libcuda.so without version suffix is found (linkers need it)."
+    "driver.cuda_version": _host(
+        "driver",
+        "str",
+        "Driver CUDA version, '12.4' (cuDriverGetVersion, nvidia-smi header).",
+        True,
     ),
-    "driver.fabric_manager": Field("str", "Release of nvidia-fabricmanager.", True),
-    "driver.fabric_manager_running": Field("bool", "nvidia-fabricmanager runs."),
-    "driver.nouveau": Field("bool", "The nouveau module is loaded."),
-    "compat.release": Field(
-        "str", "Release of the cuda-compat libcuda that the loader would take.", True
+    "driver.init_error": _host(
+        "driver", "int", "Result of cuInit: 0, 100 no device, 802, 803, 804, 999 …"
     ),
-    "compat.path": Field("str", "Where that cuda-compat library lies."),
-    "compat.cuda_version": Field("str", "CUDA version of the cuda-compat package, '13.0'.", True),
-    "image.cuda_version": Field(
-        "str", "CUDA version of the container image (CUDA_VERSION, image name)."
+    "driver.nvml_error": _host(
+        "driver", "str", "Why NVML could not be used (loader text or NVML error)."
     ),
-    "image.name": Field("str", "Container image, where it shows."),
+    "driver.loaded": _host("driver", "bool", "The NVIDIA kernel module is loaded on the host."),
+    "driver.exposed": _host(
+        "driver", "bool", "Device nodes and libcuda are visible to this process."
+    ),
+    "driver.unversioned_libcuda": _host(
+        "driver", "bool", "A libcuda.so without version suffix is found (linkers need it)."
+    ),
+    "driver.fabric_manager": _host("driver", "str", "Release of nvidia-fabricmanager.", True),
+    "driver.fabric_manager_running": _host("driver", "bool", "nvidia-fabricmanager runs."),
+    "driver.nouveau": _host("driver", "bool", "The nouveau module is loaded."),
+    "compat.release": _environment(
+        "driver", "str", "Release of the cuda-compat libcuda that the loader would take.", True
+    ),
+    "compat.path": _environment("driver", "str", "Where that cuda-compat library lies."),
+    "compat.cuda_version": _environment(
+        "driver", "str", "CUDA version of the cuda-compat package, '13.0'.", True
+    ),
+    "image.cuda_version": _environment(
+        "image", "str", "CUDA version of the container image (CUDA_VERSION, image name)."
+    ),
+    "image.name": _environment("image", "str", "Container image, where it shows."),
     # GPUs
-    "gpus": Field("gpus", "Devices that the driver shows; none is an empty list.", True),
-    "gpus.expected": Field(
-        "strings", "Names of GPUs that the host has, where the container shows none."
+    "gpus": _host("gpu", "gpus", "Devices that the driver shows; none is an empty list.", True),
+    "gpus.expected": _host(
+        "gpu", "strings", "Names of GPUs that the host has, where the container shows none."
     ),
-    "gpus.other": Field(
+    "gpus.other": _host(
+        "gpu",
         "strings",
         "Accelerators of other makers on the PCI bus, 'AMD 1002:74a1': named, not judged.",
     ),
     # CUDA toolkits
-    "toolkit.version": Field(
-        "str", "Version of the nvcc that a build would use (PATH, CUDA_HOME).", True
+    "toolkit.version": _environment(
+        "toolkit", "str", "Version of the nvcc that a build would use (PATH, CUDA_HOME).", True
     ),
-    "toolkits": Field("toolkits", "All toolkits found on disk."),
-    "ptxas.version": Field("str", "CUDA version of the ptxas that Triton would call."),
+    "toolkits": _environment("toolkit", "toolkits", "All toolkits found on disk."),
+    # The one that the triton wheel brings.
+    "ptxas.version": _environment(
+        "triton", "str", "CUDA version of the ptxas that Triton would call."
+    ),
     # CUDA libraries
-    "libraries": Field("libraries", "CUDA libraries that torch would load, and further copies."),
-    "cudnn.system_version": Field("str", "cuDNN outside the wheels, on the loader's path."),
+    # With the copies outside the wheels: which one is loaded is up to the wheels that are there.
+    "libraries": _environment(
+        "packages", "libraries", "CUDA libraries that torch would load, and further copies."
+    ),
+    # Files of the image beside the toolkits: no requirements file and no pin takes it away.
+    "cudnn.system_version": _environment(
+        "toolkit", "str", "cuDNN outside the wheels, on the loader's path."
+    ),
     # torch, read without importing it
-    "torch.version": Field("str", "torch/version.py: '2.6.0+cu124'."),
-    "torch.cuda": Field(
-        "str", "CUDA version that torch was built with, '12.4'; Absent for a CPU build."
+    "torch.version": _environment("torch", "str", "torch/version.py: '2.6.0+cu124'."),
+    "torch.cuda": _environment(
+        "torch", "str", "CUDA version that torch was built with, '12.4'; Absent for a CPU build."
     ),
-    "torch.hip": Field("str", "ROCm version that torch was built with."),
-    "torch.arch_list": Field("strings", "torch.cuda.get_arch_list(), where a report has it."),
-    "torch.cuda_available": Field("bool", "torch.cuda.is_available() in a report."),
-    "torch.cxx11abi": Field("bool", "C++ ABI flag of the installed torch."),
+    "torch.hip": _environment("torch", "str", "ROCm version that torch was built with."),
+    "torch.arch_list": _environment(
+        "torch", "strings", "torch.cuda.get_arch_list(), where a report has it."
+    ),
+    # True where the driver serves a device: torch's word about a host.
+    "torch.cuda_available": _host("torch", "bool", "torch.cuda.is_available() in a report."),
+    "torch.cxx11abi": _environment("torch", "bool", "C++ ABI flag of the installed torch."),
     # distributions
-    "distributions": Field("distributions", "Installed distributions by canonical name."),
-    "distributions.complete": Field(
-        "bool", "The list is whole, so that what is not in it is absent."
+    "distributions": _environment(
+        "packages", "distributions", "Installed distributions by canonical name."
     ),
-    "distributions.oddities": Field("oddities", "Duplicates, leftovers, damage."),
-    "binaries": Field("binaries", "Compiled extension modules, read from their ELF headers."),
-    "shadowed_modules": Field(
-        "strings", "Modules of the working directory that hide an installed package."
+    "distributions.complete": _environment(
+        "packages", "bool", "The list is whole, so that what is not in it is absent."
+    ),
+    "distributions.oddities": _environment(
+        "packages", "oddities", "Duplicates, leftovers, damage."
+    ),
+    "binaries": _environment(
+        "packages", "binaries", "Compiled extension modules, read from their ELF headers."
+    ),
+    "shadowed_modules": _environment(
+        "packages", "strings", "Modules of the working directory that hide an installed package."
     ),
     # memory (bytes)
-    "memory.total": Field("int", "MemTotal of the machine, bytes.", True),
-    "memory.available": Field("int", "MemAvailable, bytes."),
-    "memory.limit": Field(
-        "int", "Memory limit that the kernel enforces on this process, bytes.", True
+    "memory.total": _host("memory", "int", "MemTotal of the machine, bytes.", True),
+    "memory.available": _host("memory", "int", "MemAvailable, bytes."),
+    "memory.limit": _host(
+        "memory", "int", "Memory limit that the kernel enforces on this process, bytes.", True
     ),
-    "memory.limit_hidden": Field("bool", "An outer limit cannot be excluded (cgroup namespace)."),
-    "memory.high": Field("int", "memory.high throttle, bytes."),
-    "memory.usage": Field("int", "Current use charged to the limiting cgroup, bytes."),
-    "memory.reclaimable": Field("int", "Reclaimable file pages in that use, bytes."),
-    "memory.oom_kills": Field("int", "OOM kills counted so far in this cgroup."),
-    "memory.scheduler_limit": Field(
-        "int", "Memory granted by the scheduler (Slurm variables, downward API), bytes."
+    "memory.limit_hidden": _host(
+        "memory", "bool", "An outer limit cannot be excluded (cgroup namespace)."
     ),
-    "memory.ray_belief": Field("int", "Total memory that Ray will believe, bytes."),
-    "memory.ray_usage": Field(
-        "int", "Memory in use as Ray will count it, bytes; Absent where it asks psutil."
+    "memory.high": _host("memory", "int", "memory.high throttle, bytes."),
+    "memory.usage": _host("memory", "int", "Current use charged to the limiting cgroup, bytes."),
+    "memory.reclaimable": _host("memory", "int", "Reclaimable file pages in that use, bytes."),
+    "memory.oom_kills": _host("memory", "int", "OOM kills counted so far in this cgroup."),
+    "memory.scheduler_limit": _host(
+        "memory", "int", "Memory granted by the scheduler (Slurm variables, downward API), bytes."
     ),
-    "memory.psutil_belief": Field("int", "Total memory that psutil will believe, bytes."),
-    "memory.jvm_belief": Field(
-        "int", "Total memory that the JVM will believe, bytes; Absent where no Java is found."
+    "memory.ray_belief": _host("memory", "int", "Total memory that Ray will believe, bytes."),
+    "memory.ray_usage": _host(
+        "memory", "int", "Memory in use as Ray will count it, bytes; Absent where it asks psutil."
     ),
-    "java.version": Field("str", "Java that a program would start (JAVA_HOME, PATH), '17.0.15'."),
-    "swap.total": Field("int", "SwapTotal, bytes."),
-    "swap.limit": Field("int", "Swap limit of the cgroup, bytes."),
-    "shm.size": Field("int", "Size of /dev/shm, bytes.", True),
-    "shm.available": Field("int", "Free space of /dev/shm, bytes."),
-    "shm.files": Field(
-        "shared_files", "The largest files in /dev/shm, and deleted ones that processes still hold."
+    "memory.psutil_belief": _host("memory", "int", "Total memory that psutil will believe, bytes."),
+    "memory.jvm_belief": _host(
+        "memory",
+        "int",
+        "Total memory that the JVM will believe, bytes; Absent where no Java is found.",
+    ),
+    # Found in the image by JAVA_HOME and PATH; what that JVM believes depends on the limits.
+    "java.version": _environment(
+        "memory", "str", "Java that a program would start (JAVA_HOME, PATH), '17.0.15'."
+    ),
+    "swap.total": _host("memory", "int", "SwapTotal, bytes."),
+    "swap.limit": _host("memory", "int", "Swap limit of the cgroup, bytes."),
+    "shm.size": _host("memory", "int", "Size of /dev/shm, bytes.", True),
+    "shm.available": _host("memory", "int", "Free space of /dev/shm, bytes."),
+    "shm.files": _host(
+        "memory",
+        "shared_files",
+        "The largest files in /dev/shm, and deleted ones that processes still hold.",
     ),
     # other limits; unlimited is -1
-    "cgroup.version": Field("str", "v1, v2, hybrid, none."),
-    "cpu.count": Field("int", "CPUs this process may run on."),
-    "cpu.quota": Field("float", "CPU quota in cores.", True),
-    "pids.limit": Field("int", "Process limit of the cgroup; -1 is unlimited.", True),
-    "rlimit.nofile": Field("int", "Soft limit of open files; -1 is unlimited.", True),
-    "rlimit.nofile_hard": Field("int", "Hard limit of open files; -1 is unlimited."),
-    "rlimit.memlock": Field("int", "Soft limit of locked memory, bytes; -1 is unlimited.", True),
-    "rlimit.nproc": Field("int", "Soft limit of processes; -1 is unlimited.", True),
-    "rlimit.stack": Field("int", "Soft limit of the stack, bytes; -1 is unlimited."),
-    "rlimit.core": Field("int", "Soft limit of core files, bytes; -1 is unlimited."),
-    "process.uid": Field("int", "User id as the machine's own user namespace counts it."),
-    "process.capabilities": Field(
-        "strings", "Effective capabilities that lift limits: ipc_lock, sys_resource, sys_admin."
+    "cgroup.version": _host("limits", "str", "v1, v2, hybrid, none."),
+    "cpu.count": _host("limits", "int", "CPUs this process may run on."),
+    "cpu.quota": _host("limits", "float", "CPU quota in cores.", True),
+    "pids.limit": _host("limits", "int", "Process limit of the cgroup; -1 is unlimited.", True),
+    "rlimit.nofile": _host("limits", "int", "Soft limit of open files; -1 is unlimited.", True),
+    "rlimit.nofile_hard": _host("limits", "int", "Hard limit of open files; -1 is unlimited."),
+    "rlimit.memlock": _host(
+        "limits", "int", "Soft limit of locked memory, bytes; -1 is unlimited.", True
     ),
-    "rdma.devices": Field(
-        "strings", "RDMA devices (InfiniBand, RoCE, EFA) that the kernel shows.", True
+    "rlimit.nproc": _host("limits", "int", "Soft limit of processes; -1 is unlimited.", True),
+    "rlimit.stack": _host("limits", "int", "Soft limit of the stack, bytes; -1 is unlimited."),
+    "rlimit.core": _host("limits", "int", "Soft limit of core files, bytes; -1 is unlimited."),
+    "process.uid": _host("limits", "int", "User id as the machine's own user namespace counts it."),
+    "process.capabilities": _host(
+        "limits",
+        "strings",
+        "Effective capabilities that lift limits: ipc_lock, sys_resource, sys_admin.",
     ),
-    "numa.nodes": Field("int", "NUMA nodes that memory may come from."),
-    "container.runtime": Field(
-        "str", "docker, podman, kubernetes, apptainer, enroot, lxc; Absent outside a container."
+    "rdma.devices": _host(
+        "limits", "strings", "RDMA devices (InfiniBand, RoCE, EFA) that the kernel shows.", True
     ),
-    "container.ipc_host": Field("bool", "--ipc=host."),
-    "container.gpus_requested": Field("bool", "--gpus or an NVIDIA runtime was asked for.", True),
-    "pcie.acs_iommu": Field("bool", "PCIe ACS or the IOMMU redirects peer traffic."),
+    "numa.nodes": _host("limits", "int", "NUMA nodes that memory may come from."),
+    "container.runtime": _host(
+        "container",
+        "str",
+        "docker, podman, kubernetes, apptainer, enroot, lxc; Absent outside a container.",
+    ),
+    "container.ipc_host": _host("container", "bool", "--ipc=host."),
+    "container.gpus_requested": _host(
+        "container", "bool", "--gpus or an NVIDIA runtime was asked for.", True
+    ),
+    "pcie.acs_iommu": _host("gpu", "bool", "PCIe ACS or the IOMMU redirects peer traffic."),
     # environment variables (allow-list) and schedulers
-    "variables": Field("variables", "Environment variables of the allow-list, redacted."),
-    "variables.complete": Field(
+    # "docker run -e" and the scheduler set them at each start. Those that lead to files of the
+    # environment are in the stamp of a baseline (entrypoint/baseline.py).
+    "variables": _host(
+        "variables", "variables", "Environment variables of the allow-list, redacted."
+    ),
+    "variables.complete": _host(
+        "variables",
         "bool",
         "The variables were read whole, so that what is not among them is not set; not so in a "
         "pasted report.",
     ),
-    "slurm.job": Field("variables", "Slurm variables of this job (allow-list)."),
-    "kubernetes.pod": Field("bool", "Runs in a Kubernetes pod."),
-    "ray.cluster_version": Field("str", "Ray version of the cluster to be joined."),
-    "ray.cluster_python": Field("str", "Python version of the Ray cluster."),
-    "ray.process_version": Field("str", "Ray version of the joining process."),
-    "ray.process_python": Field("str", "Python version of the joining process."),
-    "ray.module_path": Field("str", "Where 'import ray' would find its module."),
+    "slurm.job": _host("scheduler", "variables", "Slurm variables of this job (allow-list)."),
+    "kubernetes.pod": _host("scheduler", "bool", "Runs in a Kubernetes pod."),
+    # A cluster that runs, of whatever image: nothing that is installed here changes it.
+    "ray.cluster_version": _host("cluster", "str", "Ray version of the cluster to be joined."),
+    "ray.cluster_python": _host("cluster", "str", "Python version of the Ray cluster."),
+    # The Ray that is installed here, and the Python that it runs in.
+    "ray.process_version": _environment("ray", "str", "Ray version of the joining process."),
+    "ray.process_python": _environment("ray", "str", "Python version of the joining process."),
+    "ray.module_path": _environment("ray", "str", "Where 'import ray' would find its module."),
     # a requirements file that stands for the environment
-    "requirements.unpinned": Field(
-        "strings", "Distributions that the file asks for without one version."
+    "requirements.unpinned": _environment(
+        "packages", "strings", "Distributions that the file asks for without one version."
     ),
     # a lock that the environment is compared with
-    "lock.asked": Field("strings", "What the lock was asked for: 'vllm>=0.8'."),
-    "lock.pins": Field("variables", "Versions that the lock pins, by distribution."),
-    "lock.requires": Field(
+    # What the environment was made from goes with it.
+    "lock.asked": _environment("lock", "strings", "What the lock was asked for: 'vllm>=0.8'."),
+    "lock.pins": _environment("lock", "variables", "Versions that the lock pins, by distribution."),
+    "lock.requires": _environment(
+        "lock",
         "variables",
         "What the lock requires of a machine: driver, glibc, python (lowest), sm, platform, "
         "architecture.",
     ),
-    "lock.overrides": Field(
+    "lock.overrides": _environment(
+        "lock",
         "strings",
         "Metadata that the lock contradicts on purpose: 'torch -> nvidia-cublas-cu12==12.3.4.1 "
         "[row]'.",
     ),
     # what is asked of the stack: in memory a Workload, in JSON the settings by name
-    "request": Field(
-        "settings", "Launch settings by name: tensor_parallel_size, engine, attention_backend …"
+    "request": _host(
+        "request",
+        "settings",
+        "Launch settings by name: tensor_parallel_size, engine, attention_backend …",
     ),
 }
 
 _NOT_READ = Unknown("not read")
+
+
+def fields_of(*groups: str) -> Tuple[str, ...]:
+    """Return the names of the fields of these groups, in the order of ``FIELDS``."""
+    return tuple([name for name, field in FIELDS.items() if field.group in groups])
 
 
 class Facts:
@@ -393,6 +495,11 @@ class Facts:
             if not isinstance(fact, Unknown) or name not in table:
                 table[name] = fact
         return Facts(table)
+
+    def without(self, *groups: str) -> Facts:
+        """Return facts in which nothing is known of these groups: to see what would follow."""
+        unknown = Unknown("taken back, to see what would follow")
+        return Facts({**self._table, **dict.fromkeys(fields_of(*groups), unknown)})
 
     def distribution(self, name: str) -> Fact[Distribution]:
         """Return one distribution: Absent only where the list of distributions is complete."""

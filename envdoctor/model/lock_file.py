@@ -5,24 +5,17 @@ from __future__ import annotations
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
 from .evidence import Absent, Evidence, Fact, Known
-from .facts import Facts, Gpu
+from .facts import FIELDS, Facts, Gpu, fields_of
 from .resolution import Override, Pin, Requires
 from .versions import parse_version, try_version
 
 __all__ = ["Lock", "machine_of", "meets_pin"]
 
-#: What choosing versions asks of a machine.
-_OF_MACHINE = (
-    *(
-        "node.name",
-        "os.platform",
-        "os.architecture",
-        "python.version",
-        "glibc.version",
-        "driver.release",
-        "driver.cuda_version",
-    ),
-    *("compat.release", "compat.cuda_version", "toolkit.version"),
+#: What choosing versions asks of a machine: what --assume can state of these groups.
+_OF_MACHINE = tuple(
+    name
+    for name in fields_of("system", "glibc", "interpreter", "driver", "toolkit")
+    if FIELDS[name].assume
 )
 
 
@@ -54,7 +47,7 @@ def machine_of(facts: Facts) -> Facts:
     """
     here = Evidence("the target of a lock")
     table: Dict[str, Fact[Any]] = {}
-    for field in _OF_MACHINE:
+    for field in ("node.name", *_OF_MACHINE):
         fact = facts.get(field)
         if isinstance(fact, Known):
             table[field] = Known(fact.value, here)

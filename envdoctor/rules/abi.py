@@ -454,6 +454,7 @@ RULES_HERE: Tuple[Rule, ...] = (
         "abi-mismatch",
         "An extension is built against another torch",
         check_built_for_torch,
+        half="environment",
     ),
     Rule(
         "ED402",
@@ -461,14 +462,23 @@ RULES_HERE: Tuple[Rule, ...] = (
         "abi-mismatch",
         "An extension and torch have different C++ ABIs",
         check_cxx11_abi,
+        half="environment",
     ),
-    Rule("ED403", "glibc", "too-old", "A binary asks for a newer glibc or libstdc++", check_glibc),
+    Rule(
+        "ED403",
+        "glibc",
+        "too-old",
+        "A binary asks for a newer glibc or libstdc++",
+        check_glibc,
+        half="environment",
+    ),
     Rule(
         "ED404",
         "cuda-sonames",
         "cuda-major-mismatch",
         "A CUDA library that a binary needs is not found",
         check_cuda_sonames,
+        half="environment",
     ),
     Rule(
         "ED407",
@@ -476,6 +486,7 @@ RULES_HERE: Tuple[Rule, ...] = (
         "cuda-major-mismatch",
         "A release is linked to another CUDA runtime than torch",
         check_linked_runtime,
+        half="environment",
     ),
     Rule(
         "ED405",
@@ -483,6 +494,7 @@ RULES_HERE: Tuple[Rule, ...] = (
         "abi-mismatch",
         "An extension asks for symbols that torch does not define",
         check_undefined_symbols,
+        half="environment",
     ),
     Rule(
         "ED406",
@@ -490,5 +502,6 @@ RULES_HERE: Tuple[Rule, ...] = (
         "abi-mismatch",
         "An extension is compiled for another Python",
         check_python_tag,
+        half="environment",
     ),
 )

@@ -348,7 +348,8 @@ def check_library_path(context: Context) -> Iterator[Finding]:
     ]
     linker: List[Tuple[str, str]] = []  # folder, what it is
     toolkit = context.fact_version("toolkit.version")
-    home = (context.facts.value("variables") or {}).get("CUDA_HOME", "").rstrip("/")
+    cuda_home = context.facts.variable("CUDA_HOME")
+    home = cuda_home.value.rstrip("/") if isinstance(cuda_home, Known) else ""
     for folder in folders:
         lower = folder.lower()
         if "/site-packages/" in lower or "/dist-packages/" in lower:
@@ -546,6 +547,7 @@ RULES_HERE: Tuple[Rule, ...] = (
         "two-copies",
         "Two distributions write the same CUDA library",
         check_shared_folders,
+        half="environment",
     ),
     Rule(
         "ED207",
@@ -553,6 +555,7 @@ RULES_HERE: Tuple[Rule, ...] = (
         "two-copies",
         "A system cuDNN of another release beside torch's",
         check_system_cudnn,
+        half="environment",
     ),
     Rule(
         "ED202",
@@ -560,6 +563,7 @@ RULES_HERE: Tuple[Rule, ...] = (
         "shadowed",
         "Another copy of a CUDA library is loaded than torch's own",
         check_loaded_copies,
+        half="environment",
     ),
     Rule(
         "ED208",
@@ -567,6 +571,7 @@ RULES_HERE: Tuple[Rule, ...] = (
         "shadowed",
         "LD_LIBRARY_PATH puts other CUDA libraries in front",
         check_library_path,
+        half="environment",
     ),
     Rule(
         "ED205",
@@ -574,5 +579,6 @@ RULES_HERE: Tuple[Rule, ...] = (
         "too-old",
         "A CUDA library wheel other than torch's pin",
         check_torch_libraries,
+        half="environment",
     ),
 )

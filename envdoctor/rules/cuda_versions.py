@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from ..model.evidence import Evidence
+from ..model.evidence import Evidence, Known
 from ..model.finding import Finding, Remedy
 from ..model.row import Source
 from ..model.versions import Version, cuda_of_variant, try_version
@@ -181,7 +181,8 @@ def check_compiler_minors(context: Context) -> Iterator[Finding]:
                 context.installed(nvcc_name, runtime_name, "torch"),
             )
         return
-    home = (context.facts.value("variables") or {}).get("CUDA_HOME", "")
+    cuda_home = context.facts.variable("CUDA_HOME")
+    home = cuda_home.value if isinstance(cuda_home, Known) else ""
     toolkit = context.fact_version("toolkit.version")
     if (
         "/site-packages/nvidia" in home
@@ -315,6 +316,7 @@ RULES_HERE: Tuple[Rule, ...] = (
         "cuda-major-mismatch",
         "A package is built for another CUDA major than torch",
         check_cuda_majors,
+        half="environment",
     ),
     Rule(
         "ED204",
@@ -322,6 +324,7 @@ RULES_HERE: Tuple[Rule, ...] = (
         "cuda-minor-mixed",
         "nvcc and CUDA headers of different minors",
         check_compiler_minors,
+        half="environment",
     ),
     Rule(
         "ED206",
@@ -329,5 +332,6 @@ RULES_HERE: Tuple[Rule, ...] = (
         "cuda-major-mismatch",
         "The local toolkit's CUDA major is not torch's",
         check_local_toolkit,
+        half="environment",
     ),
 )

@@ -413,14 +413,23 @@ RULES_HERE: Tuple[Rule, ...] = (
         "damaged",
         "Two releases of one distribution lie in one folder",
         check_duplicates,
+        half="environment",
     ),
-    Rule("ED802", "leftover", "damaged", "Remains of an interrupted uninstall", check_leftovers),
+    Rule(
+        "ED802",
+        "leftover",
+        "damaged",
+        "Remains of an interrupted uninstall",
+        check_leftovers,
+        half="environment",
+    ),
     Rule(
         "ED803",
         "unreadable-metadata",
         "damaged",
         "Metadata are missing or cannot be read",
         check_unreadable_metadata,
+        half="environment",
     ),
     Rule(
         "ED804",
@@ -428,6 +437,7 @@ RULES_HERE: Tuple[Rule, ...] = (
         "damaged",
         "Files of a distribution are missing or altered",
         check_damage,
+        half="environment",
     ),
     Rule(
         "ED805",
@@ -435,6 +445,7 @@ RULES_HERE: Tuple[Rule, ...] = (
         "shadowed",
         "A module of the working directory hides an installed package",
         check_shadowed_modules,
+        half="environment",
     ),
     Rule(
         "ED806",
@@ -442,5 +453,6 @@ RULES_HERE: Tuple[Rule, ...] = (
         "shadowed",
         "A user-wide copy hides the distribution of the environment",
         check_hidden,
+        half="environment",
     ),
 )

@@ -661,6 +661,7 @@ RULES_HERE: Tuple[Rule, ...] = (
         "version-mismatch",
         "The engine is built for another torch",
         check_torch_pin,
+        half="environment",
     ),
     Rule(
         "ED301",
@@ -668,6 +669,7 @@ RULES_HERE: Tuple[Rule, ...] = (
         "conflict",
         "Metadata of installed distributions contradict each other",
         check_requirements,
+        half="environment",
     ),
     Rule(
         "ED302",
@@ -675,6 +677,7 @@ RULES_HERE: Tuple[Rule, ...] = (
         "missing",
         "A required distribution is not installed",
         check_missing_requirements,
+        half="environment",
     ),
     Rule(
         "ED303",
@@ -682,6 +685,7 @@ RULES_HERE: Tuple[Rule, ...] = (
         "too-new",
         "Python is outside what a distribution supports",
         check_python,
+        half="environment",
     ),
     Rule(
         "ED305",
@@ -689,5 +693,6 @@ RULES_HERE: Tuple[Rule, ...] = (
         "too-new",
         "A release has no wheel for this Python",
         check_wheels,
+        half="environment",
     ),
 )

@@ -130,6 +130,9 @@ class Rule(NamedTuple):
     The function's docstring has the sections "What it checks", "Why it matters", "How to fix" and
     "References", which ``envdoctor explain`` prints. In a family of ``registry.CHECKS`` it takes a
     ``Context``.
+
+    half: "environment" where no fact of the host half (``model/facts.py``) is read: ``bake`` judged
+        that, and a start of a baked image runs the others.
     """
 
     code: str
@@ -137,6 +140,7 @@ class Rule(NamedTuple):
     kind: str
     summary: str
     function: Callable[..., Iterator[Finding]]
+    half: str = "host"
 
 
 def distribution_evidence(facts: Facts, found: Distribution) -> Evidence:

@@ -25,7 +25,6 @@ from typing import (
 
 from ...errors import InternalFault
 from ...matrix.bind import Target
-from ...model.evidence import Unknown
 from ...model.facts import Facts
 from ...model.request import Request, Root
 from ...model.resolution import Explanation, Resolution, Statement
@@ -39,13 +38,8 @@ from .problem import Problem, Why
 __all__ = ["causes_of", "explain", "minimal_groups"]
 
 _PYTHONS = ("3.12", "3.11", "3.10", "3.13", "3.14", "3.9")
-#: Facts that are taken back when a limit is relaxed.
-_FIELDS = {
-    "driver": ("driver.release", "driver.cuda_version", "compat.cuda_version", "compat.release"),
-    "gpu": ("gpus",),
-    "glibc": ("glibc.version",),
-    "toolkit": ("toolkit.version", "toolkits"),
-}
+#: Limits of a machine that can be relaxed, each by taking back the facts of the group of its name.
+_OF_MACHINE = ("driver", "gpu", "glibc", "toolkit")
 _DROP_ORDER = {"build": 0, "metadata": 1, "row": 2, "request": 3, "host": 4}
 _PIECES = 3
 _LINES = 11
@@ -365,7 +359,7 @@ def _relaxations(
         if root.text in asked and root.specifier
     ]
     for limit, targets in limits:
-        if limit in _FIELDS:
+        if limit in _OF_MACHINE:
             found.append(_without_limit(limit, targets, _fault_of_machine(groups, catalog)))
         elif limit == "date":
             found.append(_Relaxation("date", _undated, lambda _found: "without the date"))
@@ -403,9 +397,8 @@ def _without_limit(
     limit: str, targets: Tuple[int, ...], fault: Optional[Row] = None
 ) -> _Relaxation:
     def change(catalog: Catalog, facts: Tuple[Facts, ...]) -> Tuple[Catalog, Tuple[Facts, ...]]:
-        blank = {field: Unknown("taken back, to see what would follow") for field in _FIELDS[limit]}
         return catalog, tuple(
-            Facts({**dict(entry), **blank}) if number in targets else entry
+            entry.without(limit) if number in targets else entry
             for number, entry in enumerate(facts)
         )
 

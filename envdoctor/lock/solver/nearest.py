@@ -16,7 +16,6 @@ from typing import List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 from ...errors import InternalFault
 from ...matrix.loader import Matrix
 from ...model.change import Change, kind_of_change
-from ...model.evidence import Unknown
 from ...model.facts import Facts
 from ...model.request import Request
 from ...model.resolution import Explanation, Override, Reason, Requires, Statement
@@ -25,7 +24,7 @@ from .installed import INSTALLED, InstalledCatalog, Situation, usual_python
 from .objective import Attempt, resolution_of
 from .problem import Problem, Why, build_problem
 
-__all__ = ["Counted", "Repair", "counted", "repair", "request_for", "settle", "without_driver"]
+__all__ = ["Counted", "Repair", "counted", "repair", "request_for", "settle"]
 
 #: Causes in the order in which they explain a change best, what rests on the machine before all:
 #: what is known, what metadata ask, how it was built.
@@ -412,14 +411,3 @@ def _reworded(found: Explanation, catalog: InstalledCatalog) -> Explanation:
         else:
             causes.append(cause)
     return found._replace(causes=tuple(causes))
-
-
-def without_driver(facts: Facts) -> Facts:
-    """Return facts of which the driver is not known: to see what another one would allow."""
-    fields = ("driver.release", "driver.cuda_version", "compat.cuda_version", "compat.release")
-    return Facts(
-        {
-            **dict(facts),
-            **{field: Unknown("taken back, to see what would follow") for field in fields},
-        }
-    )

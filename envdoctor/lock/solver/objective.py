@@ -13,20 +13,18 @@ from __future__ import annotations
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ...errors import InputError, suggest
-from ...matrix.bind import Subject, Target, bind
-from ...matrix.derive import derive_target
+from ...matrix.bind import Subject, bind
 from ...matrix.loader import Matrix
-from ...matrix.tables import DriverBranch
 from ...model.evidence import Evidence, Known
-from ...model.facts import Distribution, Facts
+from ...model.facts import PACKAGE_GROUPS, Distribution, Facts, fields_of
 from ...model.lock_file import machine_of
 from ...model.request import Request
-from ...model.resolution import Explanation, Override, Pin, Reason, Requires, Resolution
+from ...model.resolution import Explanation, Override, Pin, Reason, Resolution
 from ...model.row import Row, Source
-from ...model.versions import Version, VersionSet, parse_version, try_version
 from .candidates import Candidate, Catalog, bits_of
 from .engine import Outcome, solve
 from .problem import Problem, Why, build_problem
+from .requires import requires_of, with_packages
 
 __all__ = [
     "Attempt",
@@ -34,7 +32,6 @@ __all__ = [
     "applied",
     "attempt",
     "check_request",
-    "floor_of",
     "resolution_of",
     "resolve",
     "target_words",
@@ -188,7 +185,14 @@ def resolution_of(found: Attempt, catalog: Catalog, facts: Sequence[Facts]) -> R
         request=catalog.request,
         pins=tuple(pins),
         overrides=overrides,
-        requires=_requires(catalog, problem, subjects),
+        requires=requires_of(
+            subjects,
+            catalog.matrix,
+            python=catalog.request.python,
+            platform=catalog.request.platform,
+            architecture=catalog.request.architecture,
+            devices=_kinds_of_devices(problem),
+        ),
         settings=settings,
         warnings=tuple(_warnings(catalog, problem, subjects)),
         matrix_date=catalog.matrix.date,
@@ -410,116 +414,14 @@ def _avoided(
     ]
 
 
-# --------------------------------------------------------------------------------------------------
-# what it requires
-
-
-def _requires(catalog: Catalog, problem: Problem, subjects: Dict[str, Subject]) -> Requires:
-    """Bind the blocking rows to the chosen set on a machine of which nothing is known: what they
-    wait for is what they require.
-    """
-    matrix, request = catalog.matrix, catalog.request
-    rows = [
-        row
-        for row in matrix.rows_about(sorted(subjects))
-        if row.effect == "blocks" and row.trust == "established"
-    ]
-    blank = derive_target(Facts({}), matrix)
-    base = _with_packages(blank, subjects)
-    floors: Dict[str, str] = {}  # as the tables write them: 580.65.06 is no PEP 440 spelling
-    gpus = {
+def _kinds_of_devices(problem: Problem) -> List[Subject]:
+    """Return the devices of all targets, each kind once and in one order."""
+    kinds = {
         tuple(sorted((key, str(value)) for key, value in device.attributes.items())): device
         for target in problem.targets
         for device in target.gpus or ()
     }
-    for chosen in [None, *(gpus[key] for key in sorted(gpus))]:
-        machine = base if chosen is None else base._replace(gpus=(chosen,))
-        for row in rows:
-            binding = bind(row, machine)
-            if (
-                binding.outcome != "undetermined"
-                or len(binding.missing) != 1
-                or binding.missing[0].scope != "host"
-            ):
-                continue
-            floor = floor_of(
-                row,
-                matrix.driver_branches,
-                {str(entry.major): entry.min_driver for entry in matrix.cuda_majors.values()},
-            )
-            if floor is not None:
-                attribute, version = floor
-                floors[attribute] = max(version, floors.get(attribute, version), key=parse_version)
-    glibc = [
-        value
-        for subject in subjects.values()
-        for value in [subject.attributes.get("glibc")]
-        if isinstance(value, Version)
-    ]
-    glibc += [parse_version(floors["glibc"])] if "glibc" in floors else []
-    served = []
-    for capability in matrix.capabilities.values():
-        attributes = {
-            "sm": capability.capability,
-            "compute_capability": parse_version(capability.capability),
-            "architecture": capability.architecture,
-        }
-        target = base._replace(gpus=(Subject(True, attributes),))
-        if all(bind(row, target).outcome != "violated" for row in rows):
-            served.append(capability.capability)
-    cuda = subjects["torch"].attributes.get("cuda") if "torch" in subjects else None
-    coded = any("code" in subject.attributes for subject in subjects.values())
-    return Requires(
-        python=".".join(request.python.split(".")[:2]),
-        driver=floors.get("driver"),
-        glibc=str(max(glibc)) if glibc else None,
-        cuda=str(cuda) if cuda is not None else None,
-        sm=tuple(served) if coded else (),
-        platform=request.platform,
-        architecture=request.architecture,
-    )
-
-
-def _with_packages(target: Target, subjects: Dict[str, Subject]) -> Target:
-    absent = Subject(False)
-    return target._replace(
-        environment=lambda name: subjects.get(name, absent), variable=lambda _name: absent
-    )
-
-
-def floor_of(
-    row: Row, branches: Mapping[str, DriverBranch], majors: Dict[str, str]
-) -> Optional[Tuple[str, str]]:
-    """Return the lowest driver or glibc with which a row that waits for the host does not apply."""
-    for term in row.terms:
-        if term.scope != "host" or term.operator != "in":
-            continue
-        intervals = term.argument.intervals if isinstance(term.argument, VersionSet) else ()
-        if len(intervals) != 1:
-            continue
-        low, high = intervals[0]
-        if low is not None or high is None:
-            continue
-        bound = parse_version(high.base_version)
-        if term.attribute in ("driver", "glibc"):
-            return term.attribute, _release_text(bound, row)
-        if term.attribute == "cuda" and str(bound) in majors:
-            return "driver", majors[str(bound)]
-        if term.attribute == "ptx":
-            able = [
-                name for name, branch in branches.items() if parse_version(branch.cuda) >= bound
-            ]
-            return ("driver", min(able, key=parse_version)) if able else None
-    return None
-
-
-def _release_text(bound: Version, row: Row) -> str:
-    """A bound as the row's pins write it, else as PEP 440 does."""
-    for pin in row.pins:
-        text = pin.rpartition(">=")[2].split(",")[0]
-        if try_version(text) == bound:
-            return text
-    return str(bound)
+    return [kinds[key] for key in sorted(kinds)]
 
 
 def _warnings(catalog: Catalog, problem: Problem, subjects: Dict[str, Subject]) -> List[Reason]:
@@ -529,7 +431,7 @@ def _warnings(catalog: Catalog, problem: Problem, subjects: Dict[str, Subject]) 
         if row.effect == "note" or (row.effect == "blocks" and row.trust == "established"):
             continue
         for target in problem.targets:
-            own = _with_packages(target, subjects)._replace(variable=target.variable)
+            own = with_packages(target, subjects)._replace(variable=target.variable)
             if row.id not in found and bind(row, own).outcome == "violated":
                 complete = catalog.matrix.complete(row)
                 found[row.id] = Reason(row.effect, complete.title, row.id, complete.sources)
@@ -559,9 +461,11 @@ def applied(found: Resolution, facts: Facts) -> Facts:
     installed = {line.name: Distribution(line.name, line.version) for line in found.closure.lines}
     installed.update({pin.name: Distribution(pin.name, pin.version) for pin in found.pins})
     python = facts.value("python.version") or found.request.python
+    # The pins replace what is installed; a cluster that runs here now is not what a lock is for.
+    replaced = fields_of(*PACKAGE_GROUPS, "cluster")
     return Facts(
         {
-            **{field: fact for field, fact in facts if field.partition(".")[0] not in _ENVIRONMENT},
+            **{field: fact for field, fact in facts if field not in replaced},
             "os.platform": Known(found.request.platform, here),
             "os.architecture": Known(found.request.architecture, here),
             "python.version": Known(
@@ -573,9 +477,3 @@ def applied(found: Resolution, facts: Facts) -> Facts:
             "variables": Known({**(facts.value("variables") or {}), **found.settings}, here),
         }
     )
-
-
-#: Families of facts about the environment that the pins replace.
-_ENVIRONMENT = frozenset(
-    ["distributions", "libraries", "binaries", "torch", "shadowed_modules", "ptxas", "ray", "cudnn"]
-)
