@@ -407,6 +407,12 @@ def read_lock(folder: str) -> Lock:
     from .intake.lock_reader import parse_lock
 
     path = os.path.join(folder, "envdoctor.lock.json") if os.path.isdir(folder) else folder
+    if path != "-" and not os.path.isfile(path):  # a pipe would be waited for
+        there = "what is no regular file" if os.path.exists(path) else "nothing"
+        raise InputError(
+            f"{path}: expected envdoctor.lock.json, as 'envdoctor lock -o DIR' writes it, found "
+            f"{there}"
+        )
     return parse_lock(read_text(path), path)
 
 

@@ -49,7 +49,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
-    from ..app import Sources, gather, read_assumptions
+    from ..app import Sources, gather, read_assumptions, read_lock
     from ..entrypoint.bake import bake, compile_start
     from ..entrypoint.baseline import default_path
     from ..matrix.loader import load_matrix
@@ -60,7 +60,7 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
         facts,
         read_assumptions(options.assume),
         load_matrix(options.matrix),
-        options.lock,
+        read_lock(options.lock) if options.lock is not None else None,
         options.assume,
     )
     text = render(baked.report, "plain", view(options.verbose, False))

@@ -199,7 +199,7 @@ def _verifier(
 ) -> Callable[[], Sequence[str]]:
     from ..fix.repair import errors_of
     from ..model.facts import Distribution
-    from ..model.lock_file import meets_pin
+    from ..model.versions import meets_pin
 
     def verify() -> Sequence[str]:
         facts = gather(sources_of(options))[0]

@@ -6,35 +6,22 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence
 
 from .. import __version__
-from ..model.evidence import Evidence, Fact, Known
-from ..model.facts import Facts
-from ..model.finding import Finding, Remedy
+from ..model.evidence import Fact, Known
+from ..model.facts import FIELDS, Facts
 from ..model.record import NamedTuple
 from ..model.serde import dump_facts
-from ..model.versions import canonicalize_name, try_version
-from .baseline import HOST_PROBES, SCHEMA_VERSION, take_stamp
-from .requirement import find_unmet, nvidia_require, read_lock, required_of, with_findings
+from .baseline import SCHEMA_VERSION, take_stamp
+from .requirement import nvidia_require, required_of
 
 if TYPE_CHECKING:
     from ..matrix.loader import Matrix
+    from ..model.lock_file import Lock
     from ..model.report import Report
 
-__all__ = ["Baked", "bake", "compile_start"]
-
-# What other probes read of an image.
-_IMAGE_FIELDS = (
-    "os.platform",
-    "os.architecture",
-    "os.name",
-    "glibc.version",
-    "compat.path",
-    "compat.release",
-    "compat.cuda_version",
-)
-_LOCK_FILE = "envdoctor.lock.json"
+__all__ = ["Baked", "bake", "compile_start", "probes_of_host", "rules_of_host"]
 
 
 class Baked(NamedTuple):
@@ -80,7 +67,7 @@ def bake(
     facts: Facts,
     assumed: Dict[str, Fact[Any]],
     matrix: Matrix,
-    lock: Optional[str],
+    lock: Optional[Lock],
     target: Sequence[str],
 ) -> Baked:
     """Judge an image that is being built, and make its baseline.
@@ -90,33 +77,30 @@ def bake(
             elsewhere.
         assumed: What is known of the machines it will run on.
         matrix: What is known of versions and hardware.
-        lock: Folder of the lock that the image was made from.
+        lock: The lock that the image was made from.
         target: ``assumed`` in the user's words.
     """
     from ..app import Options, check
     from ..intake.assumptions import with_assumptions
+    from ..intake.lock_reader import lock_facts
 
-    judged = with_assumptions(_image(facts), assumed)
-    report = check(judged, matrix, Options())
-    locked: Dict[str, Any] = {}
     if lock is not None:
-        document = read_lock(lock)
-        locked = document["requires"]
-        report = with_findings(
-            report, [*_not_as_locked(document, facts), *find_unmet(locked, judged, lock)]
-        )
+        facts = facts.updated(lock_facts(lock))
+    image = Facts({name: fact for name, fact in facts if FIELDS[name].half == "environment"})
+    report = check(with_assumptions(image, assumed), matrix, Options())
+    locked = lock.requires._asdict() if lock is not None else {}
     requires = {
         **required_of(facts, matrix),
         **{name: value for name, value in locked.items() if value},
     }
     require = nvidia_require(requires, facts.value("compat.cuda_version"), matrix)
     installed = facts.value("distributions", {})
+    modules = probes_of_host()
     document = {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "envdoctor", "version": __version__, "matrix_date": matrix.date},
         "target": list(target),
         "requires": requires,
-        "locked": locked,
         "nvidia_require_cuda": require,
         "packages": {name: installed[name].version for name in sorted(installed)},
         "libraries": {
@@ -124,28 +108,48 @@ def bake(
         },
         "known": sorted(finding.key for finding in report.findings),
         "stamp": take_stamp(),
-        "facts": dump_facts(_of_probes(facts, matrix)),
+        "probes": modules,
+        "rules": rules_of_host(),
+        "facts": dump_facts(_of_baseline(image, modules, matrix)),
     }
     return Baked(report, json.dumps(document, separators=(",", ":")) + "\n", require)
 
 
-def _fields() -> Tuple[str, ...]:
+def probes_of_host() -> List[str]:
+    """Return the modules of probes that a start runs again: those that read a fact of the host."""
     from ..probes import MODULES, load_probes
 
-    return tuple(
-        field
-        for probe in load_probes([name for name in MODULES if name not in HOST_PROBES])
-        for field in probe.fields
-    )
+    return [
+        module
+        for module in MODULES
+        if any(
+            FIELDS[field].half == "host"
+            for probe in load_probes((module,))
+            for field in probe.fields
+        )
+    ]
 
 
-def _of_probes(facts: Facts, matrix: Matrix) -> Facts:
-    """Return the facts that a start does not read again.
+def rules_of_host() -> List[str]:
+    """Return the families of rules that a start runs again: those with a rule that reads the
+    host.
+    """
+    from ..rules.registry import CHECKS, load_rules
+
+    return [
+        family for family in CHECKS if any(rule.half == "host" for rule in load_rules((family,)))
+    ]
+
+
+def _of_baseline(image: Facts, modules: Sequence[str], matrix: Matrix) -> Facts:
+    """Return the facts of an image that the probes of a start do not read again.
 
     What no row speaks of is among the packages alone: the rest was judged here.
     """
-    fields = frozenset(_fields())
-    table = {name: fact for name, fact in facts if name in fields}
+    from ..probes import load_probes
+
+    again = {field for probe in load_probes(modules) for field in probe.fields}
+    table = {name: fact for name, fact in image if name not in again}
     listed = table.get("distributions")
     if isinstance(listed, Known):
         spoken_of = matrix.spoken_of
@@ -154,50 +158,3 @@ def _of_probes(facts: Facts, matrix: Matrix) -> Facts:
             listed.evidence,
         )
     return Facts(table)
-
-
-def _image(facts: Facts) -> Facts:
-    """Return what is true of the image wherever it runs."""
-    fields = frozenset(
-        (
-            *_fields(),
-            "os.platform",
-            "os.architecture",
-            "os.name",
-            "glibc.version",
-            "compat.path",
-            "compat.release",
-            "compat.cuda_version",
-        )
-    )
-    return Facts({name: fact for name, fact in facts if name in fields})
-
-
-def _not_as_locked(document: Dict[str, Any], facts: Facts) -> List[Finding]:
-    """Return one finding for each pin that is not what is installed."""
-    found: List[Finding] = []
-    installed = facts.value("distributions", {})
-    for pin in document.get("pins", ()):
-        name, wanted = canonicalize_name(str(pin.get("name"))), str(pin.get("version"))
-        present = installed.get(name)
-        version = present.version if present is not None else None
-        if version is not None and try_version(version) == try_version(wanted):
-            continue
-        what = (
-            f"{name} {version} is installed" if version is not None else f"{name} is not installed"
-        )
-        found.append(
-            Finding(
-                code="ED301",
-                component=name,
-                kind="missing" if version is None else "version-mismatch",
-                severity="error",
-                message=f"The lock pins {name} {wanted}, {what}.",
-                subject="lock",
-                evidence=(Evidence(_LOCK_FILE),),
-                remedies=(
-                    Remedy("Install what the lock pins.", (f"pip install '{name}=={wanted}'",)),
-                ),
-            )
-        )
-    return found

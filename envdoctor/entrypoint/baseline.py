@@ -15,10 +15,8 @@ if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional, Sequence
 
 __all__ = [
-    "HOST_PROBES",
-    "HOST_RULES",
     "SCHEMA_VERSION",
-    "START_RULES",
+    "VARIABLES",
     "default_path",
     "find_baseline",
     "read_baseline",
@@ -26,28 +24,12 @@ __all__ = [
     "take_stamp",
 ]
 
-SCHEMA_VERSION = 1
-
-#: The modules of probes, and the families of rules, that speak of the machine; the others speak of
-#: what is in the image, and so does bake.
-HOST_PROBES = ("system", "variables", "nvidia", "container", "process_limits", "schedulers")
-HOST_RULES = ("driver", "devices", "limits", "tool")
-#: Where nothing was baked: all but those that compare with other machines, or with the lock of
-#: ``check --lock``.
-START_RULES = (
-    "driver",
-    "devices",
-    "cuda_libraries",
-    "cuda_versions",
-    "packages",
-    "abi",
-    "limits",
-    "environment",
-    "tool",
-)
+SCHEMA_VERSION = 2
 
 _LARGEST = 64 << 20
-_VARIABLES = (
+#: The variables of the host half that lead to files of the environment half: what was judged of
+#: the image holds for these values.
+VARIABLES = (
     "LD_LIBRARY_PATH",
     "LD_PRELOAD",
     "PYTHONPATH",
@@ -93,7 +75,7 @@ def take_stamp() -> Dict[str, Any]:
     return {
         "python": sys.version.split()[0],
         "prefix": sys.prefix,
-        "variables": {name: os.environ[name] for name in _VARIABLES if os.environ.get(name)},
+        "variables": {name: os.environ[name] for name in VARIABLES if os.environ.get(name)},
         "folders": {folder: _entries(folder) for folder in _folders()},
     }
 
@@ -139,7 +121,7 @@ def stale_reason(baseline: Dict[str, Any]) -> str:
         if then.get(name) != now[name]:
             return f"{name} was {then.get(name)}, is {now[name]}"
     before = then.get("variables", {})
-    for name in _VARIABLES:
+    for name in VARIABLES:
         if before.get(name) != now["variables"].get(name):
             return (
                 f"{name} was {before.get(name) or 'not set'}, is "

@@ -14,6 +14,7 @@ import os
 import select
 import time
 
+from .answer import Answer
 from .options import Settings, parse_settings
 
 TYPE_CHECKING = False
@@ -25,7 +26,6 @@ __all__ = [
     "NOT_FOUND",
     "REFUSED",
     "USAGE",
-    "Answer",
     "execute",
     "hand_off",
     "supervise",
@@ -44,36 +44,6 @@ _TERMINATION_LOG = "/dev/termination-log"
 _TERMINATION_LIMIT = 2048  # the kubelet cuts at 4096, and at 2048 where it falls back to logs
 _PIPE_BUF = 4096
 _SLICE = 0.1
-
-
-class Answer:
-    """What the check says.
-
-    kind: "ok", "errors", "undetermined" (nothing found, but not all could be decided), "usage" (an
-        option names a lock or an ignore file that cannot be read), or "fault" (envdoctor itself
-        failed).
-    line: the verdict, at most 80 characters. details: further lines. document: the same as JSON.
-    """
-
-    __slots__ = ("details", "document", "kind", "line")
-
-    def __init__(self, kind: str, line: str, details: str = "", document: str = "") -> None:
-        self.kind = kind
-        self.line = line
-        self.details = details
-        self.document = document
-
-    def pack(self) -> bytes:
-        """Return the answer as bytes for a pipe."""
-        return f"{self.kind}\0{self.line}\0{self.details}\0{self.document}".encode(
-            "utf-8", "replace"
-        )
-
-    @classmethod
-    def unpack(cls, content: bytes) -> Answer:
-        """Return the answer that ``pack`` wrote; raises ValueError."""
-        kind, line, details, document = content.decode("utf-8", "replace").split("\0", 3)
-        return cls(kind, line, details, document)
 
 
 class _Stopped(BaseException):

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import os
 
-from .baseline import (
-    HOST_PROBES,
-    HOST_RULES,
-    START_RULES,
-    find_baseline,
-    read_baseline,
-    stale_reason,
-)
-from .handoff import Answer
+from .. import __version__
+from .answer import Answer
+from .baseline import find_baseline, read_baseline, stale_reason
 from .options import Settings
 
 TYPE_CHECKING = False
@@ -72,17 +66,16 @@ def _baseline(settings: Settings, matrix_date: str) -> Tuple[Dict[str, Any], str
         return {}, ""
     from ..errors import InputError
     from ..model.serde import read_facts
+    from ..probes import MODULES
+    from ..rules.registry import CHECKS
 
     try:
         found = read_baseline(path)
-        then = found["tool"]["matrix_date"]
-        reason = (
-            stale_reason(found)
-            if then == matrix_date
-            else f"the matrix was of {then}, is of {matrix_date}"
-        )
+        reason = _other_tool(found["tool"], matrix_date) or stale_reason(found)
         if not reason:
             found["facts"] = _with_packages(read_facts(found["facts"], "facts"), found["packages"])
+            found["probes"] = [name for name in MODULES if name in found["probes"]]
+            found["rules"] = [name for name in CHECKS if name in found["rules"]]
     except (OSError, ValueError, LookupError, AttributeError, TypeError, InputError) as error:
         return (
             {},
@@ -92,6 +85,19 @@ def _baseline(settings: Settings, matrix_date: str) -> Tuple[Dict[str, Any], str
             ),
         )
     return ({}, f"judged whole, not as baked: {reason}") if reason else (found, "")
+
+
+def _other_tool(then: Dict[str, Any], matrix_date: str) -> str:
+    """Return how this envdoctor is another than the one that baked, or "": it may know of more, and
+    have probes and rules of the host that the baseline does not name.
+    """
+    for what, was, now in (
+        ("envdoctor was", then["version"], __version__),
+        ("the matrix was of", then["matrix_date"], matrix_date),
+    ):
+        if was != now:
+            return f"{what} {was}, is {'of ' if what.endswith('of') else ''}{now}"
+    return ""
 
 
 def _with_packages(facts: Facts, packages: Dict[str, Any]) -> Facts:
@@ -127,7 +133,7 @@ def _read(
     machine = probes.Machine(deadline=max(deadline, settings.timeout / 2))
     if baseline:
         machine.found.update(baseline["facts"])
-        chosen = probes.load_probes(HOST_PROBES)
+        chosen = probes.load_probes(baseline["probes"])
     else:
         from ..rules.packages import WEIGHED
 
@@ -149,21 +155,18 @@ def _announced(probe: Probe, announce: Callable[[str], None]) -> Probe:
 
 
 def _judge(facts: Facts, matrix: Matrix, settings: Settings, baseline: Dict[str, Any]) -> Report:
-    """Judge by rows and rules; with a baseline that holds, by those rules that speak of the
-    machine.
+    """Judge by rows and rules, and by a lock where one is named; with a baseline that holds, by
+    those rules that read the host half.
     """
     from ..model.report import Report
     from ..rules import judge
 
-    found = judge(facts, matrix, families=HOST_RULES if baseline else START_RULES)
-    lock = settings.lock
-    if lock is not None or baseline.get("locked"):
-        from .requirement import find_unmet, read_lock
+    if settings.lock is not None:
+        from ..app import read_lock
+        from ..intake.lock_reader import lock_facts
 
-        requires = baseline["locked"] if lock is None else read_lock(lock)["requires"]
-        unmet = list(find_unmet(requires, facts, lock or "the lock that was baked"))
-        errors = [finding for finding in unmet if finding.severity == "error"]
-        found = [*errors, *found, *(finding for finding in unmet if finding not in errors)]
+        facts = facts.updated(lock_facts(read_lock(settings.lock)))
+    found = judge(facts, matrix, families=baseline.get("rules"))
     if os.environ.get("ENVDOCTOR_IGNORE"):
         from ..app import Options, read_text, report_of
         from ..intake.ignores import parse_ignores
@@ -188,17 +191,15 @@ def _judge(facts: Facts, matrix: Matrix, settings: Settings, baseline: Dict[str,
 def _answer(report: Report, settings: Settings) -> Answer:
     from ..report.headline import summary_line
 
-    # Neither a failed probe or check nor a driver that a lock requires and that is missing is an
-    # error by itself, but --strict wants to be sure.
-    failed = [
-        finding
-        for finding in report.findings
-        if finding.kind == "probe-failed" or finding.subject == "lock"
-    ]
     if report.count_of("error"):
         kind = "errors"
     else:
-        kind = "undetermined" if failed or report.undetermined else "ok"
+        # Neither a failed probe or check nor a driver that a lock requires and that is missing is
+        # an error by itself, but --strict wants to be sure.
+        unsure = report.undetermined or any(
+            finding.kind == "probe-failed" or finding.code == "ED307" for finding in report.findings
+        )
+        kind = "undetermined" if unsure else "ok"
     document = ""
     if settings.format == "json" or settings.report is not None:
         import json

@@ -32,10 +32,10 @@ from ..model.change import OF_PACKAGES, Change, Plan, kind_of_change
 from ..model.evidence import Evidence, Fact, Known, Unknown
 from ..model.facts import PACKAGE_GROUPS, Binary, Distribution, Facts, Library, fields_of
 from ..model.finding import Finding
-from ..model.lock_file import Lock, meets_pin
+from ..model.lock_file import Lock
 from ..model.request import Request
 from ..model.resolution import Explanation, Reason
-from ..model.versions import canonicalize_name
+from ..model.versions import canonicalize_name, meets_pin
 
 if TYPE_CHECKING:
     from ..lock.solver.installed import Situation

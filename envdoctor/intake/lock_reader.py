@@ -8,16 +8,14 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 from ..errors import InputError
 from ..model.evidence import Evidence, Fact, Known
 from ..model.facts import Facts
-from ..model.lock_file import Lock
+from ..model.lock_file import SCHEMA_VERSION, Lock
 from ..model.redaction import redact_tree
 from ..model.resolution import Override, Pin, Reason, Requires
 from ..model.row import Source
 from ..model.serde import read_facts
 from ..model.versions import canonicalize_name, try_version
 
-__all__ = ["SCHEMA_VERSION", "lock_facts", "parse_lock", "target_facts"]
-
-SCHEMA_VERSION = 1
+__all__ = ["lock_facts", "parse_lock", "target_facts"]
 
 
 def parse_lock(text: str, where: str) -> Lock:

@@ -7,9 +7,10 @@ from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 from .evidence import Absent, Evidence, Fact, Known
 from .facts import FIELDS, Facts, Gpu, fields_of
 from .resolution import Override, Pin, Requires
-from .versions import parse_version, try_version
 
-__all__ = ["Lock", "machine_of", "meets_pin"]
+__all__ = ["SCHEMA_VERSION", "Lock", "machine_of"]
+
+SCHEMA_VERSION = 1
 
 #: What choosing versions asks of a machine: what --assume can state of these groups.
 _OF_MACHINE = tuple(
@@ -67,13 +68,3 @@ def machine_of(facts: Facts) -> Facts:
         ]
         table["gpus"] = Known(tuple(kinds), here)
     return Facts(table)
-
-
-def meets_pin(installed: Optional[str], pinned: str) -> bool:
-    """Tell whether a pin is met: one without a local label by any build of that version, as
-    installers see it.
-    """
-    mine, its = try_version(installed), try_version(pinned)
-    if mine is None or its is None:
-        return installed == pinned
-    return mine == its or (its.local is None and parse_version(mine.public) == its)

@@ -26,6 +26,7 @@ __all__ = [
     "canonicalize_name",
     "cuda_of_variant",
     "find_variant",
+    "meets_pin",
     "parse_version",
     "try_version",
 ]
@@ -61,6 +62,16 @@ def try_version(text: Optional[str]) -> Optional[Version]:
         return parse_version(text)
     except InvalidVersion:
         return None
+
+
+def meets_pin(installed: Optional[str], pinned: str) -> bool:
+    """Tell whether a pin is met: one without a local label by any build of that version, as
+    installers see it.
+    """
+    version, pin = try_version(installed), try_version(pinned)
+    if version is None or pin is None:
+        return installed == pinned
+    return version == pin or (pin.local is None and parse_version(version.public) == pin)
 
 
 def find_variant(text: Optional[str]) -> Optional[str]:

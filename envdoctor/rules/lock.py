@@ -4,30 +4,38 @@ from __future__ import annotations
 
 import os
 
-from ..model.evidence import Absent, Evidence
+from ..model.evidence import Absent, Evidence, Unknown
 from ..model.finding import Finding, Remedy
-from ..model.pattern import pattern
-from ..model.versions import canonicalize_name, try_version
+from ..model.versions import canonicalize_name, meets_pin, parse_version, try_version
 from .driver import gpu_sign
-from .rule import Context, Rule, distribution_evidence
+from .rule import Context, Rule, distribution_evidence, minor_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterator, List, Mapping, Optional, Tuple
+    from typing import Dict, Iterator, List, Mapping, Optional, Tuple
 
 __all__ = ["RULES_HERE"]
 
-_NAME = pattern(r"[A-Za-z0-9._-]+")
 _MOST = 10
+
+#: What a lock requires a lowest version of: its name there, the fact, component and name here.
+_FLOORS = (
+    ("driver", "driver.release", "nvidia-driver", "NVIDIA driver"),
+    ("glibc", "glibc.version", "glibc", "glibc"),
+)
+_ANOTHER_LOCK = Remedy(
+    "Make a lock that serves this machine, too: envdoctor lock with --target for each kind of "
+    "machine."
+)
 
 
 def check_lock_pins(context: Context) -> Iterator[Finding]:
     """What is installed differs from the lock.
 
     What it checks:
-        With ``--lock DIR``: every pin of ``envdoctor.lock.json`` against the installed version. A
-        pin without a local label is met by any build of that version. What is missing counts only
-        in an environment that was read whole.
+        With ``--lock DIR`` of check, bake and entrypoint: every pin of ``envdoctor.lock.json``
+        against the installed version. A pin without a local label is met by any build of that
+        version. What is missing counts only in an environment that was read whole.
 
     Why it matters:
         The lock was resolved and judged as a whole for its targets. What was asked for and is not
@@ -42,14 +50,7 @@ def check_lock_pins(context: Context) -> Iterator[Finding]:
     pins: Mapping[str, str] = context.facts.value("lock.pins", {})
     if not pins:
         return
-    from ..model.lock_file import meets_pin
-
-    asked = {
-        canonicalize_name(match.group())
-        for text in context.facts.value("lock.asked", ())
-        for match in [_NAME.match(text)]
-        if match
-    }
+    asked = {canonicalize_name(_name(text)) for text in context.facts.value("lock.asked", ())}
     complete = bool(context.facts.value("distributions.complete"))
     missing: List[str] = []
     others: List[Tuple[str, str]] = []
@@ -97,13 +98,14 @@ def check_lock_pins(context: Context) -> Iterator[Finding]:
 
 
 def check_lock_machine(context: Context) -> Iterator[Finding]:
-    """The machine is less than what the lock requires.
+    """The machine does not meet the lock's requirements.
 
     What it checks:
-        With ``--lock DIR``: driver and glibc are not below what the pins require, the GPUs are
-        among those that the pins have code for, Python, platform and architecture are those of the
-        lock. What is not known of the machine is not judged. A machine without a driver and without
-        a sign of a GPU may be one where an image is built: a warning.
+        With ``--lock DIR`` of check, bake and entrypoint: driver and glibc are not below what the
+        pins require, the GPUs are among those that the pins have code for, Python, platform and
+        architecture are those of the lock. Where driver or glibc are not known, that is
+        undetermined. A machine without a driver and without a sign of a GPU may be one where an
+        image is built: a warning.
 
     Why it matters:
         The pins were chosen for machines that have at least that.
@@ -118,108 +120,115 @@ def check_lock_machine(context: Context) -> Iterator[Finding]:
     required: Mapping[str, str] = context.facts.value("lock.requires", {})
     if not required:
         return
-    remedy = Remedy(
-        "Make a lock that serves this machine, too: envdoctor lock with --target for each kind of "
-        "machine."
-    )
-    for key, component, field in (
-        ("driver", "nvidia-driver", "driver.release"),
-        ("glibc", "glibc", "glibc.version"),
-    ):
-        floor, mine = try_version(required.get(key)), context.fact_version(field)
-        if floor is not None and isinstance(context.facts.get(field), Absent):
-            severity = "error" if key != "driver" or gpu_sign(context.facts) else "warning"
-            message = (
-                f"There is no {component.replace('nvidia-', 'NVIDIA ')} here, and the lock "
-                f"requires {required[key]} or newer."
-            )
-            yield _finding(
-                context,
-                component,
-                "missing",
-                severity,
-                message,
-                remedy,
-                code="ED307",
-                fields=(field,),
-            )
-        if floor is not None and mine is not None and mine < floor:
-            message = (
-                f"{component} {context.facts.value(field)} is older than the {required[key]} "
-                "that the lock requires."
-            )
-            yield _finding(
-                context,
-                component,
-                "too-old",
-                "error",
-                message,
-                remedy,
-                code="ED307",
-                fields=(field,),
-            )
-    python = context.fact_version("python.version")
-    if (
-        python is not None
-        and "python" in required
-        and ".".join(map(str, python.release[:2])) != required["python"]
-    ):
-        message = (
-            f"Python {context.facts.value('python.version')} runs here, but the lock is for "
-            f"Python {required['python']}."
-        )
-        yield _finding(
-            context,
-            "python",
-            "version-mismatch",
-            "error",
-            message,
-            remedy,
-            code="ED307",
-            fields=("python.version",),
-        )
+    for key, field, component, name in _FLOORS:
+        if try_version(required.get(key)) is not None:
+            yield from _below_floor(context, field, component, name, required[key])
+    yield from _other_python(context, required.get("python"))
     for key, field in (("platform", "os.platform"), ("architecture", "os.architecture")):
         value = context.facts.value(field)
         if value is not None and key in required and value != required[key]:
-            message = f"This machine is {value}, but the lock is for {required[key]}."
             yield _finding(
                 context,
                 "python",
                 "unsupported",
                 "error",
-                message,
-                remedy,
+                f"This machine is {value}, but the lock is for {required[key]}.",
+                _ANOTHER_LOCK,
                 code="ED307",
                 fields=(field,),
                 subject=key,
             )
-    served = required.get("sm", "").split(",")
+    if "sm" in required:
+        yield from _unserved_devices(context, required["sm"].split(","))
+
+
+def _below_floor(
+    context: Context, field: str, component: str, name: str, floor: str
+) -> Iterator[Finding]:
+    """Yield whether a version of the machine is missing, older than the lock requires, or not
+    known.
+    """
+    fact, version = context.facts.get(field), context.fact_version(field)
+    severity, missing = "error", ""
+    if isinstance(fact, Absent):
+        # A machine without a driver and without a sign of a GPU may be meant to run without one.
+        if component == "nvidia-driver" and not gpu_sign(context.facts):
+            severity = "warning"
+        kind = "missing"
+        message = f"There is no {name} here, and the lock requires {floor} or newer."
+    elif isinstance(fact, Unknown):
+        kind, missing = "too-old", field
+        message = f"The lock requires {name} {floor} or newer, and which one is here is not known."
+    elif version is not None and version < parse_version(floor):
+        kind = "too-old"
+        message = f"{component} {fact.value} is older than the {floor} that the lock requires."
+    else:
+        return
+    yield _finding(
+        context,
+        component,
+        kind,
+        severity,
+        message,
+        _ANOTHER_LOCK,
+        code="ED307",
+        fields=(field,),
+        missing=missing,
+    )
+
+
+def _other_python(context: Context, wanted: Optional[str]) -> Iterator[Finding]:
+    version = context.fact_version("python.version")
+    if wanted is None or version is None or minor_text(version) == wanted:
+        return
+    yield _finding(
+        context,
+        "python",
+        "version-mismatch",
+        "error",
+        f"Python {context.facts.value('python.version')} runs here, but the lock is for Python "
+        f"{wanted}.",
+        _ANOTHER_LOCK,
+        code="ED307",
+        fields=("python.version",),
+    )
+
+
+def _unserved_devices(context: Context, served: List[str]) -> Iterator[Finding]:
+    """Yield one finding for each compute capability that the pins have no code for."""
+    names: Dict[str, str] = {}
     for device in context.target.gpus or ():
         capability = device.attributes.get("sm")
-        if capability is not None and "sm" in required and capability not in served:
-            name = device.attributes.get("model", "A GPU")
-            message = (
-                f"{name} has compute capability {capability}, and the pins of the lock have "
-                f"code for {', '.join(served)}."
-            )
-            yield _finding(
-                context,
-                "torch",
-                "arch-missing",
-                "error",
-                message,
-                remedy,
-                code="ED307",
-                fields=("gpus",),
-                subject=capability,
-                packages=("torch",),
-            )
+        if capability is not None and capability not in served:
+            names.setdefault(capability, device.attributes.get("model", "A GPU"))
+    for capability, name in names.items():
+        yield _finding(
+            context,
+            "torch",
+            "arch-missing",
+            "error",
+            f"{name} has compute capability {capability}, and the pins of the lock have code for "
+            f"{', '.join(served)}.",
+            _ANOTHER_LOCK,
+            code="ED307",
+            fields=("gpus",),
+            subject=capability,
+            packages=("torch",),
+        )
+
+
+def _name(root: str) -> str:
+    """Return the name at the front of what was asked for, ``vllm[audio]>=0.8``."""
+    for position, character in enumerate(root):
+        if not character.isalnum() and character not in "._-":
+            return root[:position]
+    return root
 
 
 def _listed(names: Iterator[str]) -> str:
-    found = list(names)
-    return ", ".join(found[:_MOST]) + (
-        f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
+    every = list(names)
+    return ", ".join(every[:_MOST]) + (
+        f" and {len(every) - _MOST} more" if len(every) > _MOST else ""
     )
 
 
@@ -235,23 +244,20 @@ def _finding(
     fields: Tuple[str, ...] = (),
     subject: str = "",
     packages: Tuple[str, ...] = (),
+    missing: str = "",
 ) -> Finding:
     lock = context.facts.evidence("lock.pins")
     installed = context.distributions.get(component)
-    evidence = [
-        *context.evidence(*fields),
-        *(
-            (distribution_evidence(context.facts, installed),)
-            if installed is not None and not fields
-            else ()
-        ),
-    ]
+    evidence = context.evidence(*fields)
+    if installed is not None and not fields:
+        evidence = (distribution_evidence(context.facts, installed),)
     return Finding(
         code=code,
         component=component,
         kind=kind,
         severity=severity,
         message=message,
+        verdict="undetermined" if missing else "violated",
         subject=subject,
         evidence=(*evidence, Evidence(lock.source if lock is not None else "lock")),
         remedies=(
@@ -260,6 +266,7 @@ def _finding(
                 "Make the environment like the lock.", (f"envdoctor fix --lock {_folder(lock)}",)
             ),
         ),
+        missing=missing,
         packages=packages,
     )
 
@@ -285,7 +292,7 @@ RULES_HERE: Tuple[Rule, ...] = (
         "ED307",
         "lock-machine",
         "too-old",
-        "The machine is less than what the lock requires",
+        "The machine does not meet the lock's requirements",
         check_lock_machine,
     ),
 )

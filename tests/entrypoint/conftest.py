@@ -1,5 +1,6 @@
 """envdoctor entrypoint as a real process that becomes another one."""
 
+import json
 import os
 import subprocess
 import sys
@@ -21,6 +22,21 @@ def environment(**changes):
         **changes,
     }
     return {name: value for name, value in base.items() if value is not None}
+
+
+def write_lock(folder, *pins, roots=(), schema_version=1, **requires):
+    """Write a lock as far as its reader and the rules need it; pins are ``name==version``."""
+    folder.mkdir(exist_ok=True)
+    document = {
+        "schema_version": schema_version,
+        "request": {"roots": list(roots), "allow_index": []},
+        "requires": {"python": ".".join(map(str, sys.version_info[:2])), "sm": [], **requires},
+        "pins": [dict(zip(("name", "version"), pin.split("=="))) for pin in pins],
+        "settings": {},
+        "overrides": [],
+    }
+    (folder / "envdoctor.lock.json").write_text(json.dumps(document))
+    return folder
 
 
 @pytest.fixture

@@ -7,10 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from envdoctor.entrypoint.baseline import HOST_RULES, START_RULES
-from envdoctor.rules.registry import CHECKS
-
-from .conftest import environment
+from .conftest import environment, write_lock
 from .test_bake import image, install, run  # noqa: F401 - a fixture
 
 # The process that becomes the command, started with "-m"; the script of a pip before 25 imports
@@ -21,6 +18,7 @@ PARENT = {
     "envdoctor.cli",
     "envdoctor.cli.main",
     "envdoctor.entrypoint",
+    "envdoctor.entrypoint.answer",
     "envdoctor.entrypoint.handoff",
     "envdoctor.entrypoint.options",
     "gc",
@@ -31,11 +29,12 @@ PARENT = {
 # wrong.
 CHILD = {
     "envdoctor": "errors matrix model probes report rules",
-    "envdoctor.entrypoint": "baseline handoff options verdict",
+    "envdoctor.entrypoint": "answer baseline handoff options verdict",
     # folder: in a checkout, to see whether it was compiled.
     "envdoctor.matrix": "bind compiled derive derived_rows folder loader place tables",
     "envdoctor.model": (
-        "evidence facts finding pattern record redaction report row serde sizes version versions"
+        "cause_tree evidence facts finding pattern record redaction report row serde sizes "
+        "version versions"
     ),
     # java and shm_usage only where there is a Java, and something in /dev/shm.
     "envdoctor.probes": (
@@ -44,7 +43,7 @@ CHILD = {
     ),
     "envdoctor.report": "headline text view",
     "envdoctor.rules": (
-        "causes devices driver images limits matrix_rows presumption registry rule tool"
+        "causes devices driver images limits lock matrix_rows nodes presumption registry rule tool"
     ),
 }
 ALLOWED = {f"{package}.{name}" for package, names in CHILD.items() for name in names.split()}
@@ -112,8 +111,6 @@ def modules_of_child(python, listing, *options):
     """Return what the child of a start imports beyond its parent."""
     spy = f"""
 import sys
-from envdoctor.entrypoint.baseline import HOST_RULES, START_RULES
-from envdoctor.rules.registry import CHECKS
 from envdoctor.entrypoint import handoff
 from envdoctor.entrypoint.options import parse_settings
 before = set(sys.modules)
@@ -127,8 +124,10 @@ open({str(listing)!r}, "w").write("\\n".join(set(sys.modules) - before))
     return set(listing.read_text().split("\n"))
 
 
-def test_the_child_of_a_baked_start_loads_the_host_half(image, tmp_path):  # noqa: F811
-    assert run(image, "bake").returncode == 0
+@pytest.mark.parametrize("locked", [False, True], ids=["", "with its lock"])
+def test_the_child_of_a_baked_start_loads_the_host_half(image, tmp_path, locked):  # noqa: F811
+    lock = write_lock(tmp_path / "lock", "torch==2.6.0", roots=["torch>=2.6"], glibc="2.17")
+    assert run(image, "bake", *(("--lock", lock) if locked else ())).returncode == 0
     modules = modules_of_child(image[0], tmp_path / "modules")
     driver = Path("/proc/driver/nvidia").exists()
     assert (
@@ -190,11 +189,3 @@ def test_bake_compiles_what_a_start_loads(image, tmp_path):  # noqa: F811
         for line in lines
         if line.startswith("# code object from") and ".py'" in line and "runpy" not in line
     ] == []
-
-
-def test_a_start_forgets_no_family_of_rules():
-    assert set(CHECKS) - set(START_RULES) == {
-        "nodes",
-        "lock",
-    }  # which compare with other machines, and with the lock of ``check --lock``
-    assert set(HOST_RULES) <= set(START_RULES)

@@ -68,15 +68,6 @@ def test_a_target_is_kept_without_what_names_the_machine():
     assert isinstance(kept.get("driver.release"), Unknown)
 
 
-def test_targets_of_an_older_lock_are_read_from_their_words(written):
-    table = json.loads(written[1])
-    del table["machines"]
-    (facts,) = target_facts(parse_lock(json.dumps(table), "lock"))
-    assert facts.value("driver.release") == "535.129.03"
-    assert facts.value("glibc.version") == "2.31"
-    assert [device.name for device in facts.value("gpus")] == ["H20"] * 8
-
-
 def test_facts_name_the_contradictions(written):
     facts = lock_facts(parse_lock(written[1], "lock"))
     assert facts["lock.overrides"].value == (

@@ -6,7 +6,6 @@ from typing import Any, Dict
 
 import pytest
 
-from envdoctor.entrypoint.requirement import find_unmet
 from envdoctor.model.evidence import Absent, Evidence, Fact, Known
 
 from .conftest import Judge, by_code, codes, distribution, facts_of
@@ -129,27 +128,17 @@ def test_a_machine_without_a_driver_is_warned_of(judged: Judge) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("machine", "severity"),
-    [
-        ({"driver_release": "535.54.03"}, "error"),
-        ({"driver_release": None}, "warning"),
-        ({"driver_release": None, "gpus_expected": ("NVIDIA H100",)}, "error"),
-        ({"driver_release": None, "container_gpus_requested": True}, "error"),
-        ({"glibc_version": "2.17"}, "error"),
-        ({"glibc_version": None}, "error"),
-        ({"python_version": "3.10.12"}, "error"),
-    ],
-)
-def test_check_and_start_agree_on_the_severity(
-    judged: Judge, machine: Dict[str, Any], severity: str
-) -> None:
-    requires = {"driver": "550.54.14", "glibc": "2.28", "python": "3.11"}
-    facts = facts_of(**machine)
-    found = judged(facts.updated(locked("torch==2.6.0", **requires)))
-    assert [finding.severity for finding in found if finding.code == "ED307"] == [severity]
-    assert [
-        finding.severity
-        for finding in find_unmet(requires, facts, "lock")
-        if finding.verdict == "violated"
-    ] == [severity]
+@pytest.mark.parametrize("field", ["driver.release", "glibc.version"])
+def test_what_is_not_known_is_undetermined(judged: Judge, field: str) -> None:
+    floors = {"driver.release": {"driver": "550.54.14"}, "glibc.version": {"glibc": "2.28"}}
+    found = judged(facts_of([], complete=False).updated(locked("torch==2.6.0", **floors[field])))
+    assert [finding.missing for finding in found if finding.code == "ED307"] == [field]
+    assert codes(found, "undetermined").count("ED307") == 1
+
+
+def test_devices_of_one_capability_are_one_finding(judged: Judge) -> None:
+    facts = facts_of(gpus=["V100", "Tesla V100-SXM2-16GB", "H100"])
+    found = judged(facts.updated(locked("torch==2.6.0", sm="8.0,9.0")))
+    assert [finding.key for finding in found if finding.code == "ED307"] == [
+        "ED307:torch:arch-missing:7.0"
+    ]

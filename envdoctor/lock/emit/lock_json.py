@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any, Dict
 
+from ...model.lock_file import SCHEMA_VERSION
 from ...model.resolution import Closure, Reason, Resolution
 from ...model.row import Source
 from ...model.serde import dump_facts
 
 __all__ = ["lock_json", "render"]
-
-SCHEMA_VERSION = 1
 
 
 def render(found: Resolution, version: str) -> str:
