@@ -20,7 +20,7 @@ from .rule import Context, Rule, minor_text, release_minor, torch_cuda
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Iterator, List, Optional, Tuple
+    from typing import Dict, Iterator, List, Mapping, Optional, Tuple
 
 __all__ = ["RULES_HERE"]
 
@@ -340,94 +340,106 @@ def check_library_path(context: Context) -> Iterator[Finding]:
     torch = context.facts.distribution("torch")
     if isinstance(torch, Absent) or (isinstance(torch, Known) and torch.value.build):
         return  # no torch, or one from conda, which uses conda's libraries on purpose
-    cuda = torch_cuda(context)
-    folders = [
-        folder.rstrip("/")
-        for folder in setting.value.split(":")
-        if folder.strip() and not folder.startswith("$")
-    ]
-    linker: List[Tuple[str, str]] = []  # folder, what it is
-    toolkit = context.fact_version("toolkit.version")
-    cuda_home = context.facts.variable("CUDA_HOME")
-    home = cuda_home.value.rstrip("/") if isinstance(cuda_home, Known) else ""
+    folders = _folders_of_others(setting.value)
     for folder in folders:
-        lower = folder.lower()
-        if "/site-packages/" in lower or "/dist-packages/" in lower:
-            continue
-        if "cudnn" in lower:
+        if _CUDNN in folder.lower():
             yield from _cudnn_folder(context, folder, setting.evidence)
-            continue
-        found = _TOOLKIT_FOLDER.search(lower)
-        version = try_version(found.group(1)) if found is not None else None
-        if (
-            version is None
-            and toolkit is not None
-            and home
-            and folder in (f"{home}/lib", f"{home}/lib64")
-        ):
-            version = toolkit
-        if _CONDA_FOLDER.search(lower):
-            # An environment's own lib folder holds CUDA libraries only where conda installed a
-            # toolkit into it.
-            if (
-                version is not None
-                and cuda is not None
-                and (
-                    version.release[0] != cuda.release[0]
-                    or release_minor(version) >= release_minor(cuda)
-                )
-            ):
-                continue  # another file name, or not older than what needs it
-            holds_cuda = home == folder[: -len("/lib")] or any(
-                found.path == folder[: -len("/lib")]
-                for found in context.facts.value("toolkits", ())
-            )
-            if holds_cuda:
-                linker.append(
-                    (folder, f"a conda CUDA{f' {minor_text(version)}' if version else ''}")
-                )
-        elif (
-            version is not None
-            and cuda is not None
-            and version.release[0] == cuda.release[0]
-            and release_minor(version) < release_minor(cuda)
-        ):
-            linker.append(
-                (folder, f"CUDA {minor_text(version)}, older than torch's {minor_text(cuda)}")
-            )
+    cuda = torch_cuda(context)
     if cuda is not None and cuda.release[0] < 12:
         return  # nvJitLink came with CUDA 12
-    if linker:
-        folder, what = linker[0]
-        yield Finding(
-            code="ED208",
-            component="libnvJitLink",
-            kind="shadowed",
-            severity="warning",
-            message=f"LD_LIBRARY_PATH puts {folder} ({what}) in front of torch's own CUDA "
-            "libraries: libcusparse looks there for libnvJitLink "
-            "before it looks beside itself, and an older one misses its symbols.",
-            evidence=(
-                setting.evidence,
-                *((Evidence("environment variable CUDA_HOME"),) if home else ()),
-                *context.evidence("toolkit.version", "torch.cuda"),
-            ),
-            sources=(_JITLINK,),
-            remedies=(
-                _remove_folder(folder, "LD_LIBRARY_PATH"),
-                Remedy(
-                    "Or put the wheel's folder in front of it.",
+    for folder in folders:
+        toolkit = "" if _CUDNN in folder.lower() else _toolkit_in(context, folder, cuda)
+        if toolkit:
+            yield _toolkit_in_front(context, folder, toolkit, setting.evidence)
+            return
+
+
+_CUDNN = "cudnn"
+
+
+def _folders_of_others(path: str) -> List[str]:
+    """Return the entries of LD_LIBRARY_PATH that no wheel put there."""
+    entries = [
+        entry.rstrip("/")
+        for entry in path.split(":")
+        if entry.strip() and not entry.startswith("$")
+    ]
+    return [
+        entry
+        for entry in entries
+        if "/site-packages/" not in entry.lower() and "/dist-packages/" not in entry.lower()
+    ]
+
+
+def _cuda_home(context: Context) -> str:
+    variables: Mapping[str, str] = context.facts.value("variables") or {}
+    return variables.get("CUDA_HOME", "").rstrip("/")
+
+
+def _toolkit_in(context: Context, folder: str, cuda: Optional[Version]) -> str:
+    """Return in words which CUDA toolkit a folder holds that is older than torch's CUDA, or ""."""
+    match = _TOOLKIT_FOLDER.search(folder.lower())
+    version = try_version(match.group(1)) if match is not None else None
+    home = _cuda_home(context)
+    if version is None and home and folder in (f"{home}/lib", f"{home}/lib64"):
+        version = context.fact_version("toolkit.version")
+    older = _is_older_minor(version, cuda)
+    if _CONDA_FOLDER.search(folder.lower()):
+        if older is not False and _conda_holds_cuda(context, folder):
+            return f"a conda CUDA{f' {minor_text(version)}' if version else ''}"
+    elif older and version is not None and cuda is not None:
+        return f"CUDA {minor_text(version)}, older than torch's {minor_text(cuda)}"
+    return ""
+
+
+def _is_older_minor(version: Optional[Version], cuda: Optional[Version]) -> Optional[bool]:
+    """Tell whether a CUDA is an older minor of the same major, None where one is not known.
+
+    Another major has another file name, and what is not older has all symbols.
+    """
+    if version is None or cuda is None:
+        return None
+    return version.release[0] == cuda.release[0] and release_minor(version) < release_minor(cuda)
+
+
+def _conda_holds_cuda(context: Context, folder: str) -> bool:
+    """Tell whether conda installed a toolkit into an environment; else its lib has no CUDA."""
+    environment = folder[: -len("/lib")]
+    return _cuda_home(context) == environment or any(
+        toolkit.path == environment for toolkit in context.facts.value("toolkits", ())
+    )
+
+
+def _toolkit_in_front(context: Context, folder: str, toolkit: str, evidence: Evidence) -> Finding:
+    return Finding(
+        code="ED208",
+        component="libnvJitLink",
+        kind="shadowed",
+        severity="warning",
+        message=f"LD_LIBRARY_PATH puts {folder} ({toolkit}) in front of torch's own CUDA "
+        "libraries: libcusparse looks there for libnvJitLink "
+        "before it looks beside itself, and an older one misses its symbols.",
+        evidence=(
+            evidence,
+            *((Evidence("environment variable CUDA_HOME"),) if _cuda_home(context) else ()),
+            *context.evidence("toolkit.version", "torch.cuda"),
+        ),
+        sources=(_JITLINK,),
+        remedies=(
+            _remove_folder(folder, "LD_LIBRARY_PATH"),
+            Remedy(
+                "Or put the wheel's folder in front of it.",
+                (
                     (
-                        (
-                            'export LD_LIBRARY_PATH=$(python -c "import site; '
-                            'print(site.getsitepackages()[0])")/nvidia/nvjitlink/lib:$LD_LIBRARY_PATH'
-                        ),
+                        'export LD_LIBRARY_PATH=$(python -c "import site; '
+                        'print(site.getsitepackages()[0])")/nvidia/nvjitlink/lib:$LD_LIBRARY_PATH'
                     ),
-                    "safe",
                 ),
+                "safe",
             ),
-            packages=("torch",),
-        )
+        ),
+        packages=("torch",),
+    )
 
 
 def _cudnn_folder(context: Context, folder: str, evidence: Evidence) -> Iterator[Finding]:

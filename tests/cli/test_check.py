@@ -186,10 +186,10 @@ def test_consequences_of_several_nodes_stand_under_their_roots(envdoctor, tmp_pa
         ("ED107", ["c"]),
         ("ED103", ["c"]),
         ("ED113", ["c"]),
-        ("ED101", ["a"]),
+        ("ED115", ["a"]),
         ("ED103", ["a"]),
         ("ED701", ["a", "b"]),
-        ("ED101", ["b"]),
+        ("ED115", ["b"]),
         ("ED103", ["b"]),
     ]
     assert [cause is None for _, _, cause in found] == [

@@ -89,6 +89,21 @@ def test_each_code_is_named_by_one_rule_function(module: str) -> None:
     assert strays == set(), "a function names a code and belongs to no rule"
 
 
+def test_only_rules_make_findings_of_a_code() -> None:
+    """Elsewhere a finding's code is that of its row, or of what a log says."""
+    for path in (ROOT / "envdoctor").rglob("*.py"):
+        if path.parent.name == "rules":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Finding":
+                code = next(
+                    (word.value for word in node.keywords if word.arg == "code"),
+                    node.args[0] if node.args else None,
+                )
+                literal = str(code.value) if isinstance(code, ast.Constant) else ""
+                assert not CODE.fullmatch(literal), (path, node.lineno)
+
+
 def _reached(name: str, functions: Dict[str, ast.FunctionDef]) -> Set[str]:
     reached: Set[str] = set()
     waiting = [name]
