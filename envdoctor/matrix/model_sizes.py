@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Mapping, Optional
 from ..model.record import NamedTuple
 
 if TYPE_CHECKING:
+    from .curated import Model
     from .loader import Matrix
 
 __all__ = ["ModelSize", "size_of"]
@@ -68,28 +69,30 @@ def size_of(
         config: The model's ``config.json``, where it is at hand.
         index: Its ``model.safetensors.index.json``.
     """
-    if config is not None:
-        found = _from_config(name, config, index)
-        if found is not None:
-            return found
-    model = matrix.model(name) if matrix is not None else None
-    if model is not None:
-        return ModelSize(
-            model.name,
-            model.parameters,
-            model.parameters,
-            f"matrix: {model.source}",
-            False,
-            model.layers,
-            model.hidden,
-            model.intermediate
-            or (model.expert_intermediate * model.experts_per_token + model.shared_intermediate),
-            model.vocabulary,
-            model.kv_heads,
-            model.cache_values,
-            model.tied,
-            model.windowed,
-        )
+    size = _from_config(name, config, index) if config is not None else None
+    model = matrix.model(name) if matrix is not None and size is None else None
+    return size or (_from_matrix(model) if model is not None else _from_name(name))
+
+
+def _from_matrix(model: Model) -> ModelSize:
+    return ModelSize(
+        model.name,
+        model.parameters,
+        model.parameters,
+        f"matrix: {model.source}",
+        layers=model.layers,
+        hidden=model.hidden,
+        intermediate=model.intermediate
+        or (model.expert_intermediate * model.experts_per_token + model.shared_intermediate),
+        vocabulary=model.vocabulary,
+        kv_heads=model.kv_heads,
+        cache_values=model.cache_values,
+        tied=model.tied,
+        windowed=model.windowed,
+    )
+
+
+def _from_name(name: str) -> Optional[ModelSize]:
     last = name.rpartition("/")[2]
     stated = _NAMED.findall(last)
     if not stated or _EXPERTS.search(last):
@@ -107,21 +110,17 @@ def _from_config(
 ) -> Optional[ModelSize]:
     nested = config.get("text_config")
     text: Mapping[str, Any] = nested if isinstance(nested, dict) else config
-    layers, hidden, vocabulary = (
-        _integer(text, key) for key in ("num_hidden_layers", "hidden_size", "vocab_size")
+    layers, hidden, vocabulary, heads = (
+        _integer(text, key)
+        for key in ("num_hidden_layers", "hidden_size", "vocab_size", "num_attention_heads")
     )
-    heads = _integer(text, "num_attention_heads")
     if not (layers and hidden and vocabulary and heads):
         return None
     kv_heads = _integer(text, "num_key_value_heads") or heads
     head_dim = _integer(text, "head_dim") or hidden // heads
-    experts = (
-        _integer(text, "num_experts")
-        or _integer(text, "num_local_experts")
-        or _integer(text, "n_routed_experts")
-    )
+    experts = _integer(text, "num_experts", "num_local_experts", "n_routed_experts")
     width = (
-        _integer(text, "moe_intermediate_size") or _integer(text, "intermediate_size")
+        _integer(text, "moe_intermediate_size", "intermediate_size")
         if experts
         else _integer(text, "intermediate_size")
     )
@@ -130,43 +129,41 @@ def _from_config(
     counted = vocabulary * hidden * (1 if tied else 2) + layers * (
         attention + 3 * hidden * width * max(experts, 1) + hidden * (experts + 2)
     )
-    low, high, source = int(counted * 0.95), int(counted * 1.05), "its config.json"
+    stored = _stored_parameters(text, config, index)
+    latent = _integer(text, "kv_lora_rank")
+    per_layer = latent + _integer(text, "qk_rope_head_dim") if latent else 2 * kv_heads * head_dim
+    return ModelSize(
+        name,
+        int(counted * 0.95) if stored is None else stored,
+        int(counted * 1.05) if stored is None else stored,
+        "its config.json" if stored is None else "its safetensors index",
+        layers=layers,
+        hidden=hidden,
+        intermediate=width * max(_integer(text, "num_experts_per_tok"), 1) if experts else width,
+        vocabulary=vocabulary,
+        kv_heads=kv_heads,
+        cache_values=layers * per_layer,
+        tied=tied,
+        windowed=bool(_integer(text, "sliding_window"))
+        and text.get("use_sliding_window") is not False,
+    )
+
+
+def _stored_parameters(
+    text: Mapping[str, Any], config: Mapping[str, Any], index: Optional[Mapping[str, Any]]
+) -> Optional[int]:
+    """Return how many parameters the files hold, where the index has their size."""
     total = (index or {}).get("metadata", {}).get("total_size")
     itemsize = _DTYPE_BYTES.get(
         str(text.get("torch_dtype") or text.get("dtype") or config.get("torch_dtype"))
     )
-    if isinstance(total, int) and itemsize:
-        low = high = total // itemsize
-        source = "its safetensors index"
-    windowed = (
-        bool(_integer(text, "sliding_window")) and text.get("use_sliding_window") is not False
-    )
-    latent = _integer(text, "kv_lora_rank")
-    cached = layers * (
-        latent + _integer(text, "qk_rope_head_dim") if latent else 2 * kv_heads * head_dim
-    )
-    active = width * max(_integer(text, "num_experts_per_tok"), 1) if experts else width
-    return ModelSize(
-        name,
-        low,
-        high,
-        source,
-        False,
-        layers,
-        hidden,
-        active,
-        vocabulary,
-        kv_heads,
-        cached,
-        tied,
-        windowed,
-    )
+    return total // itemsize if isinstance(total, int) and itemsize else None
 
 
-def _integer(table: Any, key: str) -> int:
-    value = table.get(key)
-    return (
-        value
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**9
-        else 0
-    )
+def _integer(table: Any, *keys: str) -> int:
+    """Return the first of these keys that holds a count above 0, or 0."""
+    for key in keys:
+        value = table.get(key)
+        if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**9:
+            return value
+    return 0

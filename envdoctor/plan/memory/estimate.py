@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ...matrix.model_sizes import ModelSize, size_of
 from ...model.facts import Facts
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["make_plan", "sizes_of"]
 
 _GPU_SLACK = 0.1
+_CONTEXT_LEAST = int(0.4 * GIB)
 
 
 def sizes_of(
@@ -69,86 +70,116 @@ def make_plan(
         matrix: Tells the nominal memory of a GPU of which only the name is known.
     """
     inputs = Inputs(workload, sizes, facts)
-    roles = inputs.roles()
-    gpu_size = gpu_limit(inputs, matrix)
-    gpu_terms: Dict[str, List[MemoryTerm]] = {}
-    gpu_missing: Dict[str, List[str]] = {}
-    host_terms: List[MemoryTerm] = []
-    missing: List[str] = []
     actor = sizes.get("actor")
-    if actor is None:
-        name = workload.value("actor.model")
-        missing.append(f"the size of {name} (its config.json)" if name else "actor.model")
-    for name in ROLES[1:]:
-        named = workload.value(f"{name}.model")
-        if (
-            named
-            and name not in sizes
-            and workload.value(f"{name}.present") is not False
-            and not inputs.serves
-        ):
-            missing.append(f"the size of {named} (its config.json)")
-    for role in roles:
-        key = role.name if inputs.separate else ""
-        on_gpu, on_host = state_terms(inputs, role)
-        wanted: List[str] = []
-        if role.trainable:
-            passing, wanted = activation_terms(inputs, role)
-            generated, unknown = generation_terms(inputs, role)
-            on_gpu += passing + generated
-            wanted = wanted + unknown
-            if role.strategy not in STRATEGIES:
-                missing.append(f"{role.name}.strategy")
-            if role.ranks is None:
-                wanted.append("gpus_per_node")
-        gpu_terms.setdefault(key, []).extend(on_gpu)
-        gpu_missing.setdefault(key, []).extend(wanted)
-        host_terms += on_host + load_terms(inputs, role) + checkpoint_terms(inputs, role)
-        if inputs.separate and role.gpus:
-            host_terms += process_terms(role.name, role.gpus)
-    if inputs.generates and not inputs.serves and inputs.get("rollout.engine") is None:
-        missing.append("rollout.engine")
-    if inputs.gpus is None and not inputs.separate:
-        missing.append("gpus_per_node")
-    host_terms += _shared_host_terms(inputs, actor)
-    pools = [
-        Pool(
-            "host",
-            tuple(_apart(inputs, roles, host_terms)),
-            host_limit(inputs),
-            "",
-            tuple(dict.fromkeys(missing)),
-            _doubts(inputs, roles),
-        )
+    gpu_size = gpu_limit(inputs, matrix)
+    missing = _missing(inputs)
+    pools = [_host_pool(inputs, actor, missing)]
+    pools += [
+        _gpu_pool(inputs, subject, missing, gpu_size, actor) for subject in _gpu_subjects(inputs)
     ]
-    subjects = list(gpu_terms) or [""]
-    if (
-        inputs.separate
-        and inputs.get("rollout.engine") not in (None, "hf")
-        and "rollout" not in subjects
-    ):
-        subjects.append("rollout")
-    for subject in subjects:
-        terms = _one_at_a_time(gpu_terms.get(subject, []))
-        pools.append(
-            _gpu_pool(
-                inputs, subject, terms, gpu_missing.get(subject, []) + missing, gpu_size, actor
-            )
-        )
     shm = _shm_pool(inputs, actor)
     if shm is not None:
         pools.append(shm)
     cache = None
     if actor is not None and inputs.get("rollout.engine"):
         cache = cache_check(inputs, actor, gpu_size.size if gpu_size is not None else None)
-    return MemoryPlan(tuple(pools), cache, _notes(inputs, roles))
+    return MemoryPlan(tuple(pools), cache, _notes(inputs, inputs.roles()))
+
+
+def _missing(inputs: Inputs) -> List[str]:
+    """Return the questions without whose answers no pool has an upper bound."""
+    return [
+        *_unknown_sizes(inputs),
+        *(
+            f"{role.name}.strategy"
+            for role in inputs.roles()
+            if role.trainable and role.strategy not in STRATEGIES
+        ),
+        *(
+            ["rollout.engine"]
+            if inputs.generates and not inputs.serves and inputs.get("rollout.engine") is None
+            else []
+        ),
+        *(["gpus_per_node"] if inputs.gpus is None and not inputs.separate else []),
+    ]
+
+
+def _unknown_sizes(inputs: Inputs) -> Iterator[str]:
+    """Yield the models that the run names and whose size nothing tells."""
+    value = inputs.workload.value
+    if "actor" not in inputs.sizes:
+        name = value("actor.model")
+        yield f"the size of {name} (its config.json)" if name else "actor.model"
+    if inputs.serves:
+        return
+    for role in ROLES[1:]:
+        name = value(f"{role}.model")
+        if name and role not in inputs.sizes and value(f"{role}.present") is not False:
+            yield f"the size of {name} (its config.json)"
+
+
+def _host_pool(inputs: Inputs, actor: Optional[ModelSize], missing: Sequence[str]) -> Pool:
+    roles = inputs.roles()
+    terms: List[MemoryTerm] = []
+    for role in roles:
+        terms += state_terms(inputs, role)[1]
+        terms += load_terms(inputs, role) + checkpoint_terms(inputs, role)
+        if inputs.separate and role.gpus:
+            terms += process_terms(role.name, role.gpus)
+    terms += _shared_host_terms(inputs, actor)
+    return Pool(
+        "host",
+        tuple(_apart(inputs, roles, terms)),
+        host_limit(inputs),
+        "",
+        tuple(dict.fromkeys(missing)),
+        _doubts(inputs, roles),
+    )
+
+
+def _gpu_subjects(inputs: Inputs) -> List[str]:
+    """Return the kinds of GPUs: one where all models share them, else that of each model and that
+    of the engine.
+    """
+    if not inputs.separate:
+        return [""]
+    subjects = [role.name for role in inputs.roles()] or [""]
+    if _has_engine(inputs) and "rollout" not in subjects:
+        subjects.append("rollout")
+    return subjects
+
+
+def _has_engine(inputs: Inputs) -> bool:
+    """Tell whether an engine with memory of its own generates."""
+    return inputs.get("rollout.engine") not in (None, "hf")
+
+
+def _model_terms(inputs: Inputs, subject: str) -> Tuple[List[MemoryTerm], List[str]]:
+    """Return what the models take on one kind of GPU, and the questions that this leaves."""
+    terms: List[MemoryTerm] = []
+    questions: List[str] = []
+    for role in inputs.roles():
+        if inputs.separate and role.name != subject:
+            continue
+        terms += state_terms(inputs, role)[0]
+        if not role.trainable:
+            continue
+        for role_terms, unknown in (
+            activation_terms(inputs, role),
+            generation_terms(inputs, role),
+        ):
+            terms += role_terms
+            questions += unknown
+        if role.ranks is None:
+            questions.append("gpus_per_node")
+    return _one_at_a_time(terms), questions
 
 
 def _shared_host_terms(inputs: Inputs, actor: Optional[ModelSize]) -> List[MemoryTerm]:
     terms: List[MemoryTerm] = []
     if inputs.gpus and not inputs.separate:
         terms += process_terms("", inputs.gpus)
-    if actor is not None and inputs.get("rollout.engine") not in (None, "hf"):
+    if actor is not None and _has_engine(inputs):
         terms += engine_host_terms(inputs, actor)
         if inputs.separate and inputs.engine_gpus:
             terms += process_terms("rollout", inputs.engine_gpus)
@@ -240,99 +271,103 @@ def _apart(inputs: Inputs, roles: Sequence[Role], terms: List[MemoryTerm]) -> Li
 def _gpu_pool(
     inputs: Inputs,
     subject: str,
-    terms: List[MemoryTerm],
     missing: Sequence[str],
     limit: Optional[Limit],
     actor: Optional[ModelSize],
 ) -> Pool:
-    context = MemoryTerm(
-        "context",
-        int(0.4 * GIB),
-        3 * GIB,
-        "CUDA context, NCCL buffers: 0.4..3 GiB, an allowance",
-        "no document gives their size",
-        PHASES,
-    )
-    moving = sum(term.high for term in terms if term.phases == ("update",))
-    if moving:
-        terms.append(
-            MemoryTerm(
-                "allocator's slack",
-                0,
-                int(_GPU_SLACK * moving),
-                "10 % of what comes and goes, an allowance",
-                "fragmentation; no document gives its size",
-                ("update",),
-            )
-        )
-    hosts_engine = inputs.get("rollout.engine") not in (None, "hf") and subject in ("", "rollout")
-    wanted = list(missing)
-    if hosts_engine:
+    terms, questions = _model_terms(inputs, subject)
+    terms += _slack(terms)
+    questions += missing
+    context = _context(inputs, subject)
+    if _has_engine(inputs) and subject in ("", "rollout"):
         resident = sum(term.high for term in terms if "rollout" in term.phases)
-        taken = engine_share(
-            inputs, limit.size if limit is not None else None, resident + context.low
+        share = engine_share(
+            inputs, limit.size if limit is not None else None, resident + _CONTEXT_LEAST
         )
-        asleep = _asleep(inputs)
-        phases = ("rollout",) if asleep else PHASES
-        if taken is not None:
-            used = inputs.used(
-                "rollout.gpu_memory_utilization",
-                "rollout.utilization_of",
-                "rollout.sleep_level",
-                "rollout.free_cache_engine",
-            )
-            source = "vllm/config/cache.py@002f10e0; vllm_v_0_6_3/worker.py (of what is free)"
-            terms.append(
-                MemoryTerm(
-                    "engine", taken[0], taken[1], taken[2], source, ("rollout",), "rollout", used
-                )
-            )
-            if not asleep:
-                low = taken[0] if asleep is False else 0
-                terms.append(
-                    MemoryTerm(
-                        "engine",
-                        low,
-                        taken[1],
-                        f"{taken[2]}, not asleep",
-                        source,
-                        ("update", "save"),
-                        "rollout",
-                        used,
-                    )
-                )
+        if share is not None:
+            terms += _engine_terms(inputs, share)
         elif actor is not None:
-            low, high = (
-                2 * actor.low // inputs.tensor_parallel,
-                2 * actor.high // inputs.tensor_parallel,
-            )
-            used = inputs.used("actor.model", "rollout.tensor_parallel")
-            terms.append(
-                MemoryTerm(
-                    "engine's weights",
-                    low if asleep is not None else 0,
-                    high,
-                    f"2 B x P / {inputs.tensor_parallel}",
-                    "bf16 weights",
-                    phases,
-                    "rollout",
-                    used,
-                )
-            )
-            wanted.append(
+            terms.append(_engine_weights(inputs, actor))
+            questions.append(
                 "rollout.gpu_memory_utilization" if limit is not None else "the memory of the GPU"
             )
-    if inputs.serves or subject == "rollout":  # vllm counts context and activations in its share
-        context = context._replace(
-            low=0, high=GIB, formula="0..1 GiB beside the engine's share, an allowance"
-        )
     return Pool(
         "gpu",
         (*terms, context),
         limit,
         subject,
-        tuple(dict.fromkeys(wanted)),
+        tuple(dict.fromkeys(questions)),
         _doubts(inputs, inputs.roles()),
+    )
+
+
+def _context(inputs: Inputs, subject: str) -> MemoryTerm:
+    """What CUDA itself takes; vllm counts that, and activations, in its share."""
+    engine_alone = inputs.serves or subject == "rollout"
+    return MemoryTerm(
+        "context",
+        0 if engine_alone else _CONTEXT_LEAST,
+        GIB if engine_alone else 3 * GIB,
+        "0..1 GiB beside the engine's share, an allowance"
+        if engine_alone
+        else "CUDA context, NCCL buffers: 0.4..3 GiB, an allowance",
+        "no document gives their size",
+        PHASES,
+    )
+
+
+def _slack(terms: Sequence[MemoryTerm]) -> List[MemoryTerm]:
+    """What the allocator loses to fragments of what comes and goes."""
+    moving = sum(term.high for term in terms if term.phases == ("update",))
+    if not moving:
+        return []
+    return [
+        MemoryTerm(
+            "allocator's slack",
+            0,
+            int(_GPU_SLACK * moving),
+            "10 % of what comes and goes, an allowance",
+            "fragmentation; no document gives its size",
+            ("update",),
+        )
+    ]
+
+
+def _engine_terms(inputs: Inputs, share: Tuple[int, int, str]) -> List[MemoryTerm]:
+    """What the engine takes of a GPU while it generates, and after it, where it does not sleep."""
+    low, high, formula = share
+    used = inputs.used(
+        "rollout.gpu_memory_utilization",
+        "rollout.utilization_of",
+        "rollout.sleep_level",
+        "rollout.free_cache_engine",
+    )
+    source = "vllm/config/cache.py@002f10e0; vllm_v_0_6_3/worker.py (of what is free)"
+    generating = MemoryTerm("engine", low, high, formula, source, ("rollout",), "rollout", used)
+    asleep = _asleep(inputs)
+    if asleep:
+        return [generating]
+    awake = generating._replace(
+        low=low if asleep is False else 0,
+        formula=f"{formula}, not asleep",
+        phases=("update", "save"),
+    )
+    return [generating, awake]
+
+
+def _engine_weights(inputs: Inputs, actor: ModelSize) -> MemoryTerm:
+    """The least that is known of an engine whose share of the GPU nothing tells."""
+    asleep = _asleep(inputs)
+    split = inputs.tensor_parallel
+    return MemoryTerm(
+        "engine's weights",
+        2 * actor.low // split if asleep is not None else 0,
+        2 * actor.high // split,
+        f"2 B x P / {split}",
+        "bf16 weights",
+        ("rollout",) if asleep else PHASES,
+        "rollout",
+        inputs.used("actor.model", "rollout.tensor_parallel"),
     )
 
 
@@ -347,58 +382,47 @@ def _asleep(inputs: Inputs) -> Optional[bool]:
 
 
 def _shm_pool(inputs: Inputs, actor: Optional[ModelSize]) -> Optional[Pool]:
-    terms: List[MemoryTerm] = []
-    store = inputs.get("ray.object_store")
+    shared_with_host = inputs.get("container.ipc_host") is True and not inputs.get("container.shm")
+    limit = None if shared_with_host else shm_limit(inputs)
+    asked = inputs.get("ray.object_store") or inputs.get("rollout.use_shm")
+    terms = tuple(_shm_terms(inputs, actor))
+    return Pool("shm", terms, limit) if terms and (asked or limit is not None) else None
+
+
+def _shm_terms(inputs: Inputs, actor: Optional[ModelSize]) -> Iterator[MemoryTerm]:
+    store = int(inputs.get("ray.object_store") or 0)
     if store:
-        source = "ray python/ray/_private/services.py@00432a91 determine_plasma_store_config"
-        terms.append(
-            MemoryTerm(
-                "object store",
-                int(store),
-                int(store),
-                "as asked for",
-                source,
-                PHASES,
-                "",
-                inputs.used("ray.object_store"),
-            )
+        yield MemoryTerm(
+            "object store",
+            store,
+            store,
+            "as asked for",
+            "ray python/ray/_private/services.py@00432a91 determine_plasma_store_config",
+            PHASES,
+            "",
+            inputs.used("ray.object_store"),
         )
     if inputs.get("rollout.use_shm") is True and actor is not None:
-        used = inputs.used("rollout.use_shm", "actor.model")
-        terms.append(
-            MemoryTerm(
-                "weights",
-                2 * actor.low,
-                2 * actor.high,
-                "2 B x P below /dev/shm/verl-cache",
-                "verl/utils/fs.py:141@1dda039",
-                PHASES,
-                "actor",
-                used,
-            )
+        yield MemoryTerm(
+            "weights",
+            2 * actor.low,
+            2 * actor.high,
+            "2 B x P below /dev/shm/verl-cache",
+            "verl/utils/fs.py:141@1dda039",
+            PHASES,
+            "actor",
+            inputs.used("rollout.use_shm", "actor.model"),
         )
     gpus = inputs.gpus or 0
     if gpus > 1:
-        terms.append(
-            MemoryTerm(
-                "NCCL",
-                0,
-                gpus * 10 * 10**6,
-                f"{gpus} x up to 9.6 MB",
-                "NCCL#342: segments of 9637888 bytes",
-                PHASES,
-            )
+        yield MemoryTerm(
+            "NCCL",
+            0,
+            gpus * 10 * 10**6,
+            f"{gpus} x up to 9.6 MB",
+            "NCCL#342: segments of 9637888 bytes",
+            PHASES,
         )
-    limit = (
-        None
-        if inputs.get("container.ipc_host") is True and not inputs.get("container.shm")
-        else shm_limit(inputs)
-    )
-    return (
-        Pool("shm", tuple(terms), limit)
-        if terms and (store or limit is not None or inputs.get("rollout.use_shm"))
-        else None
-    )
 
 
 def _doubts(inputs: Inputs, roles: Sequence[Role]) -> Tuple[str, ...]:

@@ -162,32 +162,23 @@ class Inputs:
         return tuple(role for role in found if role is not None)
 
     def _role(self, name: str) -> Optional[Role]:
-        present = self.get(f"{name}.present")
-        if name == "actor":
-            present = True
-        size = self.sizes.get(name)
-        if (
-            present is False
-            or size is None
-            or (present is None and self.get(f"{name}.model") is None)
-        ):
+        size, present = self.sizes.get(name), self._present(name)
+        if size is None or present is False:
             return None
         own = self.get(f"{name}.gpus_per_node")
         gpus = int(own) if own else self.gpus
         nodes = int(self.get(f"{name}.nodes") or self.nodes)
         spread = self.get(f"{name}.shard_ranks")
         ranks = int(spread) if spread else gpus * nodes if gpus else None
-        strategy = str(
-            self.get(f"{name}.strategy") or ("none" if name in ("ref", "reward") else "")
-        )
-        whole = max(1.0, gpus * nodes / ranks) if gpus and ranks else 1.0
-        return Role(
-            name,
-            size,
-            present,
-            gpus,
-            ranks,
-            min(whole, gpus or 1) / nodes if strategy != "none" else 1.0,
-            strategy,
-            name in ("actor", "critic"),
-        )
+        trainable = name in ("actor", "critic")
+        strategy = str(self.get(f"{name}.strategy") or ("" if trainable else "none"))
+        copies = max(1.0, gpus * nodes / ranks) if gpus and ranks else 1.0
+        share = min(copies, gpus or 1) / nodes if strategy != "none" else 1.0
+        return Role(name, size, present, gpus, ranks, share, strategy, trainable)
+
+    def _present(self, name: str) -> Optional[bool]:
+        """Tell whether the trainer holds a model; None where its name is all that speaks for it."""
+        if name == "actor":
+            return True
+        present: Optional[bool] = self.get(f"{name}.present")
+        return False if present is None and self.get(f"{name}.model") is None else present

@@ -260,112 +260,118 @@ def find_levers(
     """Return what would help the pools that do not surely fit: what solves it first, then what
     costs least, then what gains most.
     """
-    wanted = {
-        (pool.name, pool.subject): pool
-        for pool in plan.pools
-        if pool.limit is not None and pool.high > pool.limit.usable
-    }
-    if plan.cache is not None and plan.cache.verdict in ("tight", "does not fit"):
-        wanted["cache", ""] = Pool("cache", ())
-    if not wanted:
+    short = _short_of_memory(plan)
+    if not short:
         return ()
     inputs = Inputs(workload, sizes, facts)
-    found: Dict[Tuple[str, str], List[Lever]] = {}
+    levers: Dict[Tuple[str, str], List[Lever]] = {key: [] for key in short}
     for candidate in _CANDIDATES:
-        targets = [key for key in wanted if key[0] in candidate.pools]
+        targets = [key for key in short if key[0] in candidate.pools]
         values = candidate.values(inputs) if targets else {}
         # A framework whose keys are known has no other ones.
         if not values or not all(workload.can_set(field) for field in values):
             continue
         after = make_plan(with_values(workload, values, Evidence("lever")), sizes, facts, matrix)
-        settings = tuple(
-            dict.fromkeys(setting_text(workload, field, value) for field, value in values.items())
+        settings = dict.fromkeys(
+            setting_text(workload, field, value) for field, value in values.items()
         )
+        effect = _Effect(candidate, tuple(settings), tuple(values), plan, after)
         for key in targets:
-            lever = _measured(key, plan, after, settings, candidate, tuple(values))
+            lever = effect.on(key)
             if lever is not None:
-                found.setdefault(key, []).append(lever)
-    ordered: List[Lever] = []
-    for key in wanted:
-        listed = sorted(
-            found.get(key, ()),
-            key=lambda lever: (
-                lever.verdict != "fits",
-                lever.cost,
-                lever.after[1] - lever.before[1],
-            ),
-        )
-        ordered += listed[:_MOST]
-    return tuple(ordered)
+                levers[key].append(lever)
+    return tuple(lever for key in short for lever in sorted(levers[key], key=_rank)[:_MOST])
 
 
-def _measured(
-    key: Tuple[str, str],
-    plan: MemoryPlan,
-    after: MemoryPlan,
-    settings: Tuple[str, ...],
-    candidate: _Candidate,
-    fields: Tuple[str, ...],
-) -> Optional[Lever]:
-    others = [
-        (pool, _after(pool, after)) for pool in plan.pools if (pool.name, pool.subject) != key
+def _short_of_memory(plan: MemoryPlan) -> List[Tuple[str, str]]:
+    """Return the pools, by name and subject, that do not surely fit; the KV cache is one."""
+    short = [
+        (pool.name, pool.subject)
+        for pool in plan.pools
+        if pool.limit is not None and pool.high > pool.limit.usable
     ]
-    worse = [
-        now
-        for pool, now in others
-        if now is not None and VERDICTS.index(now.verdict) > VERDICTS.index(pool.verdict)
-    ]
-    if any(now.verdict == "does not fit" for now in worse):
-        return None
-    price = "; ".join(
-        (
-            candidate.price,
-            *(
-                (
-                    f"then {now.name} memory {now.verdict}: {gib_text(now.low)} .. "
-                    f"{gib_text(now.high)} GiB"
-                )
-                for now in worse
-            ),
-        )
-    )
-    cost = candidate.cost + 2 * bool(worse)
-    if key[0] == "cache":
-        if plan.cache is None or after.cache is None:
+    if plan.cache is not None and plan.cache.verdict in ("tight", "does not fit"):
+        short.append(("cache", ""))
+    return short
+
+
+def _rank(lever: Lever) -> Tuple[bool, int, int]:
+    return lever.verdict != "fits", lever.cost, lever.after[1] - lever.before[1]
+
+
+class _Effect(NamedTuple):
+    """A candidate that was tried: the plan before it, and after it."""
+
+    candidate: _Candidate
+    settings: Tuple[str, ...]
+    fields: Tuple[str, ...]
+    before: MemoryPlan
+    after: MemoryPlan
+
+    def on(self, key: Tuple[str, str]) -> Optional[Lever]:
+        """Return the lever that it is for one pool, or None where it does not help, or where
+        another pool would no longer fit.
+        """
+        worse = self._worse_than_before(key)
+        if any(pool.verdict == "does not fit" for pool in worse):
             return None
-        before_room, room = plan.cache.low - plan.cache.need, after.cache.low - after.cache.need
-        if room <= before_room:
+        lever = self._on_cache() if key[0] == "cache" else self._on_pool(*key)
+        if lever is None:
             return None
-        bounds = (plan.cache.low, plan.cache.high), (after.cache.low, after.cache.high)
-        return Lever(
-            "cache", "", settings, bounds[0], bounds[1], after.cache.verdict, cost, price, fields
+        prices = [
+            f"then {pool.name} memory {pool.verdict}: {gib_text(pool.low)} .. "
+            f"{gib_text(pool.high)} GiB"
+            for pool in worse
+        ]
+        return lever._replace(
+            cost=lever.cost + 2 * bool(worse), price="; ".join([lever.price, *prices])
         )
-    before = plan.pool(*key)
-    now = _after(before, after)
-    if now is None:
-        return None
-    if now.high > before.high:
-        return None
-    # What surely does not fit has to need less for sure; of what may not fit the upper bound has to
-    # fall.
-    sure = before.verdict == "does not fit"
-    gain, whole = (
-        before.high - now.high + sure * (before.low - now.low),
-        before.high + sure * before.low,
-    )
-    if gain < _WORTH * whole:
-        return None
-    return Lever(
-        key[0],
-        key[1],
-        settings,
-        (before.low, before.high),
-        (now.low, now.high),
-        now.verdict,
-        cost,
-        price,
-        fields,
-    )
+
+    def _worse_than_before(self, key: Tuple[str, str]) -> List[Pool]:
+        pairs = [
+            (pool, _after(pool, self.after))
+            for pool in self.before.pools
+            if (pool.name, pool.subject) != key
+        ]
+        return [
+            after
+            for before, after in pairs
+            if after is not None and VERDICTS.index(after.verdict) > VERDICTS.index(before.verdict)
+        ]
+
+    def _on_cache(self) -> Optional[Lever]:
+        before, after = self.before.cache, self.after.cache
+        if before is None or after is None or after.low - after.need <= before.low - before.need:
+            return None
+        return self._lever(
+            "cache", "", (before.low, before.high), (after.low, after.high), after.verdict
+        )
+
+    def _on_pool(self, name: str, subject: str) -> Optional[Lever]:
+        before = self.before.pool(name, subject)
+        after = _after(before, self.after)
+        if after is None or after.high > before.high:
+            return None
+        # What surely does not fit has to need less for sure; of what may not fit the upper bound
+        # has to fall.
+        is_sure = before.verdict == "does not fit"
+        gain = before.high - after.high + is_sure * (before.low - after.low)
+        if gain < _WORTH * (before.high + is_sure * before.low):
+            return None
+        return self._lever(
+            name, subject, (before.low, before.high), (after.low, after.high), after.verdict
+        )
+
+    def _lever(
+        self,
+        pool: str,
+        subject: str,
+        before: Tuple[int, int],
+        after: Tuple[int, int],
+        verdict: str,
+    ) -> Lever:
+        cost, price = self.candidate.cost, self.candidate.price
+        return Lever(pool, subject, self.settings, before, after, verdict, cost, price, self.fields)
 
 
 def _after(pool: Pool, after: MemoryPlan) -> Optional[Pool]:

@@ -5,9 +5,10 @@ a GPU and /dev/shm have.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, List, Optional, Tuple
+from typing import TYPE_CHECKING, List, Optional, Tuple
 
 from ...model.evidence import Evidence, Known
+from ...model.facts import Gpu
 from ...model.memory_plan import Limit
 from ...model.sizes import GIB
 from .data import uses_ray
@@ -78,33 +79,26 @@ def gpu_limit(inputs: Inputs, matrix: Optional[Matrix] = None) -> Optional[Limit
     """Return the memory of the smallest visible GPU: as read, else what its model has, which is a
     little more than a program gets.
     """
-    devices: Any = inputs.facts.value("gpus") or ()
-    found = []
-    evidence = inputs.facts.evidence("gpus")
-    for device in devices:
-        if device.visible is False:
-            continue
-        if device.memory_total:
-            found.append((device.memory_total, f"memory of {device.name or 'the GPU'}"))
-        elif matrix is not None and device.name:
-            stated = _NAMED.search(device.name)
-            model = matrix.gpu(device.name, device.pci_id)
-            size = (
-                int(stated.group(1)) * GIB
-                if stated
-                else model.memory
-                if model is not None
-                else None
-            )
-            if not size:
-                return None
-            found.append((size, f"nominal memory of {device.name}"))
-        else:
-            return None
-    if not found:
+    devices = [device for device in inputs.facts.value("gpus") or () if device.visible is not False]
+    sizes = [_memory_of(device, matrix) for device in devices]
+    known = [size for size in sizes if size is not None]
+    if not known or len(known) < len(devices):
         return None
-    size, reason = min(found)
+    size, reason = min(known)
+    evidence = inputs.facts.evidence("gpus")
     return Limit(size, size, reason, (evidence,) if evidence is not None else ())
+
+
+def _memory_of(device: Gpu, matrix: Optional[Matrix]) -> Optional[Tuple[int, str]]:
+    """Return the memory of a GPU in bytes, and what that is."""
+    if device.memory_total:
+        return device.memory_total, f"memory of {device.name or 'the GPU'}"
+    if matrix is None or not device.name:
+        return None
+    stated = _NAMED.search(device.name)
+    model = matrix.gpu(device.name, device.pci_id)
+    size = int(stated.group(1)) * GIB if stated else model.memory if model is not None else None
+    return (size, f"nominal memory of {device.name}") if size else None
 
 
 def shm_limit(inputs: Inputs) -> Optional[Limit]:

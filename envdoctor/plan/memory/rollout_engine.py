@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from typing import List, Optional, Tuple
+from typing import Iterator, List, Optional, Tuple
 
 from ...matrix.model_sizes import ModelSize
 from ...model.memory_plan import CacheCheck, MemoryTerm
@@ -58,6 +58,9 @@ def is_v0(inputs: Inputs) -> Optional[bool]:
     return version < _V1_DEFAULT
 
 
+_MODEL = ("actor.model", "rollout.tensor_parallel")
+
+
 def _weights(inputs: Inputs, size: ModelSize) -> Tuple[int, int]:
     width = inputs.width("rollout.dtype", (2, 2))
     return width[0] * size.low // inputs.tensor_parallel, width[
@@ -70,91 +73,80 @@ def engine_host_terms(inputs: Inputs, size: ModelSize) -> List[MemoryTerm]:
     gpus = inputs.engine_gpus
     if gpus is None:
         return []
-    split = inputs.tensor_parallel
-    low, high = _weights(inputs, size)
-    terms = []
-    model = ("actor.model", "rollout.tensor_parallel")
+    return [
+        *_untouched_weights(inputs, size, gpus),
+        *_sleeping_weights(inputs, size, gpus),
+        *_swap_terms(inputs, size, gpus),
+        *_image_cache(inputs, gpus),
+    ]
+
+
+def _untouched_weights(inputs: Inputs, size: ModelSize, gpus: int) -> Iterator[MemoryTerm]:
+    """offload_model_weights fills cpu_model with torch.empty_like and writes nothing into it:
+    address space, resident only where touched.
+    """
     if inputs.get("rollout.cpu_weights") is True:
-        # offload_model_weights fills cpu_model with torch.empty_like and writes nothing into it:
-        # address space, resident only where touched.
-        text = f"up to 2 B x P / {split} x {gpus} GPUs, mostly untouched pages"
-        source = "vllm_v_0_6_3/worker.py:284 (cpu_model: torch.empty_like), simpleRL-reason@cf1c785"
-        terms.append(
-            MemoryTerm(
-                "engine's weights on the host",
-                0,
-                gpus * high,
-                text,
-                source,
-                _AFTER_LOAD,
-                "rollout",
-                inputs.used("rollout.cpu_weights", *model),
-            )
+        yield MemoryTerm(
+            "engine's weights on the host",
+            0,
+            gpus * _weights(inputs, size)[1],
+            f"up to 2 B x P / {inputs.tensor_parallel} x {gpus} GPUs, mostly untouched pages",
+            "vllm_v_0_6_3/worker.py:284 (cpu_model: torch.empty_like), simpleRL-reason@cf1c785",
+            _AFTER_LOAD,
+            "rollout",
+            inputs.used("rollout.cpu_weights", *_MODEL),
         )
+
+
+def _sleeping_weights(inputs: Inputs, size: ModelSize, gpus: int) -> Iterator[MemoryTerm]:
+    """What vllm's sleep level 1 moves to the host, or may where no level is stated."""
     level = inputs.get("rollout.sleep_level")
-    if level == 1 or (
-        level is None
-        and inputs.get("rollout.free_cache_engine") is not False
+    may_sleep = (
+        inputs.get("rollout.free_cache_engine") is not False
         and is_v0(inputs) is not True
         and not inputs.serves
-    ):
-        kept = rounded_weights(size, split, 2)
-        text = f"2 B x P / {split} x {gpus} GPUs, pinned tensors rounded to powers of two"
-        source = (
-            "vllm sleep level 1 (docs.vllm.ai sleep_mode; vllm/device_allocator/cumem.py); "
-            f"{PINNED}"
-        )
-        used = inputs.used("rollout.sleep_level", *model)
-        terms.append(
-            MemoryTerm(
-                "engine's weights, asleep",
-                gpus * low if level else 0,
-                gpus * kept,
-                text,
-                source,
-                ("update", "save"),
-                "rollout",
-                used,
-            )
-        )
-        terms.append(
-            MemoryTerm(
-                "engine's weights, asleep",
-                0,
-                gpus * kept,
-                f"{text}; kept by the allocator",
-                source,
-                ("rollout",),
-                "rollout",
-                used,
-            )
-        )
-    terms += _swap_terms(inputs, size, gpus)
-    if inputs.multimodal:
-        cache = inputs.get("rollout.mm_cache")
-        version = try_version(engine_version(inputs))
-        # VLLM_MM_INPUT_CACHE_GIB, then mm_processor_cache_gb: once in the engine and once in its
-        # front end.
-        each = 4 * GIB if version is not None and version >= _SMALLER_CACHE else 8 * GIB
-        most = gpus * (int(cache) if cache is not None else 2 * each)
-        source = (
+    )
+    if level != 1 and not (level is None and may_sleep):
+        return
+    split = inputs.tensor_parallel
+    high = gpus * rounded_weights(size, split, 2)
+    text = f"2 B x P / {split} x {gpus} GPUs, pinned tensors rounded to powers of two"
+    asleep = MemoryTerm(
+        "engine's weights, asleep",
+        gpus * _weights(inputs, size)[0] if level else 0,
+        high,
+        text,
+        f"vllm sleep level 1 (docs.vllm.ai sleep_mode; vllm/device_allocator/cumem.py); {PINNED}",
+        ("update", "save"),
+        "rollout",
+        inputs.used("rollout.sleep_level", *_MODEL),
+    )
+    yield asleep
+    yield asleep._replace(low=0, formula=f"{text}; kept by the allocator", phases=("rollout",))
+
+
+def _image_cache(inputs: Inputs, gpus: int) -> Iterator[MemoryTerm]:
+    """VLLM_MM_INPUT_CACHE_GIB, then mm_processor_cache_gb: once in the engine and once in its front
+    end.
+    """
+    if not inputs.multimodal:
+        return
+    cache = inputs.get("rollout.mm_cache")
+    version = try_version(engine_version(inputs))
+    default = 4 * GIB if version is not None and version >= _SMALLER_CACHE else 8 * GIB
+    most = gpus * (int(cache) if cache is not None else 2 * default)
+    if most:
+        yield MemoryTerm(
+            "image cache",
+            0,
+            most,
+            f"up to {most // gpus / GIB:g} GiB x {gpus} processes",
             "vllm PR#15357 (4 GiB from 0.8.3 on), PR#14805 (8 GiB; before 0.8.0 it counts "
-            "images, and 8 GiB is an allowance)"
+            "images, and 8 GiB is an allowance)",
+            _AFTER_LOAD,
+            "rollout",
+            inputs.used("rollout.mm_cache", "data.multimodal"),
         )
-        if most:
-            terms.append(
-                MemoryTerm(
-                    "image cache",
-                    0,
-                    most,
-                    f"up to {most // gpus / GIB:g} GiB x {gpus} processes",
-                    source,
-                    _AFTER_LOAD,
-                    "rollout",
-                    inputs.used("rollout.mm_cache", "data.multimodal"),
-                )
-            )
-    return terms
 
 
 def _swap_terms(inputs: Inputs, size: ModelSize, gpus: int) -> List[MemoryTerm]:
@@ -244,56 +236,31 @@ def cache_check(
     """Return whether one sequence of the longest length fits the cache, or None where it cannot be
     asked.
     """
-    length = inputs.get("rollout.max_model_len")
-    stated = "rollout.max_model_len"
-    if length is None and not inputs.serves:
-        parts = [inputs.get("data.max_prompt_length"), inputs.get("data.max_response_length")]
-        length, stated = (sum(parts), "data.max_prompt_length") if None not in parts else (None, "")
+    length, length_field = _longest(inputs)
+    share = engine_share(inputs, total, 0)
     if (
         length is None
+        or share is None
         or size is None
         or not size.cache_values
         or inputs.get("rollout.engine") == "hf"
     ):
         return None
-    taken = engine_share(inputs, total, 0)
-    if taken is None:
-        return None
-    split = inputs.tensor_parallel
     weights = _weights(inputs, size)
-    steps = inputs.get("rollout.max_num_batched_tokens")
-    chunked = inputs.get("rollout.chunked_prefill")
-    v0 = is_v0(inputs)
-    if steps is not None:
-        few = many = int(steps)
-    elif v0 and chunked is not True:
-        few = many = max(
-            int(length), 2048
-        )  # V0 without chunked prefill takes a whole prompt in one step
-    else:
-        few, many = 512, max(int(length), 16384) if v0 is None else 16384
-    # Gate, up and their product, the residual stream and what attention reads and writes; logits of
-    # each running sequence in fp32.
-    low = few * 2 * (3 * size.intermediate // split + 2 * size.hidden)
-    sequences = int(inputs.get("rollout.max_num_seqs") or (_SEQUENCES if v0 else _SEQUENCES_V1))
-    high = (
-        many * 2 * (4 * size.intermediate // split + 10 * size.hidden)
-        + sequences * size.vocabulary * 10
-    )
+    low, high = _activations(inputs, size, length)
     # CUDA graphs and what is not PyTorch's (NCCL, the context); vllm counts the latter in its
     # share.
     graphs = 0 if inputs.get("rollout.enforce_eager") is True else GIB
     per_token = cache_per_token(inputs, size)
     words = (
-        taken[2],
+        share[2],
         f"weights {weights[0] / GIB:.1f}",
         f"activations {low / GIB:.2g}..{high / GIB:.2g}",
         f"graphs and context 0..{(graphs + GIB) / GIB:g} GiB, an allowance",
     )
-    formula = " - ".join(words)
     used = inputs.used(
         "rollout.gpu_memory_utilization",
-        stated,
+        length_field,
         "rollout.tensor_parallel",
         "rollout.max_num_batched_tokens",
         "actor.model",
@@ -303,12 +270,48 @@ def cache_check(
         *(("how many layers look at a window only",) if size.windowed else ()),
     )
     return CacheCheck(
-        per_token * int(length),
-        max(taken[0] - weights[1] - high - graphs - GIB, 0),
-        max(taken[1] - weights[0] - low, 0),
-        int(length),
+        per_token * length,
+        max(share[0] - weights[1] - high - graphs - GIB, 0),
+        max(share[1] - weights[0] - low, 0),
+        length,
         per_token,
-        formula,
+        " - ".join(words),
         used,
         missing,
     )
+
+
+def _longest(inputs: Inputs) -> Tuple[Optional[int], str]:
+    """Return the longest sequence that the engine accepts, tokens, and the field that says it."""
+    length = inputs.get("rollout.max_model_len")
+    if length is not None:
+        return int(length), "rollout.max_model_len"
+    parts = [inputs.get("data.max_prompt_length"), inputs.get("data.max_response_length")]
+    if inputs.serves or None in parts:
+        return None, ""
+    return int(sum(parts)), "data.max_prompt_length"
+
+
+def _activations(inputs: Inputs, size: ModelSize, length: int) -> Tuple[int, int]:
+    """Return bytes of the engine's largest step: gate, up and their product, the residual stream
+    and what attention reads and writes; logits of each running sequence in fp32.
+    """
+    few, many = _step_tokens(inputs, length)
+    split = inputs.tensor_parallel
+    default = _SEQUENCES if is_v0(inputs) else _SEQUENCES_V1
+    sequences = int(inputs.get("rollout.max_num_seqs") or default)
+    low = few * 2 * (3 * size.intermediate // split + 2 * size.hidden)
+    high = many * 2 * (4 * size.intermediate // split + 10 * size.hidden)
+    return low, high + sequences * size.vocabulary * 10
+
+
+def _step_tokens(inputs: Inputs, length: int) -> Tuple[int, int]:
+    """Return the fewest and most tokens that one step of the engine may have."""
+    steps = inputs.get("rollout.max_num_batched_tokens")
+    if steps is not None:
+        return int(steps), int(steps)
+    v0 = is_v0(inputs)
+    if v0 and inputs.get("rollout.chunked_prefill") is not True:
+        # V0 without chunked prefill takes a whole prompt in one step
+        return max(length, 2048), max(length, 2048)
+    return 512, max(length, 16384) if v0 is None else 16384

@@ -4,7 +4,7 @@ the plan.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ...errors import InputError, suggest
 from ...model.evidence import Evidence, Known
@@ -61,6 +61,26 @@ def change_workload(workload: Workload, text: str) -> Tuple[Workload, str]:
     The key is the framework's own or one of ``WORKLOAD_FIELDS``. Raises :class:`InputError` where
     it is neither, or the value is none.
     """
+    key, value = _key_and_value(text)
+    fields = _fields_of(workload, key)
+    if not fields:
+        words = [name for name in workload.keys.values() if name]
+        hint = suggest(key, [*words, *WORKLOAD_FIELDS], 0.5, 2)
+        framework = workload.value("framework", "this framework")
+        raise InputError(
+            f"--what-if {text}: {framework} has no key '{key}' that memory depends on{hint}"
+        )
+    is_own_key = key not in WORKLOAD_FIELDS or key in workload.keys.values()
+    values: Dict[str, Any] = {}
+    for field in fields:
+        if field == "rollout.sleep_level" and len(fields) > 1 and value.lower() in _TRUE:
+            values[field] = _sleep_level(workload, _TRUE[value.lower()])
+        else:
+            values[field] = _parsed(field, value, text, is_own_key)
+    return with_values(workload, values, Evidence("--what-if", f"{key}={value}")), fields[0]
+
+
+def _key_and_value(text: str) -> Tuple[str, str]:
     key, equals, value = text.strip().partition("=")
     key, value = key.strip(), value.strip().strip("\"'")
     if key.startswith("export "):
@@ -73,65 +93,63 @@ def change_workload(workload: Workload, text: str) -> Tuple[Workload, str]:
     key = key.lstrip("+~-").replace(" ", "")
     if key.endswith(_OPPOSITE) and value.lower() in _TRUE:
         value = "0" if _TRUE[value.lower()] else "4"  # GiB, vllm's default from 0.8.3 on
-    own: Dict[str, str] = {}
-    for field, name in workload.keys.items():
-        if name:
-            own.setdefault(_plain(name), field)
-    fields = [
-        field for field, name in workload.keys.items() if name and _plain(name) == _plain(key)
-    ] or [field for field in WORKLOAD_FIELDS if field == key]
-    if not fields:
-        words = [name for name in workload.keys.values() if name]
-        hint = suggest(key, [*words, *WORKLOAD_FIELDS], 0.5, 2)
-        framework = workload.value("framework", "this framework")
-        raise InputError(
-            f"--what-if {text}: {framework} has no key '{key}' that memory depends on{hint}"
-        )
-    evidence = Evidence("--what-if", f"{key}={value}")
-    stated = key not in WORKLOAD_FIELDS or key in workload.keys.values()
-    values: Dict[str, Any] = {}
-    for field in fields:
-        if field == "rollout.sleep_level" and len(fields) > 1 and value.lower() in _TRUE:
-            asleep = 1 if workload.value("rollout.cpu_weights") is not True else 0
-            values[field] = asleep if _TRUE[value.lower()] else 0
-        else:
-            values[field] = _parsed(field, value, text, stated)
-    return with_values(workload, values, evidence), fields[0]
+    return key, value
+
+
+def _fields_of(workload: Workload, key: str) -> List[str]:
+    """Return the fields that a key sets: the framework's key, else the field of that name."""
+    own = [field for field, name in workload.keys.items() if name and _plain(name) == _plain(key)]
+    return own or [field for field in WORKLOAD_FIELDS if field == key]
+
+
+def _sleep_level(workload: Workload, frees_cache: bool) -> int:
+    """Return vllm's sleep level that a flag stands for, where it sets more than the level."""
+    return 1 if frees_cache and workload.value("rollout.cpu_weights") is not True else 0
 
 
 def _plain(name: str) -> str:
     return name.lstrip("+~-").replace("-", "_").lower()
 
 
-def _parsed(field: str, value: str, text: str, own_key: bool) -> Any:
+def _parsed(field: str, value: str, text: str, is_own_key: bool) -> Any:
+    """Return a value of the field's type; ``text`` is the whole setting, for errors."""
     kind = WORKLOAD_FIELDS[field].type
+    parsed: Any
     if kind == "bool":
-        if value.lower() not in _TRUE:
-            raise InputError(f"--what-if {text}: expected true or false, found {value!r}")
-        return _TRUE[value.lower()]
-    if kind == "float":
-        try:
-            number = float(value)
-        except ValueError:
-            raise InputError(f"--what-if {text}: expected a number, found {value!r}") from None
-        if "utilization" in field and not 0 < number <= 1:
-            raise InputError(
-                f"--what-if {text}: expected a share above 0 and up to 1, found {value!r}"
-            )
-        return number
-    if kind == "int":
-        size = parse_size(value, binary=True)
-        if size is None:
-            raise InputError(f"--what-if {text}: expected a number, found {value!r}")
-        in_gib = field in _IN_GIB and (own_key or size < 1 << 20)
-        return parse_size(value, binary=True, unit=GIB if in_gib else 1)
-    if field.endswith(".strategy"):
-        value = f"zero{value}" if value.isdecimal() else value.lower()
-        if value not in STRATEGIES:
-            raise InputError(
-                f"--what-if {text}: expected one of {', '.join(STRATEGIES)}, found {value!r}"
-            )
-    return value
+        expected, parsed = "true or false", _TRUE.get(value.lower())
+    elif kind == "float":
+        expected, parsed = _parsed_number(field, value)
+    elif kind == "int":
+        expected, parsed = "a number", _parsed_count(field, value, is_own_key)
+    elif field.endswith(".strategy"):
+        strategy = f"zero{value}" if value.isdecimal() else value.lower()
+        expected = f"one of {', '.join(STRATEGIES)}"
+        parsed = strategy if strategy in STRATEGIES else None
+    else:
+        return value
+    if parsed is None:
+        raise InputError(f"--what-if {text}: expected {expected}, found {value!r}")
+    return parsed
+
+
+def _parsed_number(field: str, value: str) -> Tuple[str, Optional[float]]:
+    """Return what is expected of a number, and the number."""
+    try:
+        number = float(value)
+    except ValueError:
+        return "a number", None
+    if "utilization" in field and not 0 < number <= 1:
+        return "a share above 0 and up to 1", None
+    return "a number", number
+
+
+def _parsed_count(field: str, value: str, is_own_key: bool) -> Optional[int]:
+    """Return a count, or a size; a bare number of some keys counts GiB."""
+    size = parse_size(value, binary=True)
+    if size is None:
+        return None
+    in_gib = field in _IN_GIB and (is_own_key or size < 1 << 20)
+    return parse_size(value, binary=True, unit=GIB if in_gib else 1)
 
 
 def with_values(workload: Workload, values: Mapping[str, Any], place: Evidence) -> Workload:

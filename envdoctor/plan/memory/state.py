@@ -66,6 +66,9 @@ def state_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List[Memo
     return builder.gpu, builder.host
 
 
+_BUCKET = 5 * 10**8  # reduce_bucket_size and allgather_bucket_size, elements
+
+
 class _Builder:
     def __init__(self, inputs: Inputs, role: Role) -> None:
         self.inputs, self.role = inputs, role
@@ -172,34 +175,28 @@ class _Builder:
         """
         role = self.role
         width = self.inputs.width(f"{role.name}.param_dtype", (2, 2))
-        spread = (
-            1 / role.ranks if role.ranks and role.strategy in ("fsdp", "fsdp2", "zero3") else 1.0
-        )
-        offload = (
-            self._get("cpu_offload")
-            if self._get("cpu_offload") is not None
-            else self._get("offload_params")
-        )
-        text = f"{width[1]} B x P" + (f" / {role.ranks} GPUs" if spread < 1 else "")
-        if offload is not True:
+        offloaded = self._get("cpu_offload")
+        if offloaded is None:
+            offloaded = self._get("offload_params")
+        if offloaded is not True:
+            ranks = role.ranks if role.strategy in ("fsdp", "fsdp2", "zero3") else None
             self._add(
                 self.gpu,
                 "weights",
-                (width[0] if offload is False or role.strategy == "none" else 0, width[1]),
-                spread,
-                text,
+                (width[0] if offloaded is False or role.strategy == "none" else 0, width[1]),
+                1 / ranks if ranks else 1.0,
+                f"{width[1]} B x P" + (f" / {ranks} GPUs" if ranks and ranks > 1 else ""),
                 _FSDP,
                 _ALWAYS,
                 "cpu_offload",
             )
-        if offload is not False and role.strategy != "none":
-            share = role.share
+        if offloaded is not False and role.strategy != "none":
             high = rounded_shards(role.size, max(role.ranks or 1, 1), width[1]) / role.size.high
             self._add(
                 self.host,
                 "reference model" if role.name == "ref" else "reward model",
-                (width[0] if offload else 0, high),
-                share,
+                (width[0] if offloaded else 0, high),
+                role.share,
                 f"{width[1]} B x P, pinned shards rounded to powers of two",
                 f"{_FSDP}: CPUOffload of the reference; {PINNED}",
                 _ALWAYS,
@@ -212,102 +209,101 @@ class _Builder:
         """
         role, name = self.role, self.role.name
         param = self.inputs.width(f"{name}.param_dtype", (2, 4))
-        moments: Bounds = (2 * param[0], 2 * param[1])
-        if self.inputs.get(f"{name}.optimizer") == "adamw_bf16":
-            moments = (4, 4)
-        elif self.inputs.get(f"{name}.optimizer") == "none":
-            moments = (0, 0)
-        params_away, moments_away, always_away = (
-            self._get("offload_params"),
-            self._get("offload_optimizer"),
-            self._get("cpu_offload") is True,
+        moments: Bounds = {"adamw_bf16": (4, 4), "none": (0, 0)}.get(
+            str(self.inputs.get(f"{name}.optimizer")), (2 * param[0], 2 * param[1])
         )
         if role.ranks is not None:
-            spread = 1 / role.ranks
-            over = f"P / {role.ranks} GPUs"
-            if not always_away:
-                self._resident(
-                    "weights",
-                    param,
-                    spread,
-                    f"{_width(param)} B x {over}",
-                    _FSDP,
-                    params_away,
-                    "param_dtype",
-                    "offload_params",
-                )
-                self._add(
-                    self.gpu,
-                    "gradients",
-                    self._trained(param),
-                    spread,
-                    f"{_width(param)} B x {over}",
-                    _FSDP,
-                    ("update",),
-                    "param_dtype",
-                )
-                self._resident(
-                    "optimizer",
-                    self._trained(moments),
-                    spread,
-                    f"{_width(moments)} B x {over}",
-                    _FSDP,
-                    moments_away,
-                    "optimizer",
-                    "offload_optimizer",
-                    load=False,
-                )
+            if self._get("cpu_offload") is not True:
+                self._fsdp_shards(param, moments, role.ranks)
             self._gathered()
-        ratio = rounded_shards(role.size, role.ranks or 1, param[1]) / (param[1] * role.size.high)
-        if always_away:
-            trained = self._trained(moments)
-            high = (ratio + 1) * param[1] + trained[1]
-            formula = (
-                "CPUOffload: parameters (pinned), gradients and moments live on the host, "
-                "which takes the optimizer's step"
-            )
+        rounding = rounded_shards(role.size, role.ranks or 1, param[1]) / (
+            param[1] * role.size.high
+        )
+        if self._get("cpu_offload") is True:
+            self._fsdp_on_host(param, moments, rounding)
+        else:
+            self._fsdp_offloaded(param, moments, rounding)
+
+    def _fsdp_shards(self, param: Bounds, moments: Bounds, ranks: int) -> None:
+        """Add what a GPU holds between the steps of a layer."""
+        over = f"P / {ranks} GPUs"
+        self._resident(
+            "weights",
+            param,
+            1 / ranks,
+            f"{_width(param)} B x {over}",
+            _FSDP,
+            self._get("offload_params"),
+            "param_dtype",
+            "offload_params",
+        )
+        self._add(
+            self.gpu,
+            "gradients",
+            self._trained(param),
+            1 / ranks,
+            f"{_width(param)} B x {over}",
+            _FSDP,
+            ("update",),
+            "param_dtype",
+        )
+        self._resident(
+            "optimizer",
+            self._trained(moments),
+            1 / ranks,
+            f"{_width(moments)} B x {over}",
+            _FSDP,
+            self._get("offload_optimizer"),
+            "optimizer",
+            "offload_optimizer",
+            load=False,
+        )
+
+    def _fsdp_on_host(self, param: Bounds, moments: Bounds, rounding: float) -> None:
+        """Add what FSDP's CPUOffload keeps on the host for good."""
+        trained = self._trained(moments)
+        self._add(
+            self.host,
+            "state on the host",
+            (param[0] + trained[0], (rounding + 1) * param[1] + trained[1]),
+            self.role.share,
+            "CPUOffload: parameters (pinned), gradients and moments live on the host, which takes "
+            "the optimizer's step",
+            f"{_FSDP}; {PINNED}",
+            _ALWAYS,
+            "cpu_offload",
+        )
+
+    def _fsdp_offloaded(self, param: Bounds, moments: Bounds, rounding: float) -> None:
+        """Add what goes to pinned memory of the host between phases, and stays there."""
+        exact = rounded_up = low = 0.0
+        for away, per in (
+            (self._get("offload_params"), param),
+            (self._get("offload_optimizer"), self._trained(moments)),
+        ):
+            if away is not False:
+                exact += per[1]
+                low += per[0] if away else 0
+                rounded_up += per[1] * rounding
+        if not exact:
+            return
+        formula = (
+            f"{exact:g} B x P offloaded; pinned shards rounded to powers of two make it "
+            f"{rounded_up:.3g} B, and stay"
+        )
+        for phases, least in ((("rollout",), low), (_TRAINING, 0)):
             self._add(
                 self.host,
                 "state on the host",
-                (param[0] + trained[0], high),
-                role.share,
-                formula,
-                f"{_FSDP}; {PINNED}",
-                _ALWAYS,
-                "cpu_offload",
-            )
-        exact = rounding = low = 0.0
-        for away, per in ((params_away, param), (moments_away, self._trained(moments))):
-            if away is False or always_away:
-                continue
-            exact += per[1]
-            low += per[0] if away else 0
-            rounding += per[1] * ratio
-        if exact:
-            formula = (
-                f"{exact:g} B x P offloaded; pinned shards rounded to powers of two make it "
-                f"{rounding:.3g} B, and stay"
-            )
-            fields = ("offload_params", "offload_optimizer", "param_dtype", "optimizer")
-            self._add(
-                self.host,
-                "state on the host",
-                (low, rounding),
-                role.share,
+                (least, rounded_up),
+                self.role.share,
                 formula,
                 f"{_OFFLOAD}; {PINNED}",
-                ("rollout",),
-                *fields,
-            )
-            self._add(
-                self.host,
-                "state on the host",
-                (0, rounding),
-                role.share,
-                formula,
-                f"{_OFFLOAD}; {PINNED}",
-                _TRAINING,
-                *fields,
+                phases,
+                "offload_params",
+                "offload_optimizer",
+                "param_dtype",
+                "optimizer",
             )
 
     def _gathered(self) -> None:
@@ -334,95 +330,98 @@ class _Builder:
 
     def zero(self) -> None:
         """DeepSpeed's ZeRO, or plain data parallelism, in mixed precision."""
-        role, name = self.role, self.role.name
-        n = role.ranks
-        stage = (
-            int(role.strategy[4:]) if role.strategy[4:].isdigit() and role.strategy != "ddp" else 0
-        )
-        width = self.inputs.width(f"{name}.param_dtype", (2, 4))
-        away = self._get("offload_optimizer") if stage else False
+        digits = self.role.strategy[4:]
+        stage = int(digits) if digits.isdigit() and self.role.strategy != "ddp" else 0
+        optimizer_away = self._get("offload_optimizer") if stage else False
         params_away = self._get("offload_params") if stage == 3 else False
-        if n is not None:
-            over = f"P / {n} GPUs" if n > 1 else "P"
-            whole = "P" if stage < 3 else over
-            if params_away is not True:
-                self._add(
-                    self.gpu,
-                    "weights",
-                    width,
-                    1 / n if stage == 3 else 1,
-                    f"{_width(width)} B x {whole}",
-                    _ZERO,
-                    _ALWAYS,
-                    "param_dtype",
-                )
-            if away is not False and stage in (1, 2):
-                self._master_copy(n, away)
-            if away is True:
-                buffers = 2 / n if stage < 3 else 0
-                self._add(
-                    self.gpu,
-                    "gradients",
-                    self._trained((0, buffers)),
-                    1,
-                    f"up to 2 B x {over} before they go to the host",
-                    _DEEPSPEED,
-                    ("update",),
-                )
-            else:
-                fp32 = 4 if stage and self.inputs.width(f"{name}.grad_dtype", (2, 4))[1] == 4 else 0
-                spread = 1 / n if stage >= 2 else 1
-                per = self._trained((2 * spread, 2 * spread + fp32 / n))
-                self._add(
-                    self.gpu,
-                    "gradients",
-                    per,
-                    1,
-                    f"2 B x {'P' if stage < 2 else over}, and {fp32} B x {over} where they are "
-                    "summed in fp32",
-                    _DEEPSPEED,
-                    ("update",),
-                )
-                split = 1 / n if stage else 1
-                low = 1.0 if away is False else 0.0
-                master, moments = self._trained((4 * low, 4)), self._trained((8 * low, 8))
-                self._add(
-                    self.gpu,
-                    "master weights",
-                    master,
-                    split,
-                    f"4 B x {over if stage else 'P'}",
-                    _ZERO,
-                    _ALWAYS,
-                    "offload_optimizer",
-                )
-                self._add(
-                    self.gpu,
-                    "optimizer",
-                    moments,
-                    split,
-                    f"8 B x {over if stage else 'P'}",
-                    _ZERO,
-                    ("rollout", *_TRAINING),
-                    "offload_optimizer",
-                )
-            if stage:
-                bucket = 5 * 10**8  # reduce_bucket_size and allgather_bucket_size, elements
-                self.gpu.append(
-                    MemoryTerm(
-                        "bucket",
-                        0,
-                        2 * 2 * bucket,
-                        "2 buckets of up to 5e8 elements x 2 B",
-                        "DeepSpeed config reduce_bucket_size, 5e8 by default",
-                        ("update",),
-                        name,
-                    )
-                )
-            if stage == 3:
-                self._gathered()
-        if away is not False:
-            self._deepspeed_host(stage, away, params_away)
+        if self.role.ranks is not None:
+            self._zero_gpu(stage, self.role.ranks, optimizer_away, params_away)
+        if optimizer_away is not False:
+            self._deepspeed_host(stage, optimizer_away, params_away)
+
+    def _zero_gpu(
+        self,
+        stage: int,
+        ranks: int,
+        optimizer_away: Optional[bool],
+        params_away: Optional[bool],
+    ) -> None:
+        spread = f"P / {ranks} GPUs" if ranks > 1 else "P"
+        if params_away is not True:
+            width = self.inputs.width(f"{self.role.name}.param_dtype", (2, 4))
+            self._add(
+                self.gpu,
+                "weights",
+                width,
+                1 / ranks if stage == 3 else 1,
+                f"{_width(width)} B x {'P' if stage < 3 else spread}",
+                _ZERO,
+                _ALWAYS,
+                "param_dtype",
+            )
+        if optimizer_away is not False and stage in (1, 2):
+            self._master_copy(ranks, optimizer_away)
+        if optimizer_away is True:
+            self._add(
+                self.gpu,
+                "gradients",
+                self._trained((0, 2 / ranks if stage < 3 else 0)),
+                1,
+                f"up to 2 B x {spread} before they go to the host",
+                _DEEPSPEED,
+                ("update",),
+            )
+        else:
+            self._zero_optimizer(stage, ranks, spread, is_here=optimizer_away is False)
+        if stage:
+            self._bucket()
+        if stage == 3:
+            self._gathered()
+
+    def _zero_optimizer(self, stage: int, ranks: int, spread: str, is_here: bool) -> None:
+        """Add gradients, master weights and moments; the latter two count for the upper bound only
+        where nothing says that they are on the GPU.
+        """
+        sums = self.inputs.width(f"{self.role.name}.grad_dtype", (2, 4))[1]
+        fp32 = 4 if stage and sums == 4 else 0
+        kept = 2 / ranks if stage >= 2 else 2.0
+        self._add(
+            self.gpu,
+            "gradients",
+            self._trained((kept, kept + fp32 / ranks)),
+            1,
+            f"2 B x {'P' if stage < 2 else spread}, and {fp32} B x {spread} where they are "
+            "summed in fp32",
+            _DEEPSPEED,
+            ("update",),
+        )
+        for name, width, phases in (
+            ("master weights", 4, _ALWAYS),
+            ("optimizer", 8, ("rollout", *_TRAINING)),
+        ):
+            self._add(
+                self.gpu,
+                name,
+                self._trained((width if is_here else 0, width)),
+                1 / ranks if stage else 1,
+                f"{width} B x {spread if stage else 'P'}",
+                _ZERO,
+                phases,
+                "offload_optimizer",
+            )
+
+    def _bucket(self) -> None:
+        self.gpu.append(
+            MemoryTerm(
+                "bucket",
+                0,
+                2 * 2 * _BUCKET,
+                "2 buckets of up to 5e8 elements x 2 B",
+                "DeepSpeed config reduce_bucket_size, 5e8 by default",
+                ("update",),
+                self.role.name,
+            )
+        )
 
     def _deepspeed_host(
         self, stage: int, away: Optional[bool], params_away: Optional[bool]
