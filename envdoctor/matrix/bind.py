@@ -82,14 +82,14 @@ def truth(term: Term, subject: Subject) -> Optional[bool]:
             common = value & argument
             if common and common != value:
                 return None
-            found = bool(common)
+            holds = bool(common)
         else:
-            found = value in argument
+            holds = value in argument
     elif isinstance(argument, frozenset):
-        found = value in argument if isinstance(value, str) else not argument.isdisjoint(value)
+        holds = value in argument if isinstance(value, str) else not argument.isdisjoint(value)
     else:
         return None
-    return found is not (term.operator == "lacks")
+    return holds is not (term.operator == "lacks")
 
 
 def bind(row: Row, target: Target) -> Binding:
@@ -112,16 +112,16 @@ def bind(row: Row, target: Target) -> Binding:
             if target.environment is None:
                 residual.append(term)
                 continue
-            found = truth(term, target.environment(term.component))
+            holds = truth(term, target.environment(term.component))
         elif term.scope == "host":
-            found = truth(term, target.host)
+            holds = truth(term, target.host)
         elif term.scope == "var":
-            found = truth(term, target.variable(term.component))
+            holds = truth(term, target.variable(term.component))
         else:
-            found = truth(term, target.request(term.component))
-        if found is False:
+            holds = truth(term, target.request(term.component))
+        if holds is False:
             return _SATISFIED
-        if found is None:
+        if holds is None:
             missing.append(term)
     for mitigation in row.mitigations:
         subject = target.variable(mitigation.component)
@@ -136,10 +136,10 @@ def bind(row: Row, target: Target) -> Binding:
         for index, device in enumerate(target.gpus):
             unknown = []
             for term in gpu_terms:
-                found = truth(term, device)
-                if found is False:
+                holds = truth(term, device)
+                if holds is False:
                     break
-                if found is None:
+                if holds is None:
                     unknown.append(term)
             else:
                 binding = _finish(missing + unknown, residual, index)

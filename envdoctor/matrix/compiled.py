@@ -141,17 +141,17 @@ def _unpacked(value: Any) -> Any:
 
 def complete_row(row: Row, texts: Mapping[str, Any]) -> Row:
     """Return a row with its texts."""
-    found = texts[row.id]
+    text = texts[row.id]
     return row._replace(
-        title=found["title"],
-        symptom=found["symptom"],
-        fix=found["fix"],
-        pins=tuple(found["pins"]),
-        overrides=tuple(found["overrides"]),
-        sources=tuple(Source(*source) for source in found["sources"]),
-        date=found["date"],
-        established_by=found["established_by"],
-        origin=found["origin"],
+        title=text["title"],
+        symptom=text["symptom"],
+        fix=text["fix"],
+        pins=tuple(text["pins"]),
+        overrides=tuple(text["overrides"]),
+        sources=tuple(Source(*source) for source in text["sources"]),
+        date=text["date"],
+        established_by=text["established_by"],
+        origin=text["origin"],
     )
 
 

@@ -368,28 +368,28 @@ def parse_models(document: Mapping[str, Any], origin: str, faults: Faults) -> Li
     """Check ``models.toml`` and return its models; what is left out stays left out."""
 
     def read(entry: Entry) -> Dict[str, Any]:
-        found: Dict[str, Any] = {
+        model: Dict[str, Any] = {
             "name": entry.text("name"),
             "repository": entry.text("repository", pattern=_REPOSITORY),
         }
         for key in _SIZES:
-            found[key] = entry.integer(key)
-            if found[key] is not None and found[key] <= 0:
-                entry.fault(key, f"expected a positive number, found {found[key]}")
+            model[key] = entry.integer(key)
+            if model[key] is not None and model[key] <= 0:
+                entry.fault(key, f"expected a positive number, found {model[key]}")
         for key in _INTEGERS:
-            found[key] = entry.integer(key, required=False) or None
+            model[key] = entry.integer(key, required=False) or None
         for key in _FLAGS:
-            found[key] = _flag(entry, key)
-        found["norms"] = entry.integer("norms", required=False)
-        found["aliases"] = list(entry.strings("aliases"))
-        found["note"] = entry.maybe("note")
-        if found["experts"] and not (found["experts_per_token"] and found["expert_intermediate"]):
+            model[key] = _flag(entry, key)
+        model["norms"] = entry.integer("norms", required=False)
+        model["aliases"] = list(entry.strings("aliases"))
+        model["note"] = entry.maybe("note")
+        if model["experts"] and not (model["experts_per_token"] and model["expert_intermediate"]):
             entry.fault("experts", "needs experts_per_token and expert_intermediate")
-        if not found["experts"] and not found["intermediate"]:
+        if not model["experts"] and not model["intermediate"]:
             entry.fault("intermediate", "is missing")
-        if found["kv_lora"] and not (found["nope_dim"] and found["rope_dim"] and found["v_dim"]):
+        if model["kv_lora"] and not (model["nope_dim"] and model["rope_dim"] and model["v_dim"]):
             entry.fault("kv_lora", "needs nope_dim, rope_dim and v_dim")
-        return found
+        return model
 
     models = read_tables(document, "model", origin, faults, read)
     known: Dict[str, str] = {}
@@ -411,21 +411,21 @@ def parse_conda(document: Mapping[str, Any], origin: str, faults: Faults) -> Lis
     """Check ``conda.toml`` and return its entries."""
 
     def read(entry: Entry) -> Dict[str, Any]:
-        found: Dict[str, Any] = {
+        package: Dict[str, Any] = {
             "distribution": entry.text("distribution"),
             "package": entry.maybe("package"),
             "channel": entry.maybe("channel"),
             "note": entry.maybe("note"),
         }
-        if found["distribution"] != canonicalize_name(found["distribution"]):
+        if package["distribution"] != canonicalize_name(package["distribution"]):
             entry.fault(
                 "distribution",
-                f"expected {canonicalize_name(found['distribution'])!r}, found "
-                f"{found['distribution']!r}",
+                f"expected {canonicalize_name(package['distribution'])!r}, found "
+                f"{package['distribution']!r}",
             )
-        if bool(found["package"]) != bool(found["channel"]):
+        if bool(package["package"]) != bool(package["channel"]):
             entry.fault("channel", "package and channel come together")
-        return found
+        return package
 
     return read_tables(document, "conda", origin, faults, read, key="distribution")
 
@@ -478,30 +478,30 @@ def parse_profile(document: Mapping[str, Any], origin: str, faults: Faults) -> D
 def _layout(entry: Entry) -> Dict[str, Any]:
     from .schema import Entry as Part
 
-    found: Dict[str, Any] = {
+    layout: Dict[str, Any] = {
         key: list(entry.strings(key)) for key in ("files", "absent", "direct_url")
     }
-    found["contains"] = []
+    layout["contains"] = []
     for position, item in enumerate(entry.tables("contains"), 1):
         part = Part(item, f"{entry.where}: contains[{position}]", entry.faults)
-        found["contains"].append({"file": part.text("file"), "text": part.text("text")})
+        layout["contains"].append({"file": part.text("file"), "text": part.text("text")})
         part.finish()
     entry.finish()
-    return {key: value for key, value in found.items() if value}
+    return {key: value for key, value in layout.items() if value}
 
 
 def _request(entry: Entry) -> Dict[str, Any]:
-    found: Dict[str, Any] = {"name": entry.text("name"), "title": entry.text("title")}
-    found["requirements"] = _requirements(entry, "requirements")
-    found["overrides"] = _requirements(entry, "overrides")
-    found["direct"] = list(entry.strings("direct"))
-    for text in found["direct"]:
+    request: Dict[str, Any] = {"name": entry.text("name"), "title": entry.text("title")}
+    request["requirements"] = _requirements(entry, "requirements")
+    request["overrides"] = _requirements(entry, "overrides")
+    request["direct"] = list(entry.strings("direct"))
+    for text in request["direct"]:
         if not _DIRECT.fullmatch(text):
             entry.fault("direct", f"expected the form 'name @ git+https://…@tag', found {text!r}")
-    found["python"] = entry.maybe("python")
-    if found["python"]:
-        _specifier(entry, "python", found["python"])
-    found["prereleases"] = list(entry.strings("prereleases"))
+    request["python"] = entry.maybe("python")
+    if request["python"]:
+        _specifier(entry, "python", request["python"])
+    request["prereleases"] = list(entry.strings("prereleases"))
     variables = entry.values.get("variables", {})
     entry.asked.append("variables")
     if not isinstance(variables, dict) or not all(
@@ -509,23 +509,23 @@ def _request(entry: Entry) -> Dict[str, Any]:
     ):
         entry.fault("variables", f"expected a table of strings, found {variables!r}")
         variables = {}
-    found["variables"] = dict(variables)
-    found["tested"] = entry.maybe("tested")
-    if not found["requirements"] and not found["direct"]:
+    request["variables"] = dict(variables)
+    request["tested"] = entry.maybe("tested")
+    if not request["requirements"] and not request["direct"]:
         entry.fault("requirements", "a request asks for something")
-    return found
+    return request
 
 
 def _tested(entry: Entry) -> Dict[str, Any]:
-    found: Dict[str, Any] = {
+    tested: Dict[str, Any] = {
         "name": entry.text("name"),
         "verdict": entry.text("verdict", required=False, words=("good", "bad")) or None,
     }
-    found["packages"] = list(entry.strings("packages"))
-    if not found["packages"]:
+    tested["packages"] = list(entry.strings("packages"))
+    if not tested["packages"]:
         entry.fault("packages", "is missing or empty")
     names = []
-    for text in found["packages"]:
+    for text in tested["packages"]:
         name, mark, version = text.partition("==")
         names.append(name)
         if not mark or name != canonicalize_name(name) or try_version(version) is None:
@@ -535,14 +535,14 @@ def _tested(entry: Entry) -> Dict[str, Any]:
     for name in sorted({name for name in names if names.count(name) > 1}):
         entry.fault("packages", f"{name} stands twice")
     for key in ("python", "cuda", "driver"):
-        found[key] = entry.version(key, required=False) or None
+        tested[key] = entry.version(key, required=False) or None
     for key in ("tag", "commit", "image", "gpu", "note"):
-        found[key] = entry.maybe(key)
-    found["contradicts"] = list(entry.strings("contradicts"))
-    for edge in found["contradicts"]:
+        tested[key] = entry.maybe(key)
+    tested["contradicts"] = list(entry.strings("contradicts"))
+    for edge in tested["contradicts"]:
         if not _EDGE.fullmatch(edge):
             entry.fault("contradicts", f"expected 'vllm -> transformers', found {edge!r}")
-    return found
+    return tested
 
 
 def _bad(entry: Entry) -> Dict[str, Any]:
@@ -573,7 +573,7 @@ def read_tables(
     if not isinstance(entries, list) or not all(isinstance(item, dict) for item in entries):
         faults.add(origin, name, f"expected [[{name}]] tables")
         return []
-    found: List[Dict[str, Any]] = []
+    result: List[Dict[str, Any]] = []
     names: List[str] = []
     for number, values in enumerate(entries, 1):
         entry = Entry(values, f"{origin}: {name} {values.get(key, number)!r}", faults, defaults)
@@ -585,13 +585,13 @@ def read_tables(
             entry.fault(key, "stands twice")
         names += [made[key]] if made.get(key) else []
         if len(faults.found) == before:
-            found.append(
+            result.append(
                 {
                     **{word: value for word, value in made.items() if value not in (None, [], {})},
                     "origin": origin,
                 }
             )
-    return found
+    return result
 
 
 def _flag(entry: Entry, key: str) -> Optional[bool]:

@@ -102,10 +102,10 @@ def derive_target(facts: Facts, matrix: Tables) -> Target:
     candidates: Dict[str, Subject] = {}
 
     def environment(name: str) -> Subject:
-        found = candidates.get(name)
-        if found is None:
-            found = candidates[name] = derive_candidate(facts, matrix, name)
-        return found
+        candidate = candidates.get(name)
+        if candidate is None:
+            candidate = candidates[name] = derive_candidate(facts, matrix, name)
+        return candidate
 
     return Target(
         host=derive_host(facts, matrix),
@@ -117,13 +117,13 @@ def derive_target(facts: Facts, matrix: Tables) -> Target:
 
 
 def _variable(facts: Facts, name: str) -> Subject:
-    found = facts.variable(name)
-    if isinstance(found, Known):
-        items = frozenset(part.strip() for part in found.value.split(",") if part.strip())
+    fact = facts.variable(name)
+    if isinstance(fact, Known):
+        items = frozenset(part.strip() for part in fact.value.split(",") if part.strip())
         # What stands before the first hyphen: "MIG" and "GPU" of the UUIDs in CUDA_VISIBLE_DEVICES.
         prefixes = frozenset(part.split("-", 1)[0] for part in items if "-" in part)
-        return Subject(True, {"value": found.value, "items": items, "prefixes": prefixes})
-    return _ABSENT if isinstance(found, Absent) else _UNKNOWN
+        return Subject(True, {"value": fact.value, "items": items, "prefixes": prefixes})
+    return _ABSENT if isinstance(fact, Absent) else _UNKNOWN
 
 
 def _request(facts: Facts, name: str) -> Subject:
@@ -273,10 +273,10 @@ def derive_candidate(facts: Facts, matrix: Tables, name: str) -> Subject:
     What the installed files say wins over the matrix; a build that no index knows (NGC's
     ``2.6.0a0+…``, a nightly, an editable install) has a version but no build attributes.
     """
-    found = facts.distribution(name)
-    if not isinstance(found, Known):
-        return _ABSENT if isinstance(found, Absent) else _UNKNOWN
-    installed: Distribution = found.value
+    fact = facts.distribution(name)
+    if not isinstance(fact, Known):
+        return _ABSENT if isinstance(fact, Absent) else _UNKNOWN
+    installed: Distribution = fact.value
     version = try_version(installed.version)
     if version is None:
         return Subject(True, _ranged(installed))
@@ -348,13 +348,13 @@ def _usual_architecture(facts: Facts, matrix: Tables) -> Optional[str]:
     Known models that are on no ARM board come in x86_64 machines but for rarities, whose wheels
     hold a subset of the same code. None where a device has no known model.
     """
-    found = set()
+    architectures = set()
     for device in facts.value("gpus") or ():
         model = matrix.gpu(device.name, device.pci_id)
         if model is None:
             return None
-        found.add("aarch64" if on_arm_board(model.name) else "x86_64")
-    return found.pop() if len(found) == 1 else None
+        architectures.add("aarch64" if on_arm_board(model.name) else "x86_64")
+    return architectures.pop() if len(architectures) == 1 else None
 
 
 def on_arm_board(gpu: str) -> bool:
@@ -415,13 +415,13 @@ def _agreed(builds: Tuple[Build, ...]) -> Dict[str, Any]:
 
 def _torch_of_label(local: Optional[str]) -> Optional[str]:
     """``cu12torch2.6cxx11abifalse`` gives ``2.6``."""
-    found = _TORCH_LABEL.search(local) if local and "torch" in local else None
-    return found.group(1) if found else None
+    match = _TORCH_LABEL.search(local) if local and "torch" in local else None
+    return match.group(1) if match else None
 
 
 def _abi_of_label(local: Optional[str]) -> Optional[bool]:
-    found = _ABI_LABEL.search(local) if local and len(local) >= len("cxx11abitrue") else None
-    return None if found is None else found.group(1) == "true"
+    match = _ABI_LABEL.search(local) if local and len(local) >= len("cxx11abitrue") else None
+    return None if match is None else match.group(1) == "true"
 
 
 def build_attributes(build: Build) -> Dict[str, Any]:
@@ -471,7 +471,7 @@ def _assembled(tools: Tuple[str, ...]) -> FrozenSet[str]:
     backends/nvidia/compiler.py).
     """
     parts = [tool.partition(";sm=") for tool in tools]
-    by_name = {tool.partition("=")[0]: frozenset(listed.split(",")) for tool, _, listed in parts}
+    by_name = {tool.partition("=")[0]: frozenset(targets.split(",")) for tool, _, targets in parts}
     usual = by_name.get("ptxas", frozenset())
     newer = by_name.get("ptxas-blackwell", usual)
     return frozenset(
@@ -503,9 +503,9 @@ def _measured(facts: Facts, installed: Distribution, version: Version) -> Dict[s
         cuda = try_version(facts.value("torch.cuda"))
         if cuda is not None:
             attributes["cuda"] = cuda
-        listed = facts.value("torch.arch_list")
-        if listed:
-            attributes["code"] = frozenset(code for code in map(_code_of, listed) if code)
+        architectures = facts.value("torch.arch_list")
+        if architectures:
+            attributes["code"] = frozenset(code for code in map(_code_of, architectures) if code)
         abi = facts.value("torch.cxx11abi")
         if abi is not None:
             attributes["cxx11abi"] = "true" if abi else "false"

@@ -279,7 +279,7 @@ def _left_to_the_driver(entries: Tuple[str, ...]) -> Mapping[Tuple[str, str, str
     newest counts. What was compiled for no architecture in particular serves no device by itself.
     """
     parsed = [(*_entry(text), text.startswith(DEFAULT_ENTRY)) for text in entries]
-    found: Dict[Tuple[str, str, str], FrozenSet[str]] = {}
+    left: Dict[Tuple[str, str, str], FrozenSet[str]] = {}
     for capability in _CAPABILITIES:
         sass, ptx = sass_for(capability), ptx_for(capability)
         served = any(not held.isdisjoint(sass) and not default for held, _, _, default in parsed)
@@ -299,8 +299,8 @@ def _left_to_the_driver(entries: Tuple[str, ...]) -> Mapping[Tuple[str, str, str
             elif toolkit == newest:
                 kernels |= frozenset(names)
         if newest:
-            found[newest, capability, "some" if served else "all"] = kernels
-    return found
+            left[newest, capability, "some" if served else "all"] = kernels
+    return left
 
 
 @lru_cache(maxsize=256)
@@ -331,7 +331,7 @@ def ptx_demands(builds: Iterable[Mapping[str, Any]]) -> List[List[str]]:
     device gets as PTX). PTX of the device's own major beside its machine code says nothing of the
     kind: that is what ``9.0+PTX`` for all sources looks like.
     """
-    found = set()
+    demands = set()
     measured: Dict[Tuple[str, str, str], FrozenSet[str]] = {}
     for build in builds:
         if build.get("entries"):
@@ -346,10 +346,10 @@ def ptx_demands(builds: Iterable[Mapping[str, Any]]) -> List[List[str]]:
         for capability in _CAPABILITIES:
             if sass.isdisjoint(sass_for(capability)):
                 if not offered.isdisjoint(ptx_for(capability)):
-                    found.add((cuda, capability, "only"))
+                    demands.add((cuda, capability, "only"))
             elif not offered.isdisjoint(_older_ptx(capability)):
-                found.add((cuda, capability, "partly"))
-    return [list(demand) for demand in sorted(found)] + [
+                demands.add((cuda, capability, "partly"))
+    return [list(demand) for demand in sorted(demands)] + [
         [*demand, _few(measured[demand])] for demand in sorted(measured)
     ]
 

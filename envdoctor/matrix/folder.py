@@ -60,11 +60,11 @@ def list_files(folder: str, ending: str) -> List[str]:
 
 def fingerprint(sources: Sources, times: bool) -> Dict[str, List[Any]]:
     """Return [size, mtime or None, hash] of every source file."""
-    found: Dict[str, List[Any]] = {}
+    entries: Dict[str, List[Any]] = {}
     for name, path in _files(sources):
         status = os.stat(path)
-        found[name] = [status.st_size, status.st_mtime_ns if times else None, _hash(path)]
-    return found
+        entries[name] = [status.st_size, status.st_mtime_ns if times else None, _hash(path)]
+    return entries
 
 
 def is_fresh(recorded: Mapping[str, List[Any]], sources: Sources) -> bool:

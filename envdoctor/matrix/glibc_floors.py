@@ -21,17 +21,17 @@ def floor_of_platforms(platforms: Iterable[str]) -> Optional[str]:
     """Return the lowest glibc that a wheel's platform tags admit: ``manylinux_2_28_x86_64`` gives
     ``2.28``.
     """
-    found = []
+    versions = []
     for platform in platforms:
         for tag in platform.split("."):
             match = _MANYLINUX.match(tag)
             if match is not None:
-                found.append(f"{match.group(1)}.{match.group(2)}")
+                versions.append(f"{match.group(1)}.{match.group(2)}")
             else:
-                found += [
+                versions += [
                     floor for name, floor in LEGACY_GLIBC.items() if tag.startswith(f"{name}_")
                 ]
-    return min(found, key=parse_version) if found else None
+    return min(versions, key=parse_version) if versions else None
 
 
 def glibc_floor(release: Release) -> Optional[str]:

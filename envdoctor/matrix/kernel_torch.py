@@ -18,13 +18,13 @@ _PIN = pattern(r"([A-Za-z0-9][\w.-]*)\s*==\s*([0-9][\w.]*)(?![\w.*])")
 
 def exact_pins(requires: Sequence[str]) -> Dict[str, Version]:
     """Return what requirement lines pin with ``==``, by distribution."""
-    found: Dict[str, Version] = {}
+    pins: Dict[str, Version] = {}
     for line in requires:
         match = _PIN.match(line)
         version = try_version(match.group(2)) if match is not None else None
         if match is not None and version is not None and len(version.release) > 1:
-            found.setdefault(match.group(1).lower().replace("_", "-"), version)
-    return found
+            pins.setdefault(match.group(1).lower().replace("_", "-"), version)
+    return pins
 
 
 def minor_of(version: Version) -> str:
@@ -57,11 +57,11 @@ def pinned_torch(
         if public is None:
             return None
         if public in minors:
-            found = minors[public]
+            candidates = minors[public]
         else:
             below = [other for other in minors if other < public]
             above = [other for other in minors if other > public]
-            found = minors[max(below)] | minors[min(above)] if below and above else set()
-        return next(iter(found)) if len(found) == 1 else None
+            candidates = minors[max(below)] | minors[min(above)] if below and above else set()
+        return next(iter(candidates)) if len(candidates) == 1 else None
 
     return find

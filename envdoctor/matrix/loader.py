@@ -215,8 +215,8 @@ class _CompiledFiles:
 
     def index_listing(self) -> Optional[Mapping[str, Any]]:
         """Return the listing of the package index that the matrix was made from."""
-        found: Optional[Mapping[str, Any]] = self._extra("listing")
-        return found
+        listing: Optional[Mapping[str, Any]] = self._extra("listing")
+        return listing
 
     def _extra(self, name: str) -> Any:
         if self._source is not None:
@@ -265,15 +265,15 @@ class Matrix:
         return str(self._core.get("origin", "built-in"))
 
     def _table(self, name: str, make: Any) -> Any:
-        found = self._tables.get(name)
-        if found is None:
-            found = self._tables[name] = make(self._core["tables"].get(name, ()))
-        return found
+        table = self._tables.get(name)
+        if table is None:
+            table = self._tables[name] = make(self._core["tables"].get(name, ()))
+        return table
 
     @property
     def driver_branches(self) -> Mapping[str, DriverBranch]:
         """Driver branches by number ("570"), oldest first."""
-        found: Mapping[str, DriverBranch] = self._table(
+        branches: Mapping[str, DriverBranch] = self._table(
             "branch",
             lambda entries: {
                 entry["branch"]: DriverBranch(
@@ -287,12 +287,12 @@ class Matrix:
                 for entry in entries
             },
         )
-        return found
+        return branches
 
     @property
     def cuda_majors(self) -> Mapping[int, CudaMajor]:
         """Minor-version compatibility by CUDA major."""
-        found: Mapping[int, CudaMajor] = self._table(
+        majors: Mapping[int, CudaMajor] = self._table(
             "major",
             lambda entries: {
                 entry["major"]: CudaMajor(
@@ -301,12 +301,12 @@ class Matrix:
                 for entry in entries
             },
         )
-        return found
+        return majors
 
     @property
     def toolkits(self) -> Mapping[str, ToolkitRelease]:
         """CUDA toolkit releases by version ("12.8.1"), oldest first."""
-        found: Mapping[str, ToolkitRelease] = self._table(
+        toolkits: Mapping[str, ToolkitRelease] = self._table(
             "toolkit",
             lambda entries: {
                 entry["version"]: ToolkitRelease(
@@ -321,12 +321,12 @@ class Matrix:
                 for entry in entries
             },
         )
-        return found
+        return toolkits
 
     @property
     def forward_compat(self) -> Mapping[str, ForwardCompat]:
         """Admitted base branches by the CUDA version of cuda-compat ("12.4")."""
-        found: Mapping[str, ForwardCompat] = self._table(
+        packages: Mapping[str, ForwardCompat] = self._table(
             "forward_compat",
             lambda entries: {
                 entry["cuda"]: ForwardCompat(
@@ -335,24 +335,24 @@ class Matrix:
                 for entry in entries
             },
         )
-        return found
+        return packages
 
     @property
     def ngc_images(self) -> Sequence[NgcImage]:
         """NVIDIA's framework images by month, oldest first."""
-        found: Sequence[NgcImage] = self._table(
+        images: Sequence[NgcImage] = self._table(
             "ngc_image",
             lambda entries: sorted(
                 NgcImage(entry["month"], entry["cuda"], Source(entry["source"]))
                 for entry in entries
             ),
         )
-        return found
+        return images
 
     @property
     def capabilities(self) -> Mapping[str, Capability]:
         """Compute capabilities by number ("9.0"), oldest first."""
-        found: Mapping[str, Capability] = self._table(
+        capabilities: Mapping[str, Capability] = self._table(
             "capability",
             lambda entries: {
                 entry["capability"]: Capability(
@@ -368,12 +368,12 @@ class Matrix:
                 for entry in entries
             },
         )
-        return found
+        return capabilities
 
     @property
     def code_demands(self) -> Mapping[str, CodeDemand]:
         """Packages that need code for the GPU, by name."""
-        found: Mapping[str, CodeDemand] = self._table(
+        demands: Mapping[str, CodeDemand] = self._table(
             "code",
             lambda entries: {
                 entry["package"]: CodeDemand(
@@ -386,7 +386,7 @@ class Matrix:
                 for entry in entries
             },
         )
-        return found
+        return demands
 
     def table_entry(self, table: str, key: str) -> Mapping[str, Any]:
         """Return an entry of a curated table as it is written, with source, date, trust and origin;
@@ -401,8 +401,8 @@ class Matrix:
         """Return all entries of a curated table (``compiled.KEYS`` names them; "gpu" comes from
         ``gpu_entries``).
         """
-        found: Sequence[Mapping[str, Any]] = self._core["tables"].get(table, ())
-        return found
+        entries: Sequence[Mapping[str, Any]] = self._core["tables"].get(table, ())
+        return entries
 
     def gpu_entries(self) -> List[Dict[str, Any]]:
         """Return all GPU models with PCI ids, aliases and provenance; reads the texts."""
@@ -471,10 +471,10 @@ class Matrix:
         """
         from .curated import make_conda
 
-        found: Dict[str, CondaPackage] = {}
+        packages: Dict[str, CondaPackage] = {}
         for entry in self._once("conda", self._files.conda):
-            found.setdefault(entry["distribution"], make_conda(entry))
-        return found
+            packages.setdefault(entry["distribution"], make_conda(entry))
+        return packages
 
     @property
     def signatures(self) -> Tuple[Signature, ...]:
@@ -489,10 +489,10 @@ class Matrix:
     @property
     def modules(self) -> Mapping[str, str]:
         """The distribution that installs a module of another name."""
-        found: Mapping[str, str] = self._once("signatures", self._files.signatures).get(
+        distributions: Mapping[str, str] = self._once("signatures", self._files.signatures).get(
             "modules", {}
         )
-        return found
+        return distributions
 
     def _once(self, name: str, read: Any) -> Any:
         key = f"curated:{name}"
@@ -502,8 +502,8 @@ class Matrix:
 
     def index_listing(self) -> Optional[Mapping[str, Any]]:
         """Return the committed listing of the package index (``matrices/index.json``), or None."""
-        found: Optional[Mapping[str, Any]] = self._files.index_listing()
-        return found
+        listing: Optional[Mapping[str, Any]] = self._files.index_listing()
+        return listing
 
     @property
     def gpus(self) -> Tuple[GpuModel, ...]:
@@ -624,8 +624,12 @@ class Matrix:
         if row.title:
             return row
         template, _, name = row.id.partition(":")
-        found = compiled.complete_row(row._replace(id=template), self._files.texts())
-        return found._replace(id=row.id, title=found.title.replace("*", name)) if name else found
+        complete = compiled.complete_row(row._replace(id=template), self._files.texts())
+        return (
+            complete._replace(id=row.id, title=complete.title.replace("*", name))
+            if name
+            else complete
+        )
 
     def rows(self) -> List[Row]:
         """Return all rows with their texts, stored and derived."""
@@ -641,10 +645,10 @@ class Matrix:
 
     def _derived_rows(self, name: str) -> List[Row]:
         """Rows that follow from the tables for one distribution, or ("") for none."""
-        found = self._derived.get(name)
-        if found is None:
-            found = self._derived[name] = self._make_derived(name)
-        return found
+        rows = self._derived.get(name)
+        if rows is None:
+            rows = self._derived[name] = self._make_derived(name)
+        return rows
 
     def _make_derived(self, name: str) -> List[Row]:
         if not name:
@@ -690,7 +694,7 @@ class Matrix:
         """
         from .source import StackedFiles
 
-        mine = {short[0] for short in self._core["rows"]}
+        own_ids = {short[0] for short in self._core["rows"]}
         texts = files.texts()
         faults = [
             (
@@ -698,7 +702,7 @@ class Matrix:
                 f"{self._files.texts()[short[0]]['origin']}"
             )
             for short in core["rows"]
-            if short[0] in mine
+            if short[0] in own_ids
         ]
         tables = dict(self._core["tables"])
         for name, entries in core["tables"].items():

@@ -436,16 +436,18 @@ def _argument(
             )
             return None
         try:
-            found = VersionSet.parse(value)
+            versions = VersionSet.parse(value)
         except InvalidSpecifier as error:
             faults.add(where, operator, str(error))
             return None
-        if not found or (found == VersionSet.all() and value.strip()):
+        if not versions or (versions == VersionSet.all() and value.strip()):
             faults.add(
-                where, operator, f"{value!r} holds {'no version' if not found else 'every version'}"
+                where,
+                operator,
+                f"{value!r} holds {'no version' if not versions else 'every version'}",
             )
             return None
-        return found
+        return versions
     if (
         not isinstance(value, list)
         or not value
@@ -587,12 +589,12 @@ def parse_document(
                 values, f"{origin}: {name} {values.get(table.key, number)!r}", faults, defaults
             )
             before = len(faults.found)
-            found: Dict[str, Any] = table.read(entry)
-            found["source"], found["date"], found["trust"] = entry.provenance()
-            found["origin"] = origin
+            entry_values: Dict[str, Any] = table.read(entry)
+            entry_values["source"], entry_values["date"], entry_values["trust"] = entry.provenance()
+            entry_values["origin"] = origin
             entry.finish()
             if len(faults.found) == before:
-                tables.setdefault(name, []).append(found)
+                tables.setdefault(name, []).append(entry_values)
     return rows, tables
 
 
@@ -699,8 +701,8 @@ def parse_package(
 
 def _forms(build: Mapping[str, Any], where: str, faults: Faults) -> None:
     for key, (form, example) in _BUILD_FORMS.items():
-        found = build.get(key, ())
-        for item in found if isinstance(found, list) else ():
+        forms = build.get(key, ())
+        for item in forms if isinstance(forms, list) else ():
             if isinstance(item, str) and not form.fullmatch(item):
                 faults.add(where, key, f"expected the form {example!r}, found {item!r:.80}")
 

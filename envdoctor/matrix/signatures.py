@@ -101,48 +101,48 @@ def _module(entry: Entry) -> Dict[str, Any]:
 
 
 def _signature(entry: Entry) -> Dict[str, Any]:
-    found: Dict[str, Any] = {"id": entry.text("id", pattern=_ID)}
-    found["layer"] = entry.text("layer", words=LAYERS)
-    found["role"] = entry.text("role", words=ROLES)
-    found["title"] = entry.text("title")
-    found["anchors"] = list(entry.strings("anchors"))
-    if not found["anchors"]:
+    signature: Dict[str, Any] = {"id": entry.text("id", pattern=_ID)}
+    signature["layer"] = entry.text("layer", words=LAYERS)
+    signature["role"] = entry.text("role", words=ROLES)
+    signature["title"] = entry.text("title")
+    signature["anchors"] = list(entry.strings("anchors"))
+    if not signature["anchors"]:
         entry.fault("anchors", "is missing or empty")
-    for anchor in found["anchors"]:
+    for anchor in signature["anchors"]:
         if len(anchor) < _SHORTEST:
             entry.fault(
                 "anchors",
                 f"{anchor!r} is shorter than {_SHORTEST} characters, so it is in lines that mean "
                 "nothing",
             )
-    found["expression"] = entry.maybe("expression")
-    groups = _groups(entry, found["expression"])
+    signature["expression"] = entry.maybe("expression")
+    groups = _groups(entry, signature["expression"])
     for key in ("meaning", "component", "fix"):
-        found[key] = entry.maybe(key)
+        signature[key] = entry.maybe(key)
     for key in ("kind", "certainty"):
-        found[key] = (
+        signature[key] = (
             entry.text(key, required=False, words=tuple(KINDS) if key == "kind" else CERTAINTIES)
             or None
         )
-    told = [key for key in ("component", "kind", "certainty") if found[key]]
-    if found["role"] == "cause" and len(told) != 3:
+    cause_keys = [key for key in ("component", "kind", "certainty") if signature[key]]
+    if signature["role"] == "cause" and len(cause_keys) != 3:
         entry.fault("component", "a cause has component, kind and certainty")
-    if found["role"] == "effect" and told:
-        entry.fault(told[0], "an effect has none: its causes do")
-    found["codes"] = _codes(entry)
+    if signature["role"] == "effect" and cause_keys:
+        entry.fault(cause_keys[0], "an effect has none: its causes do")
+    signature["codes"] = _codes(entry)
     for key in ("after", "commands", "collect"):
-        found[key] = list(entry.strings(key))
-    found["causes"] = [
+        signature[key] = list(entry.strings(key))
+    signature["causes"] = [
         _cause(Entry(item, f"{entry.where}: causes[{position}]", entry.faults), groups)
         for position, item in enumerate(entry.tables("causes"), 1)
     ]
     for key in ("title", "meaning", "component", "fix"):
-        for group in _BRACES.findall(found[key] or ""):
+        for group in _BRACES.findall(signature[key] or ""):
             if group not in groups:
                 entry.fault(key, f"the expression has no group {group!r}")
-    if found["role"] == "effect" and not (found["causes"] or found["after"]):
+    if signature["role"] == "effect" and not (signature["causes"] or signature["after"]):
         entry.fault("causes", "an effect says what may stand behind it, by causes or after")
-    return found
+    return signature
 
 
 def _groups(entry: Entry, expression: Optional[str]) -> List[str]:
@@ -168,7 +168,7 @@ def _codes(entry: Entry) -> List[str]:
 
 
 def _cause(entry: Entry, groups: List[str]) -> Dict[str, Any]:
-    found: Dict[str, Any] = {
+    cause: Dict[str, Any] = {
         "text": entry.text("text"),
         "component": entry.text("component"),
         "kind": entry.text("kind", words=tuple(KINDS)),
@@ -181,9 +181,9 @@ def _cause(entry: Entry, groups: List[str]) -> Dict[str, Any]:
         "commands": list(entry.strings("commands")),
         "collect": list(entry.strings("collect")),
     }
-    for position, item in enumerate(found["when"], 1):
+    for position, item in enumerate(cause["when"], 1):
         parse_term(item, f"{entry.where}: when[{position}]", entry.faults)
-    for text in found["facts"]:
+    for text in cause["facts"]:
         match = _CONDITION.fullmatch(text)
         if match is None or (
             match.group(1) not in FIELDS and not match.group(1).startswith("request.")
@@ -194,11 +194,11 @@ def _cause(entry: Entry, groups: List[str]) -> Dict[str, Any]:
                 f"{text!r}",
             )
     for key in ("text", "component", "fix"):
-        for group in _BRACES.findall(found[key] or ""):
+        for group in _BRACES.findall(cause[key] or ""):
             if group not in groups:
                 entry.fault(key, f"the expression has no group {group!r}")
     entry.finish()
-    return {key: value for key, value in found.items() if value not in (None, [])}
+    return {key: value for key, value in cause.items() if value not in (None, [])}
 
 
 def make_signature(entry: Mapping[str, Any]) -> Signature:

@@ -142,14 +142,14 @@ def read_profiles(folder: str) -> Dict[str, Any]:
     """
     faults = Faults()
     profiles = os.path.join(folder, "profiles")
-    found: Dict[str, Any] = {}
+    by_name: Dict[str, Any] = {}
     for name in list_files(profiles, ".toml"):
         document = read_toml(os.path.join(profiles, name), f"profiles/{name}", faults)
         if document is not None:
-            found[name[:-5]] = parse_profile(document, f"profiles/{name}", faults)
+            by_name[name[:-5]] = parse_profile(document, f"profiles/{name}", faults)
     if faults.found:
         raise MatrixError(faults.found)
-    return found
+    return by_name
 
 
 def read_models(folder: str) -> List[Dict[str, Any]]:
@@ -173,10 +173,10 @@ def _read_table(folder: str, name: str, parse: Callable[[Any, str, Any], T]) -> 
         return None
     faults = Faults()
     document = read_toml(path, name, faults)
-    found = None if document is None else parse(document, name, faults)
+    table = None if document is None else parse(document, name, faults)
     if faults.found:
         raise MatrixError(faults.found)
-    return found
+    return table
 
 
 def read_listing(folder: str) -> Optional[Dict[str, Any]]:
@@ -185,14 +185,14 @@ def read_listing(folder: str) -> Optional[Dict[str, Any]]:
     """
     try:
         with open(os.path.join(folder, "index.json"), encoding="utf-8") as file:
-            found: Dict[str, Any] = json.load(file)
+            listing: Dict[str, Any] = json.load(file)
     except FileNotFoundError:
         return None
     except (ValueError, RecursionError, OSError) as error:
         raise MatrixError(
             [f"{os.path.join(folder, 'index.json')}: is not JSON in UTF-8: {error}"]
         ) from error
-    return found
+    return listing
 
 
 def _package_summary(document: Mapping[str, Any]) -> List[Any]:
@@ -394,8 +394,8 @@ class StackedFiles:
 
     def package(self, name: str) -> Optional[Package]:
         """Return one package, the first's where both have it."""
-        found: Optional[Package] = self._first.package(name)
-        return found if found is not None else self._second.package(name)
+        package: Optional[Package] = self._first.package(name)
+        return package if package is not None else self._second.package(name)
 
     def profiles(self) -> Mapping[str, Any]:
         """Return the framework profiles by name."""
@@ -419,5 +419,5 @@ class StackedFiles:
 
     def index_listing(self) -> Optional[Mapping[str, Any]]:
         """Return the listing of the second: a site has none."""
-        found: Optional[Mapping[str, Any]] = self._second.index_listing()
-        return found
+        listing: Optional[Mapping[str, Any]] = self._second.index_listing()
+        return listing

@@ -223,16 +223,16 @@ class Package:
 
     def releases(self) -> List[Tuple[Version, Release]]:
         """Return all releases with their versions, oldest first, read in one pass."""
-        found = [
+        releases = [
             (parse_version(entry["version"]), _release(entry)) for _, entry in self._by_key.items()
         ]
-        found.sort(key=lambda pair: pair[0])
-        return found
+        releases.sort(key=lambda pair: pair[0])
+        return releases
 
     def release(self, version: Version) -> Optional[Release]:
         """Return the release of this version, whatever its local label, or None."""
-        found = self._by_key.get(release_key(version))
-        return None if found is None else _release(found)
+        values = self._by_key.get(release_key(version))
+        return None if values is None else _release(values)
 
 
 def release_key(version: Version) -> str:

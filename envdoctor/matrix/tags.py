@@ -31,12 +31,12 @@ def serves_python(tag: str, python: Version) -> bool:
             "t"
         )  # cp313t is a free-threaded build; any other odd tag is taken to fit
     wanted = (int(digits[0]), int(digits[1:])) if len(digits) > 1 else (int(digits[0]),)
-    mine = python.release[:2]
+    minor = python.release[:2]
     if interpreter.startswith("py"):
-        return mine[0] == wanted[0] and mine >= wanted
+        return minor[0] == wanted[0] and minor >= wanted
     if abi == "abi3":
-        return mine >= wanted
-    return mine == wanted
+        return minor >= wanted
+    return minor == wanted
 
 
 def glibc_for(tag: str, platform: str, architecture: str) -> Optional[Version]:

@@ -43,13 +43,13 @@ def measure(
     Raises:
         MatrixError: a listing of another form.
     """
-    listed = _listed(listing)
-    chosen = sorted(names) or sorted({*listed, *matrix.package_names, *REQUIRED})
+    versions_by_name = _listed(listing)
+    chosen = sorted(names) or sorted({*versions_by_name, *matrix.package_names, *REQUIRED})
     packages = []
     missing: List[Dict[str, str]] = []
     for name in chosen:
-        if name in listed:
-            entry, gaps = _package(matrix, name, listed[name])
+        if name in versions_by_name:
+            entry, gaps = _package(matrix, name, versions_by_name[name])
             packages.append(entry)
             missing += gaps
         elif name in REQUIRED:
@@ -62,7 +62,9 @@ def measure(
         "matrix_date": matrix.date,
         "packages": packages,
         "missing": missing,
-        "unlisted": [name for name in chosen if name not in listed and name not in REQUIRED],
+        "unlisted": [
+            name for name in chosen if name not in versions_by_name and name not in REQUIRED
+        ],
     }
 
 
@@ -70,7 +72,7 @@ def _listed(listing: Mapping[str, Any]) -> Dict[str, List[Version]]:
     packages = listing.get("packages")
     if listing.get("schema") != 1 or not isinstance(packages, dict):
         raise MatrixError(["index.json: expected schema 1 with 'packages'"])
-    found: Dict[str, List[Version]] = {}
+    versions_by_name: Dict[str, List[Version]] = {}
     faults = []
     for name, entry in packages.items():
         releases = entry.get("releases") if isinstance(entry, dict) else None
@@ -81,21 +83,21 @@ def _listed(listing: Mapping[str, Any]) -> Dict[str, List[Version]]:
         )
         if None in versions:
             faults.append(f"index.json: packages.{name}: expected a list of versions in 'releases'")
-        found[name] = sorted(version for version in versions if version is not None)
+        versions_by_name[name] = sorted(version for version in versions if version is not None)
     if faults:
         raise MatrixError(faults)
-    return found
+    return versions_by_name
 
 
 def _package(
-    matrix: Matrix, name: str, listed: List[Version]
+    matrix: Matrix, name: str, versions: List[Version]
 ) -> Tuple[Dict[str, Any], List[Dict[str, str]]]:
     required = VersionSet.parse(REQUIRED[name]) if name in REQUIRED else None
     package = matrix.package(name)
-    keys = {release_key(version) for version in listed}
+    keys = {release_key(version) for version in versions}
     counts = dict.fromkeys(("in_matrix", "with_dependencies", "with_sm", "with_glibc", "binary"), 0)
     gaps = []
-    for version in listed:
+    for version in versions:
         release = package.release(version) if package is not None else None
         binary = release is not None and _is_binary(release)
         has_code = name in matrix.code_demands
@@ -116,7 +118,7 @@ def _package(
     known = [str(version) for version in package.versions] if package is not None else []
     entry = {
         "name": name,
-        "listed": len(listed),
+        "listed": len(versions),
         "required": None if required is None else REQUIRED[name] or "every release",
         **counts,
         "has_code": name in matrix.code_demands,
@@ -133,9 +135,9 @@ def _is_binary(release: Release) -> bool:
 def _lacking(held: Mapping[str, bool], binary: bool, has_code: bool) -> List[str]:
     if not held["in_matrix"]:
         return ["not in the matrix"]
-    found = [] if held["with_dependencies"] else ["no dependencies"]
+    gaps = [] if held["with_dependencies"] else ["no dependencies"]
     if binary and has_code and not held["with_sm"]:
-        found.append("no SM list")
+        gaps.append("no SM list")
     if binary and not held["with_glibc"]:
-        found.append("no glibc floor")
-    return found
+        gaps.append("no glibc floor")
+    return gaps

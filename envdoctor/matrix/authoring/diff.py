@@ -90,29 +90,29 @@ def _packages(matrix: Matrix) -> Dict[str, Any]:
     """Packages as a whole; the releases of those that both have are compared one by one, so their
     number is no change here.
     """
-    found = {}
+    differences = {}
     for name in matrix.package_names:
         package = matrix.package(name)
         if package is not None:
-            found[name] = {
+            differences[name] = {
                 "releases": len(package.versions),
                 "source": package.source,
                 "date": package.date,
                 "trust": package.trust,
             }
-    return found
+    return differences
 
 
 def _releases(matrix: Matrix, name: str) -> Dict[str, Any]:
     package = matrix.package(name)
-    found = {}
+    releases = {}
     for version in package.versions if package is not None else ():
         release = package.release(version) if package is not None else None
         if release is not None:
             entry = release._asdict()
             entry["builds"] = [build._asdict() for build in release.builds]
-            found[str(version)] = entry
-    return found
+            releases[str(version)] = entry
+    return releases
 
 
 def _table(

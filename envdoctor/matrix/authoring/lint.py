@@ -55,11 +55,11 @@ class _Bench:
         """The known releases of a distribution, oldest first; none where the matrix does not know
         it.
         """
-        found = self._versions.get(name)
-        if found is None:
+        versions = self._versions.get(name)
+        if versions is None:
             package = self.matrix.package(name)
-            found = self._versions[name] = package.versions if package is not None else ()
-        return found
+            versions = self._versions[name] = package.versions if package is not None else ()
+        return versions
 
 
 def lint(
@@ -76,16 +76,16 @@ def lint(
     bench = _Bench(matrix, today)
     written = [row for row in matrix.rows() if row.origin != "derived"]
     rows = [row for row in written if chosen is None or chosen(row)]
-    found: List[Finding] = []
+    findings: List[Finding] = []
     for row in rows:
         for check in _ROW_CHECKS:
-            found += check(row, bench)
-    found += _pairs(written, {row.id for row in rows}, bench)
+            findings += check(row, bench)
+    findings += _pairs(written, {row.id for row in rows}, bench)
     if chosen is None:
-        found += _tables(bench)
-        found += _packages(bench)
-        found += _signatures(bench)
-    return sorted(found, key=lambda finding: finding.level != "fault")
+        findings += _tables(bench)
+        findings += _packages(bench)
+        findings += _signatures(bench)
+    return sorted(findings, key=lambda finding: finding.level != "fault")
 
 
 def _fault(check: str, row: Row, message: str) -> Finding:

@@ -42,7 +42,7 @@ def listing(matrix: Matrix, topic: Optional[str]) -> Dict[str, Any]:
 
 
 def _list_packages(matrix: Matrix) -> List[Dict[str, Any]]:
-    found = []
+    entries = []
     for name in matrix.package_names:
         package = matrix.package(name)
         versions = package.versions if package is not None else ()
@@ -51,7 +51,7 @@ def _list_packages(matrix: Matrix) -> List[Dict[str, Any]]:
             if versions
             else {"first": None, "last": None}
         )
-        found.append(
+        entries.append(
             {
                 "name": name,
                 "releases": len(versions),
@@ -59,7 +59,7 @@ def _list_packages(matrix: Matrix) -> List[Dict[str, Any]]:
                 "date": package.date if package is not None else None,
             }
         )
-    return found
+    return entries
 
 
 def _list_rows(matrix: Matrix) -> List[Dict[str, Any]]:

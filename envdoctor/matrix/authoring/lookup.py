@@ -120,8 +120,8 @@ def _speaking(
 ) -> List[Dict[str, Any]]:
     """The rows that speak of something, written rows before derived ones."""
     rows = matrix.rows_about(names) if names else matrix.rows()
-    found = [matrix.complete(row) for row in rows if speaks(row)]
-    return [row_entry(row) for row in sorted(found, key=lambda row: row.origin == "derived")]
+    speaking = [matrix.complete(row) for row in rows if speaks(row)]
+    return [row_entry(row) for row in sorted(speaking, key=lambda row: row.origin == "derived")]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -141,10 +141,10 @@ def _specified(matrix: Matrix, name: str, specifier: str) -> Dict[str, Any]:
         wanted = VersionSet.parse(specifier)
     except InvalidSpecifier as error:
         raise NotKnown(str(error)) from error
-    found = _package_entry(matrix, name, wanted)
-    if not found["releases"]:
-        raise NotKnown(f"no release of {name} is in {specifier}; the matrix has {found['range']}")
-    return found
+    entry = _package_entry(matrix, name, wanted)
+    if not entry["releases"]:
+        raise NotKnown(f"no release of {name} is in {specifier}; the matrix has {entry['range']}")
+    return entry
 
 
 def _known_package(matrix: Matrix, name: str) -> Package:
@@ -184,15 +184,15 @@ def _package_entry(matrix: Matrix, name: str, wanted: VersionSet) -> Dict[str, A
 
 def _about(row: Row, name: str, wanted: VersionSet) -> bool:
     """Tell whether a row speaks of some release of a distribution in a range."""
-    mine = [term for term in row.terms if term.scope == "env" and term.component == name]
+    terms = [term for term in row.terms if term.scope == "env" and term.component == name]
     ranges = [
         term.argument
-        for term in mine
+        for term in terms
         if term.operator == "in"
         and term.attribute == "version"
         and isinstance(term.argument, VersionSet)
     ]
-    return bool(mine) and all(wanted & argument for argument in ranges)
+    return bool(terms) and all(wanted & argument for argument in ranges)
 
 
 def _short(release: Release) -> Dict[str, Any]:
@@ -240,9 +240,9 @@ def _release(matrix: Matrix, name: str, version: Version) -> Dict[str, Any]:
     candidates = [Subject(True, entry) for entry in attributes]
 
     def speaks(row: Row) -> bool:
-        mine = [term for term in row.terms if term.scope == "env" and term.component == name]
-        return bool(mine) and any(
-            all(truth(term, candidate) is not False for term in mine) for candidate in candidates
+        terms = [term for term in row.terms if term.scope == "env" and term.component == name]
+        return bool(terms) and any(
+            all(truth(term, candidate) is not False for term in terms) for candidate in candidates
         )
 
     rows = _speaking(matrix, [name], speaks)
@@ -300,7 +300,7 @@ def _pinned_by(matrix: Matrix, name: str, version: Version) -> List[Dict[str, st
     """The releases whose metadata asks for exactly this one."""
     spelled = "[-_.]+".join(map(re.escape, name.split("-")))
     asks = re.compile(rf"{spelled}\s*(?:\[[^\]]*\])?\s*\(?===?\s*([^\s,;)]+)", re.IGNORECASE)
-    found = []
+    pins = []
     for other in matrix.package_names:
         package = matrix.package(other)
         if package is None or other == name:
@@ -309,8 +309,8 @@ def _pinned_by(matrix: Matrix, name: str, version: Version) -> List[Dict[str, st
             for line in release.requires or ():
                 match = asks.match(line)
                 if match is not None and try_version(match.group(1)) == version:
-                    found.append({"name": other, "version": release.version, "line": line})
-    return found
+                    pins.append({"name": other, "version": release.version, "line": line})
+    return pins
 
 
 # --------------------------------------------------------------------------------------------------
@@ -358,12 +358,12 @@ def _device(model: GpuModel) -> Subject:
 
 def _gpu_rows(matrix: Matrix, device: Subject) -> List[Dict[str, Any]]:
     def speaks(row: Row) -> bool:
-        mine = [term for term in row.terms if term.scope == "gpu"]
+        terms = [term for term in row.terms if term.scope == "gpu"]
         # code-for-X rows say of every package what ``code`` says in one line each.
         return (
-            bool(mine)
+            bool(terms)
             and not row.id.startswith(("code-for-", "ptx-"))
-            and all(truth(term, device) is not False for term in mine)
+            and all(truth(term, device) is not False for term in terms)
         )
 
     return _speaking(matrix, (), speaks)
@@ -433,7 +433,7 @@ def _capability_entry(matrix: Matrix, entry: Capability) -> Dict[str, Any]:
 def _code_support(matrix: Matrix, capability: str) -> List[Dict[str, Any]]:
     """Of each package that needs code for the GPU: which releases have some for this one."""
     serving = runs_on(capability)
-    found = []
+    support = []
     for name in sorted(matrix.code_demands):
         package = matrix.package(name)
         if package is None:
@@ -449,7 +449,7 @@ def _code_support(matrix: Matrix, capability: str) -> List[Dict[str, Any]]:
                 read.append(version)
                 if any(not serving.isdisjoint(code) for code in codes):
                     having.append(version)
-        found.append(
+        support.append(
             {
                 "package": name,
                 "effect": matrix.code_demands[name].effect,
@@ -460,7 +460,7 @@ def _code_support(matrix: Matrix, capability: str) -> List[Dict[str, Any]]:
                 "newest_read": str(read[-1]) if read else None,
             }
         )
-    return found
+    return support
 
 
 # --------------------------------------------------------------------------------------------------
@@ -488,9 +488,9 @@ def _driver(matrix: Matrix, text: str) -> Dict[str, Any]:
         ) and (capability.last_driver is None or int(capability.last_driver) >= int(number))
 
     def speaks(row: Row) -> bool:
-        mine = [term for term in row.terms if term.scope == "host" and term.attribute == "driver"]
-        return bool(mine) and all(
-            isinstance(term.argument, VersionSet) and bool(_meant(term) & span) for term in mine
+        terms = [term for term in row.terms if term.scope == "host" and term.attribute == "driver"]
+        return bool(terms) and all(
+            isinstance(term.argument, VersionSet) and bool(_meant(term) & span) for term in terms
         )
 
     rows = _speaking(matrix, (), speaks)
@@ -557,14 +557,14 @@ def _cuda(matrix: Matrix, text: str) -> Dict[str, Any]:
     span = VersionSet.parse(f"=={minor}.*")
 
     def speaks(row: Row) -> bool:
-        mine = [
+        terms = [
             term
             for term in row.terms
             if (term.scope == "env" and term.attribute in ("cuda", "ptx_cuda"))
             or (term.scope == "host" and term.attribute == "toolkit")
         ]
         derived = row.id.startswith(("driver-for-cuda-", "ptx-"))
-        return bool(mine) and not derived and all(bool(_meant(term) & span) for term in mine)
+        return bool(terms) and not derived and all(bool(_meant(term) & span) for term in terms)
 
     def covers(capability: Capability) -> bool:
         first, last = parse_version(capability.first_cuda), try_version(capability.last_cuda)
@@ -607,7 +607,7 @@ def _cuda(matrix: Matrix, text: str) -> Dict[str, Any]:
 
 def _builds_for(matrix: Matrix, parts: Sequence[int]) -> List[Dict[str, Any]]:
     """Of each package: the releases that have a build for this CUDA version."""
-    found = []
+    builds = []
     for name in matrix.package_names:
         package = matrix.package(name)
         if package is None:
@@ -624,11 +624,11 @@ def _builds_for(matrix: Matrix, parts: Sequence[int]) -> List[Dict[str, Any]]:
                     known = versions.setdefault(build.index_name, [])
                     if release.version not in known:
                         known.append(release.version)
-        found += [
-            {"package": name, "index": index, "releases": listed}
-            for index, listed in sorted(versions.items())
+        builds += [
+            {"package": name, "index": index, "releases": releases}
+            for index, releases in sorted(versions.items())
         ]
-    return found
+    return builds
 
 
 # --------------------------------------------------------------------------------------------------
@@ -637,10 +637,10 @@ def _builds_for(matrix: Matrix, parts: Sequence[int]) -> List[Dict[str, Any]]:
 
 def _profile(matrix: Matrix, text: str) -> Dict[str, Any]:
     name = text.lower()
-    found = {key.lower(): value for key, value in matrix.profiles.items()}.get(name)
-    if found is None:
+    profile = {key.lower(): value for key, value in matrix.profiles.items()}.get(name)
+    if profile is None:
         raise NotKnown(f"{text}: no such profile", matrix.profiles)
-    return {"kind": "profile", "name": name, "profile": found}
+    return {"kind": "profile", "name": name, "profile": profile}
 
 
 _WORDS: Mapping[str, Callable[[Matrix, str], Dict[str, Any]]] = {

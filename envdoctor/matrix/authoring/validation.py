@@ -49,10 +49,10 @@ def validate(folder: str) -> Dict[str, Any]:
     except MatrixError as error:
         faults += error.faults
     for name, read in _OTHERS.items():
-        found, wrong = _tried(read, folder)
+        values, wrong = _tried(read, folder)
         faults += wrong
-        if found:
-            counts[name] = len(found)
+        if values:
+            counts[name] = len(values)
     if not faults and not any(counts.values()):
         faults.append(
             f"{folder}: expected *.toml, errata/*.toml or packages/*.json, found none of them"
@@ -77,7 +77,7 @@ def _strangers(folder: str) -> List[str]:
     """Files that no part of envdoctor reads: a misspelt ending would leave its rows out
     silently.
     """
-    found = []
+    unknown = []
     for path, folders, names in os.walk(folder):
         relative = os.path.relpath(path, folder)
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -91,5 +91,5 @@ def _strangers(folder: str) -> List[str]:
                 and not (relative in (".", *_FOLDERS) and name.endswith(ending))
                 and not name.endswith((".md", ".txt"))
             ):
-                found.append(where)
-    return found
+                unknown.append(where)
+    return unknown

@@ -58,21 +58,21 @@ def unpack(path: str, destination: str) -> Dict[str, int]:
         members = _zip_members(path, label)
     else:
         raise InputError(f"{label}: expected a .tar.gz or .zip of a matrices folder, found neither")
-    found: Dict[str, int] = {}
+    sizes: Dict[str, int] = {}
     total = 0
     try:
         for member in members:
             name = _checked(member, label)
             if name is None:
                 continue
-            if name in found:
+            if name in sizes:
                 raise InputError(f"{label}: {_shown(member.name)}: stands twice in the archive")
-            if len(found) >= _MEMBERS:
+            if len(sizes) >= _MEMBERS:
                 raise InputError(
                     f"{label}: {_shown(member.name)}: the archive has more than {_MEMBERS} files"
                 )
-            found[name] = _write(member, os.path.join(destination, name), label, _TOTAL - total)
-            total += found[name]
+            sizes[name] = _write(member, os.path.join(destination, name), label, _TOTAL - total)
+            total += sizes[name]
     except (
         EOFError,
         OSError,
@@ -92,12 +92,12 @@ def unpack(path: str, destination: str) -> Dict[str, int]:
             f"{label}: the archive is damaged: {str(error) or type(error).__name__}"
         ) from error
     for name in NEEDED:
-        if name not in found:
+        if name not in sizes:
             raise InputError(
                 f"{label}: expected a matrices folder (at the top, or in a folder 'matrices'), "
                 f"found no {name} in it"
             )
-    return found
+    return sizes
 
 
 def _shown(name: str) -> str:
@@ -173,11 +173,13 @@ class _Limited:
 
     def read(self, size: int = -1) -> bytes:
         """Read as a file does."""
-        found: bytes = self._stream.read(min(size, self._left + 1) if size >= 0 else self._left + 1)
-        self._left -= len(found)
+        content: bytes = self._stream.read(
+            min(size, self._left + 1) if size >= 0 else self._left + 1
+        )
+        self._left -= len(content)
         if self._left < 0:
             raise InputError(f"{self._label}: unpacks to more than {size_text(_TOTAL)}")
-        return found
+        return content
 
 
 def _tar_members(path: str, label: str) -> Iterator[_Member]:

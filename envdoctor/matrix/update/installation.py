@@ -134,18 +134,18 @@ def previous(generation: place.Generation) -> Optional[place.Generation]:
     name = read_origin(generation).get("previous")
     if not isinstance(name, str) or os.path.basename(name) != name:
         return None
-    found = place.Generation.of(os.path.join(os.path.dirname(generation.path), name))
-    return found if found is not None and load_generation(found) is not None else None
+    earlier = place.Generation.of(os.path.join(os.path.dirname(generation.path), name))
+    return earlier if earlier is not None and load_generation(earlier) is not None else None
 
 
 def read_origin(generation: place.Generation) -> Dict[str, Any]:
     """Return where an update came from; empty where that cannot be read."""
     try:
         with open(os.path.join(generation.path, "origin.json"), encoding="utf-8") as file:
-            found = json.load(file)
+            origin = json.load(file)
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return origin if isinstance(origin, dict) else {}
 
 
 @contextmanager
@@ -261,7 +261,7 @@ def _compile(
     """
     try:
         write_compiled(files, stage, times=False)
-        found = load_folder(files)
+        matrix = load_folder(files)
     except MatrixError as error:
         raise InputError(
             f"{label}: the archive has {error}\n  (is it for another version of envdoctor? nothing "
@@ -270,24 +270,24 @@ def _compile(
     today = time.strftime(
         "%Y-%m-%d", time.gmtime(time.time() + 86400)
     )  # a day of grace: the world has time zones
-    if found.date > today:
+    if matrix.date > today:
         raise InputError(
-            f"{label}: is of {found.date}, which has not come yet; nothing was changed"
+            f"{label}: is of {matrix.date}, which has not come yet; nothing was changed"
         )
     builtin = load_builtin()
-    if found.date <= builtin.date:
+    if matrix.date <= builtin.date:
         raise InputError(
-            f"{label}: is of {found.date}, not newer than the built-in matrix of {builtin.date}, "
+            f"{label}: is of {matrix.date}, not newer than the built-in matrix of {builtin.date}, "
             "which would go on serving; nothing was changed"
         )
-    if old is not None and before.origin == old.path and found.date < before.date:
+    if old is not None and before.origin == old.path and matrix.date < before.date:
         raise InputError(
-            f"{label}: is of {found.date}, older than the installed one of {before.date}; "
+            f"{label}: is of {matrix.date}, older than the installed one of {before.date}; "
             "--rollback goes back to the one before that"
         )
-    if not found.rows() or not found.package_names:
+    if not matrix.rows() or not matrix.package_names:
         raise InputError(f"{label}: holds no rows or no packages; nothing was changed")
-    return found.date
+    return matrix.date
 
 
 def _free_name(where: str, stem: str) -> str:
@@ -344,10 +344,10 @@ def _sync_tree(folder: str) -> None:
 
 
 def _digest_of(text: str) -> str:
-    found = text.strip().lower()
-    if not _DIGEST.fullmatch(found):
+    digest = text.strip().lower()
+    if not _DIGEST.fullmatch(digest):
         raise InputError(f"--sha256: expected 64 hexadecimal digits, found {text!r}")
-    return found
+    return digest
 
 
 def _file_digest(path: str) -> str:
@@ -358,9 +358,9 @@ def _file_digest(path: str) -> str:
     return digest.hexdigest()
 
 
-def _check_digest(source: str, found: str, wanted: str) -> None:
-    if found != wanted:
-        raise InputError(f"{source}: expected sha256 {wanted}, found {found}; nothing was changed")
+def _check_digest(source: str, digest: str, wanted: str) -> None:
+    if digest != wanted:
+        raise InputError(f"{source}: expected sha256 {wanted}, found {digest}; nothing was changed")
 
 
 def _digest_beside(source: str, scratch: str) -> str:
@@ -380,18 +380,18 @@ def _digest_beside(source: str, scratch: str) -> str:
         ) from error
     with open(path, encoding="utf-8", errors="replace") as file:
         lines = [line.split() for line in file if line.strip()]
-    mine = [
+    digests = [
         words[0].lower()
         for words in lines
         if len(words) == 1
         or (len(words) == 2 and os.path.basename(words[1].lstrip("*")) == _base_name(source))
     ]
-    if len(mine) != 1 or not _DIGEST.fullmatch(mine[0]):
+    if len(digests) != 1 or not _DIGEST.fullmatch(digests[0]):
         raise InputError(
             f"{beside}: expected '<64 hexadecimal digits>  {_base_name(source)}' as sha256sum "
             "writes it"
         )
-    return mine[0]
+    return digests[0]
 
 
 def _base_name(source: str) -> str:
