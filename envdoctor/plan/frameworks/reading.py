@@ -89,14 +89,14 @@ class _Source:
     def run(self) -> Run:
         """Return the run; raises :class:`InputError`."""
         first, *others = self.sources
-        if all(path.endswith(_CONFIGS) for path in self.sources):
-            return self._of_files(self.sources)
-        is_file = os.path.isfile(first)
-        if (is_file or first.endswith((*_SCRIPTS, ".bash"))) and not others:
-            return self._of_script(first, ())
-        if is_file and all(path.endswith(_CONFIGS) for path in others):
-            files = tuple(setting for path in others for setting in _config(path))
+        configs = [path for path in self.sources if path.endswith(_CONFIGS)]
+        if len(configs) == len(self.sources):
+            return self._of_files(configs)
+        if configs == others and os.path.isfile(first):
+            files = tuple(setting for path in configs for setting in _config(path))
             return self._of_script(first, ())._replace(files=files)
+        if not others and first.endswith((*_SCRIPTS, ".bash")):
+            return self._of_script(first, ())
         return self._of_command()
 
     def _of_files(self, paths: Sequence[str]) -> Run:
@@ -129,11 +129,14 @@ class _Source:
         )
         return self._of_commands(script, text, os.path.dirname(path) or ".")
 
-    def _of_commands(self, script: Script, text: str, base: str) -> Run:
+    def _remark(self, script: Script) -> None:
         for remark in script.remarks:
             stated = redact(remark.text)
             place = Evidence(f"{script.name}:{remark.line}", stated[:200])
             self.problems.append(remark_problem(remark.kind, place, stated))
+
+    def _of_commands(self, script: Script, text: str, base: str) -> Run:
+        self._remark(script)
         around = surroundings(script, text)
         runs = [_without_secrets(run) for run in started(script, base)]
         for run in runs:
@@ -234,9 +237,7 @@ def _tell(
     claims = {adapter.name: adapter.claims(run) for adapter in _adapters()}
     if checkout is not None and claims.get(checkout[0]):
         return [_adapter(checkout[0])]
-    candidates = [
-        name for name in ADAPTERS if claims[name] and claims[name] == max(claims.values())
-    ]
+    candidates = _foremost(claims)
     present = installed(facts, candidates)
     if present:
         return [_adapter(present)]
@@ -246,6 +247,11 @@ def _tell(
             f"({', '.join(ADAPTERS)}); say which one with --framework"
         )
     return [_adapter(name) for name in candidates]
+
+
+def _foremost(claims: Mapping[str, int]) -> List[str]:
+    most = max(claims.values())
+    return [name for name, claim in claims.items() if most and claim == most]
 
 
 def _versioned(
@@ -272,46 +278,34 @@ def _versioned(
 def _workload(
     run: Run, readings: Sequence[Tuple[str, Reading]], problems: Sequence[ConfigurationProblem]
 ) -> Workload:
-    table: Dict[str, Fact[object]] = {}
     first = readings[0][1]
-    for field in WORKLOAD_FIELDS:
-        facts = [
-            (name, reading.fields[field]) for name, reading in readings if field in reading.fields
-        ]
-        if facts:
-            table[field] = (
-                facts[0][1] if len(readings) == 1 else _agreed(field, facts, len(readings))
-            )
-    table["framework.version"] = (
-        first.version if len(readings) == 1 else Unknown("it depends on the framework")
-    )
+    alone = len(readings) == 1
+    table = dict(first.fields) if alone else _agreed_fields(readings)
+    table["framework.version"] = first.version if alone else Unknown("it depends on the framework")
     for field, fact in run.surroundings.items():
         if not isinstance(table.get(field), Known):
             table[field] = fact
-    variables = kept_variables(run.variables)
-    if variables:
-        lines = sorted(
-            element.line
-            for name, element in run.variables.items()
-            if name in variables and element.line
-        )
-        table["variables"] = Known(
-            variables,
-            Evidence(
-                f"{run.name}:{lines[0]}" if lines else run.name, ", ".join(sorted(variables))[:200]
-            ),
-        )
-        engine = variables.get("VLLM_USE_V1")
-        if engine in ("0", "1"):
-            table["rollout.v1"] = Known(
-                engine == "1",
-                Evidence(
-                    f"{run.name}:{run.variables['VLLM_USE_V1'].line}", f"VLLM_USE_V1={engine}"
-                ),
-            )
+    _stated_variables(run, table)
     _installed_engine(run, table)
-    own = list(first.problems) if len(readings) == 1 else _shared(readings)
+    own = first.problems if alone else _shared(readings)
     return Workload(table, first.keys, (*problems, *own))
+
+
+def _stated_variables(run: Run, table: Dict[str, Fact[object]]) -> None:
+    variables = kept_variables(run.variables)
+    if not variables:
+        return
+    line = min(
+        (run.variables[name].line for name in variables if run.variables[name].line), default=0
+    )
+    names = ", ".join(sorted(variables))[:200]
+    table["variables"] = Known(
+        variables, Evidence(f"{run.name}:{line}" if line else run.name, names)
+    )
+    engine = variables.get("VLLM_USE_V1")
+    if engine in ("0", "1"):
+        place = f"{run.name}:{run.variables['VLLM_USE_V1'].line}"
+        table["rollout.v1"] = Known(engine == "1", Evidence(place, f"VLLM_USE_V1={engine}"))
 
 
 def _installed_engine(run: Run, table: Dict[str, Fact[object]]) -> None:
@@ -327,23 +321,29 @@ def _installed_engine(run: Run, table: Dict[str, Fact[object]]) -> None:
         )
 
 
-def _agreed(field: str, facts: Sequence[Tuple[str, Fact[object]]], count: int) -> Fact[object]:
+def _agreed_fields(readings: Sequence[Tuple[str, Reading]]) -> Dict[str, Fact[object]]:
     """What several frameworks that cannot be told apart say together."""
-    names = ", ".join(name for name, _ in facts)
-    if field == "framework":
-        return Unknown(
-            f"by its keys {' or '.join(name for name, _ in facts)}; say which one with --framework"
-        )
-    known = [fact for _, fact in facts if isinstance(fact, Known)]
-    if len(known) == len(facts) == count and all(fact.value == known[0].value for fact in known):
-        return known[0]
-    if not known:
-        return facts[0][1]
+    table: Dict[str, Fact[object]] = {}
+    for field in WORKLOAD_FIELDS:
+        facts = {name: one.fields[field] for name, one in readings if field in one.fields}
+        if field == "framework":
+            names = " or ".join(facts)
+            table[field] = Unknown(f"by its keys {names}; say which one with --framework")
+        elif facts:
+            table[field] = _agreed(facts, len(readings))
+    return table
+
+
+def _agreed(facts: Mapping[str, Fact[object]], count: int) -> Fact[object]:
+    first = next(iter(facts.values()))
+    known = [fact for fact in facts.values() if isinstance(fact, Known)]
+    if not known or (len(known) == count and all(one.value == known[0].value for one in known)):
+        return first
     said = "; ".join(
         f"{name} {fact.value!r}" if isinstance(fact, Known) else f"{name}: {_why(fact)}"
-        for name, fact in facts
+        for name, fact in facts.items()
     )
-    return Unknown(f"it depends on the framework ({names}): {said}")
+    return Unknown(f"it depends on the framework ({', '.join(facts)}): {said}")
 
 
 def _why(fact: Fact[object]) -> str:

@@ -205,19 +205,20 @@ class _Unwrapping:
         if base in ("docker", "podman", "nerdctl"):
             return self._docker
         if base in ("singularity", "apptainer"):
-            return lambda words: self._past_options(words[2:], "singularity")[1:]
+            return lambda words: self._past_options(words[2:], "singularity", {})[1:]
         if [word.text for word in words[:3]] == ["ray", "job", "submit"]:
             return self._ray_job
         if base in ("uv", "poetry", "pipenv") and following == "run":
             return lambda words: words[2:]
         if base in _SWITCHES:
             own = 1 if base in _OWN_ARGUMENT else 0
-            return lambda words: self._past_options(words[1:], base)[own:]
+            return lambda words: self._past_options(words[1:], base, {})[own:]
         return None
 
     def _past_options(
-        self, words: List[Word], wrapper: str, into: Optional[Dict[str, Word]] = None
+        self, words: List[Word], wrapper: str, options: Dict[str, Word]
     ) -> List[Word]:
+        """Return what follows a wrapper's options, and put these into ``options``."""
         position = 0
         while position < len(words):
             word = words[position]
@@ -228,11 +229,11 @@ class _Unwrapping:
                 break
             position += 1
             given = word._replace(text=value if equals else "true")
-            if not equals and name not in _SWITCHES.get(wrapper, ()) and position < len(words):
+            takes_word = not equals and name not in _SWITCHES.get(wrapper, ())
+            if takes_word and position < len(words):
                 given = words[position]
                 position += 1
-            if into is not None:
-                into[name.lstrip("-").replace("-", "_")] = given
+            options[name.lstrip("-").replace("-", "_")] = given
             if name in ("-m", "--module") and not equals:
                 break
         return words[position:]
@@ -274,7 +275,7 @@ class _Unwrapping:
     def _docker(self, words: List[Word]) -> List[Word]:
         for position, word in enumerate(words[1:3], 2):
             if word.text == "exec":
-                return self._past_options(words[position:], "docker exec")[1:]
+                return self._past_options(words[position:], "docker exec", {})[1:]
             if word.text in ("run", "create"):
                 return self._docker_run(words)
         return []
@@ -308,19 +309,14 @@ class _Unwrapping:
 
     def _inner(self, words: List[Word]) -> List[Word]:
         """The training command of ``bash -c "…"``."""
-        texts = [word.text for word in words]
-        position = next(number for number, text in enumerate(texts) if text in _RUNS_TEXT) + 1
-        if position >= len(words):
-            return []
-        body = words[position]
+        position = next(at for at, word in enumerate(words) if word.text in _RUNS_TEXT) + 1
+        body = words[position] if position < len(words) else Word("", 0)
+        why = body.why or "it is not known"
+        script = read_script(body.text, self.name, line=body.line, why=why)
         best: List[Word] = []
-        for command in read_script(
-            body.text, self.name, why=body.why or "it is not known"
-        ).commands:
+        for command in script.commands:
             inner = _Unwrapping(self.name, command)
-            program = inner.unwrap(
-                [word._replace(line=body.line) for word in command.words], inner=True
-            )
+            program = inner.unwrap(list(command.words), inner=True)
             if program and (not best or "." in program[0].text):
                 best = program
                 self.variables.update(inner.variables)

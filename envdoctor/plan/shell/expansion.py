@@ -8,6 +8,7 @@ unclear.
 from __future__ import annotations
 
 import ast
+import operator
 import re
 from typing import Callable, Dict, List, Mapping, Optional, Tuple
 
@@ -16,10 +17,10 @@ from ...model.record import NamedTuple
 from ...model.redaction import redact
 from .syntax import Unreadable, past, past_quotes
 
-__all__ = ["MARK", "Expander", "Variable", "Word", "assigned_names", "unclear_word"]
+__all__ = ["MARK", "MAX_TEXT", "Expander", "Variable", "Word", "assigned_names", "unclear_word"]
 
 MARK = "\ue000"  # one character of the private range; a script's own ones are replaced
-_MAX_TEXT = 1 << 16
+MAX_TEXT = 1 << 16
 _MAX_WORK = 1 << 24
 _NAME = re.compile(r"[A-Za-z_]\w*|[@*#?$!0-9-]")
 _PARAMETER = re.compile(
@@ -33,6 +34,7 @@ _COMPUTED = re.compile(
 )
 _BLANKS = re.compile(r"[ \t\n]+")
 _TILDE = re.compile(r"(?:[A-Za-z_]\w*=)?~(?=/|\Z)")
+_ALL_FIELDS = re.compile(r"(?:\$@|\$\{@\}|\$\{\w+\[@\]\})\Z")
 _NUMBER = re.compile(r"[-+]?(?:0|[1-9]\d{0,17})\Z")
 _SUM = re.compile(r"(?:[-+*/%()\s]|\b(?:0|[1-9]\d{0,17})\b|\b[A-Za-z_]\w*\b)*\Z")
 _DYNAMIC = frozenset(
@@ -131,22 +133,26 @@ class Expander:
 
     def lookup(self, name: str) -> Optional[Variable]:
         """Return a variable; None where it is surely unset, as far as the script tells."""
-        arguments = self.variables["@"].words
-        if name in "@*":
-            return self.variables["@"]
         if name in _DYNAMIC:
             return Variable((unclear_word(f"${name} is known only when the script runs", 0),))
-        if name == "#":
-            count = str(len(arguments)) if all(word.known for word in arguments) else MARK
-            return Variable((Word(count, 0, "", "the number of arguments is not known"),))
-        if name.isdigit():
-            return _element(arguments, int(name) - 1)
+        if name in "@*#" or name.isdigit():
+            return self._argument(name)
         if name in self.variables:
             return self.variables[name]
         if self.environ is not None and name in self.environ:
             return Variable((Word(self.environ[name], 0),), exported=True)
         why = f"${name} is known only when the script runs" if name in _OF_BASH else self.loose
         return Variable((unclear_word(why, 0),)) if why else None
+
+    def _argument(self, name: str) -> Optional[Variable]:
+        arguments = self.variables["@"].words
+        if name.isdigit():
+            argument = _element(arguments, int(name) - 1)
+            return Variable(argument) if argument else None
+        if name != "#":
+            return self.variables["@"]
+        unclear = next((word for word in arguments if not word.known), None)
+        return Variable((unclear or Word(str(len(arguments)), 0),))
 
     def calculate(self, text: str, line: int) -> Word:
         """Return the value of ``$(( … ))``; what it assigns is unclear from then on."""
@@ -174,39 +180,18 @@ class Expander:
 
     def _expand(self, raw: str, fields: _Fields, *, quoted: bool, document: bool = False) -> None:
         self.spend(len(raw) + 30, fields.line)
-        at = 0
-        tilde = None if quoted else _TILDE.match(raw)
-        home = self.lookup("HOME") if tilde else None
-        if tilde and home:
-            fields.add(tilde.group()[:-1], quoted=False)
-            fields.add(home.words[0].text, quoted=True, why=home.words[0].why)
-            at = tilde.end()
+        at = 0 if quoted else self._tilde(raw, fields)
         while at < len(raw):
             char = raw[at]
             if char == "\\":
                 at = self._backslash(raw, at, fields, quoted, document)
             elif char == "`" or (not quoted and raw.startswith(("'", "$'"), at)):
-                close = past_quotes(raw, at, fields.line)
-                if char == "`":
-                    fields.unclear(f"what {_short(raw[at:close])} prints", quoted)
-                elif char == "$":
-                    fields.add(_ESCAPE.sub(_escaped, raw[at + 2 : close - 1]), quoted=True)
-                else:
-                    fields.add(raw[at + 1 : close - 1], quoted=True, why=self.why)
-                at = close
-            elif char == '"' and not document:
-                if quoted:
-                    at += 1
-                    continue
-                close = past(raw, at + 1, fields.line, within='"')
-                inner = raw[at + 1 : close - 1]
-                if not re.fullmatch(r"\$@|\$\{@\}|\$\{\w+\[@\]\}", inner):
-                    fields.add("", quoted=True)
-                self._expand(inner, fields, quoted=True)
-                at = close
+                at = self._quotes(raw, at, fields, quoted)
             elif char == "$":
                 at = self._dollar(raw, at, fields, quoted)
-            elif char in "<>" and raw[at + 1 : at + 2] == "(" and not quoted:
+            elif char == '"' and not document:
+                at = at + 1 if quoted else self._double_quotes(raw, at, fields)
+            elif not quoted and raw.startswith(("<(", ">("), at):
                 close = past(raw, at + 2, fields.line, within=")")
                 fields.unclear(f"the file behind {_short(raw[at:close])}", quoted)
                 at = close
@@ -215,6 +200,33 @@ class Expander:
                 end = plain.end() if plain else at + 1
                 fields.add(raw[at:end], quoted=quoted, why=self.why)
                 at = end
+
+    def _tilde(self, raw: str, fields: _Fields) -> int:
+        tilde = _TILDE.match(raw)
+        home = self.lookup("HOME") if tilde else None
+        if tilde is None or home is None:
+            return 0
+        fields.add(tilde.group()[:-1], quoted=False)
+        fields.expanded(home.words[0], quoted=True)
+        return tilde.end()
+
+    def _quotes(self, raw: str, at: int, fields: _Fields, quoted: bool) -> int:
+        close = past_quotes(raw, at, fields.line)
+        if raw[at] == "`":
+            fields.unclear(f"what {_short(raw[at:close])} prints", quoted)
+        elif raw[at] == "$":
+            fields.add(_ESCAPE.sub(_escaped, raw[at + 2 : close - 1]), quoted=True)
+        else:
+            fields.add(raw[at + 1 : close - 1], quoted=True, why=self.why)
+        return close
+
+    def _double_quotes(self, raw: str, at: int, fields: _Fields) -> int:
+        close = past(raw, at + 1, fields.line, within='"')
+        inner = raw[at + 1 : close - 1]
+        if not _ALL_FIELDS.match(inner):
+            fields.add("", quoted=True)
+        self._expand(inner, fields, quoted=True)
+        return close
 
     def _backslash(self, raw: str, at: int, fields: _Fields, quoted: bool, document: bool) -> int:
         following = raw[at + 1 : at + 2]
@@ -255,31 +267,15 @@ class Expander:
         if match is None:
             fields.unclear(f"${{{body[:60]}}} is not read", quoted)
             return
-        name, index, operator, alternative = match.groups()
-        variable = self.lookup(name)
+        name, index, sign, alternative = match.groups()
         many = name in "@*" or index in ("[@]", "[*]")
-        if index and not many and variable is not None:
-            variable = _element(variable.words, int(index[1:-1]))
-        values = () if variable is None else variable.words if many else variable.words[:1]
-        unset = not values
-        empty = unset or (len(values) == 1 and not values[0].text)
-        if operator and not (unset or "".join(word.text for word in values).strip(MARK) or empty):
-            fields.unclear(values[0].why, quoted)  # it may be empty
-        elif operator and (empty if operator[0] == ":" else unset) is not (operator[-1] == "+"):
-            if operator[-1] == "?":
-                fields.unclear(f"${name} is not set in the script", quoted)
-            elif operator[-1] == "=":
-                value = self.text(alternative, fields.line)
-                self.assign(name, Variable((value,)))
-                fields.expanded(value, quoted)
-            else:
-                self._expand(alternative, fields, quoted=quoted)
-        elif operator and operator[-1] == "+":
+        values = self._values(name, index or "", many)
+        if sign and self._alternative(name, sign, alternative, values, fields, quoted):
             return
-        elif unset and not many and self.environ is None:
+        if not values and not many and self.environ is None:
             what = "is an argument of the script" if name.isdigit() else "is not set in the script"
             fields.unclear(f"${name} {what}", quoted)
-        elif many and quoted and (name == "*" or index == "[*]"):
+        elif quoted and (name == "*" or index == "[*]"):
             fields.joined(values)
         else:
             self.spend(sum(30 + len(word.text) for word in values), fields.line)
@@ -287,6 +283,38 @@ class Expander:
                 if number:
                     fields.cut()
                 fields.expanded(word, quoted)
+
+    def _values(self, name: str, index: str, many: bool) -> Tuple[Word, ...]:
+        variable = self.lookup(name)
+        if variable is None or many:
+            return () if variable is None else variable.words
+        return _element(variable.words, int(index[1:-1])) if index else variable.words[:1]
+
+    def _alternative(
+        self,
+        name: str,
+        sign: str,
+        alternative: str,
+        values: Tuple[Word, ...],
+        fields: _Fields,
+        quoted: bool,
+    ) -> bool:
+        """Expand ``${X:-…}`` and its like; False where it is the value itself that counts."""
+        text = "".join(word.text for word in values)
+        unset = not values or (sign[0] == ":" and len(values) == 1 and not text)
+        if MARK in text and not text.strip(MARK):
+            fields.unclear(values[0].why, quoted)  # it may be empty
+        elif unset is (sign[-1] == "+"):
+            return sign[-1] == "+"
+        elif sign[-1] == "?":
+            fields.unclear(f"${name} is not set in the script", quoted)
+        elif sign[-1] == "=":
+            value = self.text(alternative, fields.line)
+            self.assign(name, Variable((value,)))
+            fields.expanded(value, quoted)
+        else:
+            self._expand(alternative, fields, quoted=quoted)
+        return True
 
 
 class _Fields:
@@ -333,8 +361,8 @@ class _Fields:
             return pieces[0]
         text = "".join(piece.text for piece in pieces)
         why = next((piece.why for piece in pieces if not piece.known), "")
-        if len(text) > _MAX_TEXT:
-            text, why = MARK, f"it grows over {_MAX_TEXT} characters"
+        if len(text) > MAX_TEXT:
+            text, why = MARK, f"it grows over {MAX_TEXT} characters"
         return Word(text, self.line, self.raw, why)
 
     def expanded(self, word: Word, quoted: bool) -> None:
@@ -381,12 +409,12 @@ class _Fields:
         return self._done
 
 
-def _element(elements: Tuple[Word, ...], number: int) -> Optional[Variable]:
-    """One element of an array; what is unclear may be several of them."""
+def _element(elements: Tuple[Word, ...], number: int) -> Tuple[Word, ...]:
+    """One element of an array, if it has it; what is unclear may be several of them."""
     unclear = next((word for word in elements[: number + 1] if not word.known), None)
     if unclear is not None:
-        return Variable((unclear._replace(text=MARK),))
-    return Variable((elements[number],)) if number < len(elements) else None
+        return (unclear._replace(text=MARK),)
+    return elements[number : number + 1]
 
 
 def assigned_names(text: str) -> List[str]:
@@ -409,26 +437,31 @@ def _value(node: ast.AST, number: Callable[[str], Optional[int]]) -> int:
     """Raises where a part has no value that can be told."""
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return node.value
+    result: Optional[int] = None
     if isinstance(node, ast.Name):
         result = number(node.id)
     elif isinstance(node, ast.UnaryOp):
-        value = _value(node.operand, number)
-        result = {ast.USub: -value, ast.UAdd: value}[type(node.op)]
+        result = {ast.USub: -1, ast.UAdd: 1}[type(node.op)] * _value(node.operand, number)
     elif isinstance(node, ast.BinOp):
-        left, right = _value(node.left, number), _value(node.right, number)
-        quotient = abs(left) // abs(right or 1) * (1 if (left < 0) == (right < 0) else -1)
-        divides = isinstance(node.op, (ast.Div, ast.Mod))
-        if divides and not right:
-            raise ZeroDivisionError
-        result = {
-            ast.Add: left + right, ast.Sub: left - right, ast.Mult: left * right,
-            ast.Div: quotient, ast.Mod: left - quotient * right,
-        }[type(node.op)]  # fmt: skip
-    else:
-        raise TypeError(node)
+        operation = _OPERATIONS[type(node.op)]
+        result = operation(_value(node.left, number), _value(node.right, number))
     if result is None or abs(result) >= 1 << 63:
         raise OverflowError
     return result
+
+
+def _quotient(left: int, right: int) -> int:
+    """Division as C has it, towards zero."""
+    return abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
+
+
+_OPERATIONS: Dict[type, Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: _quotient,
+    ast.Mod: lambda left, right: left - _quotient(left, right) * right,
+}
 
 
 def _short(text: str) -> str:

@@ -20,14 +20,15 @@ from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence, 
 from ...errors import InputError
 from ...intake.word_lists import words
 from ...model.record import NamedTuple
-from .expansion import MARK, Expander, Variable, Word, assigned_names, unclear_word
+from .expansion import MARK, MAX_TEXT, Expander, Variable, Word, assigned_names, unclear_word
 from .syntax import Node, Raw, Unreadable, parse
 
 __all__ = ["MARK", "MAX_SCRIPT_BYTES", "Command", "Remark", "Script", "Word", "read_script"]
 
 MAX_SCRIPT_BYTES = 1 << 20
-_MAX_CALLS = 20
+_MAX_DEPTH = 80
 _MAX_ROUNDS = 100
+_MAX_TEST = 40  # words of a condition
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\[[^\]]*\])?(\+?)=")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*\Z")
@@ -40,9 +41,12 @@ _SETS_UP = re.compile(
 )
 _DECLARES = frozenset(words("export declare typeset local readonly"))
 _FILLS = frozenset(words("read mapfile readarray getopts printf let unset"))
-_HARMLESS = frozenset(
-    words(": true cd pushd popd echo mkdir ulimit wait trap shopt alias umask hash")
-)
+_LOCAL = frozenset(words("local declare typeset"))
+_LEAVING = frozenset(words("exit return break continue"))
+_STATUS = {
+    **dict.fromkeys(words(": true echo mkdir ulimit wait trap shopt alias umask hash"), True),
+    "false": False,
+}
 _COMPARISONS: Dict[str, Callable[[str, str], bool]] = {
     "=": lambda a, b: a == b, "==": lambda a, b: a == b, "!=": lambda a, b: a != b,
     "-eq": lambda a, b: int(a) == int(b), "-ne": lambda a, b: int(a) != int(b),
@@ -84,12 +88,13 @@ def read_script(
     *,
     environ: Optional[Mapping[str, str]] = None,
     arguments: Sequence[str] = (),
+    line: int = 1,
     why: str = "",
 ) -> Script:
     """Read a script. ``environ`` None: nothing is known of the environment it starts in.
 
-    ``why``: the text holds :data:`MARK` for what is unclear in it, and this is the reason.
-    Raises :class:`InputError`.
+    ``line`` is that of the text's start. ``why``: the text holds :data:`MARK` for what is unclear
+    in it, and this is the reason. Raises :class:`InputError`.
     """
     if len(text) > MAX_SCRIPT_BYTES:
         raise InputError(
@@ -102,7 +107,7 @@ def read_script(
     reader.variables["@"] = Variable(tuple(Word(one, 0) for one in arguments), array=True)
     text = text if why else text.replace(MARK, "\ufffd")
     try:
-        reader.run_all(parse(text + "\n"))  # a backslash that ends the file continues nothing
+        reader.run_all(parse(text + "\n", line))  # a backslash that ends the file continues nothing
     except Unreadable as problem:
         raise InputError(f"{name}:{problem.line or 1}: bash cannot read this: {problem}") from None
     except _Left:
@@ -126,10 +131,10 @@ class _Reader(Expander):
         self.functions: Dict[str, Node] = {}
         self.commands: List[Command] = []
         self.remarks: List[Remark] = []
-        self.calls = 0
+        self.depth = 0
         self.leaves = False  # a way that may be taken left the function or loop
         self.allexport = False
-        self.local: Dict[str, Optional[Variable]] = {}  # what a call's local names were before
+        self.local: Optional[Dict[str, Optional[Variable]]] = None  # before a call
         self.exported: Optional[Dict[str, Word]] = None
 
     def assign(self, name: str, variable: Optional[Variable]) -> None:
@@ -139,13 +144,19 @@ class _Reader(Expander):
 
     def run_all(self, nodes: Sequence[Node]) -> Optional[bool]:
         """Follow commands in order."""
+        self.depth += 1
+        if self.depth > _MAX_DEPTH:
+            raise Unreadable(nodes[0].line, f"commands and functions are over {_MAX_DEPTH} deep")
         status: Optional[bool] = True
-        for node in nodes:
-            if node.joint and status is None:
-                self.either([(node,)])
-            elif not node.joint or status is (node.joint == "&&"):
-                status = self.run(node)
-                status = not status if node.negated and status is not None else status
+        try:
+            for node in nodes:
+                if node.joint and status is None:
+                    self.either([(node,)])
+                elif not node.joint or status is (node.joint == "&&"):
+                    status = self.run(node)
+                    status = not status if node.negated and status is not None else status
+        finally:
+            self.depth -= 1
         return status
 
     def run(self, node: Node) -> Optional[bool]:
@@ -173,34 +184,24 @@ class _Reader(Expander):
             self._declare(rest[0].text, rest[1:])
             return True
         fields = [word for raw in rest for word in self._words(raw)]
-        if not fields:
-            return True
-        name = fields[0].text
+        name = fields[0].text if fields else ":"
         if name in self.functions:
             return self._call(self.functions[name], fields[1:])
-        if name in _HARMLESS:
-            if name in ("cd", "pushd", "popd"):
-                self.assign("PWD", Variable((unclear_word("$PWD follows cd", node.line),)))
-            return True
+        if name in _STATUS:
+            return _STATUS[name]
+        if name in _LEAVING:
+            raise _Left(name)
         if name in _FILLS:
             self._fill(fields, self._documents(node))
             return None
         builtin = {
             "set": self._set, "shift": self._shift, "eval": self._eval, "source": self._source,
-            ".": self._source, "[": self._bracket, "test": self._bracket,
+            ".": self._source, "[": self._bracket, "test": self._bracket, "exec": self._exec,
+            "cd": self._cd, "pushd": self._cd, "popd": self._cd,
         }.get(name)  # fmt: skip
         if builtin is not None:
             return builtin(fields)
-        if name == "false":
-            return False
-        if name in ("exit", "return", "break", "continue"):
-            raise _Left(name)
-        if name == "exec":
-            if len(fields) == 1:  # redirections only
-                return True
-            self._started(node, fields[1:], ())
-            raise _Left("exit")
-        self._started(node, fields, assignments)
+        self._start(fields, assignments, self._documents(node))
         return None
 
     def _words(self, raw: Raw) -> List[Word]:
@@ -208,9 +209,14 @@ class _Reader(Expander):
             return [Word(raw.text + "(", raw.line, raw.text)]
         return self.words(raw.text, raw.line)
 
-    def _started(self, node: Node, fields: List[Word], assignments: Sequence[Raw]) -> None:
+    def _start(
+        self,
+        fields: Sequence[Word],
+        assignments: Sequence[Raw],
+        documents: Sequence[Tuple[str, str]],
+    ) -> None:
         if self.exported is None:
-            self.spend(len(self.variables), node.line)
+            self.spend(len(self.variables), fields[0].line)
             self.exported = {
                 name: variable.words[0]
                 for name, variable in self.variables.items()
@@ -218,17 +224,15 @@ class _Reader(Expander):
             }
         exported = dict(self.exported) if assignments else self.exported
         for raw in assignments:
-            match = _ASSIGNMENT.match(raw.text)
-            if match and raw.elements is None:
-                value = self.text(raw.text[match.end() :], raw.line)
-                exported[match.group(1)] = value._replace(line=raw.line, raw=raw.text)
+            name, _, value = raw.text.partition("=")
+            if raw.elements is None and name.isidentifier():
+                word = self.text(value, raw.line)
+                exported[name] = word._replace(line=raw.line, raw=raw.text)
         if _SETTING.match(fields[0].text):
             self.remarks.append(Remark("lost-line", fields[0].line, fields[0].text))
-        self.spend(len(fields), node.line)
-        documents = tuple(
-            one for one in self._documents(node) if one[0] and MARK not in "".join(one)
-        )
-        self.commands.append(Command(tuple(fields), exported, documents))
+        self.spend(len(fields), fields[0].line)
+        known = (one for one in documents if one[0] and MARK not in "".join(one))
+        self.commands.append(Command(tuple(fields), exported, tuple(known)))
 
     def _documents(self, node: Node) -> List[Tuple[str, str]]:
         found = []
@@ -247,11 +251,9 @@ class _Reader(Expander):
         return True
 
     def _call(self, function: Node, arguments: Sequence[Word]) -> Optional[bool]:
-        if self.calls >= _MAX_CALLS:
-            raise Unreadable(function.line, f"functions call each other over {_MAX_CALLS} deep")
         before = self.variables["@"], self.local, self.leaves
         self.assign("@", Variable(tuple(arguments), array=True))
-        self.calls, self.local, self.leaves = self.calls + 1, {}, False
+        self.local, self.leaves = {}, False
         status = None
         try:
             if len(function.parts) == 1:
@@ -262,11 +264,9 @@ class _Reader(Expander):
             if left.kind == "exit":
                 raise
         finally:
-            self.calls -= 1
             if self.leaves:
-                self._forget(
-                    [function], f"{function.name} may return before it sets it", keeping=False
-                )
+                why = f"{function.name} may return before it sets it"
+                self._forget([function], why, keeping=False)
             for name, variable in self.local.items():
                 self.assign(name, variable)
             self.assign("@", before[0])
@@ -283,29 +283,27 @@ class _Reader(Expander):
         old = self.lookup(name)
         exported = exported or self.allexport or (old is not None and old.exported)
         earlier = old.words if old is not None else ()
-        if raw.elements is not None:
-            found = [word for one in raw.elements for word in self._words(one)]
-            if any(re.match(r"\[[^\]]+\]=", one.text) for one in raw.elements):
-                found = [unclear_word(f"{name} has indices of its own", raw.line)]
-            value = (*earlier, *found) if plus else tuple(found)
-            self.spend(len(value), raw.line)
-            self.assign(name, Variable(value, True, exported))
-            return
-        word = self.text(raw.text[match.end() :], raw.line)
-        word = word._replace(line=raw.line, raw=raw.text)
-        if index is not None:
-            word = unclear_word(f"{name}{index} is assigned alone", raw.line)
-            self.assign(name, Variable((word,), True, exported))
-            return
-        if plus and earlier:
-            text = earlier[0].text + word.text
-            self.spend(len(text), raw.line)
-            why = word.why if earlier[0].known else earlier[0].why
-            if len(text) > 1 << 16:
-                text, why = MARK, "it grows too long"
-            word = word._replace(text=text, why=why)
         array = old is not None and old.array
-        self.assign(name, Variable((word, *(earlier[1:] if array else ())), array, exported))
+        if raw.elements is not None:
+            elements = self._elements(raw)
+            value = (*earlier, *elements) if plus else elements
+            array = True
+        elif index is not None:
+            value = (unclear_word(f"{name}{index} is assigned alone", raw.line),)
+            array = True
+        else:
+            word = self.text(raw.text[match.end() :], raw.line)
+            word = _sum(earlier[0], word) if plus and earlier else word
+            word = word._replace(line=raw.line, raw=raw.text)
+            value = (word, *(earlier[1:] if array else ()))
+        self.spend(sum(len(word.text) + 1 for word in value), raw.line)
+        self.assign(name, Variable(value, array, exported))
+
+    def _elements(self, raw: Raw) -> Tuple[Word, ...]:
+        elements = raw.elements or ()
+        if any(re.match(r"\[[^\]]+\]=", element.text) for element in elements):
+            return (unclear_word(f"{raw.text} has indices of its own", raw.line),)
+        return tuple(word for element in elements for word in self._words(element))
 
     def _declare(self, command: str, raws: Sequence[Raw]) -> None:
         options = ""
@@ -325,10 +323,9 @@ class _Reader(Expander):
                     self._declare_name(command, name, options, raw if match else word)
 
     def _declare_name(self, command: str, name: str, options: str, given: Union[Raw, Word]) -> None:
-        if self.calls and command in ("local", "declare", "typeset") and "g" not in options:
+        if self.local is not None and command in _LOCAL and "g" not in options:
             self.local.setdefault(name, self.variables.get(name))
-            if command == "local" and not _ASSIGNMENT.match(given.text):
-                self.assign(name, Variable(()))
+            self.assign(name, Variable(()))
         exported = command == "export" or "x" in options
         if isinstance(given, Raw):
             self._assign(given, exported=exported)
@@ -345,44 +342,38 @@ class _Reader(Expander):
         """Make unclear what commands may assign; ``keeping`` what an array has, which is only added
         to.
         """
-        line = nodes[0].line if nodes else 0
         names: Dict[str, bool] = {}
-        for name, plus in self._assigned(nodes, set()):
-            names[name] = names.get(name, True) and plus
-        for name, plus in names.items():
-            old = self.variables.get(name)
-            kept = old.words if keeping and plus and old is not None and old.array else ()
-            if not (kept and kept[-1].text == MARK):
-                kept = (*kept, unclear_word(f"${name} is assigned where {why}", line))
-            array, exported = (old.array, old.exported) if old is not None else (False, False)
-            self.assign(name, Variable(kept, array or name == "@", exported))
+        for name, adds in self._assigned(nodes):
+            names[name] = names.get(name, True) and adds
+        for name, adds in names.items():
+            old = self.variables.get(name, Variable((), array=name == "@"))
+            kept = old.words if keeping and adds and old.array else ()
+            if not kept or kept[-1].text != MARK:
+                why_here = f"${name} is assigned where {why}"
+                kept = (*kept, unclear_word(why_here, nodes[0].line))
+            self.assign(name, old._replace(words=kept))
 
-    def _assigned(self, nodes: Sequence[Node], called: Set[str]) -> Iterator[Tuple[str, bool]]:
+    def _assigned(self, nodes: Sequence[Node]) -> Iterator[Tuple[str, bool]]:
         """The names that commands may assign, and whether an array is only added to."""
-        for node in nodes:
+        pending = list(nodes)
+        called: Set[str] = set()
+        while pending:
+            node = pending.pop()
             self.spend(1 + len(node.words), node.line)
+            for condition, body in node.parts:
+                pending += [*condition, *body]
             first = node.words[0].text if node.kind == "simple" and node.words else ""
-            if first in ("eval", "source", "."):
-                yield from ((name, False) for name in list(self.variables) if name != "@")
-            if first in ("shift", "set"):
-                yield "@", False
             if first in self.functions and first not in called:
                 called.add(first)
-                yield from self._assigned([self.functions[first]], called)
+                pending.append(self.functions[first])
+            if first in ("shift", "set"):
+                yield "@", False
+            if first in ("eval", "source", "."):
+                yield from ((name, False) for name in list(self.variables) if name != "@")
             if node.kind == "for":
                 yield node.name, False
             for raw in node.words:
-                match = _ASSIGNMENT.match(raw.text)
-                if match:
-                    yield match.group(1), bool(match.group(3)) and raw.elements is not None
-                elif first in _FILLS or first in _DECLARES:
-                    yield from ((name, False) for name in re.findall(r"[A-Za-z_]\w*", raw.text))
-                if "$" in raw.text or node.kind == "((":
-                    yield from ((name, False) for name in _DEFAULT.findall(raw.text))
-                    yield from ((name, False) for name in assigned_names(raw.text))
-            for condition, body in node.parts:
-                yield from self._assigned(condition, called)
-                yield from self._assigned(body, called)
+                yield from _assigned_by(raw, names=first in _FILLS or first in _DECLARES)
 
     def _fill(self, fields: Sequence[Word], documents: Sequence[Tuple[str, str]]) -> None:
         command, texts = fields[0].text, [word.text for word in fields]
@@ -401,14 +392,26 @@ class _Reader(Expander):
     # Builtins.
 
     def _set(self, fields: Sequence[Word]) -> Optional[bool]:
-        texts = [word.text for word in fields[1:]]
-        if "-a" in texts or "allexport" in texts:
-            self.allexport = texts[0] != "+o"
-        elif "+a" in texts:
+        texts = [word.text for word in fields]
+        options = texts[1 : texts.index("--")] if "--" in texts else texts[1:]
+        if "-a" in options or "allexport" in options:
+            self.allexport = options[0] != "+o"
+        elif "+a" in options:
             self.allexport = False
-        start = texts.index("--") + 2 if "--" in texts else 1
-        if start == 2 or (texts and texts[0][:1] not in "-+"):
-            self.assign("@", Variable(tuple(fields[start:]), array=True))
+        if "--" in texts:
+            self.assign("@", Variable(tuple(fields[texts.index("--") + 1 :]), array=True))
+        elif options and options[0][:1] not in ("-", "+"):
+            self.assign("@", Variable(tuple(fields[1:]), array=True))
+        return True
+
+    def _exec(self, fields: Sequence[Word]) -> Optional[bool]:
+        if len(fields) > 1:  # else it is redirections only
+            self._start(fields[1:], (), ())
+            raise _Left("exit")
+        return True
+
+    def _cd(self, fields: Sequence[Word]) -> Optional[bool]:
+        self.assign("PWD", Variable((unclear_word("$PWD follows cd", fields[0].line),)))
         return True
 
     def _shift(self, fields: Sequence[Word]) -> Optional[bool]:
@@ -439,15 +442,11 @@ class _Reader(Expander):
         self.why = next((word.why for word in fields if not word.known), saved)
         if MARK in text and not _SETS_UP.search(self.why):
             self._loosen(f"{fields[0].readable} may set it", fields[0].line)
-        if self.calls >= _MAX_CALLS:
-            return None
-        self.calls += 1
         try:
             return self.run_all(parse(text, fields[0].line))
         except Unreadable:
             return None  # with what is unclear in it, it may be no command
         finally:
-            self.calls -= 1
             self.why = saved
 
     def _bracket(self, fields: Sequence[Word]) -> Optional[bool]:
@@ -526,24 +525,23 @@ class _Reader(Expander):
                 break
         else:
             ways.append(())
-        if len(ways) == 1:
-            return self.run_all(ways[0])
-        self.either(ways, complete=True)
-        return None
+        return self._one_of(ways)
 
     def _case(self, node: Node) -> Optional[bool]:
         subject = self.text(node.words[0].text, node.line) if node.words else Word("", 0)
         ways: List[Sequence[Node]] = []
         for (patterns,), body in node.parts:
             answers = [self._matches(subject, raw.text) for raw in patterns.words]
-            answer = True if True in answers else None if None in answers else False
-            answer = None if node.name else answer
-            if answer is not False:
+            answer = True in answers and not node.name
+            if answer or None in answers or node.name:
                 ways.append(body)
             if answer:
                 break
         else:
             ways.append(())
+        return self._one_of(ways)
+
+    def _one_of(self, ways: Sequence[Sequence[Node]]) -> Optional[bool]:
         if len(ways) == 1:
             return self.run_all(ways[0])
         self.either(ways, complete=True)
@@ -604,6 +602,24 @@ class _Reader(Expander):
         self._forget([node], why, keeping=True)
 
 
+def _assigned_by(raw: Raw, *, names: bool) -> Iterator[Tuple[str, bool]]:
+    """The names that a word may assign; ``names``: its command takes them as arguments."""
+    match = _ASSIGNMENT.match(raw.text)
+    if match:
+        yield match.group(1), bool(match.group(3)) and raw.elements is not None
+    elif names:
+        yield from ((name, False) for name in re.findall(r"[A-Za-z_]\w*", raw.text))
+    for name in (*_DEFAULT.findall(raw.text), *assigned_names(raw.text)):
+        yield name, match is not None and name == match.group(1)
+
+
+def _sum(first: Word, second: Word) -> Word:
+    text = first.text + second.text
+    if len(text) > MAX_TEXT:
+        return unclear_word("it grows too long", second.line)
+    return second._replace(text=text, why=second.why if first.known else first.why)
+
+
 def _over_arguments(condition: Sequence[Node]) -> bool:
     """Whether a loop's condition looks at the script's arguments."""
     return any(_ARGUMENT.search(raw.text) for node in condition for raw in node.words)
@@ -614,20 +630,27 @@ def _joined(name: str, results: Sequence[Optional[Variable]]) -> Optional[Variab
     present = [variable for variable in results if variable is not None]
     if not present:
         return None
-    exported = len(present) == len(results) and all(variable.exported for variable in present)
-    texts = {tuple(word.text for word in variable.words) for variable in present}
-    if len(texts) == 1 and len(present) == len(results):
-        return present[0]._replace(exported=exported)
+    always = len(present) == len(results)
+    array = any(variable.array for variable in present)
+    exported = always and all(variable.exported for variable in present)
+    kept = _common([variable.words for variable in present])
+    if always and all(len(variable.words) == len(kept) for variable in present):
+        return Variable(kept, array, exported)
     lines = sorted({word.line for variable in present for word in variable.words[-1:]})
     why = f"${name} depends on a condition (line {', '.join(map(str, lines))})"
-    kept: List[Word] = []
-    arrays = all(variable.array for variable in present) and len(present) == len(results)
-    for words_here in zip(*(variable.words for variable in present)) if arrays else ():
-        if len({word.text for word in words_here}) > 1:
-            break
-        kept.append(words_here[0])
+    arrays = always and all(variable.array for variable in present)
     end = unclear_word(why, lines[-1] if lines else 0)
-    return Variable((*kept, end), any(variable.array for variable in present), exported)
+    return Variable((*(kept if arrays else ()), end), array, exported)
+
+
+def _common(values: Sequence[Tuple[Word, ...]]) -> Tuple[Word, ...]:
+    """The words with which all of several arrays begin."""
+    count = 0
+    for together in zip(*values):
+        if any(word.text != together[0].text for word in together):
+            break
+        count += 1
+    return values[0][:count]
 
 
 def _decided(texts: Sequence[str]) -> Optional[bool]:
@@ -635,24 +658,24 @@ def _decided(texts: Sequence[str]) -> Optional[bool]:
     unclear.
     """
     if len(texts) == 3 and texts[1] in _COMPARISONS:
-        if MARK in texts[0] + texts[2]:
-            return None
-        try:
-            return _COMPARISONS[texts[1]](texts[0], texts[2])
-        except ValueError:
-            return None
+        return _compared(*texts)
     for operators, absorbing in ((("||", "-o"), True), (("&&", "-a"), False)):
-        for at, text in enumerate(texts[:-1]):
-            if at and text in operators:
-                answers = (_decided(texts[:at]), _decided(texts[at + 1 :]))
-                if absorbing in answers:
-                    return absorbing
-                return None if None in answers else not absorbing
-    if texts[:1] == ["!"]:
+        at = next((at for at, text in enumerate(texts[:-1]) if at and text in operators), 0)
+        if at and len(texts) < _MAX_TEST:
+            answers = (_decided(texts[:at]), _decided(texts[at + 1 :]))
+            return absorbing if absorbing in answers else None if None in answers else not absorbing
+    if texts[:1] == ["!"] and len(texts) < _MAX_TEST:
         answer = _decided(texts[1:])
         return None if answer is None else not answer
-    if any(MARK in text for text in texts):
+    if MARK in "".join(texts) or len(texts) > 2:
         return None
     if len(texts) == 2:
         return {"-n": texts[1] != "", "-z": texts[1] == ""}.get(texts[0])
-    return bool(texts and texts[0]) if len(texts) < 2 else None
+    return texts not in ([], [""])
+
+
+def _compared(left: str, operator: str, right: str) -> Optional[bool]:
+    try:
+        return None if MARK in left + right else _COMPARISONS[operator](left, right)
+    except ValueError:
+        return None

@@ -23,6 +23,7 @@ _QUOTED_BRACE = '"}'  # of ``${`` between double quotes, where a single quote is
 _PLAIN = re.compile(r"[^\\'\"`$(){}#<>|&; \t\n]+")
 _DESCRIPTOR = re.compile(r"(?:\d{1,3}|\{\w+\})(?=[<>])")
 _REDIRECTS = frozenset(words("&>> &> <<< <<- << <& >& >> >| <> < >"))
+_DOUBLE_QUOTES = ('"', _QUOTED_BRACE)
 _SEPARATORS = ("\n", ";", "&")
 _CLOSING = frozenset(words("then do done fi esac elif else }"))
 
@@ -68,26 +69,19 @@ def past(text: str, start: int, line: int, *, within: str = "") -> int:
     while at < len(text):
         inside = inside_of[-1]
         char = text[at]
-        quoted = inside in ('"', _QUOTED_BRACE)
+        closer, width = _opened(text, at, inside)
         if char == inside[-1:]:
             inside_of.pop()
             at += 1
-            if within and len(inside_of) == 0:
+            if not inside_of:
                 return at
         elif char == "\\":
             at += 2
-        elif char == "`" or (not quoted and text.startswith(("'", "$'"), at)):
+        elif char == "`" or (inside not in _DOUBLE_QUOTES and text.startswith(("'", "$'"), at)):
             at = past_quotes(text, at, line)
-        elif text.startswith(("$(", "${"), at):
-            brace = _QUOTED_BRACE if quoted else "}"
-            inside_of.append(")" if text[at + 1] == "(" else brace)
-            at += 2
-        elif char == '"' or (char == "(" and inside == ")"):
-            inside_of.append('"' if char == '"' else ")")
-            at += 1
-        elif not inside and text.startswith(("<(", ">("), at):
-            inside_of.append(")")
-            at += 2
+        elif closer:
+            inside_of.append(closer)
+            at += width
         elif not inside and char in "|&;()<> \t\n":
             return at
         elif char == "#" and inside == ")" and text[at - 1] in " \t\n;":
@@ -100,6 +94,17 @@ def past(text: str, start: int, line: int, *, within: str = "") -> int:
     if inside_of[-1]:
         raise Unreadable(line, f"no {inside_of[-1][-1]} closes what is open here")
     return len(text)
+
+
+def _opened(text: str, at: int, inside: str) -> Tuple[str, int]:
+    """What closes the bracket or double quote that opens here, and its width; "" for none."""
+    if text[at] == '"' or (text[at] == "(" and inside == ")"):
+        return ('"' if text[at] == '"' else ")"), 1
+    if text.startswith("${", at):
+        return (_QUOTED_BRACE if inside in _DOUBLE_QUOTES else "}"), 2
+    if text.startswith("$(", at) or (not inside and text.startswith(("<(", ">("), at)):
+        return ")", 2
+    return "", 0
 
 
 def past_quotes(text: str, at: int, line: int) -> int:

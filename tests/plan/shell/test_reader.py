@@ -365,6 +365,12 @@ def test_names_with_dots_and_lost_lines_are_told() -> None:
         ("f() " * 3000, "inside each other"),
         ("f() { f; }; f", "deep"),
         ("f() { g; g; }; g() { h; h; }; " * 2000 + "h() { f; f; }; f", "deep"),
+        (
+            "".join(f"f{n}() {{ f{n + 1}; }}\n" for n in range(5000)) + "for x in 1 2; do f0; done",
+            "deep",
+        ),
+        ("f() { " + "{ " * 40 + "g" + "; }" * 40 + "; }; " + "g() { f; }; f", "deep"),
+        ("[ a" + " -o a" * 10_000 + " ] && [ " + "! " * 10_000 + "a ] && A=1", ""),
         ("A=(a)\n" + "A+=(${A[@]})\n" * 40 + "run ${A[@]}", "more than a launch script"),
         ("A=" + "a" * 60_000 + "\n" + "run b$A\n" * 1000, "more than a launch script"),
         ("while [ $# -lt 9 ]; do " * 8 + ":" + "; done" * 8, "more than"),
