@@ -16,7 +16,8 @@ __all__ = ["NamedTuple"]
 class _Maker(type):
     def __new__(cls, name: str, bases: Tuple[type, ...], body: Dict[str, Any]) -> type:  # noqa: ARG004 - the signature of type.__new__
         """Turn the body of a class statement into a named tuple with the methods of that body."""
-        fields = body.get("__annotations__", {})
+        # From Python 3.14 on only modules that import annotations from __future__ have them.
+        fields = body["__annotations__"]
         defaults = [body.pop(field) for field in fields if field in body]
         made = namedtuple(name, fields, defaults=defaults, module=body["__module__"])  # type: ignore[misc]
         for key, value in body.items():

@@ -390,12 +390,18 @@ sys.meta_path.insert(0, Broken)
     (tmp_path / "sitecustomize.py").write_text(hook)
     broken = environment(PYTHONPATH=f"{tmp_path}{os.pathsep}{environment()['PYTHONPATH']}")
     command = ["--", "sh", "-c", "grep SigIgn /proc/self/status; exit 7"]
-    bare = subprocess.run(
-        command[1:], capture_output=True, check=False
-    )  # under nohup, SIGHUP is ignored here and there
+
+    def ignored(done):
+        """Return the signals that are ignored, but for 32 and 33: they are glibc's, and the
+        subprocess of Python 3.13.0 has them ignored in its children.
+        """
+        return int(done.stdout.split()[1], 16) & 0x7FFF_FFFF
+
+    # under nohup, SIGHUP is ignored here and there
+    bare = subprocess.run(command[1:], capture_output=True, check=False)
     for options in ([], ["--policy", "enforce"]):
         done = start(*options, *command, env=broken)
-        assert (done.returncode, done.stdout) == (7, bare.stdout)
+        assert (done.returncode, ignored(done)) == (7, ignored(bare))
     assert b"envdoctor: no verdict: ImportError: broken" in done.stderr
     assert start("--policy", "enforce", "--strict", *command, env=broken).returncode == 78
 

@@ -1,5 +1,7 @@
 """Records are named tuples: ``typing.NamedTuple`` is the oracle."""
 
+from __future__ import annotations
+
 import copy
 import pickle
 import typing
