@@ -73,34 +73,17 @@ class Configuration:
         for key in keys:
             if key in self.given:
                 given = self._converted(self._given(key, 0), convert)
-                return (
-                    Known(unset, given.evidence)
-                    if isinstance(given, Absent) and unset is not _NOTHING
-                    else given
-                )
-        found: List[Tuple[str, Fact[Any]]] = []  # by version
+                if isinstance(given, Absent) and unset is not _NOTHING:
+                    return Known(unset, given.evidence)
+                return given
         if self.absent:
             return Unknown(f"{self.absent} may set {keys[0]}, and it is not at hand")
+        defaults: List[Tuple[str, Fact[Any]]] = []  # by version
         for version in self.versions:
-            key = next((key for key in keys if version in self.table.versions_of(key)), "")
-            if key:
-                value = self.table.values(key, (version,))[0][0]
-                evidence = Evidence(f"default of {self.span}", key)
-                value = unset if value is None and unset is not _NOTHING else value
-                found.append(
-                    (
-                        version,
-                        self._converted(_at(self._resolved(value, key, 0), evidence), convert),
-                    )
-                )
-            elif missing is not _NOTHING:
-                found.append(
-                    (
-                        version,
-                        Known(missing, Evidence(f"code of {self.span}", f"it has no {keys[0]}")),
-                    )
-                )
-        if not found:
+            default = self._default(version, keys, convert, missing, unset)
+            if default is not None:
+                defaults.append((version, default))
+        if not defaults:
             return (
                 Known(missing, Evidence(f"code of {self.span}"))
                 if missing is not _NOTHING
@@ -108,13 +91,34 @@ class Configuration:
             )
         values = {
             repr(fact.value) if isinstance(fact, Known) else type(fact).__name__
-            for _, fact in found
+            for _, fact in defaults
         }
-        if len(values) == 1 and len(found) == len(self.versions):
-            return found[-1][1]
+        if len(values) == 1 and len(defaults) == len(self.versions):
+            return defaults[-1][1]
         return Unknown(
-            f"the default of {keys[0]} depends on the version: {_said(found, self.versions)}"
+            f"the default of {keys[0]} depends on the version: {_said(defaults, self.versions)}"
         )
+
+    def _default(
+        self,
+        version: str,
+        keys: Sequence[str],
+        convert: Optional[Converter],
+        missing: Any,
+        unset: Any,
+    ) -> Optional[Fact[Any]]:
+        """Return the default of one version: of the first spelling that it knows, else what its
+        code does without the key; None where neither is known.
+        """
+        key = next((key for key in keys if version in self.table.versions_of(key)), "")
+        if key:
+            value = self.table.values(key, (version,))[0][0]
+            value = unset if value is None and unset is not _NOTHING else value
+            evidence = Evidence(f"default of {self.span}", key)
+            return self._converted(_at(self._resolved(value, key, 0), evidence), convert)
+        if missing is _NOTHING:
+            return None
+        return Known(missing, Evidence(f"code of {self.span}", f"it has no {keys[0]}"))
 
     def key(self, *keys: str) -> str:
         """Return the spelling of a key that the run uses, else the one of its newest possible

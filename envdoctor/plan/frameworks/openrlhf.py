@@ -242,13 +242,13 @@ class _OpenRlhf:
         nothing, and with ZeRO it then takes the type of the weights (DeepSpeed engine.py@v0.12.6
         get_data_types).
         """
-        told = {
+        tells_fp32 = {
             parse_version("0.1.5") <= parse_version(version) < parse_version("0.5.4")
             for version in configuration.versions
         }
-        if len(told) != 1:
+        if len(tells_fp32) != 1:
             return {}
-        unset = "fp32" if told == {True} else "bf16"
+        unset = "fp32" if tells_fp32 == {True} else "bf16"
         return {"missing": unset, "unset": unset}
 
     def _derive_roles(
@@ -276,23 +276,44 @@ class _OpenRlhf:
             fields[f"{role}.cpu_offload"] = fields[f"{role}.offload_params"]
             keys[f"{role}.cpu_offload"] = keys[f"{role}.offload_params"]
         fields["ref.model"], keys["ref.model"] = fields["actor.model"], keys["actor.model"]
-        estimator = fields["algorithm"]
         if not ppo:
             for role in ("critic", "reward"):
                 fields[f"{role}.present"] = Known(False, code)
             return
-        always = not configuration.absent and not configuration.key(*_FIELDS["algorithm"][0])
-        fields["critic.present"] = (
-            Known(True, code)
-            if always
-            else Known(estimator.value == "gae", estimator.evidence)
-            if isinstance(estimator, Known)
-            else estimator
+        self._derive_critic(configuration, fields, code)
+        fields["reward.present"] = self._reward_model(configuration, fields, code)
+        coefficient = configuration.get("algo.kl.init_coef", "init_kl_coef", convert=decimal)
+        has_kl = not isinstance(coefficient, Known) or coefficient.value > 0
+        fields["ref.present"] = (
+            Known(True, code) if has_kl else Unknown("without a KL term it depends on the version")
         )
-        if always or (isinstance(estimator, Known) and estimator.value == "gae"):
-            fields["algorithm"] = Known(
-                "ppo", estimator.evidence if isinstance(estimator, Known) else code
-            )
+
+    def _derive_critic(
+        self, configuration: Configuration, fields: Dict[str, Fact[Any]], code: Evidence
+    ) -> None:
+        """PPO has a critic: always, before there were other estimators, else with gae."""
+        estimator = fields["algorithm"]
+        always = not configuration.absent and not configuration.key(*_FIELDS["algorithm"][0])
+        if isinstance(estimator, Known):
+            is_gae, place = estimator.value == "gae", estimator.evidence
+            fields["critic.present"] = Known(always or is_gae, code if always else place)
+            if always or is_gae:
+                fields["algorithm"] = Known("ppo", place)
+        elif always:
+            fields["critic.present"] = Known(True, code)
+            fields["algorithm"] = Known("ppo", code)
+        else:
+            fields["critic.present"] = estimator
+        if not isinstance(fields["critic.model"], Known):
+            reward = fields["reward.model"]
+            fields["critic.model"] = reward if isinstance(reward, Known) else fields["actor.model"]
+
+    def _reward_model(
+        self, configuration: Configuration, fields: Mapping[str, Fact[Any]], code: Evidence
+    ) -> Fact[Any]:
+        """Tell whether the trainer holds the reward model: it may be served elsewhere, or be a
+        function.
+        """
         remote = configuration.get(
             "reward.remote_url",
             "remote_rm_url",
@@ -300,23 +321,9 @@ class _OpenRlhf:
             "agent_func_path",
             convert=text_of,
         )
-        served = isinstance(remote, Known)
-        fields["reward.present"] = Known(
-            not served and isinstance(fields["reward.model"], Known),
-            remote.evidence if served else code,  # type: ignore[union-attr]
-        )
-        coefficient = configuration.get("algo.kl.init_coef", "init_kl_coef", convert=decimal)
-        fields["ref.present"] = (
-            Known(True, code)
-            if not isinstance(coefficient, Known) or coefficient.value > 0
-            else Unknown("without a KL term it depends on the version")
-        )
-        if not isinstance(fields["critic.model"], Known):
-            fields["critic.model"] = (
-                fields["reward.model"]
-                if isinstance(fields["reward.model"], Known)
-                else fields["actor.model"]
-            )
+        if isinstance(remote, Known):
+            return Known(False, remote.evidence)
+        return Known(isinstance(fields["reward.model"], Known), code)
 
     def _derive_batches(
         self, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str]

@@ -207,69 +207,65 @@ def _report_parallelism(fields: Mapping[str, Fact[Any]], report: Any) -> None:
     gpus, nodes, tensor = (
         _value(fields, name) for name in ("gpus_per_node", "nodes", "rollout.tensor_parallel")
     )
-    if gpus and tensor and tensor > gpus:
-        total = gpus * (nodes or 1)
-        if nodes and tensor > total:
-            report(
-                "rollout.tensor_parallel",
-                f"an engine over {tensor} GPUs does not fit into the run's {total}",
-                str(gpus),
-            )
-        else:
-            report(
-                "rollout.tensor_parallel",
-                f"an engine over {tensor} GPUs does not fit into a node's {gpus}",
-                str(gpus),
-                certain=False,
-            )
-    elif (
-        gpus
-        and tensor
-        and _value(fields, "colocated") is not False
-        and (gpus * (nodes or 1)) % tensor
-    ):
-        report(
-            "rollout.tensor_parallel",
-            f"{gpus * (nodes or 1)} GPUs cannot be split into engines of {tensor}",
-        )
+    if not gpus or not tensor:
+        return
+    total = gpus * (nodes or 1)
+    field = "rollout.tensor_parallel"
+    if nodes and tensor > total:
+        message = f"an engine over {tensor} GPUs does not fit into the run's {total}"
+        report(field, message, str(gpus))
+    elif tensor > gpus:
+        message = f"an engine over {tensor} GPUs does not fit into a node's {gpus}"
+        report(field, message, str(gpus), certain=False)
+    elif _value(fields, "colocated") is not False and total % tensor:
+        report(field, f"{total} GPUs cannot be split into engines of {tensor}")
 
 
 def _report_batches(fields: Mapping[str, Fact[Any]], report: Any) -> None:
     for role in ("actor", "critic"):
-        if _value(fields, f"{role}.present") is False:
+        mini = _value(fields, f"{role}.mini_batch")
+        if not mini or _value(fields, f"{role}.present") is False:
             continue
-        mini, micro = _value(fields, f"{role}.mini_batch"), _value(fields, f"{role}.micro_batch")
-        gpus, nodes = _value(fields, "gpus_per_node"), _value(fields, "nodes")
-        train, samples = _value(fields, "data.train_batch_size"), _value(fields, "rollout.n") or 1
-        if mini and train and mini > train:
+        train = _value(fields, "data.train_batch_size")
+        if train and mini > train:
             report(
                 f"{role}.mini_batch",
                 f"a mini batch of {mini} prompts is larger than the step's {train}",
                 str(train),
             )
-        parallel = _value(fields, f"{role}.sequence_parallel") or 1
-        tensor = (_value(fields, f"{role}.tensor_parallel") or 1) * (
-            _value(fields, f"{role}.pipeline_parallel") or 1
+        ranks = _data_parallel_ranks(fields, role)
+        if ranks:
+            _report_split(fields, role, mini, ranks, report)
+
+
+def _data_parallel_ranks(fields: Mapping[str, Fact[Any]], role: str) -> int:
+    """Return the ranks that FSDP divides a mini batch among; 0 where that is not known."""
+    gpus, nodes = _value(fields, "gpus_per_node"), _value(fields, "nodes")
+    if not gpus or not nodes or _value(fields, f"{role}.strategy") not in ("fsdp", "fsdp2"):
+        return 0
+    ways = 1
+    for name in ("sequence_parallel", "tensor_parallel", "pipeline_parallel"):
+        ways *= _value(fields, f"{role}.{name}") or 1
+    return int(gpus * nodes // ways)
+
+
+def _report_split(
+    fields: Mapping[str, Fact[Any]], role: str, mini: int, ranks: int, report: Any
+) -> None:
+    samples = _value(fields, "rollout.n") or 1
+    micro = _value(fields, f"{role}.micro_batch")
+    each = mini * samples // ranks
+    if each < 1:
+        report(
+            f"{role}.mini_batch",
+            f"a mini batch of {mini} × {samples} sequences leaves none for some of {ranks} ranks",
         )
-        strategy = _value(fields, f"{role}.strategy")
-        if not (mini and gpus and nodes) or strategy not in ("fsdp", "fsdp2"):
-            continue
-        ranks = gpus * nodes // (parallel * tensor)
-        if not ranks:
-            continue
-        each = mini * samples // ranks
-        if each < 1:
-            report(
-                f"{role}.mini_batch",
-                f"a mini batch of {mini} × {samples} sequences leaves none for some of {ranks} "
-                "ranks",
-            )
-        elif micro and each % micro:
-            report(
-                f"{role}.mini_batch",
-                f"{mini} × {samples} sequences over {ranks} ranks are {each} for each, which micro "
-                f"batches of {micro} do not divide",
-            )
+    elif micro and each % micro:
+        report(
+            f"{role}.mini_batch",
+            f"{mini} × {samples} sequences over {ranks} ranks are {each} for each, which micro "
+            f"batches of {micro} do not divide",
+        )
 
 
 def _value(fields: Mapping[str, Fact[Any]], field: str) -> Optional[Any]:

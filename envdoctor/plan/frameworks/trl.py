@@ -241,39 +241,38 @@ class _Sharding:
 
 
 def _sharding(run: Run, configuration: Configuration) -> _Sharding:
+    """Return how accelerate, or DeepSpeed through it, spreads the state."""
     result = _Sharding()
     settings = {setting.key: setting for setting in _launcher_file(run)}
     deepspeed = configuration.get("deepspeed", convert=text_of)
     if isinstance(deepspeed, Known):
         settings.update({setting.key: setting for setting in _file(run, str(deepspeed.value))})
-    kind = settings.get("distributed_type")
     named = settings.get("deepspeed_config.deepspeed_config_file")
     if named is not None and isinstance(named.value, str):
         settings.update({setting.key: setting for setting in _file(run, named.value)})
+    kind = settings.get("distributed_type")
     if isinstance(deepspeed, Known) or (kind is not None and kind.value == "DEEPSPEED"):
         result.deepspeed(settings)
-        if "actor.strategy" not in result.fields:
-            result.fields["actor.strategy"] = Unknown("DeepSpeed's configuration is not at hand")
+        result.fields.setdefault(
+            "actor.strategy", Unknown("DeepSpeed's configuration is not at hand")
+        )
     elif kind is not None and kind.value == "FSDP":
         result.fsdp(settings)
-    elif kind is not None or run.launcher or not run.entry:
-        used = {"use_deepspeed", "use_fsdp"} & set(run.launcher) or (
-            "config_file" in run.launcher and not settings
-        )
-        if used or not run.entry:
-            result.fields["actor.strategy"] = Unknown(
-                "the configuration of accelerate is not at hand"
-            )
-        else:
-            result.fields["actor.strategy"] = Known(
-                "ddp", Evidence(run.name, "no DeepSpeed and no FSDP is named")
-            )
     else:
-        result.fields["actor.strategy"] = Unknown(
-            "accelerate's own configuration on the machine may set it"
-        )
+        result.fields["actor.strategy"] = _undeclared(run, bool(settings), kind is not None)
     result.keys.setdefault("actor.strategy", "deepspeed")
     return result
+
+
+def _undeclared(run: Run, has_settings: bool, has_kind: bool) -> Fact[Any]:
+    """Return the strategy of a run whose settings name neither DeepSpeed nor FSDP."""
+    if not has_kind and not run.launcher and run.entry:
+        return Unknown("accelerate's own configuration on the machine may set it")
+    flagged = bool({"use_deepspeed", "use_fsdp"} & set(run.launcher))
+    unread = "config_file" in run.launcher and not has_settings
+    if flagged or unread or not run.entry:
+        return Unknown("the configuration of accelerate is not at hand")
+    return Known("ddp", Evidence(run.name, "no DeepSpeed and no FSDP is named"))
 
 
 def _launcher_file(run: Run) -> List[Setting]:
@@ -362,10 +361,6 @@ def _derive_rollout(
     method: str,
     code: Evidence,
 ) -> None:
-    used = configuration.get("use_vllm", convert=boolean)
-    mode = configuration.get(
-        "vllm_mode", convert=text_of, missing="server"
-    )  # before 0.18 there was the server alone
     keys["rollout.engine"], keys["colocated"], keys["rollout.sleep_level"] = (
         "use_vllm",
         "vllm_mode",
@@ -376,13 +371,7 @@ def _derive_rollout(
             del fields[field]
         fields["colocated"] = Known(False, code)
         return
-    fields["rollout.engine"] = (
-        Known("vllm" if used.value else "hf", used.evidence) if isinstance(used, Known) else used
-    )
-    if isinstance(used, Known) and not used.value:
-        fields["colocated"] = Known(True, used.evidence)
-    elif isinstance(mode, Known):
-        fields["colocated"] = Known(mode.value == "colocate", mode.evidence)
+    _derive_engine(configuration, fields)
     asleep = configuration.get("vllm_enable_sleep_mode", convert=boolean, missing=False)
     fields["rollout.sleep_level"] = (
         Known(2 if asleep.value else 0, asleep.evidence) if isinstance(asleep, Known) else asleep
@@ -399,6 +388,21 @@ def _derive_rollout(
             prompt.value + response.value,
             Evidence(prompt.evidence.source, "max_prompt_length + max_completion_length"),
         )
+
+
+def _derive_engine(configuration: Configuration, fields: Dict[str, Fact[Any]]) -> None:
+    """Tell which engine generates, and whether it shares the trainer's GPUs."""
+    uses_vllm = configuration.get("use_vllm", convert=boolean)
+    # before 0.18 there was the server alone
+    mode = configuration.get("vllm_mode", convert=text_of, missing="server")
+    if not isinstance(uses_vllm, Known):
+        fields["rollout.engine"] = uses_vllm
+    else:
+        fields["rollout.engine"] = Known("vllm" if uses_vllm.value else "hf", uses_vllm.evidence)
+    if isinstance(uses_vllm, Known) and not uses_vllm.value:
+        fields["colocated"] = Known(True, uses_vllm.evidence)
+    elif isinstance(mode, Known):
+        fields["colocated"] = Known(mode.value == "colocate", mode.evidence)
 
 
 def _derive_batches(

@@ -462,34 +462,37 @@ class VerlFamily:
         """Level 2 since 0.6 with vllm 0.8.5 or newer (verl/third_party/vllm/__init__.py@v0.6.0:49),
         which 0.6.1 asks for; 1 with adapters.
         """
+        keys["rollout.sleep_level"] = keys["rollout.free_cache_engine"]
+        fields["rollout.sleep_level"] = self._sleep_level(configuration, fields, vllm)
+
+    def _sleep_level(
+        self, configuration: Configuration, fields: Mapping[str, Fact[Any]], vllm: Optional[str]
+    ) -> Fact[Any]:
         code = Evidence(
             f"code of {configuration.span}", "verl/third_party/vllm, verl/workers/rollout"
         )
-        told = vllm is not None or all(
-            _at_least(version, "0.6.1") for version in configuration.versions
-        )
-        keys["rollout.sleep_level"] = keys["rollout.free_cache_engine"]
-        free, lora = fields["rollout.free_cache_engine"], fields["actor.lora_rank"]
-        newer = {_at_least(version, "0.6.0") for version in configuration.versions}
+        versions = configuration.versions
         if self.forked:
-            fields["rollout.sleep_level"] = Known(0, code)  # the third-party vllm has no sleep mode
-        elif (
-            isinstance(free, Known)
-            and not free.value
-            and all(_at_least(version, "0.5.0") for version in configuration.versions)
+            return Known(0, code)  # the third-party vllm has no sleep mode
+        frees_cache = fields["rollout.free_cache_engine"]
+        if (
+            isinstance(frees_cache, Known)
+            and not frees_cache.value
+            and all(_at_least(version, "0.5.0") for version in versions)
         ):
-            fields["rollout.sleep_level"] = Known(0, free.evidence)
-        elif newer == {False} and self._old(configuration) is False:
-            fields["rollout.sleep_level"] = Known(1, code)
-        elif newer == {True} and told and isinstance(lora, (Known, Absent)):
-            adapters = isinstance(lora, Known) and lora.value > 0
-            older = vllm is not None and not _at_least(vllm, "0.8.5")
-            fields["rollout.sleep_level"] = Known(1 if adapters or older else 2, code)
-        else:
-            fields["rollout.sleep_level"] = Unknown(
-                "level 1 before verl 0.6, 2 from then on (1 with LoRA adapters, or vllm before "
-                "0.8.5)"
-            )
+            return Known(0, frees_cache.evidence)
+        since_060 = {_at_least(version, "0.6.0") for version in versions}
+        if since_060 == {False} and self._old(configuration) is False:
+            return Known(1, code)
+        lora = fields["actor.lora_rank"]
+        knows_vllm = vllm is not None or all(_at_least(version, "0.6.1") for version in versions)
+        if since_060 == {True} and knows_vllm and isinstance(lora, (Known, Absent)):
+            has_adapters = isinstance(lora, Known) and lora.value > 0
+            is_older = vllm is not None and not _at_least(vllm, "0.8.5")
+            return Known(1 if has_adapters or is_older else 2, code)
+        return Unknown(
+            "level 1 before verl 0.6, 2 from then on (1 with LoRA adapters, or vllm before 0.8.5)"
+        )
 
     def _assertions(
         self, fields: Mapping[str, Fact[Any]], keys: Mapping[str, str]

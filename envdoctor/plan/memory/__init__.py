@@ -1,9 +1,8 @@
-"""Memory as arithmetic: what a run will take before it starts, and where what was measured is
-heading. Opens nothing.
+"""Memory as arithmetic: what a run will take before it starts. Opens nothing.
 
 :mod:`.estimate` gives low..high for each pool by phase, each term with its formula and source;
-:mod:`.findings` says what is wrong with that, :mod:`.levers` what would help; :mod:`.trend` fits
-what was measured. Nothing is imported here: most checks ask for no plan.
+``rules/memory_plan.py`` says what is wrong with that, :mod:`.levers` what would help. Nothing is
+imported here: most checks ask for no plan.
 """
 
 from __future__ import annotations

@@ -427,58 +427,62 @@ def _shm_terms(inputs: Inputs, actor: Optional[ModelSize]) -> Iterator[MemoryTer
 
 def _doubts(inputs: Inputs, roles: Sequence[Role]) -> Tuple[str, ...]:
     """Return the inputs that would narrow the bounds, most telling first."""
-    found = [
+    rough = [
         f"the model's own config.json (the size is from its name: {role.size.name})"
         for role in roles
         if role.size.rough
     ]
-    for role in roles:
-        # ZeRO-1 and 2 have no parameters to offload.
-        names = [
-            name
-            for name in ("strategy", "offload_params", "offload_optimizer", "param_dtype")
-            if name != "offload_params" or role.strategy[:4] != "zero" or role.strategy == "zero3"
-        ]
-        wanted = [f"{role.name}.{name}" for name in names if role.trainable]
-        found += [field for field in wanted if inputs.get(field) is None]
-    if (
-        inputs.get("rollout.engine") == "vllm"
-        and inputs.get("rollout.v1") is None
-        and inputs.get("rollout.version") is None
-    ):
-        found.append("rollout.version")
-    return tuple(dict.fromkeys(found))
+    fields = [field for role in roles if role.trainable for field in _telling_fields(role)]
+    if inputs.get("rollout.engine") == "vllm" and inputs.get("rollout.v1") is None:
+        fields.append("rollout.version")
+    unset = [field for field in fields if inputs.get(field) is None]
+    return tuple(dict.fromkeys([*rough, *unset]))
+
+
+def _telling_fields(role: Role) -> List[str]:
+    names = ["strategy", "offload_params", "offload_optimizer", "param_dtype"]
+    if role.strategy.startswith("zero") and role.strategy != "zero3":
+        names.remove("offload_params")  # ZeRO-1 and 2 have no parameters to offload
+    return [f"{role.name}.{name}" for name in names]
 
 
 def _notes(inputs: Inputs, roles: Sequence[Role]) -> Tuple[str, ...]:
-    notes = []
-    for role in roles:
-        if role.name == "actor":
-            size = role.size
-            notes.append(
-                f"{size.name}: {size.parameters / 1e9:.2f} billion parameters, "
-                f"{size.source}{' (rough)' if size.rough else ''}."
-            )
-    if (
-        inputs.get("rollout.free_cache_engine") is True
-        and (inputs.get("rollout.swap_space") or 0) > 8 * GIB
-        and inputs.get("rollout.v1") is not True
-    ):
+    notes = [
+        f"{role.size.name}: {role.size.parameters / 1e9:.2f} billion parameters, "
+        f"{role.size.source}{' (rough)' if role.size.rough else ''}."
+        for role in roles
+        if role.name == "actor"
+    ]
+    if _remakes_large_swap(inputs):
         notes.append(
             "Growth from one generation to the next that users see with free_cache_engine is not "
             "explained by these terms: by its code, the engine "
             "that is made anew takes the pinned blocks of the old one. The plan says what a step "
             "takes, not what leaks."
         )
-    if any(
-        role.trainable
-        and role.strategy in ("zero1", "zero2")
-        and inputs.get(f"{role.name}.offload_optimizer")
-        for role in roles
-    ):
+    if any(_offloads_zero_1_or_2(inputs, role) for role in roles):
         notes.append(
             "grad_accum_dtype, which is often advised for this, changes nothing on the host with "
             "ZeRO-1 and 2: DeepSpeed keeps the gradients "
             "there in fp32 (stage_1_and_2.py, initialize_optimizer_states)."
         )
     return tuple(notes)
+
+
+def _remakes_large_swap(inputs: Inputs) -> bool:
+    """Tell whether the engine's swap space, well above its default, is made anew for each
+    generation.
+    """
+    return (
+        inputs.get("rollout.free_cache_engine") is True
+        and (inputs.get("rollout.swap_space") or 0) > 8 * GIB
+        and inputs.get("rollout.v1") is not True
+    )
+
+
+def _offloads_zero_1_or_2(inputs: Inputs, role: Role) -> bool:
+    return (
+        role.trainable
+        and role.strategy in ("zero1", "zero2")
+        and bool(inputs.get(f"{role.name}.offload_optimizer"))
+    )
