@@ -111,13 +111,14 @@ class Oddity(NamedTuple):
 
     ``kind``: duplicate, leftover, no-metadata, unreadable-metadata, name-mismatch, missing-files,
     altered-files, overlapping-files, dangling-link, not-a-directory, hidden (another copy lies
-    earlier on the search path).
+    earlier on the search path). libraries: whether shared libraries are among the files.
     """
 
     kind: str
     name: str
     path: str
     detail: str = ""
+    libraries: bool = False
 
 
 class Binary(NamedTuple):

@@ -664,11 +664,8 @@ def _damage(machine: Machine, search: _Search) -> List[Oddity]:
             if files:
                 # Libraries first: their absence is what fails.
                 files.sort(key=lambda file: (".so" not in file, file))
-                found.append(
-                    Oddity(
-                        kind, name, path, f"{len(files)} of {total} files: {', '.join(files[:3])}"
-                    )
-                )
+                detail = f"{len(files)} of {total} files: {', '.join(files[:3])}"
+                found.append(Oddity(kind, name, path, detail, ".so" in files[0]))
     return found
 
 

@@ -234,12 +234,11 @@ def check_damage(context: Context) -> Iterator[Finding]:
     """
     for oddity, more in _limited(_oddities(context, "missing-files", "altered-files")):
         missing = oddity.kind == "missing-files"
-        library = ".so" in oddity.detail
         yield Finding(
             code="ED804",
             component=oddity.name,
             kind="damaged",
-            severity="warning" if missing or library else "advice",
+            severity="warning" if missing or oddity.libraries else "advice",
             subject=oddity.path,
             message=f"{oddity.name}: "
             f"{'missing' if missing else 'of another size than when installed'}: "

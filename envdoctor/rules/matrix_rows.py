@@ -459,15 +459,15 @@ def _merged(hits: List[_Hit]) -> Iterator[Finding]:
     """Yield one finding for rows that name the same cause outside the packages.
 
     Six packages of CUDA 13 on one old driver are one old driver. Rows whose component is one of
-    their own packages stay apart: each has its own remedy.
+    their own packages stay apart, as each has its own remedy, but for a special case of another.
     """
-    groups: Dict[Tuple[str, str, str], List[_Hit]] = {}
+    groups: Dict[Tuple[str, str, str, str], List[_Hit]] = {}
+    rows = [hit.row for hit in hits]
     for hit in hits:
         row = hit.row
         own = _is_about_a_package(row) or row.code.endswith("90")
-        groups.setdefault(
-            (row.code, row.component, f"{row.kind} {row.title}" if own else row.kind), []
-        ).append(hit)
+        general = _general_row(row, rows).id if own else ""
+        groups.setdefault((row.code, row.component, row.kind, general), []).append(hit)
     for group in groups.values():
         # The gravest speaks for all; among equals the highest CUDA (ids end in versions), and torch
         # before what rests on it.
@@ -494,6 +494,26 @@ def _merged(hits: List[_Hit]) -> Iterator[Finding]:
             rows=tuple(hit.row.id for hit in others if hit.finding.severity == finding.severity),
             packages=_union([hit.finding.packages for hit in (first, *others)]),
         )
+
+
+def _general_row(row: Row, rows: List[Row]) -> Row:
+    """Return the row of which this one is a special case: of the same fault and source, and with
+    fewer terms; itself where there is none.
+    """
+
+    def includes(other: Row) -> bool:
+        return (
+            (row.code, row.component, row.kind) == (other.code, other.component, other.kind)
+            and _first_address(row) == _first_address(other)
+            and len(other.terms) < len(row.terms)
+            and all(term in row.terms for term in other.terms)
+        )
+
+    return next(filter(includes, rows), row)
+
+
+def _first_address(row: Row) -> str:
+    return row.sources[0].address if row.sources else row.id
 
 
 def _is_about_a_package(row: Row) -> bool:

@@ -305,6 +305,8 @@ def test_damage_is_looked_for_on_request(image):
     missing, altered = facts["distributions.oddities"].value
     assert missing.detail == "1 of 4 files: torch/gone.so"
     assert altered.detail == "2 of 4 files: torch/lib/libtorch_cpu.so, torch/edited.py"
+    assert missing.libraries
+    assert altered.libraries
 
 
 def test_a_folder_that_cannot_be_read_makes_the_list_incomplete(image, monkeypatch):

@@ -79,6 +79,7 @@ def test_a_damaged_library_is_a_warning(judged: Judge) -> None:
             "torch",
             f"{SITE}/torch.dist-info",
             "1 of 9 files: torch/lib/libtorch_cpu.so",
+            libraries=True,
         ),
     )
     assert by_code(judged(facts), "ED804").severity == "warning"

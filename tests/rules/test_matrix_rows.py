@@ -190,3 +190,13 @@ def test_a_package_is_not_for_whoever_runs_the_machine(judged: Judge) -> None:
         ["torch 2.9.0+cu130"], driver_release="535.161.08", gpus=["NVIDIA H20"], torch_cuda="13.0"
     )
     assert "changes-host" in [remedy.safety for remedy in by_code(judged(old), "ED101").remedies]
+
+
+def test_a_special_case_of_a_row_is_no_second_finding(site, judged: Judge) -> None:
+    gadget = '{ env = "gadget", present = true }'
+    facts = facts_of(["widget 1.0", "gadget 1.0"])
+    rows = ({"when": OLD, "effect": "note"}, {"when": f"{OLD}, {gadget}", "effect": "degrades"})
+    finding = by_code(judged(facts, matrix=site(*rows)), "ED390")
+    assert (finding.row, finding.packages) == ("w-1", ("widget", "gadget"))
+    other = {"when": '{ env = "widget", in = "<3" }', "effect": "degrades"}
+    assert codes(judged(facts, matrix=site(rows[1], other))) == ["ED390", "ED390"]

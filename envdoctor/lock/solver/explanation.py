@@ -142,7 +142,7 @@ def _statements(
         why: Why = listed[0].why
         if why.kind == "request":
             text = f"you asked for {why.text}"
-            statements.append((0, key, Statement("request", text, requirement=why.text)))
+            statements.append((0, key, Statement("request", text, requirement=key[1])))
         elif why.kind == "metadata":
             text = _edge_words(problem, listed, reachable)
             statements.append(

@@ -271,3 +271,8 @@ def test_a_share_that_is_none_is_not_multiplied(matrix):
     gpu = plan_of(matrix, rollout__gpu_memory_utilization=60.0).pool("gpu")
     assert gpu.high < 80 * GIB
     assert gpu.verdict == "cannot tell"
+
+
+def test_windows_of_attention_are_a_value_of_the_matrix(matrix):
+    assert size_of("google/gemma-2-9b", matrix).windowed
+    assert not size_of("Qwen/Qwen2.5-7B", matrix).windowed
