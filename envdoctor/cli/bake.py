@@ -25,7 +25,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--lock",
         metavar="DIR",
-        help="the lock that the image was made from; its pins are compared, its requirements kept",
+        help="the lock that the image was made from; it is compared, and kept for the starts",
     )
     parser.add_argument(
         "--output",

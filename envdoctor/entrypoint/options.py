@@ -31,7 +31,7 @@ OPTIONS: Mapping[str, Tuple[str, str]] = {
     "--lock": (
         "DIR",
         (
-            "also hold the machine against what this lock requires (written by 'envdoctor lock "
+            "also compare environment and machine with this lock (written by 'envdoctor lock "
             "--output DIR')"
         ),
     ),

@@ -20,7 +20,7 @@ from .rule import Context, Rule, minor_text, release_minor, torch_cuda
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Iterator, List, Mapping, Optional, Tuple
+    from typing import Dict, Iterator, List, Optional, Tuple
 
 __all__ = ["RULES_HERE"]
 
@@ -372,8 +372,8 @@ def _folders_of_others(path: str) -> List[str]:
 
 
 def _cuda_home(context: Context) -> str:
-    variables: Mapping[str, str] = context.facts.value("variables") or {}
-    return variables.get("CUDA_HOME", "").rstrip("/")
+    setting = context.facts.variable("CUDA_HOME")
+    return setting.value.rstrip("/") if isinstance(setting, Known) else ""
 
 
 def _toolkit_in(context: Context, folder: str, cuda: Optional[Version]) -> str:
