@@ -11,7 +11,9 @@ from ..model.versions import VersionSet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Mapping, Optional, Tuple
+    from typing import Any, Callable, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+    from ..model.row import Mitigation
 
 __all__ = ["Binding", "Subject", "Target", "bind", "truth"]
 
@@ -76,9 +78,8 @@ def truth(term: Term, subject: Subject) -> Optional[bool]:
         return None
     argument = term.argument
     if isinstance(argument, VersionSet):
-        if isinstance(
-            value, VersionSet
-        ):  # only a range is known: it tells where it lies wholly inside or outside
+        if isinstance(value, VersionSet):
+            # Only a range is known: it tells where it lies wholly inside or outside.
             common = value & argument
             if common and common != value:
                 return None
@@ -101,53 +102,58 @@ def bind(row: Row, target: Target) -> Binding:
     constrain. All gpu terms bind to the same device, each kind of device is tried, and the worst
     outcome counts.
     """
-    missing = []
+    device_terms = [term for term in row.terms if term.scope == "gpu"]
     residual = []
-    gpu_terms = []
+    missing = []
     for term in row.terms:
         if term.scope == "gpu":
-            gpu_terms.append(term)
             continue
-        if term.scope == "env":
-            if target.environment is None:
-                residual.append(term)
-                continue
-            holds = truth(term, target.environment(term.component))
-        elif term.scope == "host":
-            holds = truth(term, target.host)
-        elif term.scope == "var":
-            holds = truth(term, target.variable(term.component))
-        else:
-            holds = truth(term, target.request(term.component))
+        if term.scope == "env" and target.environment is None:
+            residual.append(term)
+            continue
+        holds = truth(term, _subject(term, target))
         if holds is False:
             return _SATISFIED
         if holds is None:
             missing.append(term)
-    for mitigation in row.mitigations:
-        subject = target.variable(mitigation.component)
-        if subject.present and subject.attributes.get("value") == mitigation.value:
-            return _SATISFIED
-    best: Optional[Binding] = None
-    if not gpu_terms:
-        best = _finish(missing, residual, None)
-    elif target.gpus is None:
-        best = _finish([*missing, *gpu_terms], residual, None)
-    else:
-        for index, device in enumerate(target.gpus):
-            unknown = []
-            for term in gpu_terms:
-                holds = truth(term, device)
-                if holds is False:
-                    break
-                if holds is None:
-                    unknown.append(term)
-            else:
-                binding = _finish(missing + unknown, residual, index)
-                if best is None or (
-                    best.outcome == "undetermined" and binding.outcome != "undetermined"
-                ):
-                    best = binding
-    return best if best is not None else _SATISFIED
+    if any(_is_set(mitigation, target) for mitigation in row.mitigations):
+        return _SATISFIED
+    if not device_terms:
+        return _finish(missing, residual, None)
+    if target.gpus is None:
+        return _finish([*missing, *device_terms], residual, None)
+    bindings = [
+        _finish(missing + unknown, residual, index)
+        for index, unknown in _devices_in(device_terms, target.gpus)
+    ]
+    decided = [binding for binding in bindings if binding.outcome != "undetermined"]
+    return next(iter([*decided, *bindings]), _SATISFIED)
+
+
+def _subject(term: Term, target: Target) -> Subject:
+    """Return what a term of any scope but ``gpu`` speaks of."""
+    if term.scope == "host":
+        return target.host
+    if term.scope == "var":
+        return target.variable(term.component)
+    if term.scope == "env" and target.environment is not None:
+        return target.environment(term.component)
+    return target.request(term.component)
+
+
+def _is_set(mitigation: Mitigation, target: Target) -> bool:
+    variable = target.variable(mitigation.component)
+    return bool(variable.present) and variable.attributes.get("value") == mitigation.value
+
+
+def _devices_in(
+    terms: Sequence[Term], devices: Sequence[Subject]
+) -> Iterator[Tuple[int, List[Term]]]:
+    """Yield each device of which no term is False, with the terms that it leaves unknown."""
+    for index, device in enumerate(devices):
+        answers = [truth(term, device) for term in terms]
+        if False not in answers:
+            yield index, [term for term, holds in zip(terms, answers) if holds is None]
 
 
 def _finish(missing: Any, residual: Any, gpu: Optional[int]) -> Binding:

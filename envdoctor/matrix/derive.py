@@ -378,27 +378,28 @@ def find_builds(
         for build in release.builds
         if architecture is None or build.architecture == architecture
     ]
-    variant = find_variant(version.local) if version.local else None
-    if version.local is not None and variant is None:
-        return ()
-    if variant is not None:
-        minor = _torch_of_label(version.local)
-        abi = _abi_of_label(version.local)
-        builds = [
-            build
-            for build in builds
-            if build.variant == variant
-            or (build.variant is None and build.cuda == cuda_of_variant(variant))
-        ]
-        if minor is not None:
-            builds = [build for build in builds if build.torch == minor]
-        if abi is not None:
-            builds = [build for build in builds if build.cxx11abi is None or build.cxx11abi is abi]
-    elif cuda is not None:
-        builds = [build for build in builds if build.cuda == cuda]
-    else:
-        builds = [build for build in builds if build.index_name == "pypi"]
-    return tuple(builds)
+    if version.local is not None:
+        return tuple([build for build in builds if _has_label(build, version.local)])
+    if cuda is not None:
+        return tuple([build for build in builds if build.cuda == cuda])
+    return tuple([build for build in builds if build.index_name == "pypi"])
+
+
+def _has_label(build: Build, local: str) -> bool:
+    """Tell whether a build can be that of a local label; one without a variant is nobody's."""
+    variant = find_variant(local)
+    minor = _torch_of_label(local)
+    abi = _abi_of_label(local)
+    if variant is None:
+        return False
+    of_variant = build.variant == variant or (
+        build.variant is None and build.cuda == cuda_of_variant(variant)
+    )
+    return (
+        of_variant
+        and minor in (None, build.torch)
+        and (abi is None or build.cxx11abi in (None, abi))
+    )
 
 
 def _agreed(builds: Tuple[Build, ...]) -> Dict[str, Any]:

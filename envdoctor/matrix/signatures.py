@@ -105,16 +105,7 @@ def _signature(entry: Entry) -> Dict[str, Any]:
     signature["layer"] = entry.text("layer", words=LAYERS)
     signature["role"] = entry.text("role", words=ROLES)
     signature["title"] = entry.text("title")
-    signature["anchors"] = list(entry.strings("anchors"))
-    if not signature["anchors"]:
-        entry.fault("anchors", "is missing or empty")
-    for anchor in signature["anchors"]:
-        if len(anchor) < _SHORTEST:
-            entry.fault(
-                "anchors",
-                f"{anchor!r} is shorter than {_SHORTEST} characters, so it is in lines that mean "
-                "nothing",
-            )
+    signature["anchors"] = _anchors(entry)
     signature["expression"] = entry.maybe("expression")
     groups = _groups(entry, signature["expression"])
     for key in ("meaning", "component", "fix"):
@@ -124,11 +115,6 @@ def _signature(entry: Entry) -> Dict[str, Any]:
             entry.text(key, required=False, words=tuple(KINDS) if key == "kind" else CERTAINTIES)
             or None
         )
-    cause_keys = [key for key in ("component", "kind", "certainty") if signature[key]]
-    if signature["role"] == "cause" and len(cause_keys) != 3:
-        entry.fault("component", "a cause has component, kind and certainty")
-    if signature["role"] == "effect" and cause_keys:
-        entry.fault(cause_keys[0], "an effect has none: its causes do")
     signature["codes"] = _codes(entry)
     for key in ("after", "commands", "collect"):
         signature[key] = list(entry.strings(key))
@@ -140,9 +126,35 @@ def _signature(entry: Entry) -> Dict[str, Any]:
         for group in _BRACES.findall(signature[key] or ""):
             if group not in groups:
                 entry.fault(key, f"the expression has no group {group!r}")
-    if signature["role"] == "effect" and not (signature["causes"] or signature["after"]):
-        entry.fault("causes", "an effect says what may stand behind it, by causes or after")
+    _check_role(entry, signature)
     return signature
+
+
+def _anchors(entry: Entry) -> List[str]:
+    anchors = list(entry.strings("anchors"))
+    if not anchors:
+        entry.fault("anchors", "is missing or empty")
+    for anchor in anchors:
+        if len(anchor) < _SHORTEST:
+            entry.fault(
+                "anchors",
+                f"{anchor!r} is shorter than {_SHORTEST} characters, so it is in lines that mean "
+                "nothing",
+            )
+    return anchors
+
+
+def _check_role(entry: Entry, signature: Mapping[str, Any]) -> None:
+    """A cause says what it is; an effect says what may stand behind it."""
+    stated = [key for key in ("component", "kind", "certainty") if signature[key]]
+    if signature["role"] == "cause":
+        if len(stated) != 3:
+            entry.fault("component", "a cause has component, kind and certainty")
+        return
+    if stated:
+        entry.fault(stated[0], "an effect has none: its causes do")
+    if not (signature["causes"] or signature["after"]):
+        entry.fault("causes", "an effect says what may stand behind it, by causes or after")
 
 
 def _groups(entry: Entry, expression: Optional[str]) -> List[str]:

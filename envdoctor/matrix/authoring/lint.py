@@ -207,43 +207,46 @@ def _meaning(term: Term) -> Optional[VersionSet]:
 
 def _pins(row: Row, bench: _Bench) -> Found:
     """Pins that no release follows, or that leave the row as true as it was."""
-    spoken = {term.component for term in row.terms if term.scope == "env"}
-    led_out = not row.pins
     for name, text, wanted in _pinned(row):
-        led_out = led_out or name in spoken or name in _HOST_PINS
-        known = bench.versions(name)
         if name in _HOST_PINS:
-            terms = [
-                term
-                for term in row.terms
-                if term.scope == "host" and term.attribute == _HOST_PINS[name]
-            ]
-            if any(_inside(wanted, term) for term in terms):
-                yield _fault(
-                    "pin-in-row", row, f"the pin {text} lies in the row's own range: {terms[0]}"
-                )
-            continue
-        allowed = [version for version in known if version in wanted]
-        if known and not allowed:
-            yield _fault("pin-without-release", row, f"no release of {name} follows the pin {text}")
-            continue
-        terms = [term for term in _version_terms(row) if term.component == name]
-        staying = [
-            version for version in allowed if terms and all(_holds(term, version) for term in terms)
-        ]
-        if staying:
-            shown = ", ".join(map(str, staying[:4])) + (" …" if len(staying) > 4 else "")
-            yield _fault(
-                "pin-in-row", row, f"{name} {shown} follows the pin {text} and is still in the row"
-            )
-        elif terms and not known and all(_inside(wanted, term) for term in terms):
-            yield _fault("pin-in-row", row, f"the pin {text} lies in the row's own range")
-    if not led_out:
+            yield from _host_pin(row, name, text, wanted)
+        else:
+            yield from _package_pin(row, name, text, wanted, bench)
+    spoken = {term.component for term in row.terms if term.scope == "env"} | _HOST_PINS.keys()
+    if row.pins and not any(name in spoken for name, _, _ in _pinned(row)):
         yield _note(
             "pin-elsewhere",
             row,
             f"no pin is about a package that the row speaks of: {', '.join(row.pins)}",
         )
+
+
+def _host_pin(row: Row, name: str, text: str, wanted: VersionSet) -> Found:
+    terms = [
+        term for term in row.terms if term.scope == "host" and term.attribute == _HOST_PINS[name]
+    ]
+    if any(_inside(wanted, term) for term in terms):
+        yield _fault("pin-in-row", row, f"the pin {text} lies in the row's own range: {terms[0]}")
+
+
+def _package_pin(row: Row, name: str, text: str, wanted: VersionSet, bench: _Bench) -> Found:
+    known = bench.versions(name)
+    allowed = [version for version in known if version in wanted]
+    terms = [term for term in _version_terms(row) if term.component == name]
+    if known and not allowed:
+        yield _fault("pin-without-release", row, f"no release of {name} follows the pin {text}")
+    elif not terms:
+        return
+    elif not known:
+        if all(_inside(wanted, term) for term in terms):
+            yield _fault("pin-in-row", row, f"the pin {text} lies in the row's own range")
+    else:
+        staying = [version for version in allowed if all(_holds(term, version) for term in terms)]
+        if staying:
+            shown = ", ".join(map(str, staying[:4])) + (" …" if len(staying) > 4 else "")
+            yield _fault(
+                "pin-in-row", row, f"{name} {shown} follows the pin {text} and is still in the row"
+            )
 
 
 _HOST_PINS: Mapping[str, str] = {
@@ -553,22 +556,22 @@ def _follows(term: Term, wanted: Term) -> bool:
         return term.argument is False and wanted.operator == "lacks"
     if term.attribute != wanted.attribute:
         return False
+    one, two = term.argument, wanted.argument
     if term.operator == wanted.operator:
-        one, two = term.argument, wanted.argument
-        if term.operator == "lacks":
-            one, two = two, one
-        if isinstance(one, VersionSet) and isinstance(two, VersionSet):
-            return (one & two) == one
-        return isinstance(one, frozenset) and isinstance(two, frozenset) and one <= two
-    if (term.operator, wanted.operator) in (("in", "lacks"), ("any", "lacks")):
-        if isinstance(term.argument, VersionSet) and isinstance(wanted.argument, VersionSet):
-            return not term.argument & wanted.argument
-        return (
-            isinstance(term.argument, frozenset)
-            and isinstance(wanted.argument, frozenset)
-            and not term.argument & wanted.argument
-        )
-    return False
+        return _within(two, one) if term.operator == "lacks" else _within(one, two)
+    return (
+        wanted.operator == "lacks"
+        and term.operator in ("in", "any")
+        and type(one) is type(two)
+        and not one & two  # type: ignore[operator]
+    )
+
+
+def _within(one: object, two: object) -> bool:
+    """Tell whether everything in one argument is in the other; both of one kind."""
+    if isinstance(one, VersionSet) and isinstance(two, VersionSet):
+        return (one & two) == one
+    return isinstance(one, frozenset) and isinstance(two, frozenset) and one <= two
 
 
 def _together(row: Row, other: Row) -> bool:
