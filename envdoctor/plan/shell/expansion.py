@@ -35,6 +35,7 @@ _COMPUTED = re.compile(
 _BLANKS = re.compile(r"[ \t\n]+")
 _TILDE = re.compile(r"(?:[A-Za-z_]\w*=)?~(?=/|\Z)")
 _ALL_FIELDS = re.compile(r"(?:\$@|\$\{@\}|\$\{\w+\[@\]\})\Z")
+_ARRAY = re.compile(r"(\"?)(?:\$@|\$\{@\}|\$\{\w+\[@\]\})\1\Z")
 _NUMBER = re.compile(r"[-+]?(?:0|[1-9]\d{0,17})\Z")
 _SUM = re.compile(r"(?:[-+*/%()\s]|\b(?:0|[1-9]\d{0,17})\b|\b[A-Za-z_]\w*\b)*\Z")
 _DYNAMIC = frozenset(
@@ -275,6 +276,9 @@ class Expander:
         if not values and not many and self.environ is None:
             what = "is an argument of the script" if name.isdigit() else "is not set in the script"
             fields.unclear(f"${name} {what}", quoted)
+        elif many and any(word.text == MARK for word in values) and not fields.alone:
+            why = next(word.why for word in values if word.text == MARK)
+            fields.unclear(why, quoted)  # it may be no word at all: what stands beside it moves
         elif quoted and (name == "*" or index == "[*]"):
             fields.joined(values)
         else:
@@ -343,6 +347,11 @@ class _Fields:
             self._outline.append(
                 text if origin is None else re.sub(r"[^*?=]", "", text) if globs else ""
             )
+
+    @property
+    def alone(self) -> bool:
+        """Whether the word is an array and nothing beside it."""
+        return not self.whole and _ARRAY.match(self.raw) is not None
 
     def unclear(self, why: str, quoted: bool) -> None:
         """Append a piece that nobody can tell."""
