@@ -9,7 +9,7 @@ from typing import Callable, List, Sequence, Tuple
 from ..model.sizes import size_text
 from ..watch.recording import Recording
 from ..watch.trend import thin
-from .watch_text import duration_text, outlook_line
+from .watch_text import duration_text, outlook_parts
 
 __all__ = ["chart_svg"]
 
@@ -103,7 +103,7 @@ def _legend(recording: Recording) -> List[str]:
         )
         x += 110
     if recording.outlook is not None:
-        for index, words in enumerate(outlook_line(recording.outlook).split("; ")):
+        for index, words in enumerate(outlook_parts(recording.outlook)):
             parts.append(
                 f'<text x="{_LEFT}" y="{_HEIGHT - 52 + 15 * index}" '
                 f'font-size="11">{_escape(words)}</text>'

@@ -8,7 +8,7 @@ from ..model.sizes import size_text
 from ..watch.recording import Outlook, Recording
 from ..watch.trend import SHAPES, Arrival, Trend
 
-__all__ = ["duration_text", "outlook_line", "summary_lines"]
+__all__ = ["duration_text", "outlook_line", "outlook_parts", "summary_lines"]
 
 
 def duration_text(seconds: float) -> str:
@@ -24,7 +24,12 @@ def duration_text(seconds: float) -> str:
 
 
 def outlook_line(outlook: Outlook) -> str:
-    """Return use against the limit, where it is heading, and who grows."""
+    """Return use against the limit, where it is heading, and who grows, as one line."""
+    return "; ".join(outlook_parts(outlook))
+
+
+def outlook_parts(outlook: Outlook) -> List[str]:
+    """Return use against the limit, where it is heading, and who grows, each by itself."""
     limit = outlook.group.limit
     words = [
         (
@@ -38,7 +43,7 @@ def outlook_line(outlook: Outlook) -> str:
     if outlook.growing is not None:
         process, trend = outlook.growing
         words.append(f"growing fastest: {process.name} (pid {process.pid}), {_rate(trend.slope)}")
-    return "; ".join(words)
+    return words
 
 
 def _trend_words(trend: Trend) -> str:

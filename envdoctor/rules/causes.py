@@ -40,11 +40,6 @@ def _same_component(root: Finding, effect: Finding) -> bool:
     return root.component == effect.component
 
 
-def _about_component(root: Finding, effect: Finding) -> bool:
-    """The effect is about the same package, or its subject is."""
-    return root.component == effect.component or root.component in effect.subject.split(" -> ")
-
-
 def _library_of(component: str) -> str:
     """``nvidia-nccl-cu12``, ``nvidia-nccl`` and ``libnccl`` are one library."""
     name = (
@@ -120,7 +115,7 @@ CAUSES: Tuple[Cause, ...] = (
         ("ED801",),
         ("ED301", "ED302", "ED304", "ED401", "ED804"),
         "two copies of a distribution: which one is imported decides",
-        _about_component,
+        _same_component,
     ),
     Cause(("ED802",), ("ED801", "ED804"), "a broken uninstall left both behind", _same_component),
     Cause(
