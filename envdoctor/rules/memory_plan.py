@@ -50,23 +50,23 @@ def findings_of(
     workload: Workload, plan: MemoryPlan, levers: Sequence[Lever] = ()
 ) -> List[Finding]:
     """Return what is wrong with a plan, causes before what follows from them."""
-    found: List[Finding] = []
+    findings: List[Finding] = []
     for pool in plan.pools:
         own = [
             lever for lever in levers if (lever.pool, lever.subject) == (pool.name, pool.subject)
         ]
         if pool.name == "host":
             swap = list(check_swap_space(workload, pool, own))
-            found += [*swap, *check_host(pool, own, swap[-1].key if swap else None)]
+            findings += [*swap, *check_host(pool, own, swap[-1].key if swap else None)]
         elif pool.name == "gpu":
-            found += check_gpu(pool, own)
+            findings += check_gpu(pool, own)
         else:
-            found += check_shm(workload, pool, own)
+            findings += check_shm(workload, pool, own)
     if plan.cache is not None:
-        found += check_cache(
+        findings += check_cache(
             workload, plan.cache, [lever for lever in levers if lever.pool == "cache"]
         )
-    return found
+    return findings
 
 
 def check_host(pool: Pool, levers: Sequence[Lever], root: Optional[str]) -> Iterator[Finding]:
@@ -393,15 +393,15 @@ def _bounds(low: int, high: int) -> str:
 
 
 def _remedies(levers: Sequence[Lever]) -> Tuple[Remedy, ...]:
-    found = []
+    remedies = []
     for lever in levers[:_FEW_REMEDIES]:
         after = (
             f"{_bounds(*lever.after)} GiB, {lever.verdict}"
             if lever.pool != "cache"
             else f"{_bounds(*lever.after)} GiB of cache, {lever.verdict}"
         )
-        found.append(Remedy(f"{lever.text}: then {after}. Price: {lever.price}.", (), "safe"))
-    return tuple(found)
+        remedies.append(Remedy(f"{lever.text}: then {after}. Price: {lever.price}.", (), "safe"))
+    return tuple(remedies)
 
 
 RULES_HERE: Tuple[Rule, ...] = (

@@ -65,8 +65,8 @@ def old_checkout(framework: str, checkout: Checkout) -> List[ConfigurationProble
     """Report the fixes that a checkout does not have."""
     problems = []
     for name, path, text, message in _FIXES:
-        found = read_small(os.path.join(checkout.folder, path)) if name == framework else None
-        if found is not None and text not in found:
+        source = read_small(os.path.join(checkout.folder, path)) if name == framework else None
+        if source is not None and text not in source:
             problems.append(
                 ConfigurationProblem(
                     "old-checkout", Evidence(path, f"no {text!r} in it"), "", message, certain=False
@@ -108,10 +108,10 @@ def _read(folder: str) -> Checkout:
     commit = _commit(folder)
     for name in _VERSION_FILES:
         text = read_small(os.path.join(folder, name)) or ""
-        found = _PLAIN.match(text) if not name.endswith((".py", ".toml")) else _VERSION.search(text)
-        if found:
+        match = _PLAIN.match(text) if not name.endswith((".py", ".toml")) else _VERSION.search(text)
+        if match:
             return Checkout(
-                folder, found.group(1), commit, Evidence(name, found.group().strip()[:80])
+                folder, match.group(1), commit, Evidence(name, match.group().strip()[:80])
             )
     return Checkout(folder, "", commit, Evidence(".git/HEAD", commit) if commit else None)
 

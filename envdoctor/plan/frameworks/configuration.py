@@ -176,19 +176,19 @@ class Configuration:
         if not isinstance(value, str) or "${" not in value:
             return Unknown(f"{key} must be set") if value == "???" else Known(value, nowhere)
         for _ in range(_MAX_DEPTH):
-            found = _INTERPOLATION.search(value)
-            if found is None:
+            match = _INTERPOLATION.search(value)
+            if match is None:
                 return Known(value, nowhere)
-            fact = self._interpolated(found.group(1), key, depth)
+            fact = self._interpolated(match.group(1), key, depth)
             if not isinstance(fact, Known):
                 return (
                     fact
                     if isinstance(fact, Unknown)
-                    else Unknown(f"{found.group()} in {key} is absent")
+                    else Unknown(f"{match.group()} in {key} is absent")
                 )
-            if found.group() == value:
+            if match.group() == value:
                 return Known(fact.value, nowhere)
-            value = value[: found.start()] + str(fact.value) + value[found.end() :]
+            value = value[: match.start()] + str(fact.value) + value[match.end() :]
         return Unknown(f"{key} refers to itself")
 
     def _interpolated(self, text: str, key: str, depth: int) -> Fact[Any]:
@@ -242,10 +242,10 @@ def _at(fact: Fact[Any], evidence: Evidence) -> Fact[Any]:
     return Known(fact.value, evidence) if isinstance(fact, Known) else fact
 
 
-def _said(found: Sequence[Tuple[str, Fact[Any]]], versions: Sequence[str]) -> str:
+def _said(defaults: Sequence[Tuple[str, Fact[Any]]], versions: Sequence[str]) -> str:
     """What each run of versions says, in words."""
     runs: List[Tuple[str, List[str]]] = []
-    by_version = dict(found)
+    by_version = dict(defaults)
     for version in versions:
         fact = by_version.get(version)
         text = (

@@ -61,14 +61,14 @@ class KeyTable:
 
     def values(self, key: str, versions: Sequence[str]) -> List[Tuple[Any, Tuple[str, ...]]]:
         """Return the defaults of a key among ``versions``, each with the versions that give it."""
-        found = []
+        values = []
         for first, last, value in self.rows.get(key, ()):
             among = tuple(
                 version for version in self.versions[first : last + 1] if version in versions
             )
             if among:
-                found.append((value, among))
-        return found
+                values.append((value, among))
+        return values
 
     def match(self, text: str) -> Tuple[str, ...]:
         """Return the rows' versions that a version may be: itself, or its neighbours where the

@@ -90,11 +90,11 @@ class _OpenRlhf:
 
     def claims(self, run: Run) -> int:
         """By the entry; by that alone, since the options' names are anybody's."""
-        found = _ENTRY.fullmatch(run.entry)
-        if found is None:
+        entry = _ENTRY.fullmatch(run.entry)
+        if entry is None:
             return 0
         settings, _ = self._settings(run)
-        if found.group(3) and not any(setting.key in _OWN for setting in settings):
+        if entry.group(3) and not any(setting.key in _OWN for setting in settings):
             return 0
         return max(CERTAIN - unknown_keys(self._table(run), settings), 1)
 
@@ -125,8 +125,8 @@ class _OpenRlhf:
         return Reading(fields, keys, problems, version)
 
     def _tool(self, run: Run) -> str:
-        found = _ENTRY.fullmatch(run.entry)
-        name = next(filter(None, found.groups()), "") if found else ""
+        entry = _ENTRY.fullmatch(run.entry)
+        name = next(filter(None, entry.groups()), "") if entry else ""
         return name if name != "train_ppo_ray_box" else "train_ppo_ray"
 
     def _table(self, run: Run) -> KeyTable:

@@ -108,15 +108,15 @@ def narrowed(table: KeyTable, settings: Sequence[Setting]) -> Tuple[Tuple[str, .
 
 def _versions_of(table: KeyTable, key: str) -> Sequence[str]:
     """Versions that know a key: itself, what lies under it, or a parent that takes any key."""
-    found = set(table.versions_of(key))
-    found.update(table.parents.get(key, ()))
+    versions = set(table.versions_of(key))
+    versions.update(table.parents.get(key, ()))
     parent = key.rpartition(".")[0]
     while parent:
         for first, last, value in table.rows.get(parent, ()):
             if value is None or isinstance(value, dict):
-                found.update(table.versions[first : last + 1])
+                versions.update(table.versions[first : last + 1])
         parent = parent.rpartition(".")[0]
-    return [version for version in table.versions if version in found]
+    return [version for version in table.versions if version in versions]
 
 
 def nearest_key(key: str, table: KeyTable, versions: Sequence[str]) -> str:

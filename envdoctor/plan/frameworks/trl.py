@@ -103,8 +103,8 @@ class _Trl:
         return word if run.entry == "trl" and word in _METHODS else ""
 
     def _method(self, run: Run) -> str:
-        found = _ENTRY.fullmatch(run.entry)
-        named = self._subcommand(run) or (next(filter(None, found.groups()), "") if found else "")
+        entry = _ENTRY.fullmatch(run.entry)
+        named = self._subcommand(run) or (next(filter(None, entry.groups()), "") if entry else "")
         named = "reward" if named == "reward_modeling" else named
         return named if named in _METHODS else "grpo"
 

@@ -443,9 +443,9 @@ class VerlFamily:
         Whether vllm has the setting goes by the vllm that the version is tested with.
         """
         newest = configuration.versions[-1] if configuration.versions else ""
-        listed = configuration.key(*names)
-        if listed in configuration.given or newest in configuration.table.versions_of(listed):
-            return listed
+        known_key = configuration.key(*names)
+        if known_key in configuration.given or newest in configuration.table.versions_of(known_key):
+            return known_key
         return (
             f"+{names[0]}"
             if since and _at_least(newest, since) and not (until and _at_least(newest, until))

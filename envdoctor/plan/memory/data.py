@@ -64,6 +64,25 @@ def _length(inputs: Inputs) -> Optional[int]:
     )
 
 
+def _micro_batch(inputs: Inputs, name: str) -> Optional[Tuple[int, int, str]]:
+    """Return the tokens of one pass on one GPU (low, high, in words), or None where that is not
+    known.
+    """
+    budget = inputs.get(f"{name}.max_tokens_per_gpu")
+    if budget:
+        return 0, int(budget), f"{budget} tokens"
+    micro, length = inputs.get(f"{name}.micro_batch"), _length(inputs)
+    if not micro or not length:
+        return None
+    ways = int(inputs.get(f"{name}.sequence_parallel") or 1)
+    # The chosen and the rejected text of a pair go through together.
+    sequences = int(micro) * (2 if inputs.get("algorithm") in ("dpo", "rm") else 1)
+    tokens = sequences * length // ways
+    # Without padding a batch is as long as its texts are, which nobody knows.
+    low = tokens if inputs.get(f"{name}.padding_free") is False else 0
+    return low, tokens, f"{sequences} x {length} tokens" + (f" / {ways}" if ways > 1 else "")
+
+
 def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List[str]]:
     """Return activations and logits of one model in training on one GPU, and what would have to be
     known for them.
@@ -71,31 +90,14 @@ def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List
     size, name = role.size, role.name
     if not size.hidden or not size.intermediate:
         return [], [f"the dimensions of {size.name} (its config.json)"]
-    budget, micro, length = (
-        inputs.get(f"{name}.max_tokens_per_gpu"),
-        inputs.get(f"{name}.micro_batch"),
-        _length(inputs),
-    )
-    ways = int(inputs.get(f"{name}.sequence_parallel") or 1)
-    pairs = (
-        2 if inputs.get("algorithm") in ("dpo", "rm") else 1
-    )  # the chosen and the rejected text go through together
-    if budget:
-        high, text = int(budget), f"{budget} tokens"
-        low = 0
-    elif micro and length:
-        high, text = (
-            pairs * int(micro) * length // ways,
-            f"{pairs * int(micro)} x {length} tokens" + (f" / {ways}" if ways > 1 else ""),
-        )
-        # Without padding a batch is as long as its texts are, which nobody knows.
-        low = high if inputs.get(f"{name}.padding_free") is False else 0
-    else:
+    batch = _micro_batch(inputs, name)
+    if batch is None:
         return [], [
-            f"{name}.micro_batch or {name}.max_tokens_per_gpu"
-            if not micro
-            else "data.max_prompt_length and data.max_response_length"
+            "data.max_prompt_length and data.max_response_length"
+            if inputs.get(f"{name}.micro_batch")
+            else f"{name}.micro_batch or {name}.max_tokens_per_gpu"
         ]
+    low, high, text = batch
     used = inputs.used(
         f"{name}.max_tokens_per_gpu",
         f"{name}.micro_batch",

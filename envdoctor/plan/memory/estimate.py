@@ -43,7 +43,7 @@ def sizes_of(
         configs: ``config.json`` (and, under ``name + "#index"``, the safetensors index) of models
             that are at hand, by their name.
     """
-    found: Dict[str, ModelSize] = {}
+    sizes: Dict[str, ModelSize] = {}
     for role in ROLES:
         # A critic or a reference without a name of its own is a copy of the actor's model.
         name = workload.value(f"{role}.model") or workload.value("actor.model")
@@ -51,8 +51,8 @@ def sizes_of(
             continue
         size = size_of(str(name), matrix, configs.get(name), configs.get(f"{name}#index"))
         if size is not None:
-            found[role] = size
-    return found
+            sizes[role] = size
+    return sizes
 
 
 def make_plan(

@@ -59,12 +59,12 @@ class Inputs:
 
     def used(self, *fields: str) -> Tuple[Input, ...]:
         """Return what these fields are and where that was set, for those that are known."""
-        found = []
+        inputs = []
         for field in fields:
             fact = self.workload.get(field)
             if isinstance(fact, Known):
-                found.append(Input(field, fact.value, str(fact.evidence)))
-        return tuple(found)
+                inputs.append(Input(field, fact.value, str(fact.evidence)))
+        return tuple(inputs)
 
     def evidence(self, *fields: str) -> Tuple[Evidence, ...]:
         """Return where these fields were set."""
@@ -84,9 +84,9 @@ class Inputs:
     @property
     def multimodal(self) -> bool:
         """The data carry images, or may: nothing says so, and the model is one that sees."""
-        found = self.get("data.multimodal")
+        stated = self.get("data.multimodal")
         return (
-            bool(_SEES.search(str(self.get("actor.model", "")))) if found is None else bool(found)
+            bool(_SEES.search(str(self.get("actor.model", "")))) if stated is None else bool(stated)
         )
 
     @property
@@ -153,13 +153,13 @@ class Inputs:
 
     def width(self, field: str, default: Tuple[int, int]) -> Tuple[int, int]:
         """Return the bytes of a type that a field names, as bounds."""
-        found = _BYTES.get(str(self.get(field, "")).lower())
-        return (found, found) if found else default
+        width = _BYTES.get(str(self.get(field, "")).lower())
+        return (width, width) if width else default
 
     def roles(self) -> Tuple[Role, ...]:
         """Return the models that the trainer holds and whose size is known."""
-        found = [] if self.serves else [self._role(name) for name in ROLES]
-        return tuple(role for role in found if role is not None)
+        roles = [] if self.serves else [self._role(name) for name in ROLES]
+        return tuple(role for role in roles if role is not None)
 
     def _role(self, name: str) -> Optional[Role]:
         size, present = self.sizes.get(name), self._present(name)

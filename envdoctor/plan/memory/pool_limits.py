@@ -27,8 +27,8 @@ def _variable(inputs: Inputs, name: str) -> Optional[str]:
     stated = (inputs.get("variables") or {}).get(name)
     if stated is not None:
         return str(stated)
-    found = inputs.facts.variable(name)
-    return found.value if isinstance(found, Known) else None
+    variable = inputs.facts.variable(name)
+    return variable.value if isinstance(variable, Known) else None
 
 
 def host_limit(inputs: Inputs) -> Optional[Limit]:
@@ -57,14 +57,17 @@ def host_limit(inputs: Inputs) -> Optional[Limit]:
     if not candidates:
         return None
     size, name, evidence = min(candidates, key=lambda entry: entry[0])
-    found = (evidence,) if evidence is not None else ()
+    places = (evidence,) if evidence is not None else ()
     off = _variable(inputs, "RAY_memory_monitor_refresh_ms") == "0"
     if uses_ray(inputs) is not False and not off:
         threshold = _fraction(_variable(inputs, "RAY_memory_usage_threshold"))
         return Limit(
-            size, int(size * threshold), f"{name}; Ray's monitor acts at {threshold:g} of it", found
+            size,
+            int(size * threshold),
+            f"{name}; Ray's monitor acts at {threshold:g} of it",
+            places,
         )
-    return Limit(size, size, name, found)
+    return Limit(size, size, name, places)
 
 
 def _fraction(text: Optional[str]) -> float:

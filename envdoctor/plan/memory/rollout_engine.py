@@ -158,8 +158,8 @@ def _swap_terms(inputs: Inputs, size: ModelSize, gpus: int) -> List[MemoryTerm]:
     if swap <= 0:
         return []
     block = rounded(-(-swap // size.layers)) if size.layers else 0
-    taken = gpus * (size.layers * block if block else swap)
-    most = taken if block else 2 * taken
+    least = gpus * (size.layers * block if block else swap)
+    most = least if block else 2 * least
     note = ""
     if inputs.get("rollout.free_cache_engine") is True and not inputs.get("rollout.sleep_level"):
         # Without vllm's own sleep. vllm_v_0_6_3/worker.py:213,235: the cache engine is made anew
@@ -185,7 +185,7 @@ def _swap_terms(inputs: Inputs, size: ModelSize, gpus: int) -> List[MemoryTerm]:
     return [
         MemoryTerm(
             "swap space",
-            taken if v0 else 0,
+            least if v0 else 0,
             most,
             text,
             f"vllm V0 cache_engine.py, worker.py:213; {PINNED}",

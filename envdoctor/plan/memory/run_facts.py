@@ -4,7 +4,7 @@ version can be bound to it.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping
+from typing import Any, Dict, Mapping, Optional
 
 from ...model.evidence import Evidence, Fact, Known
 from ...model.facts import Distribution, Facts
@@ -58,11 +58,20 @@ def with_workload(facts: Facts, workload: Workload) -> Facts:
         table["variables"] = Known(
             {**(facts.value("variables") or {}), **variables}, workload.place("variables") or place
         )
-    engine, version = workload.value("rollout.engine"), workload.value("rollout.version")
-    if engine and version and facts.version_of(engine) is None:
-        known = dict(facts.value("distributions") or {})
-        known[engine] = Distribution(
-            engine, str(version), location=str(workload.place("rollout.version") or place)
+    engine = _pinned_engine(workload, place)
+    if engine is not None and facts.version_of(engine.name) is None:
+        table["distributions"] = Known(
+            {**(facts.value("distributions") or {}), engine.name: engine},
+            facts.evidence("distributions") or place,
         )
-        table["distributions"] = Known(known, facts.evidence("distributions") or place)
     return facts.updated(table)
+
+
+def _pinned_engine(workload: Workload, place: Evidence) -> Optional[Distribution]:
+    """Return the engine in the version that the script pins or installs."""
+    name, version = workload.value("rollout.engine"), workload.value("rollout.version")
+    if not name or not version:
+        return None
+    return Distribution(
+        name, str(version), location=str(workload.place("rollout.version") or place)
+    )

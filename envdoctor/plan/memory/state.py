@@ -77,8 +77,8 @@ class _Builder:
         self.lora = inputs.lora(role.name) if role.trainable else 0
 
     def _get(self, field: str) -> Optional[bool]:
-        found = self.inputs.get(f"{self.role.name}.{field}")
-        return None if found is None else bool(found)
+        value = self.inputs.get(f"{self.role.name}.{field}")
+        return None if value is None else bool(value)
 
     def _add(
         self,
