@@ -125,6 +125,7 @@ KNOWN = [
 
 #: What the reader does not work out, and where a wrong guess is easily made.
 UNCLEAR = [
+    'L=(a b); for x in 1; do L+=(); done; __run__ "${L[@]}"0 0"${L[*]}" "${L[@]}" 0',
     "A=$(echo 1); B=`echo 2`; __run__ $A $B k=$A",
     "P=/m/Q.tar.gz; __run__ ${P##*/} ${P%.*} ${P/Q/X} ${#P} ${P:1:6} ${P^^}",
     "__run__ a{b,c}d {1..3} x{,y} k={a:1,b:2} {a,'b c'}",
