@@ -103,6 +103,13 @@ def test_a_module_of_the_working_directory(judged: Judge) -> None:
     assert "ED805" not in codes(judged(shadowed()))
 
 
+def test_a_checkout_of_envdoctor_itself_hides_nothing_that_is_judged(judged: Judge) -> None:
+    packages = ("envdoctor 0.1.0", "ray 2.40.0")
+    assert "ED805" not in codes(judged(shadowed("envdoctor: /job/envdoctor", packages=packages)))
+    both = shadowed("envdoctor: /job/envdoctor", "ray: /job/ray", packages=packages)
+    assert [entry.component for entry in judged(both) if entry.code == "ED805"] == ["ray"]
+
+
 def test_a_file_named_as_the_standard_library(judged: Judge) -> None:
     finding = by_code(judged(shadowed("random: /job/random.py")), "ED805")
     assert "standard library" in finding.message
