@@ -11,7 +11,7 @@ from .model.evidence import Evidence, Fact, Known, Unknown
 from .model.facts import PACKAGE_GROUPS, Facts, fields_of
 from .model.finding import SEVERITIES, Finding, findings_tree, severity_rank
 from .model.record import NamedTuple
-from .model.report import Ignore, Ignored, Report
+from .model.report import Examined, Ignore, Ignored, Judged, Report
 from .model.sizes import size_text
 
 TYPE_CHECKING = False
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Union
 
     from .matrix.loader import Matrix
-    from .model.diagnosis import Diagnosis
+    from .model.diagnosis import Diagnosis, Trace
     from .model.lock_file import Lock
     from .model.log import Reading
     from .model.memory_plan import PlanResult
@@ -176,17 +176,38 @@ def check(
         (probe(),) if facts is None else (facts,) if isinstance(facts, Facts) else tuple(facts)
     )
     _check_codes(options, matrix)
-    return report_of(_judge_all(nodes, matrix, run, framework), nodes, str(matrix.date), options)
+    from .rules.commands import addressed
+
+    judged: Set[Judged] = set()
+    found = _judge_all(nodes, matrix, run, framework, judged)
+    report = report_of(addressed(found, nodes), nodes, str(matrix.date), options)
+    return report._replace(examined=_examined(judged, options))
+
+
+def _examined(judged: Set[Judged], options: Options) -> Examined:
+    """Count what was judged and may be reported; a row that asks for a GPU is in vain where no
+    node has one.
+    """
+    counted = {entry for entry in judged if _is_wanted(entry.code, entry.rule, options)}
+    rows = {entry.rule for entry in counted if entry.is_row}
+    met = {entry.rule for entry in counted if entry.is_row and not entry.without_gpu}
+    checks = {entry.rule for entry in counted if not entry.is_row}
+    return Examined(len(checks), len(rows), len(rows - met))
 
 
 def _judge_all(
-    nodes: Sequence[Facts], matrix: Matrix, run: Sequence[str], framework: Optional[str]
+    nodes: Sequence[Facts],
+    matrix: Matrix,
+    run: Sequence[str],
+    framework: Optional[str],
+    examined: Optional[Set[Judged]] = None,
 ) -> List[Finding]:
     """Judge one node or several, with what a run takes of their memory where there is one."""
     if run:
-        judge_node = _judge_of_run(run, framework, matrix, nodes)
+        judge_node = _judge_of_run(run, framework, matrix, nodes, examined)
     else:
-        judge_node = partial(judge, matrix=matrix, nodes=nodes if len(nodes) > 1 else ())
+        others = nodes if len(nodes) > 1 else ()
+        judge_node = partial(judge, matrix=matrix, nodes=others, examined=examined)
     if len(nodes) == 1:
         return judge_node(nodes[0])
     from .rules.causes import arrange_nodes
@@ -195,7 +216,11 @@ def _judge_all(
 
 
 def _judge_of_run(
-    run: Sequence[str], framework: Optional[str], matrix: Matrix, nodes: Sequence[Facts]
+    run: Sequence[str],
+    framework: Optional[str],
+    matrix: Matrix,
+    nodes: Sequence[Facts],
+    examined: Optional[Set[Judged]],
 ) -> Callable[[Facts], List[Finding]]:
     """Return what judges a node together with the memory plan of a run."""
     from .plan.frameworks import read_workload
@@ -211,12 +236,19 @@ def _judge_of_run(
             matrix,
             nodes=nodes if len(nodes) > 1 else (),
             also=planned.findings,
+            examined=examined,
         )
 
     return judge_node
 
 
-def judge(facts: Facts, matrix: Matrix, *, nodes: Sequence[Facts] = ()) -> List[Finding]:
+def judge(
+    facts: Facts,
+    matrix: Matrix,
+    *,
+    nodes: Sequence[Facts] = (),
+    examined: Optional[Set[Judged]] = None,
+) -> List[Finding]:
     """Return what is wrong with one target: rows and rules, and what the launch settings of a
     report ask of its memory.
     """
@@ -225,10 +257,11 @@ def judge(facts: Facts, matrix: Matrix, *, nodes: Sequence[Facts] = ()) -> List[
 
     stated = facts.value("request")
     if stated is None or SETTINGS.isdisjoint(stated.settings()):
-        return judge_facts(facts, matrix, nodes=nodes)
+        return judge_facts(facts, matrix, nodes=nodes, examined=examined)
     from .plan.memory.stated_settings import findings_of_settings
 
-    return judge_facts(facts, matrix, nodes=nodes, also=findings_of_settings(facts, matrix))
+    also = findings_of_settings(facts, matrix)
+    return judge_facts(facts, matrix, nodes=nodes, also=also, examined=examined)
 
 
 def plan(
@@ -256,6 +289,7 @@ def plan(
     from .plan.memory.result import plan_run
     from .plan.memory.run_facts import with_workload
     from .rules import judge as judge_facts
+    from .rules.commands import addressed
 
     if matrix is None:
         from .matrix.loader import load_matrix
@@ -270,7 +304,8 @@ def plan(
         for finding in judge_facts(with_workload(facts, result.workload), matrix)
         if finding.row and finding.verdict == "violated"
     ]
-    findings = [*(finding for finding in rows if finding.severity != "advice"), *result.findings]
+    findings = [finding for finding in rows if finding.severity != "advice"]
+    findings = addressed([*findings, *result.findings], (facts,))
     result = result._replace(
         findings=tuple(sorted(findings, key=lambda finding: finding.severity != "error"))
     )
@@ -337,6 +372,7 @@ def diagnose(
     from .matrix.signatures import patterns_of, symptom_patterns
     from .model.diagnosis import Diagnosis
     from .rules import Context
+    from .rules.commands import addressed
 
     if matrix is None:
         from .matrix.loader import load_matrix
@@ -364,10 +400,10 @@ def diagnose(
     )
     traces, rest = explain(reading.events, knowledge, contexts, found)
     return Diagnosis(
-        tuple(traces),
+        tuple([_addressed_trace(trace, nodes) for trace in traces]),
         tuple(
             finding
-            for finding in rest
+            for finding in addressed(rest, nodes)
             if finding.verdict == "violated" and finding.severity != "advice"
         ),
         reading.sources,
@@ -378,6 +414,18 @@ def diagnose(
         facts_from,
         str(matrix.date),
         1 if traces else 0,
+    )
+
+
+def _addressed_trace(trace: Trace, nodes: Sequence[Facts]) -> Trace:
+    from .rules.commands import addressed, addressed_remedies
+
+    return trace._replace(
+        finding=addressed([trace.finding], nodes)[0],
+        suspects=tuple(
+            suspect._replace(remedies=addressed_remedies(suspect.remedies, nodes))
+            for suspect in trace.suspects
+        ),
     )
 
 
@@ -592,9 +640,13 @@ def _selects(pattern: str, code: str) -> bool:
     return band[:2] == "ED" and band[2:].isdigit() and len(band) < 5 and code.startswith(band)
 
 
-def _is_named(finding: Finding, patterns: Sequence[str]) -> bool:
-    """Tell whether codes, bands or row ids name this finding."""
-    return any(pattern == finding.rule or _selects(pattern, finding.code) for pattern in patterns)
+def _is_wanted(code: str, rule: str, options: Options) -> bool:
+    """Tell whether --only and --skip leave what this rule finds in the report."""
+
+    def named(patterns: Sequence[str]) -> bool:
+        return any(pattern == rule or _selects(pattern, code) for pattern in patterns)
+
+    return (not options.only or named(options.only)) and not named(options.skip)
 
 
 def report_of(
@@ -613,9 +665,7 @@ def report_of(
     ignored: List[Ignored] = []
     expired: List[Ignored] = []
     for finding in found:
-        if options.only and not _is_named(finding, options.only):
-            continue
-        if _is_named(finding, options.skip):
+        if not _is_wanted(finding.code, finding.rule, options):
             continue
         entries = [entry for entry in options.ignores if entry.covers(finding)]
         valid = [entry for entry in entries if today is not None and entry.until >= today]

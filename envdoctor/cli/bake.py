@@ -9,43 +9,32 @@ from typing import Tuple
 from ..errors import InputError
 from .command import Command
 from .output import view, write_file
+from .shared_options import TEXT_FORMATS, add_format, add_general, add_options
 
 __all__ = ["COMMAND"]
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--assume",
-        metavar="KEY=VALUE",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="what is known of its machines: nvidia-driver=550.54.14 gpu=H100:8",
+    group = parser.add_argument_group("what the image is for")
+    add_options(
+        group,
+        "assume",
+        "lock",
+        lock="the lock that the image was made from; it is compared, and kept for the starts",
     )
-    parser.add_argument(
-        "--lock",
-        metavar="DIR",
-        help="the lock that the image was made from; it is compared, and kept for the starts",
-    )
-    parser.add_argument(
+    group = parser.add_argument_group("what is written")
+    group.add_argument(
         "--output",
         "-o",
         metavar="FILE",
         help="the baseline (default: share/envdoctor/baseline.json of the environment)",
     )
-    parser.add_argument(
-        "--matrix",
-        metavar="DIR",
-        action="append",
-        default=[],
-        help="add a site's own rows (also $ENVDOCTOR_MATRIX)",
-    )
-    parser.add_argument(
+    group.add_argument(
         "--dry-run", action="store_true", help="only judge, and say what would be written"
     )
-    parser.add_argument(
-        "--verbose", "-v", action="store_true", help="all evidence, sources and open questions"
-    )
+    add_format(group, TEXT_FORMATS)
+    add_options(group, "matrix")
+    add_general(parser, "show all evidence, sources and open questions")
 
 
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
@@ -63,7 +52,7 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
         read_lock(options.lock) if options.lock is not None else None,
         options.assume,
     )
-    text = render(baked.report, "plain", view(options.verbose, False))
+    text = render(baked.report, options.format, view(options))
     if baked.report.exit_code:
         return (
             f"{text}\nNo baseline was written: the image would fail on its target.\n",
@@ -87,4 +76,4 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     return text, 0
 
 
-COMMAND = Command(_configure, _execute)
+COMMAND = Command(_configure, _execute, doing="judging this image")

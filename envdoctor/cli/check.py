@@ -7,12 +7,22 @@ import os
 
 from ..app import FAIL_ON, Options, check, gather, read_text
 from ..model.report import Ignore, Report
-from .command import Command, add_sources, sources_of, split_codes
-from .output import choose_format, view
+from .command import Command
+from .output import view
+from .shared_options import (
+    add_format,
+    add_general,
+    add_options,
+    add_sources,
+    sources_of,
+    split_codes,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Optional, Tuple
+    from typing import Optional, Sequence, Tuple
+
+    from ..model.facts import Facts
 
 __all__ = ["COMMAND"]
 
@@ -21,62 +31,43 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     from ..report import REPORTERS
 
     add_sources(parser)
+    add_options(parser.add_argument_group("the run that is to start there"), "plan", "framework")
     group = parser.add_argument_group("what is reported")
-    formats = "; ".join(f"{name}: {reporter.summary}" for name, reporter in REPORTERS.items())
-    group.add_argument("--format", choices=tuple(REPORTERS), help=formats)
+    add_format(group, {name: reporter.summary for name, reporter in REPORTERS.items()})
+    add_options(group, "output")
     group.add_argument(
         "--only",
         metavar="CODE",
         nargs="+",
         action="extend",
-        help="report these codes, bands (ED3) or rows only",
+        help="report only these codes, bands (ED3) or rows",
     )
     group.add_argument(
-        "--skip", metavar="CODE", nargs="+", action="extend", help="report all but these"
+        "--skip", metavar="CODE", nargs="+", action="extend", help="report everything but these"
     )
     group.add_argument(
         "--ignore-file",
         metavar="FILE",
-        help="accepted findings, each with reason and expiry (default: $ENVDOCTOR_IGNORE)",
+        help="accepted findings, each with a reason and an expiry date (default: "
+        "$ENVDOCTOR_IGNORE)",
     )
     group.add_argument(
         "--fail-on",
+        metavar="LEVEL",
         choices=FAIL_ON,
         default="error",
-        help="exit with 1 from this level on (default: error)",
-    )
-    group.add_argument(
-        "--plan",
-        metavar="CONFIG",
-        nargs="+",
-        help="also judge what this run takes of memory: a launch script or configuration files",
-    )
-    group.add_argument(
-        "--framework",
-        metavar="NAME[==V]",
-        help="the framework of --plan, where it does not tell: verl==0.4.1",
+        help=f"exit with 1 from this level on: {', '.join(FAIL_ON)} (default: error)",
     )
     group.add_argument(
         "--exit-style",
+        metavar="STYLE",
         choices=("default", "nagios", "nhc"),
         default="default",
-        help="output and exit codes of a monitoring system: nagios 0 OK, 1 warning, 2 error, 3 "
-        "unknown; nhc silent and 0, or a line and 1 for errors",
+        help="output and exit codes for a monitoring system; nagios: 0 OK, 1 warning, 2 error, "
+        "3 unknown; nhc: silent and 0, or one line and 1 for errors",
     )
-    group.add_argument(
-        "--matrix",
-        metavar="DIR",
-        action="append",
-        default=[],
-        help="add a site's own rows (also $ENVDOCTOR_MATRIX)",
-    )
-    group.add_argument(
-        "--verbose",
-        "-v",
-        action="store_true",
-        help="all evidence, sources, open questions and what was ignored",
-    )
-    group.add_argument("--no-color", action="store_true", help="no colour (also $NO_COLOR)")
+    add_options(group, "matrix")
+    add_general(parser, "show all evidence, sources, open questions and ignored findings")
 
 
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
@@ -84,9 +75,7 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
 
     if options.exit_style == "default":
         report = _judge(options)
-        return render(
-            report, choose_format(options.format), view(options.verbose, options.no_color)
-        ), report.exit_code
+        return render(report, options.format, view(options)), report.exit_code
     # Where there is no verdict, main says so in the same style: the code of an error would be taken
     # for one.
     from ..report.monitoring import render_status
@@ -101,7 +90,40 @@ def _judge(options: argparse.Namespace) -> Report:
     facts = gather(sources_of(options))
     matrix = load_matrix(options.matrix)
     wanted = Options(split_codes(options.only), split_codes(options.skip), ignores, options.fail_on)
-    return check(facts, matrix, wanted, run=options.plan or (), framework=options.framework)
+    report = check(facts, matrix, wanted, run=options.plan or (), framework=options.framework)
+    for_people = options.format in ("text", "plain")
+    return report._replace(fix_command=_fix_command(options, facts) if for_people else "")
+
+
+def _fix_command(options: argparse.Namespace, nodes: Sequence[Facts]) -> str:
+    """Return the call of ``fix`` for what was judged, or nothing where it cannot be named again:
+    several nodes, or standard input.
+    """
+    from shlex import quote
+
+    from ..rules.commands import judged_interpreter
+
+    python = options.python or judged_interpreter(nodes[0])
+    if options.facts or options.report or options.requirements or options.root:
+        python = options.python
+    given = {
+        "--python": [python] if python else [],
+        "--facts": options.facts,
+        "--report": [options.report] if options.report else [],
+        "--requirements": [options.requirements] if options.requirements else [],
+        "--root": [options.root] if options.root else [],
+        "--assume": options.assume,
+        "--python-version": [options.python_version] if options.python_version else [],
+    }
+    if len(nodes) > 1 or any("-" in values for values in given.values()):
+        return ""
+    words = ["envdoctor", "fix"]
+    for option, values in given.items():
+        words += [option, *values] if values else []
+    words += ["--deep"] if options.deep else []
+    for folder in options.matrix:
+        words += ["--matrix", folder]
+    return " ".join(map(quote, words))
 
 
 def _ignores(path: Optional[str]) -> Tuple[Ignore, ...]:
@@ -113,4 +135,4 @@ def _ignores(path: Optional[str]) -> Tuple[Ignore, ...]:
     return parse_ignores(read_text(chosen), chosen)
 
 
-COMMAND = Command(_configure, _execute)
+COMMAND = Command(_configure, _execute, doing="checking")

@@ -8,13 +8,11 @@ from ..errors import InputError
 from ..model.record import NamedTuple
 from .output import text_width
 
-__all__ = ["Command", "HelpWanted", "add_sources", "parse", "put_first", "sources_of"]
+__all__ = ["Command", "HelpWanted", "parse", "put_first"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, List, NoReturn, Optional, Sequence, Tuple
-
-    from ..app import Sources
+    from typing import Any, Callable, List, NoReturn, Sequence, Tuple
 
 
 class Command(NamedTuple):
@@ -23,12 +21,13 @@ class Command(NamedTuple):
     ``execute`` returns the text and the exit code.
 
     With ``takes_command``, what follows a ``--`` is somebody else's command line: it is left alone,
-    as ``options.command_line``.
+    as ``options.command_line``. ``doing`` is what a terminal says while the command is at work.
     """
 
     configure: Callable[[argparse.ArgumentParser], None]
     execute: Callable[[argparse.Namespace], Tuple[str, int]]
     takes_command: bool = False
+    doing: str = ""
 
 
 class HelpWanted(Exception):
@@ -45,10 +44,25 @@ argparse._ = str  # type: ignore[attr-defined]
 
 
 class _Formatter(argparse.HelpFormatter):
-    """Help of a known width: argparse's own asks shutil, at every option, which costs 4 ms."""
+    """Help of a known width: argparse's own asks shutil, at every option, which costs 4 ms.
+
+    An option stands on one line: its names, then what it takes, once.
+    """
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=text_width() - 2)
+        super().__init__(prog, width=min(text_width(), 80), max_help_position=26)
+
+    def _format_args(self, action: argparse.Action, default_metavar: str) -> str:
+        (metavar,) = self._metavar_formatter(action, default_metavar)(1)
+        many = action.nargs in ("+", "*")
+        return f"{metavar} ..." if many else metavar
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        if not action.option_strings:
+            return self._format_args(action, action.dest)
+        names = ", ".join(sorted(action.option_strings, key=lambda name: name.startswith("--")))
+        takes = action.nargs != 0
+        return f"{names} {self._format_args(action, action.dest.upper())}" if takes else names
 
 
 class _Parser(argparse.ArgumentParser):
@@ -56,6 +70,38 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise InputError(f"{self._explained(message)}; '{self.prog} --help' says more")
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self._positionals.title, self._optionals.title = "arguments", "options"
+
+    def format_usage(self) -> str:
+        """Return one line: what has to be given; the options follow in the help."""
+        return f"usage: {self.usage or self._usage()}\n"
+
+    def format_help(self) -> str:
+        """Return the help: usage, description, and the options in groups of their own."""
+        formatter = self._get_formatter()
+        formatter.add_text(self.description)
+        for group in self._action_groups:
+            formatter.start_section(group.title)
+            formatter.add_text(group.description)
+            formatter.add_arguments(group._group_actions)
+            formatter.end_section()
+        formatter.add_text(self.epilog)
+        return f"{self.format_usage()}\n{formatter.format_help()}"
+
+    def _usage(self) -> str:
+        words = [self.prog]
+        for action in self._actions:
+            if not action.option_strings:
+                name = action.metavar or action.dest
+                words.append(
+                    {"?": f"[{name}]", "*": f"[{name} ...]", "+": f"{name} ..."}.get(
+                        str(action.nargs), str(name)
+                    )
+                )
+        return " ".join([*words, "[OPTION ...]"])
 
     def print_help(self, file: object = None) -> NoReturn:  # noqa: ARG002 - argparse's signature
         raise HelpWanted(self.format_help())
@@ -104,6 +150,7 @@ def parse(
         description=f"{summary[0].upper()}{summary[1:]}.",
         formatter_class=_Formatter,
         allow_abbrev=False,
+        add_help=False,
     )
     command.configure(parser)
     own = list(arguments)
@@ -112,67 +159,3 @@ def parse(
         command_line = own[own.index("--") + 1 :]
         own = own[: own.index("--")]
     return parser.parse_args(own, argparse.Namespace(command_line=command_line))
-
-
-def add_sources(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say where facts come from."""
-    group = parser.add_argument_group("what is judged (default: this machine and this environment)")
-    group.add_argument(
-        "--facts",
-        metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="facts written by 'envdoctor probe --json'; several are nodes",
-    )
-    group.add_argument(
-        "--report",
-        metavar="FILE",
-        help="a pasted report: collect_env, pip list, nvidia-smi ... ('-' is standard input)",
-    )
-    group.add_argument(
-        "--requirements",
-        metavar="FILE",
-        help="judge what this requirements file or lock would install",
-    )
-    group.add_argument(
-        "--lock", metavar="DIR", help="compare with what 'envdoctor lock -o DIR' wrote"
-    )
-    group.add_argument(
-        "--assume",
-        metavar="KEY=VALUE",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="set one fact: nvidia-driver=535.129.03, gpu=H20:8",
-    )
-    group.add_argument("--python-version", metavar="X.Y", help="judge for this Python")
-    group.add_argument("--python", metavar="PATH", help="judge the environment of this interpreter")
-    group.add_argument("--root", metavar="DIR", help="judge an unpacked image or a mounted root")
-    group.add_argument(
-        "--deep",
-        action="store_true",
-        help="also read every installed file: damage, undefined symbols",
-    )
-
-
-def sources_of(options: argparse.Namespace) -> Sources:
-    """Return what ``add_sources`` parsed."""
-    from ..app import Sources
-
-    return Sources(
-        facts=options.facts,
-        report=options.report,
-        requirements=options.requirements,
-        assume=options.assume,
-        python_version=options.python_version,
-        python=options.python,
-        root=options.root,
-        deep=options.deep,
-        lock=options.lock,
-    )
-
-
-def split_codes(values: Optional[Sequence[str]]) -> List[str]:
-    """Return codes given as several words or with commas between them."""
-    return [code for value in values or () for code in value.split(",") if code]

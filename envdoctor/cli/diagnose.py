@@ -8,14 +8,13 @@ from typing import Tuple
 from ..app import Sources, diagnose, gather, read_assumptions
 from ..errors import InputError
 from .command import Command
-from .output import choose_format, view
+from .output import view
+from .shared_options import TEXT_FORMATS, add_format, add_general, add_options
 
 __all__ = ["COMMAND"]
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
-    from ..report.diagnosis_text import DIAGNOSIS_FORMATS
-
     parser.add_argument(
         "logs",
         metavar="LOG",
@@ -23,52 +22,13 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         help="logs of any size, gzip, bzip2 and xz too; '-' is standard input",
     )
     group = parser.add_argument_group(
-        "where they were written (default: what the logs themselves tell; this machine is not "
-        "looked at)"
+        "where they were written (default: what the logs say of that)"
     )
-    group.add_argument(
-        "--facts",
-        metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="facts written by 'envdoctor probe --json' there, one for each node",
-    )
-    group.add_argument(
-        "--report", metavar="FILE", help="a pasted report: collect_env, pip list, nvidia-smi ..."
-    )
-    group.add_argument(
-        "--assume",
-        metavar="KEY=VALUE",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="set one fact: gpu=H20:8, torch==2.4.0",
-    )
-    group.add_argument(
-        "--plan",
-        metavar="CONFIG",
-        nargs="+",
-        help="the launch script or configuration files of the run: what it takes of memory counts",
-    )
-    group.add_argument(
-        "--framework",
-        metavar="NAME[==V]",
-        help="the framework of --plan, where it does not tell: verl==0.4.1",
-    )
+    add_options(group, "facts", "report", "assume", "plan", "framework")
     group = parser.add_argument_group("what is reported")
-    group.add_argument("--format", choices=DIAGNOSIS_FORMATS, help="text with colour, text, JSON")
-    group.add_argument(
-        "--matrix",
-        metavar="DIR",
-        action="append",
-        default=[],
-        help="add a site's own rows and signatures (also $ENVDOCTOR_MATRIX)",
-    )
-    group.add_argument(
-        "--verbose", "-v", action="store_true", help="all lines, sources, and every suspect"
-    )
-    group.add_argument("--no-color", action="store_true", help="no colour (also $NO_COLOR)")
+    add_format(group, {**TEXT_FORMATS, "json": "for programs (schemas/diagnosis.schema.json)"})
+    add_options(group, "output", "matrix")
+    add_general(parser, "show all lines, sources, and every suspect")
 
 
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
@@ -96,9 +56,7 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
         framework=options.framework,
         facts_from=given,
     )
-    return render_diagnosis(
-        found, choose_format(options.format), view(options.verbose, options.no_color)
-    ), found.exit_code
+    return render_diagnosis(found, options.format, view(options)), found.exit_code
 
 
-COMMAND = Command(_configure, _execute)
+COMMAND = Command(_configure, _execute, doing="reading the logs")

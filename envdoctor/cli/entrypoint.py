@@ -15,15 +15,17 @@ __all__ = ["COMMAND"]
 def _configure(parser: argparse.ArgumentParser) -> None:
     parser.usage = "envdoctor entrypoint [OPTION ...] -- CMD [ARGUMENT ...]"
     parser.epilog = (
-        "ENVDOCTOR_DISABLE=1 runs CMD unchecked, whatever the options say. Exit codes, where CMD "
-        "does not start: 64 wrong usage, "
-        "78 refused, 126 CMD cannot be run, 127 CMD is not there. Else this process becomes CMD."
+        "ENVDOCTOR_DISABLE=1 runs CMD unchecked, whatever the options say. Exit codes where CMD "
+        "does not start: 64 wrong usage, 78 refused, 126 CMD cannot be run, 127 CMD not found. "
+        "Otherwise this process becomes CMD."
     )
+    group = parser.add_argument_group("options")
+    group.add_argument("--help", "-h", action="help", help="show this help")
     for name, (metavar, summary) in OPTIONS.items():
         if metavar:
-            parser.add_argument(name, metavar=metavar, help=summary)
+            group.add_argument(name, metavar=metavar, help=summary)
         else:
-            parser.add_argument(name, action="store_true", help=summary)
+            group.add_argument(name, action="store_true", help=summary)
 
 
 def _execute(options: argparse.Namespace) -> NoReturn:  # noqa: ARG001 - the signature of a command

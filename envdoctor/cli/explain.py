@@ -11,6 +11,7 @@ from ..report.layout import Block, heading, paragraph
 from ..rules.codes import CODES, FAMILIES, RETIRED, code_records, next_free
 from .command import Command
 from .output import view
+from .shared_options import TEXT_FORMATS, add_format, add_general, add_options
 
 if TYPE_CHECKING:
     from ..matrix.loader import Matrix
@@ -45,19 +46,15 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         help="a code (ED304), a rule's name, the id of a row or signature, 'codes' for the list of "
         "all codes, or with --lock a pin (torch==2.6.0)",
     )
-    parser.add_argument(
-        "--lock",
-        metavar="DIR",
-        help="tell why the lock that 'envdoctor lock -o DIR' wrote pins this package",
+    add_options(
+        parser,
+        "lock",
+        "matrix",
+        lock="why the lock in this folder, which 'envdoctor lock -o DIR' wrote, pins a package",
     )
-    parser.add_argument(
-        "--matrix",
-        metavar="DIR",
-        action="append",
-        default=[],
-        help="add a site's own rows (also $ENVDOCTOR_MATRIX)",
-    )
-    parser.add_argument("--no-color", action="store_true", help="no colour (also $NO_COLOR)")
+    add_format(parser, TEXT_FORMATS)
+    add_options(parser, "output")
+    add_general(parser)
 
 
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
@@ -66,13 +63,13 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
 
     wanted = options.what.strip()
     if wanted == _CODES:
-        return draw(_all_codes(), view(False, options.no_color)), 0
+        return draw(_all_codes(), view(options)), 0
     matrix = load_matrix(options.matrix)
     if options.lock is not None:
         blocks = _pin(wanted, options.lock, matrix)
     else:
         blocks = _page(wanted, matrix)
-    return draw(blocks, view(False, options.no_color)), 0
+    return draw(blocks, view(options)), 0
 
 
 def _page(wanted: str, matrix: Matrix) -> List[Block]:

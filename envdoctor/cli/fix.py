@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Sequence, Tuple, Un
 
 from ..app import gather, read_lock
 from ..errors import InputError, NoResolution
-from .command import Command, add_sources, sources_of
-from .output import wrapped, write_error
+from .command import Command
+from .output import PROGRESS, draw_lines, view, write_error
+from .shared_options import (
+    TEXT_FORMATS,
+    add_format,
+    add_general,
+    add_options,
+    add_sources,
+    sources_of,
+)
 
 if TYPE_CHECKING:
     from ..matrix.loader import Matrix
@@ -21,45 +29,36 @@ __all__ = ["COMMAND"]
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
-    add_sources(parser)
+    add_sources(parser, lock="make it like the lock that 'envdoctor lock -o DIR' wrote here")
     group = parser.add_argument_group("what may be chosen")
     group.add_argument(
         "--as-of",
         metavar="DATE",
-        help="only releases of this day or before; 'latest': of any day (default)",
+        help="only releases up to this day; 'latest' (default): of any day",
     )
-    group.add_argument(
-        "--allow-index",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help="also builds of this index: pytorch (+cu126), github (flash-attn's wheels)",
+    add_options(group, "allow-index", "matrix")
+    group = parser.add_argument_group("what is done (default: nothing; the plan is shown)")
+    add_format(
+        group,
+        {
+            **TEXT_FORMATS,
+            "script": "a shell script for uv or pip",
+            "json": "for programs",
+        },
     )
-    group.add_argument(
-        "--matrix",
-        metavar="DIR",
-        action="append",
-        default=[],
-        help="add a site's own rows (also $ENVDOCTOR_MATRIX)",
-    )
-    group = parser.add_argument_group("what is done (default: nothing, the plan is shown)")
-    group.add_argument(
-        "--output",
-        choices=("plan", "script", "json"),
-        default="plan",
-        help="the form of the plan (default: plan)",
-    )
+    add_options(group, "output")
     group.add_argument(
         "--apply",
         action="store_true",
-        help="make the changes in this environment, or that of --python; all or none of them",
+        help="make the changes in this environment or that of --python: all of them or none",
     )
-    group.add_argument("--yes", "-y", action="store_true", help="do not ask before")
+    group.add_argument("--yes", "-y", action="store_true", help="do not ask before --apply")
     group.add_argument(
         "--rollback",
         action="store_true",
-        help="give the environment back as it was before a change that was cut off",
+        help="restore the environment as it was before a change that was cut off",
     )
+    add_general(parser)
 
 
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
@@ -96,7 +95,7 @@ def _check_local(options: argparse.Namespace) -> None:
         if getattr(options, name):
             raise InputError(
                 f"--apply changes an environment of this machine, but --{name} names another "
-                "patient; --output script gives the commands"
+                "environment; --format script gives the commands"
             )
     if not options.yes and not (sys.stdin is not None and sys.stdin.isatty()):
         raise InputError(
@@ -120,7 +119,7 @@ def _plan(options: argparse.Namespace, facts: Facts, matrix: Matrix) -> Union[Pl
 def _explained(found: Explanation) -> str:
     from ..lock.emit import explanation_text
 
-    return wrapped(explanation_text(found))
+    return draw_lines(explanation_text(found))
 
 
 def _shown(found: Plan, options: argparse.Namespace, facts: Facts) -> str:
@@ -128,12 +127,12 @@ def _shown(found: Plan, options: argparse.Namespace, facts: Facts) -> str:
     from ..fix.change_plan import plan_json, plan_text, script_text
 
     _warn_of_unfinished(options, facts)
-    if options.output == "json":
+    if options.format == "json":
         return plan_json(found, __version__)
-    if options.output == "script":
+    if options.format == "script":
         local = not (options.facts or options.report or options.requirements or options.root)
         return script_text(found, __version__, facts.value("python.executable") if local else None)
-    return wrapped(plan_text(found))
+    return draw_lines(plan_text(found), view(options))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -160,7 +159,7 @@ def _warn_of_unfinished(options: argparse.Namespace, facts: Facts) -> None:
     ):
         write_error(
             f"envdoctor: warning: {prefix}: an earlier change was cut off before its end; "
-            "'envdoctor fix --rollback' gives it back as it was"
+            "'envdoctor fix --rollback' restores it"
         )
 
 
@@ -171,17 +170,17 @@ def _apply(
     from ..fix.environment_change import apply_plan, inspect
 
     environment = inspect(_interpreter(options, facts))
-    write_error(wrapped(plan_text(found)).rstrip())
+    write_error(draw_lines(plan_text(found)).rstrip())
     if not options.yes and not _agreed(environment.prefix, len(found.changes)):
         return "nothing was changed\n", 1
+    PROGRESS.start("changing the environment")
     apply_plan(found, environment, _verifier(found, options, matrix), _notes(found, facts))
     changes = f"{len(found.changes)} change{'s' if len(found.changes) != 1 else ''}"
     if found.remaining:
         return (
             (
-                f"{changes} made in {environment.prefix}; {len(found.remaining)} errors are left "
-                "that "
-                "packages do not cure\n"
+                f"{changes} made in {environment.prefix}; {len(found.remaining)} errors remain "
+                "that packages cannot cure\n"
             ),
             1,
         )
@@ -189,6 +188,7 @@ def _apply(
 
 
 def _agreed(prefix: str, count: int) -> bool:
+    PROGRESS.stop()
     sys.stderr.write(f"make {count} change{'s' if count != 1 else ''} in {prefix}? [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
@@ -249,4 +249,4 @@ def _roll_back(options: argparse.Namespace) -> Tuple[str, int]:
     return roll_back(inspect(python)) + "\n", 0
 
 
-COMMAND = Command(_configure, _execute)
+COMMAND = Command(_configure, _execute, doing="looking for the smallest change")

@@ -13,7 +13,8 @@ from ..errors import InputError, NoResolution, suggest
 from ..lock.locking import close, lock
 from ..model.resolution import Explanation, Resolution
 from .command import Command, put_first
-from .output import wrapped, write_error
+from .output import PROGRESS, draw_lines, view, write_error
+from .shared_options import TEXT_FORMATS, add_format, add_general, add_options
 
 if TYPE_CHECKING:
     from ..matrix.loader import Matrix
@@ -32,70 +33,43 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         "--profile",
         metavar="NAME[:REQUEST]",
         help="what a framework needs: verl (the newest of its requests that fits), verl:0.7-vllm; "
-        "'envdoctor matrix list profiles'",
+        "see 'envdoctor matrix list profiles'",
     )
-    group = parser.add_argument_group("what it is for (default: this machine)")
-    group.add_argument(
-        "--target",
-        metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="facts written by 'envdoctor probe --json'; all targets at once",
+    group = parser.add_argument_group("the machines it is for (default: this one)")
+    add_options(
+        group,
+        "facts",
+        "report",
+        "assume",
+        "python-version",
+        **{"python-version": "the version of Python to lock for"},
     )
-    group.add_argument(
-        "--report",
-        metavar="FILE",
-        help="a pasted report of the target: collect_env, nvidia-smi ... ('-' is standard input)",
-    )
-    group.add_argument(
-        "--assume",
-        metavar="KEY=VALUE",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="set one fact: nvidia-driver=535.129.03, gpu=H20:8",
-    )
-    group.add_argument("--python-version", metavar="X.Y", help="the Python of the lock")
     group = parser.add_argument_group("what may be chosen")
     group.add_argument(
         "--as-of",
         metavar="DATE",
         default="release",
-        help="only releases of this day or before; 'latest': of any day (default: a month after "
-        "the newest REQ that is pinned with ==)",
+        help="only releases up to this day; 'latest': of any day (default: a month after the "
+        "newest REQ that is pinned with ==)",
     )
-    group.add_argument(
-        "--allow-index",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help="also builds of this index: pytorch (+cu126), github (flash-attn's wheels)",
-    )
-    group.add_argument(
-        "--matrix",
-        metavar="DIR",
-        action="append",
-        default=[],
-        help="add a site's own rows (also $ENVDOCTOR_MATRIX)",
-    )
+    add_options(group, "allow-index", "matrix")
     group = parser.add_argument_group(
-        "closing: what the pins need besides, with hashes (default: where uv and an index are "
-        "there; what pip and uv are configured with holds)"
+        "closing the lock: everything else that the pins need, with hashes",
+        "By default where uv and an index are available; the settings of pip and uv apply.",
     )
     group.add_argument(
         "--no-close",
         dest="close",
         action="store_false",
-        help="only the core pins: no uv, no index, less than a second",
+        help="core pins only: no uv, no index, less than a second",
     )
-    group.add_argument("--index-url", metavar="URL", help="the index, instead of the default one")
+    group.add_argument("--index-url", metavar="URL", help="use this index instead of the default")
     group.add_argument(
         "--extra-index-url",
         metavar="URL",
         action="append",
         default=[],
-        help="a further index; the best release of all is taken",
+        help="a further index; the best release of all indexes is taken",
     )
     group.add_argument(
         "--find-links",
@@ -107,21 +81,22 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--offline",
         action="store_true",
-        help="only what uv has in its cache and what --find-links names",
+        help="use only uv's cache and what --find-links names",
     )
     group.add_argument(
         "--allow-build",
         metavar="NAME",
         action="append",
         default=[],
-        help="uv may run the setup code of this package to learn what it requires",
+        help="let uv run the setup code of this package to learn what it requires",
     )
     group = parser.add_argument_group("what is written")
     group.add_argument(
         "--output",
         "-o",
         metavar="DIR",
-        help="write all files there (default, and '-': requirements.txt to standard output)",
+        help="write all files to this folder (default, and '-': requirements.txt to standard "
+        "output)",
     )
     group.add_argument(
         "--print",
@@ -129,9 +104,17 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write this file, such as pylock.toml, to standard output",
     )
+    add_format(
+        group,
+        {
+            **TEXT_FORMATS,
+            "json": "envdoctor.lock.json on standard output (schemas/lock.schema.json)",
+        },
+    )
     group.add_argument(
         "--dry-run", action="store_true", help="only say which core pins would be chosen"
     )
+    add_general(parser)
 
 
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
@@ -140,10 +123,12 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     from ..matrix.loader import load_matrix
 
     folder = None if options.output == "-" else options.output
+    if options.format == "json":
+        options.shown = options.shown or "envdoctor.lock.json"
     if folder is not None and os.path.exists(folder) and not os.path.isdir(folder):
         raise InputError(f"--output {folder}: expected a directory, found a file")
     if not options.requirements and options.profile is None:
-        hint = put_first("REQ") if options.assume or options.target else ""
+        hint = put_first("REQ") if options.assume or options.facts else ""
         raise InputError(
             f"expected at least one requirement, such as 'vllm>=0.8', or --profile NAME{hint}"
         )
@@ -151,7 +136,7 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
         raise InputError(f"--print: expected one of {', '.join(NAMES)}, found {options.shown!r}")
     facts = gather(
         Sources(
-            facts=options.target,
+            facts=options.facts,
             report=options.report,
             assume=options.assume,
             python_version=options.python_version,
@@ -173,7 +158,7 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
         others=True,
     )
     if isinstance(found, Explanation):
-        raise NoResolution(wrapped(explanation_text(found)))
+        raise NoResolution(draw_lines(explanation_text(found)))
     if closing:
         from ..lock.closing.index_sources import read_sources
 
@@ -190,12 +175,12 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
             matrix,
             sources,
             allow_build=options.allow_build,
-            progress=lambda words: write_error(f"envdoctor: {words}"),
+            progress=PROGRESS.say,
         )
     if not found.pins and not found.closure.is_closed and found.closure.state != "refused":
         raise InputError(_nothing_known(found, matrix))
-    if options.dry_run:
-        return wrapped(summary_text(found)), 0
+    if options.dry_run and options.format != "json":
+        return draw_lines(summary_text(found), view(options)), 0
     files = render(found, __version__, matrix)
     code = 1 if found.closure.state == "refused" else 0
     shown = options.shown or ("requirements.txt" if folder is None else None)
@@ -210,7 +195,8 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
         write_error(f"envdoctor: not closed: {found.closure.reason}")
     if shown is not None:
         return files[shown], code
-    return wrapped(summary_text(found) + f"written to {folder}: {', '.join(files)}\n"), code
+    text = summary_text(found) + f"written to {folder}: {', '.join(files)}\n"
+    return draw_lines(text, view(options)), code
 
 
 def _nothing_known(found: Resolution, matrix: Matrix) -> str:
@@ -290,4 +276,4 @@ def _write_all(folder: str, files: Mapping[str, str], ours: Set[str]) -> None:
                 os.unlink(path)
 
 
-COMMAND = Command(_configure, _execute)
+COMMAND = Command(_configure, _execute, doing="choosing versions")

@@ -19,34 +19,39 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS", "main", "run"]
 
-#: Name -> (module, line for --help).
-COMMANDS: Mapping[str, Tuple[str, str]] = {
-    "check": ("check", "say what is wrong with an environment, why, and what to do"),
-    "diagnose": (
-        "diagnose",
-        "say from a log why a run died, and what would decide where the log does not tell",
+#: Name -> (module, group and line for --help).
+COMMANDS: Mapping[str, Tuple[str, str, str]] = {
+    "check": (
+        "check",
+        "Find out what is wrong",
+        "check an environment: what is wrong, why, and what to do",
     ),
-    "probe": ("probe", "show what can be read of this machine, or write it as JSON"),
+    "diagnose": ("diagnose", "Find out what is wrong", "find out from its logs why a run failed"),
+    "explain": (
+        "explain",
+        "Find out what is wrong",
+        "explain a code (ED304) or a known combination, with sources",
+    ),
+    "probe": ("probe", "Find out what is wrong", "show what can be read from this machine"),
     "plan": (
         "plan",
-        "say whether a training run fits memory, before it starts, and what would help",
+        "Decide what to run",
+        "check whether a training run fits in memory before it starts",
     ),
     "lock": (
         "lock",
-        "choose versions that work together on given hardware, or say why there are none",
+        "Decide what to run",
+        "choose versions that work together on given hardware",
     ),
     "fix": (
         "fix",
-        "find the smallest set of changes that cures an environment, and make them when told to",
+        "Decide what to run",
+        "find the smallest change that cures an environment, or apply it",
     ),
-    "watch": ("watch", "watch the memory of a run, and say when it will meet its limit"),
-    "explain": ("explain", "explain a code (ED304) or a row of the matrix, with its sources"),
-    "matrix": ("matrix", "look at what is known, check it, compare it, update it"),
-    "entrypoint": ("entrypoint", "in a container: check, say one line, then become the command"),
-    "bake": (
-        "bake",
-        "at image build: judge the image for its target, and write what its starts rest on",
-    ),
+    "bake": ("bake", "Run it", "judge a container image at build time for its target machines"),
+    "entrypoint": ("entrypoint", "Run it", "check at container start, then become the command"),
+    "watch": ("watch", "Run it", "watch the memory of a run and predict when it meets its limit"),
+    "matrix": ("matrix", "Look behind it", "inspect, validate, compare and update what is known"),
 }
 
 INTERNAL_FAULT = 4
@@ -153,19 +158,30 @@ def _run(arguments: List[str]) -> int:
         return write(f"envdoctor {__version__}\n", 0)
     if name in ("--help", "-h", "help") and len(arguments) == 1:
         return write(_help(), 0)
+    if name == "help":
+        return _run([*arguments[1:], "--help"])
     if name not in COMMANDS:
         _refuse(name)
     from importlib import import_module
 
     from .command import HelpWanted, parse
+    from .output import PROGRESS, write_file
 
     command: Command = import_module(f"{__package__}.{COMMANDS[name][0]}").COMMAND
     try:
-        options = parse(name, COMMANDS[name][1], command, arguments[1:])
+        options = parse(name, COMMANDS[name][2], command, arguments[1:])
     except HelpWanted as wanted:
         return write(wanted.text, 0)
-    text, code = command.execute(options)
-    return write(text, code)
+    try:
+        PROGRESS.start("" if options.quiet else command.doing)
+        text, code = command.execute(options)
+    finally:
+        PROGRESS.stop()
+    file = getattr(options, "output_file", None)
+    if file is None or file == "-":
+        return write(text, code)
+    write_file(file, text)
+    return code
 
 
 def _refuse(name: str) -> NoReturn:
@@ -185,26 +201,29 @@ def _help() -> str:
     lines = [
         "usage: envdoctor COMMAND [OPTION ...]",
         "",
-        "An environment doctor for LLM training and inference stacks.",
-        "",
-        "commands:",
+        "Checks environments for LLM training and inference: what is wrong, why, and",
+        "what to do about it.",
     ]
-    lines += [f"  {name:<10} {summary}" for name, (_, summary) in COMMANDS.items()]
+    group = ""
+    for name, (_, heading, summary) in COMMANDS.items():
+        if heading != group:
+            group = heading
+            lines += ["", f"{group}:"]
+        lines.append(f"  {name:<10} {summary}")
     lines += [
         "",
-        "options:",
-        "  --help     show this, or with a command its options",
-        "  --version  show the version",
+        "'envdoctor help COMMAND' shows the options of a command, 'envdoctor --version'",
+        "the version.",
         "",
-        "exit codes:",
+        "Exit codes:",
         "  0    nothing found at or above --fail-on (default: error)",
-        "  1    findings; a plan that does not fit; a log that says what failed;",
+        "  1    findings; a plan that does not fit; a log that shows a failure;",
         "       a lock that uv refuses to close; a change that was rolled back",
         "  2    wrong usage, or input that cannot be read",
         "  3    no resolution: nothing meets the request",
-        "  4    a fault of envdoctor itself, or a search that was given up",
+        "  4    a fault in envdoctor itself, or a search that was given up",
         "  130  interrupted",
-        "watch ends as its command does; entrypoint becomes its command, or ends with",
+        "watch exits as its command does; entrypoint becomes its command, or exits with",
         "64, 78, 126 or 127.",
     ]
     return "\n".join(lines) + "\n"

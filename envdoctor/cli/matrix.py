@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tup
 from ..errors import InputError, suggest
 from .command import Command
 from .output import view
+from .shared_options import TEXT_FORMATS, add_format, add_general, add_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ __all__ = ["COMMAND", "MATRIX_SCHEMA_VERSION"]
 MATRIX_SCHEMA_VERSION = 1
 
 Answer = Dict[str, Any]
+
+_FORMATS = {**TEXT_FORMATS, "json": "for programs (schemas/matrix.schema.json)"}
 
 
 class _Action(NamedTuple):
@@ -34,6 +37,9 @@ class _Action(NamedTuple):
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "envdoctor matrix ACTION [OPTION ...]"
+    parser.epilog = "'envdoctor help matrix ACTION' shows the options of an action."
+    parser.add_argument("--help", "-h", action="help", help="show this help")
     actions = parser.add_subparsers(
         title="actions", description="", dest="action", metavar="ACTION", required=True
     )
@@ -44,17 +50,17 @@ def _configure(parser: argparse.ArgumentParser) -> None:
             description=f"{action.summary[0].upper()}{action.summary[1:]}.",
             formatter_class=parser.formatter_class,
             allow_abbrev=False,
+            add_help=False,
         )
         action.configure(made)
-        made.add_argument(
-            "--json", action="store_true", help="for programs (schemas/matrix.schema.json)"
-        )
-        made.add_argument("--no-color", action="store_true", help="no colour (also $NO_COLOR)")
+        add_format(made, _FORMATS, json_alias=True)
+        add_options(made, "output")
+        add_general(made)
 
 
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     answer, code = _ACTIONS[options.action].execute(options)
-    if options.json:
+    if options.format == "json":
         import json
 
         # Dates of TOML have no JSON form: they are written as ISO 8601.
@@ -64,17 +70,7 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     from ..report.console import draw
     from ..report.matrix_text import lay_out_answer
 
-    return draw(lay_out_answer(answer), view(False, options.no_color)), code
-
-
-def _add_site(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--matrix",
-        metavar="DIR",
-        action="append",
-        default=[],
-        help="add a site's own rows (also $ENVDOCTOR_MATRIX)",
-    )
+    return draw(lay_out_answer(answer), view(options)), code
 
 
 def _load(options: argparse.Namespace) -> Matrix:
@@ -95,7 +91,7 @@ def _configure_show(parser: argparse.ArgumentParser) -> None:
         help="vllm==0.8.5, vllm, 'vllm>=0.8,<0.9', H20, 10de:2329, sm_90, Hopper, driver 550, cuda "
         "12.8, a profile, or the id of a row",
     )
-    _add_site(parser)
+    add_options(parser, "matrix")
 
 
 def _show(options: argparse.Namespace) -> Tuple[Answer, int]:
@@ -118,7 +114,7 @@ def _configure_list(parser: argparse.ArgumentParser) -> None:
         choices=tuple(TOPICS),
         help=f"{topics}. Without one: how much there is of each",
     )
-    _add_site(parser)
+    add_options(parser, "matrix")
 
 
 def _list(options: argparse.Namespace) -> Tuple[Answer, int]:
@@ -135,7 +131,7 @@ def _configure_coverage(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "names", metavar="PACKAGE", nargs="*", help="only these; all where left out"
     )
-    _add_site(parser)
+    add_options(parser, "matrix")
 
 
 def _coverage(options: argparse.Namespace) -> Tuple[Answer, int]:
@@ -335,7 +331,7 @@ def _totals(changes: List[Mapping[str, Any]], mine: Callable[[str], bool]) -> st
 
 _ACTIONS: Mapping[str, _Action] = {
     "show": _Action(
-        "say all that is known of a release, a package, a GPU, a driver, a CUDA version or a row",
+        "show what is known about a release, package, GPU, driver, CUDA version or row",
         _configure_show,
         _show,
     ),
@@ -345,27 +341,27 @@ _ACTIONS: Mapping[str, _Action] = {
         _list,
     ),
     "coverage": _Action(
-        "compare the matrix with the listing of the package index; exit 1 where something is "
-        "missing",
+        "compare the matrix with the listing of the package index; exits with 1 where "
+        "something is missing",
         _configure_coverage,
         _coverage,
     ),
     "validate": _Action(
-        "check the files of a folder; exit 2 with all faults", _configure_folder, _validate
+        "check the files of a folder; lists all faults and exits with 2",
+        _configure_folder,
+        _validate,
     ),
     "lint": _Action(
-        "look for rows that contradict releases, other rows or themselves; exit 1 for faults",
+        "find rows that contradict releases, other rows or themselves; exits with 1 for faults",
         _configure_folder,
         _lint,
     ),
-    "diff": _Action(
-        "say what differs between two matrices; exit 1 where they differ", _configure_diff, _diff
-    ),
+    "diff": _Action("compare two matrices; exits with 1 where they differ", _configure_diff, _diff),
     "update": _Action(
-        "install a newer matrix, or go back; goes online only for an https address",
+        "install a newer matrix, or go back; online only for an https address",
         _configure_update,
         _update,
     ),
 }
 
-COMMAND = Command(_configure, _execute)
+COMMAND = Command(_configure, _execute, doing="reading the matrix")

@@ -11,9 +11,22 @@ from ..errors import InputError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from argparse import Namespace
+    from threading import Event, Thread
+    from typing import Optional, TextIO
+
     from ..report.view import View
 
-__all__ = ["choose_format", "text_width", "view", "wrapped", "write", "write_error", "write_file"]
+__all__ = [
+    "PROGRESS",
+    "Progress",
+    "draw_lines",
+    "text_width",
+    "view",
+    "write",
+    "write_error",
+    "write_file",
+]
 
 _WIDTH = 80
 _WIDEST = 110
@@ -51,12 +64,85 @@ def write_error(message: str) -> None:
 
     if sys.stderr is None:
         return
+    PROGRESS.clear()
     lines = "\n".join(fold(clean(line)) for line in redact(message).split("\n"))
     try:
         sys.stderr.write(_encodable(lines + "\n", sys.stderr.encoding))
         sys.stderr.flush()
     except (OSError, ValueError):  # closed or full: nobody is left to be told
         _silence(sys.stderr)
+
+
+class Progress:
+    """A line on standard error that says what is being done and for how long; it goes before
+    anything else is written.
+
+    It is there only on a terminal, and only for what takes longer than a second.
+    """
+
+    patience = 1.0  # seconds before it shows
+    _tick = 0.5
+
+    def __init__(self) -> None:
+        self._words = ""
+        self._began = 0.0
+        self._shown = 0  # columns that the line takes
+        self._thread: Optional[Thread] = None
+        self._ended: Optional[Event] = None
+
+    def start(self, words: str) -> None:
+        """Show ``words`` from ``patience`` on, until :meth:`stop`."""
+        self._words = words
+        if self._thread is not None or not words or not _is_terminal(sys.stderr):
+            return
+        if os.environ.get("TERM") == "dumb":
+            return
+        from threading import Event, Thread
+        from time import monotonic
+
+        self._began = monotonic()
+        self._ended = Event()
+        self._thread = Thread(target=self._run, args=(self._ended,), daemon=True)
+        self._thread.start()
+
+    def say(self, words: str) -> None:
+        """Show other words from now on."""
+        self._words = words
+
+    def stop(self) -> None:
+        """End it; nothing is left of it on the terminal."""
+        if self._thread is not None and self._ended is not None:
+            self._ended.set()
+            self._thread.join()
+            self._thread = None
+        self.clear()
+
+    def clear(self) -> None:
+        """Take the line away, so that something else can be written; it may come back."""
+        if self._shown:
+            self._write(f"\r{' ' * self._shown}\r")
+            self._shown = 0
+
+    def _run(self, ended: Event) -> None:
+        from time import monotonic
+
+        pause = self.patience
+        while not ended.wait(pause):
+            pause = self._tick
+            line = f"envdoctor: {self._words} ({monotonic() - self._began:.0f} s)"
+            line = line[: _columns(sys.stderr) - 1]
+            self._write(f"\r{line.ljust(self._shown)}")
+            self._shown = max(self._shown, len(line))
+
+    def _write(self, text: str) -> None:
+        try:
+            sys.stderr.write(_encodable(text, sys.stderr.encoding))
+            sys.stderr.flush()
+        except (OSError, ValueError):  # the terminal went away
+            _silence(sys.stderr)
+
+
+PROGRESS = Progress()
 
 
 def write_file(path: str, text: str) -> None:
@@ -79,59 +165,68 @@ def write_file(path: str, text: str) -> None:
         ) from error
 
 
-def choose_format(wanted: str) -> str:
-    """Return the format: what was asked for, else console on a terminal and plain elsewhere."""
-    return wanted or ("console" if _is_terminal() else "plain")
+def view(options: Namespace) -> View:
+    """Return the surface that a command writes on: standard output, or the file of ``-o``.
 
-
-def view(verbose: bool, no_color: bool) -> View:
-    """Return the surface that standard output is.
-
-    Elsewhere than on a terminal the width is 80, or COLUMNS.
+    Colour comes as ``--color`` says; else NO_COLOR forbids and FORCE_COLOR demands it
+    (no-color.org, force-color.org), and else a terminal that is not "dumb" has it.
     """
     from ..report.view import View
 
-    environment = os.environ
-    colored = (
-        _is_terminal()
-        and not no_color
-        and not environment.get("NO_COLOR")
-        and environment.get("TERM") != "dumb"
+    return View(
+        text_width(),
+        getattr(options, "verbose", False),
+        getattr(options, "format", "text") != "plain" and _is_colored(options),
+        _columns(),
+        options.quiet,
     )
-    return View(text_width(), verbose, colored)
+
+
+def _is_colored(options: Namespace) -> bool:
+    environment = os.environ
+    if options.color != "auto":
+        return bool(options.color == "always")
+    if environment.get("NO_COLOR") or getattr(options, "output_file", None) is not None:
+        return False
+    if environment.get("FORCE_COLOR", "0") not in ("", "0"):
+        return True
+    return _is_terminal(sys.stdout) and environment.get("TERM") != "dumb"
 
 
 def text_width() -> int:
-    """Return the width of standard output: COLUMNS, else the terminal's, else 80; not above what
-    the eye can follow.
+    """Return how wide paragraphs are: as standard output, but not above what the eye can follow."""
+    return max(20, min(_columns(), _WIDEST))
+
+
+def _columns(stream: Optional[TextIO] = None) -> int:
+    """Return the width of a stream, by default standard output: COLUMNS, else the terminal's, else
+    80.
     """
+    stream = stream or sys.stdout
     asked = os.environ.get("COLUMNS", "")
     width = int(asked) if asked.isascii() and asked.isdigit() else 0
-    if not width and _is_terminal():
+    if not width and stream is not None and _is_terminal(stream):
         try:
-            width = os.get_terminal_size(sys.stdout.fileno()).columns
+            width = os.get_terminal_size(stream.fileno()).columns
         except (OSError, ValueError):  # a terminal that does not tell its size
             width = 0
-    return max(20, min(width or _WIDTH, _WIDEST))
+    return width or _WIDTH
 
 
-def wrapped(text: str) -> str:
-    """Return text at the width of standard output, each line going on under its own beginning; what
-    is copied ("then: pip …") stays whole.
+def draw_lines(text: str, surface: Optional[View] = None) -> str:
+    """Return lines of text at the width of the surface, each going on under its own beginning; by
+    default without colour, as standard error has it.
     """
-    from ..report.text import wrap
+    from ..report.console import draw
+    from ..report.layout import blocks_of_lines
+    from ..report.view import View
 
-    width = text_width()
-    lines = []
-    for line in text.split("\n"):
-        margin = " " * (len(line) - len(line.lstrip()))
-        lines += [line] if line.startswith("then: ") else wrap(line, width, margin, margin + "  ")
-    return "\n".join(lines)
+    return draw(blocks_of_lines(text), surface or View(text_width()))
 
 
-def _is_terminal() -> bool:
+def _is_terminal(stream: Optional[TextIO]) -> bool:
     try:
-        return sys.stdout is not None and sys.stdout.isatty()
+        return stream is not None and stream.isatty()
     except ValueError:  # closed
         return False
 

@@ -8,11 +8,10 @@ from typing import Tuple
 from ..app import Sources, gather, plan
 from ..errors import InputError
 from .command import Command, put_first
-from .output import choose_format, view
+from .output import view
+from .shared_options import TEXT_FORMATS, add_format, add_general, add_options
 
 __all__ = ["COMMAND"]
-
-_FORMATS = ("console", "plain", "json")
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
@@ -23,50 +22,21 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         help="a launch script or configuration files; or after '--' the command itself",
     )
-    group = parser.add_argument_group("what it is for (default: this machine)")
-    group.add_argument(
-        "--target", metavar="FILE", help="facts of the target, written by 'envdoctor probe --json'"
-    )
-    group.add_argument(
-        "--report", metavar="FILE", help="a pasted report of the target ('-' is standard input)"
-    )
-    group.add_argument(
-        "--assume",
-        metavar="KEY=VALUE",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="set one fact: memory=500GiB, gpu=A100-SXM4-80GB:8",
-    )
-    group.add_argument(
-        "--framework",
-        metavar="NAME[==V]",
-        help="the framework, where the run does not tell it: verl==0.4.1",
-    )
+    group = parser.add_argument_group("the machine it is for (default: this one)")
+    add_options(group, "facts", "report", "assume")
     group = parser.add_argument_group("what is asked")
+    add_options(group, "framework")
     group.add_argument(
         "--what-if",
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        help="change one setting and show before and after",
+        help="change one setting, and show memory before and after",
     )
-    group.add_argument(
-        "--format",
-        choices=_FORMATS,
-        help="console (the default on a terminal), plain (elsewhere), json",
-    )
-    group.add_argument(
-        "--matrix",
-        metavar="DIR",
-        action="append",
-        default=[],
-        help="add a site's own rows (also $ENVDOCTOR_MATRIX)",
-    )
-    group.add_argument(
-        "--verbose", "-v", action="store_true", help="all terms with formulas, inputs and sources"
-    )
-    group.add_argument("--no-color", action="store_true", help="no colour (also $NO_COLOR)")
+    group = parser.add_argument_group("what is reported")
+    add_format(group, {**TEXT_FORMATS, "json": "for programs (schemas/plan.schema.json)"})
+    add_options(group, "output", "matrix")
+    add_general(parser, "show all terms with their formulas, inputs and sources")
 
 
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
@@ -74,21 +44,15 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
 
     from ..matrix.loader import load_matrix
 
-    if options.target is not None and options.report is not None:
-        raise InputError("--target and --report both name the target; give one of them")
+    if len(options.facts) > 1:
+        raise InputError(f"a run is planned for one machine, but {len(options.facts)} were given")
     if bool(options.run) == bool(options.command_line):
         hint = put_first("CONFIG") if options.assume and not options.run else ""
         raise InputError(
             "expected a launch script or configuration files, or a command after '--'; one of the "
             f"two{hint}"
         )
-    facts = gather(
-        Sources(
-            facts=[options.target] if options.target else [],
-            report=options.report,
-            assume=options.assume,
-        )
-    )[0]
+    facts = gather(Sources(facts=options.facts, report=options.report, assume=options.assume))[0]
     result, code = plan(
         options.run or options.command_line,
         facts,
@@ -96,12 +60,10 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
         framework=options.framework,
         changes=options.what_if,
     )
-    chosen = choose_format(options.format)
-    surface = view(options.verbose, options.no_color or chosen == "plain")
     text: str = import_module(
-        f"..report.{'plan_json' if chosen == 'json' else 'plan_text'}", __package__
-    ).render(result, surface)
+        f"..report.{'plan_json' if options.format == 'json' else 'plan_text'}", __package__
+    ).render(result, view(options))
     return text, code
 
 
-COMMAND = Command(_configure, _execute, takes_command=True)
+COMMAND = Command(_configure, _execute, takes_command=True, doing="planning")

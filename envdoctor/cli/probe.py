@@ -7,8 +7,16 @@ from typing import Tuple
 
 from ..app import gather
 from ..errors import InputError
-from .command import Command, add_sources, sources_of
-from .output import view, write_file
+from .command import Command
+from .output import view
+from .shared_options import (
+    TEXT_FORMATS,
+    add_format,
+    add_general,
+    add_options,
+    add_sources,
+    sources_of,
+)
 
 __all__ = ["COMMAND"]
 
@@ -16,34 +24,27 @@ __all__ = ["COMMAND"]
 def _configure(parser: argparse.ArgumentParser) -> None:
     add_sources(parser)
     group = parser.add_argument_group("what is shown")
-    group.add_argument("--json", action="store_true", help="the facts file that --facts reads")
-    group.add_argument("--output", "-o", metavar="FILE", help="write the facts file there")
-    group.add_argument(
-        "--verbose", "-v", action="store_true", help="whole lists, and why something is not known"
+    add_format(
+        group, {**TEXT_FORMATS, "json": "the facts file that --facts reads"}, json_alias=True
     )
-    group.add_argument("--no-color", action="store_true", help="no colour (also $NO_COLOR)")
+    add_options(group, "output", output="write the facts to this file, as JSON")
+    add_general(parser, "show whole lists, and why a fact is not known")
 
 
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     nodes = gather(sources_of(options))
     if len(nodes) > 1:
         raise InputError("probe shows one target; give one file with --facts")
-    if options.json or options.output:
+    if options.format == "json" or options.output_file:
         import json
 
         from ..model.serde import dump_facts
 
-        text = json.dumps(dump_facts(nodes[0]), indent=1) + "\n"
-        if options.output and options.output != "-":
-            write_file(options.output, text)
-            return "", 0
-        return text, 0
+        return json.dumps(dump_facts(nodes[0]), indent=1) + "\n", 0
     from ..report.console import draw
     from ..report.facts_text import lay_out_facts
 
-    return draw(
-        lay_out_facts(nodes[0], options.verbose), view(options.verbose, options.no_color)
-    ), 0
+    return draw(lay_out_facts(nodes[0], options.verbose), view(options)), 0
 
 
-COMMAND = Command(_configure, _execute)
+COMMAND = Command(_configure, _execute, doing="reading this machine")

@@ -10,6 +10,7 @@ from typing import Optional, Tuple
 from ..errors import InputError
 from .command import Command
 from .output import write_error, write_file
+from .shared_options import add_general
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,41 +24,44 @@ _HEADER = "elapsed_s,kind,pid,name,bytes\n"
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "envdoctor watch [OPTION ...] [PID | --container] [-- CMD ...]"
-    parser.add_argument(
+    parser.usage = "envdoctor watch [PID | --container] [OPTION ...] [-- CMD ...]"
+    group = parser.add_argument_group("what is watched")
+    group.add_argument(
         "pid",
         metavar="PID",
         nargs="?",
         type=int,
-        help="a process that runs already, with all that descend from it",
+        help="a running process, with everything that descends from it",
     )
-    parser.add_argument(
+    group.add_argument(
         "--container",
         action="store_true",
         help="every process of the control group that limits this one",
     )
-    parser.add_argument(
+    group.add_argument(
+        "--duration",
+        metavar="S",
+        type=float,
+        help="stop watching after this many seconds; a command goes on",
+    )
+    group = parser.add_argument_group("what is reported, on standard error")
+    group.add_argument(
         "--interval",
         metavar="S",
         type=float,
         default=1.0,
         help="seconds between samples (default: 1)",
     )
-    parser.add_argument(
+    group.add_argument(
         "--every",
         metavar="S",
         type=float,
         default=60.0,
-        help="seconds between lines on standard error (default: 60)",
+        help="seconds between lines (default: 60)",
     )
-    parser.add_argument(
-        "--duration",
-        metavar="S",
-        type=float,
-        help="stop watching after so many seconds; a command goes on",
-    )
-    parser.add_argument("--csv", metavar="FILE", help="write every sample there as it is taken")
-    parser.add_argument("--svg", metavar="FILE", help="draw the run there when it has ended")
+    group.add_argument("--csv", metavar="FILE", help="write every sample to this file at once")
+    group.add_argument("--svg", metavar="FILE", help="draw the run in this file when it has ended")
+    add_general(parser)
 
 
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
@@ -75,7 +79,7 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
             interval=options.interval,
             duration=options.duration,
             csv=csv,
-            report=_say,
+            report=_say_nothing if options.quiet else _say,
             report_every=options.every,
         )
     finally:
@@ -83,7 +87,7 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
             with suppress(OSError):  # a full disk, which the summary tells
                 csv.close()
     # The run's own output has standard output; what is said of it goes beside it.
-    for line in summary_lines(recording):
+    for line in summary_lines(recording)[: 1 if options.quiet else None]:
         write_error(f"envdoctor watch: {line}")
     if options.svg:
         from ..report.chart import chart_svg
@@ -131,6 +135,10 @@ def _say(outlook: Outlook) -> None:
     from ..report.watch_text import outlook_line
 
     write_error(f"envdoctor watch: {outlook_line(outlook)}")
+
+
+def _say_nothing(_outlook: Outlook) -> None:
+    return
 
 
 COMMAND = Command(_configure, _execute, takes_command=True)

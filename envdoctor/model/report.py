@@ -10,9 +10,9 @@ from .record import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Tuple
+    from typing import Optional, Tuple
 
-__all__ = ["Ignore", "Ignored", "Report"]
+__all__ = ["Examined", "Ignore", "Ignored", "Judged", "Report"]
 
 
 class Ignore(NamedTuple):
@@ -40,11 +40,34 @@ class Ignored(NamedTuple):
     entry: Ignore
 
 
+class Judged(NamedTuple):
+    """A rule that ran, by its code, or a row that was held against a target, by its id.
+
+    ``without_gpu``: the row asks for a GPU, and the target has none.
+    """
+
+    code: str
+    rule: str
+    is_row: bool = False
+    without_gpu: bool = False
+
+
+class Examined(NamedTuple):
+    """How much was judged: rules that ran, rows of the matrix that were held against a target, and
+    how many of those ask for a GPU where there is none.
+    """
+
+    rules: int
+    rows: int
+    rows_without_gpu: int = 0
+
+
 class Report(NamedTuple):
     """The outcome of a check.
 
     findings: violated, roots before their consequences, errors first. expired: entries that no
     longer hide anything, although they would. exit_code: 0 or 1, by the level that was asked for.
+    fix_command: shows what to change in this target; empty where no command line names it.
     """
 
     findings: Tuple[Finding, ...]
@@ -54,6 +77,8 @@ class Report(NamedTuple):
     nodes: Tuple[Facts, ...]
     matrix_date: str
     exit_code: int
+    examined: Optional[Examined] = None
+    fix_command: str = ""
 
     def count_of(self, severity: str) -> int:
         """Return how many findings have this severity."""

@@ -26,8 +26,8 @@ class Reporter(NamedTuple):
 
 #: A new format is one module and one line here.
 REPORTERS: Mapping[str, Reporter] = {
-    "console": Reporter("console", "text with colour, the default on a terminal"),
-    "plain": Reporter("plain", "the same text without colour, the default elsewhere"),
+    "text": Reporter("console", "for people (default), in colour on a terminal"),
+    "plain": Reporter("console", "the same without colour"),
     "json": Reporter("json_report", "everything, for programs (schemas/report.schema.json)"),
     "sarif": Reporter("sarif", "SARIF 2.1.0, for code-scanning services"),
     "github": Reporter("github", "workflow annotations"),
@@ -37,6 +37,8 @@ REPORTERS: Mapping[str, Reporter] = {
 
 def render(report: Report, format_name: str, view: View) -> str:
     """Return the report in one of the formats of ``REPORTERS``, with a final newline."""
+    if format_name == "plain":
+        view = view._replace(color=False)
     function: Callable[[Report, View], str] = import_module(
         f"{__name__}.{REPORTERS[format_name].module}"
     ).render

@@ -1,60 +1,68 @@
-"""The plain text in colour. rich is loaded here and nowhere else, and only where colour is
-wanted.
+"""Blocks as lines of text, in colour where the surface has it.
+
+Every command draws through here. Bold, dim and the eight colours that a terminal has in its own
+theme are all that is used, so no library is needed for it.
 """
 
 from __future__ import annotations
 
-from typing import Iterable
-
 from ..model.report import Report
-from . import plain
 from .layout import Block, lay_out, lines_of
 from .view import View
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterable, Iterator, Mapping, Tuple
+
 __all__ = ["draw", "render"]
 
-_STYLES = {
-    "title": "bold",
-    "error": "bold red",
-    "warning": "bold yellow",
-    "advice": "bold cyan",
-    "label": "dim",
-    "command": "green",
+#: Style of a block -> SGR codes (ECMA-48) of its head and of its text. What to do is bright, what
+#: only proves it is dim.
+_STYLES: Mapping[str, Tuple[str, str]] = {
+    "title": ("1", "1"),
+    "error": ("1;31", "1"),
+    "warning": ("1;33", "1"),
+    "advice": ("1;36", "1"),
+    "fine": ("1;32", ""),
+    "fix": ("1;32", ""),
+    "command": ("", "1;32"),
+    "change": ("", "1;32"),
+    "label": ("1", ""),
+    "quote": ("2", ""),
+    "dim": ("2", "2"),
 }
+_PLAIN = ("", "")
 
 
 def render(report: Report, view: View) -> str:
-    """Return the report as text with colours, or without where the view has none."""
-    return draw(lay_out(report, view.verbose), view)
+    """Return the report as text."""
+    return draw(lay_out(report, view), view)
 
 
 def draw(blocks: Iterable[Block], view: View) -> str:
-    """Return blocks with colours; the words and the line breaks are those of the plain text."""
-    if not view.color:
-        return plain.draw(blocks, view.width)
-    from io import StringIO
-
-    try:
-        from rich.console import Console
-        from rich.text import Text
-    except ImportError:  # the zipapp carries no rich
-        return plain.draw(blocks, view.width)
-
-    target = StringIO()
-    console = Console(
-        file=target,
-        force_terminal=True,
-        width=view.width,
-        legacy_windows=False,
-        markup=False,
-        highlight=False,
-        emoji=False,
-    )
-    for block in blocks:
-        style = _STYLES.get(block.style, "")
+    """Return blocks as lines of at most ``view.width`` columns, commands and long words excepted;
+    words and line breaks are the same with and without colour.
+    """
+    lines = []
+    for block in _first(blocks) if view.quiet else blocks:
+        head_style, text_style = _STYLES.get(block.style, _PLAIN) if view.color else _PLAIN
         for head, text in lines_of(block, view.width):
-            line = Text(head, style=style if block.head else "")
-            # A block without a head has its style as a whole; else it is the head that stands out.
-            line.append(text.rstrip(), style="" if block.head else style)
-            console.print(line, soft_wrap=True)
-    return target.getvalue()
+            if text.strip():
+                lines.append(_painted(head, head_style) + _painted(text.rstrip(), text_style))
+            else:
+                lines.append(_painted(head.rstrip(), head_style))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _first(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Return the verdict: the first paragraph."""
+    for block in blocks:
+        yield block
+        return
+
+
+def _painted(text: str, style: str) -> str:
+    words = text.lstrip()
+    if not style or not words:
+        return text
+    return f"{text[: len(text) - len(words)]}\x1b[{style}m{words}\x1b[0m"

@@ -12,13 +12,13 @@ from ..model.log import LogLine
 from ..model.sizes import size_text
 from .headline import target_line
 from .json_report import dump_finding
-from .layout import Block, heading
+from .layout import Block, heading, verdict_block
 from .text import clean, clip, fold
 from .view import View
 
 __all__ = ["DIAGNOSIS_FORMATS", "dump_diagnosis", "render_diagnosis"]
 
-DIAGNOSIS_FORMATS = ("console", "plain", "json")
+DIAGNOSIS_FORMATS = ("text", "plain", "json")
 DIAGNOSIS_SCHEMA_VERSION = 1
 
 _LABEL = 8
@@ -44,28 +44,30 @@ def render_diagnosis(diagnosis: Diagnosis, format_name: str, view: View) -> str:
     from .console import draw
 
     return draw(
-        _lay_out(diagnosis, view.verbose),
-        view._replace(color=view.color and format_name == "console"),
+        _lay_out(diagnosis, view),
+        view._replace(color=view.color and format_name == "text"),
     )
 
 
-def summary(diagnosis: Diagnosis) -> str:
-    """Return the verdict in one line of at most 80 characters."""
+def summary(diagnosis: Diagnosis, width: int = 80) -> str:
+    """Return the verdict in one line of at most ``width`` columns."""
     if not diagnosis.traces:
         return "envdoctor: none of the known causes is in the log"
     first = diagnosis.traces[0]
     lead = {"established": "", "likely": "likely: ", "candidate": "cause not established: "}[
         first.certainty
     ]
-    return clip(f"envdoctor: {lead}{fold(clean(first.finding.message)).rstrip('.')}", 80)
+    return clip(f"envdoctor: {lead}{fold(clean(first.finding.message)).rstrip('.')}", width)
 
 
-def _lay_out(diagnosis: Diagnosis, verbose: bool) -> List[Block]:
+def _lay_out(diagnosis: Diagnosis, view: View) -> List[Block]:
+    verbose = view.verbose
     read = (
         f"{diagnosis.lines} lines ({size_text(diagnosis.size)}) of "
         f"{', '.join(clean(name) for name in diagnosis.sources)}"
     )
-    blocks = [Block(summary(diagnosis), style="title"), _BLANK, Block(f"Read {read}.", hang=2)]
+    verdict = verdict_block(summary(diagnosis, max(80, view.width, view.columns)), view)
+    blocks = [verdict, _BLANK, Block(f"Read {read}.", hang=2)]
     lines = (
         dict.fromkeys(target_line(node) for node in diagnosis.nodes) if diagnosis.facts_from else ()
     )
@@ -73,7 +75,7 @@ def _lay_out(diagnosis: Diagnosis, verbose: bool) -> List[Block]:
     known = (
         f"Joined with {clean(diagnosis.facts_from)}: {line}."
         if line
-        else "Nothing is known of the environment; --report or --facts would say more."
+        else "No facts about the environment; pass --report or --facts."
     )
     blocks.append(Block(known, hang=2))
     if not diagnosis.traces:
@@ -175,7 +177,8 @@ def _line(line: LogLine) -> str:
 
 
 def _labelled(label: str, text: str, indent: int) -> Block:
-    return Block(fold(clean(text)), label.ljust(_LABEL - 1), "label", indent, _LABEL)
+    style = {"fix": "fix", "line": "quote", "collect": "label"}.get(label, "dim")
+    return Block(fold(clean(text)), label.ljust(_LABEL - 1), style, indent, _LABEL)
 
 
 def dump_diagnosis(diagnosis: Diagnosis) -> Dict[str, Any]:

@@ -24,7 +24,7 @@ def render(report: Report, view: View) -> str:
             _command(
                 "warning",
                 "ignore entry expired",
-                f"{found.entry.pattern} hides nothing since {found.entry.until}",
+                f"{found.entry.pattern} expired on {found.entry.until}",
             )
         )
     if view.verbose:

@@ -1,4 +1,4 @@
-"""The first lines of every report: the verdict in at most 80 characters, and what was judged."""
+"""The first lines of every report: the verdict in one line, and what was judged."""
 
 from __future__ import annotations
 
@@ -64,20 +64,20 @@ def counts_text(report: Report) -> str:
     return ", ".join(parts) or "no problem found"
 
 
-def summary_line(report: Report) -> str:
-    """Return one line of at most 80 characters: the counts and the first root cause."""
+def summary_line(report: Report, width: int = _SUMMARY_WIDTH) -> str:
+    """Return one line of at most ``width`` columns: the counts and the first root cause."""
     if not report.findings and not any(
         isinstance(fact, Known) for node in report.nodes for _, fact in node
     ):
-        return "envdoctor: nothing is known of this target, so nothing was judged"
+        return "envdoctor: nothing is known about this target, so nothing was judged"
     line = f"envdoctor: {counts_text(report)}"
     if report.findings:
         message = fold(clean(report.findings[0].message)).rstrip(".")
-        line += f": {_lead(message, _SUMMARY_WIDTH - len(line) - 2)}"
+        line += f": {_lead(message, width - len(line) - 2)}"
     elif report.undetermined:
         count = len(report.undetermined)
         line += f", {count} question{'s' if count != 1 else ''} undetermined"
-    return clip(line, _SUMMARY_WIDTH)
+    return clip(line, width)
 
 
 def _lead(message: str, width: int) -> str:

@@ -1,22 +1,36 @@
-"""The content and order of the text report, as styled blocks; ``plain`` and ``console`` only draw
-them.
-"""
+"""The content and order of the text report, as styled blocks; ``console`` only draws them."""
 
 from __future__ import annotations
 
-from typing import Iterator, List, Optional, Tuple
+from typing import Iterator, List, Optional, Sequence, Tuple
 
-from ..model.finding import Finding, findings_tree
+from ..model.change import OF_PACKAGES
+from ..model.finding import Finding, Remedy, findings_tree
 from ..model.record import NamedTuple
 from ..model.report import Report
 from .headline import grouped, open_questions, summary_line, target_line
-from .text import clean, fold, wrap
+from .repetition import Repeated, repeated
+from .text import cells, clean, fold, wrap
+from .view import View
 
-__all__ = ["Block", "finding_blocks", "heading", "lay_out", "lines_of", "paragraph"]
+__all__ = [
+    "Block",
+    "blocks_of_lines",
+    "command_block",
+    "counted",
+    "finding_blocks",
+    "heading",
+    "lay_out",
+    "lines_of",
+    "paragraph",
+    "verdict_block",
+]
 
 _LABEL_WIDTH = 8
 _FEW_QUESTIONS = 5
 _FEW_EVIDENCE = 4
+_FEW_REPEATED = 8
+_MANY_WORDS = 8
 
 
 class Block(NamedTuple):
@@ -44,7 +58,7 @@ def lines_of(block: Block, width: int) -> List[Tuple[str, str]]:
     """
     margin = " " * block.indent
     if block.verbatim:
-        return [(margin, block.text)]
+        return [(margin, line) for line in _continued(block.text, width - block.indent)]
     if not block.style:
         return [
             ("", line)
@@ -59,19 +73,47 @@ def lines_of(block: Block, width: int) -> List[Tuple[str, str]]:
     return [(head, lines[0][len(head) :]), *(("", line) for line in lines[1:])]
 
 
-def lay_out(report: Report, verbose: bool = False) -> List[Block]:
-    """Return the whole report: verdict, target, findings with their consequences, open questions,
-    what was ignored.
+def _continued(command: str, width: int) -> List[str]:
+    """Return a command that many quoted words make several lines long as lines that a shell joins;
+    any other as it is.
     """
-    blocks = [Block(summary_line(report), style="title"), _BLANK, *_targets(report)]
-    for finding, depth in findings_tree(report.findings):
+    first, *words = command.split(" '")
+    if len(words) < _MANY_WORDS or cells(command) <= 2 * width:
+        return [command]
+    lines = [first]
+    for word in words:
+        if cells(lines[-1]) + cells(word) + 4 > width:
+            lines.append(f"  '{word}")
+        else:
+            lines[-1] += f" '{word}"
+    return [*(f"{line} \\" for line in lines[:-1]), lines[-1]]
+
+
+def lay_out(report: Report, view: View) -> List[Block]:
+    """Return the whole report: verdict, target, findings with their consequences, open questions,
+    what was ignored, and what to do next.
+    """
+    verbose = view.verbose
+    verdict = verdict_block(summary_line(report, max(80, view.width, view.columns)), view)
+    blocks = [verdict, _BLANK, *_targets(report)]
+    for entry, depth in repeated(findings_tree(report.findings), least=0 if verbose else 3):
         blocks += [] if depth else [_BLANK]
-        blocks += finding_blocks(finding, verbose, 2 * depth)
+        if isinstance(entry, Repeated):
+            blocks += _repeated_blocks(entry, 2 * depth)
+        else:
+            blocks += finding_blocks(entry, verbose, 2 * depth)
+    blocks += _examined(report)
     blocks += _questions(report, verbose)
     blocks += _ignored(report, verbose)
+    blocks += _next(report)
     if verbose:
         blocks += [_BLANK, Block(f"Judged with the matrix of {clean(report.matrix_date)}.")]
     return blocks
+
+
+def verdict_block(verdict: str, view: View) -> Block:
+    """Return the first line of a report: it stays one line where the surface is wide enough."""
+    return Block(verdict, style="title", verbatim=cells(verdict) <= max(view.width, view.columns))
 
 
 def _targets(report: Report) -> List[Block]:
@@ -98,40 +140,143 @@ def finding_blocks(finding: Finding, verbose: bool = False, indent: int = 0) -> 
     inner = indent + 2
     if finding.nodes:
         yield _labelled("nodes", ", ".join(finding.nodes), inner)
-    listed = list(
-        dict.fromkeys(
-            str(evidence) if verbose else evidence.source for evidence in finding.evidence
-        )
-    )
-    few = listed if verbose else listed[:_FEW_EVIDENCE]
-    if few:
-        more = f"; and {len(listed) - len(few)} more" if len(few) < len(listed) else ""
-        yield _labelled("seen in", "; ".join(few) + more, inner)
-    for remedy in finding.remedies:
-        host = (
-            " (outside this environment: for whoever runs the machine)"
-            if remedy.safety == "changes-host"
-            else ""
-        )
-        yield _labelled("fix", remedy.text.rstrip(".") + host, inner)
-        for command in remedy.commands:
-            yield Block(
-                clean(command), style="command", indent=inner + _LABEL_WIDTH + 2, verbatim=True
-            )
+    places = [str(entry) if verbose else entry.source for entry in finding.evidence]
+    yield from _proof("seen in", places, inner, verbose)
+    yield from _remedies(finding.remedies, inner)
     for source in finding.sources if verbose else finding.sources[:1]:
-        yield _labelled(
-            "source",
-            source.address + (f' "{source.quote}"' if verbose and source.quote else ""),
-            inner,
-        )
+        quote = f' "{source.quote}"' if verbose and source.quote else ""
+        yield _labelled("source", source.address + quote, inner)
     if finding.row:
         yield _labelled("row", finding.row, inner)
     if verbose:
         yield _labelled("key", finding.key, inner)
 
 
+def _repeated_blocks(group: Repeated, indent: int) -> Iterator[Block]:
+    """Yield findings of one code and one remedy as one list."""
+    word = group.findings[0].severity
+    word += "" if group.findings[0].trust == "established" else " (reported)"
+    count = len(group.findings)
+    title = fold(clean(group.title)).rstrip(".")
+    head = f"{group.findings[0].code} {word}:"
+    yield Block(f"{title} ({count} times):", head, group.findings[0].severity, indent, 2)
+    inner = indent + 2
+    for finding in group.findings[:_FEW_REPEATED]:
+        yield Block(fold(clean(finding.message)), "-", "item", inner, 2)
+    if count > _FEW_REPEATED:
+        yield Block(f"and {count - _FEW_REPEATED} more (--verbose lists them)", indent=inner + 2)
+    places = [entry.source for finding in group.findings for entry in finding.evidence]
+    yield from _proof("seen in", places, inner)
+    yield from _remedies(group.remedies, inner)
+    addresses = [source.address for finding in group.findings for source in finding.sources[:1]]
+    yield from _proof("source", addresses, inner)
+    if group.findings[0].row:
+        yield _labelled("row", group.findings[0].row, inner)
+
+
+def _proof(label: str, entries: Sequence[str], indent: int, verbose: bool = False) -> List[Block]:
+    """Return one line of what was read: each place once, few of them unless all are wanted."""
+    places = list(dict.fromkeys(entries))
+    few = places if verbose else places[:_FEW_EVIDENCE]
+    more = f"; and {len(places) - len(few)} more" if len(few) < len(places) else ""
+    return [_labelled(label, "; ".join(few) + more, indent)] if few else []
+
+
+def _remedies(remedies: Sequence[Remedy], indent: int) -> Iterator[Block]:
+    for remedy in remedies:
+        host = (
+            " (outside this environment: for whoever runs the machine)"
+            if remedy.safety == "changes-host"
+            else ""
+        )
+        yield _labelled("fix", remedy.text.rstrip(".") + host, indent)
+        for command in remedy.commands:
+            yield command_block(command, indent + _LABEL_WIDTH + 2)
+
+
+def command_block(command: str, indent: int = 0) -> Block:
+    """Return a command that is copied: it is never wrapped."""
+    return Block(clean(command), style="command", indent=indent, verbatim=True)
+
+
 def _labelled(label: str, text: str, indent: int) -> Block:
-    return Block(fold(clean(text)), label.ljust(_LABEL_WIDTH - 1), "label", indent, _LABEL_WIDTH)
+    style = "fix" if label == "fix" else "dim"
+    return Block(fold(clean(text)), label.ljust(_LABEL_WIDTH - 1), style, indent, _LABEL_WIDTH)
+
+
+def _examined(report: Report) -> Iterator[Block]:
+    """Say what a verdict without findings rests on."""
+    examined = report.examined
+    if examined is None or report.findings or not examined.rules + examined.rows:
+        return
+    text = (
+        f"Looked at: {counted(examined.rules, 'check')} and "
+        f"{counted(examined.rows, 'known combination')}"
+    )
+    if examined.rows_without_gpu:
+        text += f", {examined.rows_without_gpu} of them not applicable: no GPU"
+    yield Block(f"{text}.", style="dim", hang=2)
+
+
+def _next(report: Report) -> Iterator[Block]:
+    """Say what to do about what was found: the first step, as a command where there is one."""
+    errors = [finding for finding in report.findings if finding.severity == "error"]
+    grave = [finding for finding in report.findings if finding.severity != "advice"]
+    if any(finding.code.startswith(OF_PACKAGES) for finding in errors) and report.fix_command:
+        yield _BLANK
+        yield Block(
+            "", "Next: see which package changes cure this (nothing is changed yet):", "fix"
+        )
+        yield command_block(report.fix_command, 2)
+    elif grave:
+        first = grave[0]
+        first_step = f"do what the fix of {first.code} says; " if first.remedies else ""
+        text = f"{first_step}'envdoctor explain {first.row or first.code}' says more."
+        yield _BLANK
+        yield Block(text, "Next:", "fix", hang=2)
+
+
+#: Beginnings of lines of the texts that other rooms make (a lock, a change) -> their style.
+_LINE_STYLES = {
+    "warning:": "warning",
+    "not cured": "warning",
+    "breaks:": "warning",
+    "contradicts": "warning",
+    "overrides": "advice",
+    "note:": "dim",
+    "presumed:": "dim",
+    "source:": "dim",
+    "built from source": "dim",
+    "written to": "fine",
+    "set ": "command",
+}
+
+
+def blocks_of_lines(text: str) -> List[Block]:
+    """Return a text of lines as blocks, the first one as its title; what is copied ("then: …")
+    stays whole.
+    """
+    blocks: List[Block] = []
+    for line in text.rstrip("\n").split("\n"):
+        words = line.lstrip()
+        indent = len(line) - len(words)
+        style = next(
+            (style for start, style in _LINE_STYLES.items() if words.startswith(start)), ""
+        )
+        head, rest = "", words
+        if not blocks or (not indent and words.endswith(":")):
+            style = "title"
+        elif indent == 2 and " -> " in words:
+            style = "change"
+        elif style in ("warning", "advice"):
+            head, _, rest = words.partition(" ")
+        blocks.append(Block(rest, head, style or "item", indent, 2, words.startswith("then: ")))
+    return blocks
+
+
+def counted(number: int, noun: str) -> str:
+    """Return "1 check", "2 checks"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _questions(report: Report, verbose: bool) -> Iterator[Block]:
@@ -139,7 +284,7 @@ def _questions(report: Report, verbose: bool) -> Iterator[Block]:
     if not questions:
         return
     yield _BLANK
-    yield Block("Not determined, because these facts are not known:", style="title")
+    yield Block("Not determined, because these facts are missing:", style="title")
     shown = questions if verbose else questions[:_FEW_QUESTIONS]
     for question in shown:
         count = f"{question.findings} check{'s' if question.findings != 1 else ''}"
@@ -161,9 +306,9 @@ def _ignored(report: Report, verbose: bool) -> Iterator[Block]:
         yield _BLANK
         place = f" ({clean(entry.entry.origin)})" if entry.entry.origin else ""
         yield Block(
-            f"{clean(entry.entry.pattern)}{place} hides nothing since {clean(entry.entry.until)}: "
+            f"{clean(entry.entry.pattern)}{place} expired on {clean(entry.entry.until)}: "
             f"{fold(clean(entry.entry.reason))}",
-            "expired ignore entry:",
+            "ignore entry:",
             "warning",
             hang=2,
         )

@@ -22,7 +22,7 @@ _SUPPLY = {
 }
 _BAR_WIDEST = 56
 _FEW_TERMS = 6
-_STYLE = {"fits": "command", "tight": "warning", "does not fit": "error", "cannot tell": "advice"}
+_STYLE = {"fits": "fine", "tight": "warning", "does not fit": "error", "cannot tell": "advice"}
 
 
 def render(result: PlanResult, view: View) -> str:

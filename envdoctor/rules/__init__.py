@@ -8,6 +8,7 @@ from __future__ import annotations
 from ..matrix.derive import derive_target
 from ..model.facts import Facts
 from ..model.finding import Finding
+from ..model.report import Judged
 from .causes import arrange
 from .matrix_rows import findings_of_rows
 from .registry import CHECKS, Context, Rule, all_rules, load_rules
@@ -15,7 +16,7 @@ from .tool import fault_finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Iterable, List, Optional, Sequence
+    from typing import Callable, Iterable, List, Optional, Sequence, Set
 
     from ..matrix.loader import Matrix
 
@@ -31,6 +32,7 @@ def judge(
     propagate: bool = False,
     families: Optional[Sequence[str]] = None,
     also: Iterable[Finding] = (),
+    examined: Optional[Set[Judged]] = None,
 ) -> List[Finding]:
     """Return what is wrong with one target, roots first, errors before warnings before advice.
 
@@ -44,17 +46,22 @@ def judge(
         propagate: Let an exception of a rule through; by default it becomes one ED906 finding and
             the others still run.
         also: Findings from elsewhere (the memory plan), to be ordered with the others.
+        examined: Gets every rule that ran and every row that was held against the target.
     """
     if today is None:
         import time
 
         today = time.strftime("%Y-%m-%d")
-    context = Context(facts, matrix, derive_target(facts, matrix), tuple(nodes), today, {})
+    context = Context(
+        facts, matrix, derive_target(facts, matrix), tuple(nodes), today, {}, examined
+    )
     found: List[Finding] = []
     rules = load_rules(CHECKS if families is None else families)
     steps = [("matrix-rows", findings_of_rows), *((rule.name, rule.function) for rule in rules)]
     for name, step in steps:
         found.extend(step(context) if propagate else _guarded(name, step, context))
+    if examined is not None:
+        examined.update(Judged(rule.code, rule.code) for rule in rules)
     found.extend(also)
     return arrange(found)
 

@@ -9,6 +9,7 @@ from ..matrix.bind import Binding, Subject, bind
 from ..model.evidence import Evidence
 from ..model.finding import Finding, Remedy, severity_rank
 from ..model.record import NamedTuple
+from ..model.report import Judged
 from ..model.row import Row, Term
 from ..model.versions import VersionSet
 from .presumption import Presumption, presume, presumed_of, with_unset_variables
@@ -75,7 +76,13 @@ def findings_of_rows(context: Context) -> Iterator[Finding]:
             name for name in presumed.context.distributions if name not in context.distributions
         ]
     complete = context.facts.value("distributions.complete") is True and presumed is None
-    for row in context.matrix.rows_about(names, complete):
+    rows = context.matrix.rows_about(names, complete)
+    if context.examined is not None:
+        without_gpu = context.target.gpus == ()
+        for row in rows:
+            in_vain = without_gpu and any(term.scope == "gpu" for term in row.terms)
+            context.examined.add(Judged(row.code, row.id, True, in_vain))
+    for row in rows:
         binding = bind(row, unset.target)
         if binding.outcome == "violated":
             hits.append(_violated(unset, context.matrix.complete(row), binding))

@@ -10,6 +10,7 @@ from ..model.evidence import Absent, Evidence, Known, Unknown
 from ..model.facts import Distribution, Facts, Gpu, is_unindexed
 from ..model.finding import Finding
 from ..model.record import NamedTuple
+from ..model.report import Judged
 from ..model.versions import Version, try_version
 
 TYPE_CHECKING = False
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         Mapping,
         Optional,
         Sequence,
+        Set,
         Tuple,
         TypeVar,
     )
@@ -62,6 +64,7 @@ class Context(NamedTuple):
     nodes: Tuple[Facts, ...] = ()
     today: str = ""  # ISO date; empty: not asked
     memo: Optional[Dict[str, Any]] = None  # what several rules work out once for this target
+    examined: Optional[Set[Judged]] = None  # gets the rows that are held against this target
 
     def once(self, key: str, make: Callable[[], T]) -> T:
         """Return what ``make`` gives, worked out once per target."""

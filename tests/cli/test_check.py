@@ -103,7 +103,7 @@ def test_ignore_file_hides_until_its_day(envdoctor, broken, tmp_path):
     assert "ED101" in codes_of(data)
     assert data["expired"][0]["origin"] == f"{path}:1"
     assert (
-        b"expired ignore entry"
+        b"expired on 2020-12-31"
         in envdoctor("check", "--facts", broken, "--ignore-file", path).stdout
     )
 

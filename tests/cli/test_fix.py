@@ -56,7 +56,7 @@ def test_the_script_is_one_for_a_posix_shell(envdoctor, requirements, tmp_path, 
         ((), ("--allow-index", "pytorch"), ("--allow-index", "pytorch", "--allow-index", "github"))
     ):
         done = envdoctor(
-            "fix", "--requirements", requirements, *assumed, *index, "--output", "script"
+            "fix", "--requirements", requirements, *assumed, *index, "--format", "script"
         )
         assert done.returncode == 0, done.stderr
         script = tmp_path / f"fix{number}.sh"
@@ -71,7 +71,7 @@ def test_the_script_is_one_for_a_posix_shell(envdoctor, requirements, tmp_path, 
 
 def test_json(envdoctor, requirements):
     found = json.loads(
-        envdoctor("fix", "--requirements", requirements, *H100, "--output", "json").stdout
+        envdoctor("fix", "--requirements", requirements, *H100, "--format", "json").stdout
     )
     assert [(change["name"], change["after"]) for change in found["changes"]] == [
         ("vllm", "0.19.1"),
@@ -108,7 +108,7 @@ def test_nothing_possible(envdoctor, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--apply", "--facts", "x.json"), "another patient"),
+        (("--apply", "--facts", "x.json"), "another environment"),
         (("--apply",), "give --yes"),
         (("--yes",), "--apply"),
         (("--apply", "--rollback"), "exclude"),
@@ -138,7 +138,7 @@ def test_apply_in_a_real_environment(envdoctor, broken_environment):
     has nothing to do.
     """
     python, wheels = broken_environment
-    planned = json.loads(envdoctor("fix", "--python", python, "--output", "json").stdout)
+    planned = json.loads(envdoctor("fix", "--python", python, "--format", "json").stdout)
     assert ("transformers", "5.1.0", "4.57.6") in [
         (change["name"], change["before"], change["after"]) for change in planned["changes"]
     ]
@@ -269,7 +269,7 @@ def test_fix_makes_the_environment_like_the_lock(envdoctor, lock, tmp_path):
         *H20,
         "--assume",
         "nvidia-driver=535.129.03",
-        "--output",
+        "--format",
         "json",
     )
     found = json.loads(done.stdout)

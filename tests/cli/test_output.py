@@ -13,6 +13,8 @@ import pytest
 from .conftest import BROKEN, COMMAND, ROOT, environment
 
 ANSI = re.compile(rb"\x1b\[[0-9;]*m")
+# What progress wrote on a slow machine, and took away again.
+GONE = re.compile(rb"\r[^\n]*\r")
 
 
 def on_terminal(arguments, columns, **changes):
@@ -38,7 +40,7 @@ def on_terminal(arguments, columns, **changes):
             break
         seen += part
     os.close(ours)
-    return child.wait(30), seen.replace(b"\r\n", b"\n")
+    return child.wait(30), GONE.sub(b"", seen.replace(b"\r\n", b"\n"))
 
 
 def set_columns(descriptor, columns):
@@ -140,10 +142,63 @@ def test_no_colour_when_not_wanted(broken, changes):
     assert b"\x1b" not in on_terminal(["check", "--facts", broken, "--no-color"], 80)[1]
 
 
-def test_forced_console_in_a_pipe_has_no_colour(envdoctor, broken):
+def test_text_in_a_pipe_has_no_colour_and_goes_by_its_older_name(envdoctor, broken):
     plain = envdoctor("check", "--facts", broken).stdout
+    assert envdoctor("check", "--facts", broken, "--format", "text").stdout == plain
     assert envdoctor("check", "--facts", broken, "--format", "console").stdout == plain
     assert plain.split(b"\n")[0].startswith(b"envdoctor: ")
+
+
+@pytest.mark.parametrize(
+    ("options", "changes", "colored"),
+    [
+        ((), {}, False),
+        ((), {"FORCE_COLOR": "1"}, True),
+        ((), {"FORCE_COLOR": "0"}, False),
+        ((), {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+        (("--color", "always"), {"NO_COLOR": "1"}, True),
+        (("--color", "never"), {"FORCE_COLOR": "1"}, False),
+        (("--no-color",), {"FORCE_COLOR": "1"}, False),
+        (("--format", "plain"), {"FORCE_COLOR": "1"}, False),
+        (("--format", "json"), {"FORCE_COLOR": "1"}, False),
+    ],
+)
+def test_colour_in_a_pipe_is_as_asked(envdoctor, broken, options, changes, colored):
+    done = envdoctor("check", "--facts", broken, *options, env=environment(**changes))
+    assert (b"\x1b[" in done.stdout) is colored
+
+
+def test_every_command_that_draws_takes_the_same_options(envdoctor, broken):
+    """What is learned of one command holds for the others."""
+    shared = {}
+    for command in ("check", "diagnose", "explain", "probe", "plan", "lock", "fix", "bake"):
+        text = envdoctor("help", command).stdout.decode()
+        assert text.startswith(f"usage: envdoctor {command}"), text
+        assert text == envdoctor(command, "--help").stdout.decode()
+        assert max(map(len, text.splitlines())) <= 80
+        for option in ("--format", "-o, --output", "-q, --quiet", "--color"):
+            assert f"\n  {option} " in text, (command, option)
+        for option in ("--assume", "--python PATH", "--report", "--framework", "--color", "-q"):
+            at = text.find(f"\n  {option}")
+            if at >= 0:
+                words = re.split(r"\n  (?=-)|\n\n", text[at + 1 :])[0].split()
+                assert shared.setdefault(option, words) == words, (command, option)
+    assert len(shared) == 6
+
+
+def test_quiet_is_the_verdict_alone_and_output_a_file(envdoctor, broken, tmp_path):
+    whole = envdoctor("check", "--facts", broken)
+    quiet = envdoctor("check", "--facts", broken, "-q")
+    assert quiet.stdout == whole.stdout.split(b"\n\n")[0] + b"\n"
+    assert quiet.returncode == whole.returncode == 1
+    done = envdoctor("check", "--facts", broken, "-o", tmp_path / "report.txt")
+    assert (done.stdout, done.returncode) == (b"", 1)
+    assert (tmp_path / "report.txt").read_bytes() == whole.stdout
+
+
+def test_one_name_for_facts(envdoctor, broken):
+    given = envdoctor("check", "--facts", broken).stdout
+    assert envdoctor("check", "--target", broken).stdout == given
 
 
 @pytest.mark.parametrize(
@@ -328,3 +383,33 @@ def test_the_sources_of_this_test_are_the_ones_under_test():
         check=True,
     ).stdout
     assert found.startswith(str(ROOT))
+
+
+def test_progress_shows_on_a_terminal_only_and_leaves_nothing(tmp_path):
+    program = (
+        "import sys, time; from envdoctor.cli.output import Progress, write_error\n"
+        "Progress.patience = 0.05; Progress._tick = 0.05; progress = Progress()\n"
+        "progress.start('working'); time.sleep(0.4); progress.stop(); print('done')\n"
+    )
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen(
+        [sys.executable, "-c", program], env=environment(TERM="xterm"), stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    seen = b""
+    while True:
+        try:
+            part = os.read(ours, 4096)
+        except OSError:
+            break
+        if not part:
+            break
+        seen += part
+    os.close(ours)
+    assert child.wait(30) == 0
+    assert b"envdoctor: working (0 s)" in seen
+    assert GONE.sub(b"", seen.replace(b"\r\n", b"\n")) == b"done\n"
+    piped = subprocess.run(
+        [sys.executable, "-c", program], env=environment(), capture_output=True, check=True
+    )
+    assert (piped.stdout, piped.stderr) == (b"done\n", b"")

@@ -118,8 +118,8 @@ def broken_facts(tmp_path):
     return path
 
 
-def test_colour_is_not_missed(pyz, broken_facts):
-    """On a terminal the console format would use rich, which is not inside."""
+def test_colour_is_there(pyz, broken_facts):
+    """The drawing of a terminal needs nothing that is not inside."""
     command = f"{sys.executable} -I -S {pyz} check --facts {broken_facts}"
     done = subprocess.run(
         ["script", "-qec", command, "/dev/null"],
@@ -128,7 +128,7 @@ def test_colour_is_not_missed(pyz, broken_facts):
         text=True,
         check=False,
     )
-    assert "ED101 error" in done.stdout
+    assert "\x1b[1;31mED101 error" in done.stdout
 
 
 def test_bytes_are_the_same_each_time(pyz, tmp_path):

@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envdoctor import __version__
+from envdoctor.model.report import Examined
 from envdoctor.report import REPORTERS, View, render
 from envdoctor.report.headline import open_questions, summary_line, target_line
 from envdoctor.report.layout import lay_out, lines_of
 from envdoctor.report.text import _UNSAFE, cells, clean, clip, fold, wrap
 
-from .conftest import HEALTHY, HOSTILE_TEXT, MACHINE, OPEN, REPORT, ROOT, hostile_report
+from .conftest import ADVICE, HEALTHY, HOSTILE_TEXT, MACHINE, OPEN, REPORT, ROOT, hostile_report
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -48,7 +49,7 @@ def test_golden_sarif(golden):
 
 @pytest.mark.parametrize("width", [110, 80, 60, 40, 20])
 def test_lines_fit_unless_a_word_cannot(width):
-    for block in lay_out(REPORT, verbose=True):
+    for block in lay_out(REPORT, View(width, verbose=True)):
         for head, text in lines_of(block, width):
             line = head + text
             longest = max(map(cells, text.split()), default=0)
@@ -70,10 +71,10 @@ def test_commands_and_addresses_stay_whole():
 def test_console_has_the_words_of_plain_in_colour(monkeypatch):
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    console = render(REPORT, "console", View(60, color=True))
+    console = render(REPORT, "text", View(60, color=True))
     assert "\x1b[" in console
     assert ANSI.sub("", console) == render(REPORT, "plain", View(60))
-    assert render(REPORT, "console", View(60, color=False)) == render(REPORT, "plain", View(60))
+    assert render(REPORT, "text", View(60, color=False)) == render(REPORT, "plain", View(60))
 
 
 def test_root_comes_before_its_consequence_which_is_indented():
@@ -125,6 +126,52 @@ def test_summary_is_one_line_of_at_most_80_columns():
     for report in (REPORT, HEALTHY, hostile_report()):
         assert cells(summary_line(report)) <= 80
         assert "\n" not in summary_line(report)
+
+
+def test_a_verdict_is_as_long_as_a_wide_terminal_lets_it_be():
+    long = "Driver 550.54.15 is too old for " + "and ".join(["torch 2.9.0 "] * 8) + "here"
+    report = REPORT._replace(findings=(ROOT._replace(message=long + "."),))
+    assert render(report, "plain", View(80)).splitlines()[0].endswith("...")
+    wide = render(report, "plain", View(110, columns=200)).splitlines()
+    assert " ".join(wide[:2]).startswith(f"envdoctor: 1 error: {long}")
+    assert "..." not in " ".join(wide[:3])
+
+
+@pytest.mark.parametrize(
+    ("examined", "words"),
+    [
+        (Examined(61, 322, 14), "61 checks and 322 known combinations, 14 of them not applicable"),
+        (Examined(1, 1), "Looked at: 1 check and 1 known combination.\n"),
+    ],
+)
+def test_a_healthy_machine_says_what_was_looked_at(examined, words):
+    text = render(HEALTHY._replace(examined=examined), "plain", View(110))
+    assert words in text
+    assert "Looked at" not in render(REPORT._replace(examined=examined), "plain", View(110))
+
+
+def test_what_comes_next():
+    error = ROOT._replace(code="ED304", remedies=())
+    report = REPORT._replace(findings=(error,), fix_command="envdoctor fix --python /x")
+    assert "  envdoctor fix --python /x\n" in render(report, "plain", View(80))
+    unnamed = render(report._replace(fix_command=""), "plain", View(80))
+    assert "envdoctor fix" not in unnamed
+    assert "\nNext: 'envdoctor explain ED304' says more.\n" in unnamed
+    # Packages do not mend a driver, and advice asks for nothing.
+    on_host = render(REPORT._replace(fix_command="envdoctor fix"), "plain", View(80))
+    assert "envdoctor fix" not in on_host
+    advice = REPORT._replace(findings=(ADVICE,))
+    assert "Next" not in render(advice, "plain", View(80))
+
+
+def test_the_fix_is_bright_and_what_proves_it_is_dim():
+    text = render(REPORT, "text", View(100, color=True))
+    lines = text.splitlines()
+    assert "\x1b[1;31mED101 error:\x1b[0m \x1b[1mDriver" in text
+    assert any(line.lstrip().startswith("\x1b[2mseen in") for line in lines)
+    assert any(line.lstrip().startswith("\x1b[2msource") for line in lines)
+    assert any(line.lstrip().startswith("\x1b[1;32mfix") for line in lines)
+    assert any(line.lstrip().startswith("\x1b[1;32mpip install") for line in lines)
 
 
 def test_target_line():
@@ -183,7 +230,7 @@ def test_nothing_hostile_reaches_the_output(name, verbose, monkeypatch):
 def test_colour_escapes_are_only_our_own(monkeypatch):
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    text = ANSI.sub("", render(hostile_report(), "console", View(80, color=True)))
+    text = ANSI.sub("", render(hostile_report(), "text", View(80, color=True)))
     assert "\x1b" not in text
     assert "\\x1b[31mred" in text
 

@@ -17,12 +17,11 @@ def summary_text(found: Resolution) -> str:
         | {"torch"}
         | {override.name for override in found.overrides}
     )
-    lines = [f"{pin_line(pin)}" for pin in found.pins if pin.name in asked]
-    lines.append(
-        f"and {len(found.pins) - len(lines)} more core pins"
-        if len(found.pins) > len(lines)
-        else "no other core pins"
-    )
+    named = [f"  {pin_line(pin)}" for pin in found.pins if pin.name in asked]
+    wanted = ", ".join(root.text for root in (*found.request.roots, *found.request.others))
+    lines = [f"{len(found.pins)} core pins for {one_line(wanted)}:", *named]
+    if len(found.pins) > len(named):
+        lines.append(f"  and {len(found.pins) - len(named)} more")
     lines.append(f"requires {requires_words(found)}")
     for override in found.overrides:
         broken = (

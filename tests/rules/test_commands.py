@@ -1,0 +1,100 @@
+"""Commands name the environment that was judged."""
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from envdoctor.model.evidence import Evidence, Known, Unknown
+from envdoctor.model.facts import Distribution, Facts
+from envdoctor.model.finding import Finding, Remedy
+from envdoctor.rules.commands import addressed, judged_interpreter
+
+HERE = Evidence("test")
+
+
+def environment(python="/opt/my env/bin/python", *names, whole=True):
+    return Facts(
+        {
+            "python.executable": Known(python, HERE),
+            "distributions.complete": Known(True, HERE) if whole else Unknown("a file"),
+            "distributions": Known({name: Distribution(name, "1") for name in names}, HERE),
+        }
+    )
+
+
+def command(text, *nodes):
+    finding = Finding("ED302", "x", "missing", "error", "x", remedies=(Remedy("x", (text,)),))
+    (found,) = addressed([finding], nodes)
+    return found.remedies[0].commands[0]
+
+
+WITH_PIP = environment("/opt/my env/bin/python", "pip")
+WITHOUT = environment("/opt/my env/bin/python")
+
+
+@pytest.mark.parametrize(
+    ("written", "with_pip", "without"),
+    [
+        (
+            "pip install 'a>=1'",
+            "'/opt/my env/bin/python' -m pip install 'a>=1'",
+            "uv pip install --python '/opt/my env/bin/python' 'a>=1'",
+        ),
+        (
+            "X=1 python -m pip install --no-deps a",
+            "X=1 '/opt/my env/bin/python' -m pip install --no-deps a",
+            "X=1 uv pip install --python '/opt/my env/bin/python' --no-deps a",
+        ),
+        (
+            "pip uninstall -y a",
+            "'/opt/my env/bin/python' -m pip uninstall -y a",
+            "uv pip uninstall --python '/opt/my env/bin/python' -y a",
+        ),
+        (
+            "envdoctor fix --lock lk",
+            "envdoctor fix --python '/opt/my env/bin/python' --lock lk",
+            "envdoctor fix --python '/opt/my env/bin/python' --lock lk",
+        ),
+        ("export PIP=pip", "export PIP=pip", "export PIP=pip"),
+        ("/usr/bin/pip list", "/usr/bin/pip list", "/usr/bin/pip list"),
+    ],
+)
+def test_known_environment(written, with_pip, without):
+    assert command(written, WITH_PIP) == with_pip
+    assert command(written, WITHOUT) == without
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        (Facts(),),
+        (environment(whole=False),),
+        (WITH_PIP, environment("/other/bin/python", "pip")),
+    ],
+)
+def test_unknown_or_differing_environments_get_no_name(nodes):
+    assert command("pip install a", *nodes) == "python -m pip install a"
+    assert command("envdoctor fix --lock lk", *nodes) == "envdoctor fix --lock lk"
+
+
+def test_nodes_that_agree_have_one():
+    assert command("pip install a", WITH_PIP, WITH_PIP).startswith("'/opt/my env/bin/python' -m")
+
+
+def test_a_file_is_no_environment():
+    assert judged_interpreter(environment(whole=False)) is None
+    assert judged_interpreter(WITH_PIP) == "/opt/my env/bin/python"
+
+
+def test_pip_itself_takes_the_command_for_its_own_environment():
+    pytest.importorskip("pip")
+    printed = command("pip install --dry-run --no-index pip", environment(sys.executable, "pip"))
+    done = subprocess.run(shlex.split(printed), capture_output=True, text=True, check=False)
+    prefix = subprocess.run(
+        [*shlex.split(printed)[:3], "--version"], capture_output=True, text=True, check=False
+    ).stdout
+    assert done.returncode == 0, done.stderr
+    assert str(Path(sys.prefix)) in prefix
