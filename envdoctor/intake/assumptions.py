@@ -9,8 +9,9 @@ from ..errors import InputError, suggest
 from ..model.evidence import Evidence, Fact, Known, Unknown
 from ..model.facts import FIELDS, Distribution, Facts, Gpu
 from ..model.redaction import HIDDEN, is_secret_name, redact
+from ..model.requirement import try_requirement
 from ..model.sizes import parse_limit, parse_size
-from ..model.versions import canonicalize_name, try_version
+from ..model.versions import try_version
 from ..model.workload import stated_workload
 
 __all__ = ["parse_assumptions", "with_assumptions"]
@@ -47,7 +48,6 @@ _VERSIONS = frozenset(
         "toolkit.version",
     ]
 )
-_PACKAGE = re.compile(r"([A-Za-z0-9][\w.-]{0,80})==(\S{1,80})")
 _KEYED = re.compile(r"(env|request):([A-Za-z_][\w.-]{0,80})=(.*)", re.DOTALL)
 _TRUE = {
     "true": True,
@@ -97,19 +97,19 @@ def parse_assumptions(assumptions: Sequence[str]) -> Dict[str, Fact[Any]]:
     tables: Dict[str, Dict[str, Any]] = {"distributions": {}, "variables": {}, "request": {}}
     for text in assumptions:
         keyed = _KEYED.fullmatch(text.strip())
-        package = _PACKAGE.fullmatch(text.strip())
+        requirement = try_requirement(text)
         if keyed:
             table, name, value = keyed.groups()
             tables["variables" if table == "env" else "request"][name] = (
                 HIDDEN if is_secret_name(name) else redact(value)
             )
-        elif package:
-            name = canonicalize_name(package.group(1))
-            if try_version(package.group(2)) is None:
+        elif requirement is not None and requirement.exact is not None:
+            name, version = requirement.name, requirement.exact
+            if try_version(version) is None:
                 raise InputError(
-                    f"--assume {text}: expected a version after '==', found {package.group(2)!r}"
+                    f"--assume {text}: expected a version after '==', found {version!r}"
                 )
-            tables["distributions"][name] = Distribution(name, package.group(2))
+            tables["distributions"][name] = Distribution(name, version)
         else:
             _read(text, facts)
     evidence = Evidence("--assume")

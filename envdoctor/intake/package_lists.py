@@ -7,12 +7,13 @@ from __future__ import annotations
 import re
 from typing import List, NamedTuple, Optional, Tuple
 
-from ..model.versions import canonicalize_name, try_version
+from ..model.requirement import try_requirement
+from ..model.versions import canonicalize_name, split_clauses, try_version
 from .clean_text import Line
 from .draft import EXACT, INTENT, LABEL, PROSE, Draft
 from .names import known_distribution
 
-__all__ = ["PIN", "PackageReader", "wheel_file"]
+__all__ = ["PIN", "PackageReader", "read_range", "wheel_file"]
 
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,80}[A-Za-z0-9])?"
 _EXCERPT = re.compile(
@@ -23,16 +24,9 @@ _LIST_HEADER = re.compile(
 )
 _LIST_ROW = re.compile(rf"({_NAME})\s+(\d\S{{0,80}})(?:\s+(\S.{{0,300}}))?\s*$")
 _RULE = re.compile(r"-{3,}(?:\s+-{3,})+")
-_FREEZE = re.compile(
-    rf"({_NAME})(?:\[[\w,. -]{{0,80}}\])?\s?={{2,3}}\s?([0-9][\w.!+*-]{{0,80}})\s*(?:;.{{0,200}})?$"
-)
-_FREEZE_URL = re.compile(rf"({_NAME})(?:\[[\w,. -]{{0,80}}\])?\s+@\s+(\S{{1,500}})")
 _EDITABLE = re.compile(r"-e\s+(\S{1,400}?)(?:#egg=([\w.-]{1,80}))?(?:&.{0,100})?$")
 PIN = re.compile(
     rf"(?<![\w.<>=!~@/+-])({_NAME})(?:\[[\w,.-]{{1,80}}\])?\s?==\s?v?([0-9][\w.!+]{{0,80}})(?![\w*])"
-)
-_RANGE = re.compile(
-    rf"({_NAME})(?:\[[\w,.-]{{1,80}}\])?\s*((?:>=|<=|<|>|~=)\s*[0-9][\w.]{{0,40}}(?:\s*,\s*(?:>=|<=|<|>|!=|~=)\s*[0-9][\w.]{{0,40}}){{0,4}})\s*$"
 )
 _CONDA_HEADER = re.compile(r"# packages in environment at (\S{1,300}?):?$")
 _CONDA_ROW = re.compile(
@@ -120,9 +114,10 @@ class PackageReader:
         if tool == "conda" and version:
             draft.conda(name, version, build or "", channel or "", line, LABEL + 1)
             return True
-        if "==" in name:
-            name, _, version = name.partition("==")
-        if version and re.fullmatch(_NAME, name):
+        requirement = try_requirement(name)
+        if requirement is not None and requirement.exact is not None:
+            name, version = requirement.name, requirement.exact
+        if version and requirement is not None:
             draft.distribution(name, version, line, LABEL)
         return True
 
@@ -189,17 +184,20 @@ class PackageReader:
     def _read_freeze(self, line: Line, draft: Draft) -> bool:
         raw = line.raw.strip()
         if "==" in raw:
-            found = _FREEZE.fullmatch(raw)
-            if found:
-                draft.distribution(found.group(1), found.group(2), line, EXACT)
-                self._block.append(_Row(found.group(1), line.number))
-                self._block_what = self._block_what or "a whole pip freeze"
-                return True
+            requirement = try_requirement(raw)
+            clauses = split_clauses(requirement.specifier) if requirement is not None else []
+            if requirement is not None and len(clauses) == 1:
+                operator, version = clauses[0]
+                if operator in ("==", "===") and version[0].isdigit():
+                    draft.distribution(requirement.name, version, line, EXACT)
+                    self._block.append(_Row(requirement.name, line.number))
+                    self._block_what = self._block_what or "a whole pip freeze"
+                    return True
         elif " @ " in raw:
-            found = _FREEZE_URL.match(raw)
-            if found:
-                self._url(found.group(1), found.group(2), line, draft)
-                self._block.append(_Row(found.group(1), line.number))
+            requirement = try_requirement(raw.partition(" #")[0])
+            if requirement is not None:
+                self._url(requirement.name, requirement.url, line, draft)
+                self._block.append(_Row(requirement.name, line.number))
                 return True
         elif raw.startswith("-e "):
             found = _EDITABLE.match(raw)
@@ -291,14 +289,7 @@ class PackageReader:
                     draft.distribution(name, version, line, PROSE)
             # Prose around the pins is left to the others.
             return bool(pins) and len(line.text) < 60
-        found = _RANGE.fullmatch(line.text)
-        name = known_distribution(found.group(1)) if found else None
-        if found and name:
-            draft.distribution(
-                name, None, line, PROSE, constraint=re.sub(r"\s+", "", found.group(2))
-            )
-            return True
-        return False
+        return read_range(line.text, line, draft)
 
     def _read_install(self, rest: str, line: Line, draft: Draft) -> None:
         index = _WHEEL_INDEX.search(rest)
@@ -337,6 +328,19 @@ def _is_whole(block: List[_Row], *, headed: bool) -> bool:
     return all(
         name not in present or present.issuperset(companions) for name, companions in _COMPANIONS
     )
+
+
+def read_range(text: str, line: Line, draft: Draft) -> bool:
+    """Take the range of a known distribution where a text says nothing else (``vllm >= 0.8``)."""
+    requirement = try_requirement(text)
+    if requirement is None or not requirement.specifier or requirement.marker:
+        return False
+    name = known_distribution(requirement.name)
+    operators = [operator for operator, _ in split_clauses(requirement.specifier)]
+    if name is None or operators[0] == "!=" or "==" in operators or "===" in operators:
+        return False
+    draft.distribution(name, None, line, PROSE, constraint=requirement.specifier)
+    return True
 
 
 def wheel_file(text: str) -> Optional[Tuple[str, str, Tuple[str, ...]]]:

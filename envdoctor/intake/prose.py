@@ -17,6 +17,7 @@ from .container_spec import image_of_words
 from .draft import INTENT, LABEL, PROSE, Draft
 from .names import known_distribution
 from .nvidia_output import driver_release
+from .package_lists import read_range
 from .word_lists import phrases
 
 __all__ = ["ClaimedVersion", "ProseReader", "claimed_version", "parse_gpus"]
@@ -35,9 +36,6 @@ _NAMED = re.compile(
     rf"version)?(?: |: ?|=|, | \()"
     rf"(?:version |is )?v?({_NUMBER})(?![\w/])(\s?\+(?!\w)|\s+or (?:later|newer|above))?",
     re.IGNORECASE,
-)
-_NAMED_RANGE = re.compile(
-    r"([A-Za-z][\w-]{1,40})\s*((?:>=|<=|<|>|~=)\s*\d[\w.]*(?:\s*,\s*(?:>=|<=|<|>|!=|~=)\s*\d[\w.]*)*)\s*$"
 )
 _TABLE_ROW = re.compile(r"([A-Za-z][\w.-]{1,60})(?: {2,})(\d[\w.!+-]*)(?: .*)?$")
 _BUILD_LABEL = re.compile(
@@ -479,12 +477,7 @@ class ProseReader:
                 draft.put(field, found.group(1), line, PROSE)
 
     def _read_sentence(self, text: str, line: Line, draft: Draft) -> bool:
-        wanted = _NAMED_RANGE.fullmatch(text)
-        name = known_distribution(wanted.group(1)) if wanted else None
-        if wanted and name:
-            draft.distribution(
-                name, None, line, PROSE, constraint=re.sub(r"\s+", "", wanted.group(2))
-            )
+        if read_range(text, line, draft):
             return True
         if _WANTS.search(text.split("(")[0]):
             return False

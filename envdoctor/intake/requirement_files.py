@@ -13,6 +13,7 @@ from ..errors import InputError
 from ..model.evidence import Evidence, Fact, Known
 from ..model.facts import Distribution, Facts
 from ..model.redaction import redact
+from ..model.requirement import Requirement, try_requirement
 from ..model.versions import canonicalize_name, try_version
 from .clean_text import MAX_BYTES
 from .names import of_conda
@@ -21,9 +22,6 @@ from .package_lists import wheel_file
 __all__ = ["parse_requirements"]
 
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
-_REQUIREMENT = re.compile(rf"({_NAME})\s*(?:\[[^\]]*\])?\s*(.*)$")
-_CLAUSE = re.compile(r"(===|==|~=|!=|<=|>=|<|>)\s*([^\s,;()]+)")
-_SPECIFIER = re.compile(r"\(?\s*(?:(?:===|==|~=|!=|<=|>=|<|>)\s*[^\s,;()]+\s*,?\s*)*\)?")
 _WHEEL_INDEX = re.compile(r"/whl/(?:test/|nightly/)?(cu\d{2,3}|cpu|rocm[\d.]+)\b")
 _PYTHON_COMMENT = re.compile(
     r"#.*(?:with Python|--python-version[ =]|--python[ =])\s*(3\.\d{1,2}(?:\.\d{1,2})?)\b"
@@ -239,18 +237,15 @@ def _requirement(line: str, number: int, name: str) -> _Pin:
     editable = re.match(r"(?:-e|--editable)[ =]+", line)
     body = line[editable.end() :] if editable else line
     body = re.split(r"\s+--[a-z]", body, maxsplit=1)[0].strip()
-    requirement, _, marker = body.partition(";")
-    if not editable and re.match(rf"{_NAME}\s*(?:\[[^\]]*\])?\s*@", requirement):
-        requirement, _, marker = body.partition(" ;")
-        package, _, url = requirement.partition("@")
-        wheel = wheel_file(url)
-        plain = canonicalize_name(package.split("[")[0].strip())
+    requirement = None if editable else try_requirement(body)
+    if requirement is not None and requirement.url:
+        wheel = wheel_file(requirement.url)
         return _Pin(
-            plain,
+            requirement.name,
             wheel[1] if wheel else None,
             number,
-            marker,
-            direct_url=url.strip(),
+            requirement.marker,
+            direct_url=requirement.url,
             tags=wheel[2] if wheel else (),
         )
     if (
@@ -270,22 +265,19 @@ def _requirement(line: str, number: int, name: str) -> _Pin:
         egg = _EGG.search(body)
         # A folder without a name: something is installed from it, and nobody can tell what.
         return _Pin(canonicalize_name(egg.group(1)) if egg else "", None, number, direct_url=body)
-    found = _REQUIREMENT.fullmatch(requirement.strip())
-    if found is None or not _SPECIFIER.fullmatch(found.group(2).strip()):
+    if requirement is None:
         raise InputError(
             f"{name}:{number}: expected a requirement such as 'torch==2.6.0', found {line[:80]!r}"
         )
-    version = _pinned(found.group(2))
-    constraint = "" if version is not None else re.sub(r"[\s()]+", "", found.group(2))
-    return _Pin(canonicalize_name(found.group(1)), version, number, marker, constraint=constraint)
+    version = _pinned(requirement)
+    constraint = "" if version is not None else requirement.specifier
+    return _Pin(requirement.name, version, number, requirement.marker, constraint=constraint)
 
 
-def _pinned(specifier: str) -> Optional[str]:
-    """Return the one version that a specifier leaves, or None."""
-    for operator, version in _CLAUSE.findall(specifier):
-        if operator in ("==", "===") and not version.endswith(".*"):
-            return str(version) if try_version(version) is not None else None
-    return None
+def _pinned(requirement: Optional[Requirement]) -> Optional[str]:
+    """Return the one version that a requirement leaves, or None."""
+    exact = requirement.exact if requirement is not None else None
+    return exact if try_version(exact) is not None else None
 
 
 # locks
@@ -399,7 +391,9 @@ def _pipfile(text: str, name: str) -> Facts:
             pins.append(
                 _Pin(
                     canonicalize_name(str(package)),
-                    _pinned(version) if isinstance(version, str) else None,
+                    _pinned(try_requirement(f"{package}{version}"))
+                    if isinstance(version, str)
+                    else None,
                 )
             )
     meta = data.get("_meta")

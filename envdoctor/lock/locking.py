@@ -7,7 +7,6 @@ The solver chooses, uv closes, ``check`` has the last word on both.
 
 from __future__ import annotations
 
-import re
 from typing import (
     TYPE_CHECKING,
     Callable,
@@ -42,8 +41,6 @@ _CLOSING_ROUNDS = 6
 #: 0.8.5 with transformers of its month, 4.51.3, and of today, 5.23.0).
 _GRACE = 30
 _MUCH_NEWER = 365  # days
-_TORCH = re.compile(r"torch(?![\w.-])")
-_EXTRA = re.compile(r"extra\s*==\s*['\"]([^'\"]+)['\"]")
 
 
 def lock(
@@ -434,10 +431,16 @@ def _without_torch(found: Resolution, matrix: Matrix) -> List[str]:
 
 def _of_torch(release: Release) -> Set[str]:
     """The extras with which a release asks for torch; "" where it always does."""
-    lines = [line for line in release.requires or () if _TORCH.match(line)]
-    if any("extra" not in line for line in lines):
+    from ..model.requirement import try_requirement
+
+    requirements = [
+        requirement
+        for requirement in map(try_requirement, release.requires or ())
+        if requirement is not None and requirement.name == "torch"
+    ]
+    if not all(requirement.marker_extras for requirement in requirements):
         return {""}
-    return {extra for line in lines for extra in _EXTRA.findall(line)}
+    return {extra for requirement in requirements for extra in requirement.marker_extras}
 
 
 def check_date(text: Optional[str]) -> None:

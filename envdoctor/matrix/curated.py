@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, Optional, 
 from ..model.layout import Layout
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
+from ..model.requirement import requirement_fault, try_requirement
 from ..model.versions import InvalidSpecifier, VersionSet, canonicalize_name, try_version
 
 if TYPE_CHECKING:
@@ -358,8 +359,7 @@ _INTEGERS = (
     "vision",
 )
 _FLAGS = ("tied", "qkv_bias", "bias", "gated", "qk_norm", "windowed")
-_REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[A-Za-z0-9._, -]*\])?\s*(.*)")
-_DIRECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?:\[[^\]]*\])? @ git\+https://\S+@\S+")
+_DIRECT = re.compile(r"git\+https://\S+@\S+")
 _EDGE = re.compile(r"[a-z0-9._-]+ -> [a-z0-9._-]+")
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
 
@@ -496,7 +496,8 @@ def _request(entry: Entry) -> Dict[str, Any]:
     request["overrides"] = _requirements(entry, "overrides")
     request["direct"] = list(entry.strings("direct"))
     for text in request["direct"]:
-        if not _DIRECT.fullmatch(text):
+        requirement = try_requirement(text)
+        if requirement is None or not _DIRECT.fullmatch(requirement.url):
             entry.fault("direct", f"expected the form 'name @ git+https://…@tag', found {text!r}")
     request["python"] = entry.maybe("python")
     if request["python"]:
@@ -526,9 +527,11 @@ def _tested(entry: Entry) -> Dict[str, Any]:
         entry.fault("packages", "is missing or empty")
     names = []
     for text in tested["packages"]:
-        name, mark, version = text.partition("==")
-        names.append(name)
-        if not mark or name != canonicalize_name(name) or try_version(version) is None:
+        requirement = try_requirement(text)
+        version = try_version(requirement.exact) if requirement is not None else None
+        if requirement is not None and version is not None and text.startswith(requirement.name):
+            names.append(requirement.name)
+        else:
             entry.fault(
                 "packages", f"expected an exact version such as 'torch==2.6.0', found {text!r}"
             )
@@ -606,11 +609,9 @@ def _flag(entry: Entry, key: str) -> Optional[bool]:
 def _requirements(entry: Entry, key: str) -> List[str]:
     texts = list(entry.strings(key))
     for text in texts:
-        match = _REQUIREMENT.fullmatch(text.split(";")[0].strip())
-        if match is None:
-            entry.fault(key, f"expected a requirement such as 'verl[vllm]>=0.9', found {text!r}")
-        else:
-            _specifier(entry, key, match.group(2).strip())
+        fault = requirement_fault(text)
+        if fault:
+            entry.fault(key, fault)
     return texts
 
 

@@ -16,14 +16,13 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ..model.row import Row, Source, Term
-from ..model.versions import VersionSet, canonicalize_name, parse_version, try_version
-from .tables import Capability, CodeDemand, CudaMajor, DriverBranch, Release
+from ..model.versions import VersionSet, parse_version, try_version
+from .tables import Capability, CodeDemand, CudaMajor, DriverBranch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import (
         Any,
-        Callable,
         Dict,
         FrozenSet,
         Iterable,
@@ -43,7 +42,6 @@ __all__ = [
     "generation_rows",
     "ptx_demands",
     "ptx_rows",
-    "requirement_rows",
     "runs_on",
     "sass_for",
     "toolkit_of_ptx",
@@ -490,52 +488,3 @@ def generation_rows(
                 )
             )
     return rows
-
-
-def requirement_rows(
-    name: str, release: Release, applies: Callable[[str], bool], source: Optional[Source] = None
-) -> List[Row]:
-    """Return one row for each requirement of a release: this release is there, and what it requires
-    is absent or another version (ED301).
-
-    Args:
-        name: canonical name of the distribution.
-        release: the release, with ``requires`` read (else there are no rows).
-        applies: decides on the text of a marker, extras included; lines without marker always
-            apply.
-        source: where the metadata was read.
-    """
-    from packaging.requirements import InvalidRequirement, Requirement
-
-    rows: Dict[str, Row] = {}
-    for line in release.requires or ():
-        try:
-            requirement = Requirement(line)
-        except InvalidRequirement:
-            # as installers do with legacy metadata: a line that no tool understands binds nobody
-            continue
-        if requirement.url or (
-            requirement.marker is not None and not applies(str(requirement.marker))
-        ):
-            continue
-        wanted = canonicalize_name(requirement.name)
-        specifier = str(requirement.specifier)
-        row_id = f"{name}-{release.version}-requires-{wanted}"
-        if row_id in rows:
-            row_id = f"{row_id}-{len(rows)}"
-        rows[row_id] = _row(
-            row_id,
-            (
-                Term("env", name, "version", "in", _set(f"=={release.version}")),
-                Term("env", wanted, "version", "lacks", _set(specifier)),
-            ),
-            component=wanted,
-            kind="conflict",
-            code="ED301",
-            title=f"{name} {release.version} requires {wanted}{specifier or ' (any version)'}",
-            fix=f"Install {wanted}{specifier}.",
-            pins=(f"{wanted}{specifier}",),
-            sources=(source or Source(f"package metadata of {name} {release.version}", line),),
-            date=release.released,
-        )
-    return list(rows.values())

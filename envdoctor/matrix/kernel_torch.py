@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..model.pattern import pattern
+from ..model.requirement import try_requirement
 from ..model.versions import Version, try_version
 from .tables import Package
 
@@ -13,17 +13,16 @@ if TYPE_CHECKING:
 __all__ = ["exact_pins", "minor_of", "pinned_torch"]
 
 _ENGINE_OF = {"sgl-kernel": "sglang", "sglang-kernel": "sglang"}
-_PIN = pattern(r"([A-Za-z0-9][\w.-]*)\s*==\s*([0-9][\w.]*)(?![\w.*])")
 
 
 def exact_pins(requires: Sequence[str]) -> Dict[str, Version]:
     """Return what requirement lines pin with ``==``, by distribution."""
     pins: Dict[str, Version] = {}
     for line in requires:
-        match = _PIN.match(line)
-        version = try_version(match.group(2)) if match is not None else None
-        if match is not None and version is not None and len(version.release) > 1:
-            pins.setdefault(match.group(1).lower().replace("_", "-"), version)
+        requirement = try_requirement(line) if "==" in line else None
+        version = try_version(requirement.exact) if requirement is not None else None
+        if requirement is not None and version is not None and len(version.release) > 1:
+            pins.setdefault(requirement.name, version)
     return pins
 
 

@@ -45,6 +45,7 @@ import re
 from typing import TYPE_CHECKING, Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Tuple
 
 from ..model.finding import KINDS
+from ..model.requirement import requirement_fault
 from ..model.row import EFFECTS, TRUSTS, Mitigation, Row, Source, Term
 from ..model.versions import InvalidSpecifier, VersionSet, canonicalize_name, try_version
 from .tables import Build, Difference, Release
@@ -115,7 +116,6 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _EDGE = re.compile(r"[A-Za-z0-9._-]+ -> [A-Za-z0-9._-]+")
 _CAPABILITY = re.compile(r"\d{1,2}\.\d")
 _PCI_ID = re.compile(r"[0-9a-f]{4}")
-_REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?:\[[^\]]*\])?\s*(.*)")
 
 
 class Faults:
@@ -325,15 +325,9 @@ def parse_row(values: Mapping[str, Any], origin: str, number: int, faults: Fault
         part.finish()
     pins = entry.strings("pins")
     for pin in pins:
-        match = _REQUIREMENT.fullmatch(pin.split(";")[0].strip())
-        try:
-            if match is None:
-                raise InvalidSpecifier("no name")
-            VersionSet.parse(match.group(1).strip())
-        except InvalidSpecifier as error:
-            entry.fault(
-                "pins", f"expected a requirement such as 'torch>=2.5', found {pin!r} ({error})"
-            )
+        fault = requirement_fault(pin)
+        if fault:
+            entry.fault("pins", fault)
     overrides = entry.strings("overrides")
     for edge in overrides:
         if not _EDGE.fullmatch(edge):

@@ -6,13 +6,12 @@ import re
 from typing import Mapping, NamedTuple, Optional, Tuple
 
 from ..errors import InputError
-from .versions import InvalidSpecifier, VersionSet, canonicalize_name
+from .requirement import try_requirement
+from .versions import InvalidSpecifier
 
 __all__ = ["Request", "Root", "SourceStep", "parse_root", "parse_source"]
 
-_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
-_GIT = re.compile(rf"\s*({_NAME})\s*(?:\[([^\]]*)\])?\s*@\s*git\+(https://[^@\s#]+)@([^\s#]+)\s*")
-_ROOT = re.compile(rf"\s*({_NAME})\s*(?:\[\s*([^\]]*?)\s*\])?\s*\(?\s*([^();@#]*?)\s*\)?\s*")
+_GIT = re.compile(r"git\+(https://[^@#]+)@([^#]+)")
 
 
 class Root(NamedTuple):
@@ -80,34 +79,27 @@ class Request(NamedTuple):
 
 def parse_root(text: str) -> Root:
     """Read one requirement (``verl[vllm]>=0.9,<1``); raises :class:`InputError`."""
-    match = _ROOT.fullmatch(text)
-    if match is None:
+    requirement = try_requirement(text)
+    if requirement is None or requirement.url or requirement.marker:
         raise InputError(
             f"expected a requirement such as 'vllm>=0.8' or 'verl[vllm]==0.9.1', found {text!r}"
         )
-    name, extras, specifier = match.groups()
-    specifier = ",".join(part for part in re.sub(r"\s+", "", specifier).split(",") if part)
     try:
-        wanted = VersionSet.parse(specifier)
+        versions = requirement.versions
     except InvalidSpecifier as error:
         raise InputError(f"{text}: {error}") from error
-    if not wanted:
+    if not versions:
         raise InputError(f"{text}: no version can meet this, its bounds exclude each other")
-    listed = sorted(
-        {canonicalize_name(extra.strip()) for extra in (extras or "").split(",") if extra.strip()}
-    )
-    return Root(canonicalize_name(name), tuple(listed), specifier)
+    return Root(requirement.name, requirement.extras, requirement.specifier)
 
 
 def parse_source(text: str, note: str = "") -> SourceStep:
     """Read what comes from git (``verl @ git+https://github.com/hiyouga/EasyR1@v0.3.2``); raises
     :class:`InputError`.
     """
-    match = _GIT.fullmatch(text)
-    if match is None:
+    requirement = try_requirement(text)
+    match = _GIT.fullmatch(requirement.url) if requirement is not None else None
+    if requirement is None or match is None or requirement.marker:
         raise InputError(f"expected 'NAME @ git+https://…@TAG', found {text!r}")
-    name, extras, url, reference = match.groups()
-    listed = sorted(
-        {canonicalize_name(extra.strip()) for extra in (extras or "").split(",") if extra.strip()}
-    )
-    return SourceStep(canonicalize_name(name), tuple(listed), url, reference, text.strip(), note)
+    url, reference = match.groups()
+    return SourceStep(requirement.name, requirement.extras, url, reference, text.strip(), note)

@@ -46,6 +46,26 @@ class Version:
         self.epoch, self.release, self.pre, self.post, self.dev, self.local = parts
         self._key = _key_of(*parts)
 
+    @classmethod
+    def of_release(
+        cls,
+        epoch: int,
+        release: Tuple[int, ...],
+        pre: Optional[Tuple[str, int]] = None,
+        post: Optional[int] = None,
+        dev: Optional[int] = None,
+    ) -> Version:
+        """Make a version of its numbers, without a local label."""
+        made = cls.__new__(cls)
+        made.epoch, made.release, made.pre, made.post, made.dev = epoch, release, pre, post, dev
+        made.local = None
+        made._key = _key_of(epoch, release, pre, post, dev, None)
+        return made
+
+    def with_suffix(self, post: Optional[int] = None, dev: Optional[int] = None) -> Version:
+        """Return the version with other post and dev numbers, and without a local label."""
+        return Version.of_release(self.epoch, self.release, self.pre, post, dev)
+
     @property
     def major(self) -> int:
         """The first number of the release."""

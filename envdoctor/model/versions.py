@@ -14,7 +14,7 @@ from .version import InvalidVersion, Version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterable, List, Optional, Tuple
+    from typing import Callable, Iterable, List, Mapping, Optional, Tuple
 
     Interval = Tuple[Optional[Version], Optional[Version]]
 
@@ -28,6 +28,7 @@ __all__ = [
     "find_variant",
     "meets_pin",
     "parse_version",
+    "split_clauses",
     "try_version",
 ]
 
@@ -112,50 +113,38 @@ def cuda_of_variant(variant: str) -> Optional[str]:
 _FLOOR = parse_version("0.dev0")
 
 
-def _text(version: Version, release: bool = True) -> str:
-    """The version without its local label; only epoch and release where ``release`` is False."""
-    return version.public if release else version.base_version
-
-
 def _after_locals(version: Version) -> Version:
     """The smallest version above ``version`` and all its local variants (``1.0`` and
     ``1.0+cu124``).
     """
     if version.dev is not None:
-        head = _text(version)[: -len(str(version.dev))]
-        return parse_version(f"{head}{version.dev + 1}")
-    if version.post is not None:
-        head = _text(version)[: -len(str(version.post))]
-        return parse_version(f"{head}{version.post + 1}.dev0")
-    return parse_version(_text(version) + ".post0.dev0")
+        return version.with_suffix(version.post, version.dev + 1)
+    return version.with_suffix(0 if version.post is None else version.post + 1, 0)
 
 
 def _before(version: Version) -> Version:
     """The exclusive end of ``< version``: PEP 440 keeps the pre-releases of ``version`` itself
     out.
     """
-    if version.is_prerelease:
-        return parse_version(_text(version))
-    return parse_version(_text(version) + ".dev0")
+    return version.with_suffix(version.post, version.dev if version.is_prerelease else 0)
 
 
 def _after(version: Version) -> Version:
     """The start of ``> version``: PEP 440 keeps its post-releases and local variants out."""
     if version.post is not None or version.dev is not None:
         return _after_locals(version)
-    return parse_version(f"{_text(version)}.post{_NEWEST_POST}")
+    return version.with_suffix(_NEWEST_POST)
 
 
-def _prefix(text: str) -> Interval:
-    """The interval of ``== text.*``."""
-    version = parse_version(text)
-    release = list(version.release)
-    epoch = f"{version.epoch}!" if version.epoch else ""
+def _prefix(version: Version) -> Interval:
+    """The interval of ``== version.*``."""
     if version.pre is not None or version.post is not None or version.dev is not None:
-        raise InvalidSpecifier(f"a wildcard stands only after a release number: {text}.*")
-    low = epoch + ".".join(map(str, release)) + ".dev0"
-    release[-1] += 1
-    return parse_version(low), parse_version(epoch + ".".join(map(str, release)) + ".dev0")
+        raise InvalidSpecifier(f"a wildcard stands only after a release number: {version}.*")
+    *first, last = version.release
+    return (
+        Version.of_release(version.epoch, version.release, dev=0),
+        Version.of_release(version.epoch, (*first, last + 1), dev=0),
+    )
 
 
 class VersionSet:
@@ -270,7 +259,7 @@ def _closed_end(version: Version) -> Optional[str]:
     """
     if version.post is None or (version.post != _NEWEST_POST and version.dev != 0):
         return None
-    head = _text(version).rsplit(".post", 1)[0]
+    head = version.public.rsplit(".post", 1)[0]
     return head if version.post in (0, _NEWEST_POST) else f"{head}.post{version.post - 1}"
 
 
@@ -291,64 +280,79 @@ def _normalize(intervals: Iterable[Interval]) -> Tuple[Interval, ...]:
     return tuple(merged)
 
 
+def split_clauses(specifier: str) -> List[Tuple[str, str]]:
+    """Part ``>=1, <2`` into pairs of operator and version; "" where the operator is none."""
+    clauses = []
+    for text in specifier.split(","):
+        clause = text.strip()
+        signs = clause[: len(clause) - len(clause.lstrip("<>=!~"))]
+        if clause:
+            operator = signs if signs in _OPERATORS else ""
+            clauses.append((operator, clause[len(operator) :].lstrip()))
+    return clauses
+
+
 @lru_cache(maxsize=4096)
 def _parse(text: str) -> VersionSet:
-    result: Optional[VersionSet] = None
-    for alternative in text.split("||"):
-        found = VersionSet.all()
-        for clause in alternative.split(","):
-            if clause.strip():
-                found = found & _parse_clause(clause)
-        result = found if result is None else result | found
-    return result if result is not None else VersionSet.all()
+    first, *others = [_parse_all(alternative) for alternative in text.split("||")]
+    for other in others:
+        first = first | other
+    return first
 
 
-def _parse_clause(clause: str) -> VersionSet:
-    clause = clause.strip()
-    operator = next((operator for operator in _OPERATORS if clause.startswith(operator)), "")
-    text = clause[len(operator) :].strip()
+def _parse_all(text: str) -> VersionSet:
+    """The versions that meet all clauses."""
+    first, *others = [_clause_set(*clause) for clause in split_clauses(text)] or [VersionSet.all()]
+    for other in others:
+        first = first & other
+    return first
+
+
+@lru_cache(maxsize=4096)
+def _clause_set(operator: str, text: str) -> VersionSet:
     if not operator or not text or len(text.split()) > 1:
-        raise InvalidSpecifier(f"expected a version specifier such as '>=1.2', found {clause!r}")
+        raise InvalidSpecifier(
+            f"expected a version specifier such as '>=1.2', found {operator + text!r}"
+        )
+    is_prefix = text.endswith(".*")
     try:
-        return _clause_set(operator, text)
+        version = parse_version(text[:-2] if is_prefix else text)
     except InvalidVersion as error:
         raise InvalidSpecifier(
-            f"expected a PEP 440 version in {clause.strip()!r}, found {text!r}"
+            f"expected a PEP 440 version in {operator + text!r}, found {text!r}"
         ) from error
+    if not is_prefix:
+        return _SETS[operator](version)
+    if operator not in ("==", "!="):
+        raise InvalidSpecifier(f"a wildcard goes with == and != only, found {operator}{text}")
+    matching = VersionSet([_prefix(version)])
+    return matching if operator == "==" else ~matching
 
 
-def _clause_set(operator: str, text: str) -> VersionSet:
-    if text.endswith(".*"):
-        if operator not in ("==", "!="):
-            raise InvalidSpecifier(f"a wildcard goes with == and != only, found {operator}{text}")
-        found = VersionSet([_prefix(text[:-2])])
-        return found if operator == "==" else ~found
-    version = parse_version(text)
-    if operator == "===":
-        return VersionSet([(version, _after_locals(version))])
-    if operator in ("==", "!="):
-        # Local labels are dense in PEP 440; ".0" appended is the next one that can be written.
-        found = VersionSet(
-            [
-                (
-                    version,
-                    _after_locals(version)
-                    if version.local is None
-                    else parse_version(f"{version}.0"),
-                )
-            ]
-        )
-        return found if operator == "==" else ~found
-    if operator == "~=":
-        if len(version.release) < 2:
-            raise InvalidSpecifier(f"~= needs at least two release numbers, found {text!r}")
-        epoch = f"{version.epoch}!" if version.epoch else ""
-        _, high = _prefix(epoch + ".".join(map(str, version.release[:-1])))
-        return VersionSet([(version, high)])
-    if operator == ">=":
-        return VersionSet([(version, None)])
-    if operator == "<=":
-        return VersionSet([(None, _after_locals(version))])
-    if operator == ">":
-        return VersionSet([(_after(version), None)])
-    return VersionSet([(None, _before(version))])
+def _equal(version: Version) -> VersionSet:
+    # Local labels are dense in PEP 440; ".0" appended is the next one that can be written.
+    if version.local is not None:
+        return VersionSet([(version, parse_version(f"{version}.0"))])
+    return VersionSet([(version, _after_locals(version))])
+
+
+def _compatible(version: Version) -> VersionSet:
+    """The versions of ``~= version``: not older, and of the release that its last number is cut
+    from.
+    """
+    if len(version.release) < 2:
+        raise InvalidSpecifier(f"~= needs at least two release numbers, found '{version}'")
+    _, high = _prefix(Version.of_release(version.epoch, version.release[:-1]))
+    return VersionSet([(version, high)])
+
+
+_SETS: Mapping[str, Callable[[Version], VersionSet]] = {
+    "===": lambda version: VersionSet([(version, _after_locals(version))]),
+    "==": _equal,
+    "!=": lambda version: ~_equal(version),
+    "~=": _compatible,
+    ">=": lambda version: VersionSet([(version, None)]),
+    "<=": lambda version: VersionSet([(None, _after_locals(version))]),
+    ">": lambda version: VersionSet([(_after(version), None)]),
+    "<": lambda version: VersionSet([(None, _before(version))]),
+}

@@ -205,11 +205,11 @@ def _pins(component: str, violations: List[Violation]) -> str:
     try:
         meeting = VersionSet.parse(joined)
         if not meeting:
-            joined = violations[0].requirement.specifier.replace(" ", "")
+            joined = violations[0].requirement.specifier
         elif len(clauses) > 1 and len(meeting.intervals) == 1 and "==" not in joined:
             joined = str(meeting).replace(" ", "")
     except InvalidSpecifier:
-        joined = violations[0].requirement.specifier.replace(" ", "")
+        joined = violations[0].requirement.specifier
     return f"pip install '{component}{joined}'"
 
 

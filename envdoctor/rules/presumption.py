@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-    from .requirement_lines import Requirement
+    from ..model.requirement import Requirement
 
 __all__ = ["Presumption", "presume", "with_unset_variables"]
 

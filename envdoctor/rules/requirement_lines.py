@@ -1,8 +1,8 @@
-"""Requirement lines of installed distributions, read at the cost of a pre-filter.
+"""Requirement lines of installed distributions, judged by what is installed.
 
-An environment has thousands of ``Requires-Dist`` lines and nearly all are met. Plain versions are
-compared as tuples; only what is not obviously met goes through ``VersionSet`` and, where it has a
-marker of an unusual form, through ``packaging.markers``, imported then.
+An environment has thousands of ``Requires-Dist`` lines and nearly all are met: a marker is asked
+only of those that are not, and only one of an unusual form goes through ``packaging.markers``,
+imported then.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from ..matrix.tags import served_release
 from ..model.evidence import Known
 from ..model.facts import Distribution, Facts
 from ..model.record import NamedTuple
+from ..model.requirement import is_for_extra, parse_requirement, try_requirement
 from ..model.versions import (
     InvalidSpecifier,
     Version,
@@ -28,12 +29,11 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
     from ..matrix.tables import Release
+    from ..model.requirement import Requirement
 
-    Clause = Tuple[str, Tuple[int, ...], int]
-    Failure = Tuple["Requirement", Optional[Distribution]]
+    Failure = Tuple[Requirement, Optional[Distribution]]
 
 __all__ = [
-    "Requirement",
     "Violation",
     "accepted_edges",
     "marker_holds",
@@ -45,11 +45,8 @@ __all__ = [
     "violations",
 ]
 
-# A start reads these lines at each container's start, and one regular expression costs it the
-# import of re and what that imports: 7 ms.
+# One regular expression would cost a container's start the import of re: 7 ms.
 _OPERATORS = ("==", "!=", ">=", "<=", "~=", ">", "<")
-_AFTER_NAME = frozenset(" \t[(<>=!~;@")
-_NAME_SIGNS = str.maketrans("", "", "-_.")
 _VERSIONED = frozenset(["python_version", "python_full_version", "implementation_version"])
 _MARKER_NAMES = (
     "python_version",
@@ -61,17 +58,7 @@ _MARKER_NAMES = (
     "platform_version",
 )
 _NOT_SIMPLE = object()
-_EXTRA = ("extra==", "extra!=", "==extra", "extrain")
-
-
-class Requirement(NamedTuple):
-    """One requirement line: canonical name, specifier as written, marker without extras or
-    empty.
-    """
-
-    name: str
-    specifier: str
-    marker: str
+_SYSTEMS = {"linux": "Linux", "darwin": "Darwin", "win32": "Windows"}
 
 
 class Violation(NamedTuple):
@@ -83,55 +70,6 @@ class Violation(NamedTuple):
     requirement: Requirement
     installed: Optional[Distribution]
     from_metadata: bool  # read from the environment's own METADATA, not from the matrix
-
-
-def _numbers(text: str) -> Tuple[int, ...]:
-    """``2.6.0`` gives (2, 6): without trailing zeros, so that tuples compare as PEP 440 compares
-    final releases; () for no plain release.
-    """
-    parts = text.split(".")
-    if not text.isascii() or not text.replace(".", "").isdigit() or "" in parts:
-        return ()
-    found = [int(part) for part in parts]
-    while len(found) > 1 and found[-1] == 0:
-        found.pop()
-    return tuple(found)
-
-
-def _clauses(specifier: str) -> Optional[List[Clause]]:
-    """Split a specifier of plain release numbers, or return None where it holds anything else."""
-    found = []
-    for part in specifier.split(","):
-        part = part.strip()
-        operator = part[:2] if part[:2] in _OPERATORS else part[:1]
-        text = part[len(operator) :].strip()
-        numbers = _numbers(text)
-        if operator not in _OPERATORS or not numbers:
-            return None
-        found.append((operator, numbers, text.count(".")))
-    return found
-
-
-def _plainly_met(installed: Tuple[int, ...], clauses: List[Clause]) -> bool:
-    for operator, wanted, dots in clauses:
-        if operator == ">=":
-            met = installed >= wanted
-        elif operator == "<":
-            met = installed < wanted
-        elif operator == "==":
-            met = installed == wanted
-        elif operator == "!=":
-            met = installed != wanted
-        elif operator == "<=":
-            met = installed <= wanted
-        elif operator == ">":
-            met = installed > wanted
-        else:
-            padded = installed + (0,) * dots
-            met = installed >= wanted and padded[:dots] == (wanted + (0,) * dots)[:dots]
-        if not met:
-            return False
-    return True
 
 
 def meets(version: Version, specifier: str) -> Optional[bool]:
@@ -155,18 +93,17 @@ def marker_values(facts: Facts, assume_linux: bool = True) -> Dict[str, str]:
         "implementation_name": "cpython",
         "platform_python_implementation": "CPython",
     }
-    python = facts.value("python.version")
-    if isinstance(python, str) and _numbers(python.partition("+")[0]) and python.count("."):
-        values["python_version"] = ".".join(python.split(".")[:2])
+    text = facts.value("python.version") or ""
+    python = try_version(text.partition("+")[0])
+    if python is not None and not python.is_prerelease and len(python.release) > 1:
+        values["python_version"] = f"{python.major}.{python.minor}"
         values["python_full_version"] = values["implementation_version"] = (
-            python if python.count(".") > 1 else f"{python}.0"
+            text if len(python.release) > 2 else f"{text}.0"
         )
     platform = facts.value("os.platform") or ("linux" if assume_linux else None)
     if platform is not None:
         values["sys_platform"] = platform
-        values["platform_system"] = {"linux": "Linux", "darwin": "Darwin", "win32": "Windows"}.get(
-            platform, platform
-        )
+        values["platform_system"] = _SYSTEMS.get(platform, platform)
     machine = facts.value("os.architecture") or ("x86_64" if assume_linux else None)
     if machine is not None:
         values["platform_machine"] = machine
@@ -220,12 +157,11 @@ def _judge_atom(text: str, values: Mapping[str, str]) -> Any:
     if value is None:
         return None
     if name in _VERSIONED:
-        mine, its = _numbers(value), _numbers(wanted)
-        return _plainly_met(mine, [(operator, its, 0)]) if mine and its else _NOT_SIMPLE
-    if operator == "==":
-        return value == wanted
-    if operator == "!=":
-        return value != wanted
+        version = try_version(value)
+        met = meets(version, operator + wanted) if version is not None else None
+        return _NOT_SIMPLE if met is None else met
+    if operator in ("==", "!="):
+        return (value == wanted) is (operator == "==")
     return _NOT_SIMPLE
 
 
@@ -244,36 +180,6 @@ def _evaluate(marker: str, values: Mapping[str, str]) -> Optional[bool]:
         return bool(Marker(marker).evaluate(dict(values)))
     except (InvalidMarker, UndefinedComparison, UndefinedEnvironmentName, ValueError):
         return None  # legacy text that installers skip as well
-
-
-def _split(line: str) -> Optional[Requirement]:
-    """Split a line into its name as written, specifier and marker; None for an address (``name @
-    https://…``) and for what is no requirement.
-    """
-    text, _, marker = line.partition(";")
-    text = text.strip()
-    name, rest = text, ""
-    for place, sign in enumerate(text):
-        if sign in _AFTER_NAME:
-            name, rest = text[:place], text[place:].lstrip()
-            break
-    if not name[:1].isalnum() or not name.isascii() or not name.translate(_NAME_SIGNS).isalnum():
-        return None
-    if rest[:1] == "[":
-        _, closed, rest = rest.partition("]")
-        rest = rest.lstrip()
-        if not closed:
-            return None
-    if rest[:1] == "(":
-        rest = rest[1:-1] if rest[-1:] == ")" else rest[1:]
-    if "(" in rest or ")" in rest or "@" in rest:
-        return None
-    return Requirement(name, rest.strip(), marker.strip())
-
-
-def _is_of_extra(line: str) -> bool:
-    marker = line.partition(";")[2].replace(" ", "")
-    return any(sign in marker for sign in _EXTRA)
 
 
 def served_here(release: Release, facts: Facts) -> Release:
@@ -347,9 +253,8 @@ def violations(facts: Facts, matrix: Any) -> Iterator[Violation]:
     judge = _Judge(
         listed, marker_values(facts), marker_values(facts, assume_linux=False) if complete else None
     )
-    judged: Dict[
-        str, Optional[Failure]
-    ] = {}  # many distributions ask for the same in the same words
+    # Many distributions ask for the same in the same words.
+    judged: Dict[str, Optional[Failure]] = {}
     for requirer in listed.values():
         lines, own = requirements_of(requirer, facts, matrix, known)
         for line in lines:
@@ -372,47 +277,26 @@ class _Judge:
         self.listed = listed
         self.values = values
         self.strict = strict  # None: the list is not complete, so nothing is missing
-        self.plain: Dict[str, Tuple[int, ...]] = {}
-        self.specifiers: Dict[str, Optional[List[Clause]]] = {}
 
     def failure(self, line: str) -> Optional[Failure]:
         """Return the requirement that a line fails with and what is installed instead; None where
         it is met, or does not apply.
         """
-        if "extra" in line and _is_of_extra(line):
+        requirement = None if is_for_extra(line) else try_requirement(line)
+        if requirement is None or requirement.url:
             return None
-        asked = _split(line)
-        if asked is None:
-            return None
-        raw, specifier, marker = asked
-        installed = self.listed.get(raw) or self.listed.get(canonicalize_name(raw))
+        installed = self.listed.get(requirement.name)
         if installed is None:
             if self.strict is None:
                 return None
-            requirement = asked._replace(name=canonicalize_name(raw))
-            holds = not marker or marker_holds(marker, self.strict) is True
-            return (requirement, None) if holds else None
-        if (
-            not specifier
-            or self._plainly_met(installed, specifier)
-            or not _fails(installed, specifier)
-        ):
+            return (requirement, None) if _applies(requirement, self.strict) else None
+        if not requirement.specifier or not _fails(installed, requirement.specifier):
             return None
-        if marker and marker_holds(marker, self.values) is not True:
-            return None
-        return asked._replace(name=installed.name), installed
+        return (requirement, installed) if _applies(requirement, self.values) else None
 
-    def _plainly_met(self, installed: Distribution, specifier: str) -> bool:
-        name = installed.name
-        if name not in self.plain:
-            self.plain[name] = _numbers((installed.version or "").partition("+")[0])
-        numbers = self.plain[name]
-        if not numbers:
-            return False
-        if specifier not in self.specifiers:
-            self.specifiers[specifier] = _clauses(specifier)
-        clauses = self.specifiers[specifier]
-        return clauses is not None and _plainly_met(numbers, clauses)
+
+def _applies(requirement: Requirement, values: Mapping[str, str]) -> bool:
+    return not requirement.marker or marker_holds(requirement.marker, values) is True
 
 
 def _fails(installed: Distribution, specifier: str) -> bool:
@@ -441,17 +325,12 @@ def unconditional(found: Distribution, facts: Facts, matrix: Any) -> List[Requir
     """Return the requirements of one distribution that apply here, without those of extras."""
     lines, _ = requirements_of(found, facts, matrix, frozenset(matrix.package_names))
     values = marker_values(facts)
-    kept = []
-    for line in lines:
-        if "extra" in line and _is_of_extra(line):
-            continue
-        requirement = _split(line)
-        if requirement is None or (
-            requirement.marker and marker_holds(requirement.marker, values) is not True
-        ):
-            continue
-        kept.append(requirement._replace(name=canonicalize_name(requirement.name)))
-    return kept
+    requirements = map(try_requirement, (line for line in lines if not is_for_extra(line)))
+    return [
+        requirement
+        for requirement in requirements
+        if requirement is not None and not requirement.url and _applies(requirement, values)
+    ]
 
 
 def accepted_edges(facts: Facts, rows: Callable[[], Any]) -> Callable[[str, str], bool]:
@@ -464,19 +343,16 @@ def accepted_edges(facts: Facts, rows: Callable[[], Any]) -> Callable[[str, str]
     edges: Dict[Tuple[str, str], List[str]] = {}
     for text in facts.value("lock.overrides", ()):
         requirer, _, pin = text.partition(" [")[0].partition(" -> ")
-        required, _, version = pin.partition("==")
-        edges.setdefault((requirer, required), []).append(f"=={version}")
+        override = try_requirement(pin)
+        if override is not None:
+            edges.setdefault((requirer, override.name), []).append(override.specifier)
     for row in rows():
+        pinned = [parse_requirement(pin) for pin in row.pins] if row.overrides else []
         for edge in row.overrides:
-            requirer, _, required = edge.partition(" -> ")
-            for pin in row.pins:
-                requirement = _split(pin)
-                if requirement is not None and canonicalize_name(
-                    requirement.name
-                ) == canonicalize_name(required):
-                    edges.setdefault(
-                        (canonicalize_name(requirer), canonicalize_name(required)), []
-                    ).append(requirement.specifier)
+            requirer, required = map(canonicalize_name, edge.split(" -> "))
+            for requirement in pinned:
+                if requirement.name == required:
+                    edges.setdefault((requirer, required), []).append(requirement.specifier)
 
     def accepted(requirer: str, required: str) -> bool:
         found = facts.distribution(required)

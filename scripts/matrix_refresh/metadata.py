@@ -11,6 +11,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from envdoctor.model.requirement import try_requirement
+
 from .errors import Refused, printable
 
 __all__ = [
@@ -27,8 +29,6 @@ __all__ = [
 MOST_BYTES = 4 << 20
 _MOST_LINES = 4000
 _LONGEST_LINE = 2000
-_NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
-_PLAIN = re.compile(r"\s*([A-Za-z0-9._-]+)\s*(\[[^\]]*\])?([^@]*)")
 _FOLDING = re.compile(r"\s*[\r\n]\s*")
 
 
@@ -41,8 +41,8 @@ class Metadata(NamedTuple):
 
 def requirement_name(line: str) -> str:
     """Return the canonical name that a requirement line starts with, or ""."""
-    match = _NAME.match(line)
-    return canonicalize_name(match.group(1)) if match else ""
+    requirement = try_requirement(line)
+    return requirement.name if requirement is not None else ""
 
 
 @cache
@@ -54,15 +54,13 @@ def tidy(line: str) -> str:
     every file. A line that installers do not understand is "".
     """
     try:
-        Requirement(line)
+        requirement = Requirement(line)
     except InvalidRequirement:
         return ""
+    if requirement.url:
+        return line
     wanted, _, marker = line.partition(";")
-    match = _PLAIN.fullmatch(wanted)
-    if match is None:
-        return line  # with an address
-    name, extras, specifier = match.groups()
-    plain = name + "".join((extras or "").split()) + "".join(specifier.split()).strip("()")
+    plain = "".join(wanted.split()).replace("(", "").replace(")", "")
     return f"{plain}; {marker.strip()}" if marker.strip() else plain
 
 

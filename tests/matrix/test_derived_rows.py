@@ -9,14 +9,12 @@ from envdoctor.matrix.derive import derive_target
 from envdoctor.matrix.derived_rows import (
     entry_demands,
     ptx_demands,
-    requirement_rows,
     runs_on,
     toolkit_of_ptx,
 )
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.evidence import Absent, Evidence, Known
 from envdoctor.model.facts import Binary, Distribution, Facts, Gpu
-from envdoctor.model.row import Source
 from envdoctor.model.version import Version
 
 HERE = Evidence("test")
@@ -402,37 +400,3 @@ def test_nor_after_that_for_a_gpu_that_is_still_supported(torch_version, driver)
     assert torch(torch_version, "NVIDIA H100 80GB HBM3", driver) <= torch(
         torch_version, "NVIDIA H100 80GB HBM3", "580.95.05"
     )
-
-
-# --------------------------------------------------------------------------------------------------
-# requirements
-
-
-def test_requirements_of_a_release():
-    release = MATRIX.package("vllm").release(Version("0.8.5"))
-    rows = {
-        row.component: row
-        for row in requirement_rows("vllm", release, lambda marker: "s390x" not in marker)
-    }
-    target = derive_target(
-        make_facts({"vllm": "0.8.5", "torch": "2.6.0+cu124", "transformers": "4.40.0"}), MATRIX
-    )
-    assert bind(rows["torch"], target).outcome == "satisfied"
-    assert bind(rows["transformers"], target).outcome == "violated"
-    assert bind(rows["xgrammar"], target).outcome == "violated"  # it is not there
-    assert rows["torch"].pins == ("torch==2.6.0",)
-    other = derive_target(make_facts({"vllm": "0.8.4", "torch": "2.5.0"}), MATRIX)
-    assert bind(rows["torch"], other).outcome == "satisfied"
-
-
-def test_markers_are_the_callers():
-    release = MATRIX.package("torch").release(Version("2.6.0"))
-    source = Source("here")
-    bare = {row.component for row in requirement_rows("torch", release, lambda marker: False)}
-    assert bare == {
-        line.split("=")[0].split(">")[0] for line in release.requires if ";" not in line
-    }
-    rows = requirement_rows("torch", release, lambda marker: "platform_machine" in marker, source)
-    assert "nvidia-cublas-cu12" in {row.component for row in rows}
-    assert all(row.sources == (source,) for row in rows)
-    assert len({row.id for row in rows}) == len(rows)

@@ -13,9 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.markers import Marker
 from packaging.requirements import Requirement
-from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
-from packaging.version import Version
 
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.rules import requirement_lines as requirements
@@ -203,31 +201,6 @@ def test_release_metadata_stands_in_for_a_report(judged: Judge, tmp_path: Path) 
         matrix=matrix,
     )
     assert {entry.component for entry in found if entry.code == "ED301"} == {"numpy"}
-
-
-_NUMBERS = st.lists(st.integers(0, 3), min_size=1, max_size=4).map(
-    lambda parts: ".".join(map(str, parts))
-)
-_CLAUSES = (
-    st.tuples(st.sampled_from([">=", "<=", "==", "!=", "<", ">", "~="]), _NUMBERS)
-    .map("".join)
-    .filter(lambda text: not text.startswith("~=") or "." in text)
-)
-
-
-@given(
-    _NUMBERS,
-    st.sampled_from(["", "+cu124"]),
-    st.lists(_CLAUSES, min_size=1, max_size=3).map(",".join),
-)
-def test_plain_comparison_is_pep_440(version: str, local: str, specifier: str) -> None:
-    """What the tuples call met, packaging calls met; the rest goes through version sets, which have
-    their own oracle.
-    """
-    clauses = requirements._clauses(specifier)
-    assert clauses is not None
-    met = requirements._plainly_met(requirements._numbers(version), clauses)
-    assert met == SpecifierSet(specifier).contains(Version(version + local), prereleases=True)
 
 
 _ATOMS = st.one_of(

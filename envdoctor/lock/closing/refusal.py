@@ -7,45 +7,43 @@ uv has no other form of it. Words that are not understood teach nothing, and are
 from __future__ import annotations
 
 import re
-from typing import Dict, Sequence, Tuple
+from typing import Dict, Optional, Sequence, Tuple
 
+from ...model.requirement import Requirement, try_requirement
 from ...model.resolution import Hole, Pin, Resolution
-from ...model.versions import InvalidSpecifier, VersionSet, canonicalize_name, parse_version
+from ...model.versions import InvalidSpecifier, parse_version
 
 __all__ = ["advised", "find_conflicts", "find_holes"]
 
-_NAME = r"[A-Za-z0-9][\w.-]*"
-_DEPENDS = re.compile(rf"depends? on ({_NAME})(?:\[[^\]]*\])?((?:[<>=!~]=?[\w.+*]+,?)+)(?<!,)")
+_DEPENDS = re.compile(r"depends? on (\S+)")
 _MARKER = re.compile(r"\{[^}]*\}")
 #: "Because only certifi<=2026.10.18 is available and vllm>=0.33.0 depends on certifi>=2026.10.19,
 #: we can conclude"
 _GAP = re.compile(
     r"Because (only (?P<there>\S+) (?:is|are) available|only the following versions of \S+ are "
-    rf"available:.*?|there (?:is|are) no versions? of \S+"
+    r"available:.*?|there (?:is|are) no versions? of \S+"
     r"|\S+ was not found in the package registry|\S+ was not found in the provided package "
-    rf"locations)"
-    rf" and (?:all versions of )?(?P<requirer>{_NAME})(?:\[[^\]]*\])?(?:[<>=!~][^\s,]*)? depends? "
-    rf"on (?P<wanted>[^\s]+?),? we can conclude"
+    r"locations)"
+    r" and (?:all versions of )?(?P<requirer>\S+) depends? on (?P<wanted>\S+?),? we can conclude"
 )
 #: "Because there is no version of torch==2.14.0 and you require torch==2.14.0"
-_NO_PIN = re.compile(
-    rf"there is no version of (?P<name>{_NAME})(?:\[[^\]]*\])?===?(?P<version>\S+) and you require "
-    rf"(?P=name)\b"
-)
+_NO_PIN = re.compile(r"there is no version of (\S+) and you require (\S+)")
 
 
 def find_conflicts(message: str, pins: Sequence[Pin]) -> Tuple[str, ...]:
     """Return the requirements in uv's words that a pin does not meet: "packaging<26.0,>=25.0"."""
     chosen = {pin.name: parse_version(pin.version) for pin in pins}
     found: Dict[str, None] = {}
-    for name, specifier in _DEPENDS.findall(_plain(message)):
-        name = canonicalize_name(name)
+    for word in _DEPENDS.findall(_plain(message)):
+        requirement = _requirement(word)
+        if requirement is None or requirement.name not in chosen:
+            continue
         try:
-            met = name not in chosen or chosen[name] in VersionSet.parse(specifier)
+            met = chosen[requirement.name] in requirement.versions
         except InvalidSpecifier:
             continue
         if not met:
-            found[f"{name}{specifier}"] = None
+            found[requirement.name + requirement.specifier] = None
     return tuple(found)
 
 
@@ -56,16 +54,18 @@ def find_holes(message: str, pins: Sequence[Pin]) -> Tuple[Hole, ...]:
     chosen = {pin.name: pin.version for pin in pins}
     text = _plain(message)
     found: Dict[Hole, None] = {}
-    for match in _NO_PIN.finditer(text):
-        name = canonicalize_name(match.group("name"))
-        if name in chosen:
-            found[Hole(name, chosen[name])] = None
+    for words in _NO_PIN.findall(text):
+        missing, required = map(_requirement, words)
+        if missing is None or required is None or missing.exact is None:
+            continue
+        if missing.name == required.name and missing.name in chosen:
+            found[Hole(missing.name, chosen[missing.name])] = None
     for match in _GAP.finditer(text):
-        name = canonicalize_name(match.group("requirer"))
-        if name in chosen:
-            found[Hole(name, chosen[name], match.group("wanted"), match.group("there") or "")] = (
-                None
-            )
+        requirer = _requirement(match.group("requirer"))
+        if requirer is not None and requirer.name in chosen:
+            pinned = chosen[requirer.name]
+            hole = Hole(requirer.name, pinned, match.group("wanted"), match.group("there") or "")
+            found[hole] = None
     return tuple(found)
 
 
@@ -73,13 +73,16 @@ def _plain(message: str) -> str:
     return _MARKER.sub("", " ".join(message.split()))
 
 
+def _requirement(word: str) -> Optional[Requirement]:
+    """Read one word of a sentence as a requirement."""
+    return try_requirement(word.strip("`'\"(),.:;"))
+
+
 def advised(message: str, found: Resolution, holes: Sequence[Hole]) -> str:
     """Return the words of uv, and what to loosen."""
     request = found.request
-    named = {
-        canonicalize_name(name)
-        for name in re.findall(_NAME, re.sub(r"[=<>!~].*?(?=[\s,]|$)", "", message, flags=re.M))
-    }
+    words = map(_requirement, _plain(message).split())
+    named = {requirement.name for requirement in words if requirement is not None}
     ways = [
         (
             f"{hole.text}: give an index that has it (--index-url, --extra-index-url), or ask for "

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 import time
 from typing import Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...model.redaction import redact, without_credentials
+from ...model.requirement import try_requirement
 
 __all__ = ["Outcome", "Uv", "UvLine", "find_uv", "python_platform", "read_lines"]
 
 _TICK = 5.0  # seconds between two words of progress
 _GLIBC_MINORS = (17, 28, *range(31, 41))  # what uv's --python-platform has names for
-_PIN = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?={2,3}(?P<version>[^\s;\\]+)")
 
 
 class Outcome(NamedTuple):
@@ -172,15 +171,9 @@ def read_lines(text: str) -> List[UvLine]:
                 via.append(name)
         elif words and not line[0].isspace():
             finish()
-            match = _PIN.match(words)
-            pin = (
-                (
-                    match.group("name").lower().replace("_", "-").replace(".", "-"),
-                    match.group("version"),
-                )
-                if match is not None
-                else None
-            )
+            requirement = try_requirement(words.rstrip("\\"))
+            exact = requirement.exact if requirement is not None else None
+            pin = (requirement.name, exact) if requirement is not None and exact else None
             hashes, via, index = [], [], ""
     finish()
     return found

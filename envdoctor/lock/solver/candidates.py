@@ -4,7 +4,6 @@ they require, what excludes them.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from typing import (
     Any,
@@ -29,6 +28,7 @@ from ...matrix.loader import Matrix
 from ...matrix.tables import Build, Release
 from ...matrix.tags import glibc_for, served_release, serves_python
 from ...model.request import Request, Root
+from ...model.requirement import try_requirement
 from ...model.row import Term
 from ...model.versions import (
     InvalidSpecifier,
@@ -36,12 +36,12 @@ from ...model.versions import (
     VersionSet,
     canonicalize_name,
     parse_version,
+    split_clauses,
     try_version,
 )
 
 __all__ = [
     "BUILT_BY_HAND",
-    "LINE",
     "NOT_THERE",
     "Candidate",
     "CandidateTable",
@@ -50,12 +50,6 @@ __all__ = [
     "bits_of",
 ]
 
-LINE = re.compile(
-    r"\s*([A-Za-z0-9][\w.-]*)\s*(?:\[([^\]]*)\])?\s*\(?\s*([^;@()]*?)\s*\)?\s*(?:;(.*))?\Z",
-    re.DOTALL,
-)
-_EXTRA = re.compile(r"extra\s*==\s*['\"]([^'\"]+)['\"]|['\"]([^'\"]+)['\"]\s*==\s*extra")
-_EXACT = re.compile(r"===?\s*([^\s,*]+)(?![^,]*\*)")
 #: Lines of torch's metadata that belong to the CUDA of its default build; builds from other indexes
 #: ask for others.
 _OF_DEFAULT_BUILD = ("nvidia-", "triton", "cuda-")
@@ -141,19 +135,14 @@ class CandidateTable:
             except InvalidSpecifier:
                 found = self.all  # a line that no tool understands binds nobody
             if self._early and not self._free:
-                exact = _EXACT.findall(specifier)
-                wanted = [
-                    version
-                    for version in map(try_version, exact)
-                    if version is not None and version.is_prerelease
-                ]
+                early = _early_versions(specifier)
                 named = 0
-                for version in wanted:
-                    named |= self._members(VersionSet.parse(f"=={version}"))
+                for operator, version in early:
+                    if operator in ("==", "==="):
+                        named |= self._members(VersionSet.parse(f"=={version}"))
                 final = found & ~self._early
-                if final or not _names_early(
-                    specifier
-                ):  # sglang asks for flash-attn-4>=4.0.0b9, of which there is no final release
+                # sglang asks for flash-attn-4>=4.0.0b9, of which there is no final release
+                if final or not early:
                     found = final | found & named
             self._masks[specifier] = found
         return found
@@ -263,7 +252,7 @@ class Catalog:
         found = self._tables.get(name)
         if found is None:
             # As installers have it: who names a pre-release takes those of that package.
-            named = [root.name for root in self.request.roots if _names_early(root.specifier)]
+            named = [root.name for root in self.request.roots if _early_versions(root.specifier)]
             found = self._tables[name] = CandidateTable(
                 name, self._candidates(name), (*self.request.prereleases, *named)
             )
@@ -443,39 +432,27 @@ class Catalog:
         """Return the extras that a release's lines name."""
         found: Set[str] = set()
         for line in candidate.release.requires or ():
-            if "extra" in line:
-                found.update(
-                    canonicalize_name(first or second) for first, second in _EXTRA.findall(line)
-                )
+            requirement = try_requirement(line) if "extra" in line else None
+            if requirement is not None:
+                found.update(map(canonicalize_name, requirement.marker_extras))
         return frozenset(found)
 
     def _line(self, text: str) -> Optional[TargetLine]:
         if text in self._lines:
             return self._lines[text]
-        match = LINE.match(text)
         line = None
-        if match is not None:
-            name, extras, specifier, marker = match.groups()
-            always, named = True, frozenset()  # type: bool, FrozenSet[str]
-            if marker is not None and marker.strip():
-                always = self._holds(marker, "")
-                if "extra" in marker:
-                    extras_named = {first or second for first, second in _EXTRA.findall(marker)}
-                    named = frozenset(
-                        canonicalize_name(extra)
-                        for extra in extras_named
-                        if self._holds(marker, extra)
-                    )
-            wanted = tuple(
-                sorted(
-                    canonicalize_name(extra.strip())
-                    for extra in (extras or "").split(",")
-                    if extra.strip()
-                )
+        requirement = try_requirement(text)
+        if requirement is not None and not requirement.url:
+            marker = requirement.marker
+            always = not marker or self._holds(marker, "")
+            for_extras = frozenset(
+                canonicalize_name(extra)
+                for extra in requirement.marker_extras
+                if self._holds(marker, extra)
             )
-            if always or named:
+            if always or for_extras:
                 line = TargetLine(
-                    canonicalize_name(name), wanted, specifier.replace(" ", ""), always, named
+                    requirement.name, requirement.extras, requirement.specifier, always, for_extras
                 )
         self._lines[text] = line
         return line
@@ -561,13 +538,14 @@ class Catalog:
         return None
 
 
-def _names_early(specifier: str) -> bool:
-    """Tell whether a specifier names a pre-release."""
-    return any(
-        version.is_prerelease
-        for version in map(try_version, re.split(r"[<>=!~,\s]+", specifier))
-        if version is not None
-    )
+def _early_versions(specifier: str) -> List[Tuple[str, Version]]:
+    """The pre-releases that a specifier names, each with its operator."""
+    clauses = [(operator, try_version(version)) for operator, version in split_clauses(specifier)]
+    return [
+        (operator, version)
+        for operator, version in clauses
+        if version is not None and version.is_prerelease
+    ]
 
 
 def _with_torch(candidate: Candidate, torch_of: Callable[[Version], Optional[str]]) -> Candidate:

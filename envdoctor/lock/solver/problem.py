@@ -28,10 +28,11 @@ from ...matrix.loader import Matrix
 from ...model.evidence import Evidence, Known
 from ...model.facts import Facts
 from ...model.request import Request, Root
+from ...model.requirement import parse_requirement
 from ...model.row import Row, Term
-from ...model.versions import Version, canonicalize_name, parse_version
+from ...model.versions import Version, parse_version
 from .build_rows import build_rows, dropped_rows
-from .candidates import LINE, NOT_THERE, CandidateTable, Catalog, bits_of
+from .candidates import NOT_THERE, CandidateTable, Catalog, bits_of
 from .engine import Nogood, Variable
 from .ordering import topological
 
@@ -354,13 +355,11 @@ class _Builder:
                 ):
                     continue
                 for pin in self._catalog.matrix.complete(row).pins:
-                    match = LINE.match(pin)
-                    if match is not None and canonicalize_name(match.group(1)) == term.component:
+                    requirement = parse_requirement(pin)
+                    if requirement.name == term.component:
                         self._ask(
                             term.component,
-                            self._catalog.table(term.component).mask(
-                                match.group(3).replace(" ", "")
-                            ),
+                            self._catalog.table(term.component).mask(requirement.specifier),
                         )
 
     def _costing(self, names: Sequence[str]) -> Iterator[Row]:
@@ -395,10 +394,10 @@ class _Builder:
         """The oldest release that a row's pins name and that can be installed on the targets."""
         table = self._catalog.table(name)
         for pin in row.pins:
-            match = LINE.match(pin)
-            if match is None or canonicalize_name(match.group(1)) != name:
+            requirement = parse_requirement(pin)
+            if requirement.name != name:
                 continue
-            fixed = table.mask(match.group(3).replace(" ", "")) & ~bad & ~self._exclusions(name)
+            fixed = table.mask(requirement.specifier) & ~bad & ~self._exclusions(name)
             usable = [
                 bit
                 for bit in bits_of(fixed)

@@ -22,8 +22,9 @@ from typing import (
     Tuple,
 )
 
+from ...model.requirement import parse_requirement, try_requirement
 from ...model.row import EFFECTS, Row, Term
-from ...model.versions import InvalidSpecifier, Version, VersionSet, canonicalize_name
+from ...model.versions import Version, VersionSet, canonicalize_name
 from ..loader import Matrix
 from ..signatures import symptom_texts
 
@@ -255,26 +256,17 @@ _HOST_PINS: Mapping[str, str] = {
     "glibc": "glibc",
     "cuda-toolkit": "toolkit",
 }
-_PIN = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*([^;]*)(?:;.*)?")
 
 
 def _name_of(requirement: str) -> str:
-    match = _PIN.match(requirement.strip())
-    return canonicalize_name(match.group(1)) if match is not None else ""
+    parsed = try_requirement(requirement)
+    return parsed.name if parsed is not None else ""
 
 
 def _pinned(row: Row) -> Iterator[Tuple[str, str, VersionSet]]:
     for pin in row.pins:
-        match = _PIN.fullmatch(pin.strip())
-        if match is not None:
-            try:
-                yield (
-                    canonicalize_name(match.group(1)),
-                    pin,
-                    VersionSet.parse(match.group(2).strip()),
-                )
-            except InvalidSpecifier:  # the schema has refused it
-                continue
+        requirement = parse_requirement(pin)
+        yield requirement.name, pin, requirement.versions
 
 
 def _holds(term: Term, version: Version) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from ...model.pattern import pattern
+from ...model.requirement import Requirement, try_requirement
 from ...model.row import Row, Term
 from ...model.versions import (
     InvalidSpecifier,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["NotKnown", "find", "row_entry"]
 
-_QUERY = pattern(r"([A-Za-z0-9][A-Za-z0-9._-]*?)\s*((?:===|==|~=|!=|<=|>=|<|>).*)")
 _CAPABILITY = pattern(r"(?i)(?:sm_?|compute_?(?:capability)?\s*)?(\d{1,2})\.?(\d)[af]?")
 _WORDED = pattern(r"(?i)(driver|cuda|toolkit|gpu|row|profile|package)\s+(\S.*)")
 _NEVER = VersionSet()
@@ -60,9 +60,9 @@ def find(matrix: Matrix, query: str) -> Dict[str, Any]:
     worded = _WORDED.fullmatch(text)
     if worded is not None:
         return _WORDS[worded.group(1).lower()](matrix, worded.group(2))
-    specified = _QUERY.fullmatch(text)
-    if specified is not None:
-        return _specified(matrix, canonicalize_name(specified.group(1)), specified.group(2))
+    requirement = try_requirement(text)
+    if requirement is not None and requirement.specifier:
+        return _specified(matrix, requirement)
     for attempt in (_row, _package, _profile, _gpu, _capability, _architecture):
         try:
             return attempt(matrix, text)
@@ -132,16 +132,15 @@ def _package(matrix: Matrix, text: str) -> Dict[str, Any]:
     return _package_entry(matrix, canonicalize_name(text), VersionSet.all())
 
 
-def _specified(matrix: Matrix, name: str, specifier: str) -> Dict[str, Any]:
-    exact = re.fullmatch(r"===?\s*(\S+)", specifier)
-    version = try_version(exact.group(1)) if exact is not None else None
+def _specified(matrix: Matrix, requirement: Requirement) -> Dict[str, Any]:
+    name, specifier = requirement.name, requirement.specifier
+    version = try_version(requirement.exact) if "," not in specifier else None
     if version is not None:
         return _release(matrix, name, version)
     try:
-        wanted = VersionSet.parse(specifier)
+        entry = _package_entry(matrix, name, requirement.versions)
     except InvalidSpecifier as error:
         raise NotKnown(str(error)) from error
-    entry = _package_entry(matrix, name, wanted)
     if not entry["releases"]:
         raise NotKnown(f"no release of {name} is in {specifier}; the matrix has {entry['range']}")
     return entry
@@ -298,8 +297,6 @@ def _build_entry(build: Build) -> Dict[str, Any]:
 
 def _pinned_by(matrix: Matrix, name: str, version: Version) -> List[Dict[str, str]]:
     """The releases whose metadata asks for exactly this one."""
-    spelled = "[-_.]+".join(map(re.escape, name.split("-")))
-    asks = re.compile(rf"{spelled}\s*(?:\[[^\]]*\])?\s*\(?===?\s*([^\s,;)]+)", re.IGNORECASE)
     pins = []
     for other in matrix.package_names:
         package = matrix.package(other)
@@ -307,8 +304,14 @@ def _pinned_by(matrix: Matrix, name: str, version: Version) -> List[Dict[str, st
             continue
         for _, release in _releases(package):
             for line in release.requires or ():
-                match = asks.match(line)
-                if match is not None and try_version(match.group(1)) == version:
+                if "==" not in line or line[:1].lower() != name[0]:
+                    continue
+                requirement = try_requirement(line)
+                if (
+                    requirement is not None
+                    and requirement.name == name
+                    and try_version(requirement.exact) == version
+                ):
                     pins.append({"name": other, "version": release.version, "line": line})
     return pins
 

@@ -12,6 +12,7 @@ from ...errors import InputError
 from ...model.evidence import Evidence, Fact, Known, Unknown
 from ...model.facts import Facts
 from ...model.redaction import HIDDEN, is_secret_name, redact, redact_words
+from ...model.requirement import try_requirement
 from ...model.workload import WORKLOAD_FIELDS, ConfigurationProblem, Workload
 from ..shell.reader import MARK, MAX_SCRIPT_BYTES, Script, Word, read_script
 from .adapter import Adapter, Checkout, Reading, Run
@@ -48,12 +49,7 @@ def read_workload(
         InputError: a file that cannot be read, no training command in it, or a framework that
             nobody knows.
     """
-    name, _, stated = (framework or "").partition("==")
-    if name and name not in ADAPTERS:
-        raise InputError(
-            f"--framework {framework}: expected one of {', '.join(ADAPTERS)}, with ==VERSION where "
-            f"it is known, found {name!r}"
-        )
+    name, stated = _stated_framework(framework) if framework else ("", "")
     if not sources:
         raise InputError("expected a launch script, a configuration or a command, found nothing")
     source = _Source(sources, environ)
@@ -67,6 +63,19 @@ def read_workload(
     if checkout is not None and len(readers) == 1 and checkout[0] == readers[0].name:
         source.problems += old_checkout(*checkout)
     return _workload(run, readings, source.problems)
+
+
+def _stated_framework(text: str) -> Tuple[str, str]:
+    """Read ``verl`` or ``verl==0.4.1``: name and version, or ""."""
+    requirement = try_requirement(text)
+    if requirement is not None and requirement.name in ADAPTERS:
+        version = requirement.exact or ""
+        if requirement.specifier == (f"=={version}" if version else ""):
+            return requirement.name, version
+    raise InputError(
+        f"--framework {text}: expected one of {', '.join(ADAPTERS)}, with ==VERSION where it is "
+        "known"
+    )
 
 
 def _adapters() -> List[Adapter]:
