@@ -1,5 +1,4 @@
-"""ED4xx: compiled extensions against the torch, the C++ library, the C library and the CUDA
-libraries that they meet.
+"""ED4xx: compiled extensions against torch, the C and C++ libraries and CUDA's.
 
 Which torch an extension was built for, and how surely that is known: ``torch_extensions``.
 """
@@ -7,9 +6,10 @@ Which torch an extension was built for, and how surely that is known: ``torch_ex
 from __future__ import annotations
 
 from ..model.evidence import Absent, Evidence
-from ..model.facts import Binary
+from ..model.facts import Binary, Distribution
 from ..model.finding import Finding, Remedy
 from ..model.pattern import pattern
+from ..model.record import NamedTuple
 from ..model.row import Source
 from ..model.versions import Version, try_version
 from .rule import Context, Rule, is_unindexed
@@ -22,11 +22,12 @@ from .torch_extensions import (
     installed_torch,
     is_main,
     short_path,
+    title_of,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterator, Optional, Sequence, Tuple
+    from typing import Callable, Iterator, List, Optional, Sequence, Tuple
 
 __all__ = ["RULES_HERE"]
 
@@ -73,7 +74,7 @@ def check_cxx11_abi(context: Context) -> Iterator[Finding]:
     Why it matters:
         Every function of torch that takes a string has another name in the other ABI: "undefined
         symbol: _ZN3c105ErrorC2E…Ss" (old) or "…NSt7__cxx1112basic_string…" (new). torch's wheels
-            changed from the old to the new ABI with 2.6.0+cu126 and 2.7.
+        changed from the old to the new ABI with 2.6.0+cu126 and 2.7.
 
     How to fix:
         Install the other build of the package (cxx11abiTRUE or cxx11abiFALSE), or build it against
@@ -109,6 +110,21 @@ def check_undefined_symbols(context: Context) -> Iterator[Finding]:
 # C library, C++ library
 
 
+class _Runtime(NamedTuple):
+    """A library whose symbol versions binaries ask for, and where both sides stand."""
+
+    component: str
+    prefix: str  # of its symbol versions
+    field: str  # the fact that says which is here
+    needed: Callable[[Binary], Optional[str]]
+
+
+_GLIBC = _Runtime("glibc", "GLIBC", "glibc.version", lambda binary: binary.glibc)
+
+
+_LIBSTDCXX = _Runtime("libstdc++", "GLIBCXX", "glibcxx.version", lambda binary: binary.glibcxx)
+
+
 def check_glibc(context: Context) -> Iterator[Finding]:
     """A binary asks for a newer C or C++ library than the machine has.
 
@@ -128,49 +144,49 @@ def check_glibc(context: Context) -> Iterator[Finding]:
     References:
         https://man7.org/linux/man-pages/man8/ld.so.8.html
     """
-    glibc, glibcxx = context.fact_version("glibc.version"), context.fact_version("glibcxx.version")
+    yield from _files_too_new(context, _GLIBC)
+    yield from _releases_too_new(context)
+    yield from _files_too_new(context, _LIBSTDCXX)
+
+
+def _files_too_new(context: Context, runtime: _Runtime) -> Iterator[Finding]:
+    """Judge the files that were read, with one finding for each package."""
+    present = context.fact_version(runtime.field)
+    if present is None:
+        return
+    for name, files in group_binaries(context).items():
+        needs = [(binary, try_version(runtime.needed(binary))) for binary in files]
+        over = [
+            (binary, needed) for binary, needed in needs if needed is not None and needed > present
+        ]
+        if over:
+            yield _too_old(context, runtime, name, files, over)
+
+
+def _releases_too_new(context: Context) -> Iterator[Finding]:
+    """Judge by what the matrix read from a release's wheel, where no file was read."""
+    glibc = context.fact_version("glibc.version")
+    if glibc is None:
+        return
     read = group_binaries(context)
-    if glibc is not None:
-        for name, files in read.items():
-            over = [
-                (binary, needed)
-                for binary in files
-                for needed in [try_version(binary.glibc)]
-                if needed is not None and needed > glibc
-            ]
-            if over:
-                yield _too_old(context, "glibc", "GLIBC", name, files, over, str(glibc))
-        for name in context.distributions if context.target.environment is not None else ():
-            needed = (
-                attributes_of(context, name).get("glibc")
-                if name in _READ_FROM_WHEELS and name not in read
-                else None
+    for name in context.distributions:
+        if name not in _READ_FROM_WHEELS or name in read:
+            continue
+        needed = attributes_of(context, name).get("glibc")
+        if isinstance(needed, Version) and needed > glibc:
+            yield Finding(
+                code="ED403",
+                component="glibc",
+                kind="too-old",
+                severity="error",
+                subject=name,
+                message=f"{name} {context.distributions[name].version} needs glibc {needed}, but "
+                f"this system has {glibc}: it will not load.",
+                evidence=(*context.evidence("glibc.version"), *context.installed(name)),
+                sources=(_SYMBOL_VERSIONS,),
+                remedies=_newer_system(name),
+                packages=(name,),
             )
-            if isinstance(needed, Version) and needed > glibc:
-                found = context.distributions[name]
-                yield Finding(
-                    code="ED403",
-                    component="glibc",
-                    kind="too-old",
-                    severity="error",
-                    subject=name,
-                    message=f"{name} {found.version} asks for glibc {needed}, and this system has "
-                    f"{glibc}: it will not load.",
-                    evidence=(*context.evidence("glibc.version"), *context.installed(name)),
-                    sources=(_SYMBOL_VERSIONS,),
-                    remedies=_newer_system(name),
-                    packages=(name,),
-                )
-    if glibcxx is not None:
-        for name, files in read.items():
-            over = [
-                (binary, needed)
-                for binary in files
-                for needed in [try_version(binary.glibcxx)]
-                if needed is not None and needed > glibcxx
-            ]
-            if over:
-                yield _too_old(context, "libstdc++", "GLIBCXX", name, files, over, str(glibcxx))
 
 
 _READ_FROM_WHEELS = frozenset(
@@ -191,55 +207,69 @@ _READ_FROM_WHEELS = frozenset(
 def _newer_system(name: str) -> Tuple[Remedy, ...]:
     return (
         Remedy("Use an image or operating system with a newer glibc.", (), "changes-host"),
-        Remedy(f"Or install a release of {name} that asks for less, or build it on this system."),
+        Remedy(
+            f"Or install a release of {name} that needs an older one, or build it on this system."
+        ),
     )
+
+
+_NEWER_LIBSTDCXX = (
+    Remedy(
+        "Make a newer libstdc++ come first: the environment's, not one from an old folder on "
+        "LD_LIBRARY_PATH.",
+        ("conda install -c conda-forge libstdcxx-ng",),
+    ),
+    Remedy("Or use an image with a newer GCC runtime.", (), "changes-host"),
+)
 
 
 def _too_old(
     context: Context,
-    component: str,
-    prefix: str,
+    runtime: _Runtime,
     name: str,
     files: Sequence[Binary],
     over: Sequence[Tuple[Binary, Version]],
-    present: str,
 ) -> Finding:
+    """Word the file that asks for most; an error where a main file is among them."""
     binary, needed = max(over, key=lambda pair: pair[1])
-    main = any(is_main(entry, files) for entry, _ in over)
-    field = "glibc.version" if component == "glibc" else "glibcxx.version"
-    remedies = _newer_system(name)
-    if component != "glibc":
-        remedies = (
-            Remedy(
-                "Make a newer libstdc++ come first: that of the environment, not of an old folder "
-                "on LD_LIBRARY_PATH.",
-                ("conda install -c conda-forge libstdcxx-ng",),
-            ),
-            Remedy("Or use an image with a newer GCC runtime.", (), "changes-host"),
-        )
-    installed = context.distributions.get(name)
-    title = f"{name} {installed.version}" if installed is not None and installed.version else name
-    what = (
-        f"{title}: {short_path(binary.path)} asks for {prefix}_{needed}, and this system has "
-        f"{present}"
-    )
+    fatal = any(is_main(entry, files) for entry, _ in over)
+    consequence = "it will not load" if fatal else "what uses this file fails, the rest works"
     return Finding(
         code="ED403",
-        component=component,
+        component=runtime.component,
         kind="too-old",
-        severity="error" if main else "warning",
+        severity="error" if fatal else "warning",
         subject=name,
-        message=f"{what}: it will not load."
-        if main
-        else f"{what}: what uses this file fails, the rest works.",
-        evidence=(Evidence(binary.path, f"{prefix}_{needed}"), *context.evidence(field)),
+        message=f"{title_of(context, name)}: {short_path(binary.path)} needs "
+        f"{runtime.prefix}_{needed}, but this system has {context.fact_version(runtime.field)}: "
+        f"{consequence}.",
+        evidence=(
+            Evidence(binary.path, f"{runtime.prefix}_{needed}"),
+            *context.evidence(runtime.field),
+        ),
         sources=(_SYMBOL_VERSIONS,),
-        remedies=remedies,
+        remedies=_newer_system(name) if runtime is _GLIBC else _NEWER_LIBSTDCXX,
         packages=(name,),
     )
 
 
 # CUDA sonames
+
+
+class _Lost(NamedTuple):
+    """A CUDA library that a file needs and the loader does not find: libcudart.so.12."""
+
+    binary: Binary
+    soname: str
+    library: str  # cudart
+    major: str  # 12
+
+
+def _lost_libraries(files: Sequence[Binary]) -> List[_Lost]:
+    matches = [
+        (binary, _CUDA_LIBRARY.match(soname)) for binary in files for soname in binary.missing
+    ]
+    return [_Lost(binary, match[0], match[1], match[2]) for binary, match in matches if match]
 
 
 def check_cuda_sonames(context: Context) -> Iterator[Finding]:
@@ -261,47 +291,51 @@ def check_cuda_sonames(context: Context) -> Iterator[Finding]:
         https://man7.org/linux/man-pages/man8/ld.so.8.html
     """
     torch = installed_torch(context)
-    major = (torch.cuda or "").split(".")[0] if torch is not None else ""
     for name, files in group_binaries(context).items():
-        lost = [
-            (binary, match)
-            for binary in files
-            for soname in binary.missing
-            for match in [_CUDA_LIBRARY.match(soname)]
-            if match
-        ]
-        if not lost:
-            continue
-        binary, match = next((pair for pair in lost if is_main(pair[0], files)), lost[0])
-        main = any(is_main(entry, files) for entry, _ in lost)
-        runtime = next((other.group(2) for _, other in lost if other.group(1) == "cudart"), None)
-        differs = bool(major) and runtime is not None and runtime != major and name != "torch"
-        installed = context.distributions.get(name)
-        title = (
-            f"{name} {installed.version}" if installed is not None and installed.version else name
-        )
-        others = sorted({other.group(0) for _, other in lost} - {match.group(0)})
-        tail = f" (also {', '.join(others[:4])})" if others else ""
-        why = (
-            f" {name} is built for CUDA {runtime}, {torch} for CUDA {torch.cuda}."
-            if differs and torch is not None
-            else ""
-        )
-        yield Finding(
-            code="ED404",
-            component=name if name != "torch" else match.group(0).split(".so")[0],
-            kind="cuda-major-mismatch" if differs else "missing",
-            severity="error" if main else "warning",
-            subject=short_path(binary.path),
-            message=f"{title} needs {match.group(0)}{tail}, which the loader does not find.{why}",
-            evidence=(
-                Evidence(binary.path, f"NEEDED {match.group(0)}"),
-                *context.evidence("torch.cuda"),
-            ),
-            sources=(_SYMBOL_VERSIONS,),
-            remedies=_soname_remedies(name, torch, differs),
-            packages=(name, "torch") if differs else (name,),
-        )
+        lost = _lost_libraries(files)
+        if lost:
+            yield _sonames_lost(context, name, files, lost, torch)
+
+
+def _sonames_lost(
+    context: Context,
+    name: str,
+    files: Sequence[Binary],
+    lost: Sequence[_Lost],
+    torch: Optional[Torch],
+) -> Finding:
+    """Word the libraries that one package misses; an error where a main file needs one."""
+    fatal = [entry for entry in lost if is_main(entry.binary, files)]
+    first = (fatal or lost)[0]
+    runtimes = [entry.major for entry in lost if entry.library == "cudart"]
+    why = _other_major(name, torch, runtimes)
+    others = sorted({entry.soname for entry in lost} - {first.soname})
+    also = f" (also {', '.join(others[:4])})" if others else ""
+    return Finding(
+        code="ED404",
+        component=name if name != "torch" else f"lib{first.library}",
+        kind="cuda-major-mismatch" if why else "missing",
+        severity="error" if fatal else "warning",
+        subject=short_path(first.binary.path),
+        message=f"{title_of(context, name)} needs {first.soname}{also}, which the loader does not "
+        f"find.{why}",
+        evidence=(
+            Evidence(first.binary.path, f"NEEDED {first.soname}"),
+            *context.evidence("torch.cuda"),
+        ),
+        sources=(_SYMBOL_VERSIONS,),
+        remedies=_soname_remedies(name, torch, bool(why)),
+        packages=(name, "torch") if why else (name,),
+    )
+
+
+def _other_major(name: str, torch: Optional[Torch], runtimes: Sequence[str]) -> str:
+    """Return a sentence where a package needs the CUDA runtime of another major than torch's."""
+    if name == "torch" or torch is None or not torch.cuda or not runtimes:
+        return ""
+    if torch.cuda.split(".")[0] == runtimes[0]:
+        return ""
+    return f" {name} is built for CUDA {runtimes[0]}, {torch} for CUDA {torch.cuda}."
 
 
 def _soname_remedies(name: str, torch: Optional[Torch], differs: bool) -> Tuple[Remedy, ...]:
@@ -355,31 +389,18 @@ def check_python_tag(context: Context) -> Iterator[Finding]:
     if not isinstance(abi, str) or not abi.startswith("cp"):
         return
     for name, files in group_binaries(context).items():
-        tags = [
-            _PYTHON_FILE.search(binary.path)
-            for binary in files
-            if name != "torch" or "/torch/_C." in binary.path
-        ]
-        named = {
-            f"cp{match.group(1)}{match.group(2)}{match.group(3)}"
-            for match in tags
-            if match is not None
-        }
-        if (
-            not named
-            or abi in named
-            or len([match for match in tags if match is not None]) < len(tags)
-        ):
+        tags = _python_tags(name, files)
+        if not tags or abi in tags:
             continue
-        tag = sorted(named)[0]
+        tag = tags[0]
         yield Finding(
             code="ED406",
             component=name,
             kind="abi-mismatch",
             severity="error",
             message=f"{name} is compiled for Python {tag[2]}.{tag[3:]} ({tag}), but the "
-            "interpreter is "
-            f"{context.facts.value('python.version') or abi}: its extension will not be found.",
+            f"interpreter is {context.facts.value('python.version') or abi}: its extension will "
+            "not be found.",
             evidence=(Evidence(files[0].path), *context.evidence("python.abi")),
             sources=(Source("https://peps.python.org/pep-3149/"),),
             remedies=(
@@ -390,6 +411,17 @@ def check_python_tag(context: Context) -> Iterator[Finding]:
             ),
             packages=(name,),
         )
+
+
+def _python_tags(name: str, files: Sequence[Binary]) -> List[str]:
+    """Return the Pythons in a package's file names; empty where a file has none and fits every one.
+
+    Of torch only its module counts.
+    """
+    paths = [binary.path for binary in files if name != "torch" or "/torch/_C." in binary.path]
+    matches = [_PYTHON_FILE.search(path) for path in paths]
+    tags = {f"cp{match[1]}{match[2]}{match[3]}" for match in matches if match is not None}
+    return [] if None in matches else sorted(tags)
 
 
 def check_linked_runtime(context: Context) -> Iterator[Finding]:
@@ -416,35 +448,38 @@ def check_linked_runtime(context: Context) -> Iterator[Finding]:
     read = group_binaries(context)
     for name in LINKED:
         installed = context.distributions.get(name)
-        if (
-            installed is None
-            or name in read
-            or is_unindexed(installed)
-            or "+" in (installed.version or "")
-        ):
+        if installed is None or name in read or not _is_of_default_index(installed):
             continue
-        sonames = attributes_of(context, name).get("sonames")
-        runtimes = (
-            {soname.split(".so.")[1] for soname in sonames if soname.startswith("libcudart.so.")}
-            if isinstance(sonames, frozenset)
-            else set()
-        )
+        runtimes = _linked_runtimes(context, name)
         if not runtimes or major in runtimes:
             continue
-        runtime = sorted(runtimes)[0]
         yield Finding(
             code="ED407",
             component=name,
             kind="cuda-major-mismatch",
             severity="warning",
             message=f"The {name} {installed.version} of the default index needs "
-            f"libcudart.so.{runtime}, and {torch} brings CUDA {torch.cuda}: "
+            f"libcudart.so.{runtimes[0]}, but {torch} brings CUDA {torch.cuda}: "
             "it fails to load unless another CUDA runtime is on the loader's path.",
             evidence=(*context.installed(name), *context.evidence("torch.cuda", "torch.version")),
             sources=(_SYMBOL_VERSIONS,),
             remedies=_soname_remedies(name, torch, True),
             packages=(name, "torch"),
         )
+
+
+def _is_of_default_index(installed: Distribution) -> bool:
+    return not is_unindexed(installed) and "+" not in (installed.version or "")
+
+
+def _linked_runtimes(context: Context, name: str) -> List[str]:
+    """Return the CUDA majors whose runtime a release's wheel is linked to."""
+    sonames = attributes_of(context, name).get("sonames")
+    if not isinstance(sonames, frozenset):
+        return []
+    return sorted(
+        {soname.split(".so.")[1] for soname in sonames if soname.startswith("libcudart.so.")}
+    )
 
 
 RULES_HERE: Tuple[Rule, ...] = (
@@ -468,7 +503,7 @@ RULES_HERE: Tuple[Rule, ...] = (
         "ED403",
         "glibc",
         "too-old",
-        "A binary asks for a newer glibc or libstdc++",
+        "A binary needs a newer glibc or libstdc++",
         check_glibc,
         half="environment",
     ),
@@ -492,7 +527,7 @@ RULES_HERE: Tuple[Rule, ...] = (
         "ED405",
         "undefined-symbols",
         "abi-mismatch",
-        "An extension asks for symbols that torch does not define",
+        "An extension needs symbols that torch does not define",
         check_undefined_symbols,
         half="environment",
     ),

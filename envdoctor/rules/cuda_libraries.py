@@ -10,7 +10,7 @@ opens its parts by bare name.
 from __future__ import annotations
 
 from ..model.evidence import Absent, Evidence, Known
-from ..model.facts import Library
+from ..model.facts import Distribution, Library
 from ..model.finding import Finding, Remedy
 from ..model.pattern import pattern
 from ..model.row import Source
@@ -71,94 +71,101 @@ def check_shared_folders(context: Context) -> Iterator[Finding]:
     References:
         https://github.com/pytorch/pytorch/issues/186591
     """
-    listed = context.distributions
+    for library in _SHARED_FOLDERS:
+        names = _overwriting(context, library)
+        if len(names) >= 2:
+            yield _shared_folder(context, library, names)
+
+
+def _overwriting(context: Context, library: str) -> List[str]:
+    """Return the installed wheels of a library that write the same file."""
+    names = [
+        name
+        for name in (f"nvidia-{library}", *(f"nvidia-{library}{suffix}" for suffix in _SUFFIXES))
+        if name in context.distributions
+    ]
+    if library == "cusparselt":
+        return [name for name in names if not _has_own_folder(context, name)]
+    if library == "cudnn":
+        # Another major is another file name: only equal majors overwrite each other.
+        majors: Dict[Optional[int], List[str]] = {}
+        for name in names:
+            version = context.version(name)
+            majors.setdefault(version.release[0] if version else None, []).append(name)
+        return max(majors.values(), key=len, default=[])
+    return names
+
+
+def _has_own_folder(context: Context, name: str) -> bool:
+    """Tell whether this is a cuSPARSELt for CUDA 13: from 0.9 on it has a folder of its own."""
+    version = context.version(name)
+    return name.endswith("-cu13") and version is not None and version >= parse_version("0.9")
+
+
+def _shared_folder(context: Context, library: str, names: List[str]) -> Finding:
+    """Word wheels that overwrite each other; an error where the older file is the one in place."""
+    folder, soname = _SHARED_FOLDERS[library]
     cuda = torch_cuda(context)
-    for library, (folder, soname) in _SHARED_FOLDERS.items():
-        names = [
-            name
-            for name in (
-                f"nvidia-{library}",
-                *(f"nvidia-{library}{suffix}" for suffix in _SUFFIXES),
-            )
-            if name in listed
-        ]
-        if library == "cusparselt":
-            # From 0.9 on the cu13 wheel has a folder of its own.
-            names = [
-                name
-                for name in names
-                if not (
-                    name.endswith("-cu13")
-                    and (context.version(name) or parse_version("0")) >= parse_version("0.9")
-                )
-            ]
-        if library == "cudnn":
-            # Another major is another file name: only equal majors overwrite each other.
-            majors: Dict[Optional[int], List[str]] = {}
-            for name in names:
-                version = context.version(name)
-                majors.setdefault(version.release[0] if version is not None else None, []).append(
-                    name
-                )
-            names = max(majors.values(), key=len, default=[])
-        if len(names) < 2:
-            continue
-        wanted = f"nvidia-{library}-cu{cuda.release[0]}" if cuda is not None else ""
-        right = wanted if wanted in names else names[-1]
-        wrong = [name for name in names if name != right]
-        versions = {context.version(name) for name in names}
-        actual = _actual(context, soname)
-        own = context.version(right)
-        older = (
-            actual is not None
-            and own is not None
-            and wanted in names
-            and release_minor(actual) < release_minor(own)
-        )
-        shown = " and ".join(f"{name} {listed[name].version or ''}".strip() for name in names)
-        yield Finding(
-            code="ED201",
-            component=f"nvidia-{library}",
-            kind="two-copies",
-            severity="error" if older else "warning",
-            message=f"{shown} both write {folder}, so {soname} is the one that was installed last"
-            + (
-                f", of version {actual}, older than torch's {own}."
-                if older
-                else "."
-                if len(versions) == 1
-                else ", and torch may miss symbols of the newer one."
-            ),
-            evidence=context.installed(*names),
-            sources=(_NCCL,),
-            remedies=(
-                Remedy(
-                    "Uninstall all of them and reinstall "
-                    f"{right}{f', which torch for CUDA {cuda} uses' if wanted == right else ''}.",
+    wanted = f"nvidia-{library}-cu{cuda.release[0]}" if cuda is not None else ""
+    right = wanted if wanted in names else names[-1]
+    version = context.version(right)
+    in_place = _version_in_place(context, soname)
+    older = wanted in names and _is_older_release(in_place, version)
+    shown = " and ".join(
+        f"{name} {context.distributions[name].version or ''}".strip() for name in names
+    )
+    consequence = ", and torch may miss symbols of the newer one."
+    if older:
+        consequence = f": {in_place}, older than torch's {version}."
+    elif len({context.version(name) for name in names}) == 1:
+        consequence = "."
+    others = [name for name in names if name != right]
+    return Finding(
+        code="ED201",
+        component=f"nvidia-{library}",
+        kind="two-copies",
+        severity="error" if older else "warning",
+        message=f"{shown} both write {folder}, so {soname} is the one that was installed last"
+        f"{consequence}",
+        evidence=context.installed(*names),
+        sources=(_NCCL,),
+        remedies=(
+            Remedy(
+                "Uninstall all of them and reinstall "
+                f"{right}{f', which torch for CUDA {cuda} uses' if wanted == right else ''}.",
+                (
+                    f"pip uninstall -y {' '.join(names)}",
                     (
-                        f"pip uninstall -y {' '.join(names)}",
-                        (
-                            "pip install --force-reinstall --no-deps "
-                            f"'{right}{f'=={own.public}' if own else ''}'"
-                        ),
+                        "pip install --force-reinstall --no-deps "
+                        f"'{right}{f'=={version.public}' if version else ''}'"
                     ),
                 ),
-                Remedy(
-                    f"Find out what brought {' and '.join(wrong)}.",
-                    (f"pip show {' '.join(wrong)}",),
-                    "safe",
-                ),
             ),
-            packages=tuple(names),
-        )
+            Remedy(
+                f"Find out what brought {' and '.join(others)}.",
+                (f"pip show {' '.join(others)}",),
+                "safe",
+            ),
+        ),
+        packages=tuple(names),
+    )
 
 
-def _actual(context: Context, soname: str) -> Optional[Version]:
+def _is_older_release(first: Optional[Version], second: Optional[Version]) -> bool:
+    if first is None or second is None:
+        return False
+    return release_minor(first) < release_minor(second)
+
+
+def _version_in_place(context: Context, soname: str) -> Optional[Version]:
     """Return the version of the library file that will be loaded, where the probe read it."""
     for library in context.facts.value("libraries", ()):
         if library.loaded and library.soname.startswith(soname) and library.version:
             return try_version(library.version)
     return None
+
+
+_CUDNN_WHEELS = ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12", "nvidia-cudnn-cu11")
 
 
 def check_system_cudnn(context: Context) -> Iterator[Finding]:
@@ -180,28 +187,19 @@ def check_system_cudnn(context: Context) -> Iterator[Finding]:
         https://github.com/pytorch/pytorch/issues/188892
     """
     system = context.fact_version("cudnn.system_version")
-    names = [
-        name
-        for name in ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12", "nvidia-cudnn-cu11")
-        if context.version(name) is not None
-    ]
-    if system is None or len(names) != 1:
+    names = [name for name in _CUDNN_WHEELS if context.version(name) is not None]
+    wheel = context.version(names[0]) if len(names) == 1 else None
+    if system is None or wheel is None or system.release[0] != wheel.release[0]:
         return
-    wheel = context.version(names[0])
-    if (
-        wheel is None
-        or system.release[0] != wheel.release[0]
-        or release_minor(system) <= release_minor(wheel)
-    ):
+    if not _is_older_release(wheel, system):
         return
     yield Finding(
         code="ED207",
         component="libcudnn",
         kind="two-copies",
         severity="warning",
-        message=f"A system cuDNN {system} lies on the loader's path beside {names[0]} {wheel}, and "
-        "what the wheel does not ship is taken from it: "
-        "cuDNN refuses parts of another release.",
+        message=f"A system cuDNN {system} is on the loader's path beside {names[0]} {wheel}, and "
+        "what the wheel does not ship is taken from it: cuDNN refuses parts of another release.",
         evidence=(*context.evidence("cudnn.system_version"), *context.installed(names[0])),
         sources=(_CUDNN_PARTS,),
         remedies=(
@@ -212,7 +210,7 @@ def check_system_cudnn(context: Context) -> Iterator[Finding]:
                 "changes-host",
             ),
             Remedy(
-                "Or bring the wheel to the system's release.",
+                "Or install the wheel of the system's release.",
                 (f"pip install '{names[0]}=={system.release[0]}.{release_minor(system)[1]}.*'",),
             ),
         ),
@@ -255,7 +253,7 @@ def check_loaded_copies(context: Context) -> Iterator[Finding]:
         https://github.com/pytorch/pytorch/issues/134929
     """
     libraries: Tuple[Library, ...] = tuple(context.facts.value("libraries", ()))
-    wheels: Dict[str, Library] = {
+    wheels = {
         library.soname: library
         for library in libraries
         if library.origin.startswith("wheel") and not library.loaded
@@ -263,27 +261,33 @@ def check_loaded_copies(context: Context) -> Iterator[Finding]:
     for library in libraries:
         if not library.loaded or library.origin.startswith(("wheel", "rpath", "runpath")):
             continue
-        own = wheels.get(library.soname)
-        if own is None:
-            continue
-        mine, its = try_version(own.version), try_version(library.version)
-        if mine is not None and its is not None and mine.release[:3] == its.release[:3]:
-            continue
-        older = mine is not None and its is not None and its < mine
-        yield Finding(
-            code="ED202",
-            component=library.name,
-            kind="shadowed",
-            severity="error" if older and library.name == "libnvJitLink" else "warning",
-            subject=library.path,
-            message=f"{library.name} {library.version or ''} from {library.path} "
-            f"({library.origin or 'loader path'}) is loaded in place of "
-            f"torch's own {own.version or ''} in {own.path}.".replace("  ", " "),
-            evidence=(Evidence(library.path, library.origin), Evidence(own.path, own.origin)),
-            sources=(_JITLINK,),
-            remedies=(_remove_folder(library.path.rpartition("/")[0], library.origin),),
-            packages=("torch",),
-        )
+        wheel = wheels.get(library.soname)
+        if wheel is not None:
+            yield from _loaded_copy(library, wheel)
+
+
+def _loaded_copy(library: Library, wheel: Library) -> Iterator[Finding]:
+    """Judge a library that is loaded in place of the one in torch's wheel."""
+    loaded, bundled = try_version(library.version), try_version(wheel.version)
+    older = False
+    if loaded is not None and bundled is not None:
+        if loaded.release[:3] == bundled.release[:3]:
+            return
+        older = loaded < bundled
+    yield Finding(
+        code="ED202",
+        component=library.name,
+        kind="shadowed",
+        severity="error" if older and library.name == "libnvJitLink" else "warning",
+        subject=library.path,
+        message=f"{library.name} {library.version or ''} from {library.path} "
+        f"({library.origin or 'loader path'}) is loaded in place of "
+        f"torch's own {wheel.version or ''} in {wheel.path}.".replace("  ", " "),
+        evidence=(Evidence(library.path, library.origin), Evidence(wheel.path, wheel.origin)),
+        sources=(_JITLINK,),
+        remedies=(_remove_folder(library.path.rpartition("/")[0], library.origin),),
+        packages=("torch",),
+    )
 
 
 def _remove_folder(folder: str, origin: str) -> Remedy:
@@ -337,21 +341,26 @@ def check_library_path(context: Context) -> Iterator[Finding]:
     setting = context.facts.variable("LD_LIBRARY_PATH")
     if not isinstance(setting, Known) or isinstance(context.facts.get("libraries"), Known):
         return
-    torch = context.facts.distribution("torch")
-    if isinstance(torch, Absent) or (isinstance(torch, Known) and torch.value.build):
-        return  # no torch, or one from conda, which uses conda's libraries on purpose
+    if not _may_be_from_pip(context):
+        return
     folders = _folders_of_others(setting.value)
-    for folder in folders:
-        if _CUDNN in folder.lower():
-            yield from _cudnn_folder(context, folder, setting.evidence)
+    cudnn = [folder for folder in folders if _CUDNN in folder.lower()]
+    for folder in cudnn:
+        yield from _cudnn_folder(context, folder, setting.evidence)
     cuda = torch_cuda(context)
     if cuda is not None and cuda.release[0] < 12:
         return  # nvJitLink came with CUDA 12
     for folder in folders:
-        toolkit = "" if _CUDNN in folder.lower() else _toolkit_in(context, folder, cuda)
+        toolkit = "" if folder in cudnn else _toolkit_in(context, folder, cuda)
         if toolkit:
             yield _toolkit_in_front(context, folder, toolkit, setting.evidence)
             return
+
+
+def _may_be_from_pip(context: Context) -> bool:
+    """Tell whether torch may be a wheel; one from conda uses conda's libraries on purpose."""
+    torch = context.facts.distribution("torch")
+    return not isinstance(torch, Absent) and not (isinstance(torch, Known) and torch.value.build)
 
 
 _CUDNN = "cudnn"
@@ -378,11 +387,7 @@ def _cuda_home(context: Context) -> str:
 
 def _toolkit_in(context: Context, folder: str, cuda: Optional[Version]) -> str:
     """Return in words which CUDA toolkit a folder holds that is older than torch's CUDA, or ""."""
-    match = _TOOLKIT_FOLDER.search(folder.lower())
-    version = try_version(match.group(1)) if match is not None else None
-    home = _cuda_home(context)
-    if version is None and home and folder in (f"{home}/lib", f"{home}/lib64"):
-        version = context.fact_version("toolkit.version")
+    version = _toolkit_version(context, folder)
     older = _is_older_minor(version, cuda)
     if _CONDA_FOLDER.search(folder.lower()):
         if older is not False and _conda_holds_cuda(context, folder):
@@ -390,6 +395,16 @@ def _toolkit_in(context: Context, folder: str, cuda: Optional[Version]) -> str:
     elif older and version is not None and cuda is not None:
         return f"CUDA {minor_text(version)}, older than torch's {minor_text(cuda)}"
     return ""
+
+
+def _toolkit_version(context: Context, folder: str) -> Optional[Version]:
+    """Return the CUDA version that a folder's path names, or the one found in CUDA_HOME."""
+    match = _TOOLKIT_FOLDER.search(folder.lower())
+    version = try_version(match.group(1)) if match is not None else None
+    home = _cuda_home(context)
+    if version is None and home and folder in (f"{home}/lib", f"{home}/lib64"):
+        return context.fact_version("toolkit.version")
+    return version
 
 
 def _is_older_minor(version: Optional[Version], cuda: Optional[Version]) -> Optional[bool]:
@@ -446,37 +461,41 @@ def _cudnn_folder(context: Context, folder: str, evidence: Evidence) -> Iterator
     """Judge one entry of LD_LIBRARY_PATH that holds a cuDNN."""
     if not _has_torch(context):
         return
-    found = _CUDNN_VERSION.search(folder)
-    theirs = try_version(found.group(1)) if found is not None else None
-    own, name = None, ""
-    for candidate in ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12", "nvidia-cudnn-cu11"):
-        if context.version(candidate) is not None:
-            own, name = context.version(candidate), candidate
-    if own is None:
-        own, name = _pinned_cudnn(context)
-    if (
-        theirs is not None
-        and own is not None
-        and (theirs.release[0] != own.release[0] or theirs.release[:3] == own.release[:3])
-    ):
-        return  # another major has another file name; the same release is no harm
+    match = _CUDNN_VERSION.search(folder)
+    version = try_version(match.group(1)) if match is not None else None
+    bundled, name = _cudnn_of_torch(context)
+    if version is not None and bundled is not None and not _can_shadow(version, bundled):
+        return
+    in_front = f" {version}" if version is not None else ""
+    wheel = f" ({name} {bundled})" if bundled is not None else ""
     yield Finding(
         code="ED208",
         component="libcudnn",
         kind="shadowed",
         severity="warning",
         subject=folder,
-        message=(
-            f"LD_LIBRARY_PATH puts cuDNN {theirs or ''} in {folder} in front of the one that "
-            "torch brings"
-        ).replace("  ", " ")
-        + (f" ({name} {own})" if own is not None else "")
-        + ": cuDNN opens its parts by bare name and finds those.",
+        message=f"LD_LIBRARY_PATH puts cuDNN{in_front} in {folder} in front of the one that torch "
+        f"brings{wheel}: cuDNN opens its parts by bare name and finds those.",
         evidence=(evidence, *context.installed("torch", name)),
         sources=(_CUDNN_PATH,),
         remedies=(_remove_folder(folder, "LD_LIBRARY_PATH"),),
         packages=("torch", name) if name else ("torch",),
     )
+
+
+def _can_shadow(version: Version, bundled: Version) -> bool:
+    """Tell whether a cuDNN can be loaded for another: a major has a file name of its own."""
+    same_major = version.release[0] == bundled.release[0]
+    return same_major and version.release[:3] != bundled.release[:3]
+
+
+def _cudnn_of_torch(context: Context) -> Tuple[Optional[Version], str]:
+    """Return the cuDNN wheel that is installed, else the one that the torch release asks for."""
+    for name in reversed(_CUDNN_WHEELS):
+        version = context.version(name)
+        if version is not None:
+            return version, name
+    return _pinned_cudnn(context)
 
 
 def _pinned_cudnn(context: Context) -> Tuple[Optional[Version], str]:
@@ -511,38 +530,26 @@ def check_torch_libraries(context: Context) -> Iterator[Finding]:
     torch = context.distributions.get("torch")
     if torch is None:
         return
-    accepted = None
-    for name, specifier in requirement_sets(context, torch):
-        if not name.startswith("nvidia-") or not specifier.startswith("=="):
-            continue
-        installed = context.version(name)
-        pinned = try_version(specifier[2:])
-        if installed is None or pinned is None or installed.release[:3] == pinned.release[:3]:
-            continue
-        if accepted is None:
-            accepted = accepted_edges(context)
+    differing = list(_differing_pins(context, torch))
+    if not differing:
+        return
+    accepted = accepted_edges(context)
+    for name, installed, pinned in differing:
         if accepted("torch", name):
             continue
         older = installed < pinned
-        linker = (
-            name.startswith("nvidia-nvjitlink")
-            and older
-            and release_minor(installed) < release_minor(pinned)
-        )
+        unlinkable = name.startswith("nvidia-nvjitlink") and _is_older_release(installed, pinned)
+        pin = Source(f"package metadata of torch {torch.version}", f"{name}=={pinned}")
         yield Finding(
             code="ED205",
             component=name,
             kind="too-old" if older else "too-new",
-            severity="error" if linker else "warning" if older else "advice",
-            message=(
-                f"{name} {installed} is {'older' if older else 'newer'} than the {pinned} that "
-                f"torch {torch.version} asks for"
-            )
-            + (": libcusparse of that release misses its symbols." if linker else "."),
+            severity="error" if unlinkable else "warning" if older else "advice",
+            message=f"{name} {installed} is {'older' if older else 'newer'} than the {pinned} that "
+            f"torch {torch.version} asks for"
+            f"{': libcusparse of that release misses its symbols.' if unlinkable else '.'}",
             evidence=context.installed(name, "torch"),
-            sources=(_JITLINK,)
-            if linker
-            else (Source(f"package metadata of torch {torch.version}", f"{name}=={pinned}"),),
+            sources=(_JITLINK if unlinkable else pin,),
             remedies=(
                 Remedy(
                     "Install the version that torch asks for.", (f"pip install '{name}=={pinned}'",)
@@ -550,6 +557,19 @@ def check_torch_libraries(context: Context) -> Iterator[Finding]:
             ),
             packages=(name, "torch"),
         )
+
+
+def _differing_pins(
+    context: Context, torch: Distribution
+) -> Iterator[Tuple[str, Version, Version]]:
+    """Yield the CUDA wheels whose release is not the one that torch pins, with both versions."""
+    for name, specifier in requirement_sets(context, torch):
+        if not name.startswith("nvidia-") or not specifier.startswith("=="):
+            continue
+        installed, pinned = context.version(name), try_version(specifier[2:])
+        if installed is None or pinned is None or installed.release[:3] == pinned.release[:3]:
+            continue
+        yield name, installed, pinned
 
 
 RULES_HERE: Tuple[Rule, ...] = (

@@ -1,5 +1,4 @@
-"""ED108 to ED123: what a process sees of the GPUs, how they do, and builds that have nothing for
-them.
+"""ED108 to ED123: the GPUs that a process sees, their health, and builds without code for them.
 
 What follows from tables (the code in a build against a GPU) is a row of the matrix and not repeated
 here.
@@ -9,13 +8,17 @@ from __future__ import annotations
 
 from ..model.evidence import Absent, Known, Unknown
 from ..model.finding import Finding, Remedy
+from ..model.record import NamedTuple
 from ..model.row import Source
 from ..model.versions import Version, parse_version, try_version
 from .rule import Context, Rule, device_names, model_kinds, needs_cuda
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterator, Sequence, Tuple
+    from typing import Iterator, Optional, Sequence, Tuple
+
+    from ..matrix.tables import Capability
+    from ..model.facts import Gpu
 
 __all__ = ["RULES_HERE"]
 
@@ -23,6 +26,19 @@ _TOOLKIT = Source(
     "https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/docker-specialized.html"
 )
 _MOUNTED_DRIVER = "/usr/local/nvidia/lib64"
+
+
+_EXPOSE_GPUS = (
+    Remedy(
+        "Start the container with the GPUs: 'docker run --gpus all', '--device "
+        "nvidia.com/gpu=all' for podman, 'nvidia.com/gpu' in Kubernetes, '--nv' for apptainer."
+    ),
+    Remedy(
+        "On the host, check that the NVIDIA container toolkit is set up.",
+        ("nvidia-ctk runtime configure --runtime=docker", "nvidia-smi"),
+        "changes-host",
+    ),
+)
 
 
 def check_gpu_exposed(context: Context) -> Iterator[Finding]:
@@ -44,85 +60,83 @@ def check_gpu_exposed(context: Context) -> Iterator[Finding]:
     References:
         https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/docker-specialized.html
     """
-    remedies = (
-        Remedy(
-            "Start the container with the GPUs: 'docker run --gpus all', '--device "
-            "nvidia.com/gpu=all' for podman, "
-            "'nvidia.com/gpu' in Kubernetes, '--nv' for apptainer."
-        ),
-        Remedy(
-            "On the host, check that the NVIDIA container toolkit is set up.",
-            ("nvidia-ctk runtime configure --runtime=docker", "nvidia-smi"),
-            "changes-host",
-        ),
-    )
-    setting = context.facts.variable("NVIDIA_VISIBLE_DEVICES")
     needing = needs_cuda(context)
-    if (
-        isinstance(setting, Known)
-        and setting.value.strip() in ("", "void", "none")
-        and needing
-        and not context.facts.value("gpus")
-    ):
-        contained = context.facts.value("container.runtime") is not None
-        if setting.value.strip() != "" or contained:
-            yield Finding(
-                code="ED108",
-                component="container-gpu",
-                kind="not-exposed",
-                severity="warning" if context.facts.value("driver.loaded") is not True else "error",
-                message=f"NVIDIA_VISIBLE_DEVICES is {setting.value.strip() or 'empty'}, so the "
-                "NVIDIA runtime exposes no GPU to this container, "
-                f"and {needing[0]} finds none.",
-                evidence=(
-                    setting.evidence,
-                    *context.evidence("container.runtime", "driver.loaded"),
-                ),
-                sources=(_TOOLKIT,),
-                remedies=remedies,
-            )
-            return
-    devices = context.facts.get("gpus")
-    none_seen = isinstance(devices, Absent) or (isinstance(devices, Known) and not devices.value)
-    available = context.facts.value("torch.cuda_available")
-    exposed = context.facts.value("driver.exposed")
-    if not none_seen or not needing:
+    if not needing:
         return
-    if available is not False and exposed is not False:
-        return
-    if context.facts.value("driver.loaded") is False or context.facts.value(
-        "driver.init_error"
-    ) not in (None, 0, 100):
-        return  # ED107, or what made cuInit fail
-    expected = context.facts.value("gpus.expected") or ()
-    asked = context.facts.value("container.gpus_requested") is True
-    host_driver = context.facts.value("driver.loaded") is True
-    contained = context.facts.value("container.runtime")
-    certain = bool(expected) or asked or host_driver
-    if not certain and contained is None and available is None:
-        return
-    if expected:
-        reason = f"the host has {', '.join(expected)}"
-    elif host_driver:
-        reason = "the host's NVIDIA kernel module is loaded"
-    elif asked:
-        reason = "GPUs were asked for"
-    else:
-        reason = (
-            f"{needing[0]} is a CUDA build" if needing[0] == "torch" else f"{needing[0]} needs one"
-        )
-    torch = context.facts.value("torch.version")
-    yield Finding(
+    finding = _runtime_told_to_hide(context, needing[0])
+    if finding is None and _sees_no_gpu(context):
+        finding = _gpus_missing(context, needing[0])
+    if finding is not None:
+        yield finding
+
+
+def _runtime_told_to_hide(context: Context, needing: str) -> Optional[Finding]:
+    """Judge an NVIDIA_VISIBLE_DEVICES that makes NVIDIA's container runtime expose nothing."""
+    setting = context.facts.variable("NVIDIA_VISIBLE_DEVICES")
+    if not isinstance(setting, Known) or context.facts.value("gpus"):
+        return None
+    value = setting.value.strip()
+    if value not in ("", "void", "none"):
+        return None
+    if value == "" and context.facts.value("container.runtime") is None:
+        return None  # empty outside a container means nothing
+    return Finding(
         code="ED108",
         component="container-gpu",
         kind="not-exposed",
-        severity="error" if certain else "warning",
+        severity="warning" if context.facts.value("driver.loaded") is not True else "error",
+        message=f"NVIDIA_VISIBLE_DEVICES is {value or 'empty'}, so the NVIDIA runtime exposes no "
+        f"GPU to this container, and {needing} finds none.",
+        evidence=(setting.evidence, *context.evidence("container.runtime", "driver.loaded")),
+        sources=(_TOOLKIT,),
+        remedies=_EXPOSE_GPUS,
+    )
+
+
+def _sees_no_gpu(context: Context) -> bool:
+    """Tell whether no device is visible, for no reason that another code stands for."""
+    devices = context.facts.get("gpus")
+    if not isinstance(devices, Absent) and not (isinstance(devices, Known) and not devices.value):
+        return False
+    available = context.facts.value("torch.cuda_available")
+    if available is not False and context.facts.value("driver.exposed") is not False:
+        return False
+    if context.facts.value("driver.loaded") is False:
+        return False  # ED107
+    return context.facts.value("driver.init_error") in (None, 0, 100)  # others make cuInit fail
+
+
+def _proof_of_gpus(context: Context) -> str:
+    """Return in words how it is known that there are GPUs, "" where it is not."""
+    expected = context.facts.value("gpus.expected")
+    if expected:
+        return f"the host has {', '.join(expected)}"
+    if context.facts.value("driver.loaded") is True:
+        return "the host's NVIDIA kernel module is loaded"
+    if context.facts.value("container.gpus_requested") is True:
+        return "GPUs were requested"
+    return ""
+
+
+def _gpus_missing(context: Context, needing: str) -> Optional[Finding]:
+    """Judge a process that sees no GPU: an error only where there are some for certain."""
+    proof = _proof_of_gpus(context)
+    if (
+        not proof
+        and context.facts.value("container.runtime") is None
+        and context.facts.value("torch.cuda_available") is None
+    ):
+        return None
+    reason = proof or f"{needing} {'is a CUDA build' if needing == 'torch' else 'needs one'}"
+    torch = context.facts.value("torch.version")
+    tail = "; if this machine has NVIDIA GPUs, they are not exposed to this process."
+    return Finding(
+        code="ED108",
+        component="container-gpu",
+        kind="not-exposed",
+        severity="error" if proof else "warning",
         message=f"No GPU is visible here, although {reason}{f' (torch {torch})' if torch else ''}"
-        + (
-            "."
-            if certain
-            else "; if this machine has NVIDIA GPUs, they are not exposed to this process."
-        ),
+        + ("." if proof else tail),
         evidence=context.evidence(
             "gpus",
             "torch.cuda_available",
@@ -132,8 +146,12 @@ def check_gpu_exposed(context: Context) -> Iterator[Finding]:
             "gpus.expected",
         ),
         sources=(_TOOLKIT,),
-        remedies=remedies,
+        remedies=_EXPOSE_GPUS,
     )
+
+
+#: What compute needs, by the capability that mounts it into a container.
+_LIBRARY_OF_CAPABILITY = {"compute": "libcuda", "utility": "libnvidia-ml"}
 
 
 def check_capabilities(context: Context) -> Iterator[Finding]:
@@ -154,31 +172,21 @@ def check_capabilities(context: Context) -> Iterator[Finding]:
         https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/docker-specialized.html
     """
     setting = context.facts.variable("NVIDIA_DRIVER_CAPABILITIES")
-    if not isinstance(setting, Known) or not setting.value.strip():
+    if not isinstance(setting, Known) or not setting.value.strip() or not needs_cuda(context):
         return
-    given = {part.strip() for part in setting.value.split(",")}
-    lacking = [part for part in ("compute", "utility") if part not in given]
-    if "all" in given or not lacking or not needs_cuda(context):
+    named = {part.strip() for part in setting.value.split(",")}
+    lacking = [part for part in _LIBRARY_OF_CAPABILITY if part not in named]
+    if "all" in named or not lacking or _has_driver_libraries(context):
         return
-    if (
-        context.facts.value("driver.libcuda_path") is not None
-        and context.facts.value("driver.nvml_release") is not None
-    ):
-        return  # both libraries are there by another way
+    libraries = " and no ".join(_LIBRARY_OF_CAPABILITY[part] for part in lacking)
     yield Finding(
         code="ED116",
         component="container-gpu",
         kind="not-exposed",
         severity="warning",
         subject="NVIDIA_DRIVER_CAPABILITIES",
-        message=(
-            f"NVIDIA_DRIVER_CAPABILITIES={setting.value} lacks {' and '.join(lacking)}, so the "
-            "container gets no "
-        )
-        + " and no ".join(
-            {"compute": "libcuda", "utility": "libnvidia-ml"}[part] for part in lacking
-        )
-        + ".",
+        message=f"NVIDIA_DRIVER_CAPABILITIES={setting.value} lacks {' and '.join(lacking)}, so the "
+        f"container gets no {libraries}.",
         evidence=(setting.evidence,),
         sources=(_TOOLKIT,),
         remedies=(
@@ -188,6 +196,12 @@ def check_capabilities(context: Context) -> Iterator[Finding]:
             ),
         ),
     )
+
+
+def _has_driver_libraries(context: Context) -> bool:
+    """Tell whether libcuda and libnvidia-ml are there by another way."""
+    fields = ("driver.libcuda_path", "driver.nvml_release")
+    return all(context.facts.value(field) is not None for field in fields)
 
 
 def check_nvml_found(context: Context) -> Iterator[Finding]:
@@ -214,27 +228,14 @@ def check_nvml_found(context: Context) -> Iterator[Finding]:
     folders = [folder.rstrip("/") for folder in setting.value.split(":") if folder]
     if _MOUNTED_DRIVER in folders or "/usr/local/nvidia/lib" in folders:
         return
-    devices = context.facts.get("gpus")
-    error = context.facts.value("driver.nvml_error") or ""
-    unusable = "libnvidia-ml" in error or (
-        # torch reaches the driver, and what asks NVML or nvidia-smi does not
-        context.facts.value("torch.cuda_available") is True
-        and (not isinstance(devices, Known) or not devices.value)
-        and context.facts.value("driver.release") is None
-        and context.facts.value("driver.nvml_release") is None
-    )
-    contained = context.facts.value("kubernetes.pod") is True or isinstance(
-        context.facts.get("container.runtime"), Known
-    )
-    contained = contained or context.facts.value("image.name") is not None
-    if not unusable or not contained:
+    if not _lacks_nvml(context) or not _is_contained(context):
         return
     yield Finding(
         code="ED117",
         component="libnvidia-ml",
         kind="missing",
         severity="warning",
-        message="The driver is usable but NVML (libnvidia-ml.so.1) is not found: LD_LIBRARY_PATH "
+        message="The driver works, but NVML (libnvidia-ml.so.1) is not found: LD_LIBRARY_PATH "
         f"is {setting.value}, without {_MOUNTED_DRIVER}, "
         "where Kubernetes platforms such as GKE mount the driver's libraries.",
         evidence=(
@@ -264,6 +265,46 @@ def check_nvml_found(context: Context) -> Iterator[Finding]:
     )
 
 
+def _lacks_nvml(context: Context) -> bool:
+    """Tell whether NVML said so itself, or torch reaches a driver that NVML does not show."""
+    if "libnvidia-ml" in (context.facts.value("driver.nvml_error") or ""):
+        return True
+    return (
+        context.facts.value("torch.cuda_available") is True
+        and not context.facts.value("gpus")
+        and context.facts.value("driver.release") is None
+        and context.facts.value("driver.nvml_release") is None
+    )
+
+
+def _is_contained(context: Context) -> bool:
+    return (
+        context.facts.value("kubernetes.pod") is True
+        or isinstance(context.facts.get("container.runtime"), Known)
+        or context.facts.value("image.name") is not None
+    )
+
+
+class _DeviceFault(NamedTuple):
+    severity: str
+    what: str
+    fix: str
+
+
+_LOOK_FOR_XID = "Look for Xid 79 or 119 in the kernel log, then reset the GPU or reboot."
+
+
+#: What NVML says of a device that is out of order, in lower case.
+_NVML_FAULTS = (
+    ("is lost", "a GPU has fallen off the bus"),
+    ("requires reset", "a GPU needs a reset"),
+    ("reset required", "a GPU needs a reset"),
+)
+
+
+_MEMORY_ERRORS = Source("https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html")
+
+
 def check_device_faults(context: Context) -> Iterator[Finding]:
     """A device reports a fault.
 
@@ -281,78 +322,60 @@ def check_device_faults(context: Context) -> Iterator[Finding]:
     References:
         https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/
     """
-    source = Source("https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html")
     for index, device in enumerate(context.facts.value("gpus", ())):
-        name = f"GPU {index} ({device.name or device.pci_bus or 'unknown model'})"
-        if device.fault:
-            severity, what, fix = (
-                "error",
-                device.fault,
-                "Look into the kernel log for Xid 79 or 119, then reset the GPU or reboot.",
-            )
-        elif device.remapped_failed:
-            severity, what, fix = (
-                "error",
-                "row remapping failed",
-                "Take the GPU out of service and have it replaced.",
-            )
-        elif device.remapped_pending:
-            severity, what, fix = (
-                "warning",
-                "row remapping waits for a reset",
-                "Drain the node and reset the GPU.",
-            )
-        elif device.ecc_uncorrected:
-            count = device.ecc_uncorrected
-            severity, what, fix = (
-                "warning",
-                f"{count} uncorrected ECC error{'s' if count != 1 else ''} counted",
-                "Look into the kernel log for Xid 48, 63, 64, 94, 95, and reset the GPU.",
-            )
-        else:
+        fault = _fault_of(device)
+        if fault is None:
             continue
+        reset = (f"nvidia-smi --gpu-reset -i {index}",) if fault.severity != "error" else ()
         yield Finding(
             code="ED110",
             component="gpu",
             kind="hardware-fault",
-            severity=severity,
+            severity=fault.severity,
             subject=device.uuid or device.pci_bus or f"index {index}",
-            message=f"{name} reports a fault: {what}.",
+            message=f"GPU {index} ({device.name or device.pci_bus or 'unknown model'}) reports a "
+            f"fault: {fault.what}.",
             evidence=context.evidence("gpus"),
-            sources=(source,),
-            remedies=(
-                Remedy(
-                    fix,
-                    ("nvidia-smi --gpu-reset -i " + str(index),) if severity != "error" else (),
-                    "changes-host",
-                ),
-            ),
+            sources=(_MEMORY_ERRORS,),
+            remedies=(Remedy(fault.fix, reset, "changes-host"),),
         )
-    error = (context.facts.value("driver.nvml_error") or "").lower()
-    for sign, what in (
-        ("is lost", "a GPU has fallen off the bus"),
-        ("requires reset", "a GPU has to be reset"),
-        ("reset required", "a GPU has to be reset"),
-    ):
-        if sign in error:
+    yield from _nvml_fault(context)
+
+
+def _nvml_fault(context: Context) -> Iterator[Finding]:
+    error = context.facts.value("driver.nvml_error") or ""
+    for sign, what in _NVML_FAULTS:
+        if sign in error.lower():
             yield Finding(
                 code="ED110",
                 component="gpu",
                 kind="hardware-fault",
                 severity="error",
                 subject="nvml",
-                message=f"NVML reports that {what}: {context.facts.value('driver.nvml_error')}.",
+                message=f"NVML reports that {what}: {error}.",
                 evidence=context.evidence("driver.nvml_error"),
-                sources=(source,),
-                remedies=(
-                    Remedy(
-                        "Look into the kernel log for Xid 79 or 119, then reset the GPU or reboot.",
-                        ("dmesg | grep -i xid",),
-                        "changes-host",
-                    ),
-                ),
+                sources=(_MEMORY_ERRORS,),
+                remedies=(Remedy(_LOOK_FOR_XID, ("dmesg | grep -i xid",), "changes-host"),),
             )
             return
+
+
+def _fault_of(device: Gpu) -> Optional[_DeviceFault]:
+    """Return the gravest fault that a device reports, or None."""
+    if device.fault:
+        return _DeviceFault("error", device.fault, _LOOK_FOR_XID)
+    if device.remapped_failed:
+        fix = "Take the GPU out of service and have it replaced."
+        return _DeviceFault("error", "row remapping failed", fix)
+    if device.remapped_pending:
+        fix = "Drain the node and reset the GPU."
+        return _DeviceFault("warning", "row remapping is waiting for a reset", fix)
+    count = device.ecc_uncorrected
+    if count:
+        fix = "Look for Xid 48, 63, 64, 94 or 95 in the kernel log, and reset the GPU."
+        what = f"{count} uncorrected ECC error{'s' if count != 1 else ''} counted"
+        return _DeviceFault("warning", what, fix)
+    return None
 
 
 def check_driver_settings(context: Context) -> Iterator[Finding]:
@@ -386,7 +409,7 @@ def check_driver_settings(context: Context) -> Iterator[Finding]:
             subject="persistence-mode",
             message=f"Persistence mode is off on {len(idle)} of {len(kinds)} GPUs "
             f"({device_names(idle)}), "
-            "so the driver sets them up anew at each start.",
+            "so the driver initialises them anew at each start.",
             evidence=context.evidence("gpus"),
             sources=(Source("https://docs.nvidia.com/deploy/driver-persistence/index.html"),),
             remedies=(
@@ -479,6 +502,11 @@ def check_peer_access(context: Context) -> Iterator[Finding]:
     )
 
 
+_VISIBLE_DEVICES = Source(
+    "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#cuda-environment-variables"
+)
+
+
 def check_visible_devices(context: Context) -> Iterator[Finding]:
     """CUDA_VISIBLE_DEVICES hides devices or names some that do not exist.
 
@@ -497,70 +525,85 @@ def check_visible_devices(context: Context) -> Iterator[Finding]:
         https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#cuda-environment-variables
     """
     setting = context.facts.variable("CUDA_VISIBLE_DEVICES")
-    if not isinstance(setting, Known):
-        return
     devices = context.facts.value("gpus")
-    entries = [entry.strip() for entry in setting.value.split(",")]
-    source = Source(
-        "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#cuda-environment-variables"
-    )
-    evidence = (setting.evidence, *context.evidence("gpus"))
-    needing = needs_cuda(context)
-    shown = setting.value if setting.value.strip() else "empty"
+    if not isinstance(setting, Known) or devices is None:
+        return
     if setting.value.strip() in ("", "-1", "NoDevFiles"):
-        if devices and needing:
-            yield Finding(
-                code="ED114",
-                component="CUDA_VISIBLE_DEVICES",
-                kind="not-exposed",
-                severity="warning",
-                message=f"CUDA_VISIBLE_DEVICES is {shown}, which hides all {len(devices)} GPUs "
-                f"from {needing[0]}.",
-                evidence=evidence,
-                sources=(source,),
-                remedies=(
-                    Remedy(
-                        "Unset the variable, or name the devices to use.",
-                        ("unset CUDA_VISIBLE_DEVICES",),
-                        "safe",
-                    ),
-                ),
-            )
+        finding = _all_hidden(context, setting, devices)
+    elif any(device.mig_mode for device in devices):
         return
-    if devices is None or any(device.mig_mode for device in devices):
-        return
-    wrong = ""
+    else:
+        finding = _first_misnamed(context, setting, devices)
+    if finding is not None:
+        yield finding
+
+
+def _all_hidden(context: Context, setting: Known[str], devices: Sequence[Gpu]) -> Optional[Finding]:
+    needing = needs_cuda(context)
+    if not devices or not needing:
+        return None
+    return Finding(
+        code="ED114",
+        component="CUDA_VISIBLE_DEVICES",
+        kind="not-exposed",
+        severity="warning",
+        message=f"CUDA_VISIBLE_DEVICES is {setting.value if setting.value.strip() else 'empty'}, "
+        f"which hides all {len(devices)} GPUs from {needing[0]}.",
+        evidence=(setting.evidence, *context.evidence("gpus")),
+        sources=(_VISIBLE_DEVICES,),
+        remedies=(
+            Remedy(
+                "Unset the variable, or name the devices to use.",
+                ("unset CUDA_VISIBLE_DEVICES",),
+                "safe",
+            ),
+        ),
+    )
+
+
+def _unresolved(entry: str, devices: Sequence[Gpu]) -> str:
+    """Return in words why CUDA cannot resolve an entry, "" where it can."""
+    if entry.isdigit() and int(entry) >= len(devices):
+        return f"device {entry} of {len(devices)} (they count from 0)"
+    uuids = [device.uuid for device in devices if device.uuid]
+    if (
+        entry.startswith("GPU-")
+        and len(uuids) == len(devices)
+        and not any(uuid.startswith(entry) for uuid in uuids)
+    ):
+        return f"{entry}, which no device has"
+    return ""
+
+
+def _first_misnamed(
+    context: Context, setting: Known[str], devices: Sequence[Gpu]
+) -> Optional[Finding]:
+    """Judge the first entry that CUDA cannot resolve, or that stands there twice."""
+    entries = [entry.strip() for entry in setting.value.split(",")]
     for place, entry in enumerate(entries):
-        if entry.isdigit():
-            if int(entry) >= len(devices):
-                wrong = f"device {entry} of {len(devices)} (they count from 0)"
-        elif entry.startswith("GPU-"):
-            known = [device.uuid for device in devices if device.uuid]
-            if len(known) == len(devices) and not any(uuid.startswith(entry) for uuid in known):
-                wrong = f"{entry}, which no device has"
-        if not wrong and entry in entries[:place]:
-            wrong = f"device {entry} twice"
-        if wrong:
-            rest = (
-                "so CUDA finds no device"
-                if place == 0 or "twice" in wrong
-                else f"so CUDA uses only the {place} before it"
-            )
-            yield Finding(
-                code="ED114",
-                component="CUDA_VISIBLE_DEVICES",
-                kind="exceeds-gpu-count" if "twice" not in wrong else "unsupported",
-                severity="error" if place == 0 and "twice" not in wrong else "warning",
-                message=f"CUDA_VISIBLE_DEVICES={setting.value} names {wrong}, {rest}.",
-                evidence=evidence,
-                sources=(source,),
-                remedies=(
-                    Remedy(
-                        f"Name devices from 0 to {max(len(devices) - 1, 0)}, each once.", (), "safe"
-                    ),
+        unresolved = _unresolved(entry, devices)
+        if not unresolved and entry not in entries[:place]:
+            continue
+        none_left = bool(unresolved) and place == 0
+        wrong = unresolved or f"device {entry} twice"
+        rest = (
+            "finds no device" if none_left or not unresolved else f"uses only the {place} before it"
+        )
+        return Finding(
+            code="ED114",
+            component="CUDA_VISIBLE_DEVICES",
+            kind="exceeds-gpu-count" if unresolved else "unsupported",
+            severity="error" if none_left else "warning",
+            message=f"CUDA_VISIBLE_DEVICES={setting.value} names {wrong}, so CUDA {rest}.",
+            evidence=(setting.evidence, *context.evidence("gpus")),
+            sources=(_VISIBLE_DEVICES,),
+            remedies=(
+                Remedy(
+                    f"Name devices from 0 to {max(len(devices) - 1, 0)}, each once.", (), "safe"
                 ),
-            )
-            return
+            ),
+        )
+    return None
 
 
 def check_generation_dropped(context: Context) -> Iterator[Finding]:
@@ -609,28 +652,14 @@ def check_package_generation_dropped(context: Context) -> Iterator[Finding]:
 
 
 def _generations_dropped(context: Context, code: str, names: Sequence[str]) -> Iterator[Finding]:
-    environment = context.target.environment
-    if environment is None:
-        return
     for device in context.visible_gpus():
-        model = context.matrix.gpu(device.name, device.pci_id)
-        number = device.compute_capability or (
-            model.compute_capability if model is not None else None
-        )
-        capability = context.matrix.capabilities.get(number or "")
+        capability = _capability_of(context, device)
         last = try_version(capability.last_cuda) if capability is not None else None
         if capability is None or last is None:
             continue
         for name in names:
-            attributes = environment(name).attributes
-            cuda = attributes.get("cuda") or (
-                context.fact_version("torch.cuda") if name == "torch" else None
-            )
-            if (
-                not isinstance(cuda, Version)
-                or "code" in attributes
-                or cuda.release[:2] <= last.release[:2]
-            ):
+            cuda = _cuda_of_unread_build(context, name)
+            if cuda is None or cuda.release[:2] <= last.release[:2]:
                 continue
             sm = f"sm_{capability.capability.replace('.', '')}"
             yield Finding(
@@ -647,6 +676,29 @@ def _generations_dropped(context: Context, code: str, names: Sequence[str]) -> I
                 remedies=(Remedy(f"Install a build of {name} for CUDA {last} or older."),),
                 packages=(name,),
             )
+
+
+def _capability_of(context: Context, device: Gpu) -> Optional[Capability]:
+    """Return what the matrix says of a device's compute capability, None where it is not known."""
+    model = context.matrix.gpu(device.name, device.pci_id)
+    number = device.compute_capability or (model.compute_capability if model is not None else None)
+    return context.matrix.capabilities.get(number or "")
+
+
+def _cuda_of_unread_build(context: Context, name: str) -> Optional[Version]:
+    """Return the CUDA version of a build, None where the code in it was read: rows judge that."""
+    if context.target.environment is None:
+        return None
+    attributes = context.target.environment(name).attributes
+    if "code" in attributes:
+        return None
+    cuda = attributes.get("cuda")
+    if not cuda and name == "torch":
+        cuda = context.fact_version("torch.cuda")
+    return cuda if isinstance(cuda, Version) else None
+
+
+_NEED_CUDA_BUILDS = ("vllm", "sglang", "sgl-kernel", "flash-attn", "xformers")
 
 
 def check_cpu_build(context: Context) -> Iterator[Finding]:
@@ -667,36 +719,21 @@ def check_cpu_build(context: Context) -> Iterator[Finding]:
         https://pytorch.org/get-started/locally/
     """
     devices = context.visible_gpus()
-    if not devices or not isinstance(context.facts.get("torch.cuda"), (Absent, Unknown)):
+    version = _cpu_build(context) if devices else None
+    if version is None:
         return
-    version = context.facts.value("torch.version") or (
-        context.distributions["torch"].version if "torch" in context.distributions else None
+    needing = [name for name in _NEED_CUDA_BUILDS if name in context.distributions]
+    consequence = (
+        f"; {needing[0]} needs a CUDA build." if needing else ": nothing will run on the GPU."
     )
-    labelled = version is not None and version.endswith("+cpu")
-    if isinstance(context.facts.get("torch.cuda"), Unknown) and not labelled:
-        return
-    if (
-        version is None
-        or context.facts.value("torch.hip") is not None
-        or "rocm" in version
-        or "xpu" in version
-    ):
-        return
-    needing = [
-        name
-        for name in ("vllm", "sglang", "sgl-kernel", "flash-attn", "xformers")
-        if name in context.distributions
-    ]
     yield Finding(
         code="ED123",
         component="torch",
         kind="arch-missing",
         severity="error" if needing else "warning",
         subject="cpu-build",
-        message=(
-            f"torch {version} is a CPU build, but this machine has {device_names(list(devices))}"
-        )
-        + (f"; {needing[0]} needs a CUDA build." if needing else ": nothing will run on the GPU."),
+        message=f"torch {version} is a CPU build, but this machine has "
+        f"{device_names(list(devices))}{consequence}",
         evidence=(
             *context.evidence("torch.version", "torch.cuda"),
             *context.installed("torch"),
@@ -704,10 +741,25 @@ def check_cpu_build(context: Context) -> Iterator[Finding]:
         ),
         sources=(Source("https://pytorch.org/get-started/locally/"),),
         remedies=(
-            Remedy("Install a CUDA build of the same torch release that the driver serves."),
+            Remedy("Install a CUDA build of the same torch release that the driver supports."),
         ),
         packages=("torch", *needing[:1]),
     )
+
+
+def _cpu_build(context: Context) -> Optional[str]:
+    """Return the version of a torch that is built for no GPU at all, or None."""
+    cuda = context.facts.get("torch.cuda")
+    version: Optional[str] = context.facts.value("torch.version")
+    if not version and "torch" in context.distributions:
+        version = context.distributions["torch"].version
+    if isinstance(cuda, Known) or version is None:
+        return None
+    if isinstance(cuda, Unknown) and not version.endswith("+cpu"):
+        return None
+    if context.facts.value("torch.hip") is not None or "rocm" in version or "xpu" in version:
+        return None
+    return version
 
 
 RULES_HERE: Tuple[Rule, ...] = (

@@ -1,4 +1,4 @@
-"""ED7xx: nodes that differ, and what of that breaks something."""
+"""ED7xx: nodes that differ, and what that breaks."""
 
 from __future__ import annotations
 
@@ -91,21 +91,18 @@ def check_ray_cluster(context: Context) -> Iterator[Finding]:
 
 
 def _same(first: str, second: str) -> bool:
-    mine, its = try_version(first), try_version(second)
-    return mine == its if mine is not None and its is not None else first == second
+    versions = try_version(first), try_version(second)
+    return first == second if None in versions else versions[0] == versions[1]
 
 
 class _Difference(NamedTuple):
-    """One thing to compare: how it is read, what differs means, and what it breaks.
-
-    ``severity`` is None for no finding.
-    """
+    """One thing to compare: how it is read, how grave a difference is, and what it breaks."""
 
     code: str
     component: str
     word: str
     read: Callable[[Facts], Optional[str]]
-    judge: Callable[[List[Facts], List[str]], Tuple[Optional[str], str]]
+    judge: Callable[[List[Facts], List[str]], Tuple[str, str]]
     sources: Tuple[Source, ...] = ()
 
 
@@ -160,11 +157,11 @@ def _uses_ray(nodes: List[Facts]) -> bool:
     )
 
 
-def _judge_ray(_nodes: List[Facts], _values: List[str]) -> Tuple[Optional[str], str]:
+def _judge_ray(_nodes: List[Facts], _values: List[str]) -> Tuple[str, str]:
     return "error", "Ray refuses to let nodes of another version join"
 
 
-def _judge_python(nodes: List[Facts], values: List[str]) -> Tuple[Optional[str], str]:
+def _judge_python(nodes: List[Facts], values: List[str]) -> Tuple[str, str]:
     if _uses_ray(nodes):
         return (
             "error",
@@ -184,7 +181,7 @@ def _minors(values: List[str]) -> int:
     )
 
 
-def _judge_torch(_nodes: List[Facts], values: List[str]) -> Tuple[Optional[str], str]:
+def _judge_torch(_nodes: List[Facts], values: List[str]) -> Tuple[str, str]:
     if _minors(values) > 1:
         return (
             "warning",
@@ -196,14 +193,14 @@ def _judge_torch(_nodes: List[Facts], values: List[str]) -> Tuple[Optional[str],
     return "advice", "builds of one minor differ"
 
 
-def _judge_engine(_nodes: List[Facts], _values: List[str]) -> Tuple[Optional[str], str]:
+def _judge_engine(_nodes: List[Facts], _values: List[str]) -> Tuple[str, str]:
     return (
         "warning",
         "workers of one engine exchange internal objects, which change with every release",
     )
 
 
-def _judge_nccl(_nodes: List[Facts], values: List[str]) -> Tuple[Optional[str], str]:
+def _judge_nccl(_nodes: List[Facts], values: List[str]) -> Tuple[str, str]:
     if _minors(values) > 1:
         return (
             "warning",
@@ -212,7 +209,7 @@ def _judge_nccl(_nodes: List[Facts], values: List[str]) -> Tuple[Optional[str], 
     return "advice", "only the patch number differs"
 
 
-def _judge_driver(_nodes: List[Facts], values: List[str]) -> Tuple[Optional[str], str]:
+def _judge_driver(_nodes: List[Facts], values: List[str]) -> Tuple[str, str]:
     if len({driver_branch(value) for value in values}) > 1:
         return (
             "warning",
@@ -221,14 +218,14 @@ def _judge_driver(_nodes: List[Facts], values: List[str]) -> Tuple[Optional[str]
     return "advice", "all are of one branch"
 
 
-def _judge_gpus(_nodes: List[Facts], _values: List[str]) -> Tuple[Optional[str], str]:
+def _judge_gpus(_nodes: List[Facts], _values: List[str]) -> Tuple[str, str]:
     return (
         "advice",
         "tensor and pipeline ranks wait for the slowest device and are sized by the smallest",
     )
 
 
-def _judge_glibc(_nodes: List[Facts], _values: List[str]) -> Tuple[Optional[str], str]:
+def _judge_glibc(_nodes: List[Facts], _values: List[str]) -> Tuple[str, str]:
     return "advice", "binaries built on the newer one do not load on the older one"
 
 
@@ -252,64 +249,77 @@ _COMPARED = frozenset(["ray", "torch", "vllm", "sglang"])
 
 
 def _compare(context: Context, code: str) -> Iterator[Finding]:
-    """Compare the nodes in what one code stands for; nodes of which it is not known are left
-    out.
-    """
+    """Compare the nodes in what one code stands for, those of which it is known."""
     for difference in _DIFFERENCES:
         if difference.code != code:
             continue
-        held: List[Tuple[Facts, str, str]] = []
-        for number, facts in enumerate(context.nodes, 1):
-            value = difference.read(facts)
-            if value is not None:
-                held.append((facts, facts.value("node.name") or f"node {number}", value))
-        by_value: Dict[str, List[str]] = {}
-        for _, name, value in held:
-            twin = next((known for known in by_value if _same(known, value)), value)
-            by_value.setdefault(twin, []).append(name)
-        if len(by_value) < 2:
-            continue
-        severity, why = difference.judge([facts for facts, _, _ in held], list(by_value))
-        if severity is None:
-            continue
-        counts = sorted((len(names) for names in by_value.values()), reverse=True)
-        most = max(by_value.items(), key=lambda entry: len(entry[1]))[0]
-        advice = "Bring all nodes to one version" + (
-            f"; most have {most}" if counts[0] > counts[1] else ""
-        )
-        if difference.component != "nvidia-driver":
-            advice += "; one container image does it"
-        shown = "; ".join(
-            (
-                f"{value} on "
-                f"{', '.join(names[:4])}{f' and {len(names) - 4} more' if len(names) > 4 else ''}"
-            )
-            for value, names in by_value.items()
-        )
-        yield Finding(
-            code=difference.code,
-            component=difference.component,
-            kind="version-mismatch-across-nodes",
-            severity=severity,
-            message=f"{difference.word} differ{'' if difference.word == 'GPUs' else 's'} between "
-            f"nodes ({shown}): {why}.",
-            evidence=tuple(
-                Evidence(name, f"{difference.word} {value}") for _, name, value in held[:8]
-            ),
-            sources=difference.sources,
-            remedies=()
-            if difference.component == "gpu"
-            else (
-                Remedy(
-                    advice + ".",
-                    safety="changes-host"
-                    if difference.component == "nvidia-driver"
-                    else "changes-environment",
-                ),
-            ),
-            nodes=tuple(name for _, name, _ in held),
-            packages=(difference.component,) if difference.component in _COMPARED else (),
-        )
+        readings = _readings(context, difference)
+        values = _nodes_by_value(readings)
+        if len(values) >= 2:
+            yield _differing(difference, readings, values)
+
+
+class _Reading(NamedTuple):
+    facts: Facts
+    node: str
+    value: str
+
+
+def _readings(context: Context, difference: _Difference) -> List[_Reading]:
+    readings = []
+    for number, facts in enumerate(context.nodes, 1):
+        value = difference.read(facts)
+        if value is not None:
+            node = facts.value("node.name") or f"node {number}"
+            readings.append(_Reading(facts, node, value))
+    return readings
+
+
+def _nodes_by_value(readings: List[_Reading]) -> Dict[str, List[str]]:
+    """Return the names of the nodes by what they have, versions spelt differently under one."""
+    values: Dict[str, List[str]] = {}
+    for reading in readings:
+        value = next((known for known in values if _same(known, reading.value)), reading.value)
+        values.setdefault(value, []).append(reading.node)
+    return values
+
+
+def _differing(
+    difference: _Difference, readings: List[_Reading], values: Dict[str, List[str]]
+) -> Finding:
+    severity, why = difference.judge([reading.facts for reading in readings], list(values))
+    shown = "; ".join(f"{value} on {_node_names(names)}" for value, names in values.items())
+    verb = "differ" if difference.word == "GPUs" else "differs"
+    return Finding(
+        code=difference.code,
+        component=difference.component,
+        kind="version-mismatch-across-nodes",
+        severity=severity,
+        message=f"{difference.word} {verb} between nodes ({shown}): {why}.",
+        evidence=tuple(
+            Evidence(reading.node, f"{difference.word} {reading.value}") for reading in readings[:8]
+        ),
+        sources=difference.sources,
+        remedies=_one_version(difference.component, values),
+        nodes=tuple(reading.node for reading in readings),
+        packages=(difference.component,) if difference.component in _COMPARED else (),
+    )
+
+
+def _node_names(names: List[str]) -> str:
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+def _one_version(component: str, values: Dict[str, List[str]]) -> Tuple[Remedy, ...]:
+    if component == "gpu":
+        return ()
+    most, second = sorted(values, key=lambda value: -len(values[value]))[:2]
+    text = "Bring all nodes to one version"
+    if len(values[most]) > len(values[second]):
+        text += f"; most have {most}"
+    if component == "nvidia-driver":
+        return (Remedy(f"{text}.", safety="changes-host"),)
+    return (Remedy(f"{text}; one container image does it."),)
 
 
 def check_drivers(context: Context) -> Iterator[Finding]:

@@ -1,5 +1,4 @@
-"""Compiled extensions of torch: which torch each was built for, told by its files, its label and
-its release, and what is wrong with that.
+"""Compiled extensions of torch: which torch each was built for, and what is wrong with that.
 
 Three kinds of evidence, the surest first: the symbols of the installed files, the label in a
 version (``2.8.3+cu12torch2.7cxx11abiFALSE``), and what a release was built for. Where the files
@@ -23,6 +22,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
+    from ..matrix.tables import Build
+
 __all__ = [
     "LINKED",
     "Torch",
@@ -32,6 +33,7 @@ __all__ = [
     "installed_torch",
     "is_main",
     "short_path",
+    "title_of",
 ]
 
 _ABI_CHANGE = Source(
@@ -99,9 +101,7 @@ _MAIN_FILE = pattern(
 
 
 class Torch(NamedTuple):
-    """The installed torch: version as text, minor ("2.7"), CUDA and C++ ABI where they are
-    known.
-    """
+    """The installed torch: version, minor ("2.7"), and where they are known CUDA and C++ ABI."""
 
     text: str
     version: Version
@@ -114,25 +114,18 @@ class Torch(NamedTuple):
 
 
 def installed_torch(context: Context) -> Optional[Torch]:
-    """Return the torch that is installed, or None where there is none or its version is not
-    known.
-    """
+    """Return the installed torch, or None where there is none or its version is not known."""
     text = context.facts.value("torch.version")
-    installed = context.distributions.get("torch")
-    if text is None and installed is not None:
-        text = installed.version
+    if text is None and "torch" in context.distributions:
+        text = context.distributions["torch"].version
     version = try_version(text)
     if text is None or version is None or len(version.release) < 2:
         return None
     cuda = context.facts.value("torch.cuda")
     abi = context.facts.value("torch.cxx11abi")
-    attributes = (
-        context.target.environment("torch").attributes
-        if context.target.environment is not None
-        else {}
-    )
-    if abi is None and attributes.get("cxx11abi") in ("true", "false"):
-        abi = attributes["cxx11abi"] == "true"
+    attributes = attributes_of(context, "torch")
+    if abi is None:
+        abi = {"true": True, "false": False}.get(str(attributes.get("cxx11abi")))
     if cuda is None and attributes.get("cuda") is not None:
         cuda = str(attributes["cuda"])
     return Torch(text, version, minor_of(version), cuda, abi)
@@ -140,10 +133,16 @@ def installed_torch(context: Context) -> Optional[Torch]:
 
 def group_binaries(context: Context) -> Mapping[str, List[Binary]]:
     """Return the files that were read, by distribution."""
-    found: Dict[str, List[Binary]] = {}
+    files: Dict[str, List[Binary]] = {}
     for binary in context.facts.value("binaries", ()):
-        found.setdefault(binary.distribution, []).append(binary)
-    return found
+        files.setdefault(binary.distribution, []).append(binary)
+    return files
+
+
+def title_of(context: Context, name: str) -> str:
+    """Return name and version of a distribution for a message, the name alone without a version."""
+    installed = context.distributions.get(name)
+    return f"{name} {installed.version}" if installed is not None and installed.version else name
 
 
 def _links_torch(binary: Binary) -> bool:
@@ -168,27 +167,29 @@ def _is_torch_library(name: str) -> bool:
     return name.startswith(("libtorch", "libc10")) and name.endswith(".so")
 
 
-def _label(found: Distribution) -> Tuple[Optional[str], Optional[bool]]:
-    """Torch minor and C++ ABI that the local part of a version names:
-    ``cu12torch2.7cxx11abiFALSE``, ``pt24cu121``.
-    """
-    local = (found.version or "").partition("+")[2].lower()
-    match = _TORCH_LABEL.search(local) if "torch" in local or "pt" in local else None
-    minor = None
-    if match is not None:
-        digits = match.group(2) or match.group(3)
-        # torch240 is 2.4.0, pt24 is 2.4, torch210 is 2.10.
-        if match.group(3) and len(digits) == 2 and digits[1] == "0" and digits != "10":
-            digits = digits[0]
-        minor = f"{match.group(1)}.{digits}"
-    _, named, abi = local.partition("cxx11abi")
-    return minor, abi.startswith("true") if named and abi.startswith(("true", "false")) else None
+def _label(installed: Distribution) -> Tuple[Optional[str], Optional[bool]]:
+    """Return torch minor and C++ ABI of a local version: ``cu12torch2.7cxx11abiFALSE``."""
+    local = (installed.version or "").partition("+")[2].lower()
+    abi = local.partition("cxx11abi")[2]
+    stated = {"true": True, "false": False}
+    return _labelled_torch(local), next(
+        (stated[word] for word in stated if abi.startswith(word)), None
+    )
+
+
+def _labelled_torch(local: str) -> Optional[str]:
+    """Return the torch minor of a label: torch240 is 2.4.0, pt24 is 2.4, torch210 is 2.10."""
+    match = _TORCH_LABEL.search(local)
+    if match is None:
+        return None
+    major, dotted, digits = match.groups()
+    if digits and len(digits) == 2 and digits[1] == "0" and digits != "10":
+        digits = digits[0]
+    return f"{major}.{dotted or digits}"
 
 
 def attributes_of(context: Context, name: str) -> Mapping[str, object]:
-    """Return what the matrix derived of an installed distribution; empty where the environment is
-    not known.
-    """
+    """Return what the matrix derived of a distribution; empty without a known environment."""
     return (
         context.target.environment(name).attributes
         if context.target.environment is not None
@@ -253,9 +254,7 @@ def _reinstall(context: Context, name: str, torch: Torch) -> Tuple[Remedy, ...]:
 
 
 def _torch_pin(context: Context, installed: Optional[Distribution]) -> Optional[str]:
-    """Return which torch a package is for: the exact pin of its metadata, else the minor that it
-    was built for.
-    """
+    """Return which torch a package is for: its metadata's pin, else the minor of its build."""
     if installed is None or installed.version is None:
         return None
     for requirement in unconditional(installed, context.facts, context.matrix):
@@ -288,6 +287,25 @@ def find_mismatches(context: Context, code: str) -> List[Finding]:
     ]
 
 
+class _Extension(NamedTuple):
+    """A package that may link torch, and which torch minor it was built for.
+
+    ``labelled``: its own version says so.
+    """
+
+    name: str
+    title: str
+    installed: Optional[Distribution]
+    files: Tuple[Binary, ...]  # those that link torch
+    built_for: Optional[str]
+    labelled: bool
+
+    @property
+    def is_proven_fine(self) -> bool:
+        """Whether a main file was read; asked where no symbol is missing."""
+        return any(is_main(binary, self.files) for binary in self.files)
+
+
 def _all_mismatches(context: Context) -> Iterator[Finding]:
     torch = installed_torch(context)
     if torch is None:
@@ -297,91 +315,98 @@ def _all_mismatches(context: Context) -> Iterator[Finding]:
         if name == "torch":
             continue
         installed = context.distributions.get(name)
-        found = _judge(context, name, installed, torch, read.get(name, []))
-        if found is None:
+        linked = tuple(binary for binary in read.get(name, ()) if _links_torch(binary))
+        extension = _Extension(
+            name, title_of(context, name), installed, linked, *_built_for(context, name, installed)
+        )
+        mismatch = _judge(context, extension, torch)
+        if mismatch is None:
             continue
         yield Finding(
-            code=found.code,
+            code=mismatch.code,
             component=name,
-            kind=found.kind,
-            severity=found.severity,
-            message=found.message,
-            subject=found.subject,
-            evidence=(*found.evidence, *context.evidence("torch.version")),
-            sources=found.sources,
+            kind=mismatch.kind,
+            severity=mismatch.severity,
+            message=mismatch.message,
+            subject=mismatch.subject,
+            evidence=(*mismatch.evidence, *context.evidence("torch.version")),
+            sources=mismatch.sources,
             remedies=_reinstall(context, name, torch),
             packages=(name, "torch"),
         )
 
 
-def _judge(
-    context: Context,
-    name: str,
-    installed: Optional[Distribution],
-    torch: Torch,
-    files: Sequence[Binary],
-) -> Optional[_Mismatch]:
-    """Return the one finding about a package and torch: what its files prove, else what its label
-    or release says.
-    """
-    title = f"{name} {installed.version}" if installed is not None and installed.version else name
-    built_for, labelled = _built_for(context, name, installed)
-    linked = [binary for binary in files if _links_torch(binary)]
-    proof = _from_symbols(title, torch, built_for, linked)
-    if proof is not None:
+def _judge(context: Context, extension: _Extension, torch: Torch) -> Optional[_Mismatch]:
+    """Return what a package's files prove against torch, else what its label or release says."""
+    proof = _from_symbols(extension, torch)
+    installed = extension.installed
+    if proof is not None or installed is None or installed.version is None:
         return proof
-    if installed is None or installed.version is None:
+    labelled = _from_torch_label(context, extension, torch) or _from_abi_label(
+        context, extension, installed, torch
+    )
+    if labelled is not None or extension.is_proven_fine:
+        return labelled
+    if is_unindexed(installed) or _is_unindexed_torch(context, torch):
         return None
-    proven_fine = bool(linked) and any(is_main(binary, linked) for binary in linked)
-    evidence = context.installed(name)
-    if labelled and built_for != torch.minor and built_for is not None:
-        tail = (
-            " All symbols that it needs are there, but its layouts may differ."
-            if proven_fine
-            else " It will fail to load with an undefined symbol."
-        )
-        return _Mismatch(
-            "ED401",
-            "warning" if proven_fine else "error",
-            f"{title} is built for torch {built_for}, but {torch} is installed.{tail}",
-            evidence,
-            (_FLASH,),
-        )
+    return _from_release(context, extension, installed, torch)
+
+
+def _from_torch_label(context: Context, extension: _Extension, torch: Torch) -> Optional[_Mismatch]:
+    """Compare the torch that a label names: ``2.8.3+cu12torch2.7``."""
+    if not extension.labelled or extension.built_for in (None, torch.minor):
+        return None
+    severity, consequence = "error", "It will fail to load with an undefined symbol."
+    if extension.is_proven_fine:
+        severity = "warning"
+        consequence = "All symbols that it needs are there, but its layouts may differ."
+    return _Mismatch(
+        "ED401",
+        severity,
+        f"{extension.title} is built for torch {extension.built_for}, but {torch} is installed. "
+        f"{consequence}",
+        context.installed(extension.name),
+        (_FLASH,),
+    )
+
+
+def _from_abi_label(
+    context: Context, extension: _Extension, installed: Distribution, torch: Torch
+) -> Optional[_Mismatch]:
+    """Compare the C++ ABI that a label names, where no file shows that it loads."""
     abi = _label(installed)[1]
-    if (
-        abi is not None
-        and torch.abi is not None
-        and abi is not torch.abi
-        and not proven_fine
-        and _abi_label_counts(name, installed, abi, built_for)
-    ):
-        message = (
-            f"{title} is built for the {_abi_name(abi)} C++ ABI, but {torch} is built with "
-            f"the {_abi_name(torch.abi)} one: it will fail to load."
-        )
-        return _Mismatch("ED402", "error", message, evidence, (_ABI_CHANGE, _DUAL_ABI))
-    if proven_fine or is_unindexed(installed) or _is_unindexed_torch(context, torch):
+    if abi is None or torch.abi is None or abi is torch.abi or extension.is_proven_fine:
         return None
-    if (
-        built_for is not None
-        and not labelled
-        and built_for != torch.minor
-        and name not in _BUILT_BY_HAND
-    ):
-        message = (
-            f"{title} is compiled for torch {built_for}, but {torch} is installed: its "
-            "extension will not load or its operators will be missing."
-        )
-        return _Mismatch("ED401", "error", message, evidence, (_EXTENSIONS,))
-    if name in _BUILT_BY_HAND and not labelled:
-        return _without_wheel(context, name, installed, torch, title)
-    return None
+    if not _abi_label_counts(extension.name, installed, abi, extension.built_for):
+        return None
+    message = (
+        f"{extension.title} is built for the {_abi_name(abi)} C++ ABI, but {torch} is built with "
+        f"the {_abi_name(torch.abi)} one: it will fail to load."
+    )
+    evidence = context.installed(extension.name)
+    return _Mismatch("ED402", "error", message, evidence, (_ABI_CHANGE, _DUAL_ABI))
+
+
+def _from_release(
+    context: Context, extension: _Extension, installed: Distribution, torch: Torch
+) -> Optional[_Mismatch]:
+    """Compare the torch that a release was built for, where its version has no label."""
+    if extension.labelled:
+        return None
+    if extension.name in _BUILT_BY_HAND:
+        return _without_wheel(context, extension, installed, torch)
+    if extension.built_for in (None, torch.minor):
+        return None
+    message = (
+        f"{extension.title} is compiled for torch {extension.built_for}, but {torch} is installed: "
+        "its extension will not load, or its operators will be missing."
+    )
+    evidence = context.installed(extension.name)
+    return _Mismatch("ED401", "error", message, evidence, (_EXTENSIONS,))
 
 
 def _is_unindexed_torch(context: Context, torch: Torch) -> bool:
-    """Tell whether torch is a build of its own kind (NGC, nightly, source), to which everything
-    else in the image was built.
-    """
+    """Tell whether torch is no index's build (NGC, nightly, source): the rest was built to it."""
     installed = context.distributions.get("torch")
     if installed is not None and is_unindexed(installed):
         return True
@@ -395,8 +420,9 @@ def _abi_name(new: bool) -> str:
 def _abi_label_counts(
     name: str, installed: Distribution, abi: bool, built_for: Optional[str]
 ) -> bool:
-    """Whether a label can be believed: flash-attn's "FALSE" only means "as torch's wheel", which is
-    the new ABI since torch 2.7.
+    """Tell whether a label can be believed.
+
+    flash-attn's "FALSE" only means "as torch's wheel", which is the new ABI since torch 2.7.
 
     Its releases from 2.8 on are labelled FALSE and built with the new ABI for torch 2.6 too
     (Dao-AILab/flash-attention issue 1783).
@@ -414,117 +440,121 @@ def _abi_label_counts(
 def _built_for(
     context: Context, name: str, installed: Optional[Distribution]
 ) -> Tuple[Optional[str], bool]:
-    """The torch minor that a package was built for, and whether its own label says so."""
+    """Return the torch minor that a package was built for, and whether its own label says so."""
     if installed is None:
         return None, False
     minor, _ = _label(installed)
     if minor is not None:
         return minor, True
-    told = attributes_of(context, name).get("torch")
-    if isinstance(told, Version):
-        return minor_of(told), False
-    own = (
-        exact_pins(installed.requires or ()).get("torch")
-        if name in LINKED and name not in _BUILT_BY_HAND
-        else None
-    )
-    if own is not None:
-        return minor_of(own), False
+    torch = attributes_of(context, name).get("torch")
+    if not isinstance(torch, Version) and name in LINKED and name not in _BUILT_BY_HAND:
+        torch = exact_pins(installed.requires or ()).get("torch")
+    if isinstance(torch, Version):
+        return minor_of(torch), False
     if installed.direct_url or installed.installer == "conda" or installed.editable:
         return None, False
-    version, package = try_version(installed.version), context.matrix.package(name)
-    release = package.release(version) if package is not None and version is not None else None
+    return _torch_of_release(context, name, try_version(installed.version)), False
+
+
+def _torch_of_release(context: Context, name: str, version: Optional[Version]) -> Optional[str]:
+    """Return the torch minor that the builds of a published release are for, else that it pins."""
+    if version is None:
+        return None
     # Another index may carry builds for a CUDA that the matrix does not list; all builds of one
     # release have one torch.
-    minors = (
-        {build.torch for build in release.builds if build.torch} if release is not None else set()
-    )
+    minors = {build.torch for build in _builds(context, name, version) if build.torch}
     if len(minors) == 1 and name not in _BUILT_BY_HAND:
-        return minors.pop(), False
-    return pinned_torch(context.matrix.package, name)(
-        version
-    ) if version is not None else None, False
+        return minors.pop()
+    return pinned_torch(context.matrix.package, name)(version)
 
 
-def _from_symbols(
-    title: str, torch: Torch, built_for: Optional[str], files: Sequence[Binary]
-) -> Optional[_Mismatch]:
+def _builds(context: Context, name: str, version: Version) -> Sequence[Build]:
+    """Return the builds of a release that the matrix lists; empty where it does not know it."""
+    package = context.matrix.package(name)
+    release = package.release(version) if package is not None else None
+    return release.builds if release is not None else ()
+
+
+def _from_symbols(extension: _Extension, torch: Torch) -> Optional[_Mismatch]:
+    """Return what the files prove: symbols that torch does not define, else libraries it lacks."""
+    files = extension.files
     broken = [binary for binary in files if binary.undefined]
-    lost = [binary for binary in files for name in binary.missing if _is_torch_library(name)]
-    if not broken and not lost:
+    affected = broken or [binary for binary in files if any(map(_is_torch_library, binary.missing))]
+    if not affected:
         return None
-    first = next(
-        (binary for binary in broken or lost if is_main(binary, files)), (broken or lost)[0]
-    )
-    main = is_main(first, files) or len(broken or lost) == len(files)
-    severity = "error" if main else "warning"
-    path = short_path(first.path)
-    if not broken:
-        library = next(name for name in first.missing if _is_torch_library(name))
-        evidence = (Evidence(first.path, f"NEEDED {library}"),)
-        kind = "it is built for another kind of torch (CUDA, ROCm or CPU)"
-        message = (
-            f"{title} needs {library}, which {torch} does not have: {kind} and {path} will "
-            "not load."
-        )
-        return _Mismatch("ED401", severity, message, evidence, (_EXTENSIONS,), path)
-    symbol = first.undefined[0]
-    evidence = (Evidence(first.path, f"undefined symbol {symbol}"),)
-    consequence = f"{path} will not load (undefined symbol {symbol})."
-    if first.cxx11abi is not None and torch.abi is not None and first.cxx11abi is not torch.abi:
-        message = (
-            f"{title} is built for the {_abi_name(first.cxx11abi)} C++ ABI, {torch} with the "
-            f"{_abi_name(torch.abi)} one: {consequence}"
-        )
-        return _Mismatch("ED402", severity, message, evidence, (_ABI_CHANGE, _DUAL_ABI), path)
-    if built_for is not None and built_for != torch.minor:
-        return _Mismatch(
-            "ED401",
-            severity,
-            f"{title} is built for torch {built_for}, but {torch} is installed: {consequence}",
-            evidence,
-            (_EXTENSIONS,),
-            path,
-        )
+    binary = next((binary for binary in affected if is_main(binary, files)), affected[0])
+    fatal = is_main(binary, files) or len(affected) == len(files)
+    severity = "error" if fatal else "warning"
+    if broken:
+        return _undefined_symbol(extension, torch, binary, severity)
+    return _other_kind_of_torch(extension, torch, binary, severity)
+
+
+def _other_kind_of_torch(
+    extension: _Extension, torch: Torch, binary: Binary, severity: str
+) -> _Mismatch:
+    """Word a library of another kind of torch that a file needs."""
+    path = short_path(binary.path)
+    library = next(filter(_is_torch_library, binary.missing))
     message = (
-        f"{title} asks for symbols that {torch} does not define, so it was built against "
-        f"another torch: {consequence}"
+        f"{extension.title} needs {library}, which {torch} does not have: it is built for another "
+        f"kind of torch (CUDA, ROCm or CPU), and {path} will not load."
     )
-    return _Mismatch("ED405", severity, message, evidence, (_EXTENSIONS,), path)
+    evidence = (Evidence(binary.path, f"NEEDED {library}"),)
+    return _Mismatch("ED401", severity, message, evidence, (_EXTENSIONS,), path)
+
+
+def _undefined_symbol(
+    extension: _Extension, torch: Torch, binary: Binary, severity: str
+) -> _Mismatch:
+    """Word a symbol that torch does not define: another C++ ABI, another torch, or unknown why."""
+    title, built_for, abi = extension.title, extension.built_for, binary.cxx11abi
+    path = short_path(binary.path)
+    symbol = binary.undefined[0]
+    consequence = f"{path} will not load (undefined symbol {symbol})."
+    if abi is not None and torch.abi is not None and abi is not torch.abi:
+        code = "ED402"
+        cause = (
+            f"{title} is built for the {_abi_name(abi)} C++ ABI, {torch} with the "
+            f"{_abi_name(torch.abi)} one"
+        )
+    elif built_for is not None and built_for != torch.minor:
+        code = "ED401"
+        cause = f"{title} is built for torch {built_for}, but {torch} is installed"
+    else:
+        code = "ED405"
+        cause = (
+            f"{title} needs symbols that {torch} does not define, so it was built against another "
+            "torch"
+        )
+    sources = (_ABI_CHANGE, _DUAL_ABI) if code == "ED402" else (_EXTENSIONS,)
+    evidence = (Evidence(binary.path, f"undefined symbol {symbol}"),)
+    return _Mismatch(code, severity, f"{cause}: {consequence}", evidence, sources, path)
 
 
 def _without_wheel(
-    context: Context, name: str, installed: Distribution, torch: Torch, title: str
+    context: Context, extension: _Extension, installed: Distribution, torch: Torch
 ) -> Optional[_Mismatch]:
-    """No prebuilt wheel of this release is for this torch: it is a build of the user's, or a wheel
-    for another torch.
-    """
+    """Judge a release with no wheel for this torch: it is the user's build, or a wrong wheel."""
     version = try_version(installed.version)
-    package = context.matrix.package(name)
-    release = package.release(version) if package is not None and version is not None else None
-    if release is None or installed.direct_url or installed.installer == "conda":
+    if version is None or installed.direct_url or installed.installer == "conda":
         return None
     # Official wheels only: those that others build carry a label.
     minors = sorted(
         {
             build.torch
-            for build in release.builds
+            for build in _builds(context, extension.name, version)
             if build.torch and build.index_name in ("github", "pypi")
         },
         key=lambda text: tuple(map(int, text.split("."))),
     )
     if not minors or torch.minor in minors:
         return None
-    listed = minors[0] if len(minors) == 1 else f"{minors[0]} to {minors[-1]}"
+    span = minors[0] if len(minors) == 1 else f"{minors[0]} to {minors[-1]}"
     message = (
-        f"{title} has prebuilt wheels for torch {listed} only, and {torch} is installed: a wheel "
-        "fails to load with an undefined symbol; "
-        "a build from source against this torch works."
+        f"{extension.title} has prebuilt wheels only for torch {span}, but {torch} is installed: "
+        "such a wheel fails to load with an undefined symbol; a build from source against this "
+        "torch works."
     )
-    return _Mismatch(
-        "ED401",
-        "warning",
-        message,
-        context.installed(name),
-        (_FLASH,) if name.startswith("flash") else (_EXTENSIONS,),
-    )
+    source = _FLASH if extension.name.startswith("flash") else _EXTENSIONS
+    return _Mismatch("ED401", "warning", message, context.installed(extension.name), (source,))
