@@ -94,10 +94,10 @@ def probe(*, python: Optional[str] = None, root: Optional[str] = None, deep: boo
 
     if python is not None:
         _check_python(python, root)
-    found = probe_machine(python=python, root=root, deep=deep)
+    facts = probe_machine(python=python, root=root, deep=deep)
     if (
         root is not None
-        and found.value("distributions") is None
+        and facts.value("distributions") is None
         and not os.path.isdir(os.path.join(root, "etc"))
     ):
         raise InputError(
@@ -105,7 +105,7 @@ def probe(*, python: Optional[str] = None, root: Optional[str] = None, deep: boo
             "an interpreter in a usual place; "
             f"an environment is judged with --python {root}"
         )
-    return found
+    return facts
 
 
 def gather(sources: Sources) -> Tuple[Facts, ...]:
@@ -318,7 +318,7 @@ def _model_files(workload: Workload) -> Dict[str, Dict[str, Any]]:
 
     from .model.workload import ROLES
 
-    found: Dict[str, Dict[str, Any]] = {}
+    files: Dict[str, Dict[str, Any]] = {}
     for name in {
         str(workload.value(f"{role}.model")) for role in ROLES if workload.value(f"{role}.model")
     }:
@@ -335,8 +335,8 @@ def _model_files(workload: Workload) -> Dict[str, Dict[str, Any]]:
             except (ValueError, RecursionError) as error:
                 raise InputError(f"{path}: is no JSON: {error}") from error
             if isinstance(content, dict):
-                found[key] = content
-    return found
+                files[key] = content
+    return files
 
 
 def diagnose(
@@ -388,7 +388,7 @@ def diagnose(
     if not nodes:
         nodes = (_facts_of_log(reading),)
         facts_from = "the log" if any(True for _ in nodes[0]) else ""
-    found = _judge_all(nodes, matrix, run, framework)
+    findings = _judge_all(nodes, matrix, run, framework)
     contexts = [
         Context(
             node, matrix, derive_target(node, matrix), nodes[1:] and nodes, str(matrix.date), {}
@@ -398,7 +398,7 @@ def diagnose(
     knowledge = Knowledge(
         {signature.id: signature for signature in signatures}, rows_of, matrix.modules
     )
-    traces, rest = explain(reading.events, knowledge, contexts, found)
+    traces, rest = explain(reading.events, knowledge, contexts, findings)
     return Diagnosis(
         tuple([_addressed_trace(trace, nodes) for trace in traces]),
         tuple(
@@ -560,14 +560,14 @@ def _check_python(python: str, root: Optional[str]) -> None:
     if find_executable(machine, python) is not None:
         return
     where = f" in {root}" if root else "" if "/" in python else " on PATH"
-    found = (
+    shown = (
         "a folder without bin/python"
         if machine.isdir(python if root else os.path.abspath(python))
         else "nothing"
     )
     raise InputError(
         f"--python {python}: expected an interpreter or the folder of an environment{where}, found "
-        f"{found}"
+        f"{shown}"
     )
 
 
@@ -650,7 +650,7 @@ def _is_wanted(code: str, rule: str, options: Options) -> bool:
 
 
 def report_of(
-    found: Sequence[Finding], nodes: Tuple[Facts, ...], date: str, options: Options
+    findings: Sequence[Finding], nodes: Tuple[Facts, ...], date: str, options: Options
 ) -> Report:
     """Sort findings into those that count, open questions, and what is accepted; ``date`` is that
     of the matrix.
@@ -664,7 +664,7 @@ def report_of(
     undetermined: List[Finding] = []
     ignored: List[Ignored] = []
     expired: List[Ignored] = []
-    for finding in found:
+    for finding in findings:
         if not _is_wanted(finding.code, finding.rule, options):
             continue
         entries = [entry for entry in options.ignores if entry.covers(finding)]
@@ -686,13 +686,13 @@ def report_of(
     )
 
 
-def _exit_code(found: Sequence[Finding], undetermined: Sequence[Finding], fail_on: str) -> int:
+def _exit_code(violated: Sequence[Finding], undetermined: Sequence[Finding], fail_on: str) -> int:
     if fail_on == "never":
         return 0
     if fail_on == "undetermined":
-        return 1 if found or undetermined else 0
+        return 1 if violated or undetermined else 0
     return (
         1
-        if any(severity_rank(finding.severity) <= severity_rank(fail_on) for finding in found)
+        if any(severity_rank(finding.severity) <= severity_rank(fail_on) for finding in violated)
         else 0
     )

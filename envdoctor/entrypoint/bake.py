@@ -150,11 +150,11 @@ def _of_baseline(image: Facts, modules: Sequence[str], matrix: Matrix) -> Facts:
 
     again = {field for probe in load_probes(modules) for field in probe.fields}
     table = {name: fact for name, fact in image if name not in again}
-    listed = table.get("distributions")
-    if isinstance(listed, Known):
+    distributions = table.get("distributions")
+    if isinstance(distributions, Known):
         spoken_of = matrix.spoken_of
         table["distributions"] = Known(
-            {name: entry for name, entry in listed.value.items() if name in spoken_of},
-            listed.evidence,
+            {name: entry for name, entry in distributions.value.items() if name in spoken_of},
+            distributions.evidence,
         )
     return Facts(table)

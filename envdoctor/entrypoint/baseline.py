@@ -52,16 +52,16 @@ def read_baseline(path: str) -> Dict[str, Any]:
     with open(path, "rb") as file:
         text = file.read(_LARGEST).decode("utf-8")
     try:
-        found = json.loads(text)
+        baseline = json.loads(text)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
     if (
-        not isinstance(found, dict)
-        or found.get("schema_version") != SCHEMA_VERSION
-        or not isinstance(found.get("stamp"), dict)
+        not isinstance(baseline, dict)
+        or baseline.get("schema_version") != SCHEMA_VERSION
+        or not isinstance(baseline.get("stamp"), dict)
     ):
         raise ValueError(f"it is no baseline of schema version {SCHEMA_VERSION}")
-    return found
+    return baseline
 
 
 def take_stamp() -> Dict[str, Any]:
@@ -102,16 +102,16 @@ def _has_metadata(folder: str) -> bool:
 
 def _entries(folder: str) -> Dict[str, int]:
     """Return the names in a folder, each distribution's with the time of its metadata."""
-    found: Dict[str, int] = {}
+    changed: Dict[str, int] = {}
     try:
-        with os.scandir(folder) as listed:
-            for entry in listed:
+        with os.scandir(folder) as entries:
+            for entry in entries:
                 name = entry.name
                 if name != "__pycache__" and not name.endswith(".pyc"):
-                    found[name] = int(entry.stat().st_mtime) if name.endswith(".dist-info") else 0
+                    changed[name] = int(entry.stat().st_mtime) if name.endswith(".dist-info") else 0
     except OSError:  # a folder that is not there is one more state to compare
-        return found
-    return found
+        return changed
+    return changed
 
 
 def stale_reason(baseline: Dict[str, Any]) -> str:
@@ -127,15 +127,15 @@ def stale_reason(baseline: Dict[str, Any]) -> str:
                 f"{name} was {before.get(name) or 'not set'}, is "
                 f"{now['variables'].get(name) or 'not set'}"
             )
-    listed = then.get("folders", {})
-    if list(listed) != list(now["folders"]):
+    folders = then.get("folders", {})
+    if list(folders) != list(now["folders"]):
         return (
             f"distributions are looked for in {', '.join(now['folders'])}, not in "
-            f"{', '.join(listed)}"
+            f"{', '.join(folders)}"
         )
     for folder, entries in now["folders"].items():
-        if entries != listed[folder]:
-            return _difference(folder, listed[folder], entries)
+        if entries != folders[folder]:
+            return _difference(folder, folders[folder], entries)
     return ""
 
 

@@ -284,10 +284,10 @@ def _reap(pid: int, seconds: float) -> Tuple[int, ...]:
     pause = 0.0002
     while True:
         try:
-            found, status = os.waitpid(pid, os.WNOHANG)
+            ended, status = os.waitpid(pid, os.WNOHANG)
         except ChildProcessError:  # SIGCHLD is ignored: the kernel reaped it
             return (0,)
-        if found:
+        if ended:
             return (status,)
         left = end - time.monotonic()
         if left <= 0:

@@ -70,12 +70,14 @@ def _baseline(settings: Settings, matrix_date: str) -> Tuple[Dict[str, Any], str
     from ..rules.registry import CHECKS
 
     try:
-        found = read_baseline(path)
-        reason = _other_tool(found["tool"], matrix_date) or stale_reason(found)
+        baseline = read_baseline(path)
+        reason = _other_tool(baseline["tool"], matrix_date) or stale_reason(baseline)
         if not reason:
-            found["facts"] = _with_packages(read_facts(found["facts"], "facts"), found["packages"])
-            found["probes"] = [name for name in MODULES if name in found["probes"]]
-            found["rules"] = [name for name in CHECKS if name in found["rules"]]
+            baseline["facts"] = _with_packages(
+                read_facts(baseline["facts"], "facts"), baseline["packages"]
+            )
+            baseline["probes"] = [name for name in MODULES if name in baseline["probes"]]
+            baseline["rules"] = [name for name in CHECKS if name in baseline["rules"]]
     except (OSError, ValueError, LookupError, AttributeError, TypeError, InputError) as error:
         return (
             {},
@@ -84,7 +86,7 @@ def _baseline(settings: Settings, matrix_date: str) -> Tuple[Dict[str, Any], str
                 f"({getattr(error, 'strerror', None) or error})"
             ),
         )
-    return ({}, f"judged whole, not as baked: {reason}") if reason else (found, "")
+    return ({}, f"judged whole, not as baked: {reason}") if reason else (baseline, "")
 
 
 def _other_tool(then: Dict[str, Any], matrix_date: str) -> str:
@@ -107,15 +109,15 @@ def _with_packages(facts: Facts, packages: Dict[str, Any]) -> Facts:
     from ..model.evidence import Known
     from ..model.facts import Distribution
 
-    listed = facts.get("distributions")
-    if not isinstance(listed, Known):
+    distributions = facts.get("distributions")
+    if not isinstance(distributions, Known):
         return facts
-    known = listed.value
+    known = distributions.value
     every = {
         name: known[name] if name in known else Distribution(name, version)
         for name, version in packages.items()
     }
-    return facts.updated({"distributions": Known(every, listed.evidence)})
+    return facts.updated({"distributions": Known(every, distributions.evidence)})
 
 
 def _read(
@@ -166,17 +168,17 @@ def _judge(facts: Facts, matrix: Matrix, settings: Settings, baseline: Dict[str,
         from ..intake.lock_reader import lock_facts
 
         facts = facts.updated(lock_facts(read_lock(settings.lock)))
-    found = judge(facts, matrix, families=baseline.get("rules"))
+    findings = judge(facts, matrix, families=baseline.get("rules"))
     if os.environ.get("ENVDOCTOR_IGNORE"):
         from ..app import Options, read_text, report_of
         from ..intake.ignores import parse_ignores
 
         path = os.environ["ENVDOCTOR_IGNORE"]
         return report_of(
-            found, (facts,), matrix.date, Options(ignores=parse_ignores(read_text(path), path))
+            findings, (facts,), matrix.date, Options(ignores=parse_ignores(read_text(path), path))
         )
-    violated = tuple([finding for finding in found if finding.verdict == "violated"])
-    undetermined = tuple([finding for finding in found if finding.verdict != "violated"])
+    violated = tuple([finding for finding in findings if finding.verdict == "violated"])
+    undetermined = tuple([finding for finding in findings if finding.verdict != "violated"])
     return Report(
         violated,
         undetermined,

@@ -69,62 +69,61 @@ def steps_of(plan: Plan) -> List[Step]:
     gone = tuple(
         change.name for change in plan.changes if change.after is None or change.kind == "build"
     )
-    overridden = {override.name: override.version for override in plan.overrides}
-    moved = [change for change in plan.changes if change.after is not None]
-    plain = [
-        change
-        for change in moved
-        if not change.from_source
-        and change.name not in overridden
-        and change.index_name != "github"
+    by_way: Dict[str, List[Change]] = {"plain": [], "built": [], "fetched": [], "last": []}
+    for change in plan.changes:
+        if change.after is not None:
+            by_way[_way_of(change, plan)].append(change)
+    steps = [
+        Step(
+            "uninstall",
+            gone,
+            why="what goes, and what is replaced by another build of the same version",
+        ),
+        Step("install", tuple(map(_pin, by_way["plain"])), _indexes(by_way["plain"])),
+        Step(
+            "install",
+            tuple(map(_pin, by_way["built"])),
+            no_build_isolation=True,
+            why="compiled against what is installed now",
+        ),
+        Step(
+            "install",
+            (),
+            no_deps=True,
+            wheels=tuple(map(_variable, by_way["fetched"])),
+            why="wheels that no index has",
+        ),
+        Step(
+            "install",
+            _overriding_pins(plan),
+            no_deps=True,
+            why="contradicts metadata on purpose, so it comes last and alone",
+        ),
     ]
-    built = [change for change in moved if change.from_source and change.name not in overridden]
-    fetched = [change for change in moved if change.index_name == "github"]
-    again = any(
-        override.requirer in {change.name for change in moved} for override in plan.overrides
+    return [step for step in steps if step.requirements or step.wheels]
+
+
+def _way_of(change: Change, plan: Plan) -> str:
+    """Tell how a release gets in: with the others, built, fetched as a wheel, or last and alone."""
+    if change.index_name == "github":
+        return "fetched"
+    if any(override.name == change.name for override in plan.overrides):
+        return "last"
+    return "built" if change.from_source else "plain"
+
+
+def _overriding_pins(plan: Plan) -> Tuple[str, ...]:
+    """Return the pins that contradict metadata and that this plan moves.
+
+    All of them where a package moves whose requirement is overridden: its installation may undo
+    any of them.
+    """
+    moved = {change.name for change in plan.changes if change.after is not None}
+    every = any(override.requirer in moved for override in plan.overrides)
+    versions = {override.name: override.version for override in plan.overrides}
+    return tuple(
+        f"{name}=={version}" for name, version in versions.items() if every or name in moved
     )
-    last = [name for name in overridden if again or name in {change.name for change in moved}]
-    steps = []
-    if gone:
-        steps.append(
-            Step(
-                "uninstall",
-                gone,
-                why="what goes, and what is replaced by another build of the same version",
-            )
-        )
-    if plain:
-        steps.append(Step("install", tuple(map(_pin, plain)), _indexes(plain)))
-    if built:
-        steps.append(
-            Step(
-                "install",
-                tuple(map(_pin, built)),
-                no_build_isolation=True,
-                why="compiled against what is installed now",
-            )
-        )
-    if fetched:
-        steps.append(
-            Step(
-                "install",
-                (),
-                no_deps=True,
-                wheels=tuple(map(_variable, fetched)),
-                why="wheels that no index has",
-            )
-        )
-    if last:
-        pins = tuple(f"{name}=={overridden[name]}" for name in last)
-        steps.append(
-            Step(
-                "install",
-                pins,
-                no_deps=True,
-                why="contradicts metadata on purpose, so it comes last and alone",
-            )
-        )
-    return steps
 
 
 def _pin(change: Change) -> str:

@@ -104,20 +104,20 @@ def inspect(python: str) -> Environment:
             check=True,
             stdin=subprocess.DEVNULL,
         )
-        found = json.loads(asked.stdout)
+        answer = json.loads(asked.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise InputError(
             f"{python}: expected a Python interpreter that answers, found {type(error).__name__}: "
             f"{str(error)[:200]}"
         ) from error
-    prefix = os.path.realpath(found["prefix"])
-    own = found["prefix"] != found["base"]
+    prefix = os.path.realpath(answer["prefix"])
+    own = answer["prefix"] != answer["base"]
     if os.path.isdir(os.path.join(prefix, "conda-meta")):
         raise InputError(
             f"{prefix}: conda manages this environment, so pip and uv would change it behind its "
             "back; make the changes with conda"
         )
-    if not own and (found["managed"] or prefix == "/usr"):
+    if not own and (answer["managed"] or prefix == "/usr"):
         raise InputError(
             f"{prefix}: this Python belongs to the operating system (externally managed); make a "
             "virtual environment and install there"
@@ -125,19 +125,19 @@ def inspect(python: str) -> Environment:
     folders = (
         [prefix]
         if own
-        else [os.path.realpath(found[key]) for key in ("purelib", "platlib", "scripts")]
+        else [os.path.realpath(answer[key]) for key in ("purelib", "platlib", "scripts")]
     )
     kept: List[str] = []
     for folder in sorted(set(folders)):
         if not any(folder.startswith(other + os.sep) for other in kept):
             kept.append(folder)
-    for folder in (prefix, *kept, os.path.realpath(found["purelib"])):
+    for folder in (prefix, *kept, os.path.realpath(answer["purelib"])):
         if not os.access(folder, os.W_OK | os.X_OK):
             raise InputError(
                 f"{folder}: cannot be written, so this environment cannot be changed; --output "
                 "script gives the commands"
             )
-    return Environment(found["executable"], prefix, tuple(kept), bool(found["pip"]))
+    return Environment(answer["executable"], prefix, tuple(kept), bool(answer["pip"]))
 
 
 def find_installer(environment: Environment) -> str:
@@ -149,18 +149,18 @@ def find_installer(environment: Environment) -> str:
     try:
         from uv import find_uv_bin
     except ImportError:
-        found = which("uv")
+        path = which("uv")
     else:
         try:
-            found = str(find_uv_bin())
+            path = str(find_uv_bin())
         except FileNotFoundError:
-            found = which("uv")
-    if found is None and not environment.pip:
+            path = which("uv")
+    if path is None and not environment.pip:
         raise InputError(
             f"{environment.prefix}: neither uv nor the environment's pip is there; 'pip install "
             "uv' brings it"
         )
-    return found or ""
+    return path or ""
 
 
 def unfinished(environment: Environment) -> Optional[Dict[str, Any]]:

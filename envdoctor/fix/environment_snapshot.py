@@ -46,10 +46,10 @@ def read_state(prefix: str) -> Optional[Dict[str, Any]]:
     """Return what an unfinished change left, or None where there is none."""
     try:
         with open(os.path.join(prefix, FOLDER, _STATE), encoding="utf-8") as file:
-            found: Dict[str, Any] = json.load(file)
+            state: Dict[str, Any] = json.load(file)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return found
+    return state
 
 
 def take_snapshot(prefix: str, folders: Sequence[str], notes: Dict[str, Any]) -> None:
@@ -139,8 +139,8 @@ def _copy_tree(folder: str, copy: str, number: int, manifest: List[List[Any]]) -
     while waiting:
         inner = waiting.pop()
         with os.scandir(os.path.join(folder, inner)) as entries:
-            listed = sorted(entries, key=lambda entry: entry.name)
-        for entry in listed:
+            children = sorted(entries, key=lambda entry: entry.name)
+        for entry in children:
             if not inner and entry.name == FOLDER:
                 continue
             path = os.path.join(inner, entry.name)

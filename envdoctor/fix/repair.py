@@ -30,7 +30,7 @@ from ..errors import InputError, InternalFault
 from ..matrix.loader import Matrix
 from ..model.change import OF_PACKAGES, Change, Plan, kind_of_change
 from ..model.evidence import Evidence, Fact, Known, Unknown
-from ..model.facts import PACKAGE_GROUPS, Binary, Distribution, Facts, Library, fields_of
+from ..model.facts import PACKAGE_GROUPS, Distribution, Facts, fields_of
 from ..model.finding import Finding
 from ..model.lock_file import Lock
 from ..model.request import Request
@@ -52,10 +52,10 @@ def errors_of(facts: Facts, matrix: Matrix) -> List[Finding]:
     """Return what ``check`` calls an error of a target."""
     from ..rules import judge
 
-    found = judge(facts, matrix, today=str(matrix.date))
+    findings = judge(facts, matrix, today=str(matrix.date))
     return [
         finding
-        for finding in found
+        for finding in findings
         if finding.severity == "error" and finding.verdict == "violated"
     ]
 
@@ -102,6 +102,36 @@ def plan(
     if not errors:
         return blank
     seen = {finding.key: finding for finding in errors}
+    best = _search(facts, seen, request, matrix)
+    if isinstance(best, Explanation):
+        return best
+    known = {error.key for error in errors}
+    fresh = [finding for finding in best.remaining if finding.key not in known]
+    if fresh:
+        raise InternalFault(
+            f"check refuses what was to be the cure: {fresh[0].code} {fresh[0].message}"
+        )
+    return blank._replace(
+        changes=tuple(_worded(change, seen) for change in best.repair.changes),
+        remaining=tuple(best.remaining),
+        broken=best.repair.broken,
+        overrides=best.repair.overrides,
+        settings=best.repair.settings,
+        alternatives=tuple(_alternatives(best, request, matrix)) if alternatives else (),
+    )
+
+
+def _search(
+    facts: Facts, seen: Dict[str, Finding], request: Request, matrix: Matrix
+) -> Union[_Tried, Explanation]:
+    """Try changes until the errors that they leave teach nothing new; return the best try.
+
+    Args:
+        facts: the environment.
+        seen: the errors to cure, by key; those that changes bring are added.
+        request: what the solver is asked.
+        matrix: what is known of versions and hardware.
+    """
     faulty: FrozenSet[str] = frozenset()
     best: Optional[_Tried] = None
     for _ in range(_ROUNDS):
@@ -124,21 +154,7 @@ def plan(
         tried = _try(facts, seen, best.situation.faulty - {name}, request, matrix)
         if isinstance(tried, _Tried) and len(tried.remaining) <= len(best.remaining):
             best = tried
-    fresh = [
-        finding for finding in best.remaining if finding.key not in {error.key for error in errors}
-    ]
-    if fresh:
-        raise InternalFault(
-            f"check refuses what was to be the cure: {fresh[0].code} {fresh[0].message}"
-        )
-    return blank._replace(
-        changes=tuple(_worded(change, seen) for change in best.repair.changes),
-        remaining=tuple(best.remaining),
-        broken=best.repair.broken,
-        overrides=best.repair.overrides,
-        settings=best.repair.settings,
-        alternatives=tuple(_alternatives(best, request, matrix)) if alternatives else (),
-    )
+    return best
 
 
 class _Tried(NamedTuple):
@@ -162,10 +178,12 @@ def _try(
     from ..lock.solver.nearest import repair
 
     situation = Situation(facts, _enforced(list(seen.values())), faulty)
-    found = repair(situation, request, matrix)
-    if isinstance(found, Explanation):
-        return found
-    return _Tried(situation, found, tuple(errors_of(changed_facts(facts, found.changes), matrix)))
+    outcome = repair(situation, request, matrix)
+    if isinstance(outcome, Explanation):
+        return outcome
+    return _Tried(
+        situation, outcome, tuple(errors_of(changed_facts(facts, outcome.changes), matrix))
+    )
 
 
 def plan_for_lock(facts: Facts, lock: Lock, matrix: Matrix) -> Plan:
@@ -173,11 +191,11 @@ def plan_for_lock(facts: Facts, lock: Lock, matrix: Matrix) -> Plan:
     from ..lock.solver.objective import target_words
 
     _check(facts)
-    listed: Mapping[str, Distribution] = facts.value("distributions", {})
+    distributions: Mapping[str, Distribution] = facts.value("distributions", {})
     roots = {canonicalize_name(re.split(r"[^\w.-]", text, maxsplit=1)[0]) for text in lock.roots}
     changes = []
     for pin in lock.pins:
-        installed = listed.get(pin.name)
+        installed = distributions.get(pin.name)
         if installed is not None and meets_pin(installed.version, pin.version):
             continue
         before = (
@@ -227,14 +245,14 @@ def _check(facts: Facts) -> None:
 
 
 def _presumed(facts: Facts, request: Request) -> Tuple[str, ...]:
-    found = []
+    presumptions = []
     if facts.value("python.version") is None:
-        found.append(f"Python {request.python} (not known: give --python-version)")
+        presumptions.append(f"Python {request.python} (not known: give --python-version)")
     if facts.value("os.architecture") is None:
-        found.append(request.architecture)
+        presumptions.append(request.architecture)
     if facts.value("driver.release") is None:
-        found.append("nothing of the driver (not known)")
-    return tuple(found)
+        presumptions.append("nothing of the driver (not known)")
+    return tuple(presumptions)
 
 
 def _enforced(errors: Sequence[Finding]) -> Callable[[str, str], bool]:
@@ -247,14 +265,14 @@ def _copies(
     remaining: Sequence[Finding], facts: Facts, matrix: Matrix, changes: Sequence[Change]
 ) -> FrozenSet[str]:
     """Installed copies that errors are still about, and that the solver had no reason to change."""
-    listed, known = facts.value("distributions", {}), frozenset(matrix.package_names)
+    distributions, known = facts.value("distributions", {}), frozenset(matrix.package_names)
     named: Set[str] = set()
     for finding in remaining:
         if finding.code in _OF_PYTHON:  # its component is Python, or the whole release
             named.update(finding.packages)
         if finding.code.startswith(OF_PACKAGES):
             named.add(finding.component)
-    return frozenset(name for name in named if name in listed and name in known) - {
+    return frozenset(name for name in named if name in distributions and name in known) - {
         change.name for change in changes
     }
 
@@ -288,8 +306,8 @@ def changed_facts(facts: Facts, changes: Sequence[Change]) -> Facts:
     """
     if not changes:
         return facts
-    listed: Mapping[str, Distribution] = facts.value("distributions", {})
-    after = dict(listed)
+    distributions: Mapping[str, Distribution] = facts.value("distributions", {})
+    after = dict(distributions)
     for change in changes:
         if change.after is None:
             after.pop(change.name, None)
@@ -302,24 +320,27 @@ def changed_facts(facts: Facts, changes: Sequence[Change]) -> Facts:
     }
     replaced = fields_of(*moved.intersection(PACKAGE_GROUPS[1:]))
     table.update(dict.fromkeys(replaced, Unknown("changed by the plan")))
-    libraries: Sequence[Library] = facts.value("libraries", ())
-    if libraries:
-        table["libraries"] = Known(
-            tuple(entry for entry in libraries if entry.origin.partition("wheel:")[2] not in moved),
-            here,
-        )
-    binaries: Sequence[Binary] = facts.value("binaries", ())
-    if binaries:
-        kept = [entry for entry in binaries if entry.distribution not in moved]
+    kept: Dict[str, Sequence[object]] = {
+        "libraries": [
+            library
+            for library in facts.value("libraries", ())
+            if library.origin.partition("wheel:")[2] not in moved
+        ],
         # What the loader misses was looked for in files that are replaced.
-        table["binaries"] = Known(
-            tuple(entry._replace(missing=(), undefined=()) for entry in kept), here
-        )
-    oddities = facts.value("distributions.oddities", ())
-    if oddities:
-        table["distributions.oddities"] = Known(
-            tuple(entry for entry in oddities if entry.name not in moved), here
-        )
+        "binaries": [
+            binary._replace(missing=(), undefined=())
+            for binary in facts.value("binaries", ())
+            if binary.distribution not in moved
+        ],
+        "distributions.oddities": [
+            oddity
+            for oddity in facts.value("distributions.oddities", ())
+            if oddity.name not in moved
+        ],
+    }
+    for name, entries in kept.items():
+        if facts.value(name, ()):
+            table[name] = Known(tuple(entries), here)
     return Facts({**dict(facts), **table})
 
 
@@ -341,16 +362,16 @@ def _weight(changes: Sequence[Change]) -> _Weight:
     )
 
 
-def _alternatives(found: _Tried, request: Request, matrix: Matrix) -> List[str]:
+def _alternatives(tried: _Tried, request: Request, matrix: Matrix) -> List[str]:
     """Say what another index or another driver would save."""
     from ..lock.solver.engine import GaveUp
     from ..lock.solver.nearest import Repair, repair
 
-    situation, changes = found.situation, found.repair.changes
+    situation, changes = tried.situation, tried.repair.changes
     if not changes:
         return []
     lines = []
-    mine = _weight(changes)
+    weight = _weight(changes)
 
     def attempt(where: Situation, wanted: Request) -> Optional[Repair]:
         try:
@@ -363,7 +384,7 @@ def _alternatives(found: _Tried, request: Request, matrix: Matrix) -> List[str]:
         if index in request.allow_index:
             continue
         other = attempt(situation, request._replace(allow_index=(*request.allow_index, index)))
-        if other is not None and _weight(other.changes) < mine:
+        if other is not None and _weight(other.changes) < weight:
             lines.append(
                 f"with builds of the index {index} (--allow-index {index}): "
                 f"{_summary(other.changes)}"
@@ -372,7 +393,7 @@ def _alternatives(found: _Tried, request: Request, matrix: Matrix) -> List[str]:
         other = attempt(situation._replace(facts=situation.facts.without("driver")), request)
         if (
             other is not None
-            and _weight(other.changes) < mine
+            and _weight(other.changes) < weight
             and other.requires.driver is not None
         ):
             lines.append(

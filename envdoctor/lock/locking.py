@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import (
     TYPE_CHECKING,
     Callable,
+    Collection,
     Dict,
     List,
     Mapping,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from ..matrix.loader import Matrix
     from ..matrix.tables import Release
     from ..model.request import Request, Root
-    from ..model.resolution import Explanation, Hole, Resolution
+    from ..model.resolution import Closure, Explanation, Hole, Resolution
     from .closing.index_sources import IndexSources
 
 __all__ = ["check_date", "close", "lock", "of_its_time"]
@@ -107,44 +108,51 @@ def lock(
         others=unknown,
         of_the_time=bool(pinned),
     )
-    notes: List[str] = []
     if profile is not None:
-        found = _of_profile(profile, request, facts, matrix, python, as_of)
+        answer = _of_profile(profile, request, facts, matrix, python, as_of)
     else:
-        found = resolve(request, facts, matrix)
-    if pinned and not isinstance(found, Resolution) and profile is None:
-        found = resolve(request._replace(as_of=None, of_the_time=False), facts, matrix)
-        notes = [
-            (
-                f"nothing of the time of {pinned} ({day}) meets the request: some packages are "
-                "newer "
-                "than it was ever tested with"
-            )
-        ]
-    if not isinstance(found, Resolution):
-        return found
-    if found.request.of_the_time:
-        told = found.request.profile or pinned
-        notes = [
-            (
-                f"the packages are of {found.request.as_of} or before, the time of {told}; --as-of "
-                "latest takes the newest"
-            )
-        ]
-    elif found.request.as_of is None and not notes:
-        notes = _much_newer(found, matrix)
-    notes += [reason.text for reason in found.passed]
-    notes += _without_torch(found, matrix)
-    notes += [
-        (
-            f"{root.text} is not judged by envdoctor: the matrix does not know "
-            f"it{suggest(root.name, known, 0.8)}"
-        )
-        for root in unknown
+        answer = resolve(request, facts, matrix)
+    newer = bool(pinned) and profile is None and not isinstance(answer, Resolution)
+    if newer:
+        answer = resolve(request._replace(as_of=None, of_the_time=False), facts, matrix)
+    if not isinstance(answer, Resolution):
+        return answer
+    notes = [
+        *(_age_notes(answer, matrix, pinned) if not newer else [_newer_note(pinned, day)]),
+        *(reason.text for reason in answer.passed),
+        *_without_torch(answer, matrix),
+        *(_stranger_note(root, known) for root in unknown),
     ]
-    found = found._replace(notes=tuple(notes))
-    _verify(found, facts, matrix)
-    return found
+    answer = answer._replace(notes=tuple(notes))
+    _verify(answer, facts, matrix)
+    return answer
+
+
+def _age_notes(resolution: Resolution, matrix: Matrix, pinned: str) -> List[str]:
+    """Say of what time the packages are, or which are much newer than what was asked for."""
+    request = resolution.request
+    if request.of_the_time:
+        return [
+            (
+                f"the packages are of {request.as_of} or before, the time of "
+                f"{request.profile or pinned}; --as-of latest takes the newest"
+            )
+        ]
+    return _much_newer(resolution, matrix) if request.as_of is None else []
+
+
+def _newer_note(pinned: str, day: Optional[str]) -> str:
+    return (
+        f"nothing of the time of {pinned} ({day}) meets the request: some packages are newer "
+        "than it was ever tested with"
+    )
+
+
+def _stranger_note(root: Root, known: Collection[str]) -> str:
+    return (
+        f"{root.text} is not judged by envdoctor: the matrix does not know it"
+        f"{suggest(root.name, known, 0.8)}"
+    )
 
 
 def _of_profile(
@@ -203,19 +211,14 @@ def close(
     Raises:
         InputError: a request that neither the matrix nor an index knows.
     """
-    from ..model.request import Root, parse_root
+    from ..model.request import parse_root
     from ..model.resolution import Closure, Resolution
     from .closing.closure import UnknownName
     from .closing.closure import close as close_with_uv
     from .solver import resolve
     from .solver.engine import GaveUp
 
-    glibc = [str(entry.value("glibc.version")) for entry in facts if entry.value("glibc.version")]
-    lowest = (
-        min(glibc, key=lambda text: [int(part) for part in text.split(".") if part.isdigit()])
-        if glibc
-        else None
-    )
+    lowest = _lowest_glibc(facts)
     core, brought = found, ()  # type: Resolution, Tuple[Root, ...]
     lacking: Dict[str, Hole] = {}  # by the requirement that follows from it
     for _ in range(_CLOSING_ROUNDS):
@@ -236,16 +239,7 @@ def close(
         )
         problems = _problems(closed, facts, matrix) if closure.is_closed else []
         if problems:
-            unjudged = [
-                line
-                for line in closure.lines
-                if any(name not in matrix.package_names for name in line.via)
-            ]
-            learned = [
-                Root(line.name)
-                for line in unjudged
-                if line.name in matrix.package_names and core.pin(line.name) is None
-            ]
+            learned = _asked_by_strangers(closure, core, matrix)
             closed = found._replace(
                 closure=Closure(
                     "refused",
@@ -271,21 +265,40 @@ def close(
             return closed
         if not isinstance(again, Resolution):
             return closed
-        needed = [root.text for root in learned if root.text not in lacking]
-        why = [f"what is not in the matrix needs {', '.join(needed)}"] if needed else []
-        progress(
-            "choosing again: "
-            + "; ".join(
-                [*why, *(lacking[root.text].text for root in learned if root.text in lacking)]
-            )
-        )
+        progress(f"choosing again: {'; '.join(_why_again(learned, lacking))}")
         core = _as_asked(again, found, brought, lacking)
         _verify(core, facts, matrix)
     return closed
 
 
+def _lowest_glibc(facts: Sequence[Facts]) -> Optional[str]:
+    """Return the oldest glibc of the targets that say theirs."""
+    stated = [entry.value("glibc.version") for entry in facts]
+    versions = [str(version) for version in stated if version]
+    return min(versions, key=parse_version) if versions else None
+
+
+def _asked_by_strangers(closure: Closure, core: Resolution, matrix: Matrix) -> List[Root]:
+    """Return what packages outside the matrix brought in, and the matrix could have chosen."""
+    from ..model.request import Root
+
+    return [
+        Root(line.name)
+        for line in closure.lines
+        if any(name not in matrix.package_names for name in line.via)
+        and line.name in matrix.package_names
+        and core.pin(line.name) is None
+    ]
+
+
+def _why_again(learned: Sequence[Root], lacking: Mapping[str, Hole]) -> List[str]:
+    needed = [root.text for root in learned if root.text not in lacking]
+    strangers = [f"what is not in the matrix needs {', '.join(needed)}"] if needed else []
+    return [*strangers, *(lacking[root.text].text for root in learned if root.text in lacking)]
+
+
 def _as_asked(
-    again: Resolution, found: Resolution, brought: Sequence[Root], lacking: Mapping[str, Hole]
+    again: Resolution, first: Resolution, brought: Sequence[Root], lacking: Mapping[str, Hole]
 ) -> Resolution:
     """A resolution with what closing taught as reasons, and the request as the user made it."""
     from ..model.resolution import Reason
@@ -309,7 +322,7 @@ def _as_asked(
         return taught.get(reason.requirement, reason) if reason.kind == "asked" else reason
 
     pins = tuple(pin._replace(reasons=tuple(map(as_taught, pin.reasons))) for pin in again.pins)
-    return again._replace(pins=pins, request=found.request, notes=found.notes, passed=found.passed)
+    return again._replace(pins=pins, request=first.request, notes=first.notes, passed=first.passed)
 
 
 def _day(as_of: Optional[str], roots: Sequence[Root], matrix: Matrix) -> Tuple[Optional[str], str]:
@@ -349,24 +362,24 @@ def _plus_days(day: str, days: int) -> str:
     return (date(*map(int, day.split("-"))) + timedelta(days)).isoformat()
 
 
-def _later(found: Resolution, matrix: Matrix) -> List[str]:
+def _later(resolution: Resolution, matrix: Matrix) -> List[str]:
     """The pins that the as-of date does not bind."""
-    day = found.request.as_of
+    day = resolution.request.as_of
     return [
         pin.name
-        for pin in found.pins
+        for pin in resolution.pins
         if day is not None and (_released(pin.name, pin.version, matrix) or "") > day
     ]
 
 
-def _much_newer(found: Resolution, matrix: Matrix) -> List[str]:
+def _much_newer(resolution: Resolution, matrix: Matrix) -> List[str]:
     """Say where what is asked for is much older than what is taken with it: nobody has tested
     that.
     """
-    asked = {root.name for root in found.request.roots}
+    asked = {root.name for root in resolution.request.roots}
     dated = [
         (day, pin)
-        for pin in found.pins
+        for pin in resolution.pins
         for day in [_released(pin.name, pin.version, matrix)]
         if day
     ]
@@ -390,17 +403,17 @@ def _much_newer(found: Resolution, matrix: Matrix) -> List[str]:
     ]
 
 
-def _without_torch(found: Resolution, matrix: Matrix) -> List[str]:
+def _without_torch(resolution: Resolution, matrix: Matrix) -> List[str]:
     """Say where what is asked for comes without torch, though its newest release asks for it: such
     a release serves for little.
     """
-    if found.pin("torch") is not None:
+    if resolution.pin("torch") is not None:
         return []
     notes = []
-    for pin in found.pins:
+    for pin in resolution.pins:
         package = (
             matrix.package(pin.name)
-            if any(root.name == pin.name for root in found.request.roots)
+            if any(root.name == pin.name for root in resolution.request.roots)
             else None
         )
         version = parse_version(pin.version)
@@ -473,15 +486,15 @@ def _common(facts: Sequence[Facts], field: str, advice: str, default: Optional[s
     return known[0]
 
 
-def _verify(found: Resolution, facts: Sequence[Facts], matrix: Matrix) -> None:
+def _verify(resolution: Resolution, facts: Sequence[Facts], matrix: Matrix) -> None:
     """Judge every target with the pins installed: an error that the target does not have anyway is
     a fault of ours.
     """
-    for problem in _problems(found, facts, matrix):
+    for problem in _problems(resolution, facts, matrix):
         raise InternalFault(f"check refuses what was resolved: {problem}")
 
 
-def _problems(found: Resolution, facts: Sequence[Facts], matrix: Matrix) -> List[str]:
+def _problems(resolution: Resolution, facts: Sequence[Facts], matrix: Matrix) -> List[str]:
     """What check finds on the targets with everything installed, beside what they have anyway."""
     from ..rules import judge
     from .solver.objective import applied
@@ -489,7 +502,7 @@ def _problems(found: Resolution, facts: Sequence[Facts], matrix: Matrix) -> List
     problems: Dict[str, None] = {}
     for entry in facts:
         own = {finding.key for finding in judge(entry, matrix, today=str(matrix.date))}
-        for finding in judge(applied(found, entry), matrix, today=str(matrix.date)):
+        for finding in judge(applied(resolution, entry), matrix, today=str(matrix.date)):
             if (
                 finding.severity == "error"
                 and finding.verdict == "violated"

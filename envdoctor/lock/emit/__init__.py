@@ -46,14 +46,16 @@ NAMES = (*_FILES, *_FOREIGN_FILES)
 """Names of all files that a lock may have."""
 
 
-def render(found: Resolution, version: str, matrix: Matrix) -> Dict[str, str]:
+def render(resolution: Resolution, version: str, matrix: Matrix) -> Dict[str, str]:
     """Return the text of every file by name.
 
     Args:
-        found: the resolution.
+        resolution: the resolution.
         version: version of envdoctor, for the headers.
         matrix: what conda calls a distribution, and the CUDA that a driver reports.
     """
-    texts = {name: write(found, version) for name, write in _FILES.items()}
-    texts.update({name: write(found, version, matrix) for name, write in _FOREIGN_FILES.items()})
+    texts = {name: write(resolution, version) for name, write in _FILES.items()}
+    texts.update(
+        {name: write(resolution, version, matrix) for name, write in _FOREIGN_FILES.items()}
+    )
     return {name: text for name, text in texts.items() if text is not None}

@@ -53,14 +53,14 @@ class Division(NamedTuple):
     reason: str = ""  # why torch and what needs it come from pip
 
 
-def divide(found: Resolution, matrix: Matrix) -> Division:
+def divide(resolution: Resolution, matrix: Matrix) -> Division:
     """Part the lines of a lock between conda and pip."""
     names = matrix.conda
-    group = _built_for_torch(found)
-    reason = _why_pip(found, group, matrix)
+    group = _built_for_torch(resolution)
+    reason = _why_pip(resolution, group, matrix)
     conda: List[CondaPin] = []
     pip: List[Tuple[str, str]] = []
-    for pin in found.pins:
+    for pin in resolution.pins:
         entry = names.get(pin.name)
         if pin.name in group:
             if reason:
@@ -70,7 +70,9 @@ def divide(found: Resolution, matrix: Matrix) -> Division:
                 and entry is not None
                 and entry.package is not None
             ):
-                conda.append(CondaPin(entry.package, pin.version, _build(pin, found), pin.name))
+                conda.append(
+                    CondaPin(entry.package, pin.version, _build(pin, resolution), pin.name)
+                )
         elif (
             entry is not None
             and entry.package is not None
@@ -80,36 +82,44 @@ def divide(found: Resolution, matrix: Matrix) -> Division:
             conda.append(CondaPin(entry.package, pin.version, "", pin.name))
         else:
             pip.append((pin.name, pin.version))
-    chosen = {pin.name for pin in found.pins}
-    pip += [(line.name, line.version) for line in found.closure.lines if line.name not in chosen]
+    chosen = {pin.name for pin in resolution.pins}
+    pip += [
+        (line.name, line.version) for line in resolution.closure.lines if line.name not in chosen
+    ]
     bounds = []
-    if not reason and found.requires.cuda and any(pin.distribution == "torch" for pin in conda):
-        major = int(found.requires.cuda.split(".")[0])
+    if (
+        not reason
+        and resolution.requires.cuda
+        and any(pin.distribution == "torch" for pin in conda)
+    ):
+        major = int(resolution.requires.cuda.split(".")[0])
         bounds.append(f"cuda-version >={major},<{major + 1}")
     return Division(tuple(conda), tuple(bounds), tuple(pip), reason)
 
 
-def _built_for_torch(found: Resolution) -> Set[str]:
+def _built_for_torch(resolution: Resolution) -> Set[str]:
     """Return torch, what needs it, directly or not, Triton and NVIDIA's libraries."""
     group = {"torch"}
     size = 0
     while size < len(group):
         size = len(group)
-        group |= {pin.name for pin in found.pins if group & set(pin.requires)}
+        group |= {pin.name for pin in resolution.pins if group & set(pin.requires)}
     return {
         pin.name
-        for pin in found.pins
+        for pin in resolution.pins
         if pin.name in group or pin.name == "triton" or pin.name.startswith("nvidia-")
     }
 
 
-def _why_pip(found: Resolution, group: Set[str], matrix: Matrix) -> str:
+def _why_pip(resolution: Resolution, group: Set[str], matrix: Matrix) -> str:
     """Return why the group cannot come from a conda channel; "" where it can."""
     names = matrix.conda
-    overridden = sorted(override.name for override in found.overrides if override.name in group)
+    overridden = sorted(
+        override.name for override in resolution.overrides if override.name in group
+    )
     if overridden:
         return f"{', '.join(overridden)} contradicts metadata of a wheel on purpose"
-    pins = {pin.name: pin for pin in found.pins}
+    pins = {pin.name: pin for pin in resolution.pins}
     elsewhere = sorted(name for name in group if pins[name].index_name != "pypi")
     if elsewhere:
         return f"{', '.join(elsewhere)} comes from the index {pins[elsewhere[0]].index_name}"
@@ -122,16 +132,16 @@ def _why_pip(found: Resolution, group: Set[str], matrix: Matrix) -> str:
     return f"no conda package is known of {shown}" if missing else ""
 
 
-def _build(pin: Pin, found: Resolution) -> str:
-    return ("cuda*" if found.requires.cuda else "cpu*") if pin.name == "torch" else ""
+def _build(pin: Pin, resolution: Resolution) -> str:
+    return ("cuda*" if resolution.requires.cuda else "cpu*") if pin.name == "torch" else ""
 
 
-def _virtual(found: Resolution, matrix: Matrix) -> List[str]:
+def _virtual(resolution: Resolution, matrix: Matrix) -> List[str]:
     """Return bounds on conda's virtual packages.
 
     ``__cuda`` is the CUDA that the driver reports, so it follows from the lowest driver.
     """
-    requires = found.requires
+    requires = resolution.requires
     bounds = (
         [f"__glibc >={requires.glibc}"] if requires.glibc and requires.platform == "linux" else []
     )
@@ -141,15 +151,15 @@ def _virtual(found: Resolution, matrix: Matrix) -> List[str]:
     return bounds
 
 
-def _name(found: Resolution) -> str:
-    asked = found.request.profile or (
-        found.request.roots[0].name if found.request.roots else "lock"
+def _name(resolution: Resolution) -> str:
+    asked = resolution.request.profile or (
+        resolution.request.roots[0].name if resolution.request.roots else "lock"
     )
     return re.sub(r"[^a-z0-9]+", "-", asked.lower()).strip("-") or "lock"
 
 
-def _python(found: Resolution) -> str:
-    return ".".join(found.requires.python.split(".")[:2])
+def _python(resolution: Resolution) -> str:
+    return ".".join(resolution.requires.python.split(".")[:2])
 
 
 def _yaml(text: str) -> str:
@@ -157,17 +167,17 @@ def _yaml(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def render_environment(found: Resolution, version: str, matrix: Matrix) -> str:
+def render_environment(resolution: Resolution, version: str, matrix: Matrix) -> str:
     """Return the text of ``environment.yml``."""
-    division = divide(found, matrix)
-    built = {pin.name for pin in found.pins if pin.from_source}
-    overridden = {override.name for override in found.overrides}
-    local = {pin.name for pin in found.pins if pin.index_name != "pypi"} | set(
-        found.closure.unhashed
+    division = divide(resolution, matrix)
+    built = {pin.name for pin in resolution.pins if pin.from_source}
+    overridden = {override.name for override in resolution.overrides}
+    local = {pin.name for pin in resolution.pins if pin.index_name != "pypi"} | set(
+        resolution.closure.unhashed
     )
     later = built | overridden | local
     lines = [
-        *header(found, version, "environment.yml"),
+        *header(resolution, version, "environment.yml"),
         (
             "# conda names are reported, no channel was read: the versions may not be there yet. "
             "Wheels, not conda's builds, were looked into."
@@ -180,7 +190,7 @@ def render_environment(found: Resolution, version: str, matrix: Matrix) -> str:
         "(hashes, overrides, what is built or from git)"
     )
     lines += [
-        f"name: {_name(found)}",
+        f"name: {_name(resolution)}",
         "channels:",
         f"  - {_CHANNEL}",
         "  - nodefaults",
@@ -188,7 +198,12 @@ def render_environment(found: Resolution, version: str, matrix: Matrix) -> str:
     ]
     lines += [
         f"  - {_yaml(text)}"
-        for text in (f"python ={_python(found)}", "pip", *_virtual(found, matrix), *division.bounds)
+        for text in (
+            f"python ={_python(resolution)}",
+            "pip",
+            *_virtual(resolution, matrix),
+            *division.bounds,
+        )
     ]
     lines += [f"  - {_yaml(pin.text)}" for pin in division.conda]
     pip = [f"{name}=={pinned}" for name, pinned in division.pip if name not in later]
@@ -197,29 +212,29 @@ def render_environment(found: Resolution, version: str, matrix: Matrix) -> str:
     lines += [
         f"      # by install.sh: {name}=={pinned}" for name, pinned in division.pip if name in later
     ]
-    if found.settings:
+    if resolution.settings:
         lines += [
             "variables:",
-            *(f"  {name}: {_yaml(value)}" for name, value in sorted(found.settings.items())),
+            *(f"  {name}: {_yaml(value)}" for name, value in sorted(resolution.settings.items())),
         ]
     return "\n".join(lines) + "\n"
 
 
-def render_recipe(found: Resolution, version: str, matrix: Matrix) -> str:
+def render_recipe(resolution: Resolution, version: str, matrix: Matrix) -> str:
     """Return the text of ``recipe.yaml``: a metapackage of rattler-build's format 1."""
-    division = divide(found, matrix)
+    division = divide(resolution, matrix)
     run = [
-        f"python {_python(found)}.*",
-        *_virtual(found, matrix),
+        f"python {_python(resolution)}.*",
+        *_virtual(resolution, matrix),
         *division.bounds,
         *(pin.text for pin in division.conda),
     ]
-    wanted = ", ".join(root.text for root in found.request.roots) or found.request.profile
+    wanted = ", ".join(root.text for root in resolution.request.roots) or resolution.request.profile
     summary = f"What {wanted} takes, chosen by envdoctor {version}"
-    name = f"envdoctor-lock-{_name(found)}"
+    name = f"envdoctor-lock-{_name(resolution)}"
     carried = [f"{name}=={pinned}" for name, pinned in division.pip]
     lines = [
-        *header(found, version, "recipe.yaml"),
+        *header(resolution, version, "recipe.yaml"),
         (
             "# conda names are reported, no channel was read. Build: rattler-build build --recipe "
             "recipe.yaml"
@@ -227,7 +242,7 @@ def render_recipe(found: Resolution, version: str, matrix: Matrix) -> str:
         "schema_version: 1",
         "package:",
         f"  name: {name}",
-        f"  version: {_yaml(found.matrix_date.replace('-', '.'))}",
+        f"  version: {_yaml(resolution.matrix_date.replace('-', '.'))}",
         "build:",
         "  number: 0",
         "  noarch: generic",

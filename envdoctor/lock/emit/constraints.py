@@ -8,12 +8,14 @@ from .words import header
 __all__ = ["render"]
 
 
-def render(found: Resolution, version: str) -> str:
+def render(resolution: Resolution, version: str) -> str:
     """Return the text of ``constraints.txt``."""
-    overridden = {override.name for override in found.overrides}
-    exact = {line.name for line in found.closure.lines if line.exact}
-    lines = header(found, version, "constraints.txt: the same pins as bounds, for pip install -c")
-    for line in found.closure.lines if found.closure.is_closed else found.pins:
+    overridden = {override.name for override in resolution.overrides}
+    exact = {line.name for line in resolution.closure.lines if line.exact}
+    lines = header(
+        resolution, version, "constraints.txt: the same pins as bounds, for pip install -c"
+    )
+    for line in resolution.closure.lines if resolution.closure.is_closed else resolution.pins:
         pinned = f"{line.name}{'===' if line.name in exact else '=='}{line.version}"
         lines.append(
             f"# {pinned} contradicts metadata: see overrides.txt"

@@ -10,17 +10,17 @@ from .words import header
 __all__ = ["render"]
 
 
-def render(found: Resolution, version: str) -> str:
+def render(resolution: Resolution, version: str) -> str:
     """Return the text of the fragment.
 
     The base image brings Python and, where something is built, the compiler.
     """
-    requires = found.requires
+    requires = resolution.requires
     minor = ".".join(requires.python.split(".")[:2])
     base = f"Python {minor}" + (f" and glibc {requires.glibc} or newer" if requires.glibc else "")
-    built = sorted(pin.name for pin in found.pins if pin.from_source)
+    built = sorted(pin.name for pin in resolution.pins if pin.from_source)
     lines = [
-        *header(found, version, "Dockerfile"),
+        *header(resolution, version, "Dockerfile"),
         f"# The base image has {base}; the driver is the host's.",
         *(
             [
@@ -36,7 +36,7 @@ def render(found: Resolution, version: str) -> str:
         f"ARG BASE=python:{minor}-slim",
         "FROM ${BASE}",
     ]
-    if found.sources:
+    if resolution.sources:
         lines.append("# what comes from a repository needs git")
         lines.append(
             "RUN command -v git >/dev/null || { apt-get update && apt-get install -y "
@@ -45,7 +45,7 @@ def render(found: Resolution, version: str) -> str:
     lines += [
         "COPY . /opt/envdoctor-lock/",
         "RUN sh /opt/envdoctor-lock/install.sh python3",
-        *(f"ENV {name}={json.dumps(value)}" for name, value in sorted(found.settings.items())),
+        *(f"ENV {name}={json.dumps(value)}" for name, value in sorted(resolution.settings.items())),
         (
             "# To be told at start what this host lacks (scripts/build_pyz of envdoctor makes the "
             "file):"

@@ -37,12 +37,12 @@ fi
 """
 
 
-def render(found: Resolution, version: str) -> str:
+def render(resolution: Resolution, version: str) -> str:
     """Return the text of ``install.sh``, for any POSIX shell."""
-    minor = ".".join(found.requires.python.split(".")[:2])
+    minor = ".".join(resolution.requires.python.split(".")[:2])
     lines = [
         "#!/bin/sh",
-        *header(found, version, "install.sh"),
+        *header(resolution, version, "install.sh"),
         "# usage: sh install.sh [PYTHON]; PYTHON is that of an environment of its own",
     ]
     lines.append(
@@ -56,17 +56,19 @@ def render(found: Resolution, version: str) -> str:
         f'[ "$found" = {minor} ] || {{ echo "install.sh: expected Python {minor}, found $found '
         '($python)" >&2; exit 2; }'
     )
-    lines.append(_TOOLS % (_indented(_steps(found, "uv")), _indented(_steps(found, "pip"))))
+    lines.append(
+        _TOOLS % (_indented(_steps(resolution, "uv")), _indented(_steps(resolution, "pip")))
+    )
     lines += [
         f"echo {quote(f'set before it runs: export {name}={quote(value)}')}"
-        for name, value in sorted(found.settings.items())
+        for name, value in sorted(resolution.settings.items())
     ]
     return "\n".join(lines) + "\n"
 
 
-def _steps(found: Resolution, tool: str) -> List[str]:
-    steps = install_steps(found, tool, "install")
-    return steps + [f"install --no-deps {quote(step.requirement)}" for step in found.sources]
+def _steps(resolution: Resolution, tool: str) -> List[str]:
+    steps = install_steps(resolution, tool, "install")
+    return steps + [f"install --no-deps {quote(step.requirement)}" for step in resolution.sources]
 
 
 def _indented(steps: List[str]) -> str:

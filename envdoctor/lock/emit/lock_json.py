@@ -13,19 +13,19 @@ from ...model.serde import dump_facts
 __all__ = ["lock_json", "render"]
 
 
-def render(found: Resolution, version: str) -> str:
+def render(resolution: Resolution, version: str) -> str:
     """Return the text of ``envdoctor.lock.json``."""
-    return json.dumps(lock_json(found, version), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(lock_json(resolution, version), indent=2, ensure_ascii=False) + "\n"
 
 
-def lock_json(found: Resolution, version: str) -> Dict[str, Any]:
+def lock_json(resolution: Resolution, version: str) -> Dict[str, Any]:
     """Return a resolution as the JSON object of ``envdoctor.lock.json``."""
-    request = found.request
+    request = resolution.request
     return {
         "schema_version": SCHEMA_VERSION,
         "envdoctor": version,
-        "matrix": found.matrix_date,
-        "closed": {"closed": True, "partial": "partial"}.get(found.closure.state, False),
+        "matrix": resolution.matrix_date,
+        "closed": {"closed": True, "partial": "partial"}.get(resolution.closure.state, False),
         "request": {
             "roots": [root.text for root in request.roots],
             "not_judged": [root.text for root in request.others],
@@ -36,13 +36,13 @@ def lock_json(found: Resolution, version: str) -> Dict[str, Any]:
             "allow_index": list(request.allow_index),
             "profile": request.profile,
         },
-        "targets": list(found.targets),
-        "machines": [dump_facts(entry) for entry in found.machines],
+        "targets": list(resolution.targets),
+        "machines": [dump_facts(entry) for entry in resolution.machines],
         "requires": {
             name: list(value) if isinstance(value, tuple) else value
-            for name, value in found.requires._asdict().items()
+            for name, value in resolution.requires._asdict().items()
         },
-        "settings": dict(sorted(found.settings.items())),
+        "settings": dict(sorted(resolution.settings.items())),
         "pins": [
             {
                 "name": pin.name,
@@ -54,7 +54,7 @@ def lock_json(found: Resolution, version: str) -> Dict[str, Any]:
                 "requires": list(pin.requires),
                 "reasons": [_reason_json(reason) for reason in pin.reasons],
             }
-            for pin in found.pins
+            for pin in resolution.pins
         ],
         "overrides": [
             {
@@ -67,12 +67,12 @@ def lock_json(found: Resolution, version: str) -> Dict[str, Any]:
                 "title": override.title,
                 "sources": [_source_json(source) for source in override.sources],
             }
-            for override in found.overrides
+            for override in resolution.overrides
         ],
-        "sources": [step._asdict() for step in found.sources],
-        "warnings": [_reason_json(reason) for reason in found.warnings],
-        "notes": list(found.notes),
-        "closure": _closure_json(found.closure),
+        "sources": [step._asdict() for step in resolution.sources],
+        "warnings": [_reason_json(reason) for reason in resolution.warnings],
+        "notes": list(resolution.notes),
+        "closure": _closure_json(resolution.closure),
     }
 
 

@@ -8,17 +8,17 @@ from .words import one_line
 __all__ = ["render"]
 
 
-def render(found: Resolution, version: str) -> str:
+def render(resolution: Resolution, version: str) -> str:
     """Return the text of ``overrides.txt``."""
     lines = [
         (
             "# overrides.txt: pins that contradict metadata on purpose; written by envdoctor "
-            f"{version} with the matrix of {found.matrix_date}"
+            f"{version} with the matrix of {resolution.matrix_date}"
         )
     ]
-    if not found.overrides:
+    if not resolution.overrides:
         lines.append("# none")
-    for override in found.overrides:
+    for override in resolution.overrides:
         broken = (
             f"{override.requirer} {override.requirer_version} asks for "
             f"{override.name}{override.specifier}"

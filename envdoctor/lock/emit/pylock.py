@@ -13,11 +13,11 @@ from .words import header
 __all__ = ["render"]
 
 
-def render(found: Resolution, version: str) -> Optional[str]:
+def render(resolution: Resolution, version: str) -> Optional[str]:
     """Return the text of ``pylock.toml``, or None where uv wrote none."""
-    if not found.closure.pylock:
+    if not resolution.closure.pylock:
         return None
-    lines = header(found, version, "pylock.toml")
+    lines = header(resolution, version, "pylock.toml")
     lines.append("# install with uv: uv pip sync pylock.toml (it removes what is not in here)")
     lines.append("# install with pip: pip install --no-deps -r pylock.toml")
-    return "\n".join(lines) + "\n\n" + found.closure.pylock
+    return "\n".join(lines) + "\n\n" + resolution.closure.pylock

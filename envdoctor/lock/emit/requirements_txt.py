@@ -22,32 +22,32 @@ _WHERE = {
 _SELECT = "awk -v RS= -v ORS='\\n\\n'"
 
 
-def render(found: Resolution, version: str) -> str:
+def render(resolution: Resolution, version: str) -> str:
     """Return the text of ``requirements.txt``."""
-    lines = header(found, version, "requirements.txt")
-    lines += [f"# install with {tool}: {command}" for tool, command in install_commands(found)]
-    if _built_on_torch(found):
+    lines = header(resolution, version, "requirements.txt")
+    lines += [f"# install with {tool}: {command}" for tool, command in install_commands(resolution)]
+    if _built_on_torch(resolution):
         lines.append(
             "# step 2 compiles: it takes nvcc of torch's CUDA, ninja, setuptools and wheel in the "
             "environment, and up to hours"
         )
-    others = sorted({pin.index_name for pin in found.pins} - {"pypi"})
+    others = sorted({pin.index_name for pin in resolution.pins} - {"pypi"})
     lines += [
         f"# lines with a local label (+...) {_WHERE.get(name, _ELSEWHERE).format(name)}"
         for name in others
     ]
-    if found.closure.is_closed:
-        for line in found.closure.lines:
-            lines += ["", *_closed_line(line, found)]
+    if resolution.closure.is_closed:
+        for line in resolution.closure.lines:
+            lines += ["", *_closed_line(line, resolution)]
         return "\n".join(lines) + "\n"
-    overridden = {override.name for override in found.overrides}
-    for pin in found.pins:
+    overridden = {override.name for override in resolution.overrides}
+    for pin in resolution.pins:
         lines += [
             "",
-            *_comments(pin, found),
+            *_comments(pin, resolution),
             pin_line(pin) + ("  # override" if pin.name in overridden else ""),
         ]
-    for root in found.request.others:
+    for root in resolution.request.others:
         lines += [
             "",
             f"# asked for: {root.text}; not judged by envdoctor, and not pinned",
@@ -56,7 +56,7 @@ def render(found: Resolution, version: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def install_commands(found: Resolution) -> List[Tuple[str, str]]:
+def install_commands(resolution: Resolution) -> List[Tuple[str, str]]:
     """Return (tool, command) that install ``requirements.txt``, run in its folder.
 
     A closed file has everything, so nothing is resolved again: an override would be refused
@@ -64,16 +64,16 @@ def install_commands(found: Resolution) -> List[Tuple[str, str]]:
     these are steps of their own.
     """
     return [
-        (tool, " && ".join(install_steps(found, tool, command)))
+        (tool, " && ".join(install_steps(resolution, tool, command)))
         for tool, command in (("uv", "uv pip install"), ("pip", "pip install"))
     ]
 
 
-def install_steps(found: Resolution, tool: str, command: str) -> List[str]:
+def install_steps(resolution: Resolution, tool: str, command: str) -> List[str]:
     """Return what one tool ("uv" or "pip") does, in order; ``command`` is how it is called. pip
     reads a pipe as /dev/stdin, uv as -.
     """
-    closure = found.closure
+    closure = resolution.closure
     pipe = "-" if tool == "uv" else "/dev/stdin"
     sources = "".join(f" {option}" for option in closure.sources)
     if closure.is_closed:
@@ -82,13 +82,15 @@ def install_steps(found: Resolution, tool: str, command: str) -> List[str]:
         built = f"{checked} --no-build-isolation"
     else:
         checked = command + (
-            " --override overrides.txt" if found.overrides and tool == "uv" else ""
+            " --override overrides.txt" if resolution.overrides and tool == "uv" else ""
         )
         unhashed = (
-            f"{command} --no-deps -r overrides.txt" if found.overrides and tool == "pip" else ""
+            f"{command} --no-deps -r overrides.txt"
+            if resolution.overrides and tool == "pip"
+            else ""
         )
         built = f"{command} --no-build-isolation"
-    source = _built_on_torch(found)
+    source = _built_on_torch(resolution)
     apart = [step for step, there in ((_SOURCE, source), (_SEPARATE, unhashed)) if there]
     if not apart:
         return [f"{checked} -r requirements.txt"]
@@ -103,23 +105,23 @@ def install_steps(found: Resolution, tool: str, command: str) -> List[str]:
     return steps
 
 
-def _built_on_torch(found: Resolution) -> List[str]:
+def _built_on_torch(resolution: Resolution) -> List[str]:
     """The pins whose build imports torch, so that it has to be there before, and not in a folder of
     the build's own.
     """
-    return [pin.name for pin in found.pins if pin.from_source and "torch" in pin.requires]
+    return [pin.name for pin in resolution.pins if pin.from_source and "torch" in pin.requires]
 
 
-def _closed_line(line: ClosedLine, found: Resolution) -> List[str]:
+def _closed_line(line: ClosedLine, resolution: Resolution) -> List[str]:
     """One line with its comments; hashes go on lines of their own, as pip and uv write them."""
-    pin = found.pin(line.name)
+    pin = resolution.pin(line.name)
     via = [name for name in line.via if name != line.name]
     if pin is not None:
-        comments = _comments(pin, found)
+        comments = _comments(pin, resolution)
     else:
         comments = (
             ["# asked for; not judged by envdoctor"]
-            if any(root.name == line.name for root in found.request.others)
+            if any(root.name == line.name for root in resolution.request.others)
             else []
         )
         comments += [f"# via {', '.join(via)}"] if via else []
@@ -129,12 +131,12 @@ def _closed_line(line: ClosedLine, found: Resolution) -> List[str]:
     return [*comments, " \\\n".join([pinned, *(f"    --hash={digest}" for digest in line.hashes)])]
 
 
-def _comments(pin: Pin, found: Resolution) -> List[str]:
+def _comments(pin: Pin, resolution: Resolution) -> List[str]:
     comments = [f"# {text}" for reason in _core_reasons(pin) for text in reason_lines(reason)]
-    if pin.name in _built_on_torch(found):
+    if pin.name in _built_on_torch(resolution):
         comments.append(f"# {_SOURCE}: built from source, after torch")
-    if not found.closure.is_closed and any(
-        override.name == pin.name for override in found.overrides
+    if not resolution.closure.is_closed and any(
+        override.name == pin.name for override in resolution.overrides
     ):
         comments.append(f"# {_SEPARATE} with pip: the override of a requirement")
     return comments
@@ -146,7 +148,7 @@ def _core_reasons(pin: Pin) -> List[Reason]:
     binding = [reason for reason in required if reason.requirement] or required
     shown = binding[:3]
     others = len(required) - len(shown)
-    found = [reason for reason in pin.reasons if reason.kind == "asked"] + shown
+    reasons = [reason for reason in pin.reasons if reason.kind == "asked"] + shown
     if others > 0:
-        found.append(Reason("required", f"and {others} more require it"))
-    return found + [reason for reason in pin.reasons if reason.kind not in ("asked", "required")]
+        reasons.append(Reason("required", f"and {others} more require it"))
+    return reasons + [reason for reason in pin.reasons if reason.kind not in ("asked", "required")]

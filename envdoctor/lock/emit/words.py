@@ -18,42 +18,44 @@ __all__ = [
 ]
 
 
-def header(found: Resolution, version: str, what: str) -> List[str]:
+def header(resolution: Resolution, version: str, what: str) -> List[str]:
     """Return the comment lines that stand first in a file; ``what`` says which file it is."""
-    request, requires = found.request, found.requires
+    request, requires = resolution.request, resolution.requires
     lines = [
-        f"# {state_words(found)} ({what})",
-        f"# written by envdoctor {version} with the matrix of {found.matrix_date}",
+        f"# {state_words(resolution)} ({what})",
+        f"# written by envdoctor {version} with the matrix of {resolution.matrix_date}",
         f"# asked for: {', '.join(root.text for root in (*request.roots, *request.others))}"
         + (f", as of {request.as_of}" if request.as_of else ""),
         f"# for: Python {requires.python}, {request.platform} {request.architecture}",
     ]
-    lines += [f"# target: {words}" for words in found.targets]
-    lines.append(f"# requires: {requires_words(found)}")
-    lines += [f"# set: {name}={value}" for name, value in sorted(found.settings.items())]
-    lines += [f"# {line}" for line in (*profile_lines(found), *warning_lines(found))]
-    lines += [f"# note: {one_line(note)}" for note in found.notes]
+    lines += [f"# target: {words}" for words in resolution.targets]
+    lines.append(f"# requires: {requires_words(resolution)}")
+    lines += [f"# set: {name}={value}" for name, value in sorted(resolution.settings.items())]
+    lines += [f"# {line}" for line in (*profile_lines(resolution), *warning_lines(resolution))]
+    lines += [f"# note: {one_line(note)}" for note in resolution.notes]
     return lines
 
 
-def profile_lines(found: Resolution) -> List[str]:
+def profile_lines(resolution: Resolution) -> List[str]:
     """Return which request of a profile a lock is for, and what comes from repositories after the
     pins.
     """
-    lines = [f"profile: {found.request.profile}"] if found.request.profile else []
-    return lines + [f"then: pip install --no-deps '{step.requirement}'" for step in found.sources]
+    lines = [f"profile: {resolution.request.profile}"] if resolution.request.profile else []
+    return lines + [
+        f"then: pip install --no-deps '{step.requirement}'" for step in resolution.sources
+    ]
 
 
-def warning_lines(found: Resolution) -> List[str]:
+def warning_lines(resolution: Resolution) -> List[str]:
     """Return the rows that hold of the pins on a target and do not forbid them: wrong results, what
     was only reported, what is slower.
     """
-    return [f"warning: {one_line(reason.text)} [{reason.row}]" for reason in found.warnings]
+    return [f"warning: {one_line(reason.text)} [{reason.row}]" for reason in resolution.warnings]
 
 
-def state_words(found: Resolution) -> str:
+def state_words(resolution: Resolution) -> str:
     """Return how complete a lock is, and why it is not more."""
-    closure = found.closure
+    closure = resolution.closure
     if closure.state == "closed":
         return (
             f"a full lock: every line is pinned and hashed, closed by {closure.tool} for "
@@ -68,9 +70,9 @@ def state_words(found: Resolution) -> str:
     return f"{words}; {one_line(closure.reason)}" if closure.reason else words
 
 
-def requires_words(found: Resolution) -> str:
+def requires_words(resolution: Resolution) -> str:
     """Return what a machine has to have for these pins."""
-    requires = found.requires
+    requires = resolution.requires
     parts = [f"Python {requires.python}"]
     if requires.driver:
         parts.append(f"NVIDIA driver {requires.driver} or newer")
