@@ -294,8 +294,7 @@ def _pin(wanted: str, folder: str, matrix: Matrix) -> List[Block]:
         cost = ", ".join(story.instead[:_FEW_REASONS]) + more
         blocks.append(
             paragraph(
-                f"it would do, with {cost}: what was asked for first, and by name, is "
-                "chosen newest",
+                f"it also works, but would change {cost}; earlier requests are preferred",
                 2,
                 f"not {story.other}",
             )
@@ -303,7 +302,7 @@ def _pin(wanted: str, folder: str, matrix: Matrix) -> List[Block]:
     else:
         blocks.append(
             paragraph(
-                "with the matrix as it is now it would do: lock again", 2, f"not {story.other}"
+                "it works according to the matrix of today: lock again", 2, f"not {story.other}"
             )
         )
     return blocks

@@ -85,9 +85,9 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
 
 def _check(options: argparse.Namespace) -> None:
     if options.apply and options.rollback:
-        raise InputError("--apply and --rollback exclude each other")
+        raise InputError("--apply and --rollback cannot be used together")
     if options.yes and not options.apply:
-        raise InputError("--yes answers the question of --apply; without that nothing is asked")
+        raise InputError("--yes answers the question that --apply asks; give --apply too")
 
 
 def _check_local(options: argparse.Namespace) -> None:
@@ -99,7 +99,8 @@ def _check_local(options: argparse.Namespace) -> None:
             )
     if not options.yes and not (sys.stdin is not None and sys.stdin.isatty()):
         raise InputError(
-            "--apply asks before it changes anything, but standard input is no terminal; give --yes"
+            "--apply asks before it changes anything, but standard input is not a terminal; "
+            "give --yes"
         )
 
 

@@ -229,7 +229,7 @@ def _keep_closed(folder: str, found: Resolution, wanted: bool) -> None:
     if isinstance(before, dict) and before.get("closed"):
         raise InputError(
             f"{folder} holds a closed lock, and this one cannot be closed: {found.closure.reason}. "
-            "Its files are left as they are; --no-close replaces them by core pins"
+            "Its files are left as they are; --no-close replaces them with core pins"
         )
 
 

@@ -121,8 +121,8 @@ def run(arguments: Sequence[str]) -> int:
         return INTERRUPTED
     except MemoryError:
         _say_error(
-            "memory ran out: a limit of this process (ulimit -v) or of its container is below what "
-            "this takes, some 100 MiB"
+            "out of memory: this needs about 100 MiB, more than the limit of this process "
+            "(ulimit -v) or of its container"
         )
         return INTERNAL_FAULT
     except Exception as error:  # noqa: BLE001 - the last resort: users get a line, ENVDOCTOR_DEBUG=1 the traceback

@@ -41,7 +41,12 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "'envdoctor help matrix ACTION' shows the options of an action."
     parser.add_argument("--help", "-h", action="help", help="show this help")
     actions = parser.add_subparsers(
-        title="actions", description="", dest="action", metavar="ACTION", required=True
+        title="actions",
+        prog="envdoctor matrix",
+        description="",
+        dest="action",
+        metavar="ACTION",
+        required=True,
     )
     for name, action in _ACTIONS.items():
         made = actions.add_parser(

@@ -19,9 +19,8 @@ OPTIONS: Mapping[str, Tuple[str, str]] = {
     "--policy": (
         "off|warn|enforce",
         (
-            "what an error does: nothing is checked, CMD runs all the same (default), CMD is "
-            "refused "
-            "with 78; $ENVDOCTOR_POLICY"
+            "what an error does: nothing is checked; CMD runs all the same (default); CMD is "
+            "refused with exit code 78; $ENVDOCTOR_POLICY"
         ),
     ),
     "--strict": (

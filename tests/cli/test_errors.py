@@ -181,7 +181,7 @@ def test_too_little_memory_is_no_fault_of_ours(tmp_path):
         ["sh", "-c", command], env=environment(), capture_output=True, text=True, check=False
     )
     assert done.returncode == 4
-    assert done.stderr.startswith("envdoctor: error: memory ran out")
+    assert done.stderr.startswith("envdoctor: error: out of memory")
     assert done.stderr.count("\n") == 1
 
 

@@ -270,7 +270,7 @@ def test_no_setup_code_runs_and_a_source_archive_tells_what_it_requires(lock, in
     )
     done = lock("torch==2.4.0", *H20, "--index-url", index.address, "-o", tmp_path / "lock")
     assert done.returncode == 0, done.stderr
-    assert b"reading what jinja2 3.1.6 requires" in done.stderr
+    assert done.stderr == b""  # progress is for terminals
     lines = {
         line["name"]: line
         for line in json.loads((tmp_path / "lock" / "envdoctor.lock.json").read_text())["closure"][

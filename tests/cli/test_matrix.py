@@ -633,5 +633,7 @@ def test_help_of_every_action(envdoctor):
     for action in re.findall(r"^    ([a-z]+) ", text, re.MULTILINE):
         done = envdoctor("matrix", action, "--help")
         assert done.returncode == 0
-        assert b"--json" in done.stdout
+        assert done.stdout.startswith(f"usage: envdoctor matrix {action} ".encode())
+        assert b"--format" in done.stdout
+        assert done.stdout == envdoctor("help", "matrix", action).stdout
     assert "None" not in text

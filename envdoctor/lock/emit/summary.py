@@ -18,7 +18,8 @@ def summary_text(resolution: Resolution) -> str:
         | {override.name for override in resolution.overrides}
     )
     named = [f"  {pin_line(pin)}" for pin in resolution.pins if pin.name in asked]
-    wanted = ", ".join(root.text for root in (*resolution.request.roots, *resolution.request.others))
+    request = resolution.request
+    wanted = ", ".join(root.text for root in (*request.roots, *request.others))
     lines = [f"{len(resolution.pins)} core pins for {one_line(wanted)}:", *named]
     if len(resolution.pins) > len(named):
         lines.append(f"  and {len(resolution.pins) - len(named)} more")
