@@ -134,7 +134,7 @@ def _read(
     deadline = settings.timeout - max(_MARGIN, settings.timeout * _JUDGING)
     machine = probes.Machine(deadline=max(deadline, settings.timeout / 2))
     if baseline:
-        machine.found.update(baseline["facts"])
+        machine.facts.update(baseline["facts"])
         chosen = probes.load_probes(baseline["probes"])
     else:
         from ..rules.packages import WEIGHED

@@ -101,16 +101,16 @@ def run_probes(machine: Machine, probes: Sequence[Probe]) -> Facts:
             left = machine.end - time.monotonic()
             if left <= 0:
                 _join(
-                    machine.found,
+                    machine.facts,
                     _failed(probe, f"not started, {machine.deadline:.3g} s had passed"),
                 )
                 continue
             # What reads every file is not held to the time of what reads a few.
             _join(
-                machine.found,
+                machine.facts,
                 _run(probe, machine, left if machine.deep else min(probe.deadline, left), alarm),
             )
-    return Facts(machine.found)
+    return Facts(machine.facts)
 
 
 def _run(probe: Probe, machine: Machine, deadline: float, alarm: Alarm) -> Dict[str, Fact[Any]]:
@@ -145,11 +145,11 @@ def _run_isolated(probe: Probe, machine: Machine, deadline: float) -> Dict[str, 
         return _failed(probe, f"its answer was no list of facts ({error})")
 
 
-def _declared(probe: Probe, found: Mapping[str, Fact[Any]]) -> Dict[str, Fact[Any]]:
-    for name in found:
+def _declared(probe: Probe, facts: Mapping[str, Fact[Any]]) -> Dict[str, Fact[Any]]:
+    for name in facts:
         if name not in probe.fields:
             raise KeyError(f"field {name} is not declared by probe {probe.name}")
-    return dict(found)
+    return dict(facts)
 
 
 def _failed(probe: Probe, reason: str) -> Dict[str, Fact[Any]]:
@@ -164,11 +164,11 @@ def _rank(fact: Fact[Any]) -> int:
     return 0 if fact.probe is None else 1
 
 
-def _join(table: Dict[str, Fact[Any]], found: Mapping[str, Fact[Any]]) -> None:
+def _join(table: Dict[str, Fact[Any]], facts: Mapping[str, Fact[Any]]) -> None:
     """Add facts: a known one stands over an absent one, that over a failure; of two equals the
     first stands.
     """
-    for name, fact in found.items():
+    for name, fact in facts.items():
         present = table.get(name)
         if present is None or _rank(fact) > _rank(present):
             table[name] = fact

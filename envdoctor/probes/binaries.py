@@ -1,5 +1,4 @@
-"""Extension modules, read from their ELF files: what they need of glibc, of CUDA and of torch,
-without importing them.
+"""What extension modules need of glibc, CUDA and torch, read from their ELF files.
 
 An extension that was compiled for another torch asks for C++ symbols that the installed libtorch
 does not define. Python binds all symbols when it imports an extension, so one that is missing is a
@@ -13,15 +12,15 @@ import os
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..model.facts import Binary, Distribution
 from ..model.pattern import pattern
+from ..model.record import NamedTuple
 from ..model.versions import canonicalize_name
 from .elf import ElfError, ElfFile, cxx11_abi_of, highest, is_torch_symbol, open_elf
 from .interpreter import interpreter_of, listing
-from .native import BINARY_FIELDS, PLACES
 from .torch_build import torch_process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+    from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
     from .dynamic_loader import Loaded
     from .machine import Machine
@@ -41,93 +40,104 @@ _BITSANDBYTES = pattern(r"libbitsandbytes_(?:cuda|rocm|xpu|cpu)(\d*)")
 _PYTHON_TAG = pattern(r"\.(cpython-\d+t?|pypy\d+-\w+)-")
 # Files for one of several torch or CUDA releases, of which a package takes the one that fits.
 _VARIANT_FILE = pattern(r"torch\d|cu(?:da)?\d\d")
+# Packages whose only file may look like one of several.
+_ONE_VARIANT = (
+    "flash-attn",
+    "flash-attn-3",
+    "vllm",
+    "vllm-flash-attn",
+    "apex",
+    "causal-conv1d",
+)
+# torch's libraries, those in which most symbols are found first.
+_MOST_SYMBOLS_FIRST = (
+    "libtorch_cpu.so",
+    "libc10.so",
+    "libtorch_python.so",
+    "libtorch_cuda.so",
+    "libc10_cuda.so",
+    "libtorch_hip.so",
+    "libc10_hip.so",
+)
 
 
-def read_binaries(machine: Machine) -> Dict[str, Fact[Any]]:
-    """Read the extension modules of the distributions that matter (all that link torch with
-    ``deep``).
+def read_binaries(machine: Machine, places: Mapping[str, Tuple[str, ...]]) -> Dict[str, Fact[Any]]:
+    """Read the extension modules that matter; with ``deep`` all that link torch.
+
+    Args:
+        machine: The target.
+        places: Where each distribution that matters keeps its extensions
+            (:data:`~envdoctor.probes.native.PLACES`).
     """
-    interpreter = interpreter_of(machine)
-    listed: Mapping[str, Distribution] = machine.value("distributions", {})
-    if not interpreter.search_path:
-        return dict.fromkeys(BINARY_FIELDS, Unknown("no folder of distributions is known"))
     process = torch_process(machine)
     reader = _Reader(machine, process)
     try:
-        found: List[Binary] = []
+        binaries: List[Binary] = []
         seen: Set[str] = set()
-        for name, path in _files(machine, listed, process):
-            if path not in seen and len(found) < _MOST_FILES:
+        for name, path in _files(machine, places, process):
+            if path not in seen and len(binaries) < _MOST_FILES:
                 seen.add(path)
                 binary = reader.read(name, path)
                 if binary is not None:
-                    found.append(binary)
+                    binaries.append(binary)
         if machine.deep:
-            found += reader.others(seen)
+            binaries += reader.others(seen)
     finally:
         reader.close()
-    evidence = Evidence(", ".join(interpreter.search_path), "ELF files")
+    evidence = Evidence(", ".join(interpreter_of(machine).search_path), "ELF files")
     return {
-        "binaries": Known(tuple(found), evidence),
+        "binaries": Known(tuple(binaries), evidence),
         "glibcxx.version": _glibcxx(machine, process),
     }
 
 
 def _files(
-    machine: Machine, listed: Mapping[str, Distribution], process: Optional[TorchProcess]
+    machine: Machine, places: Mapping[str, Tuple[str, ...]], process: Optional[TorchProcess]
 ) -> Iterator[Tuple[str, str]]:
     """The extension files of the installed distributions, with the name of the distribution."""
     if process is not None:
         names = machine.listdir(f"{process.folder}/lib") or ()
-        yield from (
-            ("torch", f"{process.folder}/lib/{name}")
-            for name in ("libtorch_cpu.so", "libtorch_cuda.so")
-            if name in names
-        )
-    for name, places in PLACES.items():
-        distribution = listed.get(name)
-        if distribution is None or not distribution.location:
-            continue
-        root = distribution.location
-        if distribution.editable and distribution.direct_url.startswith("file:///"):
-            root = distribution.direct_url[len("file://") :]
-        for place in places:
-            folder, _, stem = place.rpartition("/")
-            folder = f"{root}/{folder}" if folder else root
-            for entry in listing(machine, folder) or ():
-                if (
-                    entry.endswith(".so")
-                    and entry.startswith(stem)
-                    and _chosen(entry, name, process)
-                ):
-                    yield name, f"{folder}/{entry}"
+        for library in ("libtorch_cpu.so", "libtorch_cuda.so"):
+            if library in names:
+                yield "torch", f"{process.folder}/lib/{library}"
+    distributions: Mapping[str, Distribution] = machine.value("distributions", {})
+    for name in places:
+        distribution = distributions.get(name)
+        if distribution is not None and distribution.location:
+            for path in _files_at(machine, _source_folder(distribution), places[name]):
+                if _is_chosen(os.path.basename(path), name, process):
+                    yield name, path
 
 
-def _chosen(entry: str, name: str, process: Optional[TorchProcess]) -> bool:
+def _files_at(machine: Machine, root: str, places: Sequence[str]) -> Iterator[str]:
+    for place in places:
+        inner, _, stem = place.rpartition("/")
+        folder = os.path.join(root, inner).rstrip("/")
+        for entry in listing(machine, folder) or ():
+            if entry.startswith(stem) and entry.endswith(".so"):
+                yield f"{folder}/{entry}"
+
+
+def _source_folder(distribution: Distribution) -> str:
+    """Where the modules of a distribution lie: its location, or what an editable install names."""
+    if distribution.editable and distribution.direct_url.startswith("file:///"):
+        return distribution.direct_url[len("file://") :]
+    return distribution.location
+
+
+def _is_chosen(entry: str, name: str, process: Optional[TorchProcess]) -> bool:
     """Whether the package takes this of several files: bitsandbytes ships one for each CUDA."""
     if name == "bitsandbytes":
         match = _BITSANDBYTES.match(entry)
-        return (
-            process is not None
-            and match is not None
-            and bool(process.cuda)
-            and match.group(1) == (process.cuda or "").replace(".", "")
-        )
-    return name in (
-        "flash-attn",
-        "flash-attn-3",
-        "vllm",
-        "vllm-flash-attn",
-        "apex",
-        "causal-conv1d",
-    ) or not _VARIANT_FILE.search(entry)
+        cuda = (process.cuda or "") if process is not None else ""
+        return match is not None and bool(cuda) and match.group(1) == cuda.replace(".", "")
+    return name in _ONE_VARIANT or not _VARIANT_FILE.search(entry)
 
 
 def foreign_python(path: str, abi: str) -> Optional[str]:
-    """Return the tag of a file that another Python's name says it is for: ``cpython-310`` under
-    ``cp311``; else None.
+    """Return the tag of another Python that a file's name holds (``cpython-310`` under ``cp311``).
 
-    Files for the stable ABI and libraries without a tag suit every Python.
+    None where it holds none: files for the stable ABI and libraries suit every Python.
     """
     match = _PYTHON_TAG.search(os.path.basename(path))
     if match is None or not abi.startswith("cp"):
@@ -144,30 +154,23 @@ class _Reader:
         self.abi = interpreter_of(machine).abi
         self.open: Dict[str, Optional[ElfFile]] = {}
         self.defined: Dict[str, bool] = {}
-        self.own: List[ElfFile] = []
-        if process is not None:
-            folder = f"{process.folder}/lib"
-            names = machine.listdir(folder) or ()
-            # The libraries in which most symbols are found come first.
-            order = (
-                "libtorch_cpu.so",
-                "libc10.so",
-                "libtorch_python.so",
-                "libtorch_cuda.so",
-                "libc10_cuda.so",
-                "libtorch_hip.so",
-                "libc10_hip.so",
-            )
-            more = [name for name in names if _TORCH_LIBRARY.match(name) and name not in order]
-            for name in (*(name for name in order if name in names), *more):
-                elf = self._library(f"{folder}/{name}")
-                if elf is not None:
-                    self.own.append(elf)
+        self.torch: List[ElfFile] = self._torch_libraries(process) if process is not None else []
 
     def close(self) -> None:
         for elf in self.open.values():
             if elf is not None:
                 elf.close()
+
+    def _torch_libraries(self, process: TorchProcess) -> List[ElfFile]:
+        folder = f"{process.folder}/lib"
+        names = self.machine.listdir(folder) or ()
+        ordered = [name for name in _MOST_SYMBOLS_FIRST if name in names]
+        ordered += [name for name in names if _TORCH_LIBRARY.match(name) and name not in ordered]
+        return self._libraries(f"{folder}/{name}" for name in ordered)
+
+    def _libraries(self, paths: Iterable[str]) -> List[ElfFile]:
+        """Those of these files that can be read; they stay open."""
+        return [elf for elf in map(self._library, paths) if elf is not None]
 
     def _library(self, path: str) -> Optional[ElfFile]:
         if path not in self.open:
@@ -186,105 +189,111 @@ class _Reader:
             return None
 
     def _judge(self, distribution: str, path: str, elf: ElfFile) -> Binary:
-        versions = [version for several in elf.version_needs().values() for version in several]
-        symbols: Sequence[str] = ()
-        missing: Tuple[str, ...] = ()
-        undefined: Tuple[str, ...] = ()
+        needs = _Needs()
         process = self.process
-        links_torch = any(_TORCH_LIBRARY.match(name) for name in elf.needed)
         if (
             process is not None
             and process.links.loader.kind == elf.kind
             and foreign_python(path, self.abi) is None
         ):
-            if path.startswith(process.folder + "/lib/"):
-                missing = tuple(
-                    sorted(
-                        name
-                        for name, asker in process.links.missing.items()
-                        if os.path.normpath(asker) == path
-                    )
-                )
-            else:
-                missing, came = process.links.trial(path)
-                if links_torch:
-                    symbols = [
-                        name for name in elf.undefined()[:_MOST_SYMBOLS] if is_torch_symbol(name)
-                    ]
-                    undefined = self._undefined(symbols, came)
-            beside = listing(self.machine, os.path.dirname(path)) or ()
-            # What lies beside a file is loaded by its package first (torchaudio,
-            # transformer-engine).
-            missing = tuple(
-                name for name in missing if not _DRIVER.match(name) and name not in beside
-            )
+            needs = self._unmet(process, path, elf)
+        versions = [version for several in elf.version_needs().values() for version in several]
         return Binary(
             path,
             distribution,
             elf.needed,
             highest(versions, "GLIBC"),
             highest(versions, "GLIBCXX"),
-            cxx11_abi_of(symbols),
-            missing,
-            undefined,
+            cxx11_abi_of(needs.symbols),
+            needs.missing,
+            needs.undefined,
         )
+
+    def _unmet(self, process: TorchProcess, path: str, elf: ElfFile) -> _Needs:
+        """Load a file as torch's process would, and say what is not there then."""
+        symbols: Sequence[str] = ()
+        undefined: Tuple[str, ...] = ()
+        missing: Iterable[str]
+        if path.startswith(process.folder + "/lib/"):
+            missing = sorted(
+                name
+                for name, asker in process.links.missing.items()
+                if os.path.normpath(asker) == path
+            )
+        else:
+            missing, came = process.links.trial(path)
+            if _links_torch(elf.needed):
+                symbols = list(filter(is_torch_symbol, elf.undefined()[:_MOST_SYMBOLS]))
+                undefined = self._undefined(symbols, came)
+        # What lies beside a file is loaded by its package first (torchaudio, transformer-engine).
+        beside = listing(self.machine, os.path.dirname(path)) or ()
+        missing = tuple(name for name in missing if not _DRIVER.match(name) and name not in beside)
+        return _Needs(symbols, missing, undefined)
 
     def _undefined(self, symbols: Sequence[str], came: Sequence[Loaded]) -> Tuple[str, ...]:
         """The symbols that neither torch nor what comes with the file defines."""
-        found = []
-        companions: Optional[List[ElfFile]] = None
+        if not self.torch:
+            return ()
+        names: List[str] = []
         for name in symbols:
-            known = self.defined.get(name)
-            if known is None:
-                # A library without a hash table cannot be asked: no verdict from it.
-                known = any(library.defines(name) is not False for library in self.own)
-                self.defined[name] = known
-            if known:
+            if name not in self.defined:
+                self.defined[name] = _may_define(self.torch, name)
+            if self.defined[name]:
                 continue
-            if companions is None:
-                opened = [self._library(held.path) for held in came[1:]]
-                companions = [library for library in opened if library is not None]
-            if not any(library.defines(name) is not False for library in companions):
-                found.append(name)
-                if len(found) >= _MOST_NAMED:
+            if not _may_define(self._libraries(held.path for held in came[1:]), name):
+                names.append(name)
+                if len(names) >= _MOST_NAMED:
                     break
-        return tuple(sorted(found)) if self.own else ()
+        return tuple(sorted(names))
 
     def others(self, seen: Set[str]) -> List[Binary]:
         """Every further extension below the search path that links torch (``deep``)."""
-        found: List[Binary] = []
+        binaries: List[Binary] = []
         count = 0
         for site in interpreter_of(self.machine).search_path:
-            pending = [site]
-            while pending and count < _MOST_DEEP:
-                folder = pending.pop()
-                for entry in self.machine.listdir(folder) or ():
-                    path = f"{folder}/{entry}"
-                    if ".so" not in entry:
-                        if (
-                            "." not in entry
-                            and entry != "__pycache__"
-                            and self.machine.isdir(path)
-                            and self.machine.readlink(path) is None
-                        ):
-                            pending.append(path)
-                        continue
-                    if (
-                        path in seen
-                        or not entry.endswith(".so")
-                        or _VARIANT_FILE.search(entry)
-                        or path.startswith(f"{site}/torch/")
-                    ):
-                        continue
-                    count += 1
-                    binary = self.read(
-                        canonicalize_name(path[len(site) + 1 :].split("/")[0].split(".")[0]), path
-                    )
-                    if binary is not None and any(
-                        _TORCH_LIBRARY.match(name) for name in binary.needed
-                    ):
-                        found.append(binary)
-        return found
+            for path in self._extensions_below(site):
+                if count >= _MOST_DEEP:
+                    return binaries
+                if path in seen or path.startswith(f"{site}/torch/"):
+                    continue
+                count += 1
+                package = path[len(site) + 1 :].split("/")[0].split(".")[0]
+                binary = self.read(canonicalize_name(package), path)
+                if binary is not None and _links_torch(binary.needed):
+                    binaries.append(binary)
+        return binaries
+
+    def _extensions_below(self, site: str) -> Iterator[str]:
+        pending = [site]
+        while pending:
+            folder = pending.pop()
+            for entry in self.machine.listdir(folder) or ():
+                path = f"{folder}/{entry}"
+                if entry.endswith(".so"):
+                    if not _VARIANT_FILE.search(entry):
+                        yield path
+                elif "." not in entry and entry != "__pycache__" and self._is_own_folder(path):
+                    pending.append(path)
+
+    def _is_own_folder(self, path: str) -> bool:
+        return self.machine.isdir(path) and self.machine.readlink(path) is None
+
+
+class _Needs(NamedTuple):
+    """What a file asks of torch, and what of all that it asks for is not there."""
+
+    symbols: Sequence[str] = ()
+    missing: Tuple[str, ...] = ()
+    undefined: Tuple[str, ...] = ()
+
+
+def _links_torch(needed: Iterable[str]) -> bool:
+    return any(_TORCH_LIBRARY.match(name) for name in needed)
+
+
+def _may_define(libraries: Iterable[ElfFile], name: str) -> bool:
+    """Whether one of these defines a symbol; one without a hash table cannot be asked, and may."""
+    return any(library.defines(name) is not False for library in libraries)
 
 
 def _glibcxx(machine: Machine, process: Optional[TorchProcess]) -> Fact[str]:
@@ -294,14 +303,12 @@ def _glibcxx(machine: Machine, process: Optional[TorchProcess]) -> Fact[str]:
         )
     held = process.links.find("libstdc++.so.6")
     if held is None:
-        return Unknown("libstdc++.so.6 is not found")
+        return Unknown("torch's process would load no libstdc++.so.6")
     try:
         with open_elf(machine.path(held.path)) as elf:
             version = highest(elf.version_definitions(), "GLIBCXX")
     except (OSError, ElfError) as error:
         return Unknown(f"{held.path}: {error}")
-    return (
-        Known(version, Evidence(held.path, held.origin))
-        if version
-        else Unknown(f"{held.path} defines no GLIBCXX version")
-    )
+    if not version:
+        return Unknown(f"{held.path} defines no GLIBCXX version")
+    return Known(version, Evidence(held.path, held.origin))

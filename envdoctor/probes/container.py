@@ -118,7 +118,7 @@ class MemoryLimit(NamedTuple):
 
 def parse_cgroup(text: str) -> Tuple[Membership, ...]:
     """Return the hierarchies that ``/proc/<pid>/cgroup`` lists."""
-    found = []
+    memberships = []
     for line in text.split("\n"):
         number, colon, rest = line.partition(":")
         controllers, second, path = rest.partition(":")
@@ -127,10 +127,10 @@ def parse_cgroup(text: str) -> Tuple[Membership, ...]:
         deleted = path.endswith(" (deleted)")
         if deleted:
             path = path[: -len(" (deleted)")]
-        found.append(
+        memberships.append(
             Membership(tuple(name for name in controllers.split(",") if name), path, deleted)
         )
-    return tuple(found)
+    return tuple(memberships)
 
 
 def parse_mountinfo(text: str, kinds: Tuple[str, ...] = ("cgroup", "cgroup2")) -> Tuple[Mount, ...]:
@@ -138,7 +138,7 @@ def parse_mountinfo(text: str, kinds: Tuple[str, ...] = ("cgroup", "cgroup2")) -
 
     The type is looked at first: other types have roots that are no paths (``net:[4026532281]``).
     """
-    found = []
+    mounts = []
     for line in text.split("\n"):
         left, dash, right = line.partition(" - ")
         if not dash:
@@ -151,8 +151,8 @@ def parse_mountinfo(text: str, kinds: Tuple[str, ...] = ("cgroup", "cgroup2")) -
             continue
         root, point = _unescape(before[3]), _unescape(before[4])
         if root.startswith("/") and point.startswith("/"):
-            found.append(Mount(root, point, after[0], tuple(after[2].split(","))))
-    return tuple(found)
+            mounts.append(Mount(root, point, after[0], tuple(after[2].split(","))))
+    return tuple(mounts)
 
 
 def _unescape(text: str) -> str:
@@ -412,40 +412,40 @@ def _memory_facts(
             Known(True, Evidence("/proc/self/cgroup", "its directory is not mounted here")),
         )
         return
-    found = find_memory_limit(files, hierarchy)
+    limit = find_memory_limit(files, hierarchy)
     leaf = hierarchy.directories[0]
     yield (
         "memory.limit_hidden",
         Known(
-            found.hidden,
+            limit.hidden,
             Evidence(
                 hierarchy.directories[-1],
-                "" if not found.hidden else "not the root of the hierarchy",
+                "" if not limit.hidden else "not the root of the hierarchy",
             ),
         ),
     )
-    yield "memory.limit", _limit_fact(files, found)
+    yield "memory.limit", _limit_fact(files, limit)
     if hierarchy.version == 2:
         high = _smallest(files, hierarchy, "memory.high")
         yield "memory.high", _or_absent(high, hierarchy, f"{leaf}/memory.high")
     else:
         yield "memory.high", Absent(Evidence(leaf, "cgroup v1 has no memory.high"))
-    yield from _usage_facts(files, hierarchy, found)
+    yield from _usage_facts(files, hierarchy, limit)
     yield "swap.limit", _swap_fact(files, hierarchy)
 
 
-def _limit_fact(files: Files, found: MemoryLimit) -> Fact[int]:
-    if found.limit is None:
-        if found.hidden:
+def _limit_fact(files: Files, limit: MemoryLimit) -> Fact[int]:
+    if limit.limit is None:
+        if limit.hidden:
             return Unknown(
-                f"{found.source} shows no limit, but an outer one cannot be excluded from inside "
+                f"{limit.source} shows no limit, but an outer one cannot be excluded from inside "
                 "this container"
             )
-        return Absent(Evidence(found.source, "no limit up to the root of the hierarchy"))
+        return Absent(Evidence(limit.source, "no limit up to the root of the hierarchy"))
     total = _memory_total(files)
-    if total is not None and found.limit > total:
-        return Known(total, Evidence(found.source, f"{found.limit}, more than MemTotal"))
-    return Known(found.limit, Evidence(found.source, str(found.limit)))
+    if total is not None and limit.limit > total:
+        return Known(total, Evidence(limit.source, f"{limit.limit}, more than MemTotal"))
+    return Known(limit.limit, Evidence(limit.source, str(limit.limit)))
 
 
 def _memory_total(files: Files) -> Optional[int]:
@@ -456,9 +456,9 @@ def _memory_total(files: Files) -> Optional[int]:
     return None
 
 
-def _or_absent(found: Optional[Tuple[int, str]], hierarchy: Hierarchy, path: str) -> Fact[int]:
-    if found is not None:
-        return Known(found[0], Evidence(found[1]))
+def _or_absent(smallest: Optional[Tuple[int, str]], hierarchy: Hierarchy, path: str) -> Fact[int]:
+    if smallest is not None:
+        return Known(smallest[0], Evidence(smallest[1]))
     if hierarchy.whole:
         return Absent(Evidence(path, "not set up to the root of the hierarchy"))
     return Unknown(
@@ -467,17 +467,17 @@ def _or_absent(found: Optional[Tuple[int, str]], hierarchy: Hierarchy, path: str
 
 
 def _usage_facts(
-    files: Files, hierarchy: Hierarchy, found: MemoryLimit
+    files: Files, hierarchy: Hierarchy, limit: MemoryLimit
 ) -> Iterator[Tuple[str, Fact[Any]]]:
     """Yield use, reclaimable part and OOM kills of the limiting group; without a limit, of this
     process's own.
     """
-    if found.limit is not None and found.directory is None:
-        reason = Unknown(f"{found.source} tells the limit of a group that is not visible here")
+    if limit.limit is not None and limit.directory is None:
+        reason = Unknown(f"{limit.source} tells the limit of a group that is not visible here")
         yield "memory.usage", reason
         yield "memory.reclaimable", reason
     else:
-        directory = found.directory or hierarchy.directories[0]
+        directory = limit.directory or hierarchy.directories[0]
         name, prefix = (
             ("memory.current", "")
             if hierarchy.version == 2
@@ -500,18 +500,18 @@ def _usage_facts(
                 "memory.reclaimable",
                 Known(inactive + active, Evidence(f"{directory}/memory.stat", detail)),
             )
-    yield "memory.oom_kills", _oom_fact(files, hierarchy, found)
+    yield "memory.oom_kills", _oom_fact(files, hierarchy, limit)
 
 
-def _oom_fact(files: Files, hierarchy: Hierarchy, found: MemoryLimit) -> Fact[int]:
+def _oom_fact(files: Files, hierarchy: Hierarchy, limit: MemoryLimit) -> Fact[int]:
     """Count the OOM kills from this process's group up to the limiting one.
 
     v1 counts a kill in the group of the victim alone, so groups add up; v2 counts it in every
     ancestor too (unless mounted with memory_localevents), so the greatest number is the sum.
     """
     directories = hierarchy.directories
-    if found.directory is not None:
-        directories = directories[: directories.index(found.directory) + 1]
+    if limit.directory is not None:
+        directories = directories[: directories.index(limit.directory) + 1]
     else:
         directories = directories[:1]
     name = "memory.events" if hierarchy.version == 2 else "memory.oom_control"
@@ -584,10 +584,10 @@ def _pids_facts(
             Unknown("the directory of this process's pids control group is not visible here"),
         )
         return
-    found = _smallest(files, hierarchy, "pids.max")
+    smallest = _smallest(files, hierarchy, "pids.max")
     path = f"{hierarchy.directories[0]}/pids.max"
-    if found is not None:
-        yield "pids.limit", Known(found[0], Evidence(found[1]))
+    if smallest is not None:
+        yield "pids.limit", Known(smallest[0], Evidence(smallest[1]))
     elif hierarchy.whole:
         yield "pids.limit", Known(-1, Evidence(path, "no limit up to the root of the hierarchy"))
     else:

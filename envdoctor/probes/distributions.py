@@ -88,7 +88,7 @@ def probe_distributions(machine: Machine) -> Dict[str, Fact[Any]]:
     oddities += _overlaps(search)
     unread = [folder for folder in interpreter.search_path if listing(machine, folder) is None]
     return {
-        "distributions": Known(search.found, evidence),
+        "distributions": Known(search.distributions, evidence),
         "distributions.complete": Known(
             not unread,
             Evidence(evidence.source, f"not readable: {', '.join(unread)}" if unread else ""),
@@ -111,7 +111,7 @@ class _Search:
     def __init__(self, machine: Machine, interpreter: Interpreter) -> None:
         self.machine = machine
         self.interpreter = interpreter
-        self.found: Dict[str, Distribution] = {}
+        self.distributions: Dict[str, Distribution] = {}
         self.paths: Dict[str, str] = {}
         self.oddities: List[Oddity] = []
         self.described = machine.described
@@ -137,9 +137,9 @@ class _Search:
                 self._keep(entries, self._egg_link(folder, name))
         for name, several in entries.items():
             best = several[0] if len(several) == 1 else self._decide(name, several)
-            held = self.found.get(name)
+            held = self.distributions.get(name)
             if held is None:
-                self.found[name] = best.distribution
+                self.distributions[name] = best.distribution
                 self.paths[name] = best.path
             elif held.location != best.distribution.location:
                 detail = (
@@ -286,8 +286,8 @@ class _Search:
         requires: Optional[Tuple[str, ...]] = None
         if self.machine.isdir(path):
             content, reason = self._read(path + "/PKG-INFO", _FIRST_READ)
-            listed = self._read(path + "/requires.txt", _HEADER_LIMIT)[0]
-            requires = parse_requires_txt(listed or b"")
+            listing = self._read(path + "/requires.txt", _HEADER_LIMIT)[0]
+            requires = parse_requires_txt(listing or b"")
         else:
             content, reason = self._read(path, _FIRST_READ)
         if content is None:
@@ -359,10 +359,10 @@ class _Search:
                 candidate.endswith(".egg-info")
                 and canonicalize_name(_split_egg(candidate[: -len(".egg-info")])[0]) == name
             ):
-                found = self._egg_info(target, candidate)
-                if found is not None:
-                    return found._replace(
-                        distribution=found.distribution._replace(name=name, editable=True)
+                linked = self._egg_info(target, candidate)
+                if linked is not None:
+                    return linked._replace(
+                        distribution=linked.distribution._replace(name=name, editable=True)
                     )
         self.oddities.append(Oddity("no-metadata", name, path, f"no egg-info in {target}"))
         return _Entry(Distribution(name, None, target, editable=True), path, False)
@@ -396,16 +396,16 @@ class _Search:
                 continue
             name, version, build = parsed
             name = _CONDA_NAMES.get(name, name)
-            held = self.found.get(name)
+            held = self.distributions.get(name)
             if held is None:
-                self.found[name] = Distribution(
+                self.distributions[name] = Distribution(
                     name, version, prefix + "/conda-meta", installer="conda", build=build
                 )
                 self.paths[name] = f"{prefix}/conda-meta/{entry}"
             elif held.installer == "conda" or (
                 not held.installer and _same_version(version, held.version)
             ):
-                self.found[name] = held._replace(build=build, installer="conda")
+                self.distributions[name] = held._replace(build=build, installer="conda")
 
     def _read(self, path: str, limit: int) -> Tuple[Optional[bytes], str]:
         if not self.direct:
@@ -575,7 +575,7 @@ _SECTION = pattern(r"\[([^:\]]*)(?::(.*))?\]\Z")
 
 def parse_requires_txt(content: bytes) -> Tuple[str, ...]:
     """Turn setuptools' requires.txt (sections ``[extra:marker]``) into requirement lines."""
-    found = []
+    requirements = []
     marker = ""
     for line in content.decode("utf-8", "replace").splitlines():
         line = line.strip()
@@ -588,8 +588,8 @@ def parse_requires_txt(content: bytes) -> Tuple[str, ...]:
                 conditions.append(f'extra == "{section.group(1)}"')
             marker = " and ".join(conditions)
         else:
-            found.append(f"{line} ; {marker}" if marker else line)
-    return tuple(found)
+            requirements.append(f"{line} ; {marker}" if marker else line)
+    return tuple(requirements)
 
 
 def parse_direct_url(content: bytes) -> Tuple[str, bool]:
@@ -637,8 +637,8 @@ def parse_record(content: bytes) -> Iterable[Tuple[str, Optional[int]]]:
 
 def _damage(machine: Machine, search: _Search) -> List[Oddity]:
     """Compare the files of the distributions that carry a stack with the sizes in their RECORD."""
-    found = []
-    for name, distribution in sorted(search.found.items()):
+    oddities = []
+    for name, distribution in sorted(search.distributions.items()):
         path = search.paths[name]
         if not _WEIGHED.match(name) or distribution.editable or not path.endswith(".dist-info"):
             continue
@@ -665,8 +665,8 @@ def _damage(machine: Machine, search: _Search) -> List[Oddity]:
                 # Libraries first: their absence is what fails.
                 files.sort(key=lambda file: (".so" not in file, file))
                 detail = f"{len(files)} of {total} files: {', '.join(files[:3])}"
-                found.append(Oddity(kind, name, path, detail, ".so" in files[0]))
-    return found
+                oddities.append(Oddity(kind, name, path, detail, ".so" in files[0]))
+    return oddities
 
 
 def _overlaps(search: _Search) -> List[Oddity]:
@@ -676,16 +676,16 @@ def _overlaps(search: _Search) -> List[Oddity]:
     RECORD is read only where two of them are there.
     """
     stems: Dict[str, List[str]] = {}
-    for name in search.found:
+    for name in search.distributions:
         if name.startswith("nvidia-"):
             stem, _, suffix = name.rpartition("-")
             stems.setdefault(stem if suffix in ("cu11", "cu12", "cu13") else name, []).append(name)
-    found = []
+    oddities = []
     for several in stems.values():
         owner: Dict[str, str] = {}
         for name in sorted(several) if len(several) > 1 else ():
             path = search.paths[name]
-            location = search.found[name].location
+            location = search.distributions[name].location
             shared = []
             for file, _ in parse_record(search._read(path + "/RECORD", _RECORD_LIMIT)[0] or b""):
                 if ".so" not in os.path.basename(file):
@@ -698,8 +698,8 @@ def _overlaps(search: _Search) -> List[Oddity]:
                     f"{shared[0][0]} and {name} both own "
                     f"{', '.join(file for _, file in shared[:3])}"
                 )
-                found.append(Oddity("overlapping-files", name, path, detail))
-    return found
+                oddities.append(Oddity("overlapping-files", name, path, detail))
+    return oddities
 
 
 PROBES_HERE: Tuple[Probe, ...] = (

@@ -15,17 +15,20 @@ import struct
 
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
-from .elf import ElfError, ElfFile, open_elf
+from .elf import ElfError, ElfFile, NotRegularError, open_elf
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+    from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
     from .machine import Machine
 
-__all__ = ["Found", "LinkMap", "Loaded", "Loader", "parse_cache", "parse_list"]
+__all__ = ["LinkMap", "Loaded", "Loader", "Match", "parse_cache", "parse_list"]
 
 _MOST_OBJECTS = 512
+
+# What the loader does with a file: it maps it, passes over it, or gives up.
+_FITS, _OTHER, _DAMAGED = "fits", "other", "damaged"
 
 # Default directories by the place of the loader: Debian's multi-arch folders, then what other
 # distributions use.
@@ -66,20 +69,17 @@ class Loaded:
         self.identity = identity
         self.soname = elf.soname
         self.needed = elf.needed
-        self.rpath = (
-            elf.rpath if elf.runpath is None else None
-        )  # DT_RPATH counts only without DT_RUNPATH
+        # DT_RPATH counts only without DT_RUNPATH.
+        self.rpath = elf.rpath if elf.runpath is None else None
         self.runpath = elf.runpath
         self.no_default = elf.no_default_path
 
 
-class Found(NamedTuple):
-    """Answer of one search: where, and by which step; ``path`` is "" where the loader would
-    fail.
-    """
+class Match(NamedTuple):
+    """Answer of one search; ``path`` is "" where the loader would fail."""
 
     path: str
-    origin: str
+    origin: str  # the step of the search
     reason: str = ""
 
 
@@ -129,9 +129,7 @@ class Loader:
 
     @property
     def levels(self) -> Tuple[str, ...]:
-        """The glibc-hwcaps folders that this CPU may use, best first (empty for a folder, whose CPU
-        is not known).
-        """
+        """The glibc-hwcaps folders that this CPU may use, best first; none in an image."""
         if self._levels is None:
             self._levels = (
                 _x86_levels(self.machine) if self.kind[2] == 62 and not self.machine.root else ()
@@ -140,75 +138,62 @@ class Loader:
 
     # searching
 
-    def search(self, name: str, asker: Loaded, main: Optional[Loaded]) -> Found:
+    def search(self, name: str, asker: Loaded, main: Optional[Loaded]) -> Match:
         """Find what the loader opens for a name that ``asker`` needs and that is not loaded yet."""
         if "/" in name:
             path = self._expand(name, asker)
-            return (
-                Found(path, "path")
-                if self._fits(path) == ""
-                else Found("", "", f"{path} cannot be opened")
-            )
+            if self._state(path) == _FITS:
+                return Match(path, "path")
+            return Match("", "", f"{path} cannot be opened")
+        for folders, origin in self._stated_folders(asker, main):
+            match = self._in_folders(folders, name, origin)
+            if match is not None:
+                return match
+        match = self._in_cache(name, asker)
+        if match is None and not asker.no_default:
+            match = self._in_folders(self.default_folders, name, "default")
+        return match or Match("", "", "not found")
+
+    def _stated_folders(
+        self, asker: Loaded, main: Optional[Loaded]
+    ) -> Iterator[Tuple[List[str], str]]:
+        """Yield the folders that objects and LD_LIBRARY_PATH name: those asked before the cache."""
         if asker.runpath is None:
-            holder: Optional[Loaded] = asker
-            reached_main = False
-            while holder is not None:
+            for holder in _brought_in_by(asker, main):
                 if holder.rpath is not None:
-                    found = self._in(self._split(holder.rpath, holder), name, "rpath")
-                    if found is not None:
-                        return found
-                reached_main = reached_main or holder is main
-                holder = holder.parent
-            if main is not None and not reached_main and main.rpath is not None:
-                found = self._in(self._split(main.rpath, main), name, "rpath")
-                if found is not None:
-                    return found
-        start = main or asker
-        if self.library_path:
-            found = self._in(
-                [self._expand(folder, start) for folder in self.library_path],
-                name,
-                "LD_LIBRARY_PATH",
-            )
-            if found is not None:
-                return found
+                    yield self._split(holder.rpath, holder), "rpath"
+        yield (
+            [self._expand(folder, main or asker) for folder in self.library_path],
+            "LD_LIBRARY_PATH",
+        )
         if asker.runpath is not None:
-            found = self._in(self._split(asker.runpath, asker), name, "runpath")
-            if found is not None:
-                return found
-        defaults = self.default_folders
+            yield self._split(asker.runpath, asker), "runpath"
+
+    def _in_cache(self, name: str, asker: Loaded) -> Optional[Match]:
         for path in self.cache.get(name, ()):
             # -z nodefaultlib leaves out the default directories, in the cache too.
-            if asker.no_default and any(path.startswith(folder + "/") for folder in defaults):
+            if asker.no_default and path.startswith(
+                tuple(folder + "/" for folder in self.default_folders)
+            ):
                 continue
             level = re.search(r"/glibc-hwcaps/([^/]+)/", path)
             if level is not None and level.group(1) not in self.levels:
                 continue
-            if self._fits(path) == "":
-                return Found(path, "ld.so.cache")
-        if not asker.no_default:
-            found = self._in(defaults, name, "default")
-            if found is not None:
-                return found
-        return Found("", "", "not found")
+            if self._state(path) == _FITS:
+                return Match(path, "ld.so.cache")
+        return None
 
     def _split(self, text: str, holder: Loaded) -> List[str]:
         return [self._expand(part, holder) for part in text.split(":")]
 
     def _expand(self, text: str, holder: Loaded) -> str:
-        """Replace $ORIGIN, $LIB and $PLATFORM; the origin is the folder under which the file was
-        opened, links unresolved.
-        """
+        """Replace $ORIGIN (the folder of the path as opened, links kept), $LIB and $PLATFORM."""
         if "$" not in text:
             return text
+        library = "lib64" if self.kind[0] == 2 else "lib"
         multi = _MULTIARCH.get(self.kind[2], "")
-        library = (
-            f"lib/{multi}"
-            if multi and self.machine.exists(f"/lib/{multi}")
-            else "lib64"
-            if self.kind[0] == 2
-            else "lib"
-        )
+        if multi and self.machine.exists(f"/lib/{multi}"):
+            library = f"lib/{multi}"
         values = {
             "ORIGIN": os.path.dirname(holder.path) or "/",
             "LIB": library,
@@ -220,59 +205,58 @@ class Loader:
             text,
         )
 
-    def _in(self, folders: Iterable[str], name: str, origin: str) -> Optional[Found]:
+    def _in_folders(self, folders: Iterable[str], name: str, origin: str) -> Optional[Match]:
         for folder in folders:
-            if not folder.startswith("/"):
-                # An empty or relative entry is the working directory.
-                if self.machine.root:
-                    continue
-                folder = os.path.join(_getcwd(), folder) if folder else _getcwd()
-            names = self._names(folder)
-            if names is None:
-                continue
-            if "glibc-hwcaps" in names:
-                for level in self.levels:
-                    path = f"{folder}/glibc-hwcaps/{level}/{name}"
-                    if self.machine.exists(path) and self._fits(path) == "":
-                        return Found(path, origin)
-            if name in names:
-                path = f"{folder.rstrip('/') or ''}/{name}"
-                reason = self._fits(path)
-                if reason == "":
-                    return Found(path, origin)
-                if reason == "damaged":
-                    # The loader passes over a library of another machine, but dies of one that is
-                    # damaged.
-                    return Found("", origin, f"{path} is damaged")
+            absolute = self._absolute(folder)
+            match = self._in_folder(absolute, name, origin) if absolute is not None else None
+            if match is not None:
+                return match
         return None
 
+    def _absolute(self, folder: str) -> Optional[str]:
+        """An empty or relative entry is the working directory, which an image does not have."""
+        if folder.startswith("/"):
+            return folder
+        return None if self.machine.root else os.path.join(_getcwd(), folder).rstrip("/")
+
+    def _in_folder(self, folder: str, name: str, origin: str) -> Optional[Match]:
+        names = self._names(folder)
+        if names is None:
+            return None
+        for level in self.levels if "glibc-hwcaps" in names else ():
+            path = f"{folder}/glibc-hwcaps/{level}/{name}"
+            if self.machine.exists(path) and self._state(path) == _FITS:
+                return Match(path, origin)
+        if name not in names:
+            return None
+        path = f"{folder.rstrip('/')}/{name}"
+        state = self._state(path)
+        if state == _FITS:
+            return Match(path, origin)
+        # The loader passes over a library of another machine, but dies of one that is damaged.
+        return Match("", origin, f"{path} is damaged") if state == _DAMAGED else None
+
     def _names(self, folder: str) -> Optional[Set[str]]:
-        """The names in a folder: one listing instead of an open for each of hundreds of
-        look-ups.
-        """
+        """The names in a folder: one listing instead of an open for each of hundreds of names."""
         key = folder.rstrip("/") or "/"
         if key not in self._folders:
-            listed = self.machine.listdir(key)
-            self._folders[key] = None if listed is None else set(listed)
+            names = self.machine.listdir(key)
+            self._folders[key] = None if names is None else set(names)
         return self._folders[key]
 
-    def _fits(self, path: str) -> str:
-        """Return nothing where the loader would map the file, "other" where it goes on, "damaged"
-        where it gives up.
-        """
+    def _state(self, path: str) -> str:
+        """Tell whether the loader would map a file, go on to the next one, or give up."""
         try:
             with open_elf(self.machine.path(path)) as elf:
-                return "" if elf.kind == self.kind else "other"
-        except ElfError as error:
-            return "other" if "regular" in str(error) else "damaged"
-        except OSError:
-            return "other"
+                return _FITS if elf.kind == self.kind else _OTHER
+        except (OSError, NotRegularError):
+            return _OTHER
+        except ElfError:
+            return _DAMAGED
 
 
 class LinkMap:
-    """The objects that a process has loaded, in the loader's order: a sequence of loads as ``import
-    torch`` makes it.
-    """
+    """The objects that a process has loaded, in the loader's order."""
 
     def __init__(self, loader: Loader, main: Optional[str] = None) -> None:
         self.loader = loader
@@ -287,9 +271,7 @@ class LinkMap:
         self._finish()
 
     def load(self, path: str, origin: str = "path") -> Optional[Loaded]:
-        """Load one file and all that it needs, breadth first; None where it is no library of this
-        kind.
-        """
+        """Load a file and all it needs, breadth first; None if it is no library of this kind."""
         first = self._map(path, path, origin, self.main)
         self._finish()
         return first
@@ -302,9 +284,7 @@ class LinkMap:
         return None
 
     def trial(self, path: str) -> Tuple[Tuple[str, ...], Tuple[Loaded, ...]]:
-        """Load a file as :meth:`load` does, but keep nothing: the names that were not found, and
-        the objects that came with it.
-        """
+        """Load a file and keep nothing: the names not found, and the objects that came with it."""
         count, place, missing = len(self.objects), self._place, self.missing
         self.missing = {}
         try:
@@ -324,8 +304,8 @@ class LinkMap:
     def _need(self, name: str, asker: Optional[Loaded], origin: str = "") -> None:
         if asker is None or self.find(name) is not None:
             return
-        found = self.loader.search(name, asker, self.main or self.objects[0])
-        if not found.path or self._map(found.path, name, origin or found.origin, asker) is None:
+        match = self.loader.search(name, asker, self.main or self.objects[0])
+        if not match.path or self._map(match.path, name, origin or match.origin, asker) is None:
             self.missing.setdefault(name, asker.path)
 
     def _map(self, path: str, name: str, origin: str, parent: Optional[Loaded]) -> Optional[Loaded]:
@@ -346,6 +326,18 @@ class LinkMap:
         return held
 
 
+def _brought_in_by(asker: Loaded, main: Optional[Loaded]) -> Iterator[Loaded]:
+    """Yield the object that asks, those that brought it in, and the main program, each once."""
+    holder: Optional[Loaded] = asker
+    reached_main = main is None
+    while holder is not None:
+        yield holder
+        reached_main = reached_main or holder is main
+        holder = holder.parent
+    if main is not None and not reached_main:
+        yield main
+
+
 def _getcwd() -> str:
     try:
         return os.getcwd()
@@ -362,40 +354,43 @@ _FLAGS = {62: 0x0303, 183: 0x0A03}
 
 
 def parse_cache(content: bytes, machine: int = 62) -> Dict[str, List[str]]:
-    """Parse /etc/ld.so.cache (glibc's format 1.1, alone or behind the old one): paths by soname in
-    the loader's order.
+    """Parse /etc/ld.so.cache: paths by soname, in the loader's order.
 
-    Anything else gives an empty table; never raises.
+    glibc's format 1.1, alone or behind the old one. Anything else gives an empty table; never
+    raises.
     """
-    found: Dict[str, List[str]] = {}
-    start = 0
-    if content.startswith(_OLD_MAGIC) and len(content) >= 16:
-        start = content.find(_NEW_MAGIC)
-    if (
-        start < 0
-        or content[start : start + len(_NEW_MAGIC)] != _NEW_MAGIC
-        or len(content) < start + 48
-    ):
-        return found
-    wanted = _FLAGS.get(machine)
+    start = content.find(_NEW_MAGIC) if content.startswith(_OLD_MAGIC) else 0
+    if start < 0 or not content.startswith(_NEW_MAGIC, start) or len(content) < start + 48:
+        return {}
+    flags = _FLAGS.get(machine)
+    entries = [entry for entry in _cache_entries(content, start) if flags in (None, entry.flags)]
+    # The file is sorted by name downwards; of one name the entries with hardware capabilities come
+    # first.
+    entries.sort(key=lambda entry: not entry.hardware)
+    paths: Dict[str, List[str]] = {}
+    for entry in entries:
+        if entry.name and entry.path:
+            paths.setdefault(entry.name, []).append(entry.path)
+    return paths
+
+
+class _CacheEntry(NamedTuple):
+    flags: int
+    name: str
+    path: str
+    hardware: int
+
+
+def _cache_entries(content: bytes, start: int) -> Iterator[_CacheEntry]:
     order = ">" if content[start + 28] & 3 == 3 else "<"
     count = struct.unpack_from(order + "I", content, start + 20)[0]
-    count = min(count, (len(content) - start - 48) // 24)
-    ranked: List[Tuple[int, str, str]] = []
-    for place in range(count):
-        flags, key, value, _, hardware = struct.unpack_from(
+    for place in range(min(count, (len(content) - start - 48) // 24)):
+        flags, name, path, _, hardware = struct.unpack_from(
             order + "iIIIQ", content, start + 48 + place * 24
         )
-        if wanted is not None and flags != wanted:
-            continue
-        name, path = _text(content, start + key), _text(content, start + value)
-        if name and path:
-            # The file is sorted by name downwards; of one name the entries with hardware
-            # capabilities come first.
-            ranked.append((0 if hardware else 1, name, path))
-    for _, name, path in sorted(ranked, key=lambda entry: entry[0]):
-        found.setdefault(name, []).append(path)
-    return found
+        yield _CacheEntry(
+            flags, _text(content, start + name), _text(content, start + path), hardware
+        )
 
 
 def _text(content: bytes, place: int) -> str:
@@ -409,26 +404,24 @@ _DIRECT = pattern(r"\s*(/.+?) \(0x[0-9a-f]+\)\s*\Z")
 
 def parse_list(text: str) -> Dict[str, str]:
     """Parse the output of ``ld.so --list``: path by soname; "" for what was not found."""
-    found: Dict[str, str] = {}
+    paths: Dict[str, str] = {}
     for line in text.splitlines():
         match = _LINE.match(line)
         if match is not None:
-            found[match.group(1)] = "" if match.group(2) else match.group(3)
+            paths[match.group(1)] = "" if match.group(2) else match.group(3)
             continue
         match = _DIRECT.match(line)
         if match is not None:
-            found[match.group(1)] = match.group(1)
-    return found
+            paths[match.group(1)] = match.group(1)
+    return paths
 
 
 def _x86_levels(machine: Machine) -> Tuple[str, ...]:
-    """The x86-64 micro-architecture levels of this CPU (System V ABI, chapter 3.1.1), as
-    glibc-hwcaps names them.
-    """
+    """The micro-architecture levels of this CPU (System V ABI of x86-64, 3.1.1), best first."""
     text = machine.read_text("/proc/cpuinfo", 1 << 14) or ""
     match = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
     flags = set(match.group(1).split()) if match else set()
-    found: List[str] = []
+    levels: List[str] = []
     for level, needed in (
         ("x86-64-v2", {"cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"}),
         ("x86-64-v3", {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"}),
@@ -436,5 +429,5 @@ def _x86_levels(machine: Machine) -> Tuple[str, ...]:
     ):
         if not needed <= flags:
             break
-        found.insert(0, level)
-    return tuple(found)
+        levels.insert(0, level)
+    return tuple(levels)

@@ -19,7 +19,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, Iterable, List, Mapping, Optional, Tuple
 
-__all__ = ["ElfError", "ElfFile", "cxx11_abi_of", "highest", "is_torch_symbol", "open_elf"]
+__all__ = [
+    "ElfError",
+    "ElfFile",
+    "NotRegularError",
+    "cxx11_abi_of",
+    "highest",
+    "is_torch_symbol",
+    "open_elf",
+]
 
 _PT_LOAD, _PT_DYNAMIC, _PT_INTERP = 1, 2, 3
 _NEEDED, _HASH, _STRTAB, _SYMTAB, _STRSZ, _SONAME, _RPATH = 1, 4, 5, 6, 10, 14, 15
@@ -46,6 +54,10 @@ class ElfError(ValueError):
     """The file is no ELF file that a loader would take."""
 
 
+class NotRegularError(ElfError):
+    """There is a directory, device or pipe of that name, not a file."""
+
+
 def open_elf(path: str) -> ElfFile:
     """Open a file on this machine; raises :class:`ElfError` or :class:`OSError`.
 
@@ -54,9 +66,9 @@ def open_elf(path: str) -> ElfFile:
     # Non-blocking: a FIFO of this name must not hang the probe.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise ElfError("not a regular file")
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise NotRegularError("not a regular file")
         return ElfFile(descriptor)
     except BaseException:
         os.close(descriptor)
@@ -202,14 +214,14 @@ class ElfFile:
         """
         if self._place < 0:
             raise ElfError("no string table")
-        found = self._read(self._place + offset, 256)
-        end = found.find(b"\0")
+        data = self._read(self._place + offset, 256)
+        end = data.find(b"\0")
         if end < 0:
-            found = self._read(self._place + offset, 65536)
-            end = found.find(b"\0")
+            data = self._read(self._place + offset, 65536)
+            end = data.find(b"\0")
             if end < 0:
                 raise ElfError("a string has no end")
-        return found[:end].decode("utf-8", "surrogateescape")
+        return data[:end].decode("utf-8", "surrogateescape")
 
     def _named(self, tag: int) -> Optional[str]:
         offset = self._tags.get(tag)
@@ -221,11 +233,11 @@ class ElfFile:
         """Return the symbol versions that are asked of each library: ``{"libc.so.6": ("GLIBC_2.17",
         …)}``.
         """
-        found: Dict[str, Tuple[str, ...]] = {}
+        versions: Dict[str, Tuple[str, ...]] = {}
         base = self._offset(self._tags.get(_VERNEED, -1))
         count = min(self._tags.get(_VERNEEDNUM, 0), 512)
         if base < 0 or not count:
-            return found
+            return versions
         block = self._read(base, 1 << 16)
         place = 0
         for _ in range(count):
@@ -243,11 +255,11 @@ class ElfFile:
                     break
                 inner += step
             library = self._string(file_name)
-            found[library] = found.get(library, ()) + tuple(names)
+            versions[library] = versions.get(library, ()) + tuple(names)
             if not following:
                 break
             place += following
-        return found
+        return versions
 
     def version_definitions(self) -> Tuple[str, ...]:
         """Return the symbol versions that this library defines: ``("GLIBCXX_3.4", …)``."""
@@ -303,7 +315,7 @@ class ElfFile:
             return []
         width = 24 if self._wide else 16
         table = self._read(start, self._symbols() * width)
-        found = []
+        names = []
         for entry in struct.iter_unpack(
             self._big + ("IBBHQQ" if self._wide else "IIIBBH"), table[: len(table) // width * width]
         ):
@@ -313,8 +325,8 @@ class ElfFile:
             if name and section == _SHN_UNDEF and info >> 4 != _STB_WEAK:
                 end = strings.find(b"\0", name)
                 if end > name:
-                    found.append(strings[name:end].decode("utf-8", "surrogateescape"))
-        return found
+                    names.append(strings[name:end].decode("utf-8", "surrogateescape"))
+        return names
 
     def _all_strings(self) -> bytes:
         if self._strings is None:

@@ -163,29 +163,33 @@ def listing(machine: Machine, folder: str) -> Optional[List[str]]:
 
 def probe_interpreter(machine: Machine) -> Dict[str, Fact[Any]]:
     """Read version, ABI, prefix, kind of environment and search path of the judged interpreter."""
-    found = interpreter_of(machine)
-    if found.trouble and not found.version:
-        return dict.fromkeys(FIELDS_HERE, Unknown(found.trouble))
-    evidence = Evidence(found.source, found.trouble)
-    unknown = Unknown(f"not told by {found.source}")
+    interpreter = interpreter_of(machine)
+    if interpreter.trouble and not interpreter.version:
+        return dict.fromkeys(FIELDS_HERE, Unknown(interpreter.trouble))
+    evidence = Evidence(interpreter.source, interpreter.trouble)
+    unknown = Unknown(f"not told by {interpreter.source}")
     facts: Dict[str, Fact[Any]] = {}
     for name, value in (
-        ("version", found.version),
-        ("implementation", found.implementation),
-        ("abi", found.abi),
-        ("executable", found.executable),
-        ("prefix", found.prefix),
+        ("version", interpreter.version),
+        ("implementation", interpreter.implementation),
+        ("abi", interpreter.abi),
+        ("executable", interpreter.executable),
+        ("prefix", interpreter.prefix),
     ):
         facts["python." + name] = Known(value, evidence) if value else unknown
     notes = []
-    if found.system_site:
+    if interpreter.system_site:
         notes.append("with system site packages")
-    if found.user_site in found.search_path:
+    if interpreter.user_site in interpreter.search_path:
         notes.append("with user site")
-    if found.unexecuted:
-        notes.append(f"{found.unexecuted} .pth lines that run code were not executed")
-    facts["python.environment"] = Known(found.environment, Evidence(found.source, "; ".join(notes)))
-    facts["python.search_path"] = Known(found.search_path, Evidence(found.source, "; ".join(notes)))
+    if interpreter.unexecuted:
+        notes.append(f"{interpreter.unexecuted} .pth lines that run code were not executed")
+    facts["python.environment"] = Known(
+        interpreter.environment, Evidence(interpreter.source, "; ".join(notes))
+    )
+    facts["python.search_path"] = Known(
+        interpreter.search_path, Evidence(interpreter.source, "; ".join(notes))
+    )
     facts["python.working_directory"] = _working_directory(machine)
     return facts
 
@@ -381,14 +385,15 @@ def _in_image(machine: Machine) -> Interpreter:
             )
             if not executable and prefix in ("/usr", "/usr/local"):
                 continue  # Debian keeps folders of Pythons that are not installed
-            found = _from_layout(
+            candidate = _from_layout(
                 machine, executable or _join(prefix, "bin/python3"), f"layout of {prefix}", version
             )
             if any(
-                machine.exists(_join(folder, "torch/version.py")) for folder in found.search_path
+                machine.exists(_join(folder, "torch/version.py"))
+                for folder in candidate.search_path
             ):
-                return found
-            best = best or found
+                return candidate
+            best = best or candidate
     return best or Interpreter(
         source="layout of the image", trouble="no Python interpreter was found in the image"
     )
@@ -413,13 +418,13 @@ _VERSION_FOLDER = pattern(r"python(\d+\.\d+)t?\Z")
 
 def _versions_below(machine: Machine, prefix: str) -> List[str]:
     """The Python minors with a library folder below a prefix, newest first."""
-    found = {
+    versions = {
         match.group(1)
         for name in machine.listdir(_join(prefix, "lib")) or ()
         for match in [_VERSION_FOLDER.match(name)]
         if match
     }
-    return sorted(found, key=lambda text: tuple(map(int, text.split("."))), reverse=True)
+    return sorted(versions, key=lambda text: tuple(map(int, text.split("."))), reverse=True)
 
 
 def _executables(prefix: str, version: str) -> Tuple[str, ...]:
@@ -553,12 +558,12 @@ def parse_pyvenv(text: str) -> Dict[str, str]:
     """Parse pyvenv.cfg: ``key = value`` lines, keys in lower case; everything else is passed
     over.
     """
-    found: Dict[str, str] = {}
+    settings: Dict[str, str] = {}
     for line in text.splitlines():
         key, separator, value = line.partition("=")
         if separator and key.strip():
-            found[key.strip().lower()] = value.strip()
-    return found
+            settings[key.strip().lower()] = value.strip()
+    return settings
 
 
 def parse_pth(text: str) -> Tuple[List[str], int]:
@@ -583,7 +588,7 @@ def _search_path(machine: Machine, sites: Sequence[str]) -> Tuple[Tuple[str, ...
     them.
     """
     seen = set()
-    found: List[str] = []
+    folders: List[str] = []
     code = 0
 
     def add(path: str) -> bool:
@@ -592,7 +597,7 @@ def _search_path(machine: Machine, sites: Sequence[str]) -> Tuple[Tuple[str, ...
         if real in seen or listing(machine, path) is None:
             return False
         seen.add(real)
-        found.append(path)
+        folders.append(path)
         return True
 
     for entry in machine.environment.get("PYTHONPATH", "").split(":"):
@@ -608,7 +613,7 @@ def _search_path(machine: Machine, sites: Sequence[str]) -> Tuple[Tuple[str, ...
             code += lines
             for path in paths:
                 add(os.path.normpath(os.path.join(site, path)))
-    return tuple(found), code
+    return tuple(folders), code
 
 
 def _environment_kind(

@@ -287,10 +287,10 @@ def _reap(pid: int, seconds: float) -> Optional[int]:
     pause = 0.0002
     while True:
         try:
-            found, status = os.waitpid(pid, os.WNOHANG)
+            reaped, status = os.waitpid(pid, os.WNOHANG)
         except ChildProcessError:
             return 0  # somebody else's SIGCHLD handler was faster, or SIGCHLD is ignored
-        if found == pid:
+        if reaped == pid:
             return status
         left = end - time.monotonic()
         if left <= 0:

@@ -19,7 +19,6 @@ from .dynamic_loader import LinkMap, Loaded, parse_list
 from .elf import ElfError, open_elf
 from .interpreter import interpreter_of, listing
 from .isolation import run_command
-from .native import LIBRARY_FIELDS
 from .torch_build import torch_process
 
 TYPE_CHECKING = False
@@ -61,28 +60,23 @@ _NAME = pattern(
 
 def read_libraries(machine: Machine) -> Dict[str, Fact[Any]]:
     """List the CUDA libraries that torch loads, and other copies of them."""
-    if not interpreter_of(machine).search_path:
-        return dict.fromkeys(LIBRARY_FIELDS, Unknown("no folder of distributions is known"))
     process = torch_process(machine)
     if process is None:
-        return dict.fromkeys(
-            LIBRARY_FIELDS,
-            Absent(
-                Evidence(", ".join(interpreter_of(machine).search_path), "torch is not installed")
-            ),
-        )
+        search_path = ", ".join(interpreter_of(machine).search_path)
+        nothing = Absent(Evidence(search_path, "torch is not installed"))
+        return {"libraries": nothing, "cudnn.system_version": nothing}
     judged = _Judged(machine, process, machine.value("distributions", {}))
     corrections, note = _ask_loader(machine, process)
-    found: List[Library] = []
+    loaded: List[Library] = []
     for held in process.links.objects:
         match = _NAME.match(held.soname or os.path.basename(held.path))
         if match is not None:
-            found.append(judged.library(held, match, corrections))
-    copies = _copies(machine, judged, found)
+            loaded.append(judged.library(held, match, corrections))
+    copies = _copies(machine, judged, loaded)
     evidence = Evidence(f"{process.folder}/lib", note)
     return {
-        "libraries": Known((*found, *copies), evidence),
-        "cudnn.system_version": _system_cudnn(machine, [*found, *copies], evidence),
+        "libraries": Known((*loaded, *copies), evidence),
+        "cudnn.system_version": _system_cudnn(machine, [*loaded, *copies], evidence),
     }
 
 
@@ -224,16 +218,16 @@ def _copies(machine: Machine, judged: _Judged, loaded: Sequence[Library]) -> Lis
     folder and in wheels.
     """
     seen = {machine.realpath(library.path) for library in loaded}
-    found: List[Library] = []
+    copies: List[Library] = []
 
     def add(path: str, name: str, soname: str, origin: str) -> None:
         real = machine.realpath(path)
-        if real in seen or len(found) >= _MOST_COPIES or not machine.isfile(real):
+        if real in seen or len(copies) >= _MOST_COPIES or not machine.isfile(real):
             return
         seen.add(real)
         wheel = judged.wheel(os.path.normpath(path), name)
         origin = f"wheel:{wheel}" if wheel is not None else origin
-        found.append(
+        copies.append(
             Library(
                 name,
                 soname,
@@ -266,7 +260,7 @@ def _copies(machine: Machine, judged: _Judged, loaded: Sequence[Library]) -> Lis
         if "nvidia" in (listing(machine, site) or ()):
             for part in listing(machine, f"{site}/nvidia") or ():
                 folder(f"{site}/nvidia/{part}/lib", "wheel")
-    return found
+    return copies
 
 
 _CUDNN_HEADERS = (

@@ -40,12 +40,12 @@ class Machine:
         deep: The user asked for slow probes too (hashes, version calls).
         described: Distributions whose metadata is read, by canonical name; None is all. Of the
             others name and version of the folder count.
-        found: Facts of the probes that ran before, by field name. Probes run in the order of
+        facts: Facts of the probes that ran before, by field name. Probes run in the order of
             ``probes.MODULES``.
         end: ``time.monotonic()`` at which all probes must be done.
     """
 
-    __slots__ = ("deadline", "deep", "described", "end", "environment", "found", "python", "root")
+    __slots__ = ("deadline", "deep", "described", "end", "environment", "facts", "python", "root")
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Machine:
         self.described: Optional[FrozenSet[str]] = None
         self.deadline = deadline
         self.end = time.monotonic() + deadline
-        self.found: Dict[str, Fact[Any]] = {}
+        self.facts: Dict[str, Fact[Any]] = {}
 
     def remaining(self, most: float) -> float:
         """Return how many seconds a probe may still wait for a child: ``most``, or less near the
@@ -74,7 +74,7 @@ class Machine:
 
     def value(self, field: str, default: Any = None) -> Any:
         """Return what an earlier probe found, where it is known."""
-        fact = self.found.get(field)
+        fact = self.facts.get(field)
         return fact.value if isinstance(fact, Known) else default
 
     def realpath(self, path: str) -> str:
@@ -207,12 +207,12 @@ class Machine:
 
     def _test(self, path: str, kind: Optional[Callable[[int], bool]]) -> bool:
         try:
-            found = (os.lstat if self.root else os.stat)(self.path(path))
+            status = (os.lstat if self.root else os.stat)(self.path(path))
         except (OSError, ValueError):
             return False
-        if self.root and stat.S_ISLNK(found.st_mode):
+        if self.root and stat.S_ISLNK(status.st_mode):
             return False  # path() left a link: a loop
-        return kind is None or kind(found.st_mode)
+        return kind is None or kind(status.st_mode)
 
     def readlink(self, path: str) -> Optional[str]:
         """Return the text of a symbolic link, or None where there is none."""

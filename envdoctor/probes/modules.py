@@ -110,9 +110,11 @@ def probe_modules(machine: Machine) -> Dict[str, Fact[Any]]:
     """List the modules of the working directory and of PYTHONPATH that hide installed ones."""
     interpreter = interpreter_of(machine)
     if not interpreter.search_path:
-        return dict.fromkeys(FIELDS_HERE, Unknown("no folder of distributions is known"))
+        return dict.fromkeys(
+            FIELDS_HERE, Unknown("the folders of the Python environment are not known")
+        )
     working = machine.value("python.working_directory")
-    listed: Mapping[str, Distribution] = machine.value("distributions", {})
+    distributions: Mapping[str, Distribution] = machine.value("distributions", {})
     shadowed: List[str] = []
     fronts = (
         [] if working is None or _is_entry(machine, working, interpreter.search_path) else [working]
@@ -124,7 +126,9 @@ def probe_modules(machine: Machine) -> Dict[str, Fact[Any]]:
         folder for folder in interpreter.search_path if folder in given and folder != working
     ]
     for front in fronts:
-        shadowed += _hidden_by(machine, front, interpreter.search_path, listed, front == working)
+        shadowed += _hidden_by(
+            machine, front, interpreter.search_path, distributions, front == working
+        )
     order = (
         [working, *interpreter.search_path]
         if working is not None
@@ -135,12 +139,12 @@ def probe_modules(machine: Machine) -> Dict[str, Fact[Any]]:
     )
     evidence = Evidence(", ".join(fronts) or "no folder comes before the installed distributions")
     if working is None and not fronts:
-        found: Fact[Any] = Unknown("the folder from which Python is started is not known")
+        fact: Fact[Any] = Unknown("the folder from which Python is started is not known")
     else:
-        found = Known(tuple(dict.fromkeys(shadowed)), evidence)
+        fact = Known(tuple(dict.fromkeys(shadowed)), evidence)
     where = Evidence(", ".join(order))
     return {
-        "shadowed_modules": found,
+        "shadowed_modules": fact,
         "ray.module_path": Known(ray, where) if ray is not None else Absent(where),
     }
 
@@ -154,10 +158,10 @@ def _hidden_by(
     machine: Machine,
     front: str,
     search_path: Sequence[str],
-    listed: Mapping[str, Distribution],
+    distributions: Mapping[str, Distribution],
     standard: bool,
 ) -> List[str]:
-    found = []
+    hidden = []
     for module in dict.fromkeys(
         entry.split(".", 1)[0] for entry in (listing(machine, front) or ())[:_MOST_ENTRIES]
     ):
@@ -166,10 +170,10 @@ def _hidden_by(
         if standard and module in _STANDARD:
             path = find_module(machine, front, module)
             if path is not None:
-                found.append(f"{module}: {path}")
+                hidden.append(f"{module}: {path}")
             continue
         name = _DISTRIBUTION_OF.get(module, canonicalize_name(module))
-        distribution = listed.get(name)
+        distribution = distributions.get(name)
         if distribution is None or distribution.location == front:
             continue
         path = find_module(machine, front, module)
@@ -180,9 +184,9 @@ def _hidden_by(
             if installed is not None:
                 # A link to the installed package, or an editable install from here, hides nothing.
                 if machine.realpath(installed) != machine.realpath(path):
-                    found.append(f"{module}: {path}")
+                    hidden.append(f"{module}: {path}")
                 break
-    return found
+    return hidden
 
 
 def find_module(machine: Machine, folder: str, module: str) -> Optional[str]:

@@ -18,16 +18,14 @@ if TYPE_CHECKING:
     from .machine import Machine
 
 __all__ = [
-    "BINARY_FIELDS",
-    "LIBRARY_FIELDS",
     "PLACES",
     "PROBES_HERE",
     "probe_binaries",
     "probe_libraries",
 ]
 
-LIBRARY_FIELDS = ("libraries", "cudnn.system_version")
-BINARY_FIELDS = ("binaries", "glibcxx.version")
+_LIBRARY_FIELDS = ("libraries", "cudnn.system_version")
+_BINARY_FIELDS = ("binaries", "glibcxx.version")
 
 #: Where the distributions that matter keep their extensions: a folder, or the start of file names
 #: beside the packages.
@@ -93,19 +91,17 @@ def probe_libraries(machine: Machine) -> Dict[str, Fact[Any]]:
     """List the CUDA libraries that torch loads, and other copies of them."""
     nothing = _without_torch(machine)
     if nothing is not None:
-        return dict.fromkeys(LIBRARY_FIELDS, nothing)
+        return dict.fromkeys(_LIBRARY_FIELDS, nothing)
     from .libraries import read_libraries
 
     return read_libraries(machine)
 
 
 def probe_binaries(machine: Machine) -> Dict[str, Fact[Any]]:
-    """Read the extension modules of the distributions that matter (all that link torch with
-    ``deep``).
-    """
+    """Read the extension modules that matter; with ``deep`` all that link torch."""
     nothing = _without_torch(machine)
     if isinstance(nothing, Unknown):
-        return dict.fromkeys(BINARY_FIELDS, nothing)
+        return dict.fromkeys(_BINARY_FIELDS, nothing)
     if (
         nothing is not None
         and not machine.deep
@@ -117,22 +113,20 @@ def probe_binaries(machine: Machine) -> Dict[str, Fact[Any]]:
         }
     from .binaries import read_binaries
 
-    return read_binaries(machine)
+    return read_binaries(machine, PLACES)
 
 
 def _without_torch(machine: Machine) -> Optional[Fact[Any]]:
-    """What there is to say of torch's process where no torch is installed; None where one is."""
+    """What to say of torch's libraries where no torch is installed; None where one is."""
     search_path = interpreter_of(machine).search_path
     if not search_path:
-        return Unknown("no folder of distributions is known")
-    return (
-        None
-        if torch_folder(machine) is not None
-        else Absent(Evidence(", ".join(search_path), "torch is not installed"))
-    )
+        return Unknown("the folders of the Python environment are not known")
+    if torch_folder(machine) is not None:
+        return None
+    return Absent(Evidence(", ".join(search_path), "torch is not installed"))
 
 
 PROBES_HERE: Tuple[Probe, ...] = (
-    Probe("libraries", probe_libraries, LIBRARY_FIELDS, isolated=False, deadline=3.0),
-    Probe("binaries", probe_binaries, BINARY_FIELDS, isolated=False, deadline=4.0),
+    Probe("libraries", probe_libraries, _LIBRARY_FIELDS, isolated=False, deadline=3.0),
+    Probe("binaries", probe_binaries, _BINARY_FIELDS, isolated=False, deadline=4.0),
 )

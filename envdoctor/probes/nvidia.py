@@ -99,20 +99,20 @@ def find_libraries(machine: Machine, soname: str) -> List[str]:
     A cheap look that decides whether a child is worth its fork, and the whole answer for an
     unpacked image. What this process's loader really takes is read from the child's maps.
     """
-    found: List[str] = []
+    paths: List[str] = []
     for folder in machine.environment.get("LD_LIBRARY_PATH", "").replace(";", ":").split(":"):
         if folder.startswith("/"):
-            _add_file(machine, f"{folder.rstrip('/')}/{soname}", found)
+            _add_file(machine, f"{folder.rstrip('/')}/{soname}", paths)
     cache = machine.read_bytes("/etc/ld.so.cache", 16 << 20)
     if cache and soname.encode() + b"\0" in cache:  # most machines need no parse
         from .dynamic_loader import parse_cache
 
         for kind in (62, 183):  # EM_X86_64, EM_AARCH64: an image may be of either
             for path in parse_cache(cache, kind).get(soname, ()):
-                _add_file(machine, path, found)
+                _add_file(machine, path, paths)
     for folder in _default_folders():
-        _add_file(machine, f"{folder}/{soname}", found)
-    return found
+        _add_file(machine, f"{folder}/{soname}", paths)
+    return paths
 
 
 def _default_folders() -> Iterator[str]:
@@ -124,9 +124,9 @@ def _default_folders() -> Iterator[str]:
     yield "/usr/lib/wsl/lib"
 
 
-def _add_file(machine: Machine, path: str, found: List[str]) -> None:
-    if path not in found and machine.isfile(path):
-        found.append(path)
+def _add_file(machine: Machine, path: str, paths: List[str]) -> None:
+    if path not in paths and machine.isfile(path):
+        paths.append(path)
 
 
 def pci_displays(machine: Machine) -> Optional[List[PciDevice]]:
@@ -136,15 +136,15 @@ def pci_displays(machine: Machine) -> Optional[List[PciDevice]]:
     ``/proc/bus/pci/devices`` is one read for all devices and spares hundreds of reads in sysfs
     where no NVIDIA device is.
     """
-    listed = machine.read_text("/proc/bus/pci/devices", 4 << 20)
-    if listed is not None and not any(
-        parse_pci_list(listed, vendor) for vendor in ("10de", "1002")
+    listing = machine.read_text("/proc/bus/pci/devices", 4 << 20)
+    if listing is not None and not any(
+        parse_pci_list(listing, vendor) for vendor in ("10de", "1002")
     ):
         return []
     buses = machine.listdir("/sys/bus/pci/devices")
     if buses is None:
         return None
-    found = []
+    displays = []
     for bus in buses[:8192]:
         # "pci:v000010DEd00002330sv…sd…bc03sc02i00"
         alias = machine.read_text(f"/sys/bus/pci/devices/{bus}/modalias", 256) or ""
@@ -156,8 +156,8 @@ def pci_displays(machine: Machine) -> Optional[List[PciDevice]]:
         vendor, device, base, sub = (group.lower() for group in match.groups())
         # 03: display controllers; 12: processing accelerators (AMD Instinct).
         if vendor in _VENDORS and base in ("03", "12"):
-            found.append(PciDevice(bus, vendor, device, base + sub))
-    return found
+            displays.append(PciDevice(bus, vendor, device, base + sub))
+    return displays
 
 
 # --- the probe
@@ -221,7 +221,7 @@ def probe_nvidia(machine: Machine) -> Dict[str, Fact[Any]]:
         return dict.fromkeys(_FIELDS, reason)
     if machine.root:
         return _folder(machine)
-    found: Dict[str, Fact[Any]] = {}
+    facts: Dict[str, Fact[Any]] = {}
     modules = machine.exists("/sys/module")
     loaded = machine.exists("/sys/module/nvidia")
     nodes = machine.listdir("/dev") or []
@@ -230,13 +230,13 @@ def probe_nvidia(machine: Machine) -> Dict[str, Fact[Any]]:
     has_nodes = (numbered and "nvidiactl" in nodes) or wsl or "nvhost-gpu" in nodes
     libcuda = find_libraries(machine, "libcuda.so.1")
     libnvml = find_libraries(machine, "libnvidia-ml.so.1")
-    found["driver.nouveau"] = (
+    facts["driver.nouveau"] = (
         Known(machine.exists("/sys/module/nouveau"), Evidence("/sys/module/nouveau"))
         if modules
         else Unknown("no /sys/module")
     )
     devices = pci_displays(machine)
-    found.update(_others(devices))
+    facts.update(_others(devices))
     proc = not loaded and machine.exists("/proc/driver/nvidia/version")
     if not (
         loaded
@@ -248,8 +248,8 @@ def probe_nvidia(machine: Machine) -> Dict[str, Fact[Any]]:
         or "nvidiactl" in nodes
         or "nvhost-gpu" in nodes
     ):
-        found.update(_nothing(modules, devices))
-        return found
+        facts.update(_nothing(modules, devices))
+        return facts
     from .nvidia_calls import init_libcuda, read_libcuda, read_nvml, read_proc
 
     with _Children(machine) as children:
@@ -263,14 +263,14 @@ def probe_nvidia(machine: Machine) -> Dict[str, Fact[Any]]:
         init = children.wait("init", "cuInit")
     smi = _smi(machine, nvml)
     sources = _Sources(machine, kernel, nvml, cuda, init, smi, devices, tuple(nodes))
-    found.update(_kernel_facts(sources, modules, loaded, wsl))
-    found.update(_nvml_facts(sources))
-    found.update(_libcuda_facts(sources, libcuda))
-    found["driver.exposed"] = _exposed(sources, has_nodes)
-    found.update(_gpu_facts(sources))
-    found.update(_fabric(machine))
-    found["pcie.acs_iommu"] = _iommu(machine, found["gpus"])
-    return found
+    facts.update(_kernel_facts(sources, modules, loaded, wsl))
+    facts.update(_nvml_facts(sources))
+    facts.update(_libcuda_facts(sources, libcuda))
+    facts["driver.exposed"] = _exposed(sources, has_nodes)
+    facts.update(_gpu_facts(sources))
+    facts.update(_fabric(machine))
+    facts["pcie.acs_iommu"] = _iommu(machine, facts["gpus"])
+    return facts
 
 
 class _Sources(NamedTuple):
@@ -294,11 +294,11 @@ def _nothing(modules: bool, devices: Optional[List[PciDevice]]) -> Dict[str, Fac
     module = Evidence("/sys/module", "no nvidia")
     nodes = Evidence("/dev", "no nvidia device node")
     library = Evidence("the loader's folders", "no libcuda.so.1")
-    found: Dict[str, Fact[Any]] = dict.fromkeys(_NO_DRIVER, Absent(module))
-    found["driver.loaded"] = Known(False, module)
-    found["driver.exposed"] = Known(False, nodes)
-    found["gpus"] = Known((), nodes)
-    found["gpus.expected"] = _expected(devices, ())
+    facts: Dict[str, Fact[Any]] = dict.fromkeys(_NO_DRIVER, Absent(module))
+    facts["driver.loaded"] = Known(False, module)
+    facts["driver.exposed"] = Known(False, nodes)
+    facts["gpus"] = Known((), nodes)
+    facts["gpus.expected"] = _expected(devices, ())
     for name in (
         "driver.libcuda_release",
         "driver.libcuda_path",
@@ -307,12 +307,12 @@ def _nothing(modules: bool, devices: Optional[List[PciDevice]]) -> Dict[str, Fac
         "compat.path",
         "compat.cuda_version",
     ):
-        found[name] = Absent(library)
-    found["driver.nvml_error"] = Known(
+        facts[name] = Absent(library)
+    facts["driver.nvml_error"] = Known(
         "libnvidia-ml.so.1: no such library in the loader's folders",
         Evidence("the loader's folders"),
     )
-    return found
+    return facts
 
 
 def _kernel_facts(
@@ -449,8 +449,8 @@ def _plain_libcuda(machine: Machine) -> Optional[str]:
         path = f"{folder.rstrip('/')}/libcuda.so"
         if folder.startswith("/") and machine.isfile(path):
             return path
-    listed = find_libraries(machine, "libcuda.so")
-    return listed[0] if listed else None
+    paths = find_libraries(machine, "libcuda.so")
+    return paths[0] if paths else None
 
 
 def _compat_facts(sources: _Sources, path: Optional[str]) -> Iterator[Tuple[str, Fact[Any]]]:
@@ -594,8 +594,8 @@ def _visible(
     """CUDA's own answer where cuInit worked, else what the variable says."""
     buses = sources.init.table.get("buses")
     if isinstance(buses, list) and all(gpu.pci_bus for gpu in gpus if not gpu.fault):
-        listed = {_short_bus(bus) for bus in buses}
-        return [gpu.pci_bus is not None and _short_bus(gpu.pci_bus) in listed for gpu in gpus]
+        shown = {_short_bus(bus) for bus in buses}
+        return [gpu.pci_bus is not None and _short_bus(gpu.pci_bus) in shown for gpu in gpus]
     return visible_by_variable(
         gpus, environment.get("CUDA_VISIBLE_DEVICES"), environment.get("CUDA_DEVICE_ORDER"), mig
     )
@@ -627,9 +627,9 @@ def _expected(
         return Known(named, Evidence("/proc/driver/nvidia/gpus"))
     if devices is None:
         return Unknown("no PCI bus in sysfs")
-    listed = tuple(device.pci_id for device in devices if device.vendor == "10de")
+    ids = tuple(device.pci_id for device in devices if device.vendor == "10de")
     evidence = Evidence("/sys/bus/pci/devices")
-    return Known(listed, evidence) if listed else Absent(evidence)
+    return Known(ids, evidence) if ids else Absent(evidence)
 
 
 def _others(devices: Optional[Iterable[PciDevice]]) -> Iterator[Tuple[str, Fact[Any]]]:
@@ -638,13 +638,13 @@ def _others(devices: Optional[Iterable[PciDevice]]) -> Iterator[Tuple[str, Fact[
         return
     # Intel's and AMD's small display controllers are no accelerators: 3D controllers (0302, 0380)
     # and 12xx are.
-    listed = tuple(
+    others = tuple(
         f"{_VENDORS[device.vendor]} {device.pci_id}"
         for device in devices
         if device.vendor != "10de" and device.klass != "0300"
     )
     evidence = Evidence("/sys/bus/pci/devices")
-    yield "gpus.other", Known(listed, evidence) if listed else Absent(evidence)
+    yield "gpus.other", Known(others, evidence) if others else Absent(evidence)
 
 
 # --- nvidia-smi, the last source
@@ -821,19 +821,19 @@ def _folder(machine: Machine) -> Dict[str, Fact[Any]]:
     """An unpacked image: nothing of the host counts, but a cuda-compat library that its loader
     would take does.
     """
-    found: Dict[str, Fact[Any]] = dict.fromkeys(_FIELDS, Unknown(FOLDER_ONLY))
-    listed = find_libraries(machine, "libcuda.so.1")
-    path = machine.realpath(listed[0]) if listed else None
+    facts: Dict[str, Fact[Any]] = dict.fromkeys(_FIELDS, Unknown(FOLDER_ONLY))
+    paths = find_libraries(machine, "libcuda.so.1")
+    path = machine.realpath(paths[0]) if paths else None
     if path is not None and is_compat_path(path):
-        found.update(_compat_of(path, None, "first in the loader's folders"))
+        facts.update(_compat_of(path, None, "first in the loader's folders"))
     elif machine.exists("/etc/ld.so.cache"):
         evidence = Evidence("/etc/ld.so.cache", "the loader takes no cuda-compat library")
-        found.update(
+        facts.update(
             dict.fromkeys(
                 ("compat.release", "compat.path", "compat.cuda_version"), Absent(evidence)
             )
         )
-    return found
+    return facts
 
 
 _NO_DRIVER = (

@@ -159,43 +159,43 @@ def _read_device(nvml: Any, position: int) -> Dict[str, Any]:
         handle = nvml.nvmlDeviceGetHandleByIndex(position)
     except nvml.NVMLError as error:
         return {"fault": _GONE.get(error.value, "") or _nvml_text(nvml, error)}
-    found: Dict[str, Any] = {
+    entry: Dict[str, Any] = {
         "name": _ask(nvml, "nvmlDeviceGetName", handle),
         "uuid": _ask(nvml, "nvmlDeviceGetUUID", handle),
     }
     pci = _ask(nvml, "nvmlDeviceGetPciInfo", handle)
     if pci is not None:
         bus = pci.busId
-        found["pci_bus"] = bus.decode("ascii", "replace") if isinstance(bus, bytes) else bus
-        found["pci_id"] = f"{pci.pciDeviceId & 0xFFFF:04x}:{pci.pciDeviceId >> 16:04x}"
+        entry["pci_bus"] = bus.decode("ascii", "replace") if isinstance(bus, bytes) else bus
+        entry["pci_id"] = f"{pci.pciDeviceId & 0xFFFF:04x}:{pci.pciDeviceId >> 16:04x}"
     memory = _ask(nvml, "nvmlDeviceGetMemoryInfo", handle)
     if memory is not None:
-        found["memory_total"], found["memory_used"] = memory.total, memory.used
+        entry["memory_total"], entry["memory_used"] = memory.total, memory.used
     capability = _ask(nvml, "nvmlDeviceGetCudaComputeCapability", handle)
     if capability is not None:
-        found["compute_capability"] = "{}.{}".format(*capability)
+        entry["compute_capability"] = "{}.{}".format(*capability)
     mig = _ask(nvml, "nvmlDeviceGetMigMode", handle)
     if mig is not None:
-        found["mig_mode"] = bool(mig[0])
+        entry["mig_mode"] = bool(mig[0])
         if mig[0]:
-            found["mig"] = list(_mig_uuids(nvml, handle))
+            entry["mig"] = list(_mig_uuids(nvml, handle))
     ecc = _ask(nvml, "nvmlDeviceGetEccMode", handle)
     if ecc is not None:
-        found["ecc_mode"] = bool(ecc[0])
+        entry["ecc_mode"] = bool(ecc[0])
         if ecc[0]:
             # Volatile: since the driver was loaded. Old, repaired faults are in the aggregate
             # counter.
-            found["ecc_uncorrected"] = _ask(nvml, "nvmlDeviceGetTotalEccErrors", handle, 1, 0)
+            entry["ecc_uncorrected"] = _ask(nvml, "nvmlDeviceGetTotalEccErrors", handle, 1, 0)
     persistence = _ask(nvml, "nvmlDeviceGetPersistenceMode", handle)
     if persistence is not None:
-        found["persistence_mode"] = bool(persistence)
+        entry["persistence_mode"] = bool(persistence)
     remapped = _ask(nvml, "nvmlDeviceGetRemappedRows", handle)
     if remapped is not None and len(remapped) == 4:
-        found["remapped_pending"], found["remapped_failed"] = bool(remapped[2]), bool(remapped[3])
-    found["fabric_state"] = _fabric_state(nvml, handle)
-    if found["name"] is None and found["uuid"] is None:
-        found["fault"] = _fault(nvml, handle)
-    return found
+        entry["remapped_pending"], entry["remapped_failed"] = bool(remapped[2]), bool(remapped[3])
+    entry["fabric_state"] = _fabric_state(nvml, handle)
+    if entry["name"] is None and entry["uuid"] is None:
+        entry["fault"] = _fault(nvml, handle)
+    return entry
 
 
 def _mig_uuids(nvml: Any, handle: Any) -> Iterator[str]:

@@ -33,10 +33,10 @@ def parse_kernel_version(text: str) -> Tuple[Optional[str], Optional[str]]:
     """Return release and flavor (open, proprietary) from ``/proc/driver/nvidia/version``."""
     for line in text[:4096].splitlines():
         if line.startswith("NVRM version:"):
-            found = _RELEASE.search(line)
-            if found is None:
+            match = _RELEASE.search(line)
+            if match is None:
                 return None, None
-            return found.group(0), "open" if "Open Kernel Module" in line else "proprietary"
+            return match.group(0), "open" if "Open Kernel Module" in line else "proprietary"
     return None, None
 
 
@@ -45,14 +45,14 @@ def parse_gpu_information(text: str) -> Dict[str, str]:
     counts as nothing.
     """
     keys = {"Model": "model", "GPU UUID": "uuid", "Bus Location": "bus", "Device Minor": "minor"}
-    found: Dict[str, str] = {}
+    values: Dict[str, str] = {}
     for line in text[:65536].splitlines():
         key, colon, value = line.partition(":")
         name = keys.get(key.strip())
         value = value.strip()[:200]
         if colon and name and value and "?" not in value:
-            found[name] = value
-    return found
+            values[name] = value
+    return values
 
 
 def parse_maps(text: str, stem: str) -> Optional[str]:
@@ -100,8 +100,8 @@ def parse_fabric_version(text: str) -> Optional[str]:
     """Return the release that ``nv-fabricmanager --version`` prints (``Fabric Manager version is :
     570.86.15``).
     """
-    found = _RELEASE.search(text[:4096])
-    return found.group(0) if found else None
+    match = _RELEASE.search(text[:4096])
+    return match.group(0) if match else None
 
 
 def cuda_text(number: int) -> Optional[str]:
@@ -175,10 +175,10 @@ def _device_of(entry: str, gpus: Sequence[Gpu], mig: Sequence[Sequence[str]]) ->
         )
     if not entry.startswith("GPU-"):
         return None
-    found = [
+    matches = [
         position for position, gpu in enumerate(gpus) if gpu.uuid and gpu.uuid.startswith(entry)
     ]
-    return found[0] if len(found) == 1 else None
+    return matches[0] if len(matches) == 1 else None
 
 
 def is_release(text: Any) -> bool:

@@ -241,7 +241,7 @@ def _shm(machine: Machine) -> Iterator[Tuple[str, Fact[Any]]]:
     options = ",".join(mounts[-1].options) if mounts else ""
     if not machine.root:
         try:
-            found = os.statvfs("/dev/shm")
+            volume = os.statvfs("/dev/shm")
         except FileNotFoundError:
             absent = Absent(Evidence("/dev/shm", "does not exist"))
             yield "shm.size", absent
@@ -257,13 +257,17 @@ def _shm(machine: Machine) -> Iterator[Tuple[str, Fact[Any]]]:
         detail = options or "no tmpfs of its own: the size is that of the file system below it"
         yield (
             "shm.size",
-            Known(found.f_frsize * found.f_blocks, Evidence("statvfs /dev/shm", detail)),
+            Known(volume.f_frsize * volume.f_blocks, Evidence("statvfs /dev/shm", detail)),
         )
-        yield "shm.available", Known(found.f_frsize * found.f_bavail, Evidence("statvfs /dev/shm"))
+        yield (
+            "shm.available",
+            Known(volume.f_frsize * volume.f_bavail, Evidence("statvfs /dev/shm")),
+        )
         yield (
             "shm.files",
             _shm_files(
-                found.f_frsize * (found.f_blocks - found.f_bfree), found.f_frsize * found.f_blocks
+                volume.f_frsize * (volume.f_blocks - volume.f_bfree),
+                volume.f_frsize * volume.f_blocks,
             )
             if mounts
             else Unknown("/dev/shm is no tmpfs of its own"),

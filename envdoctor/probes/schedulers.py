@@ -116,16 +116,16 @@ def _short(value: Any) -> Optional[str]:
 
 def probe_schedulers(machine: Machine) -> Dict[str, Fact[Any]]:
     """Read Slurm's variables, the downward API and the local Ray session."""
-    found: Dict[str, Fact[Any]] = dict(_ray(machine))
+    facts: Dict[str, Fact[Any]] = dict(_ray(machine))
     if machine.root and not machine.environment:
-        found.update(dict.fromkeys(("slurm.job", "memory.scheduler_limit"), Unknown(FOLDER_ONLY)))
-        return found
+        facts.update(dict.fromkeys(("slurm.job", "memory.scheduler_limit"), Unknown(FOLDER_ONLY)))
+        return facts
     environment = machine.environment
     job = {name: environment[name][:1024] for name in _SLURM if name in environment}
     source = Evidence("environment", "SLURM_*")
-    found["slurm.job"] = Known(job, source) if "SLURM_JOB_ID" in job else Absent(source)
-    found["memory.scheduler_limit"] = _scheduler_limit(machine, "SLURM_JOB_ID" in job)
-    return found
+    facts["slurm.job"] = Known(job, source) if "SLURM_JOB_ID" in job else Absent(source)
+    facts["memory.scheduler_limit"] = _scheduler_limit(machine, "SLURM_JOB_ID" in job)
+    return facts
 
 
 def _scheduler_limit(machine: Machine, slurm: bool) -> Fact[Any]:
@@ -152,12 +152,12 @@ def _scheduler_limit(machine: Machine, slurm: bool) -> Fact[Any]:
 def _ray(machine: Machine) -> Iterator[Tuple[str, Fact[Any]]]:
     distributions = machine.value("distributions")
     ray = distributions.get("ray") if distributions is not None else None
-    place = machine.found.get("distributions")
+    place = machine.facts.get("distributions")
     if ray is not None and ray.version and isinstance(place, Known):
         yield "ray.process_version", Known(ray.version, place.evidence)
     elif isinstance(place, Known) and machine.value("distributions.complete"):
         yield "ray.process_version", Absent(place.evidence)
-    python = machine.found.get("python.version")
+    python = machine.facts.get("python.version")
     if python is not None and ray is not None:
         yield "ray.process_python", python
     yield from _ray_session(machine)

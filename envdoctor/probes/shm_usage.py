@@ -46,12 +46,12 @@ def list_shared_files(
         OSError: The folder cannot be read.
     """
     device = os.stat(folder).st_dev
-    found: Dict[int, SharedFile] = {}
-    _walk(folder, "", device, found)
+    by_inode: Dict[int, SharedFile] = {}
+    _walk(folder, "", device, by_inode)
     held: Dict[int, _Held] = {}
     whole = _look_at_processes(folder, device, held) if holders else False
     files: List[SharedFile] = []
-    for inode, file in found.items():
+    for inode, file in by_inode.items():
         owner = held.pop(inode, None)
         names = _names(owner) if owner is not None else () if whole else None
         files.append(file._replace(holders=names))
@@ -62,10 +62,10 @@ def list_shared_files(
     return tuple(files[:_SHOWN]), whole
 
 
-def _walk(folder: str, below: str, device: int, found: Dict[int, SharedFile]) -> None:
-    with os.scandir(f"{folder}/{below}" if below else folder) as listed:
-        for entry in listed:
-            if len(found) >= _ENTRIES:
+def _walk(folder: str, below: str, device: int, files: Dict[int, SharedFile]) -> None:
+    with os.scandir(f"{folder}/{below}" if below else folder) as entries:
+        for entry in entries:
+            if len(files) >= _ENTRIES:
                 return
             name = f"{below}/{entry.name}" if below else entry.name
             try:
@@ -73,9 +73,9 @@ def _walk(folder: str, below: str, device: int, found: Dict[int, SharedFile]) ->
                 if info.st_dev != device:
                     continue
                 if stat.S_ISDIR(info.st_mode):
-                    _walk(folder, name, device, found)
+                    _walk(folder, name, device, files)
                 elif stat.S_ISREG(info.st_mode):
-                    found.setdefault(
+                    files.setdefault(
                         info.st_ino, SharedFile(name, info.st_blocks * 512, info.st_uid)
                     )
             except OSError:  # removed meanwhile, or not ours to read

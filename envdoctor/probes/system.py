@@ -51,8 +51,8 @@ def parse_os_release(text: str) -> Optional[str]:
 
 def parse_glibc(content: bytes) -> Optional[str]:
     """Return ``2.35`` from the banner inside libc.so.6."""
-    found = _BANNER.search(content)
-    return found.group(1).decode() if found else None
+    match = _BANNER.search(content)
+    return match.group(1).decode() if match else None
 
 
 def parse_elf_machine(content: bytes) -> Optional[str]:

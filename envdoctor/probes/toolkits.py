@@ -67,8 +67,8 @@ def _version_in(table: Any, key: str) -> Optional[str]:
 
 def parse_version_text(text: str) -> Optional[str]:
     """Return the version in ``version.txt`` (``CUDA Version 10.2.89``; toolkits before 11.1)."""
-    found = _TEXT_VERSION.search(text[:4096])
-    return found.group(1) if found else None
+    match = _TEXT_VERSION.search(text[:4096])
+    return match.group(1) if match else None
 
 
 def parse_cuda_header(text: str) -> Optional[str]:
@@ -97,8 +97,8 @@ def parse_tool_version(output: bytes) -> Optional[str]:
     """Return ``12.4.131`` from what nvcc and ptxas print, or hold as text (``… release 12.4,
     V12.4.131``).
     """
-    found = _TOOL_VERSION.search(output)
-    return found.group(1).decode() if found else None
+    match = _TOOL_VERSION.search(output)
+    return match.group(1).decode() if match else None
 
 
 def probe_toolkits(machine: Machine) -> Dict[str, Fact[Any]]:
@@ -108,7 +108,7 @@ def probe_toolkits(machine: Machine) -> Dict[str, Fact[Any]]:
     The order is that of torch.utils.cpp_extension: CUDA_HOME, CUDA_PATH, nvcc on PATH,
     /usr/local/cuda.
     """
-    listed: List[Toolkit] = []
+    toolkits: List[Toolkit] = []
     versions: Dict[str, _Versions] = {}
     for path, how in _folders(machine):
         real = machine.realpath(path)
@@ -121,12 +121,12 @@ def probe_toolkits(machine: Machine) -> Dict[str, Fact[Any]]:
             and not machine.isfile(f"{real}/version.txt")
         ):
             continue
-        found = versions[real] = _versions_of(machine, real, nvcc)
-        listed.append(Toolkit(real, found.toolkit or found.nvcc, how, nvcc))
+        versions_here = versions[real] = _versions_of(machine, real, nvcc)
+        toolkits.append(Toolkit(real, versions_here.toolkit or versions_here.nvcc, how, nvcc))
     facts: Dict[str, Fact[Any]] = {
-        "toolkits": Known(tuple(listed), Evidence("CUDA_HOME, PATH, /usr/local, /opt"))
+        "toolkits": Known(tuple(toolkits), Evidence("CUDA_HOME, PATH, /usr/local, /opt"))
     }
-    facts["toolkit.version"] = _used(listed, versions)
+    facts["toolkit.version"] = _used(toolkits, versions)
     facts["ptxas.version"] = _ptxas(machine)
     facts["image.cuda_version"] = _image(machine.environment)
     return facts
@@ -206,15 +206,15 @@ def _wrapped(machine: Machine, path: str) -> Optional[str]:
     return None
 
 
-def _used(listed: List[Toolkit], versions: Mapping[str, _Versions]) -> Fact[Any]:
-    first = next((entry for entry in listed if entry.nvcc), None)
+def _used(toolkits: List[Toolkit], versions: Mapping[str, _Versions]) -> Fact[Any]:
+    first = next((entry for entry in toolkits if entry.nvcc), None)
     if first is None:
         return Absent(Evidence("CUDA_HOME, PATH, /usr/local, /opt", "no nvcc"))
-    found = versions[first.path]
-    version = found.nvcc or found.toolkit
+    versions_here = versions[first.path]
+    version = versions_here.nvcc or versions_here.toolkit
     if version is None:
         return Unknown(f"{first.path} names no version")
-    return Known(version, Evidence(found.source, f"found by {first.found_via}"))
+    return Known(version, Evidence(versions_here.source, f"found by {first.found_via}"))
 
 
 def _ptxas(machine: Machine) -> Fact[Any]:

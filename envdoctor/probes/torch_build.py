@@ -52,17 +52,17 @@ def parse_version_file(text: str) -> Dict[str, Optional[str]]:
     """Return what torch/version.py assigns to ``__version__``, ``cuda`` and ``hip``; the file is
     not executed.
     """
-    found: Dict[str, Optional[str]] = {}
+    values: Dict[str, Optional[str]] = {}
     for line in text.splitlines():
         name, _, value = line.partition("=")
         name, value = name.partition(":")[0].rstrip(), value.strip()
         if name not in ("__version__", "cuda", "hip"):
             continue
         if value.startswith("None"):
-            found[name] = None
+            values[name] = None
         elif value[:1] in ("'", '"') and value.find(value[0], 1) > 0:
-            found[name] = value[1 : value.index(value[0], 1)][:200]
-    return found
+            values[name] = value[1 : value.index(value[0], 1)][:200]
+    return values
 
 
 def probe_torch(machine: Machine) -> Dict[str, Fact[Any]]:
@@ -70,7 +70,8 @@ def probe_torch(machine: Machine) -> Dict[str, Fact[Any]]:
     interpreter = interpreter_of(machine)
     if not interpreter.search_path:
         return dict.fromkeys(
-            FIELDS_HERE, Unknown(interpreter.trouble or "no folder of distributions is known")
+            FIELDS_HERE,
+            Unknown(interpreter.trouble or "the folders of the Python environment are not known"),
         )
     folder = torch_folder(machine)
     if folder is None:
@@ -78,7 +79,7 @@ def probe_torch(machine: Machine) -> Dict[str, Fact[Any]]:
             FIELDS_HERE, Absent(Evidence(", ".join(interpreter.search_path), "no torch/version.py"))
         )
     path = f"{folder}/version.py"
-    told = parse_version_file(machine.read_text(path, 1 << 16) or "")
+    assigned = parse_version_file(machine.read_text(path, 1 << 16) or "")
     evidence = Evidence(path)
     facts: Dict[str, Fact[Any]] = {}
     for field, name in (
@@ -86,10 +87,10 @@ def probe_torch(machine: Machine) -> Dict[str, Fact[Any]]:
         ("torch.cuda", "cuda"),
         ("torch.hip", "hip"),
     ):
-        value = told.get(name)
+        value = assigned.get(name)
         if value:
             facts[field] = Known(value, evidence)
-        elif name in told or (name == "hip" and "__version__" in told):
+        elif name in assigned or (name == "hip" and "__version__" in assigned):
             facts[field] = Absent(evidence)
         else:
             facts[field] = Unknown(f"{path} does not assign {name}")

@@ -90,16 +90,16 @@ def find_group(files: Files, pid: int) -> Optional[Group]:
     mounts = parse_mountinfo(files.read_text("/proc/self/mountinfo", 1 << 22) or "")
     hierarchy: Optional[Hierarchy] = find_hierarchy(files, memberships, mounts, "memory")
     if hierarchy is not None:
-        found = find_memory_limit(files, hierarchy)
-        if found.limit is not None and (total is None or found.limit < total):
+        limit = find_memory_limit(files, hierarchy)
+        if limit.limit is not None and (total is None or limit.limit < total):
             # A limit above what is mounted is known by its number alone; use is then counted in the
             # highest visible group.
             return Group(
-                found.limit,
-                found.source,
-                found.directory or hierarchy.directories[-1],
+                limit.limit,
+                limit.source,
+                limit.directory or hierarchy.directories[-1],
                 hierarchy.version,
-                found.hidden,
+                limit.hidden,
             )
     hidden = hierarchy is None or not hierarchy.whole
     return None if total is None else Group(total, "/proc/meminfo, MemTotal", None, 0, hidden)
@@ -156,12 +156,12 @@ def find_tree(files: Files, pid: int) -> List[int]:
             after = (files.read_text(f"/proc/{name}/stat", 4096) or "").rpartition(")")[2].split()
             if len(after) > 1 and after[1].isdigit():
                 children.setdefault(int(after[1]), []).append(int(name))
-    found, waiting = [], [pid]
+    pids, waiting = [], [pid]
     while waiting:
         current = waiting.pop()
-        found.append(current)
+        pids.append(current)
         waiting.extend(children.get(current, ()))
-    return found
+    return pids
 
 
 def find_members(files: Files, group: Group) -> List[int]:
@@ -198,7 +198,7 @@ def read_processes(files: Files, pids: Sequence[int]) -> Tuple[ProcessUse, ...]:
     """Return what each of the processes uses; those that have ended and threads of the kernel are
     left out.
     """
-    found = []
+    processes = []
     for pid in pids:
         status = parse_status(files.read_text(f"/proc/{pid}/status", 1 << 14) or "")
         anonymous, shared = (
@@ -209,8 +209,8 @@ def read_processes(files: Files, pids: Sequence[int]) -> Tuple[ProcessUse, ...]:
             continue
         after = (files.read_text(f"/proc/{pid}/stat", 4096) or "").rpartition(")")[2].split()
         started = int(after[19]) if len(after) > 19 and after[19].isdigit() else 0
-        found.append(ProcessUse(pid, started, status.get("Name", "?"), anonymous, shared))
-    return tuple(found)
+        processes.append(ProcessUse(pid, started, status.get("Name", "?"), anonymous, shared))
+    return tuple(processes)
 
 
 def _kibibytes(text: str) -> Optional[int]:

@@ -96,7 +96,7 @@ class Environment:
     def read(self, deep=False):
         machine = Machine(python=str(self.python), environment=plain_environment(), deep=deep)
         for function in (interpreter.probe_interpreter, distributions.probe_distributions):
-            machine.found.update(function(machine))
+            machine.facts.update(function(machine))
         found = native.probe_binaries(machine)
         return {
             os.path.relpath(entry.path, self.site): entry for entry in found["binaries"].value

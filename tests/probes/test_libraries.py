@@ -146,8 +146,8 @@ class Stack:
             torch_build.probe_torch,
             native.probe_libraries,
         ):
-            machine.found.update(function(machine))
-        return machine.found
+            machine.facts.update(function(machine))
+        return machine.facts
 
     def truth(self, **variables):
         """What a real process has mapped after ``import torch``."""
@@ -327,14 +327,14 @@ def test_an_image_is_read_without_starting_anything(stack, tmp_path):
         torch_build.probe_torch,
         native.probe_libraries,
     ):
-        machine.found.update(function(machine))
-    loaded = {entry.name: entry for entry in machine.found["libraries"].value if entry.loaded}
+        machine.facts.update(function(machine))
+    loaded = {entry.name: entry for entry in machine.facts["libraries"].value if entry.loaded}
     assert (
         loaded["libcublas"].path
         == f"/opt/venv/{stack.site.relative_to(stack.environment)}/nvidia/cublas/lib/libcublas.so.12"
     )
     assert loaded["libcublas"].version == "12.4.5.8"
-    assert machine.found["libraries"].evidence.detail == "loader rules"
+    assert machine.facts["libraries"].evidence.detail == "loader rules"
 
 
 def test_two_wheels_over_one_file_have_no_version(stack):

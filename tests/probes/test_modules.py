@@ -48,7 +48,7 @@ class Place:
         monkeypatch.chdir(self.working)
         machine = Machine(python=str(self.python), environment=plain_environment(**variables))
         for function in (interpreter.probe_interpreter, distributions.probe_distributions):
-            machine.found.update(function(machine))
+            machine.facts.update(function(machine))
         return modules.probe_modules(machine)
 
     def truth(self, module, **variables):

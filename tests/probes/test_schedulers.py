@@ -98,7 +98,7 @@ def test_downward_api(tmp_path):
 
 def test_ray_of_this_process():
     machine = Machine(environment={})
-    machine.found.update(
+    machine.facts.update(
         {
             "distributions": Known({"ray": Distribution("ray", "2.46.0")}, Evidence("site")),
             "distributions.complete": Known(True, Evidence("site")),
@@ -108,7 +108,7 @@ def test_ray_of_this_process():
     facts = probe_schedulers(machine)
     assert facts["ray.process_version"] == Known("2.46.0", Evidence("site"))
     assert facts["ray.process_python"].value == "3.10.12"
-    machine.found["distributions"] = Known({}, Evidence("site"))
+    machine.facts["distributions"] = Known({}, Evidence("site"))
     facts = probe_schedulers(machine)
     assert isinstance(facts["ray.process_version"], Absent)
     assert "ray.process_python" not in facts

@@ -132,11 +132,11 @@ def test_ptxas_of_triton(tmp_path):
         f"#!/bin/sh\ncat <<'X'\n{_BANNER.replace('12.4', '12.9')}X\n",
     )
     machine = Machine(environment={"PATH": "/usr/bin:/bin"})
-    machine.found["python.search_path"] = Known((str(tmp_path),), Evidence("test"))
+    machine.facts["python.search_path"] = Known((str(tmp_path),), Evidence("test"))
     assert probe_toolkits(machine)["ptxas.version"].value == "12.4.131"
-    machine.found["gpus"] = Known((Gpu(compute_capability="9.0"),), Evidence("test"))
+    machine.facts["gpus"] = Known((Gpu(compute_capability="9.0"),), Evidence("test"))
     assert probe_toolkits(machine)["ptxas.version"].value == "12.4.131"
-    machine.found["gpus"] = Known((Gpu(compute_capability="12.0"),), Evidence("test"))
+    machine.facts["gpus"] = Known((Gpu(compute_capability="12.0"),), Evidence("test"))
     assert probe_toolkits(machine)["ptxas.version"].value == "12.9.131"
 
 
