@@ -8,10 +8,10 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..model.facts import Distribution, Facts, Gpu, Toolkit
 from ..model.redaction import is_secret_name
+from ..model.variables import shown_value
 from ..model.versions import canonicalize_name, cuda_of_variant, find_variant, try_version
 from ..model.workload import stated_workload
 from .clean_text import Line
-from .kept_variables import kept_value
 from .names import of_conda, of_import
 
 __all__ = ["EXACT", "INTENT", "LABEL", "PROSE", "Draft"]
@@ -151,14 +151,12 @@ class Draft:
             self._complete = (line.number, what)
 
     def variable(self, name: str, value: str, line: Line) -> bool:
-        """Keep one environment variable of the allow-list; as in a shell, the last assignment
-        holds.
-        """
-        kept = kept_value(name, value)
-        if kept is None:
+        """Keep a variable of the allow-list; as in a shell, the last assignment holds."""
+        shown = shown_value(name, value)
+        if shown is None:
             return False
         if len(self._variables) < _MAX_ENTRIES or name in self._variables:
-            self._variables[name] = (kept, line.number)
+            self._variables[name] = (shown, line.number)
         return True
 
     def request(self, name: str, value: str, line: Line) -> None:

@@ -29,7 +29,7 @@ from .pattern import pattern
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
-    from typing import Any, Dict, Iterable, Iterator, List, Sequence, Tuple
+    from typing import Any, Callable, Dict, Iterable, Iterator, List, Sequence, Tuple
 
 __all__ = [
     "HIDDEN",
@@ -156,6 +156,11 @@ logprobs logits shift dispatcher combine embedding embeddings position ref refer
 index pos per s freq group version format wise throughput latency bits
 """
 _ABOUT = frozenset(_ABOUT_TEXT.split())
+#: What begins a sentence about a file or an option: "passwd: expected a folder".
+_SENTENCE = pattern(
+    r"(?:expected|found|cannot|can|could|is|are|was|were|has|have|does|did|needs?|must|should|goes"
+    r"|takes|not|no|nothing|there|the|an?|and|or|for|with|in|of)(?= [\w'])"
+)
 _JOINED = pattern(r"(?:api|auth|access|hf|bearer|refresh|session|csrf|id|user|hub|gh|git|my)$")
 _UNITS_OF_NAMES = pattern(r"[^\W_]+")
 _DECLARED = pattern(r"(?:^|\s)(?:ENV|ARG|set|setenv)[ \t]+$")
@@ -178,23 +183,10 @@ _SHAPES = pattern(
 )
 # Each alternative of _SHAPES begins with one of these.
 _SHAPE_STARTS = (
-    *(
-        "hf_",
-        "api_org_",
-        "gh",
-        "github_pat_",
-        "npm_",
-        "wandb_v1_",
-        "r8_",
-        "gl",
-        "sk-",
-        "sk_",
-        "pk_",
-        "rk_",
-        "xox",
-    ),
-    *("xapp-", "pypi-", "nvapi-", "ya29.", "dckr_pat_", "hvs.", "lsv2_", "tvly-", "gsk_", "pplx-"),
-    *("dop_v1_", "shpat_", "csk-", "fw_", "AKIA", "ASIA", "ABIA", "ACCA", "AIza", "eyJ"),
+    *("hf_", "api_org_", "gh", "github_pat_", "npm_", "wandb_v1_", "r8_", "gl", "sk-", "sk_"),
+    *("pk_", "rk_", "xox", "xapp-", "pypi-", "nvapi-", "ya29.", "dckr_pat_", "hvs.", "lsv2_"),
+    *("tvly-", "gsk_", "pplx-", "dop_v1_", "shpat_", "csk-", "fw_"),
+    *("AKIA", "ASIA", "ABIA", "ACCA", "AIza", "eyJ"),
 )
 _OPAQUE = pattern(r"(?<![\w/.+=@:#-])[A-Za-z0-9_+=-]{32,}(?![\w/.-])")
 #: Before a digest or an identifier.
@@ -214,32 +206,16 @@ _NO_NEWLINE = pattern(r"[^\n]+")
 
 def redact(text: str) -> str:
     """Return a text, of one line or of many, without its secrets; lines stay where they are."""
-    # What cannot match is not asked: compiling these takes longer than a whole probe, and most
-    # texts are plain paths.
     lowered = text.lower()
-    if "-----begin" in lowered and "-----BEGIN" in text:
-        text = _without_private_keys(text)
-    if "://" in text:
-        text = _redact_addresses(text, HIDDEN + "@")
-    if any(start in text for start in _SHAPE_STARTS):
-        text = _SHAPES.sub(_redact_shape, text)
-    if any(word in lowered for word in _SECRET_WORDS):
-        if "value" in lowered:
-            text = _redact_pairs(text)
-        text = _redact_assignments(text)
-    if "login" in lowered or "curl" in lowered:
-        text = _COMMAND_OPTION.sub(_redact_option, text)
-    if "bearer" in lowered or "basic" in lowered:
-        text = _SCHEME.sub(_redact_scheme, text)
-    if "@" in text:
-        text = _BARE_USER.sub(HIDDEN + "@", text)
+    for words, searched_in_lower_case, hide in _STEPS:
+        searched = lowered if searched_in_lower_case else text
+        if any(word in searched for word in words):
+            text = hide(text)
     return _OPAQUE.sub(_redact_opaque, text) if _has_long_word(text) else text
 
 
 def redact_words(words: Sequence[str]) -> List[str]:
-    """Return the words of a command without secrets, also without one that is a word of its own
-    behind its option.
-    """
+    """Return the words of a command without secrets, also those that follow their option."""
     return [
         HIDDEN
         if option[:1] == "-"
@@ -257,23 +233,23 @@ def redact_tree(tree: Any) -> Any:
         return redact(tree)
     if isinstance(tree, list):
         return [redact_tree(entry) for entry in tree]
-    if not isinstance(tree, dict):
-        return tree
-    named = {
+    return _redact_table(tree) if isinstance(tree, dict) else tree
+
+
+def _redact_table(table: Dict[Any, Any]) -> Dict[Any, Any]:
+    redacted = {
         key: HIDDEN
         if isinstance(value, str) and is_secret_name(str(key)) and not _is_plain(value)
         else redact_tree(value)
-        for key, value in tree.items()
+        for key, value in table.items()
     }
-    if is_secret_name(str(named.get("name", ""))) and isinstance(named.get("value"), str):
-        named["value"] = HIDDEN
-    return named
+    if is_secret_name(str(redacted.get("name", ""))) and isinstance(redacted.get("value"), str):
+        redacted["value"] = HIDDEN
+    return redacted
 
 
 def without_credentials(text: str) -> str:
-    """Return a text whose addresses can be used again, by somebody who has the credentials
-    elsewhere: user and password are left out without a mark.
-    """
+    """Return a text whose addresses stay usable: user and password go without a mark."""
     return _redact_addresses(text, "") if "://" in text else text
 
 
@@ -350,9 +326,7 @@ def _redact_path(path: str) -> str:
 
 
 def _is_token(segment: str) -> bool:
-    """Tell whether a segment of a path may be a token, as private indexes have them; file names,
-    labels and revisions are none.
-    """
+    """Tell whether a path segment may be a private index's token; names and labels are none."""
     if len(segment) < 12 or segment.endswith(_FILES):
         return False
     if _UUID.fullmatch(segment):
@@ -382,8 +356,10 @@ def _redact_pairs(text: str) -> str:
     return _without(text, ((start, end) for start, end in spans if not _is_plain(text[start:end])))
 
 
-def _redact_assignments(text: str) -> str:
+def _redact_named(text: str) -> str:
     """Hide the value behind each name that is a secret's."""
+    if "value" in text.lower():
+        text = _redact_pairs(text)
     return _without(text, _assigned_secrets(text))
 
 
@@ -391,26 +367,35 @@ def _assigned_secrets(text: str) -> Iterator[Tuple[int, int]]:
     judged: Dict[Tuple[str, str, str], bool] = {}  # most names are there more than once
     done = 0
     for match in _NAMED.finditer(text):
-        start = match.start()
-        if start < done:
+        if match.start() < done:
             continue
         word, suffix, mark = match.groups()
-        prefix = _name_before(text, start)
-        assigned = "=" in mark or ":" in mark
-        if not (assigned or prefix[:1] == "-" or _is_declared(match, start - len(prefix))):
-            continue  # a word of a sentence, or of a list, and no option
-        if ":" in mark and text[start - len(prefix) - 1 : start - len(prefix)] == "/":
-            continue  # a path that a message begins with
-        name = (prefix, word, suffix)
+        name = (_name_before(text, match.start()), word, suffix)
+        header = ":" in mark and word.lower().startswith(("authorization", "cookie"))
+        if not _is_assigned(match, name[0], header):
+            continue
         if name not in judged:
             judged[name] = _is_secret_word(*name)
-        if judged[name]:
-            word = word.lower()
-            header = word.startswith(("authorization", "cookie")) and ":" in mark
-            begin, end = _value_at(text, match.end(), header)
-            if not _is_plain(text[begin:end], word):
-                yield begin, end
-                done = end
+        if not judged[name]:
+            continue
+        begin, end = _value_at(text, match.end(), header)
+        if not _is_plain(text[begin:end], word.lower()):
+            yield begin, end
+            done = end
+
+
+def _is_assigned(match: re.Match[str], prefix: str, header: bool) -> bool:
+    """Tell whether a value follows a name, rather than a sentence about a file or an option."""
+    text, mark = match.string, match.group(3)
+    start = match.start() - len(prefix)
+    if ":" in mark and text[start - 1 : start] == "/":
+        return False  # a path that a message begins with
+    if "=" in mark:
+        return True
+    if not header and _SENTENCE.match(text, match.end()):
+        return False
+    # Without a sign it is a word of a sentence or of a list, unless it is an option.
+    return ":" in mark or prefix[:1] == "-" or _is_declared(match, start)
 
 
 def _without(text: str, spans: Iterable[Tuple[int, int]]) -> str:
@@ -433,9 +418,7 @@ def _name_before(text: str, start: int) -> str:
 
 
 def _value_at(text: str, start: int, header: bool) -> Tuple[int, int]:
-    """Return where the value behind a name begins and ends: within its quotes, with the line that a
-    header is, or before what ends a bare one.
-    """
+    """Return where a value begins and ends: in its quotes, or to the end of a header's line."""
     if text[start : start + 1] in _BEFORE_QUOTES:
         opening = _OPENING.match(text, start)
         if opening is not None:
@@ -482,41 +465,48 @@ def _redact_option(match: re.Match[str]) -> str:
 def _is_secret_word(prefix: str, word: str, suffix: str) -> bool:
     """Tell whether a name is a secret's, by what stands before and behind its word."""
     capitals = word.isupper()
-    about = [unit for unit in _UNITS_OF_NAMES.findall(suffix) if not unit.isdigit()]
-    if any(unit.lower() in _ABOUT for unit in about) or (about and not capitals):
+    if _is_about_secret(suffix, capitals):
         return False
     units = _UNITS_OF_NAMES.findall(prefix)
-    adjacent = (
-        bool(prefix) and prefix[-1].isalnum() and not (prefix[-1].islower() and word[0].isupper())
-    )
-    last = units[-1] if units else ""
-    if adjacent and last.lower() != last and last.upper() != last:
-        last = last[max(number for number, sign in enumerate(last) if sign.isupper()) :]
-    return _JUDGES[_KIND[word.lower()]](last, adjacent, capitals)
+    last = _last_hump(units[-1]) if units else ""
+    adjacent = prefix[-1:].isalnum() and not (prefix[-1].islower() and word[0].isupper())
+    return _JUDGES[word.lower()](last, adjacent, capitals)
+
+
+def _is_about_secret(suffix: str, capitals: bool) -> bool:
+    """Tell whether what follows the word makes it a name of something else: ``token_count``."""
+    units = [unit for unit in _UNITS_OF_NAMES.findall(suffix) if not unit.isdigit()]
+    return bool(units) and (not capitals or any(unit.lower() in _ABOUT for unit in units))
+
+
+def _last_hump(word: str) -> str:
+    """Return the last word of a name in camel case."""
+    if word.isupper() or word.islower():
+        return word
+    return word[max((number for number, sign in enumerate(word) if sign.isupper()), default=0) :]
 
 
 def _is_secret_key(last: str, adjacent: bool, capitals: bool) -> bool:
     if capitals and not adjacent:
         return bool(last) and last not in _OTHER_KEYS
-    units = _camel(last)
-    return units in _KEYS_OF_SECRETS
+    return last.lower() in _KEYS_OF_SECRETS
 
 
 def _is_secret_token(last: str, adjacent: bool, capitals: bool) -> bool:  # noqa: ARG001
     if adjacent:
         return _JOINED.search(last.lower()) is not None
-    return _camel(last) not in _TOKENS_OF_TEXTS
+    return last.lower() not in _TOKENS_OF_TEXTS
 
 
 def _is_secret_plural(last: str, adjacent: bool, capitals: bool) -> bool:  # noqa: ARG001
-    return _camel(last) in _PLURALS_OF_SECRETS
+    return last.lower() in _PLURALS_OF_SECRETS
 
 
 def _is_secret_pass(last: str, adjacent: bool, capitals: bool) -> bool:
-    return bool(last) and not adjacent and (capitals or _camel(last) in ("db", "user", "smtp"))
+    return bool(last) and not adjacent and (capitals or last.lower() in ("db", "user", "smtp"))
 
 
-def _is_secret_auth(last: str, adjacent: bool, capitals: bool) -> bool:  # noqa: ARG001
+def _is_secret_alone(last: str, adjacent: bool, capitals: bool) -> bool:  # noqa: ARG001
     return not adjacent
 
 
@@ -524,33 +514,21 @@ def _is_secret_always(last: str, adjacent: bool, capitals: bool) -> bool:  # noq
     return True
 
 
-_KIND = {
-    **dict.fromkeys(("tokens", "keys"), "plural"),
-    **dict.fromkeys(("auth", "authentication", "cookie", "cookies", "pwd", "signature"), "auth"),
-    **dict.fromkeys(
-        ("authorization", "secret", "secrets", "password", "passwords", "passwd"), "always"
-    ),
-    **dict.fromkeys(("passphrase", "credential", "credentials"), "always"),
-    "key": "key",
-    "token": "token",
-    "pass": "pass",
-}
+#: How each word of ``_NAMED`` is judged, by what stands before it.
 _JUDGES = {
-    "plural": _is_secret_plural,
-    "auth": _is_secret_auth,
-    "always": _is_secret_always,
     "key": _is_secret_key,
     "token": _is_secret_token,
     "pass": _is_secret_pass,
+    **dict.fromkeys(("tokens", "keys"), _is_secret_plural),
+    **dict.fromkeys(
+        ("auth", "authentication", "cookie", "cookies", "pwd", "signature"), _is_secret_alone
+    ),
+    **dict.fromkeys(
+        ("authorization", "secret", "secrets", "password", "passwords", "passwd"),
+        _is_secret_always,
+    ),
+    **dict.fromkeys(("passphrase", "credential", "credentials"), _is_secret_always),
 }
-
-
-def _camel(word: str) -> str:
-    """Return the last word of a name in camel case, in small letters."""
-    if word.isupper() or word.islower():
-        return word.lower()
-    start = max((number for number, sign in enumerate(word) if sign.isupper()), default=0)
-    return word[start:].lower()
 
 
 # --------------------------------------------------------------------------------------------------
@@ -609,3 +587,17 @@ def _without_private_keys(text: str) -> str:
         parts += (text[done : match.start()], _NO_NEWLINE.sub(HIDDEN, text[match.start() : end]))
         done = end
     return "".join([*parts, text[done:]]) if parts else text
+
+
+#: Which words a text must hold for a step to change it, whether in lower case, and the step. What
+#: cannot match is not asked: compiling these expressions takes longer than a whole probe, and most
+#: texts are plain paths.
+_STEPS: Tuple[Tuple[Tuple[str, ...], bool, Callable[[str], str]], ...] = (
+    (("-----BEGIN",), False, _without_private_keys),
+    (("://",), False, lambda text: _redact_addresses(text, HIDDEN + "@")),
+    (_SHAPE_STARTS, False, lambda text: _SHAPES.sub(_redact_shape, text)),
+    (_SECRET_WORDS, True, _redact_named),
+    (("login", "curl"), True, lambda text: _COMMAND_OPTION.sub(_redact_option, text)),
+    (("bearer", "basic"), True, lambda text: _SCHEME.sub(_redact_scheme, text)),
+    (("@",), False, lambda text: _BARE_USER.sub(HIDDEN + "@", text)),
+)

@@ -334,6 +334,12 @@ basic functionality of the bearer
 Prompt tokens: 12, generation tokens: 5
 PWD=/root/work
 /home/me/secret: cannot be read: Permission denied
+passwd: expected a .tar.gz or .zip of a matrices folder, found neither
+token: expected a text, found 5
+secret: is missing from facts.json
+argument --api-token: expected one argument
+--api-key needs a value
+--auth-token, found 'x'
 tls_key: /etc/tls/server.pem
 """.strip().splitlines()
 
@@ -341,6 +347,15 @@ tls_key: /etc/tls/server.pem
 @pytest.mark.parametrize("line", HARMLESS)
 def test_what_is_no_secret_stays(line):
     assert redact(line) == line
+
+
+@pytest.mark.parametrize("word", ["expected", "found", "is", "the"])
+def test_a_word_of_a_sentence_is_a_secret_where_no_sentence_follows(word):
+    for text in ("password: {}", "--password {}", "password={} of x", "password: '{} of x'"):
+        assert redact(text.replace("{}", word)) == text.replace(
+            "{} of x" if "'" in text else "{}", "***"
+        )
+    assert redact(f"Cookie: {word} session=1") == "Cookie: ***"
 
 
 def _corpus() -> List[Path]:

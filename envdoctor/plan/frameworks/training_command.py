@@ -16,10 +16,10 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 from ...intake.clean_text import Line
 from ...intake.container_spec import ContainerReader
 from ...intake.draft import Draft
-from ...intake.kept_variables import kept_value
 from ...model.evidence import Evidence, Fact, Known, Unknown
 from ...model.redaction import redact
 from ...model.sizes import parse_size
+from ...model.variables import shown_value
 from ..shell.reader import Command, Script, Word, read_script
 from .adapter import Run
 
@@ -376,12 +376,10 @@ def _ray_start(name: str, command: Command, facts: Dict[str, Fact[Any]]) -> None
 
 
 def kept_variables(variables: Mapping[str, Word]) -> Dict[str, str]:
-    """Return the variables worth keeping, as the intake keeps them: secrets and what is unclear are
-    left out.
-    """
+    """Return the variables of the allow-list whose values are clear."""
     kept: Dict[str, str] = {}
     for name, word in variables.items():
-        value = kept_value(name, word.text) if word.known else None
+        value = shown_value(name, word.text) if word.known else None
         if value is not None:
             kept[name] = value
     return kept
