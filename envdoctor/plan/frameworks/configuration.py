@@ -11,7 +11,15 @@ from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
 from .key_tables import KeyTable
 from .settings import Setting, flatten, scalar
 
-__all__ = ["Configuration", "boolean", "decimal", "integer", "named_types", "text_of"]
+__all__ = [
+    "Configuration",
+    "at_least_zero",
+    "boolean",
+    "decimal",
+    "integer",
+    "named_types",
+    "text_of",
+]
 
 _INTERPOLATION = re.compile(r"\$\{([^${}]*)\}")
 _MAX_DEPTH = 20
@@ -70,34 +78,53 @@ class Configuration:
         ``missing``: what the code does in versions that have no such key; ``unset``: what it does
         where the key is null.
         """
-        for key in keys:
-            if key in self.given:
-                given = self._converted(self._given(key, 0), convert)
-                if isinstance(given, Absent) and unset is not _NOTHING:
-                    return Known(unset, given.evidence)
-                return given
+        key = next((key for key in keys if key in self.given), "")
+        if key:
+            fact = self._converted(self._given(key, 0), convert)
+            if isinstance(fact, Absent) and unset is not _NOTHING:
+                return Known(unset, fact.evidence)
+            return fact
         if self.absent:
             return Unknown(f"{self.absent} may set {keys[0]}, and it is not at hand")
-        defaults: List[Tuple[str, Fact[Any]]] = []  # by version
-        for version in self.versions:
-            default = self._default(version, keys, convert, missing, unset)
-            if default is not None:
-                defaults.append((version, default))
-        if not defaults:
-            return (
-                Known(missing, Evidence(f"code of {self.span}"))
-                if missing is not _NOTHING
-                else Unknown(f"{self.span} has no default for {keys[0]}")
-            )
-        values = {
-            repr(fact.value) if isinstance(fact, Known) else type(fact).__name__
-            for _, fact in defaults
+        defaults = {
+            version: self._default(version, keys, convert, missing, unset)
+            for version in self.versions
         }
-        if len(values) == 1 and len(defaults) == len(self.versions):
-            return defaults[-1][1]
-        return Unknown(
-            f"the default of {keys[0]} depends on the version: {_said(defaults, self.versions)}"
-        )
+        return self._agreed(keys[0], defaults, missing)
+
+    def _agreed(
+        self, key: str, defaults: Mapping[str, Optional[Fact[Any]]], missing: Any
+    ) -> Fact[Any]:
+        """Return the one default of all versions, or an Unknown that says how they differ."""
+        known = [fact for fact in defaults.values() if fact is not None]
+        if not known and missing is not _NOTHING:
+            return Known(missing, Evidence(f"code of {self.span}"))
+        if not known:
+            return Unknown(f"{self.span} has no default for {key}")
+        values = {
+            repr(fact.value) if isinstance(fact, Known) else type(fact).__name__ for fact in known
+        }
+        if len(values) == 1 and len(known) == len(self.versions):
+            return known[-1]
+        return Unknown(f"the default of {key} depends on the version: {_by_version(defaults)}")
+
+    def read(
+        self, fields: Fields, missing: Mapping[str, Any], unset: Mapping[str, Any] = {}
+    ) -> Tuple[Dict[str, Fact[Any]], Dict[str, str]]:
+        """Return the facts of a table of fields, and the key that each goes by.
+
+        ``missing`` and ``unset`` by field: see :meth:`get`.
+        """
+        facts = {
+            field: self.get(
+                *keys,
+                convert=convert,
+                missing=missing.get(field, _NOTHING),
+                unset=unset.get(field, _NOTHING),
+            )
+            for field, (keys, convert) in fields.items()
+        }
+        return facts, {field: self.key(*keys) for field, (keys, _) in fields.items()}
 
     def _default(
         self,
@@ -192,28 +219,30 @@ class Configuration:
         return Unknown(f"{key} refers to itself")
 
     def _interpolated(self, text: str, key: str, depth: int) -> Fact[Any]:
-        nowhere = Evidence("")
         resolver, colon, argument = text.partition(":")
         if not colon:
             return self._lookup(_absolute(text.strip(), key), depth + 1)
         name, comma, fallback = (part.strip() for part in argument.partition(","))
         if resolver == "oc.select":
-            fact = self._lookup(_absolute(name, key), depth + 1)
-            missing = (
-                isinstance(fact, Unknown)
-                and _absolute(name, key) not in self.given
-                and not self._defaults(_absolute(name, key), depth + 1)
+            return self._selected(
+                _absolute(name, key), scalar(fallback) if comma else None, depth + 1
             )
-            return Known(scalar(fallback) if comma else None, nowhere) if missing else fact
         if resolver in ("oc.env", "env"):
-            if self.environ is not None and name in self.environ:
-                return Known(self.environ[name], nowhere)
-            return (
-                Known(None if fallback == "null" else fallback, nowhere)
-                if comma
-                else Unknown(f"${name} is not set")
-            )
+            return self._from_environment(name, fallback if comma else None)
         return Unknown(f"${{{text}}} is not resolved")
+
+    def _selected(self, key: str, fallback: Any, depth: int) -> Fact[Any]:
+        """Resolve ``${oc.select:key,fallback}``; the fallback is for a key that does not exist."""
+        if key in self.given or self._defaults(key, depth):
+            return self._lookup(key, depth)
+        return Known(fallback, Evidence(""))
+
+    def _from_environment(self, name: str, fallback: Optional[str]) -> Fact[Any]:
+        if self.environ is not None and name in self.environ:
+            return Known(self.environ[name], Evidence(""))
+        if fallback is None:
+            return Unknown(f"${name} is not set")
+        return Known(None if fallback == "null" else fallback, Evidence(""))
 
     @staticmethod
     def _converted(fact: Fact[Any], convert: Optional[Converter]) -> Fact[Any]:
@@ -242,24 +271,22 @@ def _at(fact: Fact[Any], evidence: Evidence) -> Fact[Any]:
     return Known(fact.value, evidence) if isinstance(fact, Known) else fact
 
 
-def _said(defaults: Sequence[Tuple[str, Fact[Any]]], versions: Sequence[str]) -> str:
-    """What each run of versions says, in words."""
+def _by_version(defaults: Mapping[str, Optional[Fact[Any]]]) -> str:
+    """Say in words what each run of versions has."""
     runs: List[Tuple[str, List[str]]] = []
-    by_version = dict(defaults)
-    for version in versions:
-        fact = by_version.get(version)
-        text = (
-            repr(fact.value)
-            if isinstance(fact, Known)
-            else "nothing"
-            if fact is None or isinstance(fact, Absent)
-            else fact.reason
-        )
+    for version, fact in defaults.items():
+        text = _in_words(fact)
         if runs and runs[-1][0] == text:
             runs[-1][1].append(version)
         else:
             runs.append((text, [version]))
     return "; ".join(f"{_span(names)} {text}" for text, names in runs)
+
+
+def _in_words(fact: Optional[Fact[Any]]) -> str:
+    if isinstance(fact, Known):
+        return repr(fact.value)
+    return fact.reason if isinstance(fact, Unknown) else "nothing"
 
 
 def _span(versions: Sequence[str]) -> str:
@@ -294,20 +321,22 @@ def decimal(value: Any) -> Optional[float]:
     return float(value)
 
 
+def at_least_zero(fact: Fact[Any]) -> Fact[Any]:
+    """Return a fact about a number with 0 for what is below: frameworks write -1 for "never"."""
+    return Known(max(fact.value, 0), fact.evidence) if isinstance(fact, Known) else fact
+
+
+_BOOLEANS = {
+    **dict.fromkeys(["true", "yes", "on", "1"], True),
+    **dict.fromkeys(["false", "no", "off", "0"], False),
+}
+
+
 def boolean(value: Any) -> Optional[bool]:
     """A truth value as YAML and Hydra have it."""
     if isinstance(value, bool):
         return value
-    return {
-        "true": True,
-        "yes": True,
-        "on": True,
-        "1": True,
-        "false": False,
-        "no": False,
-        "off": False,
-        "0": False,
-    }.get(str(value).lower())
+    return _BOOLEANS.get(str(value).lower())
 
 
 def text_of(value: Any) -> Optional[str]:
@@ -318,14 +347,9 @@ def text_of(value: Any) -> Optional[str]:
 
 
 _TYPES = {
-    "bfloat16": "bf16",
-    "bf16": "bf16",
-    "float16": "fp16",
-    "fp16": "fp16",
-    "half": "fp16",
-    "float32": "fp32",
-    "fp32": "fp32",
-    "float": "fp32",
+    **dict.fromkeys(["bfloat16", "bf16"], "bf16"),
+    **dict.fromkeys(["float16", "fp16", "half"], "fp16"),
+    **dict.fromkeys(["float32", "fp32", "float"], "fp32"),
 }
 
 

@@ -13,9 +13,18 @@ from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ...model.layout import Layout
 from ...model.workload import ConfigurationProblem
 from .adapter import CERTAIN, Reading, Run, read_small
-from .configuration import Configuration, Fields, boolean, decimal, integer, named_types, text_of
-from .key_tables import KeyTable, load_table, overlaid
-from .problems import key_problems, narrowed, unknown_keys, value_problems
+from .configuration import (
+    Configuration,
+    Fields,
+    at_least_zero,
+    boolean,
+    decimal,
+    integer,
+    named_types,
+    text_of,
+)
+from .key_tables import load_table, overlaid
+from .problems import key_problems, possible_versions, unknown_keys, value_problems
 from .settings import MAX_CONFIG_BYTES, Setting, override, read_config
 
 __all__ = ["ADAPTER"]
@@ -107,6 +116,24 @@ _MISSING: Mapping[str, Any] = {
 }
 
 
+def _found_config(run: Run, path: str) -> Optional[List[Setting]]:
+    """Read the file of ``config=`` from where it would be; None where it is not at hand.
+
+    An example of the repository that cannot be read counts as not at hand: the table knows it.
+    """
+    checkouts = [run.checkout.folder] if run.checkout is not None else []
+    for folder in (run.base, *checkouts, os.path.join(run.base, os.pardir)):
+        text = read_small(os.path.join(folder, path), MAX_CONFIG_BYTES)
+        if text is None:
+            continue
+        try:
+            return read_config(text, path)
+        except InputError:
+            if not path.endswith(_EXAMPLES):
+                raise
+    return None
+
+
 class _EasyR1:
     name = "easyr1"
     layout = Layout(files=("verl/trainer/main.py",), absent=("verl/trainer/main_ppo.py",))
@@ -129,19 +156,13 @@ class _EasyR1:
         files, example, absent = self._config_file(run)
         table = load_table(self.name)
         table = overlaid(self.name, None, _EXAMPLES[0]) if example else table
-        versions, version = self._versions(table, run, [*files, *settings])
+        commit = run.checkout.commit[:7] if run.checkout is not None else ""
+        versions, version = possible_versions(
+            table, run._replace(version=run.version or commit), [*files, *settings]
+        )
         configuration = Configuration(table, versions, settings, files, run.environ, absent=absent)
-        fields: Dict[str, Fact[Any]] = {
-            "framework": Known(self.name, Evidence(run.name, run.entry))
-        }
-        keys: Dict[str, str] = {}
-        for field, (names, convert) in _FIELDS.items():
-            fields[field] = configuration.get(
-                *names,
-                convert=convert,
-                **({"missing": _MISSING[field]} if field in _MISSING else {}),
-            )
-            keys[field] = configuration.key(*names)
+        facts, keys = configuration.read(_FIELDS, _MISSING)
+        fields = {"framework": Known(self.name, Evidence(run.name, run.entry)), **facts}
         self._derive(configuration, fields, keys)
         keys = configuration.named(keys)
         problems = key_problems(
@@ -170,40 +191,11 @@ class _EasyR1:
         path = named.value
         if path in run.documents:
             return read_config(run.documents[path], path), False, ""
-        folders = [
-            run.base,
-            *([run.checkout.folder] if run.checkout is not None else []),
-            os.path.join(run.base, os.pardir),
-        ]
-        for folder in folders:
-            text = (
-                read_small(os.path.join(folder, path), MAX_CONFIG_BYTES)
-                if not os.path.isabs(path)
-                else read_small(path, MAX_CONFIG_BYTES)
-            )
-            if text is not None:
-                try:
-                    return [*read_config(text, path), *run.files], False, ""
-                except InputError:
-                    if not path.endswith(_EXAMPLES):
-                        raise
-        if path.endswith(_EXAMPLES):
-            return list(run.files), True, ""
-        return list(run.files), False, path
-
-    def _versions(
-        self, table: KeyTable, run: Run, settings: List[Setting]
-    ) -> Tuple[Tuple[str, ...], Fact[Any]]:
-        stated = run.version or (run.checkout.commit[:7] if run.checkout is not None else "")
-        matched = table.match(stated) if stated else ()
-        if matched:
-            return matched, Known(
-                stated,
-                run.checkout.place
-                if run.checkout is not None and run.checkout.place
-                else Evidence("--framework", stated),
-            )
-        return narrowed(table, settings)
+        settings = _found_config(run, path)
+        if settings is not None:
+            return [*settings, *run.files], False, ""
+        is_example = path.endswith(_EXAMPLES)
+        return list(run.files), is_example, "" if is_example else path
 
     def _derive(
         self, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str]
@@ -244,10 +236,7 @@ class _EasyR1:
         self._derive_rollout(configuration, fields, keys, code)
         fields["checkpoint.gather"] = Known("sharded", code)
         for field in ("checkpoint.save_freq", "checkpoint.limit"):
-            fact = fields[field]
-            fields[field] = (
-                Known(max(fact.value, 0), fact.evidence) if isinstance(fact, Known) else fact
-            )
+            fields[field] = at_least_zero(fields[field])
 
     def _derive_types(
         self,

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import json
 import os
+from bisect import bisect_left, bisect_right
 from functools import lru_cache
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ...errors import InternalFault
-from ...model.versions import Version, try_version
+from ...model.versions import try_version
 
 __all__ = ["KeyTable", "load_table", "overlaid"]
 
@@ -48,6 +49,12 @@ class KeyTable:
         return known
 
     @property
+    def described(self) -> Tuple[str, ...]:
+        """The versions of which the table has any key."""
+        known = {version for key in self.rows for version in self.versions_of(key)}
+        return tuple(version for version in self.versions if version in known)
+
+    @property
     def parents(self) -> Mapping[str, Set[str]]:
         """Keys that hold other keys, with the versions that know one of them."""
         if self._parents is None:
@@ -74,26 +81,20 @@ class KeyTable:
         """Return the rows' versions that a version may be: itself, or its neighbours where the
         table has none of it.
         """
-        text = (
-            text.strip().lstrip("v") if text.strip().lstrip("v") in self.versions else text.strip()
-        )
-        if text in self.versions:
-            return (text,)
+        text = text.strip()
+        for spelling in (text.lstrip("v"), text):
+            if spelling in self.versions:
+                return (spelling,)
         wanted = try_version(text.lstrip("v"))
         if wanted is None:
             return ()
-        known: List[Tuple[Version, str]] = sorted(
-            (number, name)
-            for name in self.versions
-            for number in [try_version(name)]
-            if number is not None
-        )
-        equal = [name for number, name in known if number == wanted]
-        if equal:
-            return (equal[-1],)
-        below = [name for number, name in known if number < wanted]
-        above = [name for number, name in known if number > wanted]
-        return tuple(below[-1:] + above[:1])
+        parsed = [(try_version(name), name) for name in self.versions]
+        known = sorted((number, name) for number, name in parsed if number is not None)
+        numbers = [number for number, _ in known]
+        start, end = bisect_left(numbers, wanted), bisect_right(numbers, wanted)
+        equal = known[start:end]
+        nearest = equal[-1:] or [*known[max(start - 1, 0) : start], *known[end : end + 1]]
+        return tuple(name for _, name in nearest)
 
 
 @lru_cache(maxsize=16)

@@ -12,9 +12,18 @@ from ...model.layout import Layout
 from ...model.versions import parse_version
 from ...model.workload import ConfigurationProblem
 from .adapter import CERTAIN, Reading, Run
-from .configuration import Configuration, Fields, boolean, decimal, integer, named_types, text_of
+from .configuration import (
+    Configuration,
+    Fields,
+    at_least_zero,
+    boolean,
+    decimal,
+    integer,
+    named_types,
+    text_of,
+)
 from .key_tables import KeyTable, load_table
-from .problems import key_problems, narrowed, unknown_keys, value_problems
+from .problems import key_problems, possible_versions, unknown_keys, value_problems
 from .settings import Setting, flags
 
 __all__ = ["ADAPTER"]
@@ -102,20 +111,11 @@ class _OpenRlhf:
         """Read the run."""
         settings, _ = self._settings(run)
         table = self._table(run)
-        versions, version = self._versions(table, run, settings)
+        versions, version = possible_versions(table, run, settings, table.described)
         configuration = Configuration(table, versions, settings, run.files, run.environ)
-        fields: Dict[str, Fact[Any]] = {
-            "framework": Known(self.name, Evidence(run.name, run.entry))
-        }
-        keys: Dict[str, str] = {}
-        for field, (names, convert) in _FIELDS.items():
-            fields[field] = configuration.get(
-                *names,
-                convert=convert,
-                **({"missing": _MISSING[field]} if field in _MISSING else {}),
-                **({"unset": 0} if field == "rollout.engines" else {}),
-            )
-            keys[field] = self._option(configuration.key(*names))
+        facts, names = configuration.read(_FIELDS, _MISSING, {"rollout.engines": 0})
+        fields = {"framework": Known(self.name, Evidence(run.name, run.entry)), **facts}
+        keys = {field: self._option(key) for field, key in names.items()}
         self._derive(configuration, fields, keys, ppo=self._tool(run).startswith("train_ppo"))
         problems = [
             self._spelled(problem)
@@ -135,30 +135,6 @@ class _OpenRlhf:
     def _settings(self, run: Run) -> Tuple[List[Setting], bool]:
         settings, rest = flags(run.arguments, run.name, tuple(self._table(run).switches))
         return settings, bool(rest)
-
-    def _versions(
-        self, table: KeyTable, run: Run, settings: List[Setting]
-    ) -> Tuple[Tuple[str, ...], Fact[Any]]:
-        known = tuple(
-            version
-            for version in table.versions
-            if any(
-                first <= table.versions.index(version) <= last
-                for runs in table.rows.values()
-                for first, last, _ in runs
-            )
-        )
-        if run.version:
-            matched = tuple(version for version in table.match(run.version) if version in known)
-            if matched:
-                place = (
-                    run.checkout.place
-                    if run.checkout is not None and run.checkout.place
-                    else Evidence("--framework", run.version)
-                )
-                return matched, Known(run.version, place)
-        versions, version = narrowed(table, settings)
-        return tuple(one for one in versions if one in known) or known, version
 
     @staticmethod
     def _option(key: str) -> str:
@@ -188,11 +164,9 @@ class _OpenRlhf:
         code = Evidence(f"code of {configuration.span}", "openrlhf/utils/deepspeed, openrlhf/cli")
         stage = configuration.get("ds.zero_stage", "zero_stage", convert=integer)
         keys["actor.strategy"] = self._option(configuration.key("ds.zero_stage", "zero_stage"))
-        strategy: Fact[Any] = (
-            Known(f"zero{stage.value}" if stage.value else "ddp", stage.evidence)
-            if isinstance(stage, Known)
-            else stage
-        )
+        strategy: Fact[Any] = stage
+        if isinstance(stage, Known):
+            strategy = Known(f"zero{stage.value}" if stage.value else "ddp", stage.evidence)
         gradients = configuration.get(
             "ds.grad_accum_dtype",
             "grad_accum_dtype",
@@ -207,30 +181,16 @@ class _OpenRlhf:
             fields[f"{role}.grad_dtype"] = named_types(gradients)
             fields[f"{role}.param_dtype"] = Known("bf16", code)
             fields[f"{role}.optimizer"] = Known("adamw", code)
-        for field in [
-            name
-            for name in fields
-            if name.startswith("actor.")
-            and name.rpartition(".")[2] not in ("nodes", "gpus_per_node", "model")
-        ]:
+        for field in [name for name in keys if _is_shared(name)]:
+            shared = f"critic.{field.partition('.')[2]}"
+            keys[shared] = keys[field]
+        for field in [name for name in fields if _is_shared(name)]:
             shared = f"critic.{field.partition('.')[2]}"
             fields[shared] = fields[field]
-        for field in [
-            name
-            for name in keys
-            if name.startswith("actor.")
-            and name.rpartition(".")[2] not in ("nodes", "gpus_per_node", "model")
-        ]:
-            keys[f"critic.{field.partition('.')[2]}"] = keys[field]
         self._derive_roles(configuration, fields, keys, code, ppo)
         self._derive_batches(configuration, fields, keys)
         self._derive_rollout(configuration, fields, keys, code)
-        frequency = fields["checkpoint.save_freq"]
-        fields["checkpoint.save_freq"] = (
-            Known(max(frequency.value, 0), frequency.evidence)
-            if isinstance(frequency, Known)
-            else frequency
-        )
+        fields["checkpoint.save_freq"] = at_least_zero(fields["checkpoint.save_freq"])
         fields["checkpoint.gather"] = Known("full_bf16", code)
 
     @staticmethod
@@ -400,6 +360,12 @@ class _OpenRlhf:
                 prompt.value + response.value,
                 Evidence(prompt.evidence.source, "prompt_max_len + generate_max_len"),
             )
+
+
+def _is_shared(field: str) -> bool:
+    """Whether the critic's field is set by the actor's option."""
+    role, _, name = field.partition(".")
+    return role == "actor" and name not in ("nodes", "gpus_per_node", "model")
 
 
 #: Options whose dotted name is not found by their last part (0.10.2, ed62d0e2).

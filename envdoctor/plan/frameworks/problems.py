@@ -9,6 +9,7 @@ from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 from ...model.evidence import Evidence, Fact, Known, Unknown
 from ...model.workload import ConfigurationProblem
+from .adapter import Run
 from .configuration import Configuration
 from .key_tables import KeyTable
 from .settings import Setting
@@ -17,6 +18,7 @@ __all__ = [
     "key_problems",
     "narrowed",
     "nearest_key",
+    "possible_versions",
     "remark_problem",
     "unknown_keys",
     "value_problems",
@@ -37,45 +39,30 @@ def key_problems(
     table, versions = configuration.table, configuration.versions
     problems: List[ConfigurationProblem] = []
     for setting in settings:
-        if (
-            setting.key.startswith(_HYDRA)
-            or setting.operator in ("+", "++")
-            or not setting.key
-            or "@" in setting.key
-        ):
-            continue
         where = _versions_of(table, setting.key)
-        if where and any(version in where for version in versions):
+        if _may_be_new(setting) or set(where) & set(versions):
             continue
-        nearest = nearest_key(setting.key, table, versions)
         if where:
+            kind = "other-version"
             message = (
                 f"{configuration.span} has no key {setting.key}; {table.framework} "
                 f"{_span(where)} has it"
             )
-            problems.append(
-                ConfigurationProblem(
-                    "other-version",
-                    setting.place,
-                    setting.key,
-                    message,
-                    nearest,
-                    certain=exact and not free,
-                )
-            )
         else:
+            kind = "unknown-key"
             message = f"no version of {table.framework} that is known here has a key {setting.key}"
-            problems.append(
-                ConfigurationProblem(
-                    "unknown-key",
-                    setting.place,
-                    setting.key,
-                    message,
-                    nearest,
-                    certain=exact and not free,
-                )
-            )
+        nearest = nearest_key(setting.key, table, versions)
+        certain = exact and not free
+        problems.append(
+            ConfigurationProblem(kind, setting.place, setting.key, message, nearest, certain)
+        )
     return problems
+
+
+def _may_be_new(setting: Setting) -> bool:
+    """Whether the key need not be in the framework's configuration."""
+    key = setting.key
+    return not key or key.startswith(_HYDRA) or setting.operator in ("+", "++") or "@" in key
 
 
 def unknown_keys(table: KeyTable, settings: Sequence[Setting]) -> int:
@@ -106,6 +93,29 @@ def narrowed(table: KeyTable, settings: Sequence[Setting]) -> Tuple[Tuple[str, .
     return versions, Unknown(f"by its keys {_span(versions)}")
 
 
+def possible_versions(
+    table: KeyTable, run: Run, settings: Sequence[Setting], known: Sequence[str] = ()
+) -> Tuple[Tuple[str, ...], Fact[Any]]:
+    """Return the versions that a run may be of: the one that is stated, else those by its keys.
+
+    ``known``: the versions that count, where the table does not describe the run in all of them.
+    The fact is the version, or what tells of it.
+    """
+    known = tuple(known or table.versions)
+    matched = tuple(version for version in table.match(run.version) if version in known)
+    if matched:
+        return matched, Known(run.version, _stated_by(run))
+    versions, version = narrowed(table, settings)
+    return tuple(name for name in versions if name in known) or known, version
+
+
+def _stated_by(run: Run) -> Evidence:
+    """Where the version of a run is stated: in its checkout, or on the command line."""
+    if run.checkout is not None and run.checkout.place:
+        return run.checkout.place
+    return Evidence("--framework", run.version)
+
+
 def _versions_of(table: KeyTable, key: str) -> Sequence[str]:
     """Versions that know a key: itself, what lies under it, or a parent that takes any key."""
     versions = set(table.versions_of(key))
@@ -123,18 +133,18 @@ def nearest_key(key: str, table: KeyTable, versions: Sequence[str]) -> str:
     """Return the key that was probably meant: the same last part elsewhere, else the closest
     spelling.
     """
-    known = [
-        name
-        for name in table.rows
-        if any(version in versions for version in table.versions_of(name))
-    ]
-    last = key.rpartition(".")[2]
-    same = [name for name in known if name.rpartition(".")[2] == last]
-    if same:
-        return get_close_matches(key, same, 1, 0.0)[0]
-    tails = get_close_matches(last, {name.rpartition(".")[2] for name in known}, 1, 0.8)
-    among = [name for name in known if tails and name.rpartition(".")[2] == tails[0]]
-    return (get_close_matches(key, among, 1, 0.0) or [""])[0]
+    possible = set(versions)
+    known = [name for name in table.rows if possible.intersection(table.versions_of(name))]
+    last = _last_part(key)
+    same = [name for name in known if _last_part(name) == last]
+    if not same:
+        tails = get_close_matches(last, {_last_part(name) for name in known}, 1, 0.8)
+        same = [name for name in known if _last_part(name) in tails]
+    return (get_close_matches(key, same, 1, 0.0) or [""])[0]
+
+
+def _last_part(key: str) -> str:
+    return key.rpartition(".")[2]
 
 
 def remark_problem(kind: str, place: Evidence, text: str) -> ConfigurationProblem:

@@ -12,8 +12,8 @@ from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ...model.layout import Layout
 from .adapter import CERTAIN, Reading, Run, read_small
 from .configuration import Configuration, Fields, boolean, decimal, integer, text_of
-from .key_tables import KeyTable, load_table
-from .problems import key_problems, narrowed, unknown_keys, value_problems
+from .key_tables import load_table
+from .problems import key_problems, possible_versions, unknown_keys, value_problems
 from .settings import Setting, flags, read_config
 
 __all__ = ["ADAPTER"]
@@ -59,7 +59,7 @@ class _Trl:
     def claims(self, run: Run) -> int:
         """By ``trl`` itself, or by a script whose options are TRL's."""
         method = self._method(run)
-        settings = [*self._settings(run, method), *run.files]
+        settings = [*_settings(run), *run.files]
         if run.entry and not _ENTRY.fullmatch(run.entry) and not run.entry.endswith(".py"):
             return 0
         ours = sum(setting.key in _OWN for setting in settings)
@@ -73,23 +73,15 @@ class _Trl:
         method = self._method(run)
         files = [*run.files, *self._config(run)]
         settings = [
-            setting
-            for setting in self._settings(run, method)
-            if setting.key not in ("config", "config_file")
+            setting for setting in _settings(run) if setting.key not in ("config", "config_file")
         ]
         table = load_table(self.name, method)
-        versions, version = self._versions(table, run, [*files, *settings])
+        trained = table.versions_of("per_device_train_batch_size")
+        versions, version = possible_versions(table, run, [*files, *settings], trained)
         configuration = Configuration(table, versions, settings, files, run.environ)
-        fields: Dict[str, Fact[Any]] = {
-            "framework": Known(self.name, Evidence(run.name, run.entry)),
-            "algorithm": Known(method, Evidence(run.name, run.entry)),
-        }
-        keys: Dict[str, str] = {}
-        for field, (names, convert) in _FIELDS.items():
-            fields[field], keys[field] = (
-                configuration.get(*names, convert=convert),
-                configuration.key(*names),
-            )
+        facts, keys = configuration.read(_FIELDS, {})
+        place = Evidence(run.name, run.entry)
+        fields = {"framework": Known(self.name, place), "algorithm": Known(method, place), **facts}
         self._derive(run, configuration, fields, keys, method)
         own = run.entry.endswith(".py")  # a script may add options
         problems = key_problems(
@@ -108,36 +100,12 @@ class _Trl:
         named = "reward" if named == "reward_modeling" else named
         return named if named in _METHODS else "grpo"
 
-    def _settings(self, run: Run, method: str) -> List[Setting]:
-        del method
-        return flags(run.arguments, run.name)[0]
-
     def _config(self, run: Run) -> List[Setting]:
         """The file of ``--config``, where it is at hand."""
-        for setting in flags(run.arguments, run.name)[0]:
+        for setting in _settings(run):
             if setting.key == "config" and isinstance(setting.value, str):
                 return _file(run, setting.value)
         return []
-
-    def _versions(
-        self, table: KeyTable, run: Run, settings: List[Setting]
-    ) -> Tuple[Tuple[str, ...], Fact[Any]]:
-        known = [
-            version
-            for version in table.versions
-            if version in table.versions_of("per_device_train_batch_size")
-        ]
-        if run.version:
-            matched = tuple(version for version in table.match(run.version) if version in known)
-            if matched:
-                place = (
-                    run.checkout.place
-                    if run.checkout is not None and run.checkout.place
-                    else Evidence("--framework", run.version)
-                )
-                return matched, Known(run.version, place)
-        versions, version = narrowed(table, settings)
-        return tuple(one for one in versions if one in known) or tuple(known), version
 
     def _derive(
         self,
@@ -181,6 +149,22 @@ class _Trl:
             fields["checkpoint.limit"] = Known(0, fields["checkpoint.limit"].evidence)
 
 
+def _settings(run: Run) -> List[Setting]:
+    return flags(run.arguments, run.name)[0]
+
+
+_OFFLOAD_DEVICES = {
+    "actor.offload_optimizer": (
+        "zero_optimization.offload_optimizer.device",
+        "deepspeed_config.offload_optimizer_device",
+    ),
+    "actor.offload_params": (
+        "zero_optimization.offload_param.device",
+        "deepspeed_config.offload_param_device",
+    ),
+}
+
+
 class _Sharding:
     """What DeepSpeed, FSDP or neither make of the trainer's state."""
 
@@ -197,33 +181,20 @@ class _Sharding:
             number = integer(stage.value)
             self.fields["actor.strategy"] = Known(f"zero{number}" if number else "ddp", stage.place)
             self.keys["actor.strategy"] = stage.key
-        for field, names in (
-            (
-                "actor.offload_optimizer",
-                (
-                    "zero_optimization.offload_optimizer.device",
-                    "deepspeed_config.offload_optimizer_device",
-                ),
-            ),
-            (
-                "actor.offload_params",
-                ("zero_optimization.offload_param.device", "deepspeed_config.offload_param_device"),
-            ),
-        ):
-            device = next((settings[name] for name in names if name in settings), None)
-            self.keys[field] = device.key if device is not None else names[0]
-            place = (
-                device.place
-                if device is not None
-                else stage.place
-                if stage is not None
-                else Evidence("DeepSpeed's configuration")
-            )
-            self.fields[field] = Known(device is not None and device.value == "cpu", place)
         types = settings.get("data_types.grad_accum_dtype")
         if types is not None and isinstance(types.value, str):
-            self.fields["actor.grad_dtype"] = Known(
-                {"bf16": "bf16", "fp32": "fp32"}.get(types.value, types.value), types.place
+            self.fields["actor.grad_dtype"] = Known(types.value, types.place)
+        unset = stage.place if stage is not None else Evidence("DeepSpeed's configuration")
+        self._offload(settings, unset)
+
+    def _offload(self, settings: Mapping[str, Setting], unset: Evidence) -> None:
+        for field, names in _OFFLOAD_DEVICES.items():
+            device = next((settings[name] for name in names if name in settings), None)
+            self.keys[field] = device.key if device is not None else names[0]
+            self.fields[field] = (
+                Known(device.value == "cpu", device.place)
+                if device is not None
+                else Known(False, unset)
             )
 
     def fsdp(self, settings: Mapping[str, Setting]) -> None:
@@ -246,22 +217,28 @@ def _sharding(run: Run, configuration: Configuration) -> _Sharding:
     settings = {setting.key: setting for setting in _launcher_file(run)}
     deepspeed = configuration.get("deepspeed", convert=text_of)
     if isinstance(deepspeed, Known):
-        settings.update({setting.key: setting for setting in _file(run, str(deepspeed.value))})
+        settings.update(_settings_of(run, deepspeed.value))
     named = settings.get("deepspeed_config.deepspeed_config_file")
-    if named is not None and isinstance(named.value, str):
-        settings.update({setting.key: setting for setting in _file(run, named.value)})
+    if named is not None:
+        settings.update(_settings_of(run, named.value))
     kind = settings.get("distributed_type")
-    if isinstance(deepspeed, Known) or (kind is not None and kind.value == "DEEPSPEED"):
+    method = None if kind is None else kind.value
+    if isinstance(deepspeed, Known) or method == "DEEPSPEED":
         result.deepspeed(settings)
         result.fields.setdefault(
             "actor.strategy", Unknown("DeepSpeed's configuration is not at hand")
         )
-    elif kind is not None and kind.value == "FSDP":
+    elif method == "FSDP":
         result.fsdp(settings)
     else:
         result.fields["actor.strategy"] = _undeclared(run, bool(settings), kind is not None)
     result.keys.setdefault("actor.strategy", "deepspeed")
     return result
+
+
+def _settings_of(run: Run, path: Any) -> Dict[str, Setting]:
+    settings = _file(run, path) if isinstance(path, str) else []
+    return {setting.key: setting for setting in settings}
 
 
 def _undeclared(run: Run, has_settings: bool, has_kind: bool) -> Fact[Any]:
@@ -301,25 +278,26 @@ def _file(run: Run, path: str) -> List[Setting]:
 def _derive_processes(run: Run, fields: Dict[str, Fact[Any]], keys: Dict[str, str]) -> None:
     launcher = run.launcher
     settings = {setting.key: setting for setting in _launcher_file(run)}
-    nodes = _launched(run, launcher, settings, ("nnodes", "num_machines"))
+    nodes = _nodes(run, settings)
     each = _launched(run, launcher, settings, ("nproc_per_node", "num_gpus"))
     total = _launched(run, launcher, settings, ("num_processes",))
-    keys["gpus_per_node"] = (
-        "--nproc_per_node" if "nproc_per_node" in launcher else "--num_processes"
-    )
+    by_torchrun = "nproc_per_node" in launcher
+    keys["gpus_per_node"] = "--nproc_per_node" if by_torchrun else "--num_processes"
     keys["nodes"] = "--nnodes" if "nnodes" in launcher else "--num_machines"
-    if (
-        isinstance(nodes, Unknown)
-        and launcher
-        and not any(name in launcher for name in ("nnodes", "num_machines"))
-    ):
-        nodes = Known(1, Evidence("default of the launcher"))
     fields["nodes"] = nodes
     if isinstance(total, Known) and isinstance(nodes, Known) and nodes.value:
         each = Known(total.value // nodes.value, total.evidence)
     fields["gpus_per_node"] = each
     for role in ("actor", "ref"):
         fields[f"{role}.nodes"], fields[f"{role}.gpus_per_node"] = nodes, each
+
+
+def _nodes(run: Run, settings: Mapping[str, Setting]) -> Fact[Any]:
+    names = ("nnodes", "num_machines")
+    nodes = _launched(run, run.launcher, settings, names)
+    if isinstance(nodes, Unknown) and run.launcher and not set(names) & set(run.launcher):
+        return Known(1, Evidence("default of the launcher"))
+    return nodes
 
 
 def _launched(

@@ -13,9 +13,18 @@ from ...model.sizes import GIB
 from ...model.versions import try_version
 from ...model.workload import ConfigurationProblem
 from .adapter import CERTAIN, Reading, Run
-from .configuration import Configuration, Fields, boolean, decimal, integer, named_types, text_of
+from .configuration import (
+    Configuration,
+    Fields,
+    at_least_zero,
+    boolean,
+    decimal,
+    integer,
+    named_types,
+    text_of,
+)
 from .key_tables import KeyTable, load_table
-from .problems import key_problems, narrowed, unknown_keys, value_problems
+from .problems import key_problems, possible_versions, unknown_keys, value_problems
 from .settings import Setting, override
 
 __all__ = ["ADAPTER", "VerlFamily"]
@@ -147,15 +156,21 @@ _MISSING: Mapping[str, Any] = {
     "reward.present": False,
     "data.dataloader_workers": 8,
 }
+_STRATEGY_KEYS = {
+    "actor": f"{_ACTOR}.strategy",
+    "ref": f"{_REF}.strategy",
+    "critic": "critic.strategy",
+}
 _ENTRY = re.compile(
     r"(?:verl\.trainer|(?:verl\.)?recipe\.\w+|verl\.experimental\.\w+)\.main_\w+|(?:.*/)?(?:verl/trainer|recipe/\w+)/main_\w+\.py|(?:\./)?main_ppo\w*\.py"
 )
 _PLAIN = re.compile(
     r"|verl\.trainer\.main_ppo|(?:.*/)?verl/trainer/main_ppo\.py|(?:\./)?main_ppo\.py"
 )
-_OTHER = re.compile(
-    r".*main_(?:generation|eval)\w*(?:\.py)?"
-)  # they sample and score, with a configuration of their own
+#: They sample and score, with a configuration of their own.
+_OTHER = re.compile(r".*main_(?:generation|eval)\w*(?:\.py)?")
+_DAPO = "recipe.dapo.main_dapo"
+_STANDARD_CONFIGS = ("ppo_trainer", "ppo_megatron_trainer")
 
 
 class VerlFamily:
@@ -190,34 +205,19 @@ class VerlFamily:
     def read(self, run: Run) -> Reading:
         """Read the run against the table of the framework's versions."""
         settings = self._settings(run)
-        config = _option(run, "config-name", "config_name") or ""
-        # Recipes and named configurations bring keys of their own.
-        own = (
-            bool(config) and config.partition(".")[0] not in ("ppo_trainer", "ppo_megatron_trainer")
-        ) or not _PLAIN.fullmatch(run.entry)
+        config = _option(run, "config-name", "config_name")
+        is_own = self._is_own(run, config)
         table, megatron = self._table(config, [*run.files, *settings])
         versions, version = self._versions(table, run, settings)
         # What a configuration of its own sets is not known, so no default can be relied on; DAPO's
         # changes none of those read here.
-        absent = (
-            ""
-            if not own or run.entry == "recipe.dapo.main_dapo"
-            else f"the configuration of {run.entry}{f' ({config})' if config else ''}"
-        )
+        absent = f"the configuration of {run.entry}" if is_own and run.entry != _DAPO else ""
+        absent += f" ({config})" if absent and config else ""
         configuration = Configuration(
             table, versions, settings, run.files, run.environ, absent=absent
         )
-        fields: Dict[str, Fact[Any]] = {
-            "framework": Known(self.name, Evidence(run.name, run.entry))
-        }
-        keys: Dict[str, str] = {}
-        for field, (names, convert) in _FIELDS.items():
-            fields[field] = configuration.get(
-                *names,
-                convert=convert,
-                **({"missing": _MISSING[field]} if field in _MISSING else {}),
-            )
-            keys[field] = configuration.key(*names)
+        facts, keys = configuration.read(_FIELDS, _MISSING)
+        fields = {"framework": Known(self.name, Evidence(run.name, run.entry)), **facts}
         self._derive(
             configuration,
             fields,
@@ -227,14 +227,20 @@ class VerlFamily:
         )
         keys = configuration.named(keys)
         problems = key_problems(
-            configuration, settings, exact=isinstance(version, Known) or self.forked, free=own
+            configuration, settings, exact=isinstance(version, Known) or self.forked, free=is_own
         )
         problems += [
-            problem._replace(certain=problem.certain and not own)
+            problem._replace(certain=problem.certain and not is_own)
             for problem in value_problems(fields, keys)
         ]
         problems += self._assertions(fields, keys)
         return Reading(fields, keys, problems, version)
+
+    @staticmethod
+    def _is_own(run: Run, config: str) -> bool:
+        """Whether a recipe or a named configuration brings keys of its own."""
+        is_standard = not config or config.partition(".")[0] in _STANDARD_CONFIGS
+        return not is_standard or not _PLAIN.fullmatch(run.entry)
 
     def _table(self, config: str, settings: Sequence[Setting]) -> Tuple[KeyTable, bool]:
         """The table of the configuration that a run names, and whether that is Megatron's."""
@@ -264,16 +270,7 @@ class VerlFamily:
                     run.checkout.commit, run.checkout.place or Evidence(run.checkout.folder)
                 )
             return table.versions, Unknown(f"read against {self.name} {table.versions[-1]}")
-        if run.version:
-            matched = table.match(run.version)
-            if matched:
-                place = (
-                    run.checkout.place
-                    if run.checkout is not None and run.checkout.place
-                    else Evidence("--framework", run.version)
-                )
-                return matched, Known(run.version, place)
-        return narrowed(table, settings)
+        return possible_versions(table, run, settings)
 
     def _derive(
         self,
@@ -296,14 +293,12 @@ class VerlFamily:
             configuration.get(f"{_ROLLOUT}.dtype", convert=text_of)
         )
         keys["rollout.dtype"] = f"{_ROLLOUT}.dtype"
-        for field, names in (("rollout.max_model_len", _under(_ROLLOUT, "max_model_len")),):
-            fact = configuration.get(*names, convert=integer)
-            fields[field] = (
-                fact
-                if isinstance(fact, Known)
-                else _sum(fields, "data.max_prompt_length", "data.max_response_length")
-            )
-            keys[field] = configuration.key(*names)
+        name = f"{_ROLLOUT}.max_model_len"
+        length = configuration.get(name, convert=integer)
+        if not isinstance(length, Known):
+            length = _sum(fields, "data.max_prompt_length", "data.max_response_length")
+        fields["rollout.max_model_len"] = length
+        keys["rollout.max_model_len"] = configuration.key(name)
         self._derive_engine(configuration, fields, keys)
         self._derive_sleep(configuration, fields, keys, vllm)
         _derive_checkpoints(configuration, fields, keys, full=self._old(configuration))
@@ -327,22 +322,10 @@ class VerlFamily:
         megatron: bool,
     ) -> None:
         code = Evidence(f"code of {configuration.span}", "verl/workers")
-        strategy_key = {
-            "actor": f"{_ACTOR}.strategy",
-            "ref": f"{_REF}.strategy",
-            "critic": "critic.strategy",
-        }[role]
-        strategy = configuration.get(strategy_key, convert=text_of)
-        if role == "ref" and not isinstance(strategy, Known):
-            strategy = fields["actor.strategy"]
-        if megatron and role == "actor" and not isinstance(strategy, Known):
-            strategy = Known("megatron", Evidence(f"default of {configuration.span}", strategy_key))
-        fields[f"{role}.strategy"] = strategy
-        keys[f"{role}.strategy"] = strategy_key
+        strategy = self._derive_strategy(configuration, fields, keys, role, megatron)
         names = [f"{prefix}.model_dtype" for prefix in prefixes]
-        unset = (
-            "bf16" if role == "ref" else "fp32"
-        )  # fsdp_workers.py, where model_dtype is not given
+        # fsdp_workers.py, where model_dtype is not given
+        unset = "bf16" if role == "ref" else "fp32"
         fields[f"{role}.param_dtype"] = named_types(
             configuration.get(*names, convert=text_of, missing=unset, unset=unset)
         )
@@ -368,6 +351,24 @@ class VerlFamily:
             else Unknown("since verl 0.3 it depends on the model and the strategy")
         )
 
+    @staticmethod
+    def _derive_strategy(
+        configuration: Configuration,
+        fields: Dict[str, Fact[Any]],
+        keys: Dict[str, str],
+        role: str,
+        megatron: bool,
+    ) -> Fact[Any]:
+        """The reference model goes by the actor's where nothing is said of its own."""
+        key = keys[f"{role}.strategy"] = _STRATEGY_KEYS[role]
+        strategy = configuration.get(key, convert=text_of)
+        if not isinstance(strategy, Known) and role == "ref":
+            strategy = fields["actor.strategy"]
+        elif not isinstance(strategy, Known) and role == "actor" and megatron:
+            strategy = Known("megatron", Evidence(f"default of {configuration.span}", key))
+        fields[f"{role}.strategy"] = strategy
+        return strategy
+
     def _reference_offload(
         self, configuration: Configuration, strategy: Fact[Any], code: Evidence
     ) -> Fact[Any]:
@@ -387,49 +388,59 @@ class VerlFamily:
     def _derive_engine(
         self, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str]
     ) -> None:
-        old = self._old(configuration)
         code = Evidence(
             f"code of {configuration.span}", "verl/workers/rollout, verl/third_party/vllm"
         )
         undecided = Unknown("it depends on the version of verl and vllm")
-        vllm = (
-            not isinstance(fields["rollout.engine"], Known)
-            or fields["rollout.engine"].value == "vllm"
-        )
-        fields["rollout.utilization_of"] = Known("free", code) if self.forked else undecided
-        if not self.forked and all(
-            _at_least(version, "0.5.0") for version in configuration.versions
-        ):
+        fields["rollout.utilization_of"] = undecided
+        if self.forked:
+            fields["rollout.utilization_of"] = Known("free", code)
+        elif _since(configuration, "0.5.0"):
             fields["rollout.utilization_of"] = Known("total", code)
-        fields["rollout.cpu_weights"] = (
-            Known(True, code)
-            if self.forked and vllm
-            else (undecided if old is not False else Known(False, code))
-        )
+        engine = fields["rollout.engine"]
+        is_vllm = not isinstance(engine, Known) or engine.value == "vllm"
+        fields["rollout.cpu_weights"] = undecided
+        if self.forked and is_vllm:
+            fields["rollout.cpu_weights"] = Known(True, code)
+        elif self._old(configuration) is False:
+            fields["rollout.cpu_weights"] = Known(False, code)
+        self._derive_swap_space(configuration, fields, keys)
+        self._derive_image_cache(configuration, fields, keys)
+
+    def _derive_swap_space(
+        self, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str]
+    ) -> None:
         names = _engine("swap_space")
+        # vllm 0.18 has none
+        keys["rollout.swap_space"] = self._engine_key(configuration, names, "0.6.0", "0.8.0")
         swap = configuration.get(*names, convert=decimal)
-        keys["rollout.swap_space"] = self._engine_key(
-            configuration, names, "0.6.0", "0.8.0"
-        )  # vllm 0.18 has none
         if isinstance(swap, Known):
             fields["rollout.swap_space"] = Known(int(swap.value * GIB), swap.evidence)
         elif self.forked:
-            fields["rollout.swap_space"] = Known(
-                4 * GIB, Evidence("default of vllm 0.6.3", "swap_space")
-            )
+            default = Evidence("default of vllm 0.6.3", "swap_space")
+            fields["rollout.swap_space"] = Known(4 * GIB, default)
         else:
             fields["rollout.swap_space"] = Unknown(
                 "vllm's own default: 4 GiB per GPU with the V0 engine, none with V1"
             )
-        cache = configuration.get(*_engine("mm_processor_cache_gb"), convert=decimal)
-        disabled = configuration.get(*_engine("disable_mm_preprocessor_cache"), convert=boolean)
+
+    def _derive_image_cache(
+        self, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str]
+    ) -> None:
+        size_names, switch_names = (
+            _engine("mm_processor_cache_gb"),
+            _engine("disable_mm_preprocessor_cache"),
+        )
+        cache = configuration.get(*size_names, convert=decimal)
+        disabled = configuration.get(*switch_names, convert=boolean)
         if isinstance(cache, Known):
             fields["rollout.mm_cache"] = Known(int(cache.value * GIB), cache.evidence)
         elif isinstance(disabled, Known) and disabled.value:
             fields["rollout.mm_cache"] = Known(0, disabled.evidence)
-        keys["rollout.mm_cache"] = self._engine_key(
-            configuration, _engine("disable_mm_preprocessor_cache")
-        ) or self._engine_key(configuration, _engine("mm_processor_cache_gb"), "0.6.1")
+        switch_key = self._engine_key(configuration, switch_names)
+        keys["rollout.mm_cache"] = switch_key or self._engine_key(
+            configuration, size_names, "0.6.1"
+        )
 
     @staticmethod
     def _engine_key(
@@ -471,23 +482,22 @@ class VerlFamily:
         code = Evidence(
             f"code of {configuration.span}", "verl/third_party/vllm, verl/workers/rollout"
         )
-        versions = configuration.versions
         if self.forked:
             return Known(0, code)  # the third-party vllm has no sleep mode
-        frees_cache = fields["rollout.free_cache_engine"]
-        if (
-            isinstance(frees_cache, Known)
-            and not frees_cache.value
-            and all(_at_least(version, "0.5.0") for version in versions)
-        ):
-            return Known(0, frees_cache.evidence)
-        since_060 = {_at_least(version, "0.6.0") for version in versions}
-        if since_060 == {False} and self._old(configuration) is False:
+        keeps_cache = _switched_off(fields["rollout.free_cache_engine"])
+        if keeps_cache is not None and _since(configuration, "0.5.0"):
+            return Known(0, keeps_cache)
+        return self._level_by_version(configuration, fields["actor.lora_rank"], vllm, code)
+
+    def _level_by_version(
+        self, configuration: Configuration, lora: Fact[Any], vllm: Optional[str], code: Evidence
+    ) -> Fact[Any]:
+        since_060 = _since(configuration, "0.6.0")
+        if since_060 is False and self._old(configuration) is False:
             return Known(1, code)
-        lora = fields["actor.lora_rank"]
-        knows_vllm = vllm is not None or all(_at_least(version, "0.6.1") for version in versions)
-        if since_060 == {True} and knows_vllm and isinstance(lora, (Known, Absent)):
-            has_adapters = isinstance(lora, Known) and lora.value > 0
+        knows_vllm = vllm is not None or _since(configuration, "0.6.1")
+        if since_060 and knows_vllm and not isinstance(lora, Unknown):
+            has_adapters = _adapters_from(lora) is not None
             is_older = vllm is not None and not _at_least(vllm, "0.8.5")
             return Known(1 if has_adapters or is_older else 2, code)
         return Unknown(
@@ -498,14 +508,9 @@ class VerlFamily:
         self, fields: Mapping[str, Fact[Any]], keys: Mapping[str, str]
     ) -> List[ConfigurationProblem]:
         """What the third-party rollout of the forks asserts (vllm_rollout.py)."""
-        eager, free = fields.get("rollout.enforce_eager"), fields.get("rollout.free_cache_engine")
-        if (
-            not self.forked
-            or not isinstance(eager, Known)
-            or not isinstance(free, Known)
-            or eager.value
-            or not free.value
-        ):
+        eager, free = fields["rollout.enforce_eager"], fields["rollout.free_cache_engine"]
+        uses_graphs = _switched_off(eager)
+        if not self.forked or uses_graphs is None or not isinstance(free, Known) or not free.value:
             return []
         message = (
             "the rollout asserts that CUDA graphs (enforce_eager=False) and "
@@ -514,7 +519,7 @@ class VerlFamily:
         return [
             ConfigurationProblem(
                 "impossible-value",
-                eager.evidence,
+                uses_graphs,
                 keys["rollout.enforce_eager"],
                 message,
                 f"{keys['rollout.free_cache_engine']}=False",
@@ -537,6 +542,22 @@ def _at_least(version: str, floor: str) -> bool:
     return number is not None and wanted is not None and number >= wanted
 
 
+def _since(configuration: Configuration, floor: str) -> Optional[bool]:
+    """Whether the run's version is at least ``floor``; None where only some of the possible are."""
+    answers = {_at_least(version, floor) for version in configuration.versions}
+    return answers.pop() if len(answers) == 1 else None
+
+
+def _switched_off(fact: Fact[Any]) -> Optional[Evidence]:
+    """Where a setting is switched off; None where it is on or not known."""
+    return fact.evidence if isinstance(fact, Known) and not fact.value else None
+
+
+def _adapters_from(rank: Fact[Any]) -> Optional[Evidence]:
+    """Where LoRA adapters are asked for; None where they are not, or it is not known."""
+    return rank.evidence if isinstance(rank, Known) and rank.value > 0 else None
+
+
 def _sum(fields: Mapping[str, Fact[Any]], *names: str) -> Fact[Any]:
     facts = [fields[name] for name in names]
     known = [fact for fact in facts if isinstance(fact, Known)]
@@ -550,49 +571,47 @@ def _sum(fields: Mapping[str, Fact[Any]], *names: str) -> Fact[Any]:
 def _derive_batches(
     configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str]
 ) -> None:
-    nodes, gpus = fields["nodes"], fields["gpus_per_node"]
-    world = (
-        nodes.value * gpus.value if isinstance(nodes, Known) and isinstance(gpus, Known) else None
-    )
     for role, prefix in (("actor", _ACTOR), ("critic", "critic")):
+        tokens_key = f"{prefix}.ppo_max_token_len_per_gpu"
+        each_key = f"{prefix}.ppo_micro_batch_size_per_gpu"
+        total_key = f"{prefix}.ppo_micro_batch_size"
+        keys[f"{role}.micro_batch"] = configuration.key(each_key, total_key)
+        keys[f"{role}.max_tokens_per_gpu"] = tokens_key
         dynamic = configuration.get(f"{prefix}.use_dynamic_bsz", convert=boolean)
-        tokens = configuration.get(f"{prefix}.ppo_max_token_len_per_gpu", convert=integer)
-        each = configuration.get(f"{prefix}.ppo_micro_batch_size_per_gpu", convert=integer)
-        total = configuration.get(f"{prefix}.ppo_micro_batch_size", convert=integer)
-        keys[f"{role}.micro_batch"] = configuration.key(
-            f"{prefix}.ppo_micro_batch_size_per_gpu", f"{prefix}.ppo_micro_batch_size"
-        )
-        keys[f"{role}.max_tokens_per_gpu"] = f"{prefix}.ppo_max_token_len_per_gpu"
         if isinstance(dynamic, Known) and dynamic.value:
-            fields[f"{role}.max_tokens_per_gpu"], fields[f"{role}.micro_batch"] = (
-                tokens,
-                Absent(dynamic.evidence),
-            )
+            fields[f"{role}.max_tokens_per_gpu"] = configuration.get(tokens_key, convert=integer)
+            fields[f"{role}.micro_batch"] = Absent(dynamic.evidence)
             continue
         fields[f"{role}.max_tokens_per_gpu"] = (
             Absent(dynamic.evidence)
             if isinstance(dynamic, Known)
             else Unknown("whether batches are dynamic is not known")
         )
-        if (
-            isinstance(dynamic, Unknown)
-            and not isinstance(each, Known)
-            and not isinstance(total, Known)
-        ):
-            fields[f"{role}.micro_batch"] = dynamic
-        elif isinstance(each, Known):
-            fields[f"{role}.micro_batch"] = each
-        elif isinstance(total, Known) and world:
-            fields[f"{role}.micro_batch"] = Known(
-                max(total.value // world, 1),
-                Evidence(total.evidence.source, f"{total.evidence.detail} over {world} GPUs"),
-            )
-        elif isinstance(total, Known):
-            fields[f"{role}.micro_batch"] = Unknown(
-                f"{total.evidence}: over all GPUs, whose number is not known"
-            )
-        else:
-            fields[f"{role}.micro_batch"] = each
+        fields[f"{role}.micro_batch"] = _micro_batch(
+            dynamic,
+            configuration.get(each_key, convert=integer),
+            configuration.get(total_key, convert=integer),
+            fields,
+        )
+
+
+def _micro_batch(
+    dynamic: Fact[Any], each: Fact[Any], total: Fact[Any], fields: Mapping[str, Fact[Any]]
+) -> Fact[Any]:
+    """Return the sequences that one GPU takes at once, where batches are not dynamic.
+
+    ``each`` is stated for a GPU, ``total`` for all of them.
+    """
+    if isinstance(each, Known):
+        return each
+    if not isinstance(total, Known):
+        return dynamic if isinstance(dynamic, Unknown) else each
+    nodes, gpus = fields["nodes"], fields["gpus_per_node"]
+    world = nodes.value * gpus.value if isinstance(nodes, Known) and isinstance(gpus, Known) else 0
+    if not world:
+        return Unknown(f"{total.evidence}: over all GPUs, whose number is not known")
+    place = Evidence(total.evidence.source, f"{total.evidence.detail} over {world} GPUs")
+    return Known(max(total.value // world, 1), place)
 
 
 def _derive_roles(
@@ -634,27 +653,37 @@ def _derive_reference(
     """Before 0.3 a reference model is always loaded; from then on only where a KL term asks for it,
     and not beside LoRA adapters.
     """
-    older = {not _at_least(version, "0.3.0.post1") for version in configuration.versions}
     keys["ref.present"] = f"{_ACTOR}.use_kl_loss"
-    if always or older == {True}:
+    by_terms = _since(configuration, "0.3.0.post1")
+    if always or by_terms is False:
         fields["ref.present"] = Known(True, code)
-        return
-    loss = configuration.get(f"{_ACTOR}.use_kl_loss", convert=boolean)
-    reward = configuration.get("algorithm.use_kl_in_reward", convert=boolean)
-    lora = fields["actor.lora_rank"]
-    asked = [fact for fact in (loss, reward) if isinstance(fact, Known) and fact.value]
-    if asked and isinstance(lora, Known) and lora.value > 0:
-        fields["ref.present"] = Known(
-            False, Evidence(lora.evidence.source, "the actor without its adapter is the reference")
-        )
-    elif asked:
-        fields["ref.present"] = Known(True, asked[0].evidence)
-    elif older == {False} and isinstance(loss, Known) and isinstance(reward, Known):
-        fields["ref.present"] = Known(False, loss.evidence)
     else:
-        fields["ref.present"] = Unknown(
-            "before verl 0.3 always, from then on where use_kl_loss or use_kl_in_reward is set"
+        fields["ref.present"] = _asked_reference(
+            configuration, fields["actor.lora_rank"], bool(by_terms)
         )
+
+
+def _asked_reference(
+    configuration: Configuration, lora: Fact[Any], by_terms_alone: bool
+) -> Fact[Any]:
+    """Tell whether a KL term asks for a reference model; ``by_terms_alone``: without, none is."""
+    terms = (
+        configuration.get(f"{_ACTOR}.use_kl_loss", convert=boolean),
+        configuration.get("algorithm.use_kl_in_reward", convert=boolean),
+    )
+    known = [fact for fact in terms if isinstance(fact, Known)]
+    asking = [fact for fact in known if fact.value]
+    adapters = _adapters_from(lora)
+    if asking and adapters is not None:
+        reason = "the actor without its adapter is the reference"
+        return Known(False, Evidence(adapters.source, reason))
+    if asking:
+        return Known(True, asking[0].evidence)
+    if by_terms_alone and len(known) == len(terms):
+        return Known(False, known[0].evidence)
+    return Unknown(
+        "before verl 0.3 always, from then on where use_kl_loss or use_kl_in_reward is set"
+    )
 
 
 def _derive_checkpoints(
@@ -664,12 +693,9 @@ def _derive_checkpoints(
     *,
     full: Optional[bool],
 ) -> None:
-    frequency = configuration.get("trainer.save_freq", convert=integer)
     keys["checkpoint.save_freq"] = "trainer.save_freq"
-    fields["checkpoint.save_freq"] = (
-        Known(max(frequency.value, 0), frequency.evidence)
-        if isinstance(frequency, Known)
-        else frequency
+    fields["checkpoint.save_freq"] = at_least_zero(
+        configuration.get("trainer.save_freq", convert=integer)
     )
     limit_names = ("trainer.max_actor_ckpt_to_keep", "trainer.remove_previous_ckpt_in_save")
     limit = configuration.get(limit_names[0], convert=integer)
