@@ -10,7 +10,6 @@ packages cures stays in the plan as such, with its own remedies.
 
 from __future__ import annotations
 
-import re
 from typing import (
     TYPE_CHECKING,
     Callable,
@@ -33,9 +32,9 @@ from ..model.evidence import Evidence, Fact, Known, Unknown
 from ..model.facts import PACKAGE_GROUPS, Distribution, Facts, fields_of
 from ..model.finding import Finding
 from ..model.lock_file import Lock
-from ..model.request import Request
+from ..model.request import Request, parse_root
 from ..model.resolution import Explanation, Reason
-from ..model.versions import canonicalize_name, meets_pin
+from ..model.versions import meets_pin
 
 if TYPE_CHECKING:
     from ..lock.solver.installed import Situation
@@ -192,11 +191,11 @@ def plan_for_lock(facts: Facts, lock: Lock, matrix: Matrix) -> Plan:
 
     _check(facts)
     distributions: Mapping[str, Distribution] = facts.value("distributions", {})
-    roots = {canonicalize_name(re.split(r"[^\w.-]", text, maxsplit=1)[0]) for text in lock.roots}
+    roots = {parse_root(text).name for text in lock.roots}
     changes = []
     for pin in lock.pins:
-        installed = distributions.get(pin.name)
-        if installed is not None and meets_pin(installed.version, pin.version):
+        installed, pinned = distributions.get(pin.name), str(pin.version)
+        if installed is not None and meets_pin(installed.version, pinned):
             continue
         before = (
             (installed.version or installed.constraint or "of an unknown version")
@@ -211,8 +210,8 @@ def plan_for_lock(facts: Facts, lock: Lock, matrix: Matrix) -> Plan:
             Change(
                 pin.name,
                 before,
-                pin.version,
-                kind_of_change(before, pin.version),
+                pinned,
+                kind_of_change(before, pinned),
                 reason._replace(text=text),
                 pin.index_name,
                 pin.name in roots,

@@ -13,7 +13,7 @@ from ..model.redaction import redact_tree
 from ..model.resolution import Override, Pin, Reason, Requires
 from ..model.row import Source
 from ..model.serde import read_facts
-from ..model.versions import canonicalize_name, try_version
+from ..model.versions import Version, canonicalize_name, try_version
 
 __all__ = ["lock_facts", "parse_lock", "target_facts"]
 
@@ -106,11 +106,12 @@ class _Reader:
         found = self.member(table, key, dict) if key in table else {}
         return {name: self.member(found, name, str, f"{key}.") for name in found}
 
-    def version(self, table: Mapping[str, Any], key: str, place: str) -> str:
+    def version(self, table: Mapping[str, Any], key: str, place: str) -> Version:
         text: str = self.member(table, key, str, f"{place}.")
-        if try_version(text) is None:
+        version = try_version(text)
+        if version is None:
             raise InputError(f"{self._where}: {place}.{key}: expected a version, found {text!r}")
-        return text
+        return version
 
     def pin(self, entry: Any, place: str) -> Pin:
         name = canonicalize_name(self.member(entry, "name", str, f"{place}."))
@@ -167,7 +168,7 @@ class _Reader:
             texts["requirer_version"],
             canonicalize_name(texts["name"]),
             texts["specifier"],
-            self.version(entry, "version", place),
+            str(self.version(entry, "version", place)),
             texts["row"],
             str(entry.get("title", "")),
             self.sources(entry, place),
@@ -200,7 +201,7 @@ def lock_facts(lock: Lock) -> Dict[str, Fact[Any]]:
         machine["sm"] = ",".join(requires.sm)
     return {
         "lock.asked": Known(lock.roots, here),
-        "lock.pins": Known({pin.name: pin.version for pin in lock.pins}, here),
+        "lock.pins": Known({pin.name: str(pin.version) for pin in lock.pins}, here),
         "lock.requires": Known(
             {**machine, "platform": requires.platform, "architecture": requires.architecture}, here
         ),

@@ -23,7 +23,7 @@ from typing import (
 
 from ..errors import InputError, InternalFault, suggest
 from ..model.facts import Facts
-from ..model.versions import parse_version
+from ..model.versions import Version, parse_version, try_version
 
 if TYPE_CHECKING:
     from ..matrix.loader import Matrix
@@ -338,7 +338,7 @@ def _day(as_of: Optional[str], roots: Sequence[Root], matrix: Matrix) -> Tuple[O
         (day, root.text)
         for root in roots
         if root.specifier.startswith("==")
-        for day in [_released(root.name, root.specifier.lstrip("="), matrix)]
+        for day in [_released(root.name, try_version(root.specifier.lstrip("=")), matrix)]
         if day
     ]
     if not dated:
@@ -348,11 +348,9 @@ def _day(as_of: Optional[str], roots: Sequence[Root], matrix: Matrix) -> Tuple[O
     return (day, text) if day < str(matrix.date) else (None, "")
 
 
-def _released(name: str, version: str, matrix: Matrix) -> Optional[str]:
-    from ..model.versions import try_version
-
-    package, parsed = matrix.package(name), try_version(version)
-    release = package.release(parsed) if package is not None and parsed is not None else None
+def _released(name: str, version: Optional[Version], matrix: Matrix) -> Optional[str]:
+    package = matrix.package(name)
+    release = package.release(version) if package is not None and version is not None else None
     return release.released if release is not None else None
 
 
@@ -416,12 +414,11 @@ def _without_torch(resolution: Resolution, matrix: Matrix) -> List[str]:
             if any(root.name == pin.name for root in resolution.request.roots)
             else None
         )
-        version = parse_version(pin.version)
         final = (
             [
                 release
                 for number, release in package.releases()
-                if not number.is_prerelease and number >= version
+                if not number.is_prerelease and number >= pin.version
             ]
             if package is not None
             else []

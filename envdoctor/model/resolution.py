@@ -9,6 +9,7 @@ from typing import Mapping, NamedTuple, Optional, Tuple
 from .facts import Facts
 from .request import Request, SourceStep
 from .row import Source
+from .versions import Version
 
 __all__ = [
     "ClosedLine",
@@ -46,7 +47,7 @@ class Pin(NamedTuple):
     """
 
     name: str
-    version: str
+    version: Version
     index_name: str = "pypi"
     extras: Tuple[str, ...] = ()
     reasons: Tuple[Reason, ...] = ()

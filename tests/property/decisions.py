@@ -215,7 +215,7 @@ def _locks(matrix: Any) -> Dict[str, Any]:
         table[scenario["name"]] = [
             [
                 [
-                    *(pin.name, pin.version, pin.index_name, pin.from_source),
+                    *(pin.name, str(pin.version), pin.index_name, pin.from_source),
                     [[reason.kind, reason.row, reason.requirer] for reason in pin.reasons],
                 ]
                 for pin in found.pins

@@ -185,7 +185,7 @@ class _Closing:
                 self._leave_out(pin)
             self._read_sdists(
                 [
-                    (pin.name, pin.version)
+                    (pin.name, str(pin.version))
                     for pin in self._found.pins
                     if pin.from_source and pin.name not in self._allow_build
                 ]
@@ -208,7 +208,7 @@ class _Closing:
             local = {
                 pin.name
                 for pin in self._found.pins
-                if "+" not in pin.version and "+" in chosen.get(pin.name, "")
+                if pin.version.local is None and "+" in chosen.get(pin.name, "")
             }
             if (
                 local - self._exact
@@ -330,8 +330,7 @@ class _Closing:
         """Keep from uv a build that only a release page has; what it requires is what the source
         archive of the same release says.
         """
-        public = pin.version.partition("+")[0]
-        metadata = self._sdist_of(pin.name, public)
+        metadata = self._sdist_of(pin.name, pin.version.public)
         self._without.add(pin.name)
         self._added += [line for line in metadata.requires if "extra" not in line]
 
@@ -401,7 +400,7 @@ class _Closing:
         closed += [
             ClosedLine(
                 pin.name,
-                pin.version,
+                str(pin.version),
                 (),
                 tuple(
                     sorted(other.name for other in self._found.pins if pin.name in other.requires)

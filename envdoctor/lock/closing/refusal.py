@@ -11,7 +11,7 @@ from typing import Dict, Optional, Sequence, Tuple
 
 from ...model.requirement import Requirement, try_requirement
 from ...model.resolution import Hole, Pin, Resolution
-from ...model.versions import InvalidSpecifier, parse_version
+from ...model.versions import InvalidSpecifier
 
 __all__ = ["advised", "find_conflicts", "find_holes"]
 
@@ -32,7 +32,7 @@ _NO_PIN = re.compile(r"there is no version of (\S+) and you require (\S+)")
 
 def find_conflicts(message: str, pins: Sequence[Pin]) -> Tuple[str, ...]:
     """Return the requirements in uv's words that a pin does not meet: "packaging<26.0,>=25.0"."""
-    chosen = {pin.name: parse_version(pin.version) for pin in pins}
+    chosen = {pin.name: pin.version for pin in pins}
     found: Dict[str, None] = {}
     for word in _DEPENDS.findall(_plain(message)):
         requirement = _requirement(word)
@@ -51,7 +51,7 @@ def find_holes(message: str, pins: Sequence[Pin]) -> Tuple[Hole, ...]:
     """Return the pins that cannot be installed from the index, because it lacks them or something
     that they ask for.
     """
-    chosen = {pin.name: pin.version for pin in pins}
+    chosen = {pin.name: str(pin.version) for pin in pins}
     text = _plain(message)
     found: Dict[Hole, None] = {}
     for words in _NO_PIN.findall(text):

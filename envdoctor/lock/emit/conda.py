@@ -61,27 +61,25 @@ def divide(resolution: Resolution, matrix: Matrix) -> Division:
     conda: List[CondaPin] = []
     pip: List[Tuple[str, str]] = []
     for pin in resolution.pins:
-        entry = names.get(pin.name)
+        entry, version = names.get(pin.name), str(pin.version)
         if pin.name in group:
             if reason:
-                pip.append((pin.name, pin.version))
+                pip.append((pin.name, version))
             elif (
                 not pin.name.startswith("nvidia-")
                 and entry is not None
                 and entry.package is not None
             ):
-                conda.append(
-                    CondaPin(entry.package, pin.version, _build(pin, resolution), pin.name)
-                )
+                conda.append(CondaPin(entry.package, version, _build(pin, resolution), pin.name))
         elif (
             entry is not None
             and entry.package is not None
             and pin.index_name == "pypi"
             and not pin.from_source
         ):
-            conda.append(CondaPin(entry.package, pin.version, "", pin.name))
+            conda.append(CondaPin(entry.package, version, "", pin.name))
         else:
-            pip.append((pin.name, pin.version))
+            pip.append((pin.name, version))
     chosen = {pin.name for pin in resolution.pins}
     pip += [
         (line.name, line.version) for line in resolution.closure.lines if line.name not in chosen

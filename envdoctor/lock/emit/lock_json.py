@@ -46,7 +46,7 @@ def lock_json(resolution: Resolution, version: str) -> Dict[str, Any]:
         "pins": [
             {
                 "name": pin.name,
-                "version": pin.version,
+                "version": str(pin.version),
                 "index": pin.index_name,
                 "extras": list(pin.extras),
                 "yanked": pin.yanked,

@@ -157,7 +157,7 @@ def resolution_of(found: Attempt, catalog: Catalog, facts: Sequence[Facts]) -> R
         pins.append(
             Pin(
                 name,
-                str(candidate.version),
+                candidate.version,
                 candidate.index_name,
                 tuple(sorted(extras.get(name, ()))),
                 tuple(_reasons(name, problem, bits, catalog, overrides)),
@@ -459,7 +459,7 @@ def applied(found: Resolution, facts: Facts) -> Facts:
     """
     here = Evidence("resolution")
     installed = {line.name: Distribution(line.name, line.version) for line in found.closure.lines}
-    installed.update({pin.name: Distribution(pin.name, pin.version) for pin in found.pins})
+    installed.update({pin.name: Distribution(pin.name, str(pin.version)) for pin in found.pins})
     python = facts.value("python.version") or found.request.python
     # The pins replace what is installed; a cluster that runs here now is not what a lock is for.
     replaced = fields_of(*PACKAGE_GROUPS, "cluster")

@@ -82,11 +82,11 @@ def tell_pin(
 
 def _other(lock: Lock, pin: Pin, version: Optional[str], matrix: Matrix) -> Optional[Version]:
     package = matrix.package(pin.name)
-    pinned = parse_version(pin.version)
+    public = parse_version(pin.version.public)
     asked = try_version(version) if version is not None else None
     if version is not None and asked is None:
         raise InputError(f"{pin.name}=={version}: expected a version such as {pin.version}")
-    if asked is not None and asked != pinned and parse_version(pinned.public) != asked:
+    if asked is not None and asked not in (pin.version, public):
         if package is None or package.release(asked) is None:
             raise InputError(
                 f"{pin.name}=={version}: the matrix of {matrix.date} has no such release; the lock "
@@ -100,7 +100,7 @@ def _other(lock: Lock, pin: Pin, version: Optional[str], matrix: Matrix) -> Opti
         for candidate, release in package.releases()
         if not candidate.is_prerelease
         and not release.yanked
-        and candidate > parse_version(pinned.public)
+        and candidate > public
         and (lock.as_of is None or release.released <= lock.as_of)
     ]
     return min(newer, default=None)

@@ -11,6 +11,7 @@ import pytest
 
 from envdoctor.lock.closing.refusal import find_conflicts, find_holes
 from envdoctor.model.resolution import Hole, Pin
+from envdoctor.model.versions import parse_version
 
 from .synthetic_index import Index
 
@@ -71,17 +72,21 @@ def refusal(
     return run
 
 
+def _pin(name: str, version: str) -> Pin:
+    return Pin(name, parse_version(version))
+
+
 @pytest.mark.parametrize(
     ("pin", "hole"),
     [
-        (Pin("old", "2.0"), Hole("old", "2.0", "base>=3", "base<=2.0")),
-        (Pin("old", "1.0"), Hole("old", "1.0", "base>=3", "base<=2.0")),
-        (Pin("exact", "1.0"), Hole("exact", "1.0", "base==1.5")),
-        (Pin("early", "1.0"), Hole("early", "1.0", "base<1", "base>=1.0")),
-        (Pin("marked", "1.0"), Hole("marked", "1.0", "base>=3", "base<=2.0")),
-        (Pin("lonely", "1.0"), Hole("lonely", "1.0", "nowhere>=1")),
-        (Pin("base", "7.0"), Hole("base", "7.0")),
-        (Pin("above", "1.0"), None),  # what the tail asks for says nothing of which pin to change
+        (_pin("old", "2.0"), Hole("old", "2.0", "base>=3", "base<=2.0")),
+        (_pin("old", "1.0"), Hole("old", "1.0", "base>=3", "base<=2.0")),
+        (_pin("exact", "1.0"), Hole("exact", "1.0", "base==1.5")),
+        (_pin("early", "1.0"), Hole("early", "1.0", "base<1", "base>=1.0")),
+        (_pin("marked", "1.0"), Hole("marked", "1.0", "base>=3", "base<=2.0")),
+        (_pin("lonely", "1.0"), Hole("lonely", "1.0", "nowhere>=1")),
+        (_pin("base", "7.0"), Hole("base", "7.0")),
+        (_pin("above", "1.0"), None),  # what the tail asks for says nothing of which pin to change
     ],
 )
 def test_a_hole_of_the_index_is_found(refusal: Callable[..., str], pin: Pin, hole: Hole) -> None:
@@ -91,7 +96,7 @@ def test_a_hole_of_the_index_is_found(refusal: Callable[..., str], pin: Pin, hol
 
 
 def test_pins_that_exclude_each_other_are_no_hole(refusal: Callable[..., str]) -> None:
-    pins = (Pin("strict", "1.0"), Pin("base", "2.0"))
+    pins = (_pin("strict", "1.0"), _pin("base", "2.0"))
     message = refusal("strict==1.0", "base==2.0")
     assert find_holes(message, pins) == ()
     assert find_conflicts(message, pins) == ("base<2",)

@@ -40,7 +40,7 @@ def core():
 
 def closed(core, state="closed", *unhashed):
     lines = [
-        ClosedLine(pin.name, pin.version, () if pin.name in unhashed else (DIGEST,))
+        ClosedLine(pin.name, str(pin.version), () if pin.name in unhashed else (DIGEST,))
         for pin in core.pins
     ]
     lines.append(ClosedLine("unheard-of", "1.0", (DIGEST,)))

@@ -32,7 +32,7 @@ def wheels(override_lock, tmp_path):
     folder.mkdir()
     for pin in override_lock.pins:
         requires = ["nvidia-cublas-cu12==12.1.3.1"] if pin.name == "torch" else []
-        name, content, _ = wheel(pin.name, pin.version, requires)
+        name, content, _ = wheel(pin.name, str(pin.version), requires)
         (folder / name).write_bytes(content)
     name, content, _ = wheel("nvidia-cublas-cu12", "12.1.3.1")
     (folder / name).write_bytes(content)
@@ -87,7 +87,7 @@ def test_installs_what_the_lock_says(override_lock, wheels, matrix, tmp_path, to
     installed = {entry["name"]: entry["version"] for entry in json.loads(listed.stdout)}
     assert installed["nvidia-cublas-cu12"] == "12.3.4.1"
     for pin in override_lock.pins:
-        assert installed[pin.name] == pin.version
+        assert installed[pin.name] == str(pin.version)
 
 
 @pytest.mark.parametrize(
