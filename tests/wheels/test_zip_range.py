@@ -71,6 +71,7 @@ ONE = archive(member=b"abc" * 1000)
         patched(ONE, b"PK\x01\x02", 20, "<L", 1 << 28),  # reaches over the directory
         patched(ONE, b"PK\x01\x02", 42, "<L", 1 << 28),  # lies outside
     ],
+    ids=lambda content: f"{len(content)} bytes",  # the members hold the time
 )
 def test_directories_that_lie(opened, content):
     with pytest.raises((Refused, Unreachable)):
