@@ -1,6 +1,4 @@
-"""Which finding explains which: one root with its consequences under it, rather than ten equal
-ones.
-"""
+"""Which finding explains which: one root with its consequences, rather than ten equal ones."""
 
 from __future__ import annotations
 
@@ -26,9 +24,7 @@ _NOT_EXPOSED = ("ED108", "ED116", "ED117")
 
 
 class Cause(NamedTuple):
-    """One line of the table: findings with one of ``roots`` explain findings with one of
-    ``effects`` for which ``related`` holds.
-    """
+    """One line of the table: ``roots`` explain those ``effects`` for which ``related`` holds."""
 
     roots: Tuple[str, ...]  # codes
     effects: Tuple[str, ...]  # codes, or the beginnings of codes
@@ -57,9 +53,7 @@ def _same_library(root: Finding, effect: Finding) -> bool:
 
 
 def _torch_is_root(root: Finding, effect: Finding) -> bool:
-    """Another torch than the engine's explains what is wrong between torch and the packages that
-    are built against it.
-    """
+    """Another torch than the engine's explains what is wrong with what is built against torch."""
     if root.component != "torch":  # a companion: torch was replaced under all of them
         return (
             effect.component != "torch"
@@ -180,8 +174,7 @@ CAUSES: Tuple[Cause, ...] = (
 
 
 def arrange(findings: Sequence[Finding]) -> List[Finding]:
-    """Merge duplicates, link consequences to their root, and order: roots by weight, each followed
-    by its consequences.
+    """Merge duplicates and link consequences to their root, each root followed by its own.
 
     The order is total and does not depend on the order of the input: violated before undetermined,
     errors first, then by code and key.
@@ -196,17 +189,34 @@ def arrange(findings: Sequence[Finding]) -> List[Finding]:
 
 
 def arrange_nodes(findings_of_nodes: Sequence[Tuple[str, Sequence[Finding]]]) -> List[Finding]:
-    """Join what was found on several nodes: what is found alike is one finding that names them,
-    what compares nodes comes once.
+    """Join the findings of several nodes: one where they are alike, which names its nodes.
 
     The order is that of :func:`arrange`, among findings of one severity that of the nodes.
 
     Args:
         findings_of_nodes: The name of each node and its arranged findings.
     """
+    merged, roots = _joined_nodes(findings_of_nodes)
+    by_severity = sorted(merged, key=lambda finding: severity_rank(finding.severity))
+    ordered = cause_tree(
+        [finding for finding in by_severity if finding.verdict == "violated"],
+        _identity,
+        lambda finding: roots[_identity(finding)],
+    )
+    open_questions = [finding for finding in by_severity if finding.verdict != "violated"]
+    open_questions.sort(key=lambda finding: finding.missing)
+    return [*(finding for finding, _ in ordered), *open_questions]
+
+
+def _joined_nodes(
+    findings_of_nodes: Sequence[Tuple[str, Sequence[Finding]]],
+) -> Tuple[List[Finding], Dict[_Identity, Optional[_Identity]]]:
+    """Return each finding once with its nodes, and the roots.
+
+    The root of a finding is that of the node where it was met first: another node may have other
+    words for the same key. What compares nodes names its nodes already, and comes once.
+    """
     merged: Dict[_Identity, Finding] = {}
-    # The root of a finding is that of the node where it was met first: another node may have other
-    # words for the same key.
     roots: Dict[_Identity, Optional[_Identity]] = {}
     for node, findings in findings_of_nodes:
         violated = {
@@ -220,15 +230,7 @@ def arrange_nodes(findings_of_nodes: Sequence[Tuple[str, Sequence[Finding]]]) ->
                 roots[identity] = violated.get(finding.caused_by or "")
             elif node not in known.nodes and not finding.nodes:
                 merged[identity] = known._replace(nodes=(*known.nodes, node))
-    by_severity = sorted(merged.values(), key=lambda finding: severity_rank(finding.severity))
-    ordered = cause_tree(
-        [finding for finding in by_severity if finding.verdict == "violated"],
-        _identity,
-        lambda finding: roots[_identity(finding)],
-    )
-    open_questions = [finding for finding in by_severity if finding.verdict != "violated"]
-    open_questions.sort(key=lambda finding: finding.missing)
-    return [*(finding for finding, _ in ordered), *open_questions]
+    return list(merged.values()), roots
 
 
 def _identity(finding: Finding) -> _Identity:
@@ -245,33 +247,25 @@ def _unique(findings: Sequence[Finding]) -> List[Finding]:
     for finding in findings:
         identity = (finding.key, finding.verdict)
         known = kept.get(identity)
-        if known is None:
-            kept[identity] = finding
-            continue
-        first, second = (finding, known) if _weight(finding) < _weight(known) else (known, finding)
-        kept[identity] = first._replace(
-            evidence=first.evidence
-            + tuple(entry for entry in second.evidence if entry not in first.evidence),
-            sources=first.sources
-            + tuple(entry for entry in second.sources if entry not in first.sources),
-            rows=first.rows
-            + tuple(
-                entry
-                for entry in (second.row, *second.rows)
-                if entry and entry != first.row and entry not in first.rows
-            ),
-            packages=first.packages
-            + tuple(name for name in second.packages if name not in first.packages),
-            remedies=first.remedies
-            + tuple(entry for entry in second.remedies if entry not in first.remedies),
-        )
+        kept[identity] = finding if known is None else _joined(known, finding)
     return list(kept.values())
 
 
+def _joined(known: Finding, other: Finding) -> Finding:
+    """Return the graver of two findings of one key, with what the other knows beside it."""
+    first, second = (other, known) if _weight(other) < _weight(known) else (known, other)
+    rows = dict.fromkeys((*first.rows, second.row, *second.rows))
+    return first._replace(
+        evidence=tuple(dict.fromkeys((*first.evidence, *second.evidence))),
+        sources=tuple(dict.fromkeys((*first.sources, *second.sources))),
+        rows=tuple(row for row in rows if row and row != first.row),
+        packages=tuple(dict.fromkeys((*first.packages, *second.packages))),
+        remedies=tuple(dict.fromkeys((*first.remedies, *second.remedies))),
+    )
+
+
 def _linked(findings: List[Finding]) -> List[Finding]:
-    """Set ``caused_by`` by the table; what is graver than a root is never hidden under it, and no
-    chain is a circle.
-    """
+    """Set ``caused_by`` by the table: never under a root of less weight, and never in a circle."""
     ordered = sorted(findings, key=_weight)
     parent: Dict[str, str] = {
         finding.key: finding.caused_by for finding in ordered if finding.caused_by is not None
@@ -310,9 +304,7 @@ def _root_of(effect: Finding, findings: List[Finding], parent: Dict[str, str]) -
 
 
 def _twin(effect: Finding, findings: List[Finding], parent: Dict[str, str]) -> Optional[str]:
-    """A known-bad row (EDn90) that says of a component what a rule of the same family says of it
-    has the same cause.
-    """
+    """Return the rule's finding that a known-bad row (EDn90) repeats about the same component."""
     if not effect.code.endswith("90"):
         return None
     for root in findings:

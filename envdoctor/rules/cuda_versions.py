@@ -1,12 +1,11 @@
-"""ED2xx: CUDA versions that do not belong together: of torch, of what is built against it, of
-compilers and headers, of the local toolkit.
-"""
+"""ED2xx: CUDA versions that do not go together: torch's, its extensions', compilers', toolkits'."""
 
 from __future__ import annotations
 
 import re
 
 from ..model.evidence import Evidence, Known
+from ..model.facts import Distribution
 from ..model.finding import Finding, Remedy
 from ..model.row import Source
 from ..model.versions import Version, cuda_of_variant, try_version
@@ -69,6 +68,10 @@ _LINKED = (
 _BY_NAME = frozenset(["transformer-engine", "onnxruntime-gpu", "tensorrt", "flashinfer-jit-cache"])
 
 
+#: Their import is refused, or their kernels do not load, beside a torch of another CUDA major.
+_REFUSED = ("torchvision", "vllm", "sgl-kernel", "sglang-kernel", "flash-attn")
+
+
 def check_cuda_majors(context: Context) -> Iterator[Finding]:
     """A package that links against torch is built for another CUDA major.
 
@@ -77,7 +80,7 @@ def check_cuda_majors(context: Context) -> Iterator[Finding]:
         against the CUDA of torch.
 
     Why it matters:
-        Such a package asks for libcudart.so.12 while torch loads libcudart.so.13: its import fails,
+        Such a package needs libcudart.so.12 while torch loads libcudart.so.13: its import fails,
         or two CUDA runtimes live in one process. torchvision checks it and refuses.
 
     How to fix:
@@ -89,50 +92,52 @@ def check_cuda_majors(context: Context) -> Iterator[Finding]:
     cuda = torch_cuda(context)
     if cuda is None:
         return
-    for name, found in context.distributions.items():
-        stem, _, suffix = name.rpartition("-")
-        by_name = stem in _BY_NAME and suffix[:2] == "cu"
-        version = try_version(found.version)
-        if not by_name and (name not in _LINKED or version is None or not version.local):
-            continue
-        label = suffix if by_name else _label(version)
-        other = try_version(cuda_of_variant(label)) if label else None
-        if other is None or other.release[0] == cuda.release[0]:
-            continue
-        refused = name in ("torchvision", "vllm", "sgl-kernel", "sglang-kernel", "flash-attn")
-        torch = context.facts.value("torch.version") or (
-            context.distributions["torch"].version if "torch" in context.distributions else ""
-        )
-        yield Finding(
-            code="ED203",
-            component=name,
-            kind="cuda-major-mismatch",
-            severity="error" if refused and not is_unindexed(found) else "warning",
-            message=(
-                f"{name} {found.version} is built for CUDA {other}, torch {torch} for CUDA {cuda}"
-            ).replace("  ", " ")
-            + (
-                ": torchvision refuses to be imported beside it."
-                if name == "torchvision"
-                else ": its libraries ask for another CUDA runtime than torch loads."
-            ),
-            evidence=(*context.installed(name, "torch"), *context.evidence("torch.cuda")),
-            sources=(_TORCHVISION,) if name == "torchvision" else (_EXTENSION,),
-            remedies=(
-                Remedy(
-                    f"Install the build of {name} for CUDA {cuda.release[0]}.",
-                    (f"pip install '{name}' --index-url <the index that torch came from>",)
-                    if name in ("torchvision", "torchaudio")
-                    else (),
-                ),
-            ),
-            packages=(name, "torch"),
-        )
+    for name, installed in context.distributions.items():
+        other = _labelled_cuda(name, installed)
+        if other is not None and other.release[0] != cuda.release[0]:
+            yield _other_major(context, installed, other, cuda)
 
 
-def _label(version: Optional[Version]) -> Optional[str]:
-    found = re.search(r"\bcu(\d{2,3})", version.local or "") if version is not None else None
-    return f"cu{found.group(1)}" if found is not None else None
+def _labelled_cuda(name: str, installed: Distribution) -> Optional[Version]:
+    """Return the CUDA that a name (``tensorrt-cu12``) or a local version (``+cu129``) names."""
+    stem, _, suffix = name.rpartition("-")
+    if stem in _BY_NAME and suffix.startswith("cu"):
+        return try_version(cuda_of_variant(suffix))
+    version = try_version(installed.version) if name in _LINKED else None
+    if version is None or not version.local:
+        return None
+    match = re.search(r"\bcu\d{2,3}", version.local)
+    return try_version(cuda_of_variant(match[0])) if match is not None else None
+
+
+def _other_major(
+    context: Context, installed: Distribution, other: Version, cuda: Version
+) -> Finding:
+    name = installed.name
+    torch: Optional[str] = context.facts.value("torch.version")
+    if not torch and "torch" in context.distributions:
+        torch = context.distributions["torch"].version
+    consequence, source = "its libraries need another CUDA runtime than torch loads", _EXTENSION
+    if name == "torchvision":
+        consequence, source = "torchvision refuses to be imported beside it", _TORCHVISION
+    from_index = (f"pip install '{name}' --index-url <the index that torch came from>",)
+    return Finding(
+        code="ED203",
+        component=name,
+        kind="cuda-major-mismatch",
+        severity="error" if name in _REFUSED and not is_unindexed(installed) else "warning",
+        message=f"{name} {installed.version} is built for CUDA {other}, "
+        f"torch{f' {torch}' if torch else ''} for CUDA {cuda}: {consequence}.",
+        evidence=(*context.installed(name, "torch"), *context.evidence("torch.cuda")),
+        sources=(source,),
+        remedies=(
+            Remedy(
+                f"Install the build of {name} for CUDA {cuda.release[0]}.",
+                from_index if name in ("torchvision", "torchaudio") else (),
+            ),
+        ),
+        packages=(name, "torch"),
+    )
 
 
 def check_compiler_minors(context: Context) -> Iterator[Finding]:
@@ -153,53 +158,46 @@ def check_compiler_minors(context: Context) -> Iterator[Finding]:
     References:
         https://github.com/vllm-project/vllm/issues/44305
     """
-    cuda = torch_cuda(context)
-    for suffix in ("", "-cu13", "-cu12"):
-        nvcc_name, runtime_name = f"nvidia-cuda-nvcc{suffix}", f"nvidia-cuda-runtime{suffix}"
-        nvcc = context.version(nvcc_name)
-        runtime = context.version(runtime_name)
-        if nvcc is None:
-            continue
-        base, what = runtime, f"{runtime_name} {runtime}"
-        if base is None:
-            base, what = (
-                (cuda, f"torch's CUDA {cuda}")
-                if cuda is not None and cuda.release[0] == nvcc.release[0]
-                else (None, "")
-            )
-        if (
-            base is not None
-            and nvcc.release[0] == base.release[0]
-            and release_minor(nvcc) != release_minor(base)
-        ):
-            yield _mixed_minors(
-                context,
-                nvcc_name,
-                str(nvcc),
-                what,
-                base,
-                context.installed(nvcc_name, runtime_name, "torch"),
-            )
-        return
-    cuda_home = context.facts.variable("CUDA_HOME")
-    home = cuda_home.value if isinstance(cuda_home, Known) else ""
-    toolkit = context.fact_version("toolkit.version")
-    if (
-        "/site-packages/nvidia" in home
-        and toolkit is not None
-        and cuda is not None
-        and toolkit.release[0] == cuda.release[0]
-        and release_minor(toolkit) != release_minor(cuda)
-    ):
-        # CUDA_HOME inside the environment: that nvcc came from the wheel.
+    wheels = [f"nvidia-cuda-nvcc{suffix}" for suffix in ("", "-cu13", "-cu12")]
+    wheel = next((name for name in wheels if context.version(name) is not None), None)
+    if wheel is not None:
+        yield from _nvcc_wheel(context, wheel)
+    elif "/site-packages/nvidia" in _cuda_home(context):
+        yield from _nvcc_in_environment(context)
+
+
+def _cuda_home(context: Context) -> str:
+    setting = context.facts.variable("CUDA_HOME")
+    return setting.value if isinstance(setting, Known) else ""
+
+
+def _nvcc_wheel(context: Context, name: str) -> Iterator[Finding]:
+    """Compare the wheel of nvcc with that of the headers, else with torch's CUDA of that major."""
+    nvcc, cuda = context.version(name), torch_cuda(context)
+    runtime_name = name.replace("nvcc", "runtime")
+    runtime = context.version(runtime_name)
+    headers, what = runtime, f"{runtime_name} {runtime}"
+    if runtime is None:
+        headers, what = cuda, f"torch's CUDA {cuda}"
+    if nvcc is not None and headers is not None and _are_other_minors(nvcc, headers):
+        evidence = context.installed(name, runtime_name, "torch")
+        yield _mixed_minors(context, name, str(nvcc), what, headers, evidence)
+
+
+def _nvcc_in_environment(context: Context) -> Iterator[Finding]:
+    """Compare a toolkit in CUDA_HOME inside the environment: its nvcc came from the wheel."""
+    toolkit, cuda = context.fact_version("toolkit.version"), torch_cuda(context)
+    if toolkit is not None and cuda is not None and _are_other_minors(toolkit, cuda):
+        evidence = context.evidence("toolkit.version", "torch.cuda", "torch.version")
         yield _mixed_minors(
-            context,
-            "nvidia-cuda-nvcc",
-            str(toolkit),
-            f"torch's CUDA {cuda}",
-            cuda,
-            context.evidence("toolkit.version", "torch.cuda", "torch.version"),
+            context, "nvidia-cuda-nvcc", str(toolkit), f"torch's CUDA {cuda}", cuda, evidence
         )
+
+
+def _are_other_minors(nvcc: Version, headers: Version) -> bool:
+    """Tell whether two versions are different minors of one CUDA major."""
+    same_major = nvcc.release[0] == headers.release[0]
+    return same_major and release_minor(nvcc) != release_minor(headers)
 
 
 def _mixed_minors(
@@ -263,35 +261,27 @@ def check_local_toolkit(context: Context) -> Iterator[Finding]:
     cuda = torch_cuda(context)
     if toolkit is None or cuda is None or toolkit.release[0] == cuda.release[0]:
         return
-    present = [name for name in _BUILDERS if name in context.distributions]
-    runtime = [name for name in _RUNTIME_BUILDERS if name in present]
-    unknown = not context.facts.value("distributions.complete")
-    if not present and not unknown:
-        return
+    builders = [name for name in _BUILDERS if name in context.distributions]
+    runtime = [name for name in _RUNTIME_BUILDERS if name in builders]
+    severity = "warning"
     if runtime:
-        severity, tail = (
-            "warning",
-            f"{runtime[0]} compiles at run time with this toolkit and stops.",
-        )
-    elif unknown:
-        severity, tail = (
-            "warning",
-            "what compiles CUDA code against torch here (DeepSpeed's ops, extensions) stops.",
+        consequence = f"{runtime[0]} compiles at run time with this toolkit and stops"
+    elif not context.facts.value("distributions.complete"):
+        consequence = "compiling CUDA code against torch here (DeepSpeed's ops, extensions) fails"
+    elif builders:
+        severity = "advice"
+        consequence = (
+            f"building from source ({builders[0]}, other extensions) fails; wheels are not affected"
         )
     else:
-        severity, tail = (
-            "advice",
-            (
-                f"building from source ({present[0]}, other extensions) stops; wheels are not "
-                "affected."
-            ),
-        )
+        return
     yield Finding(
         code="ED206",
         component="cuda-toolkit",
         kind="cuda-major-mismatch",
         severity=severity,
-        message=f"The local CUDA toolkit is {toolkit}, torch is built with CUDA {cuda}: {tail}",
+        message=f"The local CUDA toolkit is {toolkit}, but torch is built with CUDA {cuda}: "
+        f"{consequence}.",
         evidence=(
             *context.evidence("toolkit.version", "torch.cuda"),
             *context.installed("torch", *runtime[:1]),

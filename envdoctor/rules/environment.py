@@ -1,4 +1,4 @@
-"""ED8xx: how distributions lie on disk, and which module an import really finds."""
+"""ED8xx: distributions as they are on disk, and which module an import really finds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .rule import Context, Rule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Iterator, List, Optional, Sequence, Tuple
+    from typing import Iterator, List, Optional, Sequence, Tuple
 
 __all__ = ["RULES_HERE"]
 
@@ -45,19 +45,19 @@ def _limited(oddities: Sequence[Oddity]) -> Iterator[Tuple[Oddity, str]]:
     """The first few, the last of them with a count of the rest."""
     for place, oddity in enumerate(oddities[:_MOST]):
         rest = len(oddities) - _MOST
-        yield oddity, f" {rest} more lie there." if place == _MOST - 1 and rest > 0 else ""
+        yield oddity, f" {rest} more are there." if place == _MOST - 1 and rest > 0 else ""
 
 
 def check_duplicates(context: Context) -> Iterator[Finding]:
-    """Two releases of one distribution lie in the same folder.
+    """Two releases of one distribution are in the same folder.
 
     What it checks:
         Several ``.dist-info`` or ``.egg-info`` of one name in one folder.
 
     Why it matters:
-        The files of one release lie over those of the other, and which version pip,
-        ``importlib.metadata`` and every start-up check see depends on the order of the folder. What
-        the older release had more is still there.
+        The files of one release cover those of the other, and which version pip,
+        ``importlib.metadata`` and every start-up check see depends on the order of the folder.
+        Files that only the older release had are still there.
 
     How to fix:
         Uninstall until nothing is left, then install once.
@@ -90,7 +90,7 @@ def check_duplicates(context: Context) -> Iterator[Finding]:
 
 
 def check_leftovers(context: Context) -> Iterator[Finding]:
-    """Remains of an interrupted uninstall lie beside the distributions.
+    """Remains of an interrupted uninstall are among the distributions.
 
     What it checks:
         Files and folders whose name begins with ``~``: pip renames what it removes, and deletes it
@@ -133,9 +133,7 @@ def _quoted(path: str) -> str:
 
 
 def _owner(context: Context, name: str) -> Optional[str]:
-    """The distribution whose name was ``~`` plus all but its first letters: pip replaces those one
-    by one.
-    """
+    """Return the distribution that a leftover was: pip replaces its first letters by ``~``."""
     stem = name.lstrip("~-")
     for known in context.distributions:
         if stem and known.endswith(stem) and len(known) - len(stem) <= 2:
@@ -152,14 +150,14 @@ _UNREADABLE = {
     "unreadable-metadata": (
         "has a METADATA that cannot be read",
         "warning",
-        "pip and every program that lists distributions may die of it",
+        "pip and every program that lists distributions may crash on it",
     ),
     "name-mismatch": (
-        "lies in a folder of another name or version",
+        "is in a folder of another name or version",
         "advice",
         "tools disagree about what is installed",
     ),
-    "dangling-link": ("is a link to nothing", "warning", "the package that it stood for is gone"),
+    "dangling-link": ("is a dangling link", "warning", "the package that it stood for is gone"),
     "not-a-directory": (
         "has a plain file where a .dist-info folder is expected",
         "advice",
@@ -169,15 +167,15 @@ _UNREADABLE = {
 
 
 def check_unreadable_metadata(context: Context) -> Iterator[Finding]:
-    """The metadata of a distribution are missing or cannot be read.
+    """The metadata of a distribution is missing or cannot be read.
 
     What it checks:
         METADATA that is missing, empty, not UTF-8, or of another name or version than its folder;
         links to nothing.
 
     Why it matters:
-        ``pip list`` ends with a traceback at one byte that is no UTF-8, version checks at start-up
-        get None, and pip refuses to uninstall. It usually is the mark of a full disk, or of a copy
+        ``pip list`` ends with a traceback at one byte that is not UTF-8, version checks at start-up
+        get None, and pip refuses to uninstall. It is usually the mark of a full disk, or of a copy
         that was interrupted.
 
     How to fix:
@@ -222,9 +220,9 @@ def check_damage(context: Context) -> Iterator[Finding]:
         sizes in their RECORD.
 
     Why it matters:
-        A library that is cut short or gone fails late and with another name: "file too short",
+        A library that is cut short or gone fails late and under another name: "file too short",
         "cannot open shared object file", "invalid device function". Edited Python files are often
-        meant; they are named so that nobody forgets them.
+        intended; they are named so that nobody forgets them.
 
     How to fix:
         Reinstall the distribution.
@@ -241,7 +239,7 @@ def check_damage(context: Context) -> Iterator[Finding]:
             severity="warning" if missing or oddity.libraries else "advice",
             subject=oddity.path,
             message=f"{oddity.name}: "
-            f"{'missing' if missing else 'of another size than when installed'}: "
+            f"{'files missing' if missing else 'files of another size than when installed'}: "
             f"{oddity.detail}.{more}",
             evidence=(Evidence(f"{oddity.path}/RECORD", oddity.detail),),
             sources=(_METADATA,),
@@ -260,7 +258,7 @@ def check_shadowed_modules(context: Context) -> Iterator[Finding]:
     What it checks:
         Packages and files of the working directory, and of PYTHONPATH, that an import finds before
         the installed distribution of that name; and a working directory inside an installed
-        package, whose sub-packages then stand in front.
+        package, whose sub-packages then come first.
 
     Why it matters:
         Python looks into the folder of the script, or the working directory (``-m``, ``-c``),
@@ -276,61 +274,55 @@ def check_shadowed_modules(context: Context) -> Iterator[Finding]:
         https://docs.python.org/3/using/cmdline.html#cmdoption-P
     """
     working = context.facts.value("python.working_directory")
-    inside = (
-        _PACKAGE_FOLDER.search(working)
-        if isinstance(working, str) and "-packages/" in working
-        else None
-    )
-    shadowed = context.facts.value("shadowed_modules", ())
-    seen: Dict[str, None] = {}
-    for entry in shadowed[: _MOST * 2]:
+    inside = None
+    if isinstance(working, str) and "-packages/" in working:  # else nothing to compile it for
+        inside = _PACKAGE_FOLDER.search(working)
+    for entry in context.facts.value("shadowed_modules", ())[: _MOST * 2]:
         module, _, path = entry.partition(": ")
         if module == "envdoctor":  # its own checkout hides nothing of the stack that is judged
             continue
-        seen[module] = None
         in_package = inside is not None and path.startswith(str(working))
-        standard = (
-            module not in context.distributions
-            and module.replace("_", "-") not in context.distributions
-        )
-        what = "the standard library's" if standard else "the installed"
-        yield _shadowed(
-            context,
-            module,
-            path or str(working),
-            f"`import {module}` finds {path} before {what} {module}.",
-            in_package,
-        )
+        what = "the installed" if _distribution_of(context, module) else "the standard library's"
+        text = f"`import {module}` finds {path} before {what} {module}."
+        yield _shadowed(context, module, path or str(working), text, in_package)
     if inside is not None and not isinstance(context.facts.get("shadowed_modules"), Known):
-        package = inside.group(1)
-        modules = [module for module in _INNER_MODULES.get(package, ()) if module not in seen]
-        for module in modules:
-            text = (
-                f"The working directory is {working}, so `import {module}` finds "
-                f"{package}/{module} before the installed {module}."
-            )
-            yield _shadowed(context, module, str(working), text, True)
-        if not modules and package in context.distributions:
-            text = (
-                f"The working directory is {working}: the sub-packages of {package} stand in "
-                "front of installed packages of the same name."
-            )
-            yield _shadowed(context, package, str(working), text, False)
+        yield from _inside_package(context, str(working), inside[1])
+
+
+def _inside_package(context: Context, working: str, package: str) -> Iterator[Finding]:
+    """Judge a working directory inside a package, where no folder was read."""
+    modules = _INNER_MODULES.get(package, ())
+    for module in modules:
+        text = (
+            f"The working directory is {working}, so `import {module}` finds "
+            f"{package}/{module} before the installed {module}."
+        )
+        yield _shadowed(context, module, working, text, True)
+    if not modules and package in context.distributions:
+        text = (
+            f"The working directory is {working}: sub-packages of {package} come before "
+            "installed packages of the same name."
+        )
+        yield _shadowed(context, package, working, text, False)
+
+
+def _distribution_of(context: Context, module: str) -> Optional[str]:
+    """Return the distribution that has a module's name, or None."""
+    names = (module.replace("_", "-"), module)
+    return next((name for name in names if name in context.distributions), None)
 
 
 def _shadowed(context: Context, module: str, path: str, message: str, certain: bool) -> Finding:
-    component = (
-        module.replace("_", "-") if module.replace("_", "-") in context.distributions else module
-    )
+    distribution = _distribution_of(context, module)
+    if not certain:
+        message += " This affects scripts in this folder, and `python -m` and `python -c`."
     return Finding(
         code="ED805",
-        component=component,
+        component=distribution or module,
         kind="shadowed",
         severity="error" if certain else "warning",
         subject=path,
-        message=message
-        if certain
-        else message + " It matters to scripts in this folder, and to `python -m` and `python -c`.",
+        message=message,
         evidence=(Evidence(path), *context.evidence("python.working_directory")),
         sources=(_PATH,),
         remedies=(
@@ -341,7 +333,7 @@ def _shadowed(context: Context, module: str, path: str, message: str, certain: b
                 "safe",
             ),
         ),
-        packages=(component,) if component in context.distributions else (),
+        packages=(distribution,) if distribution is not None else (),
     )
 
 
@@ -349,13 +341,13 @@ def check_hidden(context: Context) -> Iterator[Finding]:
     """A user-wide or PYTHONPATH copy hides the distribution of the environment.
 
     What it checks:
-        Distributions of this stack that lie twice on the search path, where the copy that wins is
+        Distributions of this stack that are twice on the search path, where the copy that wins is
         in the user site (``~/.local``) or in a folder of PYTHONPATH.
 
     Why it matters:
         ``pip install --user`` and PYTHONPATH reach into every environment of the same Python minor,
-        and into containers that mount the home
-        folder: what was installed into the environment is not what is imported.
+        and into containers that mount the home folder: what was installed into the environment is
+        not what is imported.
 
     How to fix:
         Remove the copy, or start with PYTHONNOUSERSITE=1.
@@ -363,27 +355,22 @@ def check_hidden(context: Context) -> Iterator[Finding]:
     References:
         https://docs.python.org/3/using/cmdline.html#envvar-PYTHONNOUSERSITE
     """
-    path = context.facts.variable("PYTHONPATH")
-    given = (
-        tuple(entry.rstrip("/") for entry in path.value.split(":") if entry)
-        if isinstance(path, Known)
-        else ()
-    )
-    found = []
-    for oddity in _oddities(context, "hidden"):
-        winner = context.distributions.get(oddity.name)
-        if winner is None or not _STACK.match(oddity.name):
-            continue
-        user = "/.local/lib/python" in winner.location
-        if user or winner.location in given:
-            found.append((oddity, winner.location, user))
-    for oddity, location, user in found[:_MOST]:
-        where = "the user site" if user else "PYTHONPATH"
-        remedy = (
-            Remedy("Leave the user site out.", ("export PYTHONNOUSERSITE=1",), "safe")
-            if user
-            else Remedy(f"Take {location} out of PYTHONPATH.", (), "safe")
-        )
+    hidden = [
+        (oddity, context.distributions[oddity.name].location)
+        for oddity in _oddities(context, "hidden")
+        if oddity.name in context.distributions and _STACK.match(oddity.name)
+    ]
+    folders = _python_path(context)
+    outside = [
+        (oddity, location)
+        for oddity, location in hidden
+        if _USER_SITE in location or location in folders
+    ]
+    for oddity, location in outside[:_MOST]:
+        where, remedy = "PYTHONPATH", Remedy(f"Take {location} out of PYTHONPATH.", (), "safe")
+        if _USER_SITE in location:
+            where = "the user site"
+            remedy = Remedy("Leave the user site out.", ("export PYTHONNOUSERSITE=1",), "safe")
         yield Finding(
             code="ED806",
             component=oddity.name,
@@ -401,6 +388,16 @@ def check_hidden(context: Context) -> Iterator[Finding]:
         )
 
 
+_USER_SITE = "/.local/lib/python"
+
+
+def _python_path(context: Context) -> Tuple[str, ...]:
+    path = context.facts.variable("PYTHONPATH")
+    if not isinstance(path, Known):
+        return ()
+    return tuple(entry.rstrip("/") for entry in path.value.split(":") if entry)
+
+
 _STACK = pattern(
     r"(torch\w*|nvidia-.*|vllm|ray|triton|flash-attn.*|xformers|sglang|sgl-kernel|sglang-kernel|transformers|tokenizers|accelerate|deepspeed|peft|trl"
     r"|verl|openrlhf|numpy|pydantic|pydantic-core|protobuf|click|tensordict|datasets|huggingface-hub|safetensors|bitsandbytes)\Z"
@@ -412,7 +409,7 @@ RULES_HERE: Tuple[Rule, ...] = (
         "ED801",
         "duplicate-distribution",
         "damaged",
-        "Two releases of one distribution lie in one folder",
+        "Two releases of one distribution are in one folder",
         check_duplicates,
         half="environment",
     ),
@@ -428,7 +425,7 @@ RULES_HERE: Tuple[Rule, ...] = (
         "ED803",
         "unreadable-metadata",
         "damaged",
-        "Metadata are missing or cannot be read",
+        "Metadata is missing or cannot be read",
         check_unreadable_metadata,
         half="environment",
     ),

@@ -1,6 +1,4 @@
-"""What is known of container images by their names: their CUDA, and whether they put cuda-compat in
-front of the driver.
-"""
+"""What the names of container images say: their CUDA, and a cuda-compat before the driver."""
 
 from __future__ import annotations
 
@@ -46,24 +44,24 @@ _COMPAT_IMAGES = (
 
 
 def _framework_image(context: Context, image: str) -> Optional[NgcImage]:
-    """Return the newest month that is known and not newer than what an NVIDIA framework image can
-    be of.
+    """Return the newest known month that an NVIDIA framework image is certainly not older than.
 
     An image built on one (NeMo, SGLang, Triton) has the CUDA of its own month or of a month or two
     before.
     """
-    found = re.match(_NGC_IMAGE, image)
-    if found is None:
+    match = re.match(_NGC_IMAGE, image)
+    if match is None:
         return None
-    months = int(found.group(1)) * 12 + int(found.group(2)) - 1 - 2
+    months = int(match[1]) * 12 + int(match[2]) - 1 - 2
     tag = f"{months // 12:02d}.{months % 12 + 1:02d}"
-    held = [entry for entry in context.matrix.ngc_images if entry.month <= tag]
-    return held[-1] if held else None
+    older = [entry for entry in context.matrix.ngc_images if entry.month <= tag]
+    return older[-1] if older else None
 
 
 def image_cuda(context: Context) -> Tuple[Optional[str], str, Optional[Source]]:
-    """Return the CUDA version of the container image and how it is known; for a framework image the
-    oldest that it can be, and the source.
+    """Return the CUDA version of the container image, how it is known, and the source.
+
+    For a framework image it is the oldest that it can be.
     """
     stated = context.facts.value("image.cuda_version")
     if try_version(stated) is not None:
@@ -75,35 +73,38 @@ def image_cuda(context: Context) -> Tuple[Optional[str], str, Optional[Source]]:
     if monthly is not None:
         cuda = ".".join(monthly.cuda.split(".")[:2])
         return cuda, f"image {image} is not older than CUDA {cuda}", monthly.source
-    found = re.search(_CUDA_IMAGE, image)
-    if found is not None:
-        text = found.group(1) or found.group(2)
+    match = re.search(_CUDA_IMAGE, image)
+    if match is not None:
+        text = match[1] or match[2]
         return (text if "." in text else f"{text[:2]}.{text[2]}"), f"image {image}", None
-    found = re.search(_VLLM_IMAGE, image)
-    package = context.matrix.package("vllm") if found is not None else None
-    version = try_version(found.group(1)) if found is not None else None
-    if package is not None and version is not None:
-        release = package.release(version)
-        for build in release.builds if release is not None else ():
-            if build.cuda is not None and build.index_name == "pypi":
-                return (
-                    build.cuda,
-                    f"image {image}, whose vllm is built with CUDA {build.cuda}",
-                    None,
-                )
+    built = _cuda_of_vllm_image(context, image)
+    if built is not None:
+        return built, f"image {image}, whose vllm is built with CUDA {built}", None
     return None, "", None
 
 
+def _cuda_of_vllm_image(context: Context, image: str) -> Optional[str]:
+    """Return the CUDA of the release that an image of vllm's own contains: that of the wheel."""
+    match = re.search(_VLLM_IMAGE, image)
+    version = try_version(match[1]) if match is not None else None
+    package = context.matrix.package("vllm") if version is not None else None
+    if package is None or version is None:
+        return None
+    release = package.release(version)
+    for build in release.builds if release is not None else ():
+        if build.cuda is not None and build.index_name == "pypi":
+            return build.cuda
+    return None
+
+
 def compat_sources(context: Context) -> Tuple[Source, ...]:
-    """Return the sources for an image that is known to put its cuda-compat in front; empty for any
-    other.
-    """
+    """Return the sources for an image known to put its cuda-compat in front; else nothing."""
     image = context.facts.value("image.name")
     if not image:
         return ()
     for pattern, versions, sources in _COMPAT_IMAGES:
-        found = re.search(pattern, image)
-        version = try_version(found.group(1)) if found is not None else None
+        match = re.search(pattern, image)
+        version = try_version(match[1]) if match is not None else None
         if version is not None and version in VersionSet.parse(versions):
             return sources
     return ()

@@ -1,5 +1,4 @@
-"""Launch settings that a report states, against what it says of the machine: what an engine itself
-refuses at its start.
+"""Launch settings that a report states: what an engine on that machine refuses at its start.
 
 No plan is needed for these; what a plan of them adds is in ``plan/memory/stated_settings.py``.
 """
@@ -7,7 +6,7 @@ No plan is needed for these; what a plan of them adds is in ``plan/memory/stated
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Iterator, List, Sequence, Tuple
+from typing import TYPE_CHECKING, Iterator, List, Optional, Sequence, Tuple
 
 from ..matrix.model_sizes import size_of
 from ..model.evidence import Evidence
@@ -109,7 +108,7 @@ def check_utilization(workload: Workload, facts: Facts) -> Iterator[Finding]:
         sources=(_FREE,),
         remedies=(
             Remedy(
-                f"Set gpu_memory_utilization<={fits:g}, or free the GPU of what else runs there.",
+                f"Set gpu_memory_utilization<={fits:g}, or stop what else runs on the GPU.",
                 (f"--gpu-memory-utilization {fits:g}",),
                 "safe",
             ),
@@ -150,7 +149,7 @@ def check_cache_tokens(workload: Workload, facts: Facts) -> Iterator[Finding]:
         "gpu-memory",
         "kv-cache-too-small",
         "error",
-        f"max_model_len is {length:.0f}, and the engine's KV cache holds {tokens:.0f} tokens.",
+        f"max_model_len is {length:.0f}, but the engine's KV cache holds only {tokens:.0f} tokens.",
         evidence=_evidence(facts),
         sources=(_LENGTH,),
         remedies=(
@@ -222,32 +221,26 @@ def check_static_share(workload: Workload, facts: Facts, matrix: Matrix) -> Iter
     References:
         https://github.com/sgl-project/sglang/issues/322
     """
-    share, model = workload.number("mem_fraction_static"), workload.value("actor.model")
+    share = workload.number("mem_fraction_static")
     totals = [device.memory_total for device in _visible_gpus(facts) if device.memory_total]
-    if share is None or not 0 < share < 1 or not model or not totals or is_packed(workload):
+    if share is None or not 0 < share < 1 or not totals:
         return
-    size = size_of(model, matrix)
-    split = (workload.number("tensor_parallel_size") or 1) * (
-        workload.number("pipeline_parallel_size") or 1
-    )
-    if size is None or size.rough or split < 1:
+    weights, total = _weights_of_gpu(workload, matrix), min(totals)
+    if weights is None or weights < share * total:
         return
-    weights, total = 2 * size.low / split, min(totals)
-    if weights < share * total:
-        return
-    enough = (
-        f"Raise it above {weights / total:.2f} and leave some of the GPU to activations, or"
-        if weights < _NEARLY_ALL * total
-        else "Weights of this size need"
-    )
+    enough = "Weights of this size need"
+    if weights < _NEARLY_ALL * total:
+        enough = (
+            f"Raise it above {weights / total:.2f} and leave some of the GPU to activations, or use"
+        )
     yield Finding(
         "ED610",
         "gpu-memory",
         "kv-cache-too-small",
         "warning",
-        f"mem_fraction_static {share:g} of {gib_text(total)} GiB is {gib_text(share * total)} GiB "
-        f"for weights and KV cache, and the weights alone take {gib_text(weights)} GiB of each "
-        "GPU; as far as the launch settings tell.",
+        f"mem_fraction_static {share:g} of {gib_text(total)} GiB leaves {gib_text(share * total)} "
+        f"GiB for weights and KV cache, but as far as the launch settings tell, the weights alone "
+        f"take {gib_text(weights)} GiB of each GPU.",
         evidence=_evidence(facts, "gpus"),
         sources=(_STATIC,),
         remedies=(
@@ -258,6 +251,19 @@ def check_static_share(workload: Workload, facts: Facts, matrix: Matrix) -> Iter
             ),
         ),
     )
+
+
+def _weights_of_gpu(workload: Workload, matrix: Matrix) -> Optional[float]:
+    """Return the bytes of a model's weights on each GPU, None where they are not surely known."""
+    model = workload.value("actor.model")
+    if not model or is_packed(workload):
+        return None
+    size = size_of(model, matrix)
+    tensor = workload.number("tensor_parallel_size") or 1
+    split = tensor * (workload.number("pipeline_parallel_size") or 1)
+    if size is None or size.rough or split < 1:
+        return None
+    return 2 * size.low / split
 
 
 def _visible_gpus(facts: Facts) -> Sequence[Gpu]:

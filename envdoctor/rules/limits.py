@@ -10,13 +10,14 @@ from __future__ import annotations
 from ..model.evidence import Known, Unknown
 from ..model.facts import Facts
 from ..model.finding import Finding, Remedy
+from ..model.record import NamedTuple
 from ..model.row import Source
 from ..model.sizes import GIB, MIB, size_text
 from .rule import Context, Rule, field_evidence, is_installed, visible_count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterator, Tuple
+    from typing import Iterator, Optional, Tuple
 
 __all__ = ["RULES_HERE"]
 
@@ -87,8 +88,7 @@ _TORCH_USERS = ("torch", "vllm", "sglang", "verl", "openrlhf", "deepspeed", "ray
 
 
 def check_memory_belief(context: Context) -> Iterator[Finding]:
-    """Ray, psutil or the JVM takes the machine's memory for its own, where the kernel enforces
-    less.
+    """Ray, psutil or the JVM counts on more memory than the kernel enforces.
 
     What it checks:
         The smallest memory limit on the way from this process's control group to the root, against
@@ -125,85 +125,90 @@ def check_memory_belief(context: Context) -> Iterator[Finding]:
     else:
         return
     yield from _jvm_misread(facts, enforced, field, verb)
+    ray = list(_ray_misread(facts, enforced, field, verb))
+    yield from ray or _psutil_misread(facts, enforced, field, verb)
+
+
+#: A belief up to this much above the limit is no misreading: it is rounding.
+_ROUNDING = 1.02
+
+
+def _ray_misread(facts: Facts, enforced: int, field: str, verb: str) -> Iterator[Finding]:
     ray = is_installed(facts, "ray")
     belief = facts.value("memory.ray_belief")
-    if ray is not False and belief is not None and belief > enforced * 1.02:
-        store = int(enforced * 0.3)
-        yield Finding(
-            "ED501",
-            "host-memory",
-            "limit-misread",
-            "warning" if ray else "advice",
-            f"Ray will believe {size_text(belief)} of memory, but {verb} {size_text(enforced)}: "
-            "its memory monitor will not act before the kernel kills.",
-            evidence=field_evidence(facts, field, "memory.ray_belief"),
-            sources=(_RAY_MEMORY, _RAY_OOM, _KERNEL_V2),
-            remedies=(
-                Remedy(
-                    "Tell Ray how much memory there is; object store and tasks together must fit "
-                    "the limit.",
-                    (
-                        (
-                            f"ray start --head --memory={int(enforced * 0.6)} "
-                            f"--object-store-memory={store}"
-                        ),
-                    ),
-                    "safe",
-                ),
-                Remedy(
-                    "Set the limit on the container itself, so that it shows where Ray looks "
-                    "(docker run --memory, resources.limits).",
-                    (),
-                    "changes-host",
-                ),
-            ),
-        )
+    if ray is False or belief is None or belief <= enforced * _ROUNDING:
         return
-    belief = facts.value("memory.psutil_belief")
-    if (
-        belief is not None
-        and belief > enforced * 1.02
-        and is_installed(facts, "accelerate", "deepspeed", "vllm")
-    ):
-        yield Finding(
-            "ED501",
-            "host-memory",
-            "limit-misread",
-            "advice",
-            f"psutil will report {size_text(belief)} of memory, but {verb} {size_text(enforced)}: "
-            "offloading sized by it can be killed.",
-            subject="psutil",
-            evidence=field_evidence(facts, field, "memory.psutil_belief"),
-            sources=(_PSUTIL, _KERNEL_V2),
-            remedies=(
-                Remedy(
-                    "Give max_memory={'cpu': …}, swap space and offload sizes explicitly, below "
-                    "the limit.",
-                    (),
-                    "safe",
+    yield Finding(
+        "ED501",
+        "host-memory",
+        "limit-misread",
+        "warning" if ray else "advice",
+        f"Ray will count on {size_text(belief)} of memory, but {verb} "
+        f"{size_text(enforced)}: its memory monitor will not act before the kernel kills.",
+        evidence=field_evidence(facts, field, "memory.ray_belief"),
+        sources=(_RAY_MEMORY, _RAY_OOM, _KERNEL_V2),
+        remedies=(
+            Remedy(
+                "Tell Ray how much memory there is; object store and tasks together must fit "
+                "the limit.",
+                (
+                    (
+                        f"ray start --head --memory={int(enforced * 0.6)} "
+                        f"--object-store-memory={int(enforced * 0.3)}"
+                    ),
                 ),
+                "safe",
             ),
-        )
+            Remedy(
+                "Set the limit on the container itself, so that it shows where Ray looks "
+                "(docker run --memory, resources.limits).",
+                (),
+                "changes-host",
+            ),
+        ),
+    )
+
+
+def _psutil_misread(facts: Facts, enforced: int, field: str, verb: str) -> Iterator[Finding]:
+    belief = facts.value("memory.psutil_belief")
+    if belief is None or belief <= enforced * _ROUNDING:
+        return
+    if not is_installed(facts, "accelerate", "deepspeed", "vllm"):
+        return
+    yield Finding(
+        "ED501",
+        "host-memory",
+        "limit-misread",
+        "advice",
+        f"psutil will report {size_text(belief)} of memory, but {verb} {size_text(enforced)}: "
+        "offloading sized by it can be killed.",
+        subject="psutil",
+        evidence=field_evidence(facts, field, "memory.psutil_belief"),
+        sources=(_PSUTIL, _KERNEL_V2),
+        remedies=(
+            Remedy(
+                "Give max_memory={'cpu': …}, swap space and offload sizes explicitly, below "
+                "the limit.",
+                (),
+                "safe",
+            ),
+        ),
+    )
 
 
 def _jvm_misread(facts: Facts, enforced: int, field: str, verb: str) -> Iterator[Finding]:
     belief, version = facts.value("memory.jvm_belief"), facts.value("java.version")
-    if belief is None or version is None or belief <= enforced * 1.02:
+    if belief is None or version is None or belief <= enforced * _ROUNDING:
         return
     heap = belief // 4  # MaxRAMPercentage=25
-    outcome = (
-        "more than all that there is"
-        if heap > enforced
-        else "of memory that other processes need too"
-    )
+    outcome = "more than there is" if heap > enforced else "which other processes need too"
     yield Finding(
         "ED501",
         "host-memory",
         "limit-misread",
         "warning" if heap > enforced else "advice",
-        f"Java {version} will believe {size_text(belief)} of memory, but {verb} "
-        f"{size_text(enforced)}: "
-        f"by default its heap may take {size_text(heap)}, {outcome}.",
+        f"Java {version} will count on {size_text(belief)} of memory, but {verb} "
+        f"{size_text(enforced)}: by default its heap may take {size_text(heap)}, {outcome}.",
         subject="jvm",
         evidence=field_evidence(facts, field, "memory.jvm_belief", "java.version"),
         sources=(_JVM, _KERNEL_V2),
@@ -263,7 +268,7 @@ def check_shared_memory(context: Context) -> Iterator[Finding]:
 
 
 def check_locked_memory(context: Context) -> Iterator[Finding]:
-    """The limit of locked memory is too low for RDMA.
+    """The limit on locked memory is too low for RDMA.
 
     What it checks:
         RLIMIT_MEMLOCK (ulimit -l) where it is finite and below 1 GiB, unless the process holds
@@ -306,7 +311,7 @@ def check_locked_memory(context: Context) -> Iterator[Finding]:
         "rlimit-memlock",
         "too-small",
         "warning",
-        f"The limit of locked memory is {size_text(limit)}; {where} must pin its buffers and needs "
+        f"The limit on locked memory is {size_text(limit)}; {where} must pin its buffers and needs "
         "it unlimited.",
         evidence=field_evidence(facts, "rlimit.memlock", "rdma.devices"),
         sources=(_NCCL_MEMLOCK, NCCL_MEMORY, _IB_LOCK),
@@ -326,8 +331,14 @@ def check_locked_memory(context: Context) -> Iterator[Finding]:
     )
 
 
+class _FilesNeeded(NamedTuple):
+    severity: str
+    who: str
+    sources: Tuple[Source, ...]
+
+
 def check_open_files(context: Context) -> Iterator[Finding]:
-    """The limit of open files is too low for Ray or a vLLM server.
+    """The limit on open files is too low for Ray or a vLLM server.
 
     What it checks:
         RLIMIT_NOFILE (ulimit -n). Ray: a soft limit below 4096 is a warning (Ray's own words: too
@@ -348,45 +359,23 @@ def check_open_files(context: Context) -> Iterator[Finding]:
         Ray python/ray/_private/worker.py and issue 11239; NeMo-RL issue 988; vLLM set_ulimit.
     """
     facts = context.facts
-    soft = facts.value("rlimit.nofile")
+    soft, hard = facts.value("rlimit.nofile"), facts.value("rlimit.nofile_hard")
     if soft is None or soft < 0 or soft >= 65536:
         return
-    hard = facts.value("rlimit.nofile_hard")
-    ray, vllm = is_installed(facts, "ray"), is_installed(facts, "vllm", "sglang")
-    sources: Tuple[Source, ...]
-    if ray:
-        severity, who, sources = (
-            ("warning" if soft < 4096 else "advice"),
-            "Ray's daemons want 65536",
-            (_RAY_FILES, _NEMO_FILES),
-        )
-    elif vllm and hard is not None and 0 <= hard < 65535:
-        severity, who, sources = (
-            "warning",
-            f"vLLM wants 65535 and cannot raise it above the hard limit of {hard}",
-            (_VLLM_FILES,),
-        )
-    elif ray is None and soft < 4096:
-        severity, who, sources = (
-            "warning",
-            "Ray's daemons, where they are used, want 65536",
-            (_RAY_FILES, _NEMO_FILES),
-        )
-    else:
+    needed = _files_needed(facts, soft, hard)
+    if needed is None:
         return
-    raises = hard is None or hard < 0 or hard >= 65536
-    remedies = (
-        [
+    remedies = []
+    raisable = hard is None or hard < 0 or hard >= 65536
+    if raisable:
+        remedies.append(
             Remedy(
                 "Raise the soft limit in the shell or batch script that starts it.",
                 ("ulimit -n 65536",),
                 "safe",
             )
-        ]
-        if raises
-        else []
-    )
-    if not raises or facts.value("container.runtime") is not None:
+        )
+    if not raisable or facts.value("container.runtime") is not None:
         remedies.append(
             Remedy(
                 "Raise the hard limit where the container or service is started.",
@@ -398,16 +387,31 @@ def check_open_files(context: Context) -> Iterator[Finding]:
         "ED504",
         "rlimit-nofile",
         "too-small",
-        severity,
-        f"The soft limit of open files is {soft}; {who}.",
+        needed.severity,
+        f"The soft limit on open files is {soft}; {needed.who}.",
         evidence=field_evidence(facts, "rlimit.nofile", "rlimit.nofile_hard"),
-        sources=sources,
+        sources=needed.sources,
         remedies=tuple(remedies),
     )
 
 
+def _files_needed(facts: Facts, soft: int, hard: Optional[int]) -> Optional[_FilesNeeded]:
+    """Return who needs more open files than a soft limit below 65536 allows, or None."""
+    ray = is_installed(facts, "ray")
+    if ray:
+        severity = "warning" if soft < 4096 else "advice"
+        return _FilesNeeded(severity, "Ray's daemons want 65536", (_RAY_FILES, _NEMO_FILES))
+    if hard is not None and 0 <= hard < 65535 and is_installed(facts, "vllm", "sglang"):
+        who = f"vLLM wants 65535 and cannot raise it above the hard limit of {hard}"
+        return _FilesNeeded("warning", who, (_VLLM_FILES,))
+    if ray is None and soft < 4096:
+        who = "Ray's daemons, where they are used, want 65536"
+        return _FilesNeeded("warning", who, (_RAY_FILES, _NEMO_FILES))
+    return None
+
+
 def check_processes(context: Context) -> Iterator[Finding]:
-    """The limit of processes and threads is too low for Ray or a multi-process server.
+    """The limit on processes and threads is too low for Ray or a multi-process server.
 
     What it checks:
         The smallest pids.max of this process's control groups, and RLIMIT_NPROC (ulimit -u) unless
@@ -429,48 +433,30 @@ def check_processes(context: Context) -> Iterator[Finding]:
     """
     facts = context.facts
     heavy = is_installed(facts, "ray", "vllm", "sglang", "verl", "openrlhf")
-    threshold = 4096 if heavy else 1024
     if not heavy and is_installed(facts, "torch") is False:
         return
-    exempt = facts.value("process.uid") == 0 or bool(
-        {"sys_admin", "sys_resource"} & set(facts.value("process.capabilities", ()))
+    threshold, severity = (4096, "warning") if heavy else (1024, "advice")
+    who = (
+        "Ray and multi-process servers start thousands"
+        if heavy
+        else "training with several workers can start more"
     )
-    limits = [
-        (
-            "pids.limit",
-            "pids-limit",
-            facts.value("pids.limit"),
-            "The control group allows {} processes and threads",
-        )
-    ]
-    if not exempt:
-        limits.append(
-            (
-                "rlimit.nproc",
-                "rlimit-nproc",
-                facts.value("rlimit.nproc"),
-                "The user may have {} processes and threads (ulimit -u)",
-            )
-        )
-    for field, component, limit, text in limits:
+    for field, text, command in _PROCESS_LIMITS:
+        limit = facts.value(field)
         if limit is None or not 0 <= limit < threshold:
             continue
-        flag = "docker run --pids-limit=-1 …" if field == "pids.limit" else "ulimit -u 65536"
-        who = (
-            "Ray and multi-process servers start thousands"
-            if heavy
-            else "training with several workers can start more"
-        )
+        if field == "rlimit.nproc" and _is_exempt(facts):
+            continue
         yield Finding(
             "ED505",
-            component,
+            field.replace(".", "-"),
             "too-small",
-            "warning" if heavy else "advice",
+            severity,
             f"{text.format(limit)}; {who}.",
             evidence=field_evidence(facts, field),
             sources=(_VERL_THREADS, _RAY_THREADS),
             remedies=(
-                Remedy("Raise the limit.", (flag,), "changes-host"),
+                Remedy("Raise the limit.", (command,), "changes-host"),
                 Remedy(
                     "Or start fewer threads.",
                     ("export OMP_NUM_THREADS=1", "ray start --num-cpus=N …"),
@@ -478,6 +464,29 @@ def check_processes(context: Context) -> Iterator[Finding]:
                 ),
             ),
         )
+
+
+#: The fact, what it says, and what raises it.
+_PROCESS_LIMITS = (
+    (
+        "pids.limit",
+        "The control group allows {} processes and threads",
+        "docker run --pids-limit=-1 …",
+    ),
+    (
+        "rlimit.nproc",
+        "The user may have {} processes and threads (ulimit -u)",
+        "ulimit -u 65536",
+    ),
+)
+
+
+def _is_exempt(facts: Facts) -> bool:
+    """Tell whether the kernel does not ask RLIMIT_NPROC of this process."""
+    capabilities = set(facts.value("process.capabilities", ()))
+    return facts.value("process.uid") == 0 or not capabilities.isdisjoint(
+        ("sys_admin", "sys_resource")
+    )
 
 
 def check_cpu_quota(context: Context) -> Iterator[Finding]:
@@ -502,44 +511,50 @@ def check_cpu_quota(context: Context) -> Iterator[Finding]:
         vLLM, Optimization and Tuning, CPU resources for GPU deployments; Linux
         Documentation/scheduler/sched-bwc.rst.
     """
-    facts = context.facts
+    starved = list(_engine_starved(context.facts))
+    yield from starved or _threads_above_quota(context.facts)
+
+
+def _engine_starved(facts: Facts) -> Iterator[Finding]:
+    """Judge a vLLM that has fewer CPUs than processes: two, and one for each GPU."""
     quota, count = facts.value("cpu.quota"), facts.value("cpu.count")
     gpus = visible_count(facts)
     cores = min((number for number in (quota, count) if number is not None), default=None)
-    if cores is not None and gpus and is_installed(facts, "vllm") and cores < 2 + gpus:
-        what = (
-            "The CPU quota is"
-            if quota is not None and cores == quota
-            else "The CPUs that this process may use are"
-        )
-        yield Finding(
-            "ED506",
-            "cpu-quota",
-            "too-small",
-            "warning",
-            f"{what} {cores:g}, but vLLM runs at least {2 + gpus} busy processes with {gpus} "
-            f"GPU{'s' if gpus > 1 else ''}.",
-            evidence=field_evidence(facts, "cpu.quota", "cpu.count", "gpus"),
-            sources=(_VLLM_CPUS, _KERNEL_CPU),
-            remedies=(
-                Remedy(
-                    "Raise the CPU limit of the container or job.",
-                    (f"docker run --cpus={2 * (2 + gpus)} …",),
-                    "changes-host",
-                ),
-            ),
-        )
+    if cores is None or not gpus or cores >= 2 + gpus or not is_installed(facts, "vllm"):
         return
-    if (
-        quota is None
-        or count is None
-        or quota >= count / 2
-        or not is_installed(facts, *_TORCH_USERS)
-    ):
+    what = (
+        "The CPU quota is"
+        if quota is not None and cores == quota
+        else "The number of CPUs that this process may use is"
+    )
+    yield Finding(
+        "ED506",
+        "cpu-quota",
+        "too-small",
+        "warning",
+        f"{what} {cores:g}, but vLLM runs at least {2 + gpus} busy processes with {gpus} "
+        f"GPU{'s' if gpus > 1 else ''}.",
+        evidence=field_evidence(facts, "cpu.quota", "cpu.count", "gpus"),
+        sources=(_VLLM_CPUS, _KERNEL_CPU),
+        remedies=(
+            Remedy(
+                "Raise the CPU limit of the container or job.",
+                (f"docker run --cpus={2 * (2 + gpus)} …",),
+                "changes-host",
+            ),
+        ),
+    )
+
+
+def _threads_above_quota(facts: Facts) -> Iterator[Finding]:
+    """Judge thread pools sized by more than twice the CPUs that the quota allows."""
+    quota, count = facts.value("cpu.quota"), facts.value("cpu.count")
+    if quota is None or count is None or quota >= count / 2:
         return
     if isinstance(facts.variable("OMP_NUM_THREADS"), Known):
         return
-    threads = max(1, int(quota))
+    if not is_installed(facts, *_TORCH_USERS):
+        return
     yield Finding(
         "ED506",
         "cpu-quota",
@@ -552,7 +567,7 @@ def check_cpu_quota(context: Context) -> Iterator[Finding]:
         remedies=(
             Remedy(
                 "Set the number of threads to the quota.",
-                (f"export OMP_NUM_THREADS={threads}",),
+                (f"export OMP_NUM_THREADS={max(1, int(quota))}",),
                 "safe",
             ),
         ),
@@ -589,8 +604,7 @@ def check_hidden_limit(context: Context) -> Iterator[Finding]:
         "host-memory",
         "limit-misread",
         "advice",
-        "No memory limit is visible here, but one that is set outside of this container cannot be "
-        "excluded.",
+        "No memory limit is visible here, but one set outside this container cannot be ruled out.",
         verdict="undetermined",
         subject="hidden",
         evidence=field_evidence(facts, "memory.limit_hidden"),
@@ -600,7 +614,7 @@ def check_hidden_limit(context: Context) -> Iterator[Finding]:
         ),
         remedies=(
             Remedy(
-                "Look outside of the container (kubectl, scontrol show job), and say what it is: "
+                "Look outside the container (kubectl, scontrol show job), and pass what it is with "
                 "--assume memory=SIZE.",
                 (),
                 "safe",
@@ -611,8 +625,7 @@ def check_hidden_limit(context: Context) -> Iterator[Finding]:
 
 
 def check_oom_history(context: Context) -> Iterator[Finding]:
-    """Processes of this control group were killed for memory already, or little is left below the
-    limit.
+    """Processes of this control group were already killed for memory, or little is left.
 
     What it checks:
         The kernel's count of OOM kills from this process's control group up to the limiting one,
@@ -682,7 +695,7 @@ RULES_HERE: Tuple[Rule, ...] = (
         "ED501",
         "memory-belief",
         "limit-misread",
-        "Ray, psutil or the JVM believes more memory than the kernel enforces",
+        "Ray, psutil or the JVM counts on more memory than the kernel enforces",
         check_memory_belief,
     ),
     Rule("ED502", "shared-memory", "shm-too-small", "/dev/shm is too small", check_shared_memory),
@@ -690,17 +703,17 @@ RULES_HERE: Tuple[Rule, ...] = (
         "ED503",
         "locked-memory",
         "too-small",
-        "The limit of locked memory is too low for RDMA",
+        "The limit on locked memory is too low for RDMA",
         check_locked_memory,
     ),
     Rule(
-        "ED504", "open-files", "too-small", "The limit of open files is too low", check_open_files
+        "ED504", "open-files", "too-small", "The limit on open files is too low", check_open_files
     ),
     Rule(
         "ED505",
         "processes",
         "too-small",
-        "The limit of processes and threads is too low",
+        "The limit on processes and threads is too low",
         check_processes,
     ),
     Rule(
@@ -721,7 +734,7 @@ RULES_HERE: Tuple[Rule, ...] = (
         "ED508",
         "oom-history",
         "host-oom",
-        "Processes were killed for memory already",
+        "Processes were already killed for memory",
         check_oom_history,
     ),
 )

@@ -1,4 +1,4 @@
-"""ED306, ED307: what is, compared with what a lock meant."""
+"""ED306, ED307: an environment and a machine against a lock."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FLOORS = (
     ("glibc", "glibc.version", "glibc", "glibc"),
 )
 _ANOTHER_LOCK = Remedy(
-    "Make a lock that serves this machine, too: envdoctor lock with --target for each kind of "
+    "Make a lock that also fits this machine: envdoctor lock with --target for each kind of "
     "machine."
 )
 
@@ -39,7 +39,7 @@ def check_lock_pins(context: Context) -> Iterator[Finding]:
 
     Why it matters:
         The lock was resolved and judged as a whole for its targets. What was asked for and is not
-        there is an error; another version may well work, but nobody has said so.
+        installed is an error; another version may well work, but nobody has tried it.
 
     How to fix:
         ``envdoctor fix --lock DIR`` shows what to change, and changes it with ``--apply``.
@@ -48,53 +48,58 @@ def check_lock_pins(context: Context) -> Iterator[Finding]:
         https://packaging.python.org/en/latest/specifications/version-specifiers/#version-matching
     """
     pins: Mapping[str, str] = context.facts.value("lock.pins", {})
-    if not pins:
-        return
-    asked = {canonicalize_name(_name(text)) for text in context.facts.value("lock.asked", ())}
-    complete = bool(context.facts.value("distributions.complete"))
     missing: List[str] = []
-    others: List[Tuple[str, str]] = []
+    differing: Dict[str, str] = {}
     for name in sorted(pins):
         installed = context.distributions.get(name)
         if installed is None:
-            if complete:
-                missing.append(name)
+            missing.append(name)
         elif installed.version is not None and not meets_pin(installed.version, pins[name]):
-            others.append((name, installed.version))
+            differing[name] = installed.version
+    if context.facts.value("distributions.complete"):
+        yield from _missing_pins(context, pins, missing)
+    yield from _other_versions(context, pins, differing)
+
+
+def _missing_pins(
+    context: Context, pins: Mapping[str, str], missing: List[str]
+) -> Iterator[Finding]:
+    """Judge pins of which nothing is installed: what the lock was asked for is an error each."""
+    asked = {canonicalize_name(_name(text)) for text in context.facts.value("lock.asked", ())}
+    unasked = []
     for name in missing:
-        if name in asked:
-            message = (
-                f"{name} is not installed; the lock, which was asked for it, pins {pins[name]}."
-            )
-            yield _finding(context, name, "missing", "error", message, packages=(name,))
-    unasked = [name for name in missing if name not in asked]
+        if name not in asked:
+            unasked.append(name)
+            continue
+        message = f"{name} is not installed; the lock was made for it and pins {pins[name]}."
+        yield _finding(context, name, "missing", "error", message, packages=(name,))
     if unasked:
-        message = (
-            f"{_listed(f'{name} {pins[name]}' for name in unasked)} of the lock "
-            f"{'is' if len(unasked) == 1 else 'are'} not installed."
-        )
+        names = _enumerated([f"{name} {pins[name]}" for name in unasked])
+        message = f"{names} of the lock {'is' if len(unasked) == 1 else 'are'} not installed."
         yield _finding(context, unasked[0], "missing", "warning", message, packages=tuple(unasked))
-    for name, version in others[:_MOST]:
+
+
+def _other_versions(
+    context: Context, pins: Mapping[str, str], differing: Mapping[str, str]
+) -> Iterator[Finding]:
+    """Judge pins of which another version is installed: one finding each, one for all the rest."""
+    names = list(differing)
+    for name in names[:_MOST]:
+        message = f"{name} {differing[name]} is installed, but the lock pins {pins[name]}."
+        yield _finding(context, name, "version-mismatch", "warning", message, packages=(name,))
+    rest = names[_MOST:]
+    if rest:
+        shown = _enumerated([f"{name} {differing[name]} (pinned: {pins[name]})" for name in rest])
+        message = f"These differ from the lock, too: {shown}."
         yield _finding(
-            context,
-            name,
-            "version-mismatch",
-            "warning",
-            f"{name} {version} is installed, but the lock pins {pins[name]}.",
-            packages=(name,),
+            context, rest[0], "version-mismatch", "warning", message, packages=tuple(rest)
         )
-    if len(others) > _MOST:
-        rest = _listed(
-            f"{name} {version} (pinned: {pins[name]})" for name, version in others[_MOST:]
-        )
-        yield _finding(
-            context,
-            others[_MOST][0],
-            "version-mismatch",
-            "warning",
-            f"These differ from the lock, too: {rest}.",
-            packages=tuple(name for name, _ in others[_MOST:]),
-        )
+
+
+def _enumerated(names: List[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+    return ", ".join(names[:_MOST]) + more
 
 
 def check_lock_machine(context: Context) -> Iterator[Finding]:
@@ -145,9 +150,7 @@ def check_lock_machine(context: Context) -> Iterator[Finding]:
 def _below_floor(
     context: Context, field: str, component: str, name: str, floor: str
 ) -> Iterator[Finding]:
-    """Yield whether a version of the machine is missing, older than the lock requires, or not
-    known.
-    """
+    """Judge a version of the machine that is missing, older than the lock requires, or unknown."""
     fact, version = context.facts.get(field), context.fact_version(field)
     severity, missing = "error", ""
     if isinstance(fact, Absent):
@@ -155,10 +158,10 @@ def _below_floor(
         if component == "nvidia-driver" and not gpu_sign(context.facts):
             severity = "warning"
         kind = "missing"
-        message = f"There is no {name} here, and the lock requires {floor} or newer."
+        message = f"There is no {name} here, but the lock requires {floor} or newer."
     elif isinstance(fact, Unknown):
         kind, missing = "too-old", field
-        message = f"The lock requires {name} {floor} or newer, and which one is here is not known."
+        message = f"The lock requires {name} {floor} or newer, but the version here is not known."
     elif version is not None and version < parse_version(floor):
         kind = "too-old"
         message = f"{component} {fact.value} is older than the {floor} that the lock requires."
@@ -207,7 +210,7 @@ def _unserved_devices(context: Context, served: List[str]) -> Iterator[Finding]:
             "torch",
             "arch-missing",
             "error",
-            f"{name} has compute capability {capability}, and the pins of the lock have code for "
+            f"{name} has compute capability {capability}, but the lock's pins have code only for "
             f"{', '.join(served)}.",
             _ANOTHER_LOCK,
             code="ED307",
@@ -223,13 +226,6 @@ def _name(root: str) -> str:
         if not character.isalnum() and character not in "._-":
             return root[:position]
     return root
-
-
-def _listed(names: Iterator[str]) -> str:
-    every = list(names)
-    return ", ".join(every[:_MOST]) + (
-        f" and {len(every) - _MOST} more" if len(every) > _MOST else ""
-    )
 
 
 def _finding(
@@ -263,7 +259,7 @@ def _finding(
         remedies=(
             remedy
             or Remedy(
-                "Make the environment like the lock.", (f"envdoctor fix --lock {_folder(lock)}",)
+                "Make the environment match the lock.", (f"envdoctor fix --lock {_folder(lock)}",)
             ),
         ),
         missing=missing,

@@ -17,7 +17,21 @@ from .rule import Context, distribution_evidence, is_unindexed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterator, List, Optional, Tuple
+    from typing import (
+        Any,
+        Callable,
+        Dict,
+        Iterable,
+        Iterator,
+        List,
+        Mapping,
+        Optional,
+        Sequence,
+        Tuple,
+        TypeVar,
+    )
+
+    T = TypeVar("T")
 
 __all__ = ["SEVERITY_OF_EFFECT", "findings_of_rows", "remedies_of_row"]
 
@@ -60,8 +74,7 @@ class _Hit(NamedTuple):
 
 
 def findings_of_rows(context: Context) -> Iterator[Finding]:
-    """Bind every row that speaks of something present, and yield what is violated or lacks one
-    single fact.
+    """Bind every row about something present; yield those violated or one fact short of a verdict.
 
     A row that lacks something is bound again with what may be presumed (``presumption``): if that
     violates it, it is a warning.
@@ -70,57 +83,81 @@ def findings_of_rows(context: Context) -> Iterator[Finding]:
     gaps: Dict[Tuple[str, ...], List[_Hit]] = {}
     unset = context._replace(target=with_unset_variables(context.target))
     presumed = presume(context)
-    names = list(context.distributions)
-    if presumed is not None:
-        names += [
-            name for name in presumed.context.distributions if name not in context.distributions
-        ]
-    complete = context.facts.value("distributions.complete") is True and presumed is None
-    rows = context.matrix.rows_about(names, complete)
-    if context.examined is not None:
-        without_gpu = context.target.gpus == ()
-        for row in rows:
-            in_vain = without_gpu and any(term.scope == "gpu" for term in row.terms)
-            context.examined.add(Judged(row.code, row.id, True, in_vain))
+    rows = _rows_about(context, presumed)
+    _note_examined(context, rows)
     for row in rows:
         binding = bind(row, unset.target)
         if binding.outcome == "violated":
             hits.append(_violated(unset, context.matrix.complete(row), binding))
-            continue
-        if binding.outcome != "undetermined":
-            continue
-        where = unset
-        if presumed is not None and (
-            row.effect == "blocks" or (row.effect == "degrades" and row.trust == "established")
-        ):
-            again = bind(row, presumed.context.target)
-            if again.outcome == "violated":
-                hits.append(_presumed(presumed, context.matrix.complete(row), again))
-                continue
-            if again.outcome == "satisfied":
-                continue
-            where, binding = presumed.context, again
-        missing = _single_gap(row, binding, where)
-        if missing is not None:
-            hit = _undetermined(where, context.matrix.complete(row), binding, missing)
-            # Rows made for every GPU generation or CUDA major ask one question, not one for each.
-            question = (
-                (hit.finding.code, hit.finding.component, hit.finding.kind, hit.finding.missing)
-                if _is_derived(hit.row)
-                else (hit.row.id,)
-            )
-            gaps.setdefault(question, []).append(hit)
+        elif binding.outcome == "undetermined":
+            hit = _undecided(unset, presumed, row, binding)
+            if hit is not None and hit.finding.verdict == "violated":
+                hits.append(hit)
+            elif hit is not None:
+                gaps.setdefault(_question(hit), []).append(hit)
     yield from _merged(hits)
     for group in gaps.values():
         yield _one_question(group)
 
 
-def _single_gap(row: Row, binding: Binding, context: Context) -> Optional[Term]:
-    """Return the one term that is missing and worth asking for, where a package or a device is
-    known to meet the rest of the row.
+def _rows_about(context: Context, presumed: Optional[Presumption]) -> List[Row]:
+    """Return the rows about what is installed or presumed to be."""
+    if presumed is None:
+        complete = context.facts.value("distributions.complete") is True
+        return context.matrix.rows_about(list(context.distributions), complete)
+    names = dict.fromkeys((*context.distributions, *presumed.context.distributions))
+    return context.matrix.rows_about(list(names), False)
 
-    Not worth it: packages and launch settings that nobody mentioned (every row would be
-    "undetermined"), and whether a driver knows a GPU that it lists.
+
+def _note_examined(context: Context, rows: List[Row]) -> None:
+    """Add the rows to what was looked at, those about GPUs in vain where there is none."""
+    if context.examined is None:
+        return
+    without_gpu = context.target.gpus == ()
+    for row in rows:
+        in_vain = without_gpu and any(term.scope == "gpu" for term in row.terms)
+        context.examined.add(Judged(row.code, row.id, True, in_vain))
+
+
+def _undecided(
+    context: Context, presumed: Optional[Presumption], row: Row, binding: Binding
+) -> Optional[_Hit]:
+    """Bind a row that lacks something with what may be presumed; None where nothing follows."""
+    if presumed is not None and (
+        row.effect == "blocks" or (row.effect == "degrades" and row.trust == "established")
+    ):
+        context = presumed.context
+        binding = bind(row, context.target)
+        if binding.outcome == "violated":
+            return _presumed(presumed, context.matrix.complete(row), binding)
+        if binding.outcome == "satisfied":
+            return None
+    missing = _single_gap(row, binding, context)
+    if missing is None:
+        return None
+    return _undetermined(context, context.matrix.complete(row), binding, missing)
+
+
+def _question(hit: _Hit) -> Tuple[str, ...]:
+    """Return what a row waits for: rows made for every GPU generation or CUDA major ask once."""
+    if not _is_derived(hit.row):
+        return (hit.row.id,)
+    finding = hit.finding
+    return (finding.code, finding.component, finding.kind, finding.missing)
+
+
+def _severity(row: Row) -> str:
+    if row.trust == "established":
+        return SEVERITY_OF_EFFECT[row.effect]
+    return "advice" if row.effect == "note" else "warning"
+
+
+def _single_gap(row: Row, binding: Binding, context: Context) -> Optional[Term]:
+    """Return the one term that is missing and worth asking for, or None.
+
+    Worth it where a package or a device is known to meet the rest of the row. Not worth it:
+    packages and launch settings that nobody mentioned (every row would be "undetermined"), and
+    whether a driver knows a GPU that it lists.
     """
     subjects = {_subject_key(term) for term in binding.missing}
     if len(subjects) != 1:
@@ -138,9 +175,7 @@ def _single_gap(row: Row, binding: Binding, context: Context) -> Optional[Term]:
 
 
 def _subject_key(term: Term) -> Tuple[str, str, str]:
-    """Terms about the same fact are one gap: ``driver`` below one and above another bound, all
-    attributes of the GPUs.
-    """
+    """Return what terms about one fact share: they are one gap, as are all terms of the GPUs."""
     if term.scope == "gpu":
         return ("gpu", "", "")
     return (term.scope, term.component, "" if term.scope == "env" else term.attribute)
@@ -148,22 +183,17 @@ def _subject_key(term: Term) -> Tuple[str, str, str]:
 
 def _violated(context: Context, row: Row, binding: Binding) -> _Hit:
     """Word a violated row: its title, then every value that made it apply."""
-    severity = (
-        SEVERITY_OF_EFFECT[row.effect]
-        if row.trust == "established"
-        else "advice"
-        if row.effect == "note"
-        else "warning"
-    )
-    own = _builds_of_ones_own(context, row)
-    if severity == "error" and own:
+    severity = _severity(row)
+    unindexed = _unindexed_builds(context, row)
+    if severity == "error" and unindexed:
         severity = "warning"
     values, evidence, packages = _values(context, row, binding)
     message = f"{row.title}: found {', '.join(values)}." if values else f"{row.title}."
-    if own:
+    if unindexed:
+        builds = "is a build" if len(unindexed) == 1 else "are builds"
         message += (
-            f" {' and '.join(own)} {'is a build' if len(own) == 1 else 'are builds'} that "
-            "no index has, and may differ from the release."
+            f" {' and '.join(unindexed)} {builds} that no index has, and may differ from the "
+            "release."
         )
     finding = Finding(
         code=row.code,
@@ -179,6 +209,23 @@ def _violated(context: Context, row: Row, binding: Binding) -> _Hit:
         packages=row.packages,
     )
     return _Hit(row, finding, tuple(packages))
+
+
+def _unindexed_builds(context: Context, row: Row) -> List[str]:
+    """Return the distributions that no index has and whose version order decides this row.
+
+    Rows are made of what was published.
+    """
+    compared = [
+        term.component
+        for term in row.terms
+        if (term.scope, term.attribute) == ("env", "version") and term.operator in ("in", "lacks")
+    ]
+    return [
+        name
+        for name in dict.fromkeys(compared)
+        if name in context.distributions and is_unindexed(context.distributions[name])
+    ]
 
 
 def _presumed(presumption: Presumption, row: Row, binding: Binding) -> _Hit:
@@ -202,9 +249,7 @@ def _is_derived(row: Row) -> bool:
 
 
 def _one_question(group: List[_Hit]) -> Finding:
-    """Make one finding of the undetermined rows that wait for the same fact about the same
-    thing.
-    """
+    """Make one finding of the undetermined rows that wait for the same fact."""
     finding = group[0].finding
     if len(group) == 1:
         return finding
@@ -245,92 +290,93 @@ def _undetermined(context: Context, row: Row, binding: Binding, missing: Term) -
     return _Hit(row, finding, tuple(packages))
 
 
-def _builds_of_ones_own(context: Context, row: Row) -> List[str]:
-    """Return the distributions that no index has and the order of whose version decides this row:
-    rows are made of what was published.
-    """
-    found = []
-    for term in row.terms:
-        if (
-            term.scope == "env"
-            and term.attribute == "version"
-            and term.operator in ("in", "lacks")
-            and term.component not in found
-        ):
-            installed = context.distributions.get(term.component)
-            if installed is not None and is_unindexed(installed):
-                found.append(term.component)
-    return found
-
-
 def _values(
     context: Context, row: Row, binding: Binding
 ) -> Tuple[List[str], List[Evidence], List[str]]:
-    """Return the values behind the terms that hold, their evidence, and those of them that are
-    packages.
-    """
+    """Return the values behind the terms that hold, their evidence, and the packages among them."""
     values: List[str] = []
-    evidence: List[Evidence] = []
-    packages: List[str] = []
-
-    def add(value: str, *sources: Optional[Evidence]) -> None:
-        if value not in values:
-            values.append(value)
-            evidence.extend(
-                source for source in sources if source is not None and source not in evidence
-            )
-
-    details: Dict[str, List[str]] = {}
-    for term in row.terms:
-        if (
-            term.scope == "env"
-            and term not in binding.missing
-            and term.attribute not in ("version",)
-            and term.operator != "present"
-        ):
-            text = _detail(context, term)
-            if text and text not in details.setdefault(term.component, []):
-                details[term.component].append(text)
-    for term in row.terms:
-        if term in binding.missing:
-            continue
-        if term.scope == "env":
-            found = context.distributions.get(term.component)
-            if found is None:
-                add(f"no {term.component}", context.facts.evidence("distributions"))
-                continue
-            extra = details.get(term.component)
-            text = f"{found.name} {found.version}" if found.version else found.name
-            text += f" ({', '.join(extra)})" if extra else ""
-            add(text, distribution_evidence(context.facts, found))
-            if text not in packages:
-                packages.append(text)
-        elif term.scope == "gpu":
-            add(_devices(context, row, binding), context.facts.evidence("gpus"))
-        elif term.scope == "host":
-            field = _HOST_FIELDS.get(term.attribute, "")
-            value = context.facts.value(field) if field else None
-            if value is not None:
-                add(
-                    f"{_HOST_WORDS.get(term.attribute, term.attribute)} {value}",
-                    context.facts.evidence(field),
-                )
-        elif term.scope == "var":
-            variable = context.target.variable(term.component)
-            shown = (
-                f"{term.component}={variable.attributes.get('value')}"
-                if variable.present
-                else f"{term.component} not set"
-            )
-            add(shown, Evidence(f"environment variable {term.component}"))
+    evidence: Dict[Evidence, None] = {}
+    packages: Dict[str, None] = {}
+    held = [term for term in row.terms if term not in binding.missing]
+    details = _build_details(context, held)
+    for term in held:
+        if term.scope == "gpu":
+            text, source = _devices(context, row, binding), context.facts.evidence("gpus")
+        elif term.scope == "env":
+            text, source = _package_value(context, term, details.get(term.component, {}))
+            if term.component in context.distributions:
+                packages[text] = None
         else:
-            asked = context.target.request(term.component)
-            if asked.present:
-                add(
-                    f"{term.component}={asked.attributes.get('value')}",
-                    context.facts.evidence("request"),
-                )
-    return values, evidence, packages
+            text, source = _OTHER_VALUES.get(term.scope, _setting_value)(context, term)
+        if text and text not in values:
+            values.append(text)
+            if source is not None:
+                evidence[source] = None
+    return values, list(evidence), list(packages)
+
+
+def _build_details(context: Context, terms: Sequence[Term]) -> Dict[str, Dict[str, None]]:
+    """Return the words for what terms say of builds, by distribution."""
+    details: Dict[str, Dict[str, None]] = {}
+    for term in terms:
+        if term.scope == "env" and term.attribute != "version" and term.operator != "present":
+            text = _detail(context, term)
+            if text:
+                details.setdefault(term.component, {})[text] = None
+    return details
+
+
+def _package_value(
+    context: Context, term: Term, details: Iterable[str]
+) -> Tuple[str, Optional[Evidence]]:
+    installed = context.distributions.get(term.component)
+    if installed is None:
+        return f"no {term.component}", context.facts.evidence("distributions")
+    text = f"{installed.name} {installed.version}" if installed.version else installed.name
+    text += f" ({', '.join(details)})" if details else ""
+    return text, distribution_evidence(context.facts, installed)
+
+
+def _host_value(context: Context, term: Term) -> Tuple[str, Optional[Evidence]]:
+    field = _HOST_FIELDS.get(term.attribute, "")
+    value = context.facts.value(field) if field else None
+    if value is None:
+        return "", None
+    word = _HOST_WORDS.get(term.attribute, term.attribute)
+    return f"{word} {value}", context.facts.evidence(field)
+
+
+def _variable_value(context: Context, term: Term) -> Tuple[str, Optional[Evidence]]:
+    name = term.component
+    variable = context.target.variable(name)
+    text = f"{name}={variable.attributes.get('value')}" if variable.present else f"{name} not set"
+    return text, Evidence(f"environment variable {name}")
+
+
+def _setting_value(context: Context, term: Term) -> Tuple[str, Optional[Evidence]]:
+    setting = context.target.request(term.component)
+    if not setting.present:
+        return "", None
+    return (
+        f"{term.component}={setting.attributes.get('value')}",
+        context.facts.evidence("request"),
+    )
+
+
+_OTHER_VALUES: Mapping[str, Callable[[Context, Term], Tuple[str, Optional[Evidence]]]] = {
+    "host": _host_value,
+    "var": _variable_value,
+}
+
+
+#: What is said of an attribute of a build.
+_DETAILS = {
+    "cuda": "CUDA {}",
+    "ptx_cuda": "PTX of CUDA {}",
+    "torch": "built for torch {}",
+    "glibc": "needs glibc {}",
+    "cxx11abi": "C++11 ABI {}",
+}
 
 
 def _detail(context: Context, term: Term) -> str:
@@ -340,27 +386,16 @@ def _detail(context: Context, term: Term) -> str:
     value = context.target.environment(term.component).attributes.get(term.attribute)
     if value is None:
         return ""
-    if term.attribute == "cuda":
-        return f"CUDA {value}"
-    if term.attribute == "ptx_cuda":
-        return f"PTX of CUDA {value}"
-    if term.attribute == "torch":
-        return f"built for torch {value}"
-    if term.attribute == "glibc":
-        return f"needs glibc {value}"
-    if term.attribute == "cxx11abi":
-        return f"C++11 ABI {value}"
+    if term.attribute in _DETAILS:
+        return _DETAILS[term.attribute].format(value)
     if term.attribute == "code":
-        return "code for " + " ".join(
-            sorted(
-                (
-                    name.replace("sass:", "sm_").replace(".", "").replace("ptx:", "ptx_")
-                    for name in value
-                ),
-                key=_sm_order,
-            )
-        )
+        return f"code for {' '.join(sorted(map(_sm_name, value), key=_sm_order))}"
     return "" if isinstance(value, (frozenset, VersionSet)) else f"{term.attribute} {value}"
+
+
+def _sm_name(code: str) -> str:
+    """Return ``sass:9.0`` and ``ptx:9.0`` as sm_90 and ptx_90."""
+    return code.replace("sass:", "sm_").replace(".", "").replace("ptx:", "ptx_")
 
 
 def _sm_order(name: str) -> Tuple[int, str]:
@@ -393,25 +428,26 @@ def _device(device: Subject) -> str:
     return f"{name} (sm_{str(sm).replace('.', '')})" if sm else str(name)
 
 
+#: How a person would ask for a fact of the host, and for a fact of another scope.
+_HOST_QUESTIONS = {
+    "driver": "the NVIDIA driver release",
+    "cuda": "the NVIDIA driver release",
+    "ptx": "the NVIDIA driver release",
+    "glibc": "the glibc version",
+    "python": "the Python version",
+    "toolkit": "the CUDA toolkit version",
+}
+
+
 def _name_of(term: Term) -> str:
     """Name a missing fact the way a person would ask for it."""
     if term.scope == "env":
-        return (
-            f"the version of {term.component}"
-            if term.attribute == "version" or term.operator == "present"
-            else f"the build of {term.component}"
-        )
+        whole = term.attribute == "version" or term.operator == "present"
+        return f"the {'version' if whole else 'build'} of {term.component}"
     if term.scope == "gpu":
         return "the GPU"
     if term.scope == "host":
-        return {
-            "driver": "the NVIDIA driver release",
-            "cuda": "the NVIDIA driver release",
-            "ptx": "the NVIDIA driver release",
-            "glibc": "the glibc version",
-            "python": "the Python version",
-            "toolkit": "the CUDA toolkit version",
-        }.get(term.attribute, f"the host's {term.attribute}")
+        return _HOST_QUESTIONS.get(term.attribute, f"the host's {term.attribute}")
     if term.scope == "var":
         return f"the environment variable {term.component}"
     return f"the launch setting {term.component}"
@@ -430,36 +466,25 @@ def _pin_name(pin: str) -> str:
 
 
 def remedies_of_row(row: Row) -> Tuple[Remedy, ...]:
-    """Return a row's fix with the commands that carry it out, and its mitigations as further
-    ways.
-    """
-    remedies = []
-    if row.fix or row.pins:
-        text = row.fix or f"Install {', '.join(row.pins)}."
-        if row.overrides:
-            edges = ", ".join(edge.replace(" -> ", "'s requirement on ") for edge in row.overrides)
-            text += f" This overrides {edges}; pip will warn of it, and envdoctor accepts it."
-        pins = [pin for pin in row.pins if _pin_name(pin) not in _HOST_PINS]
-        commands = ("pip install " + " ".join(f"'{pin}'" for pin in pins),) if pins else ()
-        on_host = (
-            not pins
-            and (row.pins or row.code[:3] in ("ED1", "ED5"))
-            and not _is_about_a_package(row)
-        )
-        remedies.append(
-            Remedy(text, commands, "changes-host" if on_host else "changes-environment")
-        )
+    """Return a row's fix with the commands that carry it out, then its mitigations."""
+    remedies = [_fix_of_row(row)] if row.fix or row.pins else []
     for mitigation in row.mitigations:
         setting = f"{mitigation.component}={mitigation.value}"
-        remedies.append(
-            Remedy(
-                f"{'Or set' if remedies else 'Set'} {setting}; with it this problem does "
-                "not occur.",
-                (f"export {setting}",),
-                "safe",
-            )
-        )
+        text = f"{'Or set' if remedies else 'Set'} {setting}, which avoids this problem."
+        remedies.append(Remedy(text, (f"export {setting}",), "safe"))
     return tuple(remedies)
+
+
+def _fix_of_row(row: Row) -> Remedy:
+    text = row.fix or f"Install {', '.join(row.pins)}."
+    if row.overrides:
+        edges = ", ".join(edge.replace(" -> ", "'s requirement on ") for edge in row.overrides)
+        text += f" This overrides {edges}: pip will warn about it, envdoctor accepts it."
+    pins = [pin for pin in row.pins if _pin_name(pin) not in _HOST_PINS]
+    if pins:
+        return Remedy(text, ("pip install " + " ".join(f"'{pin}'" for pin in pins),))
+    about_host = (row.pins or row.code[:3] in ("ED1", "ED5")) and not _is_about_a_package(row)
+    return Remedy(text, (), "changes-host" if about_host else "changes-environment")
 
 
 def _merged(hits: List[_Hit]) -> Iterator[Finding]:
@@ -468,45 +493,44 @@ def _merged(hits: List[_Hit]) -> Iterator[Finding]:
     Six packages of CUDA 13 on one old driver are one old driver. Rows whose component is one of
     their own packages stay apart, as each has its own remedy, but for a special case of another.
     """
-    groups: Dict[Tuple[str, str, str, str], List[_Hit]] = {}
+    groups: Dict[Tuple[str, ...], List[_Hit]] = {}
     rows = [hit.row for hit in hits]
     for hit in hits:
-        row = hit.row
-        own = _is_about_a_package(row) or row.code.endswith("90")
-        general = _general_row(row, rows).id if own else ""
-        groups.setdefault((row.code, row.component, row.kind, general), []).append(hit)
+        groups.setdefault(_cause(hit.row, rows), []).append(hit)
     for group in groups.values():
         # The gravest speaks for all; among equals the highest CUDA (ids end in versions), and torch
         # before what rests on it.
         group.sort(key=lambda hit: (not hit.row.id.endswith(":torch"), hit.row.id))
         group.sort(key=lambda hit: hit.row.id.partition(":")[0], reverse=True)
         group.sort(key=lambda hit: severity_rank(hit.finding.severity))
-        first = group[0]
-        others = [hit for hit in group if hit is not first]
-        if not others:
-            yield first.finding
-            continue
-        named = set(first.packages)
-        also: List[str] = []
-        for hit in others:
-            also.extend(
-                package for package in hit.packages if package not in named and package not in also
-            )
-        finding = first.finding
-        yield finding._replace(
-            message=finding.message + (f" The same holds for {', '.join(also)}." if also else ""),
-            evidence=_union([hit.finding.evidence for hit in (first, *others)]),
-            sources=_union([hit.finding.sources for hit in (first, *others)]),
-            remedies=_union([hit.finding.remedies for hit in (first, *others)]),
-            rows=tuple(hit.row.id for hit in others if hit.finding.severity == finding.severity),
-            packages=_union([hit.finding.packages for hit in (first, *others)]),
-        )
+        yield _one_cause(group)
+
+
+def _cause(row: Row, rows: List[Row]) -> Tuple[str, ...]:
+    """Return what rows of one cause share."""
+    alone = _is_about_a_package(row) or row.code.endswith("90")
+    return (row.code, row.component, row.kind, _general_row(row, rows).id if alone else "")
+
+
+def _one_cause(group: List[_Hit]) -> Finding:
+    """Make one finding of rows with the same cause, the first of which speaks for all."""
+    first, *others = group
+    finding = first.finding
+    if not others:
+        return finding
+    also = [name for name in _union([hit.packages for hit in others]) if name not in first.packages]
+    return finding._replace(
+        message=finding.message + (f" The same holds for {', '.join(also)}." if also else ""),
+        evidence=_union([hit.finding.evidence for hit in group]),
+        sources=_union([hit.finding.sources for hit in group]),
+        remedies=_union([hit.finding.remedies for hit in group]),
+        rows=tuple(hit.row.id for hit in others if hit.finding.severity == finding.severity),
+        packages=_union([hit.finding.packages for hit in group]),
+    )
 
 
 def _general_row(row: Row, rows: List[Row]) -> Row:
-    """Return the row of which this one is a special case: of the same fault and source, and with
-    fewer terms; itself where there is none.
-    """
+    """Return the row of the same fault and source with fewer terms than this one, or itself."""
 
     def includes(other: Row) -> bool:
         return (
@@ -527,8 +551,5 @@ def _is_about_a_package(row: Row) -> bool:
     return any(term.scope == "env" and term.component == row.component for term in row.terms)
 
 
-def _union(groups: List[Any]) -> Tuple[Any, ...]:
-    found: List[Any] = []
-    for group in groups:
-        found.extend(entry for entry in group if entry not in found)
-    return tuple(found)
+def _union(groups: Iterable[Sequence[T]]) -> Tuple[T, ...]:
+    return tuple(dict.fromkeys(entry for group in groups for entry in group))

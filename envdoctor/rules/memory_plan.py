@@ -63,9 +63,8 @@ def findings_of(
         else:
             findings += check_shm(workload, pool, own)
     if plan.cache is not None:
-        findings += check_cache(
-            workload, plan.cache, [lever for lever in levers if lever.pool == "cache"]
-        )
+        own = [lever for lever in levers if lever.pool == "cache"]
+        findings += check_cache(workload, plan.cache, own)
     return findings
 
 
@@ -195,30 +194,25 @@ def _pool_finding(
     sources: Tuple[Source, ...],
     root: Optional[str],
 ) -> Finding:
-    phase = pool.floor if severity == "error" else pool.peak
+    if severity == "error":
+        phase, takes = pool.floor, f"takes at least {gib_text(pool.low)} GiB"
+    else:
+        phase = pool.peak
+        takes = f"may take {gib_text(pool.low)} to {gib_text(pool.high)} GiB"
     held = [term for term in pool.terms if phase in term.phases]
     largest = sorted(held, key=lambda term: -(term.high + term.low))[:_FEW_TERMS]
     parts = ", ".join(
-        f"{term.role + ' ' if term.role else ''}{term.name} {_bounds(term.low, term.high)}"
-        for term in largest
+        f"{f'{term.role} {term.name}'.strip()} {_bounds(term.low, term.high)}" for term in largest
     )
-    verb = "takes" if severity == "error" else "may take"
-    size = (
-        f"{gib_text(limit.usable)} of {gib_text(limit.size)} GiB"
-        if limit.usable != limit.size
-        else f"{gib_text(limit.size)} GiB"
-    )
-    amount = (
-        f"at least {gib_text(pool.low)} GiB"
-        if severity == "error"
-        else f"{gib_text(pool.low)} to {gib_text(pool.high)} GiB"
-    )
+    size = f"{gib_text(limit.size)} GiB"
+    if limit.usable != limit.size:
+        size = f"{gib_text(limit.usable)} of {size}"
     return Finding(
         code,
         component,
         kind,
         severity,
-        f"The run {verb} {amount} of {what} (worst: {phase}), and {size} may be used "
+        f"The run {takes} of {what} (worst: {phase}), and {size} may be used "
         f"({limit.reason}). Largest: {parts}.",
         subject=pool.subject,
         evidence=(*limit.evidence, *(evidence for term in largest for evidence in _evidence(term))),
@@ -250,33 +244,28 @@ def check_cache(
     severity = _SEVERITY.get(check.verdict)
     if severity is None or (severity == "warning" and check.high > 4 * check.need):
         return
-    fits = check.high // check.per_token if severity == "error" else check.low // check.per_token
+    if severity == "error":
+        left = f"at most {gib_text(check.high)} GiB are left"
+        tokens = f"at most {check.high // check.per_token} tokens"
+    else:
+        left = f"{gib_text(check.low)} to {gib_text(check.high)} GiB are left"
+        tokens = f"for certain only {check.low // check.per_token} tokens"
+    lower = Remedy(
+        f"Lower {workload.key_of('rollout.max_model_len')} to what fits, or raise "
+        f"{workload.key_of('rollout.gpu_memory_utilization')}.",
+        (),
+        "safe",
+    )
     yield Finding(
         "ED603",
         "gpu-memory",
         "kv-cache-too-small",
         severity,
-        f"A sequence of {check.length} tokens needs {gib_text(check.need)} GiB of KV cache, and "
-        + (
-            f"at most {gib_text(check.high)} GiB are left"
-            if severity == "error"
-            else f"{gib_text(check.low)} to {gib_text(check.high)} GiB are left"
-        )
-        + (
-            f", {'at most' if severity == 'error' else 'for sure only'} {fits} tokens "
-            f"({check.formula})."
-        ),
+        f"A sequence of {check.length} tokens needs {gib_text(check.need)} GiB of KV cache, but "
+        f"{left}, {tokens} ({check.formula}).",
         evidence=tuple(Evidence(entry.place) for entry in check.inputs if entry.place),
         sources=(_CACHE,),
-        remedies=_remedies(levers)
-        or (
-            Remedy(
-                f"Lower {workload.key_of('rollout.max_model_len')} to what fits, or raise "
-                f"{workload.key_of('rollout.gpu_memory_utilization')}.",
-                (),
-                "safe",
-            ),
-        ),
+        remedies=_remedies(levers) or (lower,),
     )
 
 
@@ -301,22 +290,8 @@ def check_shm(workload: Workload, pool: Pool, levers: Sequence[Lever]) -> Iterat
     """
     if pool.limit is None or pool.verdict not in _SEVERITY:
         return
-    store = sum(term.low for term in pool.term("object store"))
-    variables = dict(workload.value("variables") or {})
-    slow = variables.get("RAY_OBJECT_STORE_ALLOW_SLOW_STORAGE") == "1"
-    strict = store > _RAY_STRICT and store > pool.limit.size and not slow
-    whole = sum(term.low for term in pool.term("weights")) > pool.limit.size
-    severity = "error" if strict or whole else "warning"
-    outcome = (
-        "Ray refuses to start"
-        if strict
-        else "the copy fails"
-        if whole
-        else "Ray puts its object store below /tmp"
-        if store > pool.limit.size
-        else "it may not fit"
-    )
-    wanted = -(-int(pool.high * 1.05) // GIB)
+    severity, outcome = _shm_outcome(workload, pool, pool.limit.size)
+    gib = -(-int(pool.high * 1.05) // GIB)
     yield Finding(
         "ED605",
         "/dev/shm",
@@ -334,15 +309,29 @@ def check_shm(workload: Workload, pool: Pool, levers: Sequence[Lever]) -> Iterat
             *_remedies(levers),
             Remedy(
                 "Or give the container a larger /dev/shm; it counts against the memory limit.",
-                (f"docker run --shm-size={wanted}g ...",),
+                (f"docker run --shm-size={gib}g ...",),
                 "changes-host",
             ),
         ),
     )
 
 
+def _shm_outcome(workload: Workload, pool: Pool, size: int) -> Tuple[str, str]:
+    """Return severity and consequence of what is asked for in a /dev/shm of ``size`` bytes."""
+    store = sum(term.low for term in pool.term("object store"))
+    variables = dict(workload.value("variables") or {})
+    slow = variables.get("RAY_OBJECT_STORE_ALLOW_SLOW_STORAGE") == "1"
+    if store > max(_RAY_STRICT, size) and not slow:
+        return "error", "Ray refuses to start"
+    if sum(term.low for term in pool.term("weights")) > size:
+        return "error", "the copy fails"
+    if store > size:
+        return "warning", "Ray puts its object store below /tmp"
+    return "warning", "it may not fit"
+
+
 def check_configuration(workload: Workload) -> Iterator[Finding]:
-    """A setting that the framework refuses, or passes over in silence.
+    """A setting that the framework refuses, or silently ignores.
 
     What it checks:
         Keys that this framework and version does not have, values that cannot be, "export a.b=c" in
@@ -387,20 +376,15 @@ def _evidence(term: MemoryTerm) -> Tuple[Evidence, ...]:
 
 
 def _bounds(low: int, high: int) -> str:
-    return (
-        gib_text(low) if gib_text(low) == gib_text(high) else f"{gib_text(low)}..{gib_text(high)}"
-    )
+    return "..".join(dict.fromkeys((gib_text(low), gib_text(high))))
 
 
 def _remedies(levers: Sequence[Lever]) -> Tuple[Remedy, ...]:
     remedies = []
     for lever in levers[:_FEW_REMEDIES]:
-        after = (
-            f"{_bounds(*lever.after)} GiB, {lever.verdict}"
-            if lever.pool != "cache"
-            else f"{_bounds(*lever.after)} GiB of cache, {lever.verdict}"
-        )
-        remedies.append(Remedy(f"{lever.text}: then {after}. Price: {lever.price}.", (), "safe"))
+        after = f"{_bounds(*lever.after)} GiB{' of cache' if lever.pool == 'cache' else ''}"
+        text = f"{lever.text}: then {after}, {lever.verdict}. Price: {lever.price}."
+        remedies.append(Remedy(text, (), "safe"))
     return tuple(remedies)
 
 
@@ -440,7 +424,7 @@ RULES_HERE: Tuple[Rule, ...] = (
         "ED607",
         "configuration-plan",
         "misconfigured",
-        "The framework refuses a setting, or passes over it",
+        "The framework refuses a setting, or ignores it",
         check_configuration,
     ),
 )

@@ -1,5 +1,4 @@
-"""What may be presumed where a report is partial: variables that nobody mentions are not set,
-pinned dependencies are there.
+"""What may be presumed where a report is partial: unmentioned variables, pinned dependencies.
 
 Unknown stays unknown for rules. But a row that only such a presumption completes is worth a
 warning: ``torch 2.2.1+cu121`` on an H20 brings cuBLAS 12.1.3.1, unless someone replaced it. What is
@@ -18,7 +17,7 @@ from .rule import Context
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional, Tuple
+    from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
     from ..model.requirement import Requirement
 
@@ -38,13 +37,11 @@ class Presumption(NamedTuple):
 
 
 def with_unset_variables(target: Target) -> Target:
-    """Return a target on which variables that are not known are not set: hardly any setting of a
-    row is a default.
-    """
+    """Return a target without the variables that are not known: few rows name a default."""
 
     def variable(name: str) -> Subject:
-        found = target.variable(name)
-        return _UNSET if found.present is None else found
+        known = target.variable(name)
+        return _UNSET if known.present is None else known
 
     return target._replace(variable=variable)
 
@@ -52,32 +49,29 @@ def with_unset_variables(target: Target) -> Target:
 def presume(context: Context) -> Optional[Presumption]:
     """Return what a partial report implies, or None where nothing has to be presumed."""
     facts = context.facts
-    complete = facts.value("distributions.complete") is True or not context.distributions
     changes: Dict[str, Any] = {}
     why: Dict[str, str] = {}
+    major: Optional[int] = None
     if facts.value("os.architecture") is None and not _arm(facts):
         changes["os.architecture"] = Known(
-            "x86_64", Evidence("presumed", "nothing tells of another architecture")
+            "x86_64", Evidence("presumed", "nothing suggests another architecture")
         )
-    if not complete:
+    if context.distributions and facts.value("distributions.complete") is not True:
         added = _pinned(facts.updated(changes), context.matrix, why)
         if added:
             changes["distributions"] = Known(
                 {**context.distributions, **added},
                 facts.evidence("distributions") or Evidence("presumed"),
             )
-    major = (
-        _wheel_major(context.distributions)
-        if "torch" not in context.distributions and not complete
-        else None
-    )
+        if "torch" not in context.distributions:
+            major = _wheel_major(context.distributions)
     if not changes and major is None:
         return None
     presumed = facts.updated(changes)
     target = with_unset_variables(derive_target(presumed, context.matrix))
     if major is not None and "torch" not in why:
         target = _with_torch_of(target, major)
-        why["torch"] = f"torch for CUDA {major}, as its CUDA wheels tell"
+        why["torch"] = f"torch for CUDA {major}, judging by its CUDA wheels"
     return Presumption(context._replace(facts=presumed, target=target, memo={}), why)
 
 
@@ -86,42 +80,39 @@ def _arm(facts: Facts) -> bool:
 
 
 def _pinned(facts: Facts, matrix: Any, why: Dict[str, str]) -> Dict[str, Distribution]:
-    """Return what exact pins of the listed distributions bring along, torch's own pins included."""
+    """Return what exact pins of the known distributions bring along, torch's own pins included."""
     from .requirement_lines import unconditional
 
-    listed: Mapping[str, Distribution] = facts.value("distributions", {})
-    added = _newest(listed, facts, matrix, why)
-    waiting: List[Distribution] = [*listed.values(), *added.values()]
+    known: Mapping[str, Distribution] = facts.value("distributions", {})
+    added = _newest(known, facts, matrix, why)
+    waiting: List[Distribution] = [*known.values(), *added.values()]
     while waiting:
         requirer = waiting.pop()
-        asked = unconditional(requirer, facts, matrix)
-        if any(_broken(requirement, listed) for requirement in asked):
+        requirements = unconditional(requirer, facts, matrix)
+        if any(_broken(requirement, known) for requirement in requirements):
             continue  # it was not installed as its metadata asks, so neither need the rest be
-        for requirement in asked:
-            specifier = requirement.specifier.replace(" ", "")
-            if (
-                not specifier.startswith("==")
-                or "*" in specifier
-                or "," in specifier
-                or requirement.name in listed
-                or requirement.name in added
-            ):
+        for name, version in _exact_pins(requirements):
+            if name in known or name in added:
                 continue
-            added[requirement.name] = Distribution(requirement.name, specifier.lstrip("="))
-            why[requirement.name] = (
-                f"{requirement.name} {specifier.lstrip('=')}, which {requirer.name} "
-                f"{requirer.version} requires"
-            )
-            if requirement.name == "torch":
+            added[name] = Distribution(name, version)
+            why[name] = f"{name} {version}, which {requirer.name} {requirer.version} requires"
+            if name == "torch":
                 waiting.append(added["torch"])
     return added
 
 
-def _broken(requirement: Requirement, listed: Mapping[str, Distribution]) -> bool:
-    """Tell whether a listed distribution is not what an exact pin asks for."""
+def _exact_pins(requirements: Sequence[Requirement]) -> Iterator[Tuple[str, str]]:
+    for requirement in requirements:
+        specifier = requirement.specifier.replace(" ", "")
+        if specifier.startswith("==") and "*" not in specifier and "," not in specifier:
+            yield requirement.name, specifier.lstrip("=")
+
+
+def _broken(requirement: Requirement, known: Mapping[str, Distribution]) -> bool:
+    """Tell whether a known distribution is not what an exact pin asks for."""
     from .requirement_lines import meets
 
-    version = try_version(listed[requirement.name].version) if requirement.name in listed else None
+    version = try_version(known[requirement.name].version) if requirement.name in known else None
     return (
         version is not None
         and requirement.specifier.startswith("==")
@@ -130,87 +121,79 @@ def _broken(requirement: Requirement, listed: Mapping[str, Distribution]) -> boo
 
 
 def _newest(
-    listed: Mapping[str, Distribution], facts: Facts, matrix: Any, why: Dict[str, str]
+    known: Mapping[str, Distribution], facts: Facts, matrix: Any, why: Dict[str, str]
 ) -> Dict[str, Distribution]:
-    """Return what an installer takes for ranges (``vllm>=0.16``): the newest releases that the
-    listed ones and each other admit.
+    """Return what an installer takes for ranges: the newest releases that all others admit.
 
     Nothing where they do not come to rest: what an installer finds there by going back is not
     known.
     """
-    from .requirement_lines import meets, unconditional
+    from .requirement_lines import unconditional
 
-    ranges = {
-        name: _releases_in(entry, matrix)
-        for name, entry in listed.items()
-        if entry.version is None and entry.constraint
-    }
-    ranges = {name: releases for name, releases in ranges.items() if releases}
-    found: Dict[str, Distribution] = {}
+    ranges = _open_ranges(known, matrix)
+    chosen: Dict[str, Distribution] = {}
     for _ in range(len(ranges) + 1):
-        asked = [
+        requirements = [
             requirement
-            for entry in (*listed.values(), *found.values())
+            for entry in (*known.values(), *chosen.values())
             for requirement in unconditional(entry, facts, matrix)
         ]
-        chosen: Dict[str, Distribution] = {}
-        for name, releases in ranges.items():
-            demands = [requirement.specifier for requirement in asked if requirement.name == name]
-            newest = next(
-                (
-                    release
-                    for release in releases
-                    if all(meets(release, demand) is not False for demand in demands)
-                ),
-                None,
-            )
-            if newest is None:
-                return {}
-            chosen[name] = listed[name]._replace(version=str(newest))
-        if chosen == found:
-            why.update(
-                (
-                    name,
-                    (
-                        f"{name} {entry.version}, the newest that {entry.constraint} and the "
-                        "others "
-                        "admit"
-                    ),
-                )
-                for name, entry in found.items()
-            )
-            return found
-        found = chosen
+        newest = {
+            name: _first_admitted(name, releases, requirements) for name, releases in ranges.items()
+        }
+        if None in newest.values():
+            return {}
+        previous = chosen
+        chosen = {
+            name: known[name]._replace(version=str(version)) for name, version in newest.items()
+        }
+        if chosen == previous:
+            for name, entry in chosen.items():
+                admitted = f"the newest that {entry.constraint} and the others admit"
+                why[name] = f"{name} {entry.version}, {admitted}"
+            return chosen
     return {}
 
 
+def _open_ranges(known: Mapping[str, Distribution], matrix: Any) -> Dict[str, List[Version]]:
+    """Return the releases in each range that stands for a version, where the matrix knows some."""
+    ranges = {
+        name: _releases_in(entry, matrix)
+        for name, entry in known.items()
+        if entry.version is None and entry.constraint
+    }
+    return {name: releases for name, releases in ranges.items() if releases}
+
+
+def _first_admitted(
+    name: str, releases: Sequence[Version], requirements: Sequence[Requirement]
+) -> Optional[Version]:
+    """Return the first release that no requirement on it excludes, or None."""
+    from .requirement_lines import meets
+
+    demands = [requirement.specifier for requirement in requirements if requirement.name == name]
+    for release in releases:
+        if all(meets(release, demand) is not False for demand in demands):
+            return release
+    return None
+
+
 def _releases_in(entry: Distribution, matrix: Any) -> List[Version]:
-    """Return the final releases in the range that is asked for, newest first; none where the matrix
-    knows none.
-    """
+    """Return the final releases that the matrix knows in the range asked for, newest first."""
     package = matrix.package(entry.name)
     try:
-        wanted = VersionSet.parse(entry.constraint)
+        admitted = VersionSet.parse(entry.constraint)
     except InvalidSpecifier:
         return []
-    return (
-        [
-            version
-            for version in reversed(package.versions)
-            if version in wanted and not version.is_prerelease
-        ]
-        if package is not None
-        else []
-    )
+    versions = reversed(package.versions) if package is not None else ()
+    return [version for version in versions if version in admitted and not version.is_prerelease]
 
 
-def _wheel_major(listed: Mapping[str, Distribution]) -> Optional[int]:
-    """Return the CUDA major of NVIDIA's wheels where all agree: they come with a torch of that
-    major.
-    """
+def _wheel_major(names: Iterable[str]) -> Optional[int]:
+    """Return the CUDA major of NVIDIA's wheels where all agree: torch is then of that major."""
     majors = {
         name[-2:]
-        for name in listed
+        for name in names
         if name.startswith("nvidia-") and name[-5:-2] == "-cu" and name[-2:].isdigit()
     }
     return int(majors.pop()) if len(majors) == 1 else None
@@ -229,5 +212,5 @@ def _with_torch_of(target: Target, major: int) -> Target:
 
 
 def presumed_of(row_components: Tuple[str, ...], why: Mapping[str, str]) -> List[str]:
-    """Return the words for those presumptions that a row rests on."""
+    """Return the presumptions that a row rests on, in words."""
     return [why[name] for name in dict.fromkeys(row_components) if name in why]

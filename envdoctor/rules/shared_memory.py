@@ -1,12 +1,11 @@
-"""Who needs how much of /dev/shm (NCCL, Ray's object store, PyTorch's workers), and who fills it:
-what ED502 says.
+"""ED502: who needs how much of /dev/shm (NCCL, Ray's object store, PyTorch's workers).
 
 Loaded where /dev/shm may be too small: a start does without it elsewhere.
 """
 
 from __future__ import annotations
 
-from ..model.evidence import Absent, Evidence, Known
+from ..model.evidence import Absent, Known
 from ..model.facts import Facts
 from ..model.finding import Finding, Remedy, severity_rank
 from ..model.record import NamedTuple
@@ -17,7 +16,7 @@ from .rule import field_evidence, is_installed, visible_count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Iterator, List, Optional, Sequence, Tuple
+    from typing import Dict, Iterator, Optional, Sequence, Tuple
 
 __all__ = ["NCCL_MEMORY", "find_shortage"]
 
@@ -69,36 +68,19 @@ def find_shortage(facts: Facts, size: int, users: Optional[bool]) -> Iterator[Fi
         users: Whether something is installed that uses it; None where that is not known.
     """
     available = facts.value("shm.available", size)
-    reasons = [
-        reason
-        for reason in (
-            _nccl_reason(facts, size),
-            _store_reason(facts, available),
-            _worker_reason(facts, size, users),
-        )
-        if reason is not None
-    ]
-    held = _shm_contents(facts)
-    if (
-        not reasons
-        and size >= GIB
-        and available < 64 * MIB
-        and (visible_count(facts) or 0) > 1
-        and available < size
-    ):
-        used = f"only {size_text(available)} of {size_text(size)} are free; " + (
-            held or "files of dead jobs (nccl-*, plasma*, psm_*) stay until someone removes them"
-        )
-        reasons.append(_Reason("warning", used, 0, (NCCL_MEMORY,)))
-    elif reasons and held and available < size // 2:
-        reasons.append(_Reason("advice", held, 0, ()))
+    needs = (
+        _nccl_reason(facts, size),
+        _store_reason(facts, available),
+        _worker_reason(facts, size, users),
+    )
+    reasons = [reason for reason in needs if reason is not None]
+    contents = _contents_reason(facts, size, available, short=bool(reasons))
+    if contents is not None:
+        reasons.append(contents)
     if not reasons:
         return
     reasons.sort(key=lambda reason: severity_rank(reason.severity))
     wanted = max(GIB, *(reason.wanted for reason in reasons))
-    sources: List[Source] = []
-    for reason in reasons:
-        sources.extend(source for source in reason.sources if source not in sources)
     yield Finding(
         "ED502",
         "/dev/shm",
@@ -106,15 +88,27 @@ def find_shortage(facts: Facts, size: int, users: Optional[bool]) -> Iterator[Fi
         reasons[0].severity,
         f"/dev/shm has {size_text(size)}: " + "; ".join(reason.text for reason in reasons) + ".",
         evidence=field_evidence(facts, "shm.size", "shm.available", "shm.files", "gpus"),
-        sources=tuple(sources),
+        sources=tuple(dict.fromkeys(source for reason in reasons for source in reason.sources)),
         remedies=_shm_remedies(facts, wanted),
     )
 
 
+def _contents_reason(facts: Facts, size: int, available: int, *, short: bool) -> Optional[_Reason]:
+    """Name what fills a /dev/shm that is too small, or that is large enough and nearly full."""
+    contents = _shm_contents(facts)
+    if short:
+        return _Reason("advice", contents, 0, ()) if contents and available < size // 2 else None
+    if size < GIB or available >= 64 * MIB or (visible_count(facts) or 0) < 2:
+        return None
+    filling = (
+        contents or "files of dead jobs (nccl-*, plasma*, psm_*) stay until somebody removes them"
+    )
+    text = f"only {size_text(available)} of {size_text(size)} are free; {filling}"
+    return _Reason("warning", text, 0, (NCCL_MEMORY,))
+
+
 def _shm_contents(facts: Facts) -> str:
-    """Say what takes the space: what no process holds that is visible here, and who holds the rest;
-    "" where nothing is known.
-    """
+    """Return in words what takes the space and who holds it, "" where nothing is known."""
     files = facts.value("shm.files", ())
     parts = []
     left = [file for file in files if file.holders == ()]
@@ -138,27 +132,18 @@ def _few(names: Sequence[str]) -> str:
 
 def _nccl_reason(facts: Facts, size: int) -> Optional[_Reason]:
     count = visible_count(facts)
-    if (
-        count is None
-        or count < 2
-        or size >= GIB
-        or facts.variable("NCCL_SHM_DISABLE")
-        == Known("1", Evidence("environment variable NCCL_SHM_DISABLE"))
-    ):
+    if count is None or count < 2 or size >= GIB:
         return None
-    version = next(
-        (
-            found
-            for found in (try_version(facts.version_of(name)) for name in _NCCL_WHEELS)
-            if found is not None
-        ),
-        None,
-    )
+    disabled = facts.variable("NCCL_SHM_DISABLE")
+    if isinstance(disabled, Known) and disabled.value == "1":
+        return None
+    versions = [try_version(facts.version_of(name)) for name in _NCCL_WHEELS]
+    version = next((version for version in versions if version is not None), None)
     needs = count * _NCCL_SEGMENT
     if size < needs and version is not None and version < _NCCL_CUMEM_HOST:
         text = (
             f"NCCL {version} needs a segment of several MiB there for each of {count} GPUs, "
-            f"{size_text(needs)} at the least, and will fail to start"
+            f"at least {size_text(needs)}, and will fail to start"
         )
         return _Reason("error", text, GIB, (NCCL_MEMORY, _NCCL_SEGMENTS))
     text = f"NCCL keeps its segments for {count} GPUs there, and NVIDIA advises 1 GiB"
@@ -166,9 +151,7 @@ def _nccl_reason(facts: Facts, size: int) -> Optional[_Reason]:
 
 
 def _store_reason(facts: Facts, available: int) -> Optional[_Reason]:
-    """Ray's arithmetic of resolve_object_store_memory and determine_plasma_store_config, with its
-    defaults.
-    """
+    """Ray's resolve_object_store_memory and determine_plasma_store_config, with its defaults."""
     if not is_installed(facts, "ray"):
         return None
     belief, used = facts.value("memory.ray_belief"), facts.value("memory.ray_usage")

@@ -8,7 +8,7 @@ from .rule import Context, Rule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Iterator, List, Tuple
+    from typing import Dict, Iterator, List, Optional, Tuple
 
 __all__ = ["RULES_HERE", "fault_finding"]
 
@@ -76,9 +76,7 @@ def _is_date(text: str) -> bool:
 
 
 def _days(date: str) -> int:
-    """Days of the civil calendar since an epoch (Howard Hinnant's algorithm): importing datetime
-    costs more than the answer is worth.
-    """
+    """Return the days since an epoch (Howard Hinnant's algorithm): datetime is slow to import."""
     year, month, day = (int(part) for part in date.split("-"))
     year -= month <= 2
     era = year // 400
@@ -113,8 +111,7 @@ def check_matrix_age(context: Context) -> Iterator[Finding]:
         component="matrix",
         kind="stale-matrix",
         severity="advice",
-        message=f"The matrix is of {date}, {age} days old: newer releases and faults are "
-        "not in it.",
+        message=f"The matrix is {age} days old ({date}): newer releases and faults are not in it.",
         remedies=(
             Remedy(
                 "Update envdoctor, or the matrix alone (envdoctor matrix update --from URL).",
@@ -140,28 +137,10 @@ def check_judged(context: Context) -> Iterator[Finding]:
     References:
         README
     """
-    torch = context.facts.value("torch.version") or context.facts.version_of("torch") or ""
-    platform = context.facts.value("os.platform")
-    subject = ""
-    if isinstance(context.facts.get("torch.hip"), Known) or "rocm" in torch:
-        subject, what = "amd", f"torch {torch} is a ROCm build for AMD GPUs".replace("  ", " ")
-    elif "+xpu" in torch:
-        subject, what = "intel", f"torch {torch} is a build for Intel GPUs"
-    elif platform in ("darwin", "win32"):
-        subject, what = (
-            platform,
-            "This is macOS" if platform == "darwin" else "This is Windows outside WSL",
-        )
-    elif context.facts.value("gpus.other") and not context.facts.value("gpus"):
-        subject, what = (
-            "accelerator",
-            (
-                "This machine has accelerators of other makers "
-                f"({', '.join(context.facts.value('gpus.other'))})"
-            ),
-        )
-    if not subject:
+    platform = _unjudged_platform(context)
+    if platform is None:
         return
+    subject, what = platform
     yield Finding(
         code="ED903",
         component="platform",
@@ -171,6 +150,25 @@ def check_judged(context: Context) -> Iterator[Finding]:
         message=f"{what}: GPU, driver and CUDA libraries are not judged.",
         evidence=context.evidence("torch.hip", "torch.version", "os.platform", "gpus.other"),
     )
+
+
+_UNJUDGED_SYSTEMS = {"darwin": "This is macOS", "win32": "This is Windows outside WSL"}
+
+
+def _unjudged_platform(context: Context) -> Optional[Tuple[str, str]]:
+    """Return a short name of what the matrix does not speak of, and what it is in words."""
+    torch = context.facts.value("torch.version") or context.facts.version_of("torch") or ""
+    if isinstance(context.facts.get("torch.hip"), Known) or "rocm" in torch:
+        return "amd", f"torch {torch} is a ROCm build for AMD GPUs".replace("  ", " ")
+    if "+xpu" in torch:
+        return "intel", f"torch {torch} is a build for Intel GPUs"
+    platform = context.facts.value("os.platform")
+    if platform in _UNJUDGED_SYSTEMS:
+        return platform, _UNJUDGED_SYSTEMS[platform]
+    others = context.facts.value("gpus.other")
+    if others and not context.facts.value("gpus"):
+        return "accelerator", f"This machine has other makers' accelerators ({', '.join(others)})"
+    return None
 
 
 def check_pinned(context: Context) -> Iterator[Finding]:
@@ -192,35 +190,38 @@ def check_pinned(context: Context) -> Iterator[Finding]:
         https://pip.pypa.io/en/stable/topics/repeatable-installs/
     """
     known = frozenset(context.matrix.package_names)
-    listed = context.distributions
-    asked = [
-        listed[name]
+    named = (
+        context.distributions[name]
         for name in context.facts.value("requirements.unpinned", ())
-        if name in known and name in listed
-    ]
-    unpinned = [found for found in asked if found.version is None]
-    names = ", ".join(
-        found.name + (f" ({found.constraint})" if found.constraint else "") for found in unpinned
+        if name in known and name in context.distributions
     )
-    if names:
-        yield Finding(
-            code="ED904",
-            component="requirements",
-            kind="not-judged",
-            severity="advice",
-            message=f"These are not pinned to one version, so they are not fully judged: {names}.",
-            verdict="undetermined",
-            evidence=context.evidence("requirements.unpinned"),
-            remedies=(
-                Remedy(
-                    "Pin them: envdoctor lock chooses versions that fit together and this machine.",
-                    (),
-                    "safe",
-                ),
+    unpinned = [distribution for distribution in named if distribution.version is None]
+    if not unpinned:
+        return
+    names = ", ".join(
+        f"{distribution.name} ({distribution.constraint})"
+        if distribution.constraint
+        else distribution.name
+        for distribution in unpinned
+    )
+    yield Finding(
+        code="ED904",
+        component="requirements",
+        kind="not-judged",
+        severity="advice",
+        message=f"These are not pinned to one version, so they are not fully judged: {names}.",
+        verdict="undetermined",
+        evidence=context.evidence("requirements.unpinned"),
+        remedies=(
+            Remedy(
+                "Pin them: envdoctor lock chooses versions that fit together and this machine.",
+                (),
+                "safe",
             ),
-            missing=f"the pins of {names}",
-            packages=tuple(found.name for found in unpinned),
-        )
+        ),
+        missing=f"the pins of {names}",
+        packages=tuple(distribution.name for distribution in unpinned),
+    )
 
 
 def check_environment_found(context: Context) -> Iterator[Finding]:
@@ -239,18 +240,19 @@ def check_environment_found(context: Context) -> Iterator[Finding]:
         README
     """
     root = context.facts.evidence("node.name")
-    listed = context.facts.get("distributions")
-    if root is not None and root.source == "--root" and isinstance(listed, Unknown):
-        yield Finding(
-            code="ED905",
-            component="python",
-            kind="not-judged",
-            severity="advice",
-            message=f"No package was judged: {listed}.",
-            verdict="undetermined",
-            evidence=context.evidence("node.name"),
-            missing="the Python environment",
-        )
+    distributions = context.facts.get("distributions")
+    if root is None or root.source != "--root" or not isinstance(distributions, Unknown):
+        return
+    yield Finding(
+        code="ED905",
+        component="python",
+        kind="not-judged",
+        severity="advice",
+        message=f"No package was judged: {distributions}.",
+        verdict="undetermined",
+        evidence=context.evidence("node.name"),
+        missing="the Python environment",
+    )
 
 
 RULES_HERE: Tuple[Rule, ...] = (

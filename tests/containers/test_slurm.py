@@ -162,7 +162,7 @@ def test_the_limit_of_a_job_is_what_the_kernel_enforces(slurm, tmp_path):
         for entry in json.loads(judged.stdout)["findings"]
         if entry["code"] == "ED501"
     ]
-    assert any("Ray will believe" in message and "150 MiB" in message for message in found), judged
+    assert any("Ray will count on" in message and "150 MiB" in message for message in found), judged
 
 
 def test_prolog_drains_a_node_on_which_jobs_cannot_work(slurm, mark):

@@ -376,7 +376,7 @@ class TestJava:
         found, (finding,) = judge(facts_of(JAVA, memory__jvm_belief=24 * GIB, packages={}))
         assert found == [("ED501", "warning")]
         assert (
-            "Java 25.0.2 will believe 24 GiB of memory, but the kernel enforces 4 GiB"
+            "Java 25.0.2 will count on 24 GiB of memory, but the kernel enforces 4 GiB"
             in finding.message
         )
         assert finding.remedies[0].commands == ("export JAVA_TOOL_OPTIONS=-Xmx1024m",)
