@@ -23,6 +23,7 @@ from ..model.versions import (
     cuda_of_variant,
     find_variant,
     parse_version,
+    try_driver_release,
     try_version,
 )
 from .bind import Subject, Target
@@ -143,8 +144,10 @@ def derive_host(facts: Facts, matrix: Tables) -> Subject:
     container (strings).
     """
     attributes: Dict[str, Any] = {}
+    driver = try_driver_release(facts.value("driver.release"))
+    if driver is not None:
+        attributes["driver"] = driver
     for attribute, field in (
-        ("driver", "driver.release"),
         ("glibc", "glibc.version"),
         ("python", "python.version"),
         ("toolkit", "toolkit.version"),
@@ -160,7 +163,6 @@ def derive_host(facts: Facts, matrix: Tables) -> Subject:
         value = facts.value(field)
         if value is not None:
             attributes[attribute] = value
-    driver = attributes.get("driver")
     if driver is not None:
         served = [
             entry.major

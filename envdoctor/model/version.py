@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Optional, Tuple
 
-__all__ = ["InvalidVersion", "Version"]
+__all__ = ["DriverRelease", "InvalidVersion", "Version"]
 
 # Ranks as PEP 440 orders them: 1.dev0 < 1a0.dev0 < 1a0 < 1a0.post0 < 1b0 < 1rc0 < 1 < 1+local <
 # 1.post0.
@@ -130,6 +130,21 @@ class Version:
 
     def __ge__(self, other: Version) -> bool:
         return self._key >= other._key if isinstance(other, Version) else NotImplemented
+
+
+class DriverRelease(Version):
+    """A release of the NVIDIA driver, shown as NVIDIA writes it: 575.57.08, where PEP 440 has
+    575.57.8.
+    """
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
 
 
 def _normalize(text: str) -> str:

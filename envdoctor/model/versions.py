@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from .version import InvalidVersion, Version
+from .version import DriverRelease, InvalidVersion, Version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     Interval = Tuple[Optional[Version], Optional[Version]]
 
 __all__ = [
+    "DriverRelease",
     "InvalidSpecifier",
     "InvalidVersion",
     "Version",
@@ -29,6 +30,7 @@ __all__ = [
     "meets_pin",
     "parse_version",
     "split_clauses",
+    "try_driver_release",
     "try_version",
 ]
 
@@ -61,6 +63,14 @@ def try_version(text: Optional[str]) -> Optional[Version]:
         return None
     try:
         return parse_version(text)
+    except InvalidVersion:
+        return None
+
+
+def try_driver_release(text: Optional[str]) -> Optional[DriverRelease]:
+    """Parse a release of the driver or of one of its parts, or return None where it is none."""
+    try:
+        return DriverRelease(text) if text is not None else None
     except InvalidVersion:
         return None
 

@@ -9,16 +9,17 @@ from __future__ import annotations
 from ..matrix.derive import driver_branch, forward_compat_verdict
 from ..model.evidence import Known
 from ..model.finding import Finding, Remedy
+from ..model.record import NamedTuple
 from ..model.row import Source
-from ..model.versions import Version, parse_version, try_version
+from ..model.versions import Version, try_version
 from .images import compat_sources, image_cuda
 from .rule import Context, Rule, device_names, model_kinds, needs_cuda, torch_cuda
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterator, Optional, Tuple
+    from typing import Iterator, List, Optional, Set, Tuple
 
-    from ..model.facts import Facts
+    from ..model.facts import Facts, Gpu
 
 __all__ = ["RULES_HERE", "gpu_sign"]
 
@@ -37,6 +38,7 @@ _FABRIC = Source(
     "with 802 while it does not run",
 )
 
+_PENDING = frozenset(["not started", "in progress"])
 _PTX_HOLDERS = frozenset(
     [
         "vllm",
@@ -54,14 +56,18 @@ def _driver_cuda(context: Context) -> Optional[Version]:
     """Return the CUDA version that the kernel driver's own libcuda reports: by its branch, else as
     read where no compat hides it.
     """
-    release = context.facts.value("driver.release")
-    if isinstance(release, str):
-        branch = context.matrix.driver_branches.get(driver_branch(release))
+    if context.driver is not None:
+        branch = context.matrix.driver_branches.get(driver_branch(str(context.driver)))
         if branch is not None:
             return try_version(branch.cuda)
     if context.facts.value("compat.path") is None:
         return context.fact_version("driver.cuda_version")
     return None
+
+
+def _consumer_gpus(context: Context) -> List[Gpu]:
+    """Return the visible devices on which forward compatibility does not work."""
+    return [device for device, kind in model_kinds(context) if kind in ("geforce", "mobile")]
 
 
 def check_image_driver(context: Context) -> Iterator[Finding]:
@@ -82,18 +88,15 @@ def check_image_driver(context: Context) -> Iterator[Finding]:
     References:
         https://docs.nvidia.com/deploy/cuda-compatibility/
     """
-    driver = context.facts.value("driver.release")
     served = _driver_cuda(context)
     text, how, source = image_cuda(context)
     image = try_version(text)
-    if driver is None or served is None or image is None or image <= served:
+    if context.driver is None or served is None or image is None or image <= served:
         return
-    consumers = [device for device, kind in model_kinds(context) if kind in ("geforce", "mobile")]
-    major = image.release[0] > served.release[0]
-    if not major and not consumers:
+    consumers = _consumer_gpus(context)
+    if image.major == served.major and not consumers:
         return
-    verdict = forward_compat_verdict(context.facts, context.matrix)
-    if verdict is True:
+    if forward_compat_verdict(context.facts, context.matrix) is True:
         return
     unit = f" on {device_names(consumers)}" if consumers else ""
     yield Finding(
@@ -101,10 +104,10 @@ def check_image_driver(context: Context) -> Iterator[Finding]:
         component="nvidia-driver",
         kind="too-old",
         severity="warning",
-        message=f"Driver {driver} serves CUDA {served}, older than the image's CUDA {image}{unit} "
-        f"({how}).",
+        message=f"Driver {context.driver} serves CUDA {served}, older than the image's CUDA "
+        f"{image}{unit} ({how}).",
         evidence=context.evidence("driver.release", "image.cuda_version", "image.name"),
-        sources=(_FORWARD, source) if source is not None else (_FORWARD,),
+        sources=tuple(filter(None, (_FORWARD, source))),
         trust="reported" if source is not None else "established",
         remedies=(
             Remedy(
@@ -139,10 +142,10 @@ def check_minor_version(context: Context) -> Iterator[Finding]:
     """
     cuda = torch_cuda(context)
     ptx = context.target.host.attributes.get("ptx")
-    driver = context.facts.value("driver.release")
+    driver = context.driver
     if cuda is None or not isinstance(ptx, Version) or driver is None or len(cuda.release) < 2:
         return
-    if cuda.release[0] != ptx.release[0] or cuda <= ptx:
+    if cuda.major != ptx.major or cuda <= ptx:
         return
     yield Finding(
         code="ED102",
@@ -195,73 +198,73 @@ def check_forward_compatibility(context: Context) -> Iterator[Finding]:
     References:
         https://docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html
     """
-    driver = context.facts.value("driver.release")
-    release = context.fact_version("compat.release")
-    compat = context.facts.value("compat.cuda_version")
-    consumers = [device for device, kind in model_kinds(context) if kind in ("geforce", "mobile")]
-    refused = context.facts.value("driver.init_error") == 804
-    remedies = (
-        Remedy("Update the host's driver, so that cuda-compat is not needed.", (), "changes-host"),
-        Remedy(
-            "Or take cuda-compat out of the loader's path (LD_LIBRARY_PATH, /etc/ld.so.conf.d), "
-            "and use builds of the driver's CUDA."
-        ),
-    )
-    evidence = context.evidence(
-        "compat.path",
-        "compat.release",
-        "compat.cuda_version",
-        "driver.release",
-        "driver.init_error",
-        "gpus",
-        "image.name",
-    )
-    if (
-        driver is not None
-        and release is not None
-        and parse_version(str(release)) <= (try_version(driver) or parse_version("0"))
-    ):
+    driver, release = context.driver, context.driver_release("compat.release")
+    if driver is not None and release is not None and release <= driver:
         return  # the driver is not older: ED104
-    if compat is not None or release is not None or refused:
-        named = context.facts.value("compat.release")
-        shown = f"cuda-compat{f' {named}' if named else ''}{f' (CUDA {compat})' if compat else ''}"
-        if consumers:
-            reason = f"{device_names(consumers)} is not a data-centre GPU"
-        elif refused:
-            reason = "cuInit answered 804"
-        else:
-            return
+    refused = context.facts.value("driver.init_error") == 804
+    if refused or release is not None or context.facts.value("compat.cuda_version") is not None:
+        message, severity = _refused_compat(context, refused), "error"
+    else:
+        message, severity = _compat_of_image(context), "warning"
+    if message:
         yield Finding(
             code="ED103",
             component="cuda-compat",
             kind="forward-compat-unsupported",
-            severity="error",
-            message=f"{shown} cannot work here: {reason}, so CUDA initialisation fails with error "
-            "804.",
-            evidence=evidence,
-            sources=(_FORWARD, _ERRORS),
-            remedies=remedies,
+            severity=severity,
+            message=message,
+            evidence=context.evidence(
+                "compat.path",
+                "compat.release",
+                "compat.cuda_version",
+                "driver.release",
+                "driver.init_error",
+                "gpus",
+                "image.name",
+            ),
+            sources=(_FORWARD, _ERRORS) if severity == "error" else (_FORWARD,),
+            remedies=(
+                Remedy(
+                    "Update the host's driver, so that cuda-compat is not needed.",
+                    (),
+                    "changes-host",
+                ),
+                Remedy(
+                    "Or take cuda-compat out of the loader's path (LD_LIBRARY_PATH, "
+                    "/etc/ld.so.conf.d), and use builds of the driver's CUDA."
+                ),
+            ),
         )
-        return
-    # An image that brings cuda-compat and is newer than the driver: NVIDIA's framework images and
-    # those on nvidia/cuda do.
-    served = _driver_cuda(context)
-    text, _, _ = image_cuda(context)
-    image = try_version(text)
-    if consumers and served is not None and image is not None and image > served:
-        yield Finding(
-            code="ED103",
-            component="cuda-compat",
-            kind="forward-compat-unsupported",
-            severity="warning",
-            message=f"The image's cuda-compat for CUDA {image} cannot lift driver {driver} (CUDA "
-            f"{served}) on {device_names(consumers)}, "
-            "which is not a data-centre GPU: "
-            "where it is loaded, CUDA initialisation fails with error 804.",
-            evidence=evidence,
-            sources=(_FORWARD,),
-            remedies=remedies,
-        )
+
+
+def _refused_compat(context: Context, refused: bool) -> str:
+    """Say why the cuda-compat that is there cannot work; "" where it may."""
+    consumers = _consumer_gpus(context)
+    if consumers:
+        reason = f"{device_names(consumers)} is not a data-centre GPU"
+    elif refused:
+        reason = "cuInit answered 804"
+    else:
+        return ""
+    release = context.facts.value("compat.release")
+    cuda = context.facts.value("compat.cuda_version")
+    name = f"cuda-compat{f' {release}' if release else ''}{f' (CUDA {cuda})' if cuda else ''}"
+    return f"{name} cannot work here: {reason}, so CUDA initialisation fails with error 804."
+
+
+def _compat_of_image(context: Context) -> str:
+    """Say why the cuda-compat of an image that is newer than the driver cannot work, as NVIDIA's
+    framework images and those on nvidia/cuda bring one; "" where it may.
+    """
+    consumers, served = _consumer_gpus(context), _driver_cuda(context)
+    image = try_version(image_cuda(context)[0])
+    if not consumers or served is None or image is None or image <= served:
+        return ""
+    return (
+        f"The image's cuda-compat for CUDA {image} cannot lift driver {context.driver} (CUDA "
+        f"{served}) on {device_names(consumers)}, which is not a data-centre GPU: where it is "
+        "loaded, CUDA initialisation fails with error 804."
+    )
 
 
 def check_compat_shadow(context: Context) -> Iterator[Finding]:
@@ -283,57 +286,26 @@ def check_compat_shadow(context: Context) -> Iterator[Finding]:
     References:
         https://docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html
     """
-    path = context.facts.value("compat.path")
-    release = context.fact_version("compat.release")
-    driver = context.fact_version("driver.release")
-    # As written: 575.57.08 is a release, 575.57.8 its order.
-    shown_release, shown_driver = (
-        context.facts.value("compat.release"),
-        context.facts.value("driver.release"),
-    )
     refused = context.facts.value("driver.init_error") == 803
-    loaded = context.facts.value("driver.libcuda_path")
-    if loaded is not None and path is not None and "compat" not in loaded and not refused:
-        return  # another copy wins, so this one only lies there
+    if not refused and not _may_load_compat(context):
+        return
+    order = _compare_compat(context)
+    if order is None and refused:
+        order = _Order("cuInit answered 803: libcuda and the kernel driver do not match", False)
+    if order is None or not order.fault:
+        return
+    certain = refused or order.certain
     image_sources = compat_sources(context)
-    if path is None and release is None and not refused and not image_sources:
-        return
-    served = _driver_cuda(context)
-    compat_text = context.facts.value("compat.cuda_version")
-    how = ""
-    if compat_text is None:
-        compat_text, how, _ = image_cuda(context)
-    compat = try_version(compat_text)
-    certain = False
-    if release is not None and driver is not None:
-        if driver < release:
-            return
-        certain = True
-        why = f"cuda-compat {shown_release} is not newer than driver {shown_driver}"
-    elif compat is not None and served is not None and driver is not None:
-        if compat > served:
-            return
-        certain = not how and compat < served
-        why = (
-            f"cuda-compat for CUDA {compat}{f' ({how})' if how else ''} is not newer than driver "
-            f"{shown_driver} (CUDA {served})"
-        )
-    elif refused:
-        why = "cuInit answered 803: libcuda and the kernel driver do not match"
-    else:
-        return
-    where = (
-        path
-        or context.facts.value("driver.libcuda_path")
-        or ("The image's cuda-compat" if image_sources else "A cuda-compat")
-    )
+    unnamed = "The image's cuda-compat" if image_sources else "A cuda-compat"
+    paths = (context.facts.value(name) for name in ("compat.path", "driver.libcuda_path"))
+    where = next(filter(None, paths), unnamed)
     yield Finding(
         code="ED104",
         component="libcuda",
         kind="shadowed",
-        severity="error" if certain or refused else "warning",
-        message=f"{where} {'is' if certain or refused else 'may be'} loaded in place of the "
-        f"driver's own libcuda, but {why}: "
+        severity="error" if certain else "warning",
+        message=f"{where} {'is' if certain else 'may be'} loaded in place of the "
+        f"driver's own libcuda, but {order.fault}: "
         "CUDA initialisation fails with error 803.",
         evidence=context.evidence(
             "compat.path",
@@ -360,6 +332,49 @@ def check_compat_shadow(context: Context) -> Iterator[Finding]:
     )
 
 
+def _may_load_compat(context: Context) -> bool:
+    """Tell whether a cuda-compat is there, or in the image, that no other copy of libcuda wins
+    over.
+    """
+    path = context.facts.value("compat.path")
+    loaded = context.facts.value("driver.libcuda_path")
+    if path is not None and loaded is not None and "compat" not in loaded:
+        return False
+    release = context.facts.value("compat.release")
+    return path is not None or release is not None or bool(compat_sources(context))
+
+
+class _Order(NamedTuple):
+    """How cuda-compat compares with the driver: ``fault`` says that it is not newer, or is ""."""
+
+    fault: str
+    certain: bool
+
+
+def _compare_compat(context: Context) -> Optional[_Order]:
+    """Compare cuda-compat with the driver, by release or else by CUDA; None where neither is
+    known.
+    """
+    driver, release = context.driver, context.driver_release("compat.release")
+    if driver is None:
+        return None
+    if release is not None:
+        fault = f"cuda-compat {release} is not newer than driver {driver}"
+        return _Order(fault if release <= driver else "", True)
+    served = _driver_cuda(context)
+    text, how = context.facts.value("compat.cuda_version"), ""
+    if text is None:
+        text, how, _ = image_cuda(context)
+    cuda = try_version(text)
+    if cuda is None or served is None:
+        return None
+    fault = (
+        f"cuda-compat for CUDA {cuda}{f' ({how})' if how else ''} is not newer than driver "
+        f"{driver} (CUDA {served})"
+    )
+    return _Order(fault if cuda <= served else "", not how and cuda < served)
+
+
 def check_user_space_driver(context: Context) -> Iterator[Finding]:
     """The driver's libraries are of another release than the kernel module (NVML 18,
     "Driver/library version mismatch").
@@ -380,73 +395,68 @@ def check_user_space_driver(context: Context) -> Iterator[Finding]:
     """
     if context.facts.value("os.wsl"):
         return  # the libraries belong to the Windows driver and name no release
-    module = context.fact_version("driver.release")
-    source = Source(
-        "https://github.com/NVIDIA/nvidia-docker/issues/584",
-        "Failed to initialize NVML: Driver/library version mismatch",
-    )
-    remedies = (
-        Remedy(
-            "Reboot, or stop all users of the GPUs and reload the kernel module.",
-            ("sudo rmmod nvidia_uvm nvidia_drm nvidia_modeset nvidia && sudo modprobe nvidia",),
-            "changes-host",
+    message, fields = _library_of_another_release(context)
+    error = context.facts.value("driver.nvml_error") or ""
+    if not message and "version mismatch" in error.lower():
+        module = f" {context.driver}" if context.driver is not None else ""
+        message = (
+            f"NVML refuses to start ({error}): the library is of another driver release "
+            f"than the loaded kernel module{module}."
+        )
+        fields = ("driver.nvml_error", "driver.release")
+    if not message:
+        return
+    yield Finding(
+        code="ED105",
+        component="nvidia-driver",
+        kind="version-mismatch",
+        severity="error",
+        message=message,
+        evidence=context.evidence(*fields),
+        sources=(
+            Source(
+                "https://github.com/NVIDIA/nvidia-docker/issues/584",
+                "Failed to initialize NVML: Driver/library version mismatch",
+            ),
         ),
-        Remedy(
-            "In a container: remove libnvidia-ml and libcuda that the image ships itself, and "
-            "driver folders from LD_LIBRARY_PATH."
+        remedies=(
+            Remedy(
+                "Reboot, or stop all users of the GPUs and reload the kernel module.",
+                ("sudo rmmod nvidia_uvm nvidia_drm nvidia_modeset nvidia && sudo modprobe nvidia",),
+                "changes-host",
+            ),
+            Remedy(
+                "In a container: remove libnvidia-ml and libcuda that the image ships itself, and "
+                "driver folders from LD_LIBRARY_PATH."
+            ),
         ),
     )
-    for field, library in (
-        ("driver.nvml_release", "libnvidia-ml"),
-        ("driver.libcuda_release", "libcuda"),
-    ):
-        user = context.fact_version(field)
-        if (
-            user is None
-            or module is None
-            or user == module
-            or context.evidence(field)[0].source == context.evidence("driver.release")[0].source
-        ):
+
+
+def _library_of_another_release(context: Context) -> Tuple[str, Tuple[str, ...]]:
+    """Say which library of the driver differs from the kernel module, and by which facts."""
+    path = context.facts.value("driver.libcuda_path") or ""
+    is_compat = context.facts.value("compat.path") is not None or "compat" in path
+    libraries = [("driver.nvml_release", "libnvidia-ml")]
+    if not is_compat:  # which is meant to differ: ED103 and ED104
+        libraries.append(("driver.libcuda_release", "libcuda"))
+    for field, library in libraries:
+        release = context.driver_release(field)
+        if release is None or context.driver is None or release == context.driver:
             continue
-        path = context.facts.value("driver.libcuda_path") or ""
-        if library == "libcuda" and (
-            context.facts.value("compat.path") is not None or "compat" in path
-        ):
-            continue  # meant to differ: ED103 and ED104
+        if context.evidence(field)[0].source == context.evidence("driver.release")[0].source:
+            continue
         newer = (
             "the driver was upgraded without reloading the kernel module"
-            if user > module
+            if release > context.driver
             else "an older copy of the library is in front"
         )
-        yield Finding(
-            code="ED105",
-            component="nvidia-driver",
-            kind="version-mismatch",
-            severity="error",
-            message=f"{library} is of driver release {context.facts.value(field)}, the loaded "
-            "kernel module of "
-            f"{context.facts.value('driver.release')}: {newer}.",
-            evidence=context.evidence("driver.release", field, "driver.libcuda_path"),
-            sources=(source,),
-            remedies=remedies,
+        message = (
+            f"{library} is of driver release {release}, the loaded kernel module of "
+            f"{context.driver}: {newer}."
         )
-        return
-    error = context.facts.value("driver.nvml_error") or ""
-    if "version mismatch" in error.lower():
-        yield Finding(
-            code="ED105",
-            component="nvidia-driver",
-            kind="version-mismatch",
-            severity="error",
-            message=(
-                f"NVML refuses to start ({error}): the library is of another driver release "
-                "than the loaded kernel module"
-            )
-            + (f" {context.facts.value('driver.release')}." if module else "."),
-            evidence=context.evidence("driver.nvml_error", "driver.release"),
-            sources=(source,),
-            remedies=remedies,
-        )
+        return message, ("driver.release", field, "driver.libcuda_path")
+    return "", ()
 
 
 def check_fabric_manager(context: Context) -> Iterator[Finding]:
@@ -468,88 +478,98 @@ def check_fabric_manager(context: Context) -> Iterator[Finding]:
     References:
         https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/
     """
-    manager = context.facts.value("driver.fabric_manager")
-    driver = context.facts.value("driver.release")
-    devices = context.visible_gpus()
-    states = {device.fabric_state for device in devices if device.fabric_state is not None}
-    without_fabric = bool(devices) and (
-        (bool(states) and states <= {"not supported"})
-        or all(
-            kind in ("geforce", "mobile", "workstation", "jetson")
-            for _, kind in model_kinds(context)
-        )
+    without_fabric = _has_no_fabric(context)
+    finding = _other_fabric_manager(context, without_fabric)
+    if finding is None:
+        finding = _fabric_not_set_up(context, without_fabric)
+    if finding is not None:
+        yield finding
+
+
+def _other_fabric_manager(context: Context, without_fabric: bool) -> Optional[Finding]:
+    manager, driver = context.driver_release("driver.fabric_manager"), context.driver
+    if driver is None or manager is None or driver == manager:
+        return None
+    need = (
+        "; this machine has no NVSwitch that would need it."
+        if without_fabric
+        else " and CUDA on NVSwitch systems fails with error 802."
     )
+    package = f"nvidia-fabricmanager-{driver_branch(str(driver))}={driver}-1"
+    return _fabric_finding(
+        context,
+        "version-mismatch",
+        "advice" if without_fabric else "error",
+        f"nvidia-fabricmanager {manager} is not of the driver's release {driver}, so "
+        f"it refuses to start{need}",
+        f"Install nvidia-fabricmanager of release {driver}, and start it.",
+        (f"sudo apt-get install {package}", "sudo systemctl enable --now nvidia-fabricmanager"),
+    )
+
+
+def _fabric_not_set_up(context: Context, without_fabric: bool) -> Optional[Finding]:
     refused = context.facts.value("driver.init_error") == 802
-    evidence = context.evidence(
-        "driver.fabric_manager",
-        "driver.fabric_manager_running",
-        "driver.release",
-        "driver.init_error",
-        "gpus",
-    )
-    mine, its = try_version(driver), try_version(manager)
-    if mine is not None and its is not None and mine != its:
-        yield Finding(
-            code="ED106",
-            component="nvidia-fabricmanager",
-            kind="version-mismatch",
-            severity="advice" if without_fabric else "error",
-            message=(
-                f"nvidia-fabricmanager {manager} is not of the driver's release {driver}, so "
-                "it refuses to start"
-            )
-            + (
-                "; this machine has no NVSwitch that would need it."
-                if without_fabric
-                else " and CUDA on NVSwitch systems fails with error 802."
-            ),
-            evidence=evidence,
-            sources=(_FABRIC,),
-            remedies=(
-                Remedy(
-                    f"Install nvidia-fabricmanager of release {driver}, and start it.",
-                    (
-                        (
-                            "sudo apt-get install "
-                            f"nvidia-fabricmanager-{driver_branch(str(driver))}={driver}-1"
-                        ),
-                        "sudo systemctl enable --now nvidia-fabricmanager",
-                    ),
-                    "changes-host",
-                ),
-            ),
-        )
-        return
-    pending = sorted(states & {"not started", "in progress"})
+    pending = [] if without_fabric else sorted(_fabric_states(context) & _PENDING)
+    if refused:
+        sign = "CUDA initialisation answers 802"
+    elif pending:
+        sign = f"the fabric state of the GPUs is {' and '.join(pending)}"
+    else:
+        return None
     stopped = context.facts.value("driver.fabric_manager_running") is False
-    if not refused and not (pending and not without_fabric):
-        return
     what = "does not run" if stopped else "has not set up the fabric"
-    sign = (
-        "CUDA initialisation answers 802"
-        if refused
-        else f"the fabric state of the GPUs is {' and '.join(pending)}"
+    release = f" of release {context.driver}" if context.driver is not None else ""
+    return _fabric_finding(
+        context,
+        "missing",
+        "error" if refused else "warning",
+        f"The Fabric Manager {what}: {sign}, so the GPUs of this NVSwitch system cannot be "
+        f"used{'' if refused else ' yet'}.",
+        f"Start the Fabric Manager{release} and look into its log.",
+        (
+            "sudo systemctl enable --now nvidia-fabricmanager",
+            "journalctl -u nvidia-fabricmanager",
+        ),
     )
-    yield Finding(
+
+
+def _fabric_states(context: Context) -> Set[str]:
+    states = {device.fabric_state for device in context.visible_gpus()}
+    return {state for state in states if state is not None}
+
+
+def _has_no_fabric(context: Context) -> bool:
+    """Tell whether no visible GPU can be part of an NVSwitch system."""
+    kinds = {kind for _, kind in model_kinds(context)}
+    if not kinds:
+        return False
+    states = _fabric_states(context)
+    return states == {"not supported"} or kinds <= {"geforce", "mobile", "workstation", "jetson"}
+
+
+def _fabric_finding(
+    context: Context,
+    kind: str,
+    severity: str,
+    message: str,
+    remedy: str,
+    commands: Tuple[str, ...],
+) -> Finding:
+    return Finding(
         code="ED106",
         component="nvidia-fabricmanager",
-        kind="missing",
-        severity="error" if refused else "warning",
-        message=f"The Fabric Manager {what}: {sign}, so the GPUs of this NVSwitch system cannot be "
-        f"used{'' if refused else ' yet'}.",
-        evidence=evidence,
-        sources=(_FABRIC,),
-        remedies=(
-            Remedy(
-                f"Start the Fabric Manager{f' of release {driver}' if driver else ''} and look "
-                "into its log.",
-                (
-                    "sudo systemctl enable --now nvidia-fabricmanager",
-                    "journalctl -u nvidia-fabricmanager",
-                ),
-                "changes-host",
-            ),
+        kind=kind,
+        severity=severity,
+        message=message,
+        evidence=context.evidence(
+            "driver.fabric_manager",
+            "driver.fabric_manager_running",
+            "driver.release",
+            "driver.init_error",
+            "gpus",
         ),
+        sources=(_FABRIC,),
+        remedies=(Remedy(remedy, commands, "changes-host"),),
     )
 
 

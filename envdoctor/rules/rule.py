@@ -11,7 +11,7 @@ from ..model.facts import Distribution, Facts, Gpu, is_unindexed
 from ..model.finding import Finding
 from ..model.record import NamedTuple
 from ..model.report import Judged
-from ..model.versions import Version, try_version
+from ..model.versions import DriverRelease, Version, try_driver_release, try_version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,6 +92,16 @@ class Context(NamedTuple):
         """Return a fact as a version, or None where it is not known or no version."""
         value = self.facts.value(field)
         return try_version(value) if isinstance(value, str) else None
+
+    @property
+    def driver(self) -> Optional[DriverRelease]:
+        """The release of the loaded kernel driver, or None where it is not known."""
+        driver: Optional[DriverRelease] = self.target.host.attributes.get("driver")
+        return driver
+
+    def driver_release(self, field: str) -> Optional[DriverRelease]:
+        """Return a fact as the driver release that it names, or None where it is not known."""
+        return try_driver_release(self.facts.value(field))
 
     def evidence(self, *fields: str) -> Tuple[Evidence, ...]:
         """Return where these fields were read, in order, without those of which nothing was

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envdoctor.model.version import InvalidVersion, Version
+from envdoctor.model.version import DriverRelease, InvalidVersion, Version
 
 _NUMBER = st.sampled_from(["0", "1", "2", "9", "10", "01", "535"])
 
@@ -114,3 +114,13 @@ def test_nothing_but_a_version_compares(other):
     assert Version("1.0") != other
     with pytest.raises(TypeError):
         _ = Version("1.0") < other
+
+
+def test_a_driver_release_is_shown_as_written_and_ordered_as_a_version():
+    release = DriverRelease("575.57.08")
+    assert str(release) == "575.57.08"
+    assert release == Version("575.57.8")
+    assert hash(release) == hash(Version("575.57.8"))
+    assert Version("575.57") < release < DriverRelease("575.57.10")
+    with pytest.raises(InvalidVersion):
+        DriverRelease("none")

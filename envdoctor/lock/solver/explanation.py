@@ -283,7 +283,7 @@ def _has(target: Target, limits: FrozenSet[str]) -> str:
     """What a target has of the limits that a row rests on."""
     parts = []
     if "driver" in limits and "driver" in target.host.attributes:
-        parts.append(f"driver {_driver_text(target.host.attributes['driver'])}")
+        parts.append(f"driver {target.host.attributes['driver']}")
     if "gpu" in limits:
         for device in target.gpus or ():
             sm = device.attributes.get("sm")
@@ -296,12 +296,6 @@ def _has(target: Target, limits: FrozenSet[str]) -> str:
     ]
     parts += [f"{name} {target.host.attributes[name]}" for name in named]
     return ", ".join(parts)
-
-
-def _driver_text(version: Version) -> str:
-    """A driver release as NVIDIA writes it: 535.129.03, which PEP 440 spells 535.129.3."""
-    parts = [str(number) for number in version.release]
-    return ".".join([*parts[:2], *(part.zfill(2) for part in parts[2:])])
 
 
 # --------------------------------------------------------------------------------------------------
