@@ -19,7 +19,7 @@ from .machine import Probe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Sequence, Tuple
+    from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
     from .machine import Machine
 
@@ -150,9 +150,7 @@ def interpreter_of(machine: Machine) -> Interpreter:
 
 
 def listing(machine: Machine, folder: str) -> Optional[List[str]]:
-    """Return the sorted names in a folder of the search path, or None; three probes ask, it is
-    listed once.
-    """
+    """Return the sorted names in a folder, or None; several probes ask, it is listed once."""
     if not _LISTED or _LISTED[0][0] is not machine:
         _LISTED[:] = [(machine, {})]
     known = _LISTED[0][1]
@@ -167,31 +165,25 @@ def probe_interpreter(machine: Machine) -> Dict[str, Fact[Any]]:
     if interpreter.trouble and not interpreter.version:
         return dict.fromkeys(FIELDS_HERE, Unknown(interpreter.trouble))
     evidence = Evidence(interpreter.source, interpreter.trouble)
-    unknown = Unknown(f"not told by {interpreter.source}")
+    unknown = Unknown(f"{interpreter.source} does not say")
     facts: Dict[str, Fact[Any]] = {}
-    for name, value in (
-        ("version", interpreter.version),
-        ("implementation", interpreter.implementation),
-        ("abi", interpreter.abi),
-        ("executable", interpreter.executable),
-        ("prefix", interpreter.prefix),
-    ):
+    for name in ("version", "implementation", "abi", "executable", "prefix"):
+        value = getattr(interpreter, name)
         facts["python." + name] = Known(value, evidence) if value else unknown
-    notes = []
-    if interpreter.system_site:
-        notes.append("with system site packages")
-    if interpreter.user_site in interpreter.search_path:
-        notes.append("with user site")
-    if interpreter.unexecuted:
-        notes.append(f"{interpreter.unexecuted} .pth lines that run code were not executed")
-    facts["python.environment"] = Known(
-        interpreter.environment, Evidence(interpreter.source, "; ".join(notes))
-    )
-    facts["python.search_path"] = Known(
-        interpreter.search_path, Evidence(interpreter.source, "; ".join(notes))
-    )
+    evidence = Evidence(interpreter.source, "; ".join(_notes(interpreter)))
+    facts["python.environment"] = Known(interpreter.environment, evidence)
+    facts["python.search_path"] = Known(interpreter.search_path, evidence)
     facts["python.working_directory"] = _working_directory(machine)
     return facts
+
+
+def _notes(interpreter: Interpreter) -> Iterator[str]:
+    if interpreter.system_site:
+        yield "with system site packages"
+    if interpreter.user_site in interpreter.search_path:
+        yield "with user site"
+    if interpreter.unexecuted:
+        yield f"{interpreter.unexecuted} .pth lines that run code were not executed"
 
 
 def _working_directory(machine: Machine) -> Fact[str]:
@@ -228,11 +220,9 @@ def _this(machine: Machine) -> Interpreter:
     major, minor = sys.version_info[:2]
     # abiflags is missing on Windows only.
     threads = "t" if "t" in getattr(sys, "abiflags", "") else ""
-    configuration = (
-        parse_pyvenv(machine.read_text(_join(sys.prefix, "pyvenv.cfg"), _TEXT_LIMIT) or "")
-        if sys.prefix != sys.base_prefix
-        else {}
-    )
+    virtual = sys.prefix != sys.base_prefix
+    text = machine.read_text(_join(sys.prefix, "pyvenv.cfg"), _TEXT_LIMIT) if virtual else ""
+    configuration = parse_pyvenv(text or "")
     user = sys.modules["site"].USER_SITE if "site" in sys.modules else None
     return Interpreter(
         executable=sys.executable or "",
@@ -242,10 +232,8 @@ def _this(machine: Machine) -> Interpreter:
         prefix=sys.prefix,
         base_prefix=sys.base_prefix,
         search_path=_without_library(sys.path),
-        environment=_environment_kind(
-            machine, sys.prefix, configuration, sys.prefix != sys.base_prefix
-        ),
-        system_site=configuration.get("include-system-site-packages", "").lower() == "true",
+        environment=_environment_kind(machine, sys.prefix, configuration if virtual else None),
+        system_site=virtual and _sees_system(configuration),
         user_site=user or "",
         source="this interpreter",
     )
@@ -255,36 +243,36 @@ _ABI_PREFIX = {"cpython": "cp", "pypy": "pp"}
 
 
 def _without_library(path: Sequence[str]) -> Tuple[str, ...]:
-    """sys.path without the entry of the running program, the standard library and what does not
-    exist.
-    """
+    """Leave out the running program's entry, the standard library and what does not exist."""
     entries = list(path)
-    if entries and not sys.flags.isolated and not getattr(sys.flags, "safe_path", False):
-        # The program's own entry: its folder, or the working directory under -m. A user's script
-        # has another one.
-        program = sys.argv[0] if sys.argv else ""
-        places = [
-            os.path.dirname(path)
-            for path in (os.path.abspath(program), os.path.realpath(program))
-            if program
-        ]
-        if entries[0] in ("", _getcwd(), *places):
-            entries = entries[1:]
+    # Isolated, or with -P, there is no entry of the program.
+    has_program = not sys.flags.isolated and not getattr(sys.flags, "safe_path", False)
+    if has_program and entries and entries[0] in _program_folders():
+        entries = entries[1:]
     library = os.path.dirname(os.__file__)
-    seen = set()
-    kept = []
-    for entry in entries:
-        absolute = os.path.abspath(entry)
-        if (
-            absolute in seen
-            or absolute == library
-            or os.path.basename(absolute) == "lib-dynload"
-            or not os.path.isdir(absolute)
-        ):
-            continue
-        seen.add(absolute)
-        kept.append(absolute)
-    return tuple(kept)
+    absolute = dict.fromkeys(os.path.abspath(entry) for entry in entries)
+    return tuple(
+        [
+            entry
+            for entry in absolute
+            if entry != library
+            and os.path.basename(entry) != "lib-dynload"
+            and os.path.isdir(entry)
+        ]
+    )
+
+
+def _program_folders() -> List[Optional[str]]:
+    """The program's own entry: its folder, or the working directory under -m.
+
+    A user's script has another one.
+    """
+    program = sys.argv[0] if sys.argv else ""
+    folders: List[Optional[str]] = ["", _getcwd()]
+    if program:
+        folders.append(os.path.dirname(os.path.abspath(program)))
+        folders.append(os.path.dirname(os.path.realpath(program)))
+    return folders
 
 
 def _getcwd() -> Optional[str]:
@@ -295,21 +283,17 @@ def _getcwd() -> Optional[str]:
 
 
 def find_executable(machine: Machine, python: str) -> Optional[str]:
-    """Return the path of the interpreter that ``--python`` names: a file, a folder of an
-    environment, or a command.
-    """
+    """Return the interpreter that ``--python`` names: a file, an environment, or a command."""
     if "/" not in python:
         for folder in machine.environment.get("PATH", "/usr/local/bin:/usr/bin:/bin").split(":"):
             if folder and machine.isfile(_join(folder, python)):
                 return _join(folder, python)
+        # ".venv" is a folder that is meant, although it has no slash.
         if not _is_here(machine) or not machine.isdir(os.path.abspath(python)):
             return None
-    # ".venv" is a folder that is meant, although it has no slash.
     path = os.path.abspath(python) if _is_here(machine) else _join("/", python)
-    for candidate in (_join(path, "bin/python3"), _join(path, "bin/python")):
-        if machine.exists(candidate):
-            return candidate
-    return path if machine.isfile(path) else None
+    pythons = filter(machine.exists, (_join(path, "bin/python3"), _join(path, "bin/python")))
+    return next(pythons, path if machine.isfile(path) else None)
 
 
 def _foreign(machine: Machine, python: str) -> Interpreter:
@@ -324,41 +308,28 @@ def _foreign(machine: Machine, python: str) -> Interpreter:
         deadline=_DEADLINE,
         environment=machine.environment,
     )
-    told: Dict[str, List[str]] = {}
-    for line in answer.output.decode("utf-8", "surrogateescape").split("\n"):
-        key, separator, value = line.partition("=")
-        if separator:
-            told.setdefault(key, []).append(value)
-    if answer.status != 0 or "version" not in told:
+    values = _parse_answer(answer.output.decode("utf-8", "surrogateescape"))
+    if answer.status != 0 or "version" not in values:
         reason = answer.reason or f"exit status {answer.status}"
-        found = _from_layout(machine, executable, f"layout of {executable}")
-        return found._replace(trouble=f"{executable} did not answer ({reason})")
-    first = {key: values[0] for key, values in told.items()}
-    prefix = first["prefix"]
+        candidate = _from_layout(machine, executable, f"layout of {executable}")
+        return candidate._replace(trouble=f"{executable} did not answer ({reason})")
+    first = {key: several[0] for key, several in values.items()}
     configuration = _configuration(machine, first["executable"] or executable)
-    system_site = (
-        configuration is None
-        or configuration.get("include-system-site-packages", "").lower() == "true"
-    )
-    sites = told.get("venv", [])
     user = first.get("user", "")
-    if system_site:
-        if user and not machine.environment.get("PYTHONNOUSERSITE"):
-            sites = [*sites, user]
-        sites = [*sites, *told.get("site", [])]
+    sites = _site_folders(
+        machine, configuration, values.get("venv", []), user, values.get("site", [])
+    )
     search, unexecuted = _search_path(machine, sites)
     return Interpreter(
         executable=executable,
         version=first["version"],
         implementation=first["implementation"],
         abi=first["abi"] + first.get("threads", ""),
-        prefix=prefix,
+        prefix=first["prefix"],
         base_prefix=first["base"],
         search_path=search,
-        environment=_environment_kind(
-            machine, prefix, configuration or {}, configuration is not None
-        ),
-        system_site=system_site and configuration is not None,
+        environment=_environment_kind(machine, first["prefix"], configuration),
+        system_site=configuration is not None and _sees_system(configuration),
         user_site=user,
         source=f"{executable} -I -S",
         unexecuted=unexecuted,
@@ -366,9 +337,41 @@ def _foreign(machine: Machine, python: str) -> Interpreter:
     )
 
 
+def _parse_answer(text: str) -> Dict[str, List[str]]:
+    """The values that the foreign interpreter printed, by key."""
+    values: Dict[str, List[str]] = {}
+    for line in text.split("\n"):
+        key, separator, value = line.partition("=")
+        if separator:
+            values.setdefault(key, []).append(value)
+    return values
+
+
+def _sees_system(configuration: Optional[Dict[str, str]]) -> bool:
+    """Whether the system's packages are seen: outside of a venv (None), or if it says so."""
+    if configuration is None:
+        return True
+    return configuration.get("include-system-site-packages", "").lower() == "true"
+
+
+def _site_folders(
+    machine: Machine,
+    configuration: Optional[Dict[str, str]],
+    own: Sequence[str],
+    user: str,
+    system: Sequence[str],
+) -> List[str]:
+    """Join the site folders of a venv, of the user and of the system, as ``site.main`` does."""
+    if not _sees_system(configuration):
+        return list(own)
+    with_user = user and not machine.environment.get("PYTHONNOUSERSITE")
+    return [*own, *([user] if with_user else []), *system]
+
+
 def _in_image(machine: Machine) -> Interpreter:
-    """Find the interpreter of an unpacked image by the folders that images use; nothing is
-    started.
+    """Find the interpreter of an unpacked image by the folders that images use.
+
+    Nothing is started. One that has torch is taken before the others.
     """
     if machine.python is not None:
         executable = find_executable(machine, machine.python)
@@ -378,25 +381,26 @@ def _in_image(machine: Machine) -> Interpreter:
             )
         return _from_layout(machine, executable, f"layout of {executable}")
     best: Optional[Interpreter] = None
-    for prefix in _image_prefixes(machine):
-        for version in _versions_below(machine, prefix):
-            executable = next(
-                (path for path in _executables(prefix, version) if machine.exists(path)), ""
-            )
-            if not executable and prefix in ("/usr", "/usr/local"):
-                continue  # Debian keeps folders of Pythons that are not installed
-            candidate = _from_layout(
-                machine, executable or _join(prefix, "bin/python3"), f"layout of {prefix}", version
-            )
-            if any(
-                machine.exists(_join(folder, "torch/version.py"))
-                for folder in candidate.search_path
-            ):
-                return candidate
-            best = best or candidate
+    for candidate in _image_interpreters(machine):
+        if any(
+            machine.exists(_join(folder, "torch/version.py")) for folder in candidate.search_path
+        ):
+            return candidate
+        best = best or candidate
     return best or Interpreter(
         source="layout of the image", trouble="no Python interpreter was found in the image"
     )
+
+
+def _image_interpreters(machine: Machine) -> Iterator[Interpreter]:
+    for prefix in _image_prefixes(machine):
+        for version in _versions_below(machine, prefix):
+            executables = filter(machine.exists, _executables(prefix, version))
+            executable = next(executables, "")
+            if not executable and prefix in ("/usr", "/usr/local"):
+                continue  # Debian keeps folders of Pythons that are not installed
+            executable = executable or _join(prefix, "bin/python3")
+            yield _from_layout(machine, executable, f"layout of {prefix}", version)
 
 
 def _image_prefixes(machine: Machine) -> List[str]:
@@ -434,34 +438,18 @@ def _executables(prefix: str, version: str) -> Tuple[str, ...]:
 def _from_layout(machine: Machine, executable: str, source: str, version: str = "") -> Interpreter:
     """Derive an interpreter from its path, its pyvenv.cfg and the folders beside it."""
     configuration = _configuration(machine, executable)
-    prefix = os.path.dirname(os.path.dirname(executable)) or "/"
-    base = prefix
+    own: List[str] = []
     if configuration is None:
-        # /usr/bin/python3 may be a link; the file that it names tells the prefix where its own
-        # folder has no library.
-        target = machine.realpath(executable)
-        if not _versions_below(machine, prefix) and target:
-            base = prefix = os.path.dirname(os.path.dirname(target)) or "/"
-        if not version:
-            named = re.search(r"python(\d+\.\d+)", os.path.basename(target or executable))
-            version = named.group(1) if named else next(iter(_versions_below(machine, prefix)), "")
+        prefix, named = _prefix_and_version(machine, executable)
+        version = version or named
+        base = prefix
     else:
-        base = (
-            configuration.get("base-prefix")
-            or os.path.dirname(configuration.get("home", "").rstrip("/"))
-            or prefix
-        )
-        version = version or next(iter(_versions_below(machine, prefix)), "")
-    system_site = (
-        configuration is None
-        or configuration.get("include-system-site-packages", "").lower() == "true"
-    )
-    sites = _known_sites(prefix, version) if configuration is not None else []
+        prefix = _two_up(executable)
+        base = _base_of(configuration) or prefix
+        version = version or _newest_below(machine, prefix)
+        own = _known_sites(prefix, version)
     user = _user_site(machine, version)
-    if system_site:
-        if user and not machine.environment.get("PYTHONNOUSERSITE"):
-            sites.append(user)
-        sites += _known_sites(base, version)
+    sites = _site_folders(machine, configuration, own, user, _known_sites(base, version))
     search, unexecuted = _search_path(machine, sites)
     full = _full_version(machine, base, version, configuration or {})
     return Interpreter(
@@ -472,15 +460,39 @@ def _from_layout(machine: Machine, executable: str, source: str, version: str = 
         prefix=prefix,
         base_prefix=base,
         search_path=search,
-        environment=_environment_kind(
-            machine, prefix, configuration or {}, configuration is not None
-        ),
-        system_site=system_site and configuration is not None,
+        environment=_environment_kind(machine, prefix, configuration),
+        system_site=configuration is not None and _sees_system(configuration),
         user_site=user,
         source=source,
         unexecuted=unexecuted,
-        trouble="" if full else f"no Python version is told by {source}",
+        trouble="" if full else f"{source} does not show which Python it is",
     )
+
+
+def _base_of(configuration: Dict[str, str]) -> str:
+    """The prefix of the interpreter from which a venv was made."""
+    home = configuration.get("home", "").rstrip("/")
+    return configuration.get("base-prefix") or os.path.dirname(home)
+
+
+def _two_up(executable: str) -> str:
+    return os.path.dirname(os.path.dirname(executable)) or "/"
+
+
+def _prefix_and_version(machine: Machine, executable: str) -> Tuple[str, str]:
+    """Where an interpreter outside of a venv has its library, and its minor version."""
+    prefix = _two_up(executable)
+    # /usr/bin/python3 may be a link; the file that it names tells the prefix where its own folder
+    # has no library.
+    target = machine.realpath(executable)
+    if target and not _versions_below(machine, prefix):
+        prefix = _two_up(target)
+    match = re.search(r"python(\d+\.\d+)", os.path.basename(target or executable))
+    return prefix, match.group(1) if match else _newest_below(machine, prefix)
+
+
+def _newest_below(machine: Machine, prefix: str) -> str:
+    return next(iter(_versions_below(machine, prefix)), "")
 
 
 def _user_site(machine: Machine, version: str) -> str:
@@ -495,57 +507,70 @@ def _known_sites(prefix: str, version: str) -> List[str]:
     """The folders that CPython, Debian (dist-packages) and Fedora (lib64) use below a prefix."""
     if not version:
         return []
-    sites = []
-    if prefix == "/usr":
-        sites += [
-            f"/usr/local/lib/python{version}/dist-packages",
-            f"/usr/local/lib/python{version}/site-packages",
-        ]
-        sites += [f"/usr/local/lib64/python{version}/site-packages"]
-    sites += [_join(prefix, f"{lib}/python{version}/site-packages") for lib in ("lib", "lib64")]
-    if prefix == "/usr":
-        sites += ["/usr/lib/python3/dist-packages", f"/usr/lib/python{version}/dist-packages"]
-    return sites
+    sites = [_join(prefix, f"{lib}/python{version}/site-packages") for lib in ("lib", "lib64")]
+    if prefix != "/usr":
+        return sites
+    return [
+        f"/usr/local/lib/python{version}/dist-packages",
+        f"/usr/local/lib/python{version}/site-packages",
+        f"/usr/local/lib64/python{version}/site-packages",
+        *sites,
+        "/usr/lib/python3/dist-packages",
+        f"/usr/lib/python{version}/dist-packages",
+    ]
 
 
 def _full_version(machine: Machine, base: str, minor: str, configuration: Dict[str, str]) -> str:
-    """The version with its patch number, from pyvenv.cfg, the C headers, conda's records or the
-    program itself.
-    """
+    """The version with its patch number where a file tells it, else the minor."""
     for key in ("version_info", "version"):
-        match = re.match(r"\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?", configuration.get(key, ""))
+        match = re.match(_PATCH, configuration.get(key, ""))
         if match:
             return match.group()
     if not minor:
         return ""
-    header = (
-        machine.read_text(_join(base, f"include/python{minor}/patchlevel.h"), _TEXT_LIMIT) or ""
+    return (
+        _version_of_headers(machine, base, minor)
+        or _version_of_conda(machine, base, minor)
+        or _version_of_program(machine, base, minor)
+        or minor
     )
-    match = re.search(r'#define\s+PY_VERSION\s+"(\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?)', header)
-    if match:
-        return match.group(1)
+
+
+_PATCH = r"\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?"
+
+
+def _version_of_headers(machine: Machine, base: str, minor: str) -> str:
+    path = _join(base, f"include/python{minor}/patchlevel.h")
+    text = machine.read_text(path, _TEXT_LIMIT) or ""
+    match = re.search(rf'#define\s+PY_VERSION\s+"({_PATCH})', text)
+    return match.group(1) if match else ""
+
+
+def _version_of_conda(machine: Machine, base: str, minor: str) -> str:
     for name in machine.listdir(_join(base, "conda-meta")) or ():
         match = re.match(r"python-(\d+\.\d+\.\d+)-", name)
         if match and match.group(1).startswith(minor + "."):
             return match.group(1)
-    pattern = re.compile(
-        rb"\0(" + re.escape(minor).encode() + rb"\.\d{1,3}(?:(?:a|b|rc)\d+)?)\+?\0"
-    )
-    for path in (_join(base, f"bin/python{minor}"), _join(base, f"lib/libpython{minor}.so.1.0")):
+    return ""
+
+
+def _version_of_program(machine: Machine, base: str, minor: str) -> str:
+    """The version among the strings of the program or of its library."""
+    text = re.escape(minor).encode() + rb"\.\d{1,3}(?:(?:a|b|rc)\d+)?"
+    for name in (f"bin/python{minor}", f"lib/libpython{minor}.so.1.0"):
+        path = _join(base, name)
         data = machine.read_bytes(machine.realpath(path) or path, 64 << 20) or b""
-        found = pattern.search(data)
-        if found:
-            return found.group(1).decode()
-    return minor
+        match = re.search(rb"\0(" + text + rb")\+?\0", data)
+        if match:
+            return match.group(1).decode()
+    return ""
 
 
 # Files
 
 
 def _configuration(machine: Machine, executable: str) -> Optional[Dict[str, str]]:
-    """The pyvenv.cfg beside an interpreter or one folder up, where site.venv() looks; None where
-    there is none.
-    """
+    """The pyvenv.cfg beside an interpreter or one folder up, as site.venv() looks; or None."""
     folder = os.path.dirname(executable)
     for place in (folder, os.path.dirname(folder)):
         text = machine.read_text(_join(place, "pyvenv.cfg"), _TEXT_LIMIT)
@@ -555,9 +580,7 @@ def _configuration(machine: Machine, executable: str) -> Optional[Dict[str, str]
 
 
 def parse_pyvenv(text: str) -> Dict[str, str]:
-    """Parse pyvenv.cfg: ``key = value`` lines, keys in lower case; everything else is passed
-    over.
-    """
+    """Parse the ``key = value`` lines of pyvenv.cfg, keys in lower case; pass over the rest."""
     settings: Dict[str, str] = {}
     for line in text.splitlines():
         key, separator, value = line.partition("=")
@@ -567,8 +590,9 @@ def parse_pyvenv(text: str) -> Dict[str, str]:
 
 
 def parse_pth(text: str) -> Tuple[List[str], int]:
-    """Return the paths that a ``.pth`` file adds, and how many of its lines would run code (they
-    are not run).
+    """Return the paths that a ``.pth`` file adds, and how many lines would run code.
+
+    Those are not run.
     """
     paths = []
     code = 0
@@ -584,8 +608,9 @@ def parse_pth(text: str) -> Tuple[List[str], int]:
 
 
 def _search_path(machine: Machine, sites: Sequence[str]) -> Tuple[Tuple[str, ...], int]:
-    """PYTHONPATH, then each site folder with what its .pth files add, as ``site.addsitedir`` orders
-    them.
+    """PYTHONPATH, then each site folder with what its .pth files add, as site.addsitedir orders.
+
+    The number is that of the .pth lines that would run code.
     """
     seen = set()
     folders: List[str] = []
@@ -600,26 +625,29 @@ def _search_path(machine: Machine, sites: Sequence[str]) -> Tuple[Tuple[str, ...
         folders.append(path)
         return True
 
-    for entry in machine.environment.get("PYTHONPATH", "").split(":"):
-        if entry:
-            add(os.path.abspath(entry) if _is_here(machine) else _join("/", entry))
+    for entry in filter(None, machine.environment.get("PYTHONPATH", "").split(":")):
+        add(os.path.abspath(entry) if _is_here(machine) else _join("/", entry))
     for site in sites:
-        if not add(site):
-            continue
-        for name in listing(machine, site) or ():
-            if not name.endswith(".pth") or name.startswith("."):
-                continue
-            paths, lines = parse_pth(machine.read_text(_join(site, name), _TEXT_LIMIT) or "")
-            code += lines
-            for path in paths:
-                add(os.path.normpath(os.path.join(site, path)))
+        if add(site):
+            for text in _pth_files(machine, site):
+                paths, lines = parse_pth(text)
+                code += lines
+                for path in paths:
+                    add(os.path.normpath(os.path.join(site, path)))
     return tuple(folders), code
 
 
+def _pth_files(machine: Machine, site: str) -> Iterator[str]:
+    for name in listing(machine, site) or ():
+        if name.endswith(".pth") and not name.startswith("."):
+            yield machine.read_text(_join(site, name), _TEXT_LIMIT) or ""
+
+
 def _environment_kind(
-    machine: Machine, prefix: str, configuration: Dict[str, str], virtual: bool
+    machine: Machine, prefix: str, configuration: Optional[Dict[str, str]]
 ) -> str:
-    if virtual:
+    """Name the kind of environment; ``configuration`` is None outside of a venv."""
+    if configuration is not None:
         return "uv" if "uv" in configuration else "venv"
     if machine.exists(_join(prefix, "conda-meta")):
         return "conda"
