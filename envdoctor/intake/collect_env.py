@@ -48,25 +48,25 @@ _ARCHITECTURES = {
 
 def architecture(text: str) -> Optional[str]:
     """Return the machine architecture that a text names."""
-    found = re.search(r"\b(x86_64|amd64|x64|aarch64|arm64|ppc64le)\b", text, re.IGNORECASE)
-    return _ARCHITECTURES[found.group(1).lower()] if found else None
+    match = re.search(r"\b(x86_64|amd64|x64|aarch64|arm64|ppc64le)\b", text, re.IGNORECASE)
+    return _ARCHITECTURES[match.group(1).lower()] if match else None
 
 
 def python_version(text: str) -> Optional[str]:
     """Return the Python version at the start of a text (``3.10.12 (main, …)``)."""
-    found = _PYTHON.match(text.strip().lstrip("v"))
-    return found.group(1).rstrip("+") if found else None
+    match = _PYTHON.match(text.strip().lstrip("v"))
+    return match.group(1).rstrip("+") if match else None
 
 
 def python_platform(text: str, line: Line, draft: Draft) -> bool:
     """Read what ``platform.platform()`` returns."""
-    found = _PLATFORM.search(text)
-    if found:
-        draft.put("os.kernel", found.group(1), line, EXACT)
+    match = _PLATFORM.search(text)
+    if match:
+        draft.put("os.kernel", match.group(1), line, EXACT)
         draft.put("os.platform", "linux", line, EXACT)
-        draft.put("os.architecture", _ARCHITECTURES[found.group(2)], line, EXACT)
-        draft.put("glibc.version", found.group(3), line, EXACT + 1)
-        if "microsoft" in found.group(1).lower():
+        draft.put("os.architecture", _ARCHITECTURES[match.group(2)], line, EXACT)
+        draft.put("glibc.version", match.group(3), line, EXACT + 1)
+        if "microsoft" in match.group(1).lower():
             draft.put("os.wsl", True, line, EXACT)
         return True
     for beginning, name in (("Windows-", "win32"), ("macOS-", "darwin"), ("Linux-", "linux")):
@@ -127,10 +127,10 @@ class CollectEnvReader:
 
     def read(self, line: Line, draft: Draft) -> bool:
         """Take one line; False leaves it to the others."""
-        found = _LABELLED.match(line.text)
-        if found is None:
+        match = _LABELLED.match(line.text)
+        if match is None:
             return "libcudnn" in line.text and self._cudnn_path(line.text, line, draft)
-        label, value = found.groups()
+        label, value = match.groups()
         handler = self._handlers.get(plain_label(label))
         if handler is None:
             return False
@@ -176,17 +176,17 @@ class CollectEnvReader:
         return draft.torch(value, line)
 
     def _torch_cuda(self, value: str, line: Line, draft: Draft) -> None:
-        found = _CUDA.match(value)
-        if found:
-            draft.put("torch.cuda", found.group(), line, EXACT)
+        match = _CUDA.match(value)
+        if match:
+            draft.put("torch.cuda", match.group(), line, EXACT)
         elif value.lower() in ("none", "could not collect"):
             # collect_env prints torch.version.cuda; only a failed import gives "N/A".
             draft.absent("torch.cuda", line, EXACT, "torch.version.cuda is None")
 
     def _torch_hip(self, value: str, line: Line, draft: Draft) -> None:
-        found = re.match(r"\d+\.\d+[\w.-]{0,40}", value)
-        if found:
-            draft.put("torch.hip", found.group(), line, EXACT)
+        match = re.match(r"\d+\.\d+[\w.-]{0,40}", value)
+        if match:
+            draft.put("torch.hip", match.group(), line, EXACT)
         elif value in ("N/A", "None"):
             draft.absent("torch.hip", line, EXACT)
 
@@ -194,9 +194,9 @@ class CollectEnvReader:
         operating_system(value, line, draft)
 
     def _libc(self, value: str, line: Line, draft: Draft) -> None:
-        found = re.search(r"(?:glibc[- ]?)?(\d\.\d{1,2})\b", value)
-        if found:
-            draft.put("glibc.version", found.group(1), line, EXACT)
+        match = re.search(r"(?:glibc[- ]?)?(\d\.\d{1,2})\b", value)
+        if match:
+            draft.put("glibc.version", match.group(1), line, EXACT)
 
     def _python(self, value: str, line: Line, draft: Draft) -> None:
         version = python_version(value)
@@ -217,11 +217,11 @@ class CollectEnvReader:
             draft.put("torch.cuda_available", value.startswith("True"), line, EXACT)
 
     def _toolkit(self, value: str, line: Line, draft: Draft) -> None:
-        found = re.search(r"V(\d{1,2}\.\d{1,2}\.\d{1,4})", value) or re.search(
+        match = re.search(r"V(\d{1,2}\.\d{1,2}\.\d{1,4})", value) or re.search(
             r"(?<![\d.])(\d{1,2}\.\d{1,2}(?:\.\d{1,4})?)(?![\d.])", value
         )
-        if found:
-            draft.put("toolkit.version", found.group(1), line, EXACT)
+        if match:
+            draft.put("toolkit.version", match.group(1), line, EXACT)
         elif value.lower() in _NOTHING:
             draft.unknown("toolkit.version", "nvcc was not found on PATH")
 
@@ -249,9 +249,9 @@ class CollectEnvReader:
         self._cudnn_path(value, line, draft)
 
     def _cudnn_path(self, value: str, line: Line, draft: Draft) -> bool:
-        found = _CUDNN.search(value)
-        if found and "site-packages" not in value and "dist-packages" not in value:
-            draft.put("cudnn.system_version", found.group(1), line, EXACT)
+        match = _CUDNN.search(value)
+        if match and "site-packages" not in value and "dist-packages" not in value:
+            draft.put("cudnn.system_version", match.group(1), line, EXACT)
             return True
         return False
 

@@ -1,11 +1,9 @@
-"""What a container was given: ``docker run`` flags, compose and Kubernetes fragments, and what an
-image's name tells.
-"""
+"""What a container was given, by ``docker run``, compose, Kubernetes and its image's name."""
 
 from __future__ import annotations
 
 import re
-from typing import Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ..model.sizes import parse_limit, parse_size
 from .clean_text import Line
@@ -19,9 +17,8 @@ _RUN = re.compile(r"\b(docker|podman|nerdctl)\s+(?:container\s+)?(?:run|create)\
 _FRAGMENT = re.compile(
     r"--(?:shm-size|gpus|memory|ulimit|pids-limit|cpus|runtime|ipc)[ =]\S+(?:\s+-|$)"
 )
-_DOCKER_SHM = (
-    64 << 20
-)  # docs.docker.com/engine/containers/run: "/dev/shm … 64M" where --shm-size is left out
+# docs.docker.com/engine/containers/run: "/dev/shm … 64M" where --shm-size is left out
+_DOCKER_SHM = 64 << 20
 _WITH_VALUE = words(
     """
     -a -c -e -h -l -m -p -u -v -w --add-host --annotation --attach --blkio-weight --cap-add
@@ -44,6 +41,31 @@ _ULIMITS = {
     "stack": ("rlimit.stack", 1),
     "core": ("rlimit.core", 1),
 }
+#: Keys of YAML with a size, its field, and whether ``g`` counts in powers of two.
+_SIZES = {
+    "mem_limit": ("memory.limit", True),
+    "shm_size": ("shm.size", True),
+    "sizeLimit": ("shm.size", False),
+}
+_GPUS_REQUESTED = (("container.gpus_requested", True),)
+_IPC_OF_HOST = (("container.ipc_host", True),)
+_IN_POD = (("kubernetes.pod", True), ("container.runtime", "kubernetes"))
+_KINDS = words("Pod Deployment StatefulSet Job RayCluster RayJob PyTorchJob LeaderWorkerSet")
+#: What a pair of YAML states wherever it stands.
+_STATEMENTS: Dict[Tuple[str, str], Tuple[Tuple[str, Any], ...]] = {
+    ("medium", "Memory"): (),
+    ("runtime", "nvidia"): _GPUS_REQUESTED,
+    ("driver", "nvidia"): _GPUS_REQUESTED,
+    ("ipc", "host"): _IPC_OF_HOST,
+    ("hostIPC", "true"): _IPC_OF_HOST,
+    **{("kind", kind): _IN_POD for kind in _KINDS},
+}
+_SECTIONS = words(
+    """
+    limits requests emptyDir resources securityContext ulimits deploy volumes volumeMounts
+    containers reservations
+    """
+)
 _YAML = re.compile(r"(?:- )?([\"']?)([A-Za-z][\w./-]{0,60})\1\s*:\s*(.*)$")
 _CUDA_IN_TAG = re.compile(r"(?:^|[-_.:])(?:cuda|cu)-?(\d{2})\.?(\d)(?:\.(\d{1,2}))?(?![\d])")
 _TORCH_IN_TAG = re.compile(r"(?:^|[-_:])(?:torch|pytorch|th|pt)-?(\d\.\d{1,2}(?:\.\d)?)")
@@ -63,24 +85,17 @@ _TAG_VERSION = re.compile(r"v?(\d+\.\d+\.\d+(?:\.\d+)?(?:\.?(?:post|rc)\d+)?)(?:
 
 
 def image_hints(image: str) -> Iterator[Tuple[str, str]]:
-    """Yield what the name of an image tells: pairs of a field, or of a distribution's name, and a
-    version.
-    """
+    """Yield what the name of an image tells: a field or a distribution, and its version."""
     path, _, tag = image.partition("@")[0].rpartition(":")
     if not path or "/" in tag:
         return
     owner, _, repository = path.rpartition("/")
-    cuda = _CUDA_IN_TAG.search(f":{tag}")
-    if repository == "cuda" and re.match(r"\d{2}\.\d", tag):
-        yield "image.cuda_version", re.match(r"[\d.]+", tag).group().rstrip(".")  # type: ignore[union-attr]
-    elif cuda:
-        yield (
-            "image.cuda_version",
-            f"{cuda.group(1)}.{cuda.group(2)}" + (f".{cuda.group(3)}" if cuda.group(3) else ""),
-        )
-    python = _PYTHON_IN_TAG.search(f":{tag}")
-    if python and 6 <= int(python.group(2)) <= 20:
-        yield "python.version", f"3.{python.group(2)}"
+    cuda = _cuda_of_tag(repository, tag)
+    if cuda:
+        yield "image.cuda_version", cuda
+    python = _python_of_tag(tag)
+    if python:
+        yield "python.version", python
     name = _REPOSITORY.get(repository)
     version = _TAG_VERSION.match(tag)
     # nvcr.io/nvidia/pytorch:24.03-py3 counts years and months, not releases of torch.
@@ -89,8 +104,21 @@ def image_hints(image: str) -> Iterator[Tuple[str, str]]:
     torch = _TORCH_IN_TAG.search(f":{tag}")
     if torch:
         yield "torch", torch.group(1)
-    for found in _PACKAGE_IN_TAG.finditer(f":{tag}"):
-        yield "transformer-engine" if found.group(1) == "te" else found.group(1), found.group(2)
+    for package, release in _PACKAGE_IN_TAG.findall(f":{tag}"):
+        yield "transformer-engine" if package == "te" else package, release
+
+
+def _python_of_tag(tag: str) -> Optional[str]:
+    match = _PYTHON_IN_TAG.search(f":{tag}")
+    return f"3.{match.group(2)}" if match and 6 <= int(match.group(2)) <= 20 else None
+
+
+def _cuda_of_tag(repository: str, tag: str) -> Optional[str]:
+    release = re.match(r"\d{2}\.\d[\d.]*", tag) if repository == "cuda" else None
+    if release:
+        return release.group().rstrip(".")
+    match = _CUDA_IN_TAG.search(f":{tag}")
+    return ".".join(filter(None, match.groups())) if match else None
 
 
 class ContainerReader:
@@ -107,23 +135,12 @@ class ContainerReader:
     def read(self, line: Line, draft: Draft) -> bool:
         """Take one line; False leaves it to the others."""
         text = line.text
-        if "run " in text or "create " in text:
-            found = _RUN.search(text)
-            if found:
-                self._read_run(found.group(1), found.group(2), line, draft)
-                return True
+        run = _RUN.search(text) if "run " in text or "create " in text else None
+        if run:
+            _read_run(run.group(1), run.group(2), line, draft)
+            return True
         if _FRAGMENT.match(text):
-            words = split_command(text)
-            for position, word in enumerate(words):
-                option, joined, value = word.partition("=")
-                _docker_option(
-                    option,
-                    value if joined else (words[position + 1 : position + 2] or [""])[0],
-                    line,
-                    draft,
-                )
-                if option == "--gpus" or (option, value) == ("--runtime", "nvidia"):
-                    draft.put("container.gpus_requested", True, line)
+            _read_fragment(text, line, draft)
             return True
         return self._read_yaml(line, draft)
 
@@ -143,49 +160,9 @@ class ContainerReader:
             else:
                 draft.distribution(what, version, at, INTENT)
 
-    def _read_run(self, runtime: str, arguments: str, line: Line, draft: Draft) -> None:
-        draft.put("container.runtime", "docker" if runtime == "nerdctl" else runtime, line)
-        words = split_command(arguments)
-        gpus = shm = host = False
-        position = 0
-        while position < len(words):
-            word = words[position]
-            position += 1
-            if not word.startswith("-"):
-                if word in ("\\", "&&", "…", "..."):
-                    continue
-                if _IMAGE.fullmatch(word) and not word.startswith("."):
-                    draft.image(word, line)
-                    read_launch([word, *words[position:]], line, draft)
-                break
-            option, joined, value = word.partition("=")
-            if not joined and option in _WITH_VALUE and position < len(words):
-                value = words[position]
-                position += 1
-            gpus |= (
-                option == "--gpus"
-                or (option == "--runtime" and value == "nvidia")
-                or (option == "--device" and "nvidia" in value)
-            )
-            shm |= option == "--shm-size" or (
-                "/dev/shm" in value and option in ("-v", "--volume", "--mount", "--tmpfs")
-            )
-            host |= option == "--ipc" and value != "private"
-            _docker_option(option, value, line, draft)
-        if gpus or "..." not in arguments:
-            draft.put("container.gpus_requested", gpus, line)
-        if not shm and not host and "..." not in arguments and "…" not in arguments:
-            draft.put(
-                "shm.size",
-                _DOCKER_SHM,
-                line,
-                PROSE,
-                "Docker's default: neither --shm-size nor --ipc=host is given",
-            )
-
     def _read_yaml(self, line: Line, draft: Draft) -> bool:
-        found = _YAML.match(line.raw.strip())
-        if found is None:
+        match = _YAML.match(line.raw.strip())
+        if match is None:
             return False
         indent = line.indent + (2 if line.raw.lstrip().startswith("- ") else 0)
         if line.number > self._yaml_at + 3:
@@ -193,106 +170,159 @@ class ContainerReader:
         self._yaml_at = line.number
         while self._parents and self._parents[-1][0] >= indent:
             self._parents.pop()
-        key, value = found.group(2), found.group(3).split(" #")[0].strip().strip("\"'")
-        if not value:
-            if len(self._parents) < 40:
-                self._parents.append((indent, key))
-            return key in (
-                "limits",
-                "requests",
-                "emptyDir",
-                "resources",
-                "securityContext",
-                "ulimits",
-                "deploy",
-                "volumes",
-                "volumeMounts",
-                "containers",
-                "reservations",
-            )
-        return self._read_pair(key, value, [name for _, name in self._parents], line, draft)
+        key, value = match.group(2), match.group(3).split(" #")[0].strip().strip("\"'")
+        if value:
+            return _read_pair(key, value, [name for _, name in self._parents], line, draft)
+        if len(self._parents) < 40:
+            self._parents.append((indent, key))
+        return key in _SECTIONS
 
-    def _read_pair(
-        self, key: str, value: str, parents: List[str], line: Line, draft: Draft
-    ) -> bool:
-        nearest = parents[-1] if parents else ""
-        if key == "memory" and nearest == "limits":
-            return _put_size("memory.limit", value, line, draft, binary=False)
-        if key == "memory" and nearest in ("requests", "reservations"):
-            return True
-        if (key == "cpus" and nearest == "limits") or (key == "cpu" and nearest == "limits"):
-            cores = re.fullmatch(r"(\d{1,5}(?:\.\d+)?)(m?)", value)
-            if cores:
-                draft.put(
-                    "cpu.quota", float(cores.group(1)) / (1000 if cores.group(2) else 1), line
-                )
-            return cores is not None
-        if key == "mem_limit":
-            return _put_size("memory.limit", value, line, draft, binary=True)
-        if key == "shm_size":
-            return _put_size("shm.size", value, line, draft, binary=True)
-        if key == "sizeLimit":
-            return _put_size("shm.size", value, line, draft, binary=False)
-        if key == "medium" and value == "Memory":
-            return True
-        if key.startswith("nvidia.com/") and nearest in ("limits", "requests"):
-            draft.put("container.gpus_requested", value != "0", line)
-            draft.put("container.runtime", "kubernetes", line, PROSE)
-            draft.put("kubernetes.pod", True, line)
-            return True
-        if (key, value) in (("runtime", "nvidia"), ("driver", "nvidia")):
+
+def _read_run(runtime: str, arguments: str, line: Line, draft: Draft) -> None:
+    """Read ``docker run``; what an ellipsis leaves out is not known to be missing."""
+    draft.put("container.runtime", "docker" if runtime == "nerdctl" else runtime, line)
+    options, command = _parted(split_command(arguments))
+    for option, value in options:
+        _read_option(option, value, line, draft)
+    if command and _IMAGE.fullmatch(command[0]) and not command[0].startswith("."):
+        draft.image(command[0], line)
+        read_launch(command, line, draft)
+    gpus = _asks_for_gpus(options)
+    if gpus or "..." not in arguments:
+        draft.put("container.gpus_requested", gpus, line)
+    whole = "..." not in arguments and "…" not in arguments
+    if whole and not _settles_shm(options):
+        draft.put(
+            "shm.size",
+            _DOCKER_SHM,
+            line,
+            PROSE,
+            "Docker's default: neither --shm-size nor --ipc=host is given",
+        )
+
+
+def _parted(words: Sequence[str]) -> Tuple[List[Tuple[str, str]], Sequence[str]]:
+    """Part the words behind ``docker run`` into options with their values, and the command."""
+    options: List[Tuple[str, str]] = []
+    position = 0
+    while position < len(words):
+        word = words[position]
+        position += 1
+        if word.startswith("-"):
+            option, joined, value = word.partition("=")
+            if not joined and option in _WITH_VALUE and position < len(words):
+                value = words[position]
+                position += 1
+            options.append((option, value))
+        elif word not in ("\\", "&&", "…", "..."):
+            return options, words[position - 1 :]
+    return options, ()
+
+
+def _asks_for_gpus(options: List[Tuple[str, str]]) -> bool:
+    return any(
+        option == "--gpus"
+        or (option, value) == ("--runtime", "nvidia")
+        or (option == "--device" and "nvidia" in value)
+        for option, value in options
+    )
+
+
+def _settles_shm(options: List[Tuple[str, str]]) -> bool:
+    """Tell whether /dev/shm is given a size, mounted or taken from the host."""
+    return any(
+        option == "--shm-size"
+        or (option == "--ipc" and value != "private")
+        or (option in ("-v", "--volume", "--mount", "--tmpfs") and "/dev/shm" in value)
+        for option, value in options
+    )
+
+
+def _read_fragment(text: str, line: Line, draft: Draft) -> None:
+    words = split_command(text)
+    for word, following in zip(words, [*words[1:], ""]):
+        option, joined, value = word.partition("=")
+        _read_option(option, value if joined else following, line, draft)
+        if option == "--gpus" or (option, value) == ("--runtime", "nvidia"):
             draft.put("container.gpus_requested", True, line)
-            return True
-        if (key, value) in (("ipc", "host"), ("hostIPC", "true")):
-            draft.put("container.ipc_host", True, line)
-            return True
-        if key == "kind" and value in (
-            "Pod",
-            "Deployment",
-            "StatefulSet",
-            "Job",
-            "RayCluster",
-            "RayJob",
-            "PyTorchJob",
-            "LeaderWorkerSet",
-        ):
-            draft.put("kubernetes.pod", True, line)
-            draft.put("container.runtime", "kubernetes", line)
-            return True
-        if key == "image" and _IMAGE.fullmatch(value) and ("/" in value or ":" in value):
-            draft.image(value, line)
-            return True
-        if nearest == "ulimits" and key in _ULIMITS:
-            return _put_ulimit(f"{key}={value}", line, draft)
-        if (
-            key in ("soft", "hard")
-            and len(parents) > 1
-            and parents[-2] == "ulimits"
-            and nearest in _ULIMITS
-        ):
-            return key == "hard" or _put_ulimit(f"{nearest}={value}", line, draft)
-        return False
 
 
-def _docker_option(option: str, value: str, line: Line, draft: Draft) -> None:
-    if option == "--shm-size":
-        _put_size("shm.size", value, line, draft, binary=True)
-    elif option == "--ipc" and value == "host":
+def _read_pair(key: str, value: str, parents: List[str], line: Line, draft: Draft) -> bool:
+    """Read one ``key: value`` of YAML by the names of the sections that it stands in."""
+    section = parents[-1] if parents else ""
+    if section in ("limits", "requests", "reservations"):
+        reads = _read_resource(section, key, value, line, draft)
+        if reads is not None:
+            return reads
+    if key in _SIZES:
+        field, binary = _SIZES[key]
+        return _put_size(field, value, line, draft, binary=binary)
+    if (key, value) in _STATEMENTS:
+        for field, stated in _STATEMENTS[key, value]:
+            draft.put(field, stated, line)
+        return True
+    if key == "image" and _IMAGE.fullmatch(value) and ("/" in value or ":" in value):
+        draft.image(value, line)
+        return True
+    return _read_ulimit(key, value, parents, line, draft)
+
+
+def _read_ulimit(key: str, value: str, parents: List[str], line: Line, draft: Draft) -> bool:
+    """Read ``nofile: 1024``, or ``soft: 1024`` one level deeper; the soft limit counts."""
+    if parents[-1:] == ["ulimits"]:
+        return _put_ulimit(f"{key}={value}", line, draft)
+    if parents[-2:-1] == ["ulimits"] and parents[-1] in _ULIMITS and key in ("soft", "hard"):
+        return key == "hard" or _put_ulimit(f"{parents[-1]}={value}", line, draft)
+    return False
+
+
+def _read_resource(section: str, key: str, value: str, line: Line, draft: Draft) -> Optional[bool]:
+    """Read one resource of a container; None for a key that is none."""
+    if key == "memory":
+        return section != "limits" or _put_size("memory.limit", value, line, draft, binary=False)
+    if key in ("cpu", "cpus") and section == "limits":
+        cores = re.fullmatch(r"(\d{1,5}(?:\.\d+)?)(m?)", value)
+        if cores:
+            draft.put("cpu.quota", float(cores.group(1)) / (1000 if cores.group(2) else 1), line)
+        return cores is not None
+    if key.startswith("nvidia.com/") and section != "reservations":
+        draft.put("container.gpus_requested", value != "0", line)
+        draft.put("container.runtime", "kubernetes", line, PROSE)
+        draft.put("kubernetes.pod", True, line)
+        return True
+    return None
+
+
+def _read_option(option: str, value: str, line: Line, draft: Draft) -> None:
+    """Read one option of ``docker run``."""
+    if option in _OPTIONS:
+        _OPTIONS[option](value, line, draft)
+
+
+def _put_ipc(value: str, line: Line, draft: Draft) -> None:
+    if value == "host":
         draft.put("container.ipc_host", True, line)
-    elif option in ("-m", "--memory"):
-        _put_size("memory.limit", value, line, draft, binary=True)
-    elif option == "--ulimit":
-        _put_ulimit(value, line, draft)
-    elif option == "--pids-limit":
-        limit = parse_limit(value)
-        if limit is not None:
-            draft.put("pids.limit", limit, line)
-    elif option == "--cpus" and re.fullmatch(r"\d{1,5}(?:\.\d{1,4})?", value):
+
+
+def _put_pids_limit(value: str, line: Line, draft: Draft) -> None:
+    limit = parse_limit(value)
+    if limit is not None:
+        draft.put("pids.limit", limit, line)
+
+
+def _put_cpus(value: str, line: Line, draft: Draft) -> None:
+    if re.fullmatch(r"\d{1,5}(?:\.\d{1,4})?", value):
         draft.put("cpu.quota", float(value), line)
-    elif option in ("-e", "--env") and "=" in value:
-        name, _, content = value.partition("=")
+
+
+def _put_variable(value: str, line: Line, draft: Draft) -> None:
+    name, assigned, content = value.partition("=")
+    if assigned:
         draft.variable(name, content, line)
-    elif option in ("-w", "--workdir") and value.startswith("/"):
+
+
+def _put_directory(value: str, line: Line, draft: Draft) -> None:
+    if value.startswith("/"):
         draft.put("python.working_directory", value, line, PROSE)
 
 
@@ -321,3 +351,23 @@ def image_of_words(text: str) -> Optional[str]:
             if re.search(r"[\d]", tag) or tag in ("latest", "nightly"):
                 return word
     return None
+
+
+def _put_shm_size(value: str, line: Line, draft: Draft) -> None:
+    _put_size("shm.size", value, line, draft, binary=True)
+
+
+def _put_memory_limit(value: str, line: Line, draft: Draft) -> None:
+    _put_size("memory.limit", value, line, draft, binary=True)
+
+
+_OPTIONS: Dict[str, Callable[[str, Line, Draft], Any]] = {
+    "--shm-size": _put_shm_size,
+    "--ipc": _put_ipc,
+    "--ulimit": _put_ulimit,
+    "--pids-limit": _put_pids_limit,
+    "--cpus": _put_cpus,
+    **dict.fromkeys(("-m", "--memory"), _put_memory_limit),
+    **dict.fromkeys(("-e", "--env"), _put_variable),
+    **dict.fromkeys(("-w", "--workdir"), _put_directory),
+}

@@ -107,19 +107,19 @@ class Draft:
             self.put("python.version", version, line, rank)
             return
         self.distribution(of_conda(name), version, line, rank, build=build, installer="conda")
-        found = re.search(r"cuda_?(\d{2})\.?(\d)", build)
-        if of_conda(name) == "torch" and found:
-            self.put("torch.cuda", f"{found.group(1)}.{found.group(2)}", line, rank)
+        cuda = re.search(r"cuda_?(\d{2})\.?(\d)", build)
+        if of_conda(name) == "torch" and cuda:
+            self.put("torch.cuda", f"{cuda.group(1)}.{cuda.group(2)}", line, rank)
         elif of_conda(name) == "torch" and "cpu" in build:
             self.absent("torch.cuda", line, rank, "a CPU build")
 
     def torch(self, text: str, line: Line, rank: int = EXACT) -> bool:
         """Claim the version that ``torch`` itself names; False where the text begins with none."""
-        found = _VERSION.match(text.strip())
-        if found is None or try_version(found.group(1)) is None:
+        match = _VERSION.match(text.strip())
+        if match is None or try_version(match.group(1)) is None:
             return False
-        version = found.group(1)
-        build = re.match(r"\s*\(?(cu\d{2,3})\b", text.strip()[found.end() :])
+        version = match.group(1)
+        build = re.match(r"\s*\(?(cu\d{2,3})\b", text.strip()[match.end() :])
         self.distribution(
             "torch",
             f"{version}+{build.group(1)}" if build and "+" not in version else version,
@@ -169,12 +169,12 @@ class Draft:
         """Claim what a source tells of the device of this index; later lines of the same source add
         to it.
         """
-        listed = self._devices.setdefault(rank, {})
-        if index not in listed and len(listed) >= 1024:
+        devices = self._devices.setdefault(rank, {})
+        if index not in devices and len(devices) >= 1024:
             return
         self._device_lines.setdefault(rank, line.number)
-        old = listed.get(index)
-        listed[index] = device if old is None else _joined(old, device)
+        old = devices.get(index)
+        devices[index] = device if old is None else _joined(old, device)
 
     def devices(self, count: int, device: Gpu, line: Line, rank: int) -> None:
         """Claim ``count`` equal devices in addition to those of the same source."""
@@ -258,15 +258,15 @@ class Draft:
     def _settle_devices(self, table: Dict[str, Fact[Any]]) -> None:
         if self._devices:
             rank = min(self._devices)
-            listed = dict(self._devices[rank])
+            devices = dict(self._devices[rank])
             for other in sorted(self._devices):
                 for index, device in self._devices[other].items():
-                    if other != rank and index in listed and _same_device(listed[index], device):
-                        listed[index] = _joined(listed[index], device)
-            found = [listed[index] for index in sorted(listed)]
-            if len(found) == 1 and self.device_count is not None and rank >= LABEL:
-                found *= max(1, min(self.device_count, 1024))
-            table["gpus"] = Known(tuple(found), self._evidence(self._device_lines[rank]))
+                    if other != rank and index in devices and _same_device(devices[index], device):
+                        devices[index] = _joined(devices[index], device)
+            gpus = [devices[index] for index in sorted(devices)]
+            if len(gpus) == 1 and self.device_count is not None and rank >= LABEL:
+                gpus *= max(1, min(self.device_count, 1024))
+            table["gpus"] = Known(tuple(gpus), self._evidence(self._device_lines[rank]))
         elif self._no_devices is not None:
             table["gpus"] = Known((), self._evidence(*self._no_devices))
 

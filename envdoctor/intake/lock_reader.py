@@ -84,27 +84,27 @@ class _Reader:
         self._where = where
 
     def member(self, table: Mapping[str, Any], key: str, kind: type, prefix: str = "") -> Any:
-        found = table.get(key) if isinstance(table, dict) else None
-        if not isinstance(found, kind):
+        value = table.get(key) if isinstance(table, dict) else None
+        if not isinstance(value, kind):
             names: Dict[Any, str] = {str: "a string", dict: "an object", list: "a list"}
             raise InputError(
-                f"{self._where}: {prefix}{key}: expected {names[kind]}, found {_found(found)}"
+                f"{self._where}: {prefix}{key}: expected {names[kind]}, found {_found(value)}"
             )
-        return found
+        return value
 
     def optional(self, table: Mapping[str, Any], key: str, prefix: str = "") -> Optional[str]:
         return None if table.get(key) is None else str(self.member(table, key, str, prefix))
 
     def strings(self, table: Mapping[str, Any], key: str, prefix: str = "") -> Tuple[str, ...]:
-        found: List[Any] = self.member(table, key, list, prefix)
-        if not all(isinstance(entry, str) for entry in found):
+        entries: List[Any] = self.member(table, key, list, prefix)
+        if not all(isinstance(entry, str) for entry in entries):
             raise InputError(f"{self._where}: {prefix}{key}: expected a list of strings")
-        return tuple(found)
+        return tuple(entries)
 
     def texts(self, table: Mapping[str, Any], key: str) -> Dict[str, str]:
         """Return an object of strings that may be left out."""
-        found = self.member(table, key, dict) if key in table else {}
-        return {name: self.member(found, name, str, f"{key}.") for name in found}
+        texts = self.member(table, key, dict) if key in table else {}
+        return {name: self.member(texts, name, str, f"{key}.") for name in texts}
 
     def version(self, table: Mapping[str, Any], key: str, place: str) -> Version:
         text: str = self.member(table, key, str, f"{place}.")
@@ -155,8 +155,8 @@ class _Reader:
 
     def entries(self, table: Mapping[str, Any], key: str, place: str) -> List[Any]:
         """Return a list that may be left out."""
-        found: List[Any] = self.member(table, key, list, f"{place}.") if key in table else []
-        return found
+        entries: List[Any] = self.member(table, key, list, f"{place}.") if key in table else []
+        return entries
 
     def override(self, entry: Any, place: str) -> Override:
         texts = {

@@ -415,17 +415,17 @@ class _Search:
     def _note(self, known: _Known, groups: Dict[str, str], line: _Place, repeated: int) -> _Found:
         events = self._events.setdefault(known.id, {})
         key = tuple(sorted(groups.items()))
-        found = events.get(key)
-        if found is None:
+        event = events.get(key)
+        if event is None:
             if len(events) >= _PER_PATTERN:
                 self._dropped += repeated
-                found = next(reversed(events.values()))  # the last kind stands for all further ones
+                event = next(reversed(events.values()))  # the last kind stands for all further ones
             else:
                 self._order += 1
-                found = events[key] = _Found(groups, line, self._order)
-        found.count += repeated
-        found.last = line
-        return found
+                event = events[key] = _Found(groups, line, self._order)
+        event.count += repeated
+        event.last = line
+        return event
 
     def _keep_report(self, data: bytes, cut: int) -> None:
         for mark in _REPORT_MARKS:
@@ -502,20 +502,20 @@ def _frame(before: bytes) -> str:
             break
     if first == len(lines) and lines and lines[-1].lstrip().startswith(("from ", "import ")):
         first -= 1  # a traceback of which only the last statement was kept
-    found = ""
+    frame = ""
     for match in _FRAME.finditer("\n".join(lines[first:])):
-        found = match.group("file") or match.group("module")
-    return found
+        frame = match.group("file") or match.group("module")
+    return frame
 
 
 def _log_line(place: _Place) -> LogLine:
     name, number, text, before = place
     process = ""
     shown = text
-    found = _RAY.match(shown)
-    if found:
-        process = f"{found.group('who').strip()} {found.group('id').lstrip(', ')}".strip()
-        shown = shown[found.end() :]
+    prefix = _RAY.match(shown)
+    if prefix:
+        process = f"{prefix.group('who').strip()} {prefix.group('id').lstrip(', ')}".strip()
+        shown = shown[prefix.end() :]
     rank = _RANK.match(shown)
     if rank:
         process = f"{process} {rank.group('rank') or 'task ' + rank.group('task')}".strip()
@@ -531,17 +531,17 @@ def _log_line(place: _Place) -> LogLine:
 
 def _clock(text: str, last: bool = False) -> Optional[Clock]:
     all_found = _TIME.finditer(text)
-    found = next(all_found, None)
+    stamp = next(all_found, None)
     if last:
         for later in all_found:
-            found = later
-    if found is None:
+            stamp = later
+    if stamp is None:
         return None
-    if found.group("boot"):
-        return Clock("boot", float(found.group("boot")))
+    if stamp.group("boot"):
+        return Clock("boot", float(stamp.group("boot")))
     for month, day, time in (("m1", "d1", "t1"), ("m2", "d2", "t2"), ("m3", "d3", "t3")):
-        if found.group(time):
-            return _calendar(found.group(month), found.group(day), found.group(time))
+        if stamp.group(time):
+            return _calendar(stamp.group(month), stamp.group(day), stamp.group(time))
     return None
 
 

@@ -77,24 +77,24 @@ class LimitsReader:
         if asked and re.fullmatch(_VALUE, text):
             return self._read_command(asked[:-1], asked[-1], text, line, draft)
         if "ulimit" in text:
-            found = _COMMAND.search(text)
-            if found:
+            match = _COMMAND.search(text)
+            if match:
                 return self._read_command(
-                    found.group(1), found.group(2), found.group(3), line, draft
+                    match.group(1), match.group(2), match.group(3), line, draft
                 )
         if "(" in text or text.startswith("-"):
-            found = _BASH.fullmatch(text)
-            if found and found.group(3) in _LIMITS:
+            match = _BASH.fullmatch(text)
+            if match and match.group(3) in _LIMITS:
                 return _put(
-                    found.group(3),
-                    found.group(4),
+                    match.group(3),
+                    match.group(4),
                     line,
                     draft,
-                    unit=_UNITS.get(found.group(2) or ""),
+                    unit=_UNITS.get(match.group(2) or ""),
                 )
-            found = _ZSH.fullmatch(line.raw.strip())
-            if found and found.group(1) in _LIMITS:
-                return _put(found.group(1), found.group(2), line, draft)
+            match = _ZSH.fullmatch(line.raw.strip())
+            if match and match.group(1) in _LIMITS:
+                return _put(match.group(1), match.group(2), line, draft)
         return self._read_files(line, draft)
 
     def finish(self, draft: Draft) -> None:
@@ -123,48 +123,48 @@ class LimitsReader:
     def _read_files(self, line: Line, draft: Draft) -> bool:
         text = line.text
         if text.startswith("Max "):
-            found = _PROC.fullmatch(text)
-            if found:
-                limit, hard = parse_limit(found.group(2)), parse_limit(found.group(3))
+            match = _PROC.fullmatch(text)
+            if match:
+                limit, hard = parse_limit(match.group(2)), parse_limit(match.group(3))
                 if limit is not None:
-                    draft.put(_PROC_LIMITS[found.group(1)], limit, line, EXACT)
-                if hard is not None and found.group(1) == "open files":
+                    draft.put(_PROC_LIMITS[match.group(1)], limit, line, EXACT)
+                if hard is not None and match.group(1) == "open files":
                     draft.put("rlimit.nofile_hard", hard, line, EXACT)
                 return True
         if "/dev/shm" in text:
-            found = _DF.search(text)
-            if found:
+            match = _DF.search(text)
+            if match:
                 for field, size in (
-                    ("shm.size", found.group(1)),
-                    ("shm.available", found.group(2)),
+                    ("shm.size", match.group(1)),
+                    ("shm.available", match.group(2)),
                 ):
                     number = parse_size(size, binary=True, unit=1024)
                     if number is not None:
                         draft.put(field, number, line, EXACT)
                 return True
-            found = _SHM_MOUNT.search(text)
-            if found:
-                draft.put("shm.size", parse_size(found.group(1)), line, EXACT)
+            match = _SHM_MOUNT.search(text)
+            if match:
+                draft.put("shm.size", parse_size(match.group(1)), line, EXACT)
                 return True
         if text.startswith(("Mem", "Swap")):
             return self._read_memory(line, draft)
         return self._read_system(line, draft)
 
     def _read_memory(self, line: Line, draft: Draft) -> bool:
-        found = _MEMINFO.match(line.text)
-        if found:
-            draft.put(_MEMINFO_FIELDS[found.group(1)], int(found.group(2)) * 1024, line, EXACT)
+        match = _MEMINFO.match(line.text)
+        if match:
+            draft.put(_MEMINFO_FIELDS[match.group(1)], int(match.group(2)) * 1024, line, EXACT)
             return True
-        found = _FREE.match(line.text)
-        if found is None:
+        match = _FREE.match(line.text)
+        if match is None:
             return False
-        total = _free_size(found.group(2))
+        total = _free_size(match.group(2))
         if total is not None:
             draft.put(
-                "memory.total" if found.group(1) == "Mem" else "swap.total", total, line, EXACT
+                "memory.total" if match.group(1) == "Mem" else "swap.total", total, line, EXACT
             )
-        rest = found.group(3).split()
-        available = _free_size(rest[-1]) if len(rest) == 3 and found.group(1) == "Mem" else None
+        rest = match.group(3).split()
+        available = _free_size(rest[-1]) if len(rest) == 3 and match.group(1) == "Mem" else None
         if available is not None:
             draft.put("memory.available", available, line, EXACT)
         return True
@@ -174,34 +174,34 @@ class LimitsReader:
         if "=>" in text and ".so" in text:
             return self._read_ldconfig(line, draft)
         if "ldd (" in text or text.startswith("glibc "):
-            found = _LDD.search(text)
-            if found:
-                draft.put("glibc.version", found.group(1) or found.group(2), line, EXACT)
+            match = _LDD.search(text)
+            if match:
+                draft.put("glibc.version", match.group(1) or match.group(2), line, EXACT)
                 return True
         if "Linux " in text and "#" in text:
-            found = _UNAME.search(text)
-            if found:
-                draft.put("os.kernel", found.group(1), line, EXACT)
+            match = _UNAME.search(text)
+            if match:
+                draft.put("os.kernel", match.group(1), line, EXACT)
                 draft.put("os.platform", "linux", line, EXACT)
-                machine = architecture(found.group(2))
+                machine = architecture(match.group(2))
                 if machine:
                     draft.put("os.architecture", machine, line, EXACT)
-                if "microsoft" in found.group(1).lower():
+                if "microsoft" in match.group(1).lower():
                     draft.put("os.wsl", True, line, EXACT)
                 return True
-        found = _RELEASE.match(text)
-        if found:
-            operating_system(found.group(1), line, draft)
+        match = _RELEASE.match(text)
+        if match:
+            operating_system(match.group(1), line, draft)
             return True
         return False
 
     def _read_ldconfig(self, line: Line, draft: Draft) -> bool:
-        found = _LDCONFIG.search(line.raw)
-        if found is None or (
+        match = _LDCONFIG.search(line.raw)
+        if match is None or (
             "libc6" not in line.raw and "ldconfig" not in line.raw
         ):  # ldd prints addresses instead
             return False
-        name, suffix, path = found.groups()
+        name, suffix, path = match.groups()
         if name == "libcuda":
             draft.put("driver.libcuda_path", path, line, PROSE)
             release = re.search(r"\.so\.(\d{3,4}\.\d{2,3}(?:\.\d{2,3})?)$", path)

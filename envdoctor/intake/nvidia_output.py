@@ -79,8 +79,8 @@ _QUERY = re.compile(r"nvidia-smi\b.{0,200}--query-gpu[= ]([\w.,\s-]{1,400}?)(?=\
 
 def driver_release(text: str) -> Optional[str]:
     """Return the first driver release that a text names (``535.129.03``)."""
-    found = _DRIVER.search(text)
-    return found.group(1) if found else None
+    match = _DRIVER.search(text)
+    return match.group(1) if match else None
 
 
 class NvidiaReader:
@@ -114,18 +114,18 @@ class NvidiaReader:
         if header:
             self._index = None
             return self._read_driver(line, draft)
-        found = _ROW_NAME.search(line.raw)
-        if found:
-            self._index = int(found.group(1))
-            persistence = {"On": True, "Off": False}.get(found.group(3))
+        match = _ROW_NAME.search(line.raw)
+        if match:
+            self._index = int(match.group(1))
+            persistence = {"On": True, "Off": False}.get(match.group(3))
             uncorrected = (
-                int(found.group(5))
-                if found.group(5).isdigit() and len(found.group(5)) < 9
+                int(match.group(5))
+                if match.group(5).isdigit() and len(match.group(5)) < 9
                 else None
             )
             device = Gpu(
-                name=found.group(2),
-                pci_bus=found.group(4),
+                name=match.group(2),
+                pci_bus=match.group(4),
                 persistence_mode=persistence,
                 ecc_uncorrected=uncorrected,
             )
@@ -133,18 +133,18 @@ class NvidiaReader:
             return True
         if self._index is None:
             return "No devices were found" in line.raw and self._none(line, draft)
-        found = _ROW_MEMORY.search(line.raw)
-        if found:
+        match = _ROW_MEMORY.search(line.raw)
+        if match:
             draft.device(
                 self._index,
-                Gpu(memory_used=int(found.group(1)) << 20, memory_total=int(found.group(2)) << 20),
+                Gpu(memory_used=int(match.group(1)) << 20, memory_total=int(match.group(2)) << 20),
                 line,
                 EXACT + 1,
             )
             return True
-        found = _ROW_MIG.search(line.raw)
-        if found:
-            draft.device(self._index, Gpu(mig_mode=found.group(1) == "Enabled"), line, EXACT + 1)
+        match = _ROW_MIG.search(line.raw)
+        if match:
+            draft.device(self._index, Gpu(mig_mode=match.group(1) == "Enabled"), line, EXACT + 1)
             self._index = None
             return True
         return False
@@ -162,15 +162,15 @@ class NvidiaReader:
             for index in capability.group(1).split(","):
                 draft.device(int(index), Gpu(compute_capability=capability.group(2)), line, EXACT)
             return True
-        found = _LISTED.match(line.text)
+        match = _LISTED.match(line.text)
         if (
-            found
-            and re.search(r"[A-Za-z]", found.group(2))
-            and not found.group(2).startswith(("Could not", "No ", "N/A"))
+            match
+            and re.search(r"[A-Za-z]", match.group(2))
+            and not match.group(2).startswith(("Could not", "No ", "N/A"))
         ):
-            for index in found.group(1).split(","):
-                draft.device(int(index), Gpu(name=found.group(2), uuid=found.group(3)), line, EXACT)
-            self._index = int(found.group(1).split(",")[-1])
+            for index in match.group(1).split(","):
+                draft.device(int(index), Gpu(name=match.group(2), uuid=match.group(3)), line, EXACT)
+            self._index = int(match.group(1).split(",")[-1])
             return True
         return self._read_driver(line, draft)
 
@@ -273,5 +273,5 @@ def _size(text: Optional[str]) -> Optional[int]:
 
 def _pci_id(text: str) -> Optional[str]:
     """``0x232910DE`` gives ``10de:2329``."""
-    found = re.fullmatch(r"0x([0-9A-Fa-f]{4})10[Dd][Ee]", text)
-    return f"10de:{found.group(1).lower()}" if found else None
+    match = re.fullmatch(r"0x([0-9A-Fa-f]{4})10[Dd][Ee]", text)
+    return f"10de:{match.group(1).lower()}" if match else None

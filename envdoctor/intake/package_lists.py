@@ -104,11 +104,11 @@ class PackageReader:
         self._end(draft)
 
     def _read_excerpt(self, line: Line, draft: Draft) -> bool:
-        found = _EXCERPT.match(line.text)
-        if found is None:
+        match = _EXCERPT.match(line.text)
+        if match is None:
             return False
         self._end(draft)
-        tool, name, version, build, channel = found.groups()
+        tool, name, version, build, channel = match.groups()
         if version and not version[0].isdigit():  # "[conda] Could not collect"
             return True
         if tool == "conda" and version:
@@ -127,8 +127,8 @@ class PackageReader:
             self._table, self._block_what = True, "a whole package list"
             return True
         if line.raw.lstrip().startswith("#"):
-            found = _CONDA_HEADER.match(line.raw.strip())
-            if found:
+            match = _CONDA_HEADER.match(line.raw.strip())
+            if match:
                 self._end(draft)
                 self._conda, self._block_what = line, "a whole conda list"
                 draft.put("python.environment", "conda", line)
@@ -137,9 +137,9 @@ class PackageReader:
                 return True
         if (self._table or self._block) and _RULE.fullmatch(line.raw.strip()):
             return True
-        found = _UV_ENVIRONMENT.search(line.text)
-        if found:
-            draft.put("python.version", found.group(1), line, EXACT)
+        match = _UV_ENVIRONMENT.search(line.text)
+        if match:
+            draft.put("python.version", match.group(1), line, EXACT)
             return True
         if line.prompt or re.match(
             r"(?:\S+/)?(?:pip\d?|uv|conda|python\d? -m pip)\s+(?:pip\s+)?(?:list|freeze)\b",
@@ -151,29 +151,29 @@ class PackageReader:
         return False
 
     def _read_row(self, line: Line, draft: Draft) -> bool:
-        found = _LIST_ROW.match(line.raw.strip())
-        if found is None or try_version(found.group(2)) is None:
+        match = _LIST_ROW.match(line.raw.strip())
+        if match is None or try_version(match.group(2)) is None:
             self._end(draft)
             return False
-        rest = found.group(3) or ""
+        rest = match.group(3) or ""
         editable = rest.startswith(("/", "~", "file:")) or bool(re.match(r"[A-Za-z]:\\", rest))
         draft.distribution(
-            found.group(1),
-            found.group(2),
+            match.group(1),
+            match.group(2),
             line,
             EXACT,
             location=rest if editable else "",
             editable=editable,
         )
-        self._block.append(_Row(found.group(1), line.number))
+        self._block.append(_Row(match.group(1), line.number))
         return True
 
     def _read_conda_row(self, line: Line, draft: Draft) -> bool:
-        found = _CONDA_ROW.match(line.raw.strip())
-        if found is None:
+        match = _CONDA_ROW.match(line.raw.strip())
+        if match is None:
             self._end(draft)
             return False
-        name, version, build, channel = found.groups()
+        name, version, build, channel = match.groups()
         if not name.startswith(
             "_"
         ):  # _libgcc_mutex and its kind are marks of the solver, no software
@@ -200,11 +200,11 @@ class PackageReader:
                 self._block.append(_Row(requirement.name, line.number))
                 return True
         elif raw.startswith("-e "):
-            found = _EDITABLE.match(raw)
-            if found:
-                if found.group(2):
-                    draft.distribution(found.group(2), None, line, EXACT, editable=True)
-                    self._block.append(_Row(found.group(2), line.number))
+            match = _EDITABLE.match(raw)
+            if match:
+                if match.group(2):
+                    draft.distribution(match.group(2), None, line, EXACT, editable=True)
+                    self._block.append(_Row(match.group(2), line.number))
                 return True
         elif self._block and raw.startswith("# Editable"):
             return True
@@ -222,8 +222,8 @@ class PackageReader:
         )
 
     def _read_show(self, line: Line, draft: Draft) -> bool:
-        found = _SHOW.match(line.text)
-        if found is None:
+        match = _SHOW.match(line.text)
+        if match is None:
             self._shown = (
                 self._shown
                 if re.match(
@@ -233,7 +233,7 @@ class PackageReader:
                 else None
             )
             return self._shown is not None
-        key, value = found.groups()
+        key, value = match.groups()
         if key == "Name":
             self._shown = value.strip() if re.fullmatch(_NAME, value.strip()) else None
             return self._shown is not None
@@ -250,11 +250,11 @@ class PackageReader:
     def _read_messages(self, line: Line, draft: Draft) -> bool:
         text = line.text
         if " requires " in text or "depends on" in text or "has requirement" in text:
-            found = _CONFLICT.search(text)
-            if found:
-                draft.distribution(found.group(1), found.group(2).rstrip(","), line, LABEL)
-                if found.group(4) and found.group(5):
-                    draft.distribution(found.group(4), found.group(5).rstrip(","), line, LABEL)
+            match = _CONFLICT.search(text)
+            if match:
+                draft.distribution(match.group(1), match.group(2).rstrip(","), line, LABEL)
+                if match.group(4) and match.group(5):
+                    draft.distribution(match.group(4), match.group(5).rstrip(","), line, LABEL)
                 return True
         if text.startswith("Successfully installed"):
             for item in _INSTALLED.sub(r"\1", text).split():
@@ -263,15 +263,15 @@ class PackageReader:
                     draft.distribution(name, version, line, LABEL)
             return True
         if "already satisfied" in text:
-            found = _SATISFIED.search(text)
-            if found:
-                draft.distribution(found.group(1), found.group(2), line, LABEL)
+            match = _SATISFIED.search(text)
+            if match:
+                draft.distribution(match.group(1), match.group(2), line, LABEL)
             return True
         if "install" in text or " add " in text:
-            found = _INSTALL.search(text)
-            if found:
-                self._read_install(found.group(1), line, draft)
-                return line.prompt or found.start() == 0
+            match = _INSTALL.search(text)
+            if match:
+                self._read_install(match.group(1), line, draft)
+                return line.prompt or match.start() == 0
         if ".whl" in text:
             wheel = wheel_file(text)
             if wheel:
@@ -345,8 +345,8 @@ def read_range(text: str, line: Line, draft: Draft) -> bool:
 
 def wheel_file(text: str) -> Optional[Tuple[str, str, Tuple[str, ...]]]:
     """Return name, version and tags of the first wheel file that a text names."""
-    found = _WHEEL.search(text.replace("%2B", "+").replace("%2b", "+"))
-    if found is None or try_version(found.group(2)) is None:
+    match = _WHEEL.search(text.replace("%2B", "+").replace("%2b", "+"))
+    if match is None or try_version(match.group(2)) is None:
         return None
-    name, version, python, abi, platform = found.groups()
+    name, version, python, abi, platform = match.groups()
     return canonicalize_name(name.rsplit("/", 1)[-1]), version, (f"{python}-{abi}-{platform}",)

@@ -85,28 +85,28 @@ class _RayReader:
         return True
 
     def _read_sides(self, text: str, line: Line, draft: Draft) -> bool:
-        found = None
+        match = None
         for part in re.split(r"\s*[;|]\s*", text[:300]) if "ray" in text.lower() else ():
-            found = _SIDE.match(part)
-            if found:
+            match = _SIDE.match(part)
+            if match:
                 side = (
                     "cluster"
-                    if found.group(1).lower().startswith(("cluster", "head"))
+                    if match.group(1).lower().startswith(("cluster", "head"))
                     else "process"
                 )
-                draft.put(f"ray.{side}_version", found.group(2), line)
-                if found.group(3):
-                    draft.put(f"ray.{side}_python", found.group(3), line)
-        return found is not None
+                draft.put(f"ray.{side}_version", match.group(2), line)
+                if match.group(3):
+                    draft.put(f"ray.{side}_python", match.group(3), line)
+        return match is not None
 
 
 class _VariableReader:
     """Assignments as a shell, a Dockerfile or collect_env writes them."""
 
     def read(self, line: Line, draft: Draft) -> bool:
-        found = _ASSIGNMENT.match(line.text) or _DOCKER_ENV.match(line.text)
-        if found:
-            value = found.group(2).strip()
+        match = _ASSIGNMENT.match(line.text) or _DOCKER_ENV.match(line.text)
+        if match:
+            value = match.group(2).strip()
             if value[:1] in ("'", '"') and value[-1:] == value[:1] and len(value) > 1:
                 value = value[1:-1]
             if value.lower() not in (
@@ -115,7 +115,7 @@ class _VariableReader:
                 "(not set)",
                 "none",
                 "n/a",
-            ) and draft.variable(found.group(1), value, line):
+            ) and draft.variable(match.group(1), value, line):
                 return len(_INLINE.findall(line.text)) < 2 or self._inline(line, draft)
         if "=" in line.text:
             self._inline(line, draft)
@@ -123,8 +123,8 @@ class _VariableReader:
 
     @staticmethod
     def _inline(line: Line, draft: Draft) -> bool:
-        for found in list(_INLINE.finditer(line.text))[:50]:
-            draft.variable(found.group(1), found.group(2).strip("\"'"), line)
+        for match in list(_INLINE.finditer(line.text))[:50]:
+            draft.variable(match.group(1), match.group(2).strip("\"'"), line)
         return True
 
 
@@ -190,11 +190,11 @@ def _derive(last: Line, draft: Draft) -> None:
     if image and re.fullmatch(r"\d{1,2}\.\d{1,2}(?:\.\d{1,3})?", image):
         draft.put("image.cuda_version", image, last, LABEL, "CUDA_VERSION")
     for folder in variables.get("LD_LIBRARY_PATH", "").split(":"):
-        found = _PATH_VERSION.search(folder)
-        if found:
+        match = _PATH_VERSION.search(folder)
+        if match:
             draft.put(
                 "cudnn.system_version",
-                found.group(1),
+                match.group(1),
                 last,
                 INTENT,
                 f"LD_LIBRARY_PATH has {folder}",

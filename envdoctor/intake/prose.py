@@ -6,7 +6,7 @@ What could mean two things stays unknown.
 from __future__ import annotations
 
 import re
-from typing import List, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from ..model.facts import Gpu
 from ..model.sizes import parse_limit, parse_size
@@ -24,6 +24,8 @@ __all__ = ["ClaimedVersion", "ProseReader", "claimed_version", "parse_gpus"]
 
 _NUMBER = r"\d+(?:\.\d+)+(?:[a-zA-Z0-9.]*)(?:\+[A-Za-z0-9.]*)?"
 _VERSION = re.compile(rf"v?({_NUMBER}|\d+\.\w+)")
+_GPU_KEY = re.compile(r"gpus? ?(?:type|model|name)?s?(?: on \w+)?")
+_LIBC_VERSION = re.compile(r"(?:glibc[- ]?)?(\d\.\d{1,2})\b")
 _MORE = re.compile(
     r"\s*(?:\+|or (?:later|newer|above|more|higher|greater)|and "
     r"(?:later|newer|above|up|higher))(?:$|[\s,;)])"
@@ -83,17 +85,41 @@ _TOOLKIT = re.compile(
     re.IGNORECASE,
 )
 _RELEASE = r"(\d{3}\.\d{2,3}(?:\.\d{2,3})?)\b"
-_DRIVER_FILES = (
+#: What leaves no doubt wherever it stands: a mark that such a line holds (in small letters), the
+#: expression whose group is the value, its field and the weight of the claim.
+_FACTS = (
+    ("fabric", _FABRIC, "driver.fabric_manager", LABEL),
     (
+        "/compat",
+        re.compile(r"(/usr/local/cuda[\w.-]*/compat(?:/lib)?)"),
+        "compat.path",
+        LABEL,
+    ),
+    ("cudnn", _SYSTEM_CUDNN, "cudnn.system_version", PROSE),
+    (
+        "nvml",
         re.compile(rf"\bNVML(?: library)?(?: version)?\s*[:=]?\s*{_RELEASE}", re.IGNORECASE),
         "driver.nvml_release",
+        PROSE,
     ),
-    (re.compile(rf"\blibcuda\.so\.{_RELEASE}"), "driver.libcuda_release"),
+    ("libcuda", re.compile(rf"\blibcuda\.so\.{_RELEASE}"), "driver.libcuda_release", PROSE),
     (
+        "kernel module",
         re.compile(rf"\bkernel module(?: version)?\s*[:=]?\s*{_RELEASE}", re.IGNORECASE),
         "driver.release",
+        PROSE,
     ),
+    ("-packages", _PYTHON_PATH, "python.version", INTENT),
+    ("cd ", _HOST_DIRECTORY, "python.working_directory", PROSE),
 )
+_MEMORY_LIMIT = re.compile(r"\bmemory\.(?:max|limit_in_bytes)\b\D{0,6}(\d{7,18})\b")
+#: What a sentence says of the installed software: expression and field.
+_SENTENCES = (
+    (_GLIBC, "glibc.version"),
+    (_TOOLKIT, "toolkit.version"),
+    (_PYTHON, "python.version"),
+)
+_WSL = re.compile(r"\bWSL ?2\b")
 _MIG = re.compile(
     r"\bMIG\b.{0,20}\b(?:enabled|on|\dg\.\d{1,3}gb)|\b\dg\.\d{1,3}gb\b", re.IGNORECASE
 )
@@ -168,13 +194,17 @@ _TOOLKIT_KEYS = phrases(
     cuda toolkit nvcc, system cuda nvcc, cuda sdk, system nvcc, cuda nvcc
     """
 )
-_LIMIT_KEYS = {
-    "memlock": ("rlimit.memlock", 1024),
-    "max locked memory": ("rlimit.memlock", 1024),
-    "nofile": ("rlimit.nofile", 1),
-    "open files": ("rlimit.nofile", 1),
-    "nproc": ("rlimit.nproc", 1),
-}
+_SYSTEM_KEYS = phrases(
+    "os, operating system, host os, system, linux distribution, linux, distro, os platform"
+)
+_PLATFORM_KEYS = phrases(
+    "platform, environment, env, cluster, deployment, running on, orchestration"
+)
+_ARCHITECTURE_KEYS = phrases("arch, architecture, cpu arch, cpu architecture, machine")
+_IMAGE_KEYS = phrases("image, docker image, container image, container, docker, base image")
+
+#: Reads the value of a labelled line; False leaves it to the others.
+_PairReader = Callable[[str, Line, Draft], bool]
 
 
 class ClaimedVersion(NamedTuple):
@@ -185,19 +215,17 @@ class ClaimedVersion(NamedTuple):
 
 
 def claimed_version(text: str) -> Optional[ClaimedVersion]:
-    """Read ``0.7.3 (PyPI)``, ``>=0.16.0``, ``0.16.0+``, ``2.x``; None where no version stands at
-    the start.
-    """
+    """Read ``0.7.3 (PyPI)``, ``>=0.16.0``, ``0.16.0+`` or ``2.x`` at the start of a text."""
     text = text.strip().strip("\"'")
-    found = _RANGE.match(text)
-    if found:
-        constraint = re.sub(r"\s+|(?<=[<>=~!])v", "", found.group()).strip(",")
+    match = _RANGE.match(text)
+    if match:
+        constraint = re.sub(r"\s+|(?<=[<>=~!])v", "", match.group()).strip(",")
         exact = re.fullmatch(r"==([0-9][\w.+]*)", constraint)
         return ClaimedVersion(exact.group(1)) if exact else ClaimedVersion(None, constraint)
-    found = _VERSION.match(text)
-    if found is None:
+    match = _VERSION.match(text)
+    if match is None:
         return None
-    version, rest = found.group(1).rstrip("."), text[found.end() :]
+    version, rest = match.group(1).rstrip("."), text[match.end() :]
     wild = re.fullmatch(r"(\d+(?:\.\d+)*)\.[xX]", version)
     if wild:
         return ClaimedVersion(None, f"=={wild.group(1)}.*")
@@ -213,15 +241,13 @@ def claimed_version(text: str) -> Optional[ClaimedVersion]:
 
 
 def parse_gpus(text: str) -> List[Tuple[int, Gpu]]:
-    """Read ``8x H100 80GB``, ``NVIDIA H20 x8``, ``RTX PRO 6000 + RTX 6000 Ada``: pairs of a count
-    and a device.
-    """
-    found = []
+    """Read devices and their counts: ``8x H100 80GB``, ``RTX PRO 6000 + RTX 6000 Ada``."""
+    devices = []
     for part in re.split(r"\s+(?:\+|and|&)\s+|\s*;\s*", text[:300]):
         entry = _gpu(part)
         if entry is not None:
-            found.append(entry)
-    return found
+            devices.append(entry)
+    return devices
 
 
 def _gpu(text: str) -> Optional[Tuple[int, Gpu]]:
@@ -258,10 +284,10 @@ def _gpu(text: str) -> Optional[Tuple[int, Gpu]]:
 
 def _leading_size(value: str, *, binary: bool = False) -> Optional[int]:
     """Return the size at the start of a text (``64 GiB RAM``)."""
-    found = re.match(
+    match = re.match(
         r"\d{1,15}(?:\.\d{1,3})?\s?(?:[KMGTPkmgtp]i?)?[Bb]?\b", value.strip().strip("\"'")
     )
-    return parse_size(found.group(), binary=binary) if found else None
+    return parse_size(match.group(), binary=binary) if match else None
 
 
 class ProseReader:
@@ -276,266 +302,300 @@ class ProseReader:
         if len(text) > 400:
             return False
         label, self._label = self._label, ""
-        if label and self._read_pair(label, text, line, draft):
+        if label and _read_pair(label, text, line, draft):
             return True
-        self._read_facts(text, line, draft)
+        _read_facts(text, line, draft)
         parts = _PARTS.split(text)[:40]
-        pair = _PAIR.match(text)
-        if pair and len(parts) > 1 and plain_label(pair.group(1)) not in _GPU_KEYS | _DRIVER_KEYS:
-            pair = _PAIR.match(parts[0])
-        if pair and self._read_pair(pair.group(1), pair.group(2), line, draft):
-            for part in parts[1:]:
-                self._read_part(part, line, draft)
+        if _read_leading_pair(text, parts, line, draft):
             return True
         if len(parts) > 1:
-            return sum(self._read_part(part, line, draft) for part in parts) > 0
-        row = _TABLE_ROW.fullmatch(text)
-        if row and known_distribution(row.group(1)) and try_version(row.group(2)) is not None:
-            draft.distribution(row.group(1), row.group(2), line, LABEL)
+            return sum(_read_part(part, line, draft) for part in parts) > 0
+        if _read_table_row(text, line, draft):
             return True
         if re.fullmatch(r"[A-Za-z][\w -]{1,40}(?: version)?:?", text):
             self._label = text.rstrip(":")  # the value may stand on the next line
-        return self._read_sentence(text, line, draft)
+        return _read_sentence(text, line, draft)
 
-    def _read_part(self, text: str, line: Line, draft: Draft) -> bool:
-        pair = _PAIR.match(text)
-        return bool(
-            pair and self._read_pair(pair.group(1), pair.group(2), line, draft)
-        ) or self._read_sentence(text, line, draft)
 
-    def _read_pair(self, key: str, value: str, line: Line, draft: Draft) -> bool:
-        plain = plain_label(key)
-        if plain in _GPU_KEYS or re.fullmatch(r"gpus? ?(?:type|model|name)?s?(?: on \w+)?", plain):
-            return _devices(value, line, draft, LABEL + 5)
-        if plain in _COUNT_KEYS and value.isdigit() and len(value) < 4:
-            draft.device_count = int(value)
-            return True
-        if plain == "gpu memory":
-            size = parse_size(
-                value.split(",")[0].replace(" total", "").split(" / ")[-1], binary=True
-            )  # torch counts GiB, and tools print "GB"
-            if size:
-                draft.device(0, Gpu(memory_total=size), line, PROSE + 9)
-            return size is not None
-        if plain in _DRIVER_KEYS or plain.endswith("driver") or plain.startswith("nvidia driver"):
-            return _driver(value, line, draft)
-        return self._read_machine(plain, value, line, draft) or self._read_software(
-            plain, value, line, draft
-        )
-
-    def _read_machine(self, plain: str, value: str, line: Line, draft: Draft) -> bool:
-        if plain in _MEMORY_KEYS or plain in _SHM_KEYS:
-            # Docker, df and Kubernetes count /dev/shm in powers of two, also where they print "MB".
-            size = _leading_size(value, binary=plain in _SHM_KEYS)
-            if size is None or size < 1 << 20:
-                return False
-            draft.put("shm.size" if plain in _SHM_KEYS else "memory.total", size, line, PROSE)
-            return True
-        if plain in _MEMORY_LIMIT_KEYS:
-            size = _leading_size(value)
-            if size is not None:
-                draft.put("memory.limit", size, line, PROSE)
-            return size is not None
-        if plain in _DIRECTORY_KEYS and value.startswith(("/", "~", ".")):
-            draft.put("python.working_directory", value.split(" ")[0], line)
-            return True
-        if plain in (
-            "os",
-            "operating system",
-            "host os",
-            "system",
-            "linux distribution",
-            "linux",
-            "distro",
-            "os platform",
-        ):
-            operating_system(value, line, draft, PROSE)
-            return True
-        if plain in (
-            "platform",
-            "environment",
-            "env",
-            "cluster",
-            "deployment",
-            "running on",
-            "orchestration",
-        ):
-            platform_words(value, line, draft)
-            return False
-        if plain in ("arch", "architecture", "cpu arch", "cpu architecture", "machine"):
-            machine = architecture(value)
-            capability = _CAPABILITY.search(value)
-            if machine:
-                draft.put("os.architecture", machine, line)
-            elif capability:
-                draft.device(
-                    0,
-                    Gpu(compute_capability=f"{capability.group(1)}.{capability.group(2)}"),
-                    line,
-                    PROSE + 9,
-                )
-            return True
-        if plain in ("kernel", "linux kernel", "kernel release") and re.match(r"\d+\.\d+", value):
-            draft.put("os.kernel", value.split()[0], line)
-            return True
-        if plain in ("glibc", "libc", "gnu libc"):
-            found = re.match(r"(?:glibc[- ]?)?(\d\.\d{1,2})\b", value)
-            if found:
-                draft.put("glibc.version", found.group(1), line)
-            return found is not None
-        limit = _LIMIT_KEYS.get(plain)
-        if limit:
-            number = parse_limit(value.split()[0], unit=limit[1])
-            if number is not None:
-                draft.put(limit[0], number, line, PROSE)
-            return number is not None
+def _read_leading_pair(text: str, parts: List[str], line: Line, draft: Draft) -> bool:
+    """Read ``key: value`` at the start of a line, then what follows ``/``, ``;`` or a comma."""
+    pair = _PAIR.match(text)
+    # The value of these keys may have parts itself.
+    if pair and len(parts) > 1 and plain_label(pair.group(1)) not in _GPU_KEYS | _DRIVER_KEYS:
+        pair = _PAIR.match(parts[0])
+    if pair is None or not _read_pair(pair.group(1), pair.group(2), line, draft):
         return False
+    for part in parts[1:]:
+        _read_part(part, line, draft)
+    return True
 
-    def _read_software(self, plain: str, value: str, line: Line, draft: Draft) -> bool:
-        if plain in _TORCH_CUDA_KEYS:
-            found = re.match(r"(?:cu|CUDA )?(\d{2})\.?(\d)", value)
-            if found:
-                draft.put("torch.cuda", f"{found.group(1)}.{found.group(2)}", line)
-            return True
-        if plain in _TOOLKIT_KEYS:
-            found = re.search(r"(?<![\d.])(\d{1,2}\.\d{1,2}(?:\.\d{1,4})?)(?![\d.])", value)
-            path = re.search(r"(/[\w./-]+)", value)
-            if found and path:
-                draft.toolkit(path.group(1), found.group(1), line, "report")
-            elif found:
-                draft.put("toolkit.version", found.group(1), line, PROSE)
-            return True
-        if plain == "python" or plain.startswith("python ") or plain == "python3":
-            version = python_version(value)
-            if version and not _MORE.match(value[len(version) :]):
-                draft.put("python.version", version, line, LABEL)
-            return version is not None
-        if plain in (
-            "image",
-            "docker image",
-            "container image",
-            "container",
-            "docker",
-            "base image",
-        ):
-            image = image_of_words(value)
-            if image:
-                draft.image(image, line)
-            return image is not None
-        if plain == "cuda_home" and value.startswith("/"):
-            draft.variable("CUDA_HOME", value, line)
-            return True
-        return _distribution(plain, value, line, draft)
 
-    def _read_facts(self, text: str, line: Line, draft: Draft) -> None:
-        """Read what leaves no doubt wherever it stands in a line."""
-        lowered = text.lower()
-        if (
-            "sm_" in lowered
-            and len(_ARCH_LIST.findall(text)) > 1
-            and ("[" in text or "arch" in lowered or "supports" in lowered)
-        ):
-            draft.put("torch.arch_list", tuple(_ARCH_LIST.findall(text)[:40]), line)
-        if "fabric" in lowered:
-            found = _FABRIC.search(text)
-            if found:
-                draft.put("driver.fabric_manager", found.group(1), line)
-        if "cuda-compat" in lowered:
-            found = _COMPAT.search(text)
-            if found:
-                draft.put("compat.cuda_version", f"{found.group(1)}.{found.group(2)}", line)
-                if found.group(3):
-                    draft.put("compat.release", found.group(3), line)
-        if "/cuda" in lowered and "/compat" in lowered:
-            found = re.search(r"(/usr/local/cuda[\w.-]*/compat(?:/lib)?)", text)
-            if found:
-                draft.put("compat.path", found.group(1), line)
-        if "cudnn" in lowered:
-            found = _SYSTEM_CUDNN.search(text)
-            if found:
-                draft.put("cudnn.system_version", found.group(1), line, PROSE)
-        if "memory." in lowered:
-            found = re.search(r"\bmemory\.(?:max|limit_in_bytes)\b\D{0,6}(\d{7,18})\b", text)
-            if found and int(found.group(1)) < 1 << 60:
-                draft.put("memory.limit", int(found.group(1)), line)
-        if "nvml" in lowered or "libcuda" in lowered or "kernel module" in lowered:
-            self._read_driver_files(text, line, draft)
-        if "-packages" in text:
-            found = _PYTHON_PATH.search(text)
-            if found:
-                draft.put("python.version", found.group(1), line, INTENT)
-        if text.startswith("cd ") or " cd " in text:
-            found = _HOST_DIRECTORY.search(text)
-            if found:
-                draft.put("python.working_directory", found.group(1), line, PROSE)
+def _read_part(text: str, line: Line, draft: Draft) -> bool:
+    pair = _PAIR.match(text)
+    if pair and _read_pair(pair.group(1), pair.group(2), line, draft):
+        return True
+    return _read_sentence(text, line, draft)
 
-    @staticmethod
-    def _read_driver_files(text: str, line: Line, draft: Draft) -> None:
-        for pattern, field in _DRIVER_FILES:
-            found = pattern.search(text)
-            if found:
-                draft.put(field, found.group(1), line, PROSE)
 
-    def _read_sentence(self, text: str, line: Line, draft: Draft) -> bool:
-        if read_range(text, line, draft):
-            return True
-        if _WANTS.search(text.split("(")[0]):
-            return False
-        heard = False
-        release = _DRIVER.search(text)
-        if release:
-            draft.put("driver.release", release.group(1), line, PROSE)
-            cuda = _DRIVER_CUDA.search(text[release.end() :])
-            if cuda:
-                draft.put("driver.cuda_version", cuda.group(1), line, PROSE)
+def _read_table_row(text: str, line: Line, draft: Draft) -> bool:
+    row = _TABLE_ROW.fullmatch(text)
+    if row is None or not known_distribution(row.group(1)) or try_version(row.group(2)) is None:
+        return False
+    draft.distribution(row.group(1), row.group(2), line, LABEL)
+    return True
+
+
+# ``key: value``
+
+
+def _read_pair(key: str, value: str, line: Line, draft: Draft) -> bool:
+    plain = plain_label(key)
+    reader = _PAIRS.get(plain)
+    if reader is not None:
+        return reader(value, line, draft)
+    if _GPU_KEY.fullmatch(plain):
+        return _labelled_devices(value, line, draft)
+    if plain.endswith("driver") or plain.startswith("nvidia driver"):
+        return _driver(value, line, draft)
+    if plain.startswith("python "):
+        return _python(value, line, draft)
+    return _distribution(plain, value, line, draft)
+
+
+def _labelled_devices(value: str, line: Line, draft: Draft) -> bool:
+    return _devices(value, line, draft, LABEL + 5)
+
+
+def _device_count(value: str, line: Line, draft: Draft) -> bool:  # noqa: ARG001
+    if not value.isdigit() or len(value) > 3:
+        return False
+    draft.device_count = int(value)
+    return True
+
+
+def _device_memory(value: str, line: Line, draft: Draft) -> bool:
+    total = value.split(",")[0].replace(" total", "").split(" / ")[-1]
+    size = parse_size(total, binary=True)  # torch counts GiB, and tools print "GB"
+    if size:
+        draft.device(0, Gpu(memory_total=size), line, PROSE + 9)
+    return size is not None
+
+
+def _host_memory(value: str, line: Line, draft: Draft) -> bool:
+    return _put_size("memory.total", _leading_size(value), line, draft)
+
+
+def _shm_size(value: str, line: Line, draft: Draft) -> bool:
+    # Docker, df and Kubernetes count /dev/shm in powers of two, also where they print "MB".
+    return _put_size("shm.size", _leading_size(value, binary=True), line, draft)
+
+
+def _put_size(field: str, size: Optional[int], line: Line, draft: Draft) -> bool:
+    if size is None or size < 1 << 20:
+        return False
+    draft.put(field, size, line, PROSE)
+    return True
+
+
+def _memory_limit(value: str, line: Line, draft: Draft) -> bool:
+    size = _leading_size(value)
+    if size is not None:
+        draft.put("memory.limit", size, line, PROSE)
+    return size is not None
+
+
+def _directory(value: str, line: Line, draft: Draft) -> bool:
+    if not value.startswith(("/", "~", ".")):
+        return False
+    draft.put("python.working_directory", value.split(" ")[0], line)
+    return True
+
+
+def _operating_system(value: str, line: Line, draft: Draft) -> bool:
+    operating_system(value, line, draft, PROSE)
+    return True
+
+
+def _platform(value: str, line: Line, draft: Draft) -> bool:
+    platform_words(value, line, draft)
+    return False
+
+
+def _architecture(value: str, line: Line, draft: Draft) -> bool:
+    machine = architecture(value)
+    capability = _CAPABILITY.search(value)
+    if machine:
+        draft.put("os.architecture", machine, line)
+    elif capability:
+        device = Gpu(compute_capability=".".join(capability.groups()))
+        draft.device(0, device, line, PROSE + 9)
+    return True
+
+
+def _kernel(value: str, line: Line, draft: Draft) -> bool:
+    if not re.match(r"\d+\.\d+", value):
+        return False
+    draft.put("os.kernel", value.split()[0], line)
+    return True
+
+
+def _libc(value: str, line: Line, draft: Draft) -> bool:
+    match = _LIBC_VERSION.match(value)
+    if match:
+        draft.put("glibc.version", match.group(1), line)
+    return match is not None
+
+
+def _limit(field: str, unit: int) -> _PairReader:
+    def read(value: str, line: Line, draft: Draft) -> bool:
+        number = parse_limit(value.split()[0], unit=unit)
+        if number is not None:
+            draft.put(field, number, line, PROSE)
+        return number is not None
+
+    return read
+
+
+def _torch_cuda(value: str, line: Line, draft: Draft) -> bool:
+    match = re.match(r"(?:cu|CUDA )?(\d{2})\.?(\d)", value)
+    if match:
+        draft.put("torch.cuda", f"{match.group(1)}.{match.group(2)}", line)
+    return True
+
+
+def _toolkit(value: str, line: Line, draft: Draft) -> bool:
+    version = re.search(r"(?<![\d.])(\d{1,2}\.\d{1,2}(?:\.\d{1,4})?)(?![\d.])", value)
+    path = re.search(r"(/[\w./-]+)", value)
+    if version and path:
+        draft.toolkit(path.group(1), version.group(1), line, "report")
+    elif version:
+        draft.put("toolkit.version", version.group(1), line, PROSE)
+    return True
+
+
+def _python(value: str, line: Line, draft: Draft) -> bool:
+    version = python_version(value)
+    if version and not _MORE.match(value[len(version) :]):
+        draft.put("python.version", version, line, LABEL)
+    return version is not None
+
+
+def _image(value: str, line: Line, draft: Draft) -> bool:
+    image = image_of_words(value)
+    if image:
+        draft.image(image, line)
+    return image is not None
+
+
+def _cuda_home(value: str, line: Line, draft: Draft) -> bool:
+    if not value.startswith("/"):
+        return False
+    draft.variable("CUDA_HOME", value, line)
+    return True
+
+
+# sentences
+
+
+def _read_facts(text: str, line: Line, draft: Draft) -> None:
+    """Read what leaves no doubt wherever it stands in a line."""
+    lowered = text.lower()
+    for mark, pattern, field, rank in _FACTS:
+        match = pattern.search(text) if mark in lowered else None
+        if match:
+            draft.put(field, match.group(1), line, rank)
+    if "sm_" in lowered and any(word in lowered for word in ("[", "arch", "supports")):
+        _read_arch_list(text, line, draft)
+    if "cuda-compat" in lowered:
+        _read_compat_package(text, line, draft)
+    limit = _MEMORY_LIMIT.search(text) if "memory." in lowered else None
+    if limit and int(limit.group(1)) < 1 << 60:
+        draft.put("memory.limit", int(limit.group(1)), line)
+
+
+def _read_arch_list(text: str, line: Line, draft: Draft) -> None:
+    architectures = _ARCH_LIST.findall(text)[:40]
+    if len(architectures) > 1:
+        draft.put("torch.arch_list", tuple(architectures), line)
+
+
+def _read_compat_package(text: str, line: Line, draft: Draft) -> None:
+    package = _COMPAT.search(text)
+    if package is None:
+        return
+    draft.put("compat.cuda_version", f"{package.group(1)}.{package.group(2)}", line)
+    if package.group(3):
+        draft.put("compat.release", package.group(3), line)
+
+
+def _read_sentence(text: str, line: Line, draft: Draft) -> bool:
+    if read_range(text, line, draft):
+        return True
+    if _WANTS.search(text.split("(")[0]):
+        return False
+    readers = (_said_driver, _said_distributions, _said_software, _said_devices)
+    return sum(reader(text, line, draft) for reader in readers) > 0
+
+
+def _said_driver(text: str, line: Line, draft: Draft) -> bool:
+    release = _DRIVER.search(text)
+    if release is None:
+        return False
+    draft.put("driver.release", release.group(1), line, PROSE)
+    cuda = _DRIVER_CUDA.search(text[release.end() :])
+    if cuda:
+        draft.put("driver.cuda_version", cuda.group(1), line, PROSE)
+    return True
+
+
+def _said_distributions(text: str, line: Line, draft: Draft) -> bool:
+    build = _BUILD_LABEL.search(text)
+    if build:
+        draft.distribution("torch", f"{build.group(2)}+{build.group(3).lower()}", line, PROSE)
+    heard = build is not None
+    for match in list(_NAMED.finditer(text))[:40]:
+        name = known_distribution(match.group(1))
+        if name is None or (build and name == "torch"):
+            continue
+        version = match.group(2).rstrip(".+")
+        if match.group(3) or match.group(2).endswith("+"):
+            draft.distribution(name, None, line, PROSE, constraint=f">={version}")
+        else:
+            draft.distribution(name, version, line, PROSE)
+        heard = True
+    return heard
+
+
+def _said_software(text: str, line: Line, draft: Draft) -> bool:
+    heard = False
+    for pattern, field in _SENTENCES:
+        match = pattern.search(text)
+        if match:
+            draft.put(field, next(filter(None, match.groups())), line, PROSE)
             heard = True
-        label = _BUILD_LABEL.search(text)
-        if label:
-            draft.distribution("torch", f"{label.group(2)}+{label.group(3).lower()}", line, PROSE)
-            heard = True
-        for found in list(_NAMED.finditer(text))[:40]:
-            name = known_distribution(found.group(1))
-            if name is None or (label and name == "torch"):
-                continue
-            if found.group(3) or found.group(2).endswith("+"):
-                draft.distribution(
-                    name, None, line, PROSE, constraint=f">={found.group(2).rstrip('.+')}"
-                )
-            else:
-                draft.distribution(name, found.group(2).rstrip(".+"), line, PROSE)
-            heard = True
-        libc = _GLIBC.search(text)
-        if libc:
-            draft.put("glibc.version", libc.group(1), line, PROSE)
-            heard = True
-        toolkit = _TOOLKIT.search(text)
-        if toolkit:
-            draft.put("toolkit.version", next(filter(None, toolkit.groups())), line, PROSE)
-            heard = True
-        if re.search(r"\bWSL ?2\b", text):
-            draft.put("os.wsl", True, line, PROSE)
-            heard = True
-        python = _PYTHON.search(text)
-        if python:
-            draft.put("python.version", python.group(1), line, PROSE)
-            heard = True
-        if (
-            _GPU_NAME.fullmatch(re.sub(r"\s*[(,].*$", "", text))
-            or re.match(r"\d{1,3}\s*[x×*]\s*", text)
-            or _GPU_COUNT_AFTER.search(text)
-            or re.match(r"NVIDIA |Tesla ", text)
-        ):
-            heard |= _devices(text, line, draft, PROSE)
-        return heard
+    if _WSL.search(text):
+        draft.put("os.wsl", True, line, PROSE)
+        heard = True
+    return heard
+
+
+def _said_devices(text: str, line: Line, draft: Draft) -> bool:
+    if (
+        _GPU_NAME.fullmatch(re.sub(r"\s*[(,].*$", "", text))
+        or re.match(r"\d{1,3}\s*[x×*]\s*|NVIDIA |Tesla ", text)
+        or _GPU_COUNT_AFTER.search(text)
+    ):
+        return _devices(text, line, draft, PROSE)
+    return False
 
 
 def _devices(value: str, line: Line, draft: Draft, rank: int) -> bool:
     if re.search(r"\bnone\b|\bno GPU", value, re.IGNORECASE):
         return False
-    found = parse_gpus(value)
-    for count, device in found:
+    devices = parse_gpus(value)
+    for count, device in devices:
         draft.devices(count, device, line, rank)
-    return bool(found)
+    return bool(devices)
 
 
 def _driver(value: str, line: Line, draft: Draft) -> bool:
@@ -568,3 +628,29 @@ def _distribution(plain: str, value: str, line: Line, draft: Draft) -> bool:
     elif variant:
         draft.distribution(name, None, line, PROSE, build=variant.group(1))
     return True
+
+
+#: How the value behind each label is read.
+_PAIRS: Dict[str, _PairReader] = {
+    **dict.fromkeys(_GPU_KEYS, _labelled_devices),
+    **dict.fromkeys(_COUNT_KEYS, _device_count),
+    "gpu memory": _device_memory,
+    **dict.fromkeys(_DRIVER_KEYS, _driver),
+    **dict.fromkeys(_MEMORY_KEYS, _host_memory),
+    **dict.fromkeys(_SHM_KEYS, _shm_size),
+    **dict.fromkeys(_MEMORY_LIMIT_KEYS, _memory_limit),
+    **dict.fromkeys(_DIRECTORY_KEYS, _directory),
+    **dict.fromkeys(_SYSTEM_KEYS, _operating_system),
+    **dict.fromkeys(_PLATFORM_KEYS, _platform),
+    **dict.fromkeys(_ARCHITECTURE_KEYS, _architecture),
+    **dict.fromkeys(("kernel", "linux kernel", "kernel release"), _kernel),
+    **dict.fromkeys(("glibc", "libc", "gnu libc"), _libc),
+    **dict.fromkeys(("memlock", "max locked memory"), _limit("rlimit.memlock", 1024)),
+    **dict.fromkeys(("nofile", "open files"), _limit("rlimit.nofile", 1)),
+    "nproc": _limit("rlimit.nproc", 1),
+    **dict.fromkeys(_TORCH_CUDA_KEYS, _torch_cuda),
+    **dict.fromkeys(_TOOLKIT_KEYS, _toolkit),
+    **dict.fromkeys(("python", "python3"), _python),
+    **dict.fromkeys(_IMAGE_KEYS, _image),
+    "cuda_home": _cuda_home,
+}

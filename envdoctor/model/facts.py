@@ -460,22 +460,22 @@ class Facts:
 
     def get(self, field: str) -> Fact[Any]:
         """Return the fact of a declared field."""
-        found = self._table.get(field)
-        if found is None:
+        fact = self._table.get(field)
+        if fact is None:
             if field not in FIELDS:
                 raise KeyError(f"no such field: {field}")
             return _NOT_READ
-        return found
+        return fact
 
     def value(self, field: str, default: Any = None) -> Any:
         """Return the value where it is known, else ``default``."""
-        found = self.get(field)
-        return found.value if isinstance(found, Known) else default
+        fact = self.get(field)
+        return fact.value if isinstance(fact, Known) else default
 
     def evidence(self, field: str) -> Optional[Evidence]:
         """Return where the field was read, or None where nothing was learned."""
-        found = self.get(field)
-        return None if isinstance(found, Unknown) else found.evidence
+        fact = self.get(field)
+        return None if isinstance(fact, Unknown) else fact.evidence
 
     def __iter__(self) -> Iterator[Tuple[str, Fact[Any]]]:
         """Yield the set fields in the order of ``FIELDS``."""
@@ -504,44 +504,44 @@ class Facts:
 
     def distribution(self, name: str) -> Fact[Distribution]:
         """Return one distribution: Absent only where the list of distributions is complete."""
-        listed = self.get("distributions")
-        if isinstance(listed, Known):
-            found = listed.value.get(canonicalize_name(name))
-            if found is not None:
-                return Known(found, listed.evidence)
+        distributions = self.get("distributions")
+        if isinstance(distributions, Known):
+            distribution = distributions.value.get(canonicalize_name(name))
+            if distribution is not None:
+                return Known(distribution, distributions.evidence)
             if self.value("distributions.complete"):
-                return Absent(listed.evidence)
+                return Absent(distributions.evidence)
         return Unknown(f"no complete list of distributions names {name}")
 
     def version_of(self, name: str) -> Optional[str]:
         """Return the installed version of a distribution where it is known."""
-        found = self.distribution(name)
-        return found.value.version if isinstance(found, Known) else None
+        distribution = self.distribution(name)
+        return distribution.value.version if isinstance(distribution, Known) else None
 
     def variable(self, name: str) -> Fact[str]:
         """Return one environment variable: Absent where the variables were read whole and it is not
         among them.
         """
-        listed = self.get("variables")
-        if isinstance(listed, Known):
-            if name in listed.value:
-                return Known(listed.value[name], Evidence(f"environment variable {name}"))
+        variables = self.get("variables")
+        if isinstance(variables, Known):
+            if name in variables.value:
+                return Known(variables.value[name], Evidence(f"environment variable {name}"))
             if self.value("variables.complete", True):
-                return Absent(listed.evidence)
+                return Absent(variables.evidence)
             return Unknown(f"the environment variables that were read do not show {name}")
         return Unknown("environment variables were not read")
 
 
-def is_unindexed(found: Distribution) -> bool:
+def is_unindexed(distribution: Distribution) -> bool:
     """Tell whether no index knows this build: NGC's ``2.6.0a0+ecf3bae40a.nv25.01``, a nightly, a
     source or editable install.
 
     Such a build may hold what a later release brought, or lack what its number promises, so the
     order of its version alone decides nothing.
     """
-    if found.editable:
+    if distribution.editable:
         return True
-    version = try_version(found.version)
+    version = try_version(distribution.version)
     if version is None:
         return False
     if version.is_devrelease:

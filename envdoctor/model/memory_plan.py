@@ -171,10 +171,10 @@ class MemoryPlan(NamedTuple):
     @property
     def verdict(self) -> str:
         """The worst verdict: "does not fit" before "tight" before "cannot tell" before "fits"."""
-        found = [pool.verdict for pool in self.pools] + (
+        verdicts = [pool.verdict for pool in self.pools] + (
             [self.cache.verdict] if self.cache is not None else []
         )
-        return max(found, key=VERDICTS.index) if found else "cannot tell"
+        return max(verdicts, key=VERDICTS.index) if verdicts else "cannot tell"
 
     def pool(self, name: str, subject: Optional[str] = None) -> Pool:
         """Return a pool by name; raises :class:`KeyError`."""

@@ -48,12 +48,12 @@ class Term(NamedTuple):
             return f"{subject} is {'present' if self.argument else 'absent'}"
         if isinstance(self.argument, VersionSet):
             return f"{subject} {'not in ' if self.operator == 'lacks' else ''}{self.argument}"
-        listed = (
+        values = (
             ", ".join(sorted(self.argument))
             if isinstance(self.argument, frozenset)
             else str(self.argument)
         )
-        return f"{subject} {self.operator} {listed}"
+        return f"{subject} {self.operator} {values}"
 
 
 class Source(NamedTuple):

@@ -45,10 +45,10 @@ class InvalidSpecifier(ValueError):
 
 def canonicalize_name(name: str) -> str:
     """Return the PEP 503 form of a distribution name (``Flash_Attn`` gives ``flash-attn``)."""
-    found = name.lower().replace("_", "-").replace(".", "-")
-    while "--" in found:
-        found = found.replace("--", "-")
-    return found
+    canonical = name.lower().replace("_", "-").replace(".", "-")
+    while "--" in canonical:
+        canonical = canonical.replace("--", "-")
+    return canonical
 
 
 @lru_cache(maxsize=8192)
@@ -194,7 +194,7 @@ class VersionSet:
         return False
 
     def __and__(self, other: VersionSet) -> VersionSet:
-        found = []
+        intervals = []
         for low_a, high_a in self.intervals:
             for low_b, high_b in other.intervals:
                 low = low_b if low_a is None or (low_b is not None and low_b > low_a) else low_a
@@ -202,23 +202,23 @@ class VersionSet:
                     high_b if high_a is None or (high_b is not None and high_b < high_a) else high_a
                 )
                 if low is None or high is None or low < high:
-                    found.append((low, high))
-        return VersionSet(found)
+                    intervals.append((low, high))
+        return VersionSet(intervals)
 
     def __or__(self, other: VersionSet) -> VersionSet:
         return VersionSet(self.intervals + other.intervals)
 
     def __invert__(self) -> VersionSet:
-        found: List[Interval] = []
+        intervals: List[Interval] = []
         start: Optional[Version] = None
         for low, high in self.intervals:
             if low is not None:
-                found.append((start, low))
+                intervals.append((start, low))
             if high is None:
-                return VersionSet(found)
+                return VersionSet(intervals)
             start = high
-        found.append((start, None))
-        return VersionSet(found)
+        intervals.append((start, None))
+        return VersionSet(intervals)
 
     def __bool__(self) -> bool:
         return bool(self.intervals)

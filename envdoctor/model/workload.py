@@ -264,22 +264,22 @@ class Workload:
 
     def get(self, field: str) -> Fact[Any]:
         """Return the fact of a declared field."""
-        found = self._table.get(field)
-        if found is None:
+        fact = self._table.get(field)
+        if fact is None:
             if field not in WORKLOAD_FIELDS:
                 raise KeyError(f"no such field: {field}")
             return _NOT_SAID
-        return found
+        return fact
 
     def value(self, field: str, default: Any = None) -> Any:
         """Return the value where it is known, else ``default``."""
-        found = self.get(field)
-        return found.value if isinstance(found, Known) else default
+        fact = self.get(field)
+        return fact.value if isinstance(fact, Known) else default
 
     def place(self, field: str) -> Optional[Evidence]:
         """Return where a field was set, or None where nothing was learned of it."""
-        found = self.get(field)
-        return None if isinstance(found, Unknown) else found.evidence
+        fact = self.get(field)
+        return None if isinstance(fact, Unknown) else fact.evidence
 
     def key_of(self, field: str) -> str:
         """Return the framework's own key of a field, or the field's name where the framework has
