@@ -106,20 +106,21 @@ def _fix_command(options: argparse.Namespace, nodes: Sequence[Facts]) -> str:
     python = options.python or judged_interpreter(nodes[0])
     if options.facts or options.report or options.requirements or options.root:
         python = options.python
-    given = {
-        "--python": [python] if python else [],
+    source_options = {
+        "--python": [python],
         "--facts": options.facts,
-        "--report": [options.report] if options.report else [],
-        "--requirements": [options.requirements] if options.requirements else [],
-        "--root": [options.root] if options.root else [],
+        "--report": [options.report],
+        "--requirements": [options.requirements],
+        "--root": [options.root],
         "--assume": options.assume,
-        "--python-version": [options.python_version] if options.python_version else [],
+        "--python-version": [options.python_version],
     }
-    if len(nodes) > 1 or any("-" in values for values in given.values()):
+    if len(nodes) > 1 or any("-" in values for values in source_options.values()):
         return ""
     words = ["envdoctor", "fix"]
-    for option, values in given.items():
-        words += [option, *values] if values else []
+    for option, values in source_options.items():
+        stated = [value for value in values if value]
+        words += [option, *stated] if stated else []
     words += ["--deep"] if options.deep else []
     for folder in options.matrix:
         words += ["--matrix", folder]

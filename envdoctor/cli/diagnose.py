@@ -48,7 +48,7 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
 
             facts = (with_assumptions(Facts(), read_assumptions(options.assume)),)
     given = ", ".join(options.facts) or options.report or ("--assume" if options.assume else "")
-    found = diagnose(
+    diagnosis = diagnose(
         options.logs,
         facts,
         load_matrix(options.matrix),
@@ -56,7 +56,7 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
         framework=options.framework,
         facts_from=given,
     )
-    return render_diagnosis(found, options.format, view(options)), found.exit_code
+    return render_diagnosis(diagnosis, options.format, view(options)), diagnosis.exit_code
 
 
 COMMAND = Command(_configure, _execute, doing="reading the logs")

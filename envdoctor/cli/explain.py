@@ -132,13 +132,13 @@ def _signature(signature: Signature) -> List[Block]:
         Block(""),
         paragraph(", ".join(signature.anchors), 0, "text in a log"),
     ]
-    told = [
+    texts = [
         ("meaning", signature.meaning),
         ("fix", signature.fix),
         ("collect", "; ".join(signature.collect)),
         ("source", signature.source.address),
     ]
-    blocks += [paragraph(text, 0, label) for label, text in told if text]
+    blocks += [paragraph(text, 0, label) for label, text in texts if text]
     blocks += [
         paragraph(f"{cause.text} ({cause.confidence} confidence)", 2, "may stand behind it")
         for cause in signature.causes

@@ -73,14 +73,14 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     if len(targets) != 1:
         raise InputError(f"one environment is repaired at a time, but {len(targets)} were given")
     facts, matrix = targets[0], load_matrix(options.matrix)
-    found = _plan(options, facts, matrix)
+    answer = _plan(options, facts, matrix)
     from ..model.resolution import Explanation
 
-    if isinstance(found, Explanation):
-        raise NoResolution(_explained(found))
-    if options.apply and found.changes:
-        return _apply(found, options, facts, matrix)
-    return _shown(found, options, facts), 1 if found.remaining else 0
+    if isinstance(answer, Explanation):
+        raise NoResolution(_explained(answer))
+    if options.apply and answer.changes:
+        return _apply(answer, options, facts, matrix)
+    return _shown(answer, options, facts), 1 if answer.remaining else 0
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -117,23 +117,23 @@ def _plan(options: argparse.Namespace, facts: Facts, matrix: Matrix) -> Union[Pl
     )
 
 
-def _explained(found: Explanation) -> str:
+def _explained(explanation: Explanation) -> str:
     from ..lock.emit import explanation_text
 
-    return draw_lines(explanation_text(found))
+    return draw_lines(explanation_text(explanation))
 
 
-def _shown(found: Plan, options: argparse.Namespace, facts: Facts) -> str:
+def _shown(plan: Plan, options: argparse.Namespace, facts: Facts) -> str:
     from .. import __version__
     from ..fix.change_plan import plan_json, plan_text, script_text
 
     _warn_of_unfinished(options, facts)
     if options.format == "json":
-        return plan_json(found, __version__)
+        return plan_json(plan, __version__)
     if options.format == "script":
         local = not (options.facts or options.report or options.requirements or options.root)
-        return script_text(found, __version__, facts.value("python.executable") if local else None)
-    return draw_lines(plan_text(found), view(options))
+        return script_text(plan, __version__, facts.value("python.executable") if local else None)
+    return draw_lines(plan_text(plan), view(options))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -165,22 +165,22 @@ def _warn_of_unfinished(options: argparse.Namespace, facts: Facts) -> None:
 
 
 def _apply(
-    found: Plan, options: argparse.Namespace, facts: Facts, matrix: Matrix
+    plan: Plan, options: argparse.Namespace, facts: Facts, matrix: Matrix
 ) -> Tuple[str, int]:
     from ..fix.change_plan import plan_text
     from ..fix.environment_change import apply_plan, inspect
 
     environment = inspect(_interpreter(options, facts))
-    write_error(draw_lines(plan_text(found)).rstrip())
-    if not options.yes and not _agreed(environment.prefix, len(found.changes)):
+    write_error(draw_lines(plan_text(plan)).rstrip())
+    if not options.yes and not _agreed(environment.prefix, len(plan.changes)):
         return "nothing was changed\n", 1
     PROGRESS.start("changing the environment")
-    apply_plan(found, environment, _verifier(found, options, matrix), _notes(found, facts))
-    changes = f"{len(found.changes)} change{'s' if len(found.changes) != 1 else ''}"
-    if found.remaining:
+    apply_plan(plan, environment, _verifier(plan, options, matrix), _notes(plan, facts))
+    changes = f"{len(plan.changes)} change{'s' if len(plan.changes) != 1 else ''}"
+    if plan.remaining:
         return (
             (
-                f"{changes} made in {environment.prefix}; {len(found.remaining)} errors remain "
+                f"{changes} made in {environment.prefix}; {len(plan.remaining)} errors remain "
                 "that packages cannot cure\n"
             ),
             1,
@@ -196,7 +196,7 @@ def _agreed(prefix: str, count: int) -> bool:
 
 
 def _verifier(
-    found: Plan, options: argparse.Namespace, matrix: Matrix
+    plan: Plan, options: argparse.Namespace, matrix: Matrix
 ) -> Callable[[], Sequence[str]]:
     from ..fix.repair import errors_of
     from ..model.facts import Distribution
@@ -204,10 +204,10 @@ def _verifier(
 
     def verify() -> Sequence[str]:
         facts = gather(sources_of(options))[0]
-        listed: Dict[str, Distribution] = facts.value("distributions", {})
+        distributions: Dict[str, Distribution] = facts.value("distributions", {})
         faults: List[str] = []
-        for change in found.changes:
-            now = listed.get(change.name)
+        for change in plan.changes:
+            now = distributions.get(change.name)
             if change.after is None:
                 faults += [f"{change.name} is still there"] if now is not None else []
             elif now is None or not meets_pin(now.version, change.after):
@@ -215,7 +215,7 @@ def _verifier(
                     f"{change.name} {change.after} was to be installed, and "
                     f"{now.version if now is not None else 'nothing'} is there"
                 )
-        expected = {finding.key for finding in found.remaining}
+        expected = {finding.key for finding in plan.remaining}
         return faults + [
             f"{finding.code} {finding.message}"
             for finding in errors_of(facts, matrix)
@@ -225,20 +225,20 @@ def _verifier(
     return verify
 
 
-def _notes(found: Plan, facts: Facts) -> Dict[str, Any]:
+def _notes(plan: Plan, facts: Facts) -> Dict[str, Any]:
     """What is kept with the snapshot: what was installed, as an installer would be told it."""
     from ..model.facts import Distribution
 
-    listed: Dict[str, Distribution] = facts.value("distributions", {})
+    distributions: Dict[str, Distribution] = facts.value("distributions", {})
     freeze = []
-    for name, entry in sorted(listed.items()):
+    for name, entry in sorted(distributions.items()):
         if entry.editable:
             freeze.append(f"-e {entry.direct_url or entry.location}  # {name}")
         else:
             freeze.append(
                 f"{name} @ {entry.direct_url}" if entry.direct_url else f"{name}=={entry.version}"
             )
-    changes = [f"{change.name} {change.before} -> {change.after}" for change in found.changes]
+    changes = [f"{change.name} {change.before} -> {change.after}" for change in plan.changes]
     return {"freeze": freeze, "changes": changes}
 
 

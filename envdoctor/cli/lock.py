@@ -6,7 +6,7 @@ import argparse
 import gc
 import json
 import os
-from typing import TYPE_CHECKING, Dict, Mapping, Set, Tuple
+from typing import TYPE_CHECKING, Dict, Mapping, Optional, Sequence, Set, Tuple
 
 from ..app import Sources, gather
 from ..errors import InputError, NoResolution, suggest
@@ -18,6 +18,7 @@ from .shared_options import TEXT_FORMATS, add_format, add_general, add_options
 
 if TYPE_CHECKING:
     from ..matrix.loader import Matrix
+    from ..model.facts import Facts
 
 __all__ = ["COMMAND"]
 
@@ -118,23 +119,11 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
-    from .. import __version__
-    from ..lock.emit import NAMES, explanation_text, render, state_words, summary_text
+    from ..lock.emit import summary_text
     from ..matrix.loader import load_matrix
 
-    folder = None if options.output == "-" else options.output
-    if options.format == "json":
-        options.shown = options.shown or "envdoctor.lock.json"
-    if folder is not None and os.path.exists(folder) and not os.path.isdir(folder):
-        raise InputError(f"--output {folder}: expected a directory, found a file")
-    if not options.requirements and options.profile is None:
-        hint = put_first("REQ") if options.assume or options.facts else ""
-        raise InputError(
-            f"expected at least one requirement, such as 'vllm>=0.8', or --profile NAME{hint}"
-        )
-    if options.shown is not None and options.shown not in NAMES:
-        raise InputError(f"--print: expected one of {', '.join(NAMES)}, found {options.shown!r}")
-    facts = gather(
+    _check_options(options)
+    nodes = gather(
         Sources(
             facts=options.facts,
             report=options.report,
@@ -146,10 +135,44 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     # worth a search
     gc.disable()
     matrix = load_matrix(options.matrix)
-    closing = options.close and not options.dry_run
-    found = lock(
+    resolution = _resolve(options, nodes, matrix)
+    if options.close and not options.dry_run:
+        resolution = _close(options, resolution, nodes, matrix)
+    closure = resolution.closure
+    if not resolution.pins and not closure.is_closed and closure.state != "refused":
+        raise InputError(_nothing_known(resolution, matrix))
+    if options.dry_run and options.format != "json":
+        return draw_lines(summary_text(resolution), view(options)), 0
+    return _write(options, resolution, matrix)
+
+
+def _check_options(options: argparse.Namespace) -> None:
+    """Raise :class:`InputError` for what would only be noticed after the search."""
+    from ..lock.emit import NAMES
+
+    folder = _folder(options)
+    if folder is not None and os.path.exists(folder) and not os.path.isdir(folder):
+        raise InputError(f"--output {folder}: expected a directory, found a file")
+    if not options.requirements and options.profile is None:
+        hint = put_first("REQ") if options.assume or options.facts else ""
+        raise InputError(
+            f"expected at least one requirement, such as 'vllm>=0.8', or --profile NAME{hint}"
+        )
+    if options.shown is not None and options.shown not in NAMES:
+        raise InputError(f"--print: expected one of {', '.join(NAMES)}, found {options.shown!r}")
+
+
+def _folder(options: argparse.Namespace) -> Optional[str]:
+    return None if options.output == "-" else options.output
+
+
+def _resolve(options: argparse.Namespace, nodes: Sequence[Facts], matrix: Matrix) -> Resolution:
+    """Choose the core pins; raises :class:`NoResolution`."""
+    from ..lock.emit import explanation_text
+
+    answer = lock(
         options.requirements,
-        facts,
+        nodes,
         matrix,
         python=options.python_version,
         as_of=options.as_of,
@@ -157,69 +180,82 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
         profile=options.profile,
         others=True,
     )
-    if isinstance(found, Explanation):
-        raise NoResolution(draw_lines(explanation_text(found)))
-    if closing:
-        from ..lock.closing.index_sources import read_sources
+    if isinstance(answer, Explanation):
+        raise NoResolution(draw_lines(explanation_text(answer)))
+    return answer
 
-        sources = read_sources(
-            os.environ,
-            index_url=options.index_url,
-            extra_index_url=options.extra_index_url,
-            find_links=options.find_links,
-            offline=options.offline,
-        )
-        found = close(
-            found,
-            facts,
-            matrix,
-            sources,
-            allow_build=options.allow_build,
-            progress=PROGRESS.say,
-        )
-    if not found.pins and not found.closure.is_closed and found.closure.state != "refused":
-        raise InputError(_nothing_known(found, matrix))
-    if options.dry_run and options.format != "json":
-        return draw_lines(summary_text(found), view(options)), 0
-    files = render(found, __version__, matrix)
-    code = 1 if found.closure.state == "refused" else 0
-    shown = options.shown or ("requirements.txt" if folder is None else None)
+
+def _close(
+    options: argparse.Namespace, resolution: Resolution, nodes: Sequence[Facts], matrix: Matrix
+) -> Resolution:
+    from ..lock.closing.index_sources import read_sources
+
+    sources = read_sources(
+        os.environ,
+        index_url=options.index_url,
+        extra_index_url=options.extra_index_url,
+        find_links=options.find_links,
+        offline=options.offline,
+    )
+    return close(
+        resolution,
+        nodes,
+        matrix,
+        sources,
+        allow_build=options.allow_build,
+        progress=PROGRESS.say,
+    )
+
+
+def _write(options: argparse.Namespace, resolution: Resolution, matrix: Matrix) -> Tuple[str, int]:
+    """Write the files where they were asked for; return what goes to standard output."""
+    from .. import __version__
+    from ..lock.emit import NAMES, render, state_words, summary_text
+
+    folder, closure = _folder(options), resolution.closure
+    files = render(resolution, __version__, matrix)
+    shown = options.shown
+    if options.format == "json":
+        shown = shown or "envdoctor.lock.json"
+    elif folder is None:
+        shown = shown or "requirements.txt"
     if shown is not None and shown not in files:
-        raise InputError(f"--print {shown}: {state_words(found)}")
+        raise InputError(f"--print {shown}: {state_words(resolution)}")
     if folder is not None:
-        _keep_closed(folder, found, options.close)
+        _keep_closed(folder, resolution, options.close)
         _write_all(folder, files, set(NAMES))
-    if code:
-        write_error(f"envdoctor: {found.closure.reason}; core pins only\n{found.closure.message}")
-    elif closing and not found.closure.is_closed:
-        write_error(f"envdoctor: not closed: {found.closure.reason}")
+    is_refused = closure.state == "refused"
+    if is_refused:
+        write_error(f"envdoctor: {closure.reason}; core pins only\n{closure.message}")
+    elif options.close and not options.dry_run and not closure.is_closed:
+        write_error(f"envdoctor: not closed: {closure.reason}")
     if shown is not None:
-        return files[shown], code
-    text = summary_text(found) + f"written to {folder}: {', '.join(files)}\n"
-    return draw_lines(text, view(options)), code
+        return files[shown], int(is_refused)
+    text = summary_text(resolution) + f"written to {folder}: {', '.join(files)}\n"
+    return draw_lines(text, view(options)), int(is_refused)
 
 
-def _nothing_known(found: Resolution, matrix: Matrix) -> str:
+def _nothing_known(resolution: Resolution, matrix: Matrix) -> str:
     """Say of a request of which the matrix knows nothing that only closing could help, and did
     not.
     """
     shown = ", ".join(
         f"{root.text}{suggest(root.name, matrix.package_names, 0.8)}"
-        for root in found.request.others
+        for root in resolution.request.others
     )
-    why = f"; not closed: {found.closure.reason}" if found.closure.reason else ""
-    names = ", ".join(root.name for root in found.request.others)
+    why = f"; not closed: {resolution.closure.reason}" if resolution.closure.reason else ""
+    names = ", ".join(root.name for root in resolution.request.others)
     return (
         f"{shown}: the matrix of {matrix.date} has no releases of {names}, so there is nothing to "
         f"choose from{why}"
     )
 
 
-def _keep_closed(folder: str, found: Resolution, wanted: bool) -> None:
+def _keep_closed(folder: str, resolution: Resolution, wanted: bool) -> None:
     """Refuse to replace a closed lock by core pins only because there is no index today; raises
     :class:`InputError`.
     """
-    if not wanted or found.closure.state != "core":
+    if not wanted or resolution.closure.state != "core":
         return
     try:
         with open(os.path.join(folder, "envdoctor.lock.json"), encoding="utf-8") as file:
@@ -228,8 +264,9 @@ def _keep_closed(folder: str, found: Resolution, wanted: bool) -> None:
         return
     if isinstance(before, dict) and before.get("closed"):
         raise InputError(
-            f"{folder} holds a closed lock, and this one cannot be closed: {found.closure.reason}. "
-            "Its files are left as they are; --no-close replaces them with core pins"
+            f"{folder} holds a closed lock, and this one cannot be closed: "
+            f"{resolution.closure.reason}. Its files are left as they are; --no-close replaces "
+            "them with core pins"
         )
 
 

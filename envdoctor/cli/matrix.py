@@ -187,13 +187,13 @@ def _given_folder(folder: Optional[str]) -> str:
         return folder
     from ..matrix.loader import builtin_folder
 
-    found = builtin_folder()
-    if found is None:
+    folder_of_wheel = builtin_folder()
+    if folder_of_wheel is None:
         raise InputError(
             "an installed envdoctor has no matrices/ folder, and its compiled form was checked "
             "when it was built; name a folder"
         )
-    return found
+    return folder_of_wheel
 
 
 def _lint(options: argparse.Namespace) -> Tuple[Answer, int]:
@@ -326,9 +326,9 @@ def _update(options: argparse.Namespace) -> Tuple[Answer, int]:
     return answer, 0
 
 
-def _totals(changes: List[Mapping[str, Any]], mine: Callable[[str], bool]) -> str:
+def _totals(changes: List[Mapping[str, Any]], selects: Callable[[str], bool]) -> str:
     counts = {
-        word: sum(mine(change["table"]) and change["change"] == word for change in changes)
+        word: sum(selects(change["table"]) and change["change"] == word for change in changes)
         for word in ("added", "removed", "changed")
     }
     return ", ".join(f"{count} {word}" for word, count in counts.items() if count) or "no change"

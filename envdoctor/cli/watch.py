@@ -116,8 +116,8 @@ def _check_drawing(path: Optional[str]) -> None:
         return
     folder = os.path.dirname(path) or "."
     if not path or os.path.isdir(path) or not os.path.isdir(folder):
-        found = "a folder" if os.path.isdir(path) else f"no folder {folder}" if path else "no name"
-        raise InputError(f"--svg {path}: expected a file that can be written, found {found}")
+        place = "a folder" if os.path.isdir(path) else f"no folder {folder}" if path else "no name"
+        raise InputError(f"--svg {path}: expected a file that can be written, found {place}")
 
 
 def _open(path: Optional[str]) -> Optional[TextIO]:

@@ -162,5 +162,5 @@ def find_baseline(path: Optional[str]) -> Optional[str]:
     """
     if path is not None:
         return path
-    found = default_path()
-    return found if os.path.exists(found) else None
+    usual = default_path()
+    return usual if os.path.exists(usual) else None

@@ -40,6 +40,7 @@ GRACE = 0.2
 """Seconds that a killed child has to die before it is left behind."""
 
 _SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
+_NOT_CHECKED = "envdoctor: not checked"
 _TERMINATION_LOG = "/dev/termination-log"
 _TERMINATION_LIMIT = 2048  # the kubelet cuts at 4096, and at 2048 where it falls back to logs
 _PIPE_BUF = 4096
@@ -73,9 +74,7 @@ def hand_off(arguments: List[str]) -> NoReturn:
         os._exit(USAGE)
     _decide(
         settings,
-        _checked(settings)
-        if settings.policy != "off"
-        else Answer("fault", "envdoctor: not checked"),
+        _checked(settings) if settings.policy != "off" else Answer("fault", _NOT_CHECKED),
     )
     execute(settings.command)
 
@@ -100,39 +99,43 @@ def _checked(settings: Settings) -> Answer:
 
 def _decide(settings: Settings, answer: Answer) -> None:
     """Say what was found, and end the process where the policy refuses."""
-    refused = settings.policy == "enforce" and (
+    is_refused = settings.policy == "enforce" and (
         answer.kind == "errors" or (settings.strict and answer.kind not in ("ok", "usage"))
     )
-    if settings.troubles:
-        answer.details = (
-            "".join(f"  ignored: {trouble}\n" for trouble in settings.troubles) + answer.details
-        )
-        if answer.line == "envdoctor: not checked":
-            answer.line = (
-                "envdoctor: an option means nothing and was ignored; policy off, nothing "
-                "was checked"
-            )
-    text = answer.line + "\n"
-    if refused:
-        text += (
-            f"  refused: {settings.command[0]} does not start under policy "
-            f"enforce{' --strict' if settings.strict else ''} (exit code {REFUSED})\n"
-        )
-    elif answer.kind == "errors":
-        text += f"  policy warn: {settings.command[0]} starts all the same\n"
-    text += answer.details
-    if settings.format == "text":
-        say(text)
-    elif settings.format == "line":
-        say(answer.line)
-    elif settings.format == "json":
-        say(answer.document or answer.line)
+    _add_troubles(settings, answer)
+    text = f"{answer.line}\n{_outcome(settings, answer, is_refused)}{answer.details}"
+    said = {"text": text, "line": answer.line, "json": answer.document or answer.line}
+    if settings.format in said:
+        say(said[settings.format])
     if answer.kind == "usage" and settings.policy == "enforce":
         os._exit(USAGE)
-    if refused or answer.kind == "errors":
+    if is_refused or answer.kind == "errors":
         _leave_message(text)
-    if refused:
+    if is_refused:
         os._exit(REFUSED)
+
+
+def _add_troubles(settings: Settings, answer: Answer) -> None:
+    """Put what was ignored of the options before the details."""
+    if not settings.troubles:
+        return
+    ignored = "".join(f"  ignored: {trouble}\n" for trouble in settings.troubles)
+    answer.details = ignored + answer.details
+    if answer.line == _NOT_CHECKED:
+        answer.line = (
+            "envdoctor: an option means nothing and was ignored; policy off, nothing was checked"
+        )
+
+
+def _outcome(settings: Settings, answer: Answer, is_refused: bool) -> str:
+    """Say what becomes of the command, where that is not simply that it starts."""
+    command = settings.command[0]
+    if is_refused:
+        policy = "enforce --strict" if settings.strict else "enforce"
+        return f"  refused: {command} does not start under policy {policy} (exit code {REFUSED})\n"
+    if answer.kind == "errors":
+        return f"  policy warn: {command} starts all the same\n"
+    return ""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -407,34 +410,47 @@ def execute(command: List[str]) -> NoReturn:
     docker do.
     """
     _restore_locale()
-    # Python ignores these two, and an ignored signal stays ignored over an exec.
+    _restore_signals()
+    words = [os.fsencode(word) for word in command]
+    error = _try_candidates(words)
+    why = "not found" if error is None else str(error.strerror)
+    if error is None and b"/" in words[0] and os.path.exists(words[0]):
+        why = "found, but the interpreter that it names is missing"
+    say(f"envdoctor: {command[0][:200]!r} cannot be run: {why}")
+    os._exit(NOT_FOUND if error is None else CANNOT_RUN)
+
+
+def _restore_signals() -> None:
+    """Python ignores these two, and an ignored signal stays ignored over an exec."""
     for number in (signal.SIGPIPE, getattr(signal, "SIGXFSZ", None)):
         if number is not None:
             signal.signal(number, signal.SIG_DFL)
-    words = [os.fsencode(word) for word in command]
-    error: Optional[OSError] = None
+
+
+def _try_candidates(words: List[bytes]) -> Optional[OSError]:
+    """Return why no file of that name can be run; None where there is none."""
+    first: Optional[OSError] = None
     for path in _candidates(words[0]):
-        try:
-            os.execv(path, words)  # noqa: S606 - no shell is wanted
-        except OSError as failed:  # noqa: PERF203 - each candidate has its own error
-            # What a shell would do (and tini, env): no "#!" and no ELF header is a script of the
-            # shell.
-            if failed.errno == 8:  # ENOEXEC
-                failed = _execute_script(path, words)
-            # Another folder may have one that runs; what may not be run says more than what is not
-            # there.
-            if error is None or isinstance(error, (FileNotFoundError, NotADirectoryError)):
-                error = failed
-            if not isinstance(failed, (FileNotFoundError, NotADirectoryError, PermissionError)):
-                break
-        except ValueError:  # an empty word, or a null byte: no such file
+        error = _try(path, words)
+        if error is None or isinstance(error, (FileNotFoundError, NotADirectoryError)):
             continue
-    missing = error is None or isinstance(error, (FileNotFoundError, NotADirectoryError))
-    why = "not found" if missing else str(error.strerror) if error is not None else ""
-    if missing and b"/" in words[0] and os.path.exists(words[0]):
-        why = "found, but the interpreter that it names is missing"
-    say(f"envdoctor: {command[0][:200]!r} cannot be run: {why}")
-    os._exit(NOT_FOUND if missing else CANNOT_RUN)
+        first = first or error
+        # Another folder may have one that may be run.
+        if not isinstance(error, PermissionError):
+            break
+    return first
+
+
+def _try(path: bytes, words: List[bytes]) -> Optional[OSError]:
+    """Become this file; return why that is impossible, None where no file can have this name."""
+    try:
+        os.execv(path, words)  # noqa: S606 - no shell is wanted
+    except OSError as error:
+        # What a shell would do (and tini, env): no "#!" and no ELF header is a script of the shell.
+        return _execute_script(path, words) if error.errno == 8 else error  # ENOEXEC
+    except ValueError:  # an empty word, or a null byte
+        return None
+    raise AssertionError("exec returned")
 
 
 def _execute_script(path: bytes, words: List[bytes]) -> OSError:

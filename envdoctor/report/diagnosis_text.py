@@ -33,6 +33,7 @@ _NOTHING_FOUND = (
     "node, the scheduler's record, "
     "and the logs of the other ranks."
 )
+_ALSO_FOUND = "Also found in this environment or plan; the log does not say whether it took part:"
 _BLANK = Block("")
 _CERTAINTY = {"established": "established", "likely": "likely", "candidate": "not established"}
 
@@ -61,97 +62,88 @@ def summary(diagnosis: Diagnosis, width: int = 80) -> str:
 
 
 def _lay_out(diagnosis: Diagnosis, view: View) -> List[Block]:
-    verbose = view.verbose
-    read = (
-        f"{diagnosis.lines} lines ({size_text(diagnosis.size)}) of "
-        f"{', '.join(clean(name) for name in diagnosis.sources)}"
-    )
-    verdict = verdict_block(summary(diagnosis, max(80, view.width, view.columns)), view)
-    blocks = [verdict, _BLANK, Block(f"Read {read}.", hang=2)]
-    lines = (
-        dict.fromkeys(target_line(node) for node in diagnosis.nodes) if diagnosis.facts_from else ()
-    )
-    line = "; ".join(entry for entry in lines if entry)
-    known = (
-        f"Joined with {clean(diagnosis.facts_from)}: {line}."
-        if line
-        else "No facts about the environment; pass --report or --facts."
-    )
-    blocks.append(Block(known, hang=2))
-    if not diagnosis.traces:
-        blocks += [
-            _BLANK,
-            Block(f"Looked for {diagnosis.looked_for} {_LOOKED_FOR}"),
-            Block(_NOTHING_FOUND),
-        ]
+    blocks = [
+        verdict_block(summary(diagnosis, max(80, view.width, view.columns)), view),
+        _BLANK,
+        *_what_was_read(diagnosis),
+    ]
     for trace, depth in traces_tree(diagnosis.traces):
         blocks += [] if depth else [_BLANK]
-        blocks += _trace(trace, 2 * depth, verbose)
+        blocks += _trace(trace, 2 * depth, view.verbose)
     if diagnosis.findings:
-        blocks += [
-            _BLANK,
-            heading(
-                "Also found in this environment or plan; the log does not say whether it took part:"
-            ),
-        ]
-        for finding in diagnosis.findings:
-            blocks.append(
-                Block(
-                    fold(clean(finding.message)),
-                    f"{finding.code} {finding.severity}:",
-                    finding.severity,
-                    2,
-                    4,
-                )
-            )
+        blocks += [_BLANK, heading(_ALSO_FOUND)]
+    for finding in diagnosis.findings:
+        label = f"{finding.code} {finding.severity}:"
+        blocks.append(Block(fold(clean(finding.message)), label, finding.severity, 2, 4))
     return blocks
 
 
+def _what_was_read(diagnosis: Diagnosis) -> Iterator[Block]:
+    names = ", ".join(clean(name) for name in diagnosis.sources)
+    yield Block(f"Read {diagnosis.lines} lines ({size_text(diagnosis.size)}) of {names}.", hang=2)
+    targets = dict.fromkeys(target_line(node) for node in diagnosis.nodes)
+    known = "; ".join(target for target in targets if target)
+    if known and diagnosis.facts_from:
+        yield Block(f"Joined with {clean(diagnosis.facts_from)}: {known}.", hang=2)
+    else:
+        yield Block("No facts about the environment; pass --report or --facts.", hang=2)
+    if not diagnosis.traces:
+        yield _BLANK
+        yield Block(f"Looked for {diagnosis.looked_for} {_LOOKED_FOR}")
+        yield Block(_NOTHING_FOUND)
+
+
 def _trace(trace: Trace, indent: int, verbose: bool) -> Iterator[Block]:
+    """Return one cause or consequence; a consequence is cured with its cause, so it is short."""
     finding = trace.finding
-    consequence = finding.caused_by is not None and trace.role == "effect"
-    word = "consequence" if consequence else _CERTAINTY[trace.certainty]
+    inner = indent + 2
+    is_consequence = finding.caused_by is not None and trace.role == "effect"
+    word = "consequence" if is_consequence else _CERTAINTY[trace.certainty]
     yield Block(
         fold(clean(finding.message)), f"{finding.code} {word}:", finding.severity, indent, 2
     )
-    inner = indent + 2
-    if trace.meaning and not consequence:
+    if trace.meaning and not is_consequence:
         yield Block(fold(clean(trace.meaning)), indent=inner)
-    shown = trace.lines if verbose else trace.lines[: 1 if consequence else _FEW]
-    for line in shown:
-        yield _labelled("line", _line(line), inner)
-    if trace.times > len(trace.lines):
-        last = trace.lines[-1] if trace.lines else None
-        yield _labelled(
-            "",
-            f"{trace.times} times" + (f", the last at {_place(last)}" if last is not None else ""),
-            inner,
-        )
-    others = [
-        str(entry) if verbose else entry.source
-        for entry in finding.evidence
-        if not any(entry.source == _place(line) for line in trace.lines)
-    ]
-    if others:
-        yield _labelled(
-            "seen in", "; ".join(dict.fromkeys(others if verbose else others[:_FEW])), inner
-        )
-    if consequence and not verbose:
-        return
-    for remedy in finding.remedies:
-        yield _labelled("fix", remedy.text.rstrip("."), inner)
-        for command in remedy.commands:
-            yield Block(clean(command), style="command", indent=inner + _LABEL + 2, verbatim=True)
-    if trace.suspects:
-        yield Block("What may stand behind it:", indent=inner)
-        for suspect in trace.suspects:
-            yield from _suspect(suspect, inner + 2, verbose)
-    if trace.collect and (trace.certainty != "established" or verbose or trace.suspects):
-        yield _labelled("collect", "; ".join(trace.collect), inner)
-    for source in finding.sources if verbose else ():
-        yield _labelled("source", source.address, inner)
+    few = len(trace.lines) if verbose else 1 if is_consequence else _FEW
+    yield from _lines_of_log(trace, few, inner)
+    yield from _seen_elsewhere(trace, verbose, inner)
+    if verbose or not is_consequence:
+        yield from _what_to_do(trace, verbose, inner)
     if verbose:
+        for source in finding.sources:
+            yield _labelled("source", source.address, inner)
         yield _labelled("key", finding.key, inner)
+
+
+def _lines_of_log(trace: Trace, few: int, indent: int) -> Iterator[Block]:
+    for line in trace.lines[:few]:
+        yield _labelled("line", _line(line), indent)
+    if trace.times > len(trace.lines):
+        last = f", the last at {_place(trace.lines[-1])}" if trace.lines else ""
+        yield _labelled("", f"{trace.times} times{last}", indent)
+
+
+def _seen_elsewhere(trace: Trace, verbose: bool, indent: int) -> Iterator[Block]:
+    """Name the evidence that is none of the quoted lines."""
+    quoted = {_place(line) for line in trace.lines}
+    others = [entry for entry in trace.finding.evidence if entry.source not in quoted]
+    places = [str(entry) for entry in others] if verbose else [e.source for e in others[:_FEW]]
+    if places:
+        yield _labelled("seen in", "; ".join(dict.fromkeys(places)), indent)
+
+
+def _what_to_do(trace: Trace, verbose: bool, indent: int) -> Iterator[Block]:
+    for remedy in trace.finding.remedies:
+        yield _labelled("fix", remedy.text.rstrip("."), indent)
+        for command in remedy.commands:
+            yield Block(clean(command), style="command", indent=indent + _LABEL + 2, verbatim=True)
+    if trace.suspects:
+        yield Block("What may stand behind it:", indent=indent)
+        for suspect in trace.suspects:
+            yield from _suspect(suspect, indent + 2, verbose)
+    is_settled = trace.certainty == "established" and not trace.suspects
+    if trace.collect and (verbose or not is_settled):
+        yield _labelled("collect", "; ".join(trace.collect), indent)
 
 
 def _suspect(suspect: Suspect, indent: int, verbose: bool) -> Iterator[Block]:

@@ -19,12 +19,12 @@ def render(report: Report, view: View) -> str:
     """
     lines = [summary_line(report), *(line for line in map(target_line, report.nodes) if line)]
     lines += [_annotation(finding) for finding in report.findings]
-    for found in report.expired:
+    for expiry in report.expired:
         lines.append(
             _command(
                 "warning",
                 "ignore entry expired",
-                f"{found.entry.pattern} expired on {found.entry.until}",
+                f"{expiry.entry.pattern} expired on {expiry.entry.until}",
             )
         )
     if view.verbose:

@@ -22,9 +22,11 @@ __all__ = [
     "summary_line",
     "target_line",
     "target_parts",
+    "verdict_text",
 ]
 
 _SUMMARY_WIDTH = 80
+_TOOL = "envdoctor: "
 _FEW_NAMES = 6
 _PLURALS = {"error": "errors", "warning": "warnings", "advice": "advice"}
 
@@ -66,11 +68,16 @@ def counts_text(report: Report) -> str:
 
 def summary_line(report: Report, width: int = _SUMMARY_WIDTH) -> str:
     """Return one line of at most ``width`` columns: the counts and the first root cause."""
+    return _TOOL + verdict_text(report, width - len(_TOOL))
+
+
+def verdict_text(report: Report, width: int = _SUMMARY_WIDTH - len(_TOOL)) -> str:
+    """Return the summary line without the name of the tool before it."""
     if not report.findings and not any(
         isinstance(fact, Known) for node in report.nodes for _, fact in node
     ):
-        return "envdoctor: nothing is known about this target, so nothing was judged"
-    line = f"envdoctor: {counts_text(report)}"
+        return "nothing is known about this target, so nothing was judged"
+    line = counts_text(report)
     if report.findings:
         message = fold(clean(report.findings[0].message)).rstrip(".")
         line += f": {_lead(message, width - len(line) - 2)}"
@@ -197,12 +204,12 @@ def open_questions(report: Report) -> List[OpenQuestion]:
 
 def grouped(questions: Sequence[OpenQuestion]) -> List[OpenQuestion]:
     """Join the questions of one kind: "the version of flash-attn, xformers and 3 more"."""
-    found: Dict[str, List[OpenQuestion]] = {}
+    groups: Dict[str, List[OpenQuestion]] = {}
     for question in questions:
         kind, name = _kind_of(question.missing)
-        found.setdefault(kind if name else question.missing, []).append(question)
+        groups.setdefault(kind if name else question.missing, []).append(question)
     joined = []
-    for kind, members in found.items():
+    for kind, members in groups.items():
         if len(members) > 1:
             names = [_kind_of(question.missing)[1] for question in members]
             more = f" and {len(names) - _FEW_NAMES} more" if len(names) > _FEW_NAMES else ""

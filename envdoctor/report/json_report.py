@@ -66,8 +66,8 @@ def dump_report(report: Report) -> Dict[str, Any]:
             }
             for question in open_questions(report)
         ],
-        "ignored": [_ignored(found) for found in report.ignored],
-        "expired": [_ignored(found) for found in report.expired],
+        "ignored": [_ignored(ignored) for ignored in report.ignored],
+        "expired": [_ignored(ignored) for ignored in report.expired],
     }
 
 
@@ -119,10 +119,10 @@ def dump_finding(finding: Finding) -> Dict[str, Any]:
     }
 
 
-def _ignored(found: Ignored) -> Dict[str, Any]:
-    entry = found.entry
+def _ignored(ignored: Ignored) -> Dict[str, Any]:
+    entry = ignored.entry
     return {
-        "finding": dump_finding(found.finding),
+        "finding": dump_finding(ignored.finding),
         "pattern": clean(entry.pattern),
         "until": clean(entry.until),
         "reason": clean(entry.reason),

@@ -322,11 +322,11 @@ def _ignored(report: Report, verbose: bool) -> Iterator[Block]:
             f"{'them' if count != 1 else 'it'})"
         )
         return
-    for found in report.ignored:
-        message, reason = fold(clean(found.finding.message)), fold(clean(found.entry.reason))
+    for ignored in report.ignored:
+        message, reason = fold(clean(ignored.finding.message)), fold(clean(ignored.entry.reason))
         yield Block(
-            f"{message} (until {clean(found.entry.until)}: {reason})",
-            f"{found.finding.code} ignored:",
+            f"{message} (until {clean(ignored.entry.until)}: {reason})",
+            f"{ignored.finding.code} ignored:",
             "label",
             hang=2,
         )

@@ -40,16 +40,19 @@ def render(report: Report, view: View) -> str:
             for question in questions
         ]
         lines.append("")
-    for found in report.expired:
+    for ignored in report.expired:
         lines += [
             (
-                f"Expired ignore entry {_code(found.entry.pattern)} (until "
-                f"{_escape(found.entry.until)}): {_escape(found.entry.reason)}"
+                f"Expired ignore entry {_code(ignored.entry.pattern)} (until "
+                f"{_escape(ignored.entry.until)}): {_escape(ignored.entry.reason)}"
             ),
             "",
         ]
     if report.ignored:
-        lines += [f"Ignored: {', '.join(_code(found.finding.key) for found in report.ignored)}", ""]
+        lines += [
+            f"Ignored: {', '.join(_code(ignored.finding.key) for ignored in report.ignored)}",
+            "",
+        ]
     lines.append(f"envdoctor {__version__}, matrix of {_escape(report.matrix_date)}")
     return "\n".join(lines) + "\n"
 

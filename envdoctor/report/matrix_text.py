@@ -593,15 +593,15 @@ def _diff(answer: Mapping[str, Any]) -> Iterator[Block]:
     )
     for table in dict.fromkeys(change["table"] for change in answer["changes"]):
         yield _BLANK
-        mine = [change for change in answer["changes"] if change["table"] == table]
+        changes = [change for change in answer["changes"] if change["table"] == table]
         totals = {
-            word: sum(change["change"] == word for change in mine)
+            word: sum(change["change"] == word for change in changes)
             for word in ("added", "removed", "changed")
         }
         yield heading(
             f"{table}: {', '.join(f'{count} {word}' for word, count in totals.items() if count)}"
         )
-        for change in mine:
+        for change in changes:
             sign, style = {
                 "added": ("+", "command"),
                 "removed": ("-", "error"),

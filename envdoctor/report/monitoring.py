@@ -9,7 +9,7 @@ from typing import List, Mapping, Tuple
 from ..model.evidence import Known
 from ..model.record import NamedTuple
 from ..model.report import Report
-from .headline import summary_line
+from .headline import summary_line, verdict_text
 from .text import clean, clip, fold
 
 __all__ = ["STYLES", "Style", "render_status", "status_of_failure"]
@@ -67,9 +67,7 @@ def _nagios(report: Report, code: int) -> str:
     """One line of status with performance data behind it, then a line for each finding: "|" would
     begin performance data.
     """
-    head = clip(
-        f"ENVDOCTOR {_NAGIOS[code]}: {_plain(summary_line(report).partition(': ')[2])}", _WIDTH
-    )
+    head = clip(f"ENVDOCTOR {_NAGIOS[code]}: {_plain(verdict_text(report))}", _WIDTH)
     counts = " ".join(f"{name}={number}" for name, number in _counts(report))
     lines = [
         f"{finding.code} {finding.severity}: {_plain(finding.message)}"

@@ -214,7 +214,7 @@ def _changes(result: PlanResult) -> Iterator[Block]:
 
 def compared(before: MemoryPlan, after: MemoryPlan) -> List[Tuple[str, str, str]]:
     """Return what each pool was and is: (name, before, after)."""
-    found = []
+    rows = []
     for pool in after.pools:
         old = [
             entry
@@ -222,11 +222,11 @@ def compared(before: MemoryPlan, after: MemoryPlan) -> List[Tuple[str, str, str]
             if (entry.name, entry.subject) == (pool.name, pool.subject)
         ]
         words = [f"{_range(entry.low, entry.high)} GiB, {entry.verdict}" for entry in (*old, pool)]
-        found.append((title(pool), words[0] if old else "nothing", words[-1]))
+        rows.append((title(pool), words[0] if old else "nothing", words[-1]))
     if before.cache is not None and after.cache is not None:
         words = [
             f"{_range(entry.low, entry.high)} GiB for {gib_text(entry.need)}, {entry.verdict}"
             for entry in (before.cache, after.cache)
         ]
-        found.append(("KV cache", words[0], words[1]))
-    return found
+        rows.append(("KV cache", words[0], words[1]))
+    return rows

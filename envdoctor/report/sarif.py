@@ -28,13 +28,17 @@ def render(report: Report, view: View) -> str:
     """
     from .. import __version__
 
-    shown = [*report.findings, *report.undetermined, *(found.finding for found in report.ignored)]
+    shown = [
+        *report.findings,
+        *report.undetermined,
+        *(ignored.finding for ignored in report.ignored),
+    ]
     results = [_result(finding) for finding in (*report.findings, *report.undetermined)]
-    for found in report.ignored:
-        justification = f"{clean(found.entry.reason)} (until {clean(found.entry.until)})"
+    for ignored in report.ignored:
+        justification = f"{clean(ignored.entry.reason)} (until {clean(ignored.entry.until)})"
         results.append(
             {
-                **_result(found.finding),
+                **_result(ignored.finding),
                 "suppressions": [{"kind": "external", "justification": justification}],
             }
         )

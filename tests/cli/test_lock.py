@@ -127,7 +127,7 @@ def test_a_mixed_cluster_gets_one_lock(envdoctor, tmp_path):
     [
         (("no-such-package",), "no releases of no-such-package"),
         (("tranformers",), "did you mean transformers"),
-        (("vllm==",), "version specifier"),
+        (("vllm==",), "expected a requirement"),
         (("vllm>=2,<1",), "exclude each other"),
         (("vllm @ git+https://example.org/x",), "expected a requirement"),
         (("vllm", "--as-of", "yesterday"), "--as-of"),
