@@ -1,5 +1,6 @@
-"""What the lines of a log say, as drafts of traces: in the words of ``matrices/signatures.toml``
-and of the rows' symptoms. ``failure`` joins and weighs them.
+"""What the lines of a log say, as drafts of traces, which ``failure`` joins and weighs.
+
+The words are those of ``matrices/signatures.toml`` and of the rows' symptoms.
 """
 
 from __future__ import annotations
@@ -49,9 +50,7 @@ _SYMPTOM = "symptom:"
 
 
 class Knowledge(NamedTuple):
-    """What lines mean: signatures by id, the rows of symptoms by pattern, and what installs a
-    module of another name.
-    """
+    """What lines mean: signatures by id, rows by symptom, distributions by module."""
 
     signatures: Mapping[str, Signature]
     symptoms: Mapping[str, Tuple[str, ...]]
@@ -121,8 +120,9 @@ def drafts_of(events: Sequence[Event], knowledge: Knowledge) -> List[Draft]:
 
 
 def groups_of(event: Event, modules: Mapping[str, str]) -> Dict[str, str]:
-    """The groups of an event; a trailing digit tells alternatives of one group apart, and the path
-    of a library becomes its distribution.
+    """Return the groups of an event, and as ``@name`` the distributions of those that name files.
+
+    A trailing digit tells alternatives of one group apart.
     """
     groups: Dict[str, str] = {}
     for name, value in event.groups.items():
@@ -144,9 +144,7 @@ def modules_named(draft: Draft, modules: Mapping[str, str]) -> List[str]:
 
 
 def fill(text: str, groups: Mapping[str, str]) -> str:
-    """Fill {group}s in, {one|other} with the first that is there; a [part] is left out where one of
-    its groups is not there.
-    """
+    """Fill in {group}s, {one|other} with the first known; drop [parts] with an unknown one."""
 
     def value(names: str) -> Optional[str]:
         return next((groups[name] for name in names.split("|") if name in groups), None)
@@ -191,9 +189,7 @@ def _finding(
 
 
 def code_of(signature: Signature) -> str:
-    """Return the code under which a signature is reported, as far as no group of its line
-    decides.
-    """
+    """Return the code of a signature, where no group of its line decides it."""
     return code_of_log(signature.component, signature.kind or "not-judged")
 
 
@@ -207,7 +203,7 @@ def code_of_log(component: str, kind: str) -> str:
 
 
 def remedies_of(fix: str, commands: Tuple[str, ...]) -> Tuple[Remedy, ...]:
-    """Return what to do, where anything is said of it."""
+    """Return what to do, where anything is known."""
     return (Remedy(fix, commands),) if fix or commands else ()
 
 
@@ -228,16 +224,14 @@ def _added(drafts: List[Draft], finding: Finding, certainty: str, events: Sequen
 
 
 def draft_row(drafts: List[Draft], row: Row, event: Event, certainty: str = "likely") -> Draft:
-    """Make a draft of a row of which the facts do not tell whether it holds, but whose very symptom
-    stands in the log.
-    """
+    """Make a draft of a row that the facts leave open, and whose symptom is in the log."""
     severity, verdict = _SEVERITY[certainty]
     finding = Finding(
         row.code,
         row.component,
         row.kind,
         severity,
-        f"{row.title}: its symptom is in the log; the facts do not tell the versions."
+        f"{row.title}: its symptom is in the log, but the facts do not give the versions."
         if certainty == "likely"
         else f"The log says: {event.pattern[len(_SYMPTOM) :]}.",
         verdict,
@@ -251,8 +245,9 @@ def draft_row(drafts: List[Draft], row: Row, event: Event, certainty: str = "lik
 
 
 def traces_of(drafts: Sequence[Draft]) -> List[Trace]:
-    """Roots: those with consequences first, then the surer ones, then the earlier ones; each
-    followed by its consequences in time.
+    """Return traces: roots with consequences first, then surer and earlier ones.
+
+    Each root is followed by its consequences in the order of time.
     """
     with_consequences = {id(draft.parent) for draft in drafts}
 

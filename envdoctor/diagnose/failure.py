@@ -1,5 +1,4 @@
-"""Events of logs, joined with facts: what failed first, what followed from it, how sure that is,
-and what would decide.
+"""Events of logs, joined with facts: what failed first, what followed, and how sure that is.
 
 ``draft`` says what the lines say; this module only weighs it. A line that says itself what is wrong
 is a cause. An effect (a process died, a peer is gone) is put under the nearest cause before it that
@@ -10,9 +9,10 @@ decide.
 
 from __future__ import annotations
 
+import operator
 import re
 from fnmatch import fnmatchcase
-from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ..matrix.bind import bind
 from ..matrix.signatures import packages_of
@@ -53,8 +53,7 @@ def explain(
     contexts: Sequence[Context],
     findings: Sequence[Finding],
 ) -> Tuple[List[Trace], List[Finding]]:
-    """Return the traces, roots first and each with its consequences behind it, and the findings of
-    which no line speaks.
+    """Return the traces, each root followed by its consequences, and the findings without a line.
 
     Args:
         events: what was found in the logs, in the order in which it was read.
@@ -91,16 +90,13 @@ def _join_rows(
     contexts: Sequence[Context],
     findings: Sequence[Finding],
 ) -> None:
-    """Rows whose symptom stands in a log: what the facts say of them decides."""
+    """Join rows whose symptom is in a log: the facts decide, where they can."""
     for event in events:
-        ids = knowledge.symptoms.get(event.pattern, ())
-        rows = [row for row in map(contexts[0].matrix.row, ids) if row is not None]
-        on_line = [
-            draft for draft in drafts if any(_same_line(event, other) for other in draft.events)
-        ]
-        confirmed = [
-            finding for finding in findings if any(_speaks_for(finding, row) for row in rows)
-        ]
+        rows = _rows(knowledge.symptoms.get(event.pattern, ()), contexts[0])
+        if not rows:
+            continue
+        on_line = [draft for draft in drafts if _is_on_line(draft, event)]
+        confirmed = [finding for finding in findings if _speaks_for_one(finding, rows)]
         for finding in confirmed:
             _put_under(_causes(on_line), confirm(drafts, finding, [event]))
         undecided = [row for row in rows if not _is_refuted(row, contexts)]
@@ -119,31 +115,33 @@ def _causes(drafts: Iterable[Draft]) -> List[Draft]:
 def _join_undecided(
     drafts: List[Draft], event: Event, rows: Sequence[Row], on_line: Sequence[Draft]
 ) -> None:
-    """Rows of which the facts do not tell: one that the line alone points to is likely the cause,
-    several are suspects.
-    """
+    """Join rows that the facts leave open: one alone is likely the cause, several are suspects."""
     named = [row for row in rows if event.near is None or packages_of(row) <= event.near]
-    sole = named[0] if len(named) == 1 and _is_serious(named[0]) else None
-    specific = len(event.pattern) - len("symptom:") >= _SPECIFIC
     # An effect on this line has its own suspects: then the symptom is too common to tell.
-    if sole is not None and specific and all(draft.role == "cause" for draft in on_line):
-        _put_under(on_line, draft_row(drafts, sole, event))
+    telling = _is_specific(event) and len(_causes(on_line)) == len(on_line)
+    if telling and len(named) == 1 and _is_serious(named[0]):
+        _put_under(on_line, draft_row(drafts, named[0], event))
         return
     suspected = named or rows
     for draft in on_line or [draft_row(drafts, suspected[0], event, "candidate")]:
         draft.suspects += [_suspect_of_row(row, bool(named)) for row in suspected[:_FEW_ROWS]]
 
 
+def _is_specific(event: Event) -> bool:
+    return len(event.pattern) - len("symptom:") >= _SPECIFIC
+
+
+def _speaks_for_one(finding: Finding, rows: Iterable[Row]) -> bool:
+    return any(row.id == finding.row or row.id in finding.rows for row in rows)
+
+
+def _is_on_line(draft: Draft, event: Event) -> bool:
+    place = (event.first.source, event.first.number)
+    return any((other.first.source, other.first.number) == place for other in draft.events)
+
+
 def _is_serious(row: Row) -> bool:
     return row.trust == "established" and row.effect in ("blocks", "degrades")
-
-
-def _speaks_for(finding: Finding, row: Row) -> bool:
-    return row.id == finding.row or row.id in finding.rows
-
-
-def _same_line(first: Event, second: Event) -> bool:
-    return (first.first.source, first.first.number) == (second.first.source, second.first.number)
 
 
 def _put_under(drafts: Iterable[Draft], root: Draft) -> None:
@@ -164,9 +162,7 @@ def _suspect_of_row(row: Row, named: bool) -> Suspect:
 
 
 def _join_findings(drafts: List[Draft], knowledge: Knowledge, findings: Sequence[Finding]) -> None:
-    """Findings of the check that say of the environment what a line says of the run: they are the
-    root of that line.
-    """
+    """Make findings of the check the root of the lines that say of the run what they say."""
     for draft in list(drafts):
         signature = draft.signature
         if signature is None or not signature.codes or draft.parent is not None:
@@ -174,8 +170,6 @@ def _join_findings(drafts: List[Draft], knowledge: Knowledge, findings: Sequence
         matching = [
             finding for finding in findings if _says_the_same(finding, draft, signature, knowledge)
         ]
-        if not matching:
-            continue
         # The nearest first: the same component, then the gravest.
         matching.sort(
             key=lambda finding: (
@@ -183,13 +177,20 @@ def _join_findings(drafts: List[Draft], knowledge: Knowledge, findings: Sequence
                 finding.severity != "error",
             )
         )
-        root = confirm(drafts, matching[0], draft.events)
-        for other in matching[1:]:
-            also = confirm(drafts, other, draft.events)
-            if also is not root and also.parent is None and other.caused_by == matching[0].key:
-                also.parent = root
-        if root is not draft:
-            draft.parent = root
+        if matching:
+            _put_under_findings(drafts, draft, matching)
+
+
+def _put_under_findings(drafts: List[Draft], draft: Draft, findings: Sequence[Finding]) -> None:
+    """Put a draft under the first finding, which those that it caused follow."""
+    nearest, *others = findings
+    root = confirm(drafts, nearest, draft.events)
+    for finding in others:
+        other = confirm(drafts, finding, draft.events)
+        if other is not root and other.parent is None and finding.caused_by == nearest.key:
+            other.parent = root
+    if root is not draft:
+        draft.parent = root
 
 
 def _says_the_same(
@@ -221,9 +222,7 @@ def _weigh_causes(
     findings: Sequence[Finding],
     modules: Mapping[str, str],
 ) -> None:
-    """Judge the hypotheses of each signature: confirmed ones become roots, refuted ones go, the
-    rest are suspects.
-    """
+    """Make confirmed hypotheses of signatures roots, drop refuted ones, and suspect the rest."""
     for draft in list(drafts):
         if draft.signature is not None and draft.parent is None:
             groups: Dict[str, str] = {}
@@ -324,9 +323,7 @@ def _of_hypothesis(
 def _state_of_nodes(
     hypothesis: Hypothesis, contexts: Sequence[Context], findings: Sequence[Finding]
 ) -> Tuple[Optional[bool], Optional[Finding], Context]:
-    """Return what ``_state`` says of the first node on which it holds, else of one where it is
-    open, else that it is refuted.
-    """
+    """Return ``_state`` of the first node where it holds, else where it is open, else of any."""
     states = [(*_state(hypothesis, context, findings), context) for context in contexts]
     return min(states, key=lambda entry: (True, None, False).index(entry[0]))
 
@@ -341,15 +338,23 @@ def _state(
     rows = _rows(hypothesis.rows, context)
     if rows and all(_is_refuted(row, [context]) for row in rows):
         return False, None
+    holds = _conditions_hold(hypothesis, context)
+    return (None if holds and rows else holds), None
+
+
+def _conditions_hold(hypothesis: Hypothesis, context: Context) -> Optional[bool]:
+    """Tell whether the facts are as a hypothesis says; None where that is open.
+
+    What a counter does not show may have happened elsewhere: only conditions on versions and
+    devices refute.
+    """
     held = [_holds(condition, context) for condition in hypothesis.facts]
     if hypothesis.when:
         outcome = bind(_row_when(hypothesis), context.target).outcome
-        # What a counter does not show may have happened elsewhere: only conditions on versions and
-        # devices refute.
         if outcome == "satisfied":
-            return False, None
-        held.append(True if outcome == "violated" else None)
-    return (True if hypothesis.facts and all(held) and not rows else None), None
+            return False
+        held.append(outcome == "violated")
+    return True if hypothesis.facts and all(held) else None
 
 
 def _confirms(finding: Finding, hypothesis: Hypothesis) -> bool:
@@ -375,38 +380,38 @@ def _row_when(hypothesis: Hypothesis) -> Row:
 
 def _rows(names: Sequence[str], context: Context) -> List[Row]:
     """Return rows by id; ``code-for-*:vllm`` stands for those of every compute capability."""
-    found: List[Row] = []
+    rows: List[Optional[Row]] = []
     for name in names:
-        if "*" in name:
-            found += [
-                row
-                for row in context.matrix.rows_about([name.rpartition(":")[2]])
-                if fnmatchcase(row.id, name)
-            ]
-        else:
-            row = context.matrix.row(name)
-            found += [row] if row is not None else []
-    return found
+        if "*" not in name:
+            rows.append(context.matrix.row(name))
+            continue
+        about = context.matrix.rows_about([name.rpartition(":")[2]])
+        rows += [row for row in about if fnmatchcase(row.id, name)]
+    return [row for row in rows if row is not None]
 
 
 def _same_family(first: str, second: str) -> bool:
-    """Tell whether a finding's component may be what a hypothesis speaks of: always, unless both
-    are packages of their own.
-    """
+    """Tell whether a finding may be about a hypothesis; not where both name other packages."""
     packages = ("torch", "vllm", "flash-attn", "sgl-kernel", "xformers")
     return first == second or second not in packages or first not in packages or second == "torch"
 
 
+_COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">=": operator.ge,
+    ">": operator.gt,
+}
+
+
 def _holds(condition: Condition, context: Context) -> Optional[bool]:
+    equal = condition.operator == "=="
     wanted = condition.value
     if condition.field.startswith("request."):
-        workload = context.facts.value("request")
-        stated = workload.setting(condition.field[len("request.") :]) if workload else None
-        return (
-            None
-            if stated is None
-            else (stated.lower() == str(wanted).lower()) is (condition.operator == "==")
-        )
+        stated = _stated(condition.field[len("request.") :], context)
+        return None if stated is None else (stated.lower() == str(wanted).lower()) is equal
     fact = context.facts.get(condition.field)
     if isinstance(fact, Absent):
         return False
@@ -414,17 +419,17 @@ def _holds(condition: Condition, context: Context) -> Optional[bool]:
         return None
     value = fact.value
     if isinstance(value, bool) or isinstance(wanted, (bool, str)):
-        return (value == wanted) is (condition.operator == "==")
+        return (value == wanted) is equal
     if not isinstance(value, (int, float)) or not isinstance(wanted, float):
         return None
-    return {
-        "<": value < wanted,
-        "<=": value <= wanted,
-        "==": value == wanted,
-        "!=": value != wanted,
-        ">=": value >= wanted,
-        ">": value > wanted,
-    }[condition.operator]
+    return _COMPARISONS[condition.operator](value, wanted)
+
+
+def _stated(setting: str, context: Context) -> Optional[str]:
+    """Return what the launch settings say, None where they say nothing."""
+    workload = context.facts.value("request")
+    stated: Optional[str] = workload.setting(setting) if workload else None
+    return stated
 
 
 # --------------------------------------------------------------------------------------------------
@@ -432,26 +437,27 @@ def _holds(condition: Condition, context: Context) -> Optional[bool]:
 
 
 def _link(drafts: List[Draft]) -> None:
-    """Put each consequence under the nearest thing before it that can have led to it, a cause
-    before an effect.
-    """
+    """Put each consequence under what can have led to it, a cause rather than an effect."""
     for draft in sorted(drafts, key=lambda entry: entry.order):
         if draft.signature is None or draft.parent is not None:
             continue
-        able = [
-            other
-            for other in drafts
-            if other is not draft and _may_follow(draft.signature, other) and not other.under(draft)
-        ]
-        before = [other for other in able if _precedes(other, draft)]
-        if before:
-            nearest = max(_causes(before) or before, key=lambda other: other.order)
-        elif _causes(able):
-            nearest = min(_causes(able), key=lambda other: other.order)
-        else:
-            continue
-        draft.parent = nearest
-        draft.suspects = []
+        nearest = _nearest(draft, draft.signature, drafts)
+        if nearest is not None:
+            draft.parent = nearest
+            draft.suspects = []
+
+
+def _nearest(draft: Draft, signature: Signature, drafts: List[Draft]) -> Optional[Draft]:
+    """Return the last thing before a draft that can have led to it, else the first cause after."""
+    able = [
+        other
+        for other in drafts
+        if other is not draft and _may_follow(signature, other) and not other.under(draft)
+    ]
+    before = [other for other in able if _precedes(other, draft)]
+    if before:
+        return max(_causes(before) or before, key=lambda other: other.order)
+    return min(_causes(able), key=lambda other: other.order, default=None)
 
 
 def _may_follow(signature: Signature, other: Draft) -> bool:

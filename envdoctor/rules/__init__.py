@@ -55,23 +55,21 @@ def judge(
     context = Context(
         facts, matrix, derive_target(facts, matrix), tuple(nodes), today, {}, examined
     )
-    found: List[Finding] = []
+    findings: List[Finding] = []
     rules = load_rules(CHECKS if families is None else families)
     steps = [("matrix-rows", findings_of_rows), *((rule.name, rule.function) for rule in rules)]
     for name, step in steps:
-        found.extend(step(context) if propagate else _guarded(name, step, context))
+        findings.extend(step(context) if propagate else _guarded(name, step, context))
     if examined is not None:
         examined.update(Judged(rule.code, rule.code) for rule in rules)
-    found.extend(also)
-    return arrange(found)
+    findings.extend(also)
+    return arrange(findings)
 
 
 def _guarded(
     name: str, step: Callable[[Context], Iterable[Finding]], context: Context
 ) -> List[Finding]:
-    """Run one step; what it raises becomes a finding, because one broken rule must not hide what
-    the others found.
-    """
+    """Run one step; what it raises becomes a finding, so that the other rules still speak."""
     try:
         return list(step(context))
     except Exception as error:  # noqa: BLE001 - any fault of any rule, see above

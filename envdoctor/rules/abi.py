@@ -88,7 +88,7 @@ def check_cxx11_abi(context: Context) -> Iterator[Finding]:
 
 
 def check_undefined_symbols(context: Context) -> Iterator[Finding]:
-    """An extension asks for torch symbols that the installed torch does not define.
+    """An extension needs torch symbols that the installed torch does not define.
 
     What it checks:
         The undefined libtorch and libc10 symbols of installed extensions against what the installed
@@ -126,7 +126,7 @@ _LIBSTDCXX = _Runtime("libstdc++", "GLIBCXX", "glibcxx.version", lambda binary: 
 
 
 def check_glibc(context: Context) -> Iterator[Finding]:
-    """A binary asks for a newer C or C++ library than the machine has.
+    """A binary needs a newer C or C++ library than the machine has.
 
     What it checks:
         The highest GLIBC version that installed extensions ask for (read from the files, else from
@@ -138,8 +138,8 @@ def check_glibc(context: Context) -> Iterator[Finding]:
         found". Wheel tags do not always tell: a wheel tagged linux_x86_64 installs anywhere.
 
     How to fix:
-        Take a newer image or operating system, or a release (or a source build) that asks for less.
-        glibc cannot be upgraded alone.
+        Take a newer image or operating system, or a release (or a source build) that needs an older
+        glibc, which cannot be upgraded alone.
 
     References:
         https://man7.org/linux/man-pages/man8/ld.so.8.html
@@ -280,8 +280,9 @@ def check_cuda_sonames(context: Context) -> Iterator[Finding]:
         against what the loader finds in a process that has imported torch.
 
     Why it matters:
-        "ImportError: libcudart.so.12: cannot open shared object file". It is the usual look of a
-        package for CUDA 12 beside a torch for CUDA 13, or of NVIDIA wheels that were removed.
+        "ImportError: libcudart.so.12: cannot open shared object file". This is what a
+        package for CUDA 12 beside a torch for CUDA 13 looks like, and NVIDIA wheels that were
+        removed.
 
     How to fix:
         Install the build for torch's CUDA; where the wheels of torch's own CUDA are missing,

@@ -2,7 +2,7 @@
 
 A code is one rule: a function in ``rules/``, or what many rows of the matrix or many texts of logs
 say of one thing. Rows keep their own id beside it, which is their rule (``Finding.rule``). Codes
-are permanent: what goes is put into ``RETIRED`` and is never given out again.
+are permanent: one that goes is moved to ``RETIRED`` and is never used again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FAMILIES: Mapping[str, str] = {
     "5": "containers, shared memory and limits",
     "6": "memory of hosts and GPUs",
     "7": "Ray and nodes that differ",
-    "8": "how packages lie on disk",
+    "8": "packages as they are on disk",
     "9": "envdoctor itself",
 }
 

@@ -31,8 +31,9 @@ def addressed(findings: Iterable[Finding], nodes: Sequence[Facts]) -> List[Findi
 
 
 def addressed_remedies(remedies: Tuple[Remedy, ...], nodes: Sequence[Facts]) -> Tuple[Remedy, ...]:
-    """Return remedies whose commands name the environment of ``nodes``; where that is not known or
-    differs between them, pip is that of ``python``.
+    """Return remedies whose commands name the environment of ``nodes``.
+
+    Where that is not known or differs between them, pip is that of ``python``.
     """
     if not any(remedy.commands for remedy in remedies):
         return remedies
@@ -52,9 +53,7 @@ def addressed_remedies(remedies: Tuple[Remedy, ...], nodes: Sequence[Facts]) -> 
 
 
 def judged_interpreter(facts: Facts) -> Optional[str]:
-    """Return the interpreter whose installed packages were judged, or None where they come from a
-    file or a report.
-    """
+    """Return the interpreter whose packages were judged; None where a file or report named them."""
     if not isinstance(facts.get("distributions.complete"), Known):
         return None
     path = facts.value("python.executable")

@@ -1,4 +1,4 @@
-"""ED2xx: CUDA libraries that lie twice, are shadowed, or are not what torch pins.
+"""ED2xx: CUDA libraries that are there twice, are shadowed, or are not what torch pins.
 
 How sure a verdict is depends on what was read. ``libraries`` says what the loader will map. Without
 it there are only variables and package versions: torch's own libraries carry an RPATH, which the
@@ -16,7 +16,7 @@ from ..model.pattern import pattern
 from ..model.row import Source
 from ..model.versions import Version, parse_version, try_version
 from .packages import accepted_edges, requirement_sets
-from .rule import Context, Rule, minor_text, release_minor, torch_cuda
+from .rule import Context, Rule, cuda_home, minor_text, release_minor, torch_cuda
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,11 +114,9 @@ def _shared_folder(context: Context, library: str, names: List[str]) -> Finding:
     shown = " and ".join(
         f"{name} {context.distributions[name].version or ''}".strip() for name in names
     )
-    consequence = ", and torch may miss symbols of the newer one."
-    if older:
-        consequence = f": {in_place}, older than torch's {version}."
-    elif len({context.version(name) for name in names}) == 1:
-        consequence = "."
+    consequence = f": {in_place}, older than torch's {version}" if older else ""
+    if not older and len({context.version(name) for name in names}) > 1:
+        consequence = ", and torch may miss symbols of the newer one"
     others = [name for name in names if name != right]
     return Finding(
         code="ED201",
@@ -126,7 +124,7 @@ def _shared_folder(context: Context, library: str, names: List[str]) -> Finding:
         kind="two-copies",
         severity="error" if older else "warning",
         message=f"{shown} both write {folder}, so {soname} is the one that was installed last"
-        f"{consequence}",
+        f"{consequence}.",
         evidence=context.installed(*names),
         sources=(_NCCL,),
         remedies=(
@@ -169,7 +167,7 @@ _CUDNN_WHEELS = ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12", "nvidia-cudnn-cu11")
 
 
 def check_system_cudnn(context: Context) -> Iterator[Finding]:
-    """A system cuDNN of another release lies on the loader's path beside torch's own.
+    """A system cuDNN of another release is on the loader's path beside torch's own.
 
     What it checks:
         The cuDNN outside the wheels against the cuDNN wheel that torch uses: same major, newer
@@ -380,11 +378,6 @@ def _folders_of_others(path: str) -> List[str]:
     ]
 
 
-def _cuda_home(context: Context) -> str:
-    setting = context.facts.variable("CUDA_HOME")
-    return setting.value.rstrip("/") if isinstance(setting, Known) else ""
-
-
 def _toolkit_in(context: Context, folder: str, cuda: Optional[Version]) -> str:
     """Return in words which CUDA toolkit a folder holds that is older than torch's CUDA, or ""."""
     version = _toolkit_version(context, folder)
@@ -401,7 +394,7 @@ def _toolkit_version(context: Context, folder: str) -> Optional[Version]:
     """Return the CUDA version that a folder's path names, or the one found in CUDA_HOME."""
     match = _TOOLKIT_FOLDER.search(folder.lower())
     version = try_version(match.group(1)) if match is not None else None
-    home = _cuda_home(context)
+    home = cuda_home(context)
     if version is None and home and folder in (f"{home}/lib", f"{home}/lib64"):
         return context.fact_version("toolkit.version")
     return version
@@ -420,7 +413,7 @@ def _is_older_minor(version: Optional[Version], cuda: Optional[Version]) -> Opti
 def _conda_holds_cuda(context: Context, folder: str) -> bool:
     """Tell whether conda installed a toolkit into an environment; else its lib has no CUDA."""
     environment = folder[: -len("/lib")]
-    return _cuda_home(context) == environment or any(
+    return cuda_home(context) == environment or any(
         toolkit.path == environment for toolkit in context.facts.value("toolkits", ())
     )
 
@@ -436,7 +429,7 @@ def _toolkit_in_front(context: Context, folder: str, toolkit: str, evidence: Evi
         "before it looks beside itself, and an older one misses its symbols.",
         evidence=(
             evidence,
-            *((Evidence("environment variable CUDA_HOME"),) if _cuda_home(context) else ()),
+            *((Evidence("environment variable CUDA_HOME"),) if cuda_home(context) else ()),
             *context.evidence("toolkit.version", "torch.cuda"),
         ),
         sources=(_JITLINK,),
@@ -517,12 +510,12 @@ def check_torch_libraries(context: Context) -> Iterator[Finding]:
         installed; libnvJitLink older than the libcusparse and libcusolver that need it.
 
     Why it matters:
-        An older library can miss symbols or carry a fault that torch's release was moved away from;
-        a newer one mostly works.
+        An older library can miss symbols or have a fault that torch's release avoids by its pin; a
+        newer one mostly works.
 
     How to fix:
-        Reinstall the pinned version, unless a newer one was installed on purpose to cure a known
-        fault (which is accepted).
+        Reinstall the pinned version, unless a newer one was installed on purpose to avoid a known
+        fault, which is accepted.
 
     References:
         https://github.com/pytorch/pytorch/issues/134929

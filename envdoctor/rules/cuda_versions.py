@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from ..model.evidence import Evidence, Known
+from ..model.evidence import Evidence
 from ..model.facts import Distribution
 from ..model.finding import Finding, Remedy
 from ..model.row import Source
 from ..model.versions import Version, cuda_of_variant, try_version
-from .rule import Context, Rule, is_unindexed, minor_text, release_minor, torch_cuda
+from .rule import Context, Rule, cuda_home, is_unindexed, minor_text, release_minor, torch_cuda
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -162,13 +162,8 @@ def check_compiler_minors(context: Context) -> Iterator[Finding]:
     wheel = next((name for name in wheels if context.version(name) is not None), None)
     if wheel is not None:
         yield from _nvcc_wheel(context, wheel)
-    elif "/site-packages/nvidia" in _cuda_home(context):
+    elif "/site-packages/nvidia" in cuda_home(context):
         yield from _nvcc_in_environment(context)
-
-
-def _cuda_home(context: Context) -> str:
-    setting = context.facts.variable("CUDA_HOME")
-    return setting.value if isinstance(setting, Known) else ""
 
 
 def _nvcc_wheel(context: Context, name: str) -> Iterator[Finding]:

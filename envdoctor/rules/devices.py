@@ -45,9 +45,9 @@ def check_gpu_exposed(context: Context) -> Iterator[Finding]:
     """The GPUs of the host are not visible here.
 
     What it checks:
-        A CUDA build of torch that sees no device, beside what tells that there are some: the host's
-        kernel module, a container, NVIDIA_VISIBLE_DEVICES,
-        NVIDIA_DRIVER_CAPABILITIES, GPUs that the report names.
+        A CUDA build of torch that sees no device although something shows that there are some: the
+        host's kernel module, a container, NVIDIA_VISIBLE_DEVICES, NVIDIA_DRIVER_CAPABILITIES, GPUs
+        that the report names.
 
     Why it matters:
         Engines fall back to the CPU or stop with "failed to infer device type" or "no CUDA GPUs are
@@ -158,7 +158,7 @@ def check_capabilities(context: Context) -> Iterator[Finding]:
     """NVIDIA_DRIVER_CAPABILITIES leaves out what compute needs.
 
     What it checks:
-        The variable in a container names "compute" (libcuda) and "utility" (libnvidia-ml,
+        Whether the variable in a container names "compute" (libcuda) and "utility" (libnvidia-ml,
         nvidia-smi), or "all".
 
     Why it matters:
@@ -309,8 +309,8 @@ def check_device_faults(context: Context) -> Iterator[Finding]:
     """A device reports a fault.
 
     What it checks:
-        Row remapping that failed or waits for a reset, uncorrected ECC errors, and NVML's answers
-        "GPU is lost" and "reset required".
+        Row remapping that failed or is waiting for a reset, uncorrected ECC errors, and NVML's
+        answers "GPU is lost" and "reset required".
 
     Why it matters:
         Jobs die with Xid errors or "CUDA error: uncorrectable ECC error encountered"; a device with
@@ -607,7 +607,7 @@ def _first_misnamed(
 
 
 def check_generation_dropped(context: Context) -> Iterator[Finding]:
-    """A torch of a CUDA that no longer knows this GPU.
+    """The CUDA that torch is built with no longer supports this GPU.
 
     What it checks:
         The CUDA version of torch against the last CUDA that compiles for each visible GPU's compute
@@ -619,7 +619,7 @@ def check_generation_dropped(context: Context) -> Iterator[Finding]:
         image is available for execution on the device". CUDA 13 dropped Maxwell, Pascal and Volta.
 
     How to fix:
-        Install a build for the last CUDA that knows the GPU, whatever the driver would serve.
+        Install a build for the last CUDA that supports the GPU, whatever the driver supports.
 
     References:
         https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/index.html
@@ -628,7 +628,7 @@ def check_generation_dropped(context: Context) -> Iterator[Finding]:
 
 
 def check_package_generation_dropped(context: Context) -> Iterator[Finding]:
-    """A package beside torch is built with a CUDA that no longer knows this GPU.
+    """A package beside torch is built with a CUDA that no longer supports this GPU.
 
     What it checks:
         The CUDA version of vllm, sgl-kernel, flash-attn and xformers against the last CUDA that
@@ -640,7 +640,7 @@ def check_package_generation_dropped(context: Context) -> Iterator[Finding]:
         package, while torch itself may work.
 
     How to fix:
-        Install a build for the last CUDA that knows the GPU, whatever the driver would serve.
+        Install a build for the last CUDA that supports the GPU, whatever the driver supports.
 
     References:
         https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/index.html
@@ -713,7 +713,7 @@ def check_cpu_build(context: Context) -> Iterator[Finding]:
 
     How to fix:
         Install a CUDA build. On aarch64 the default index has CUDA builds from torch 2.11 on;
-        before, they are on PyTorch's own.
+        earlier ones are on PyTorch's own index.
 
     References:
         https://pytorch.org/get-started/locally/
@@ -782,7 +782,11 @@ RULES_HERE: Tuple[Rule, ...] = (
     ),
     Rule("ED110", "device-fault", "hardware-fault", "A GPU reports a fault", check_device_faults),
     Rule(
-        "ED111", "driver-settings", "unsupported", "Persistence mode and MIG", check_driver_settings
+        "ED111",
+        "driver-settings",
+        "unsupported",
+        "Persistence mode is off, or MIG is on",
+        check_driver_settings,
     ),
     Rule(
         "ED112",

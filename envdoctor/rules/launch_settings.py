@@ -207,9 +207,9 @@ def check_static_share(workload: Workload, facts: Facts, matrix: Matrix) -> Iter
     """The weights fill SGLang's static share of the GPU.
 
     What it checks:
-        The weights on each GPU against mem_fraction_static, which holds weights and KV cache. How
-        much the steps take beside that share (chunked_prefill_size, max_running_requests) no
-        document gives, so nothing is said of it.
+        The weights on each GPU against mem_fraction_static, which holds weights and KV cache. No
+        document says how much the steps take beside that share (chunked_prefill_size,
+        max_running_requests), so that is not judged.
 
     Why it matters:
         SGLang refuses a start with nothing left for the cache: "Not enough memory. Please try to

@@ -279,7 +279,7 @@ def check_locked_memory(context: Context) -> Iterator[Finding]:
     Why it matters:
         NCCL over InfiniBand or RoCE, GPUDirect RDMA and NVSHMEM register (pin) their buffers, and
         every pinned page counts. With the usual 64 KiB or 8 MiB the run dies with "ibv_reg_mr
-        failed … Cannot allocate memory". One machine without RDMA does not need it.
+        failed … Cannot allocate memory". A machine without RDMA does not need it.
 
     How to fix:
         docker run --ulimit memlock=-1 (with --cap-add=IPC_LOCK); limits.d: "* - memlock unlimited";
@@ -579,15 +579,15 @@ def check_hidden_limit(context: Context) -> Iterator[Finding]:
 
     What it checks:
         cgroup v2 in a namespace, or a mount of a part of the hierarchy, where no directory that is
-        visible has a limit. v1 tells its ancestors' limits even there, so this is said of v2 only.
+        visible has a limit. v1 shows its ancestors' limits even there, so this concerns v2 only.
 
     Why it matters:
         A limit on the pod, the Slurm step or the slice is enforced all the same, and a program is
         killed at a size that nothing inside the container shows.
 
     How to fix:
-        Ask outside: systemd-cgtop, scontrol show job, kubectl get pod -o yaml. Tell envdoctor with
-        --assume memory=SIZE.
+        Look outside: systemd-cgtop, scontrol show job, kubectl get pod -o yaml. Pass what you find
+        with --assume memory=SIZE.
 
     References:
         Linux Documentation/admin-guide/cgroup-v2.rst, Namespace; enroot issue 169.
@@ -637,7 +637,7 @@ def check_oom_history(context: Context) -> Iterator[Finding]:
 
     How to fix:
         Raise the limit or use less host memory: smaller object store, fewer DataLoader workers, no
-        CPU offload. What lies in /dev/shm counts too and cannot be reclaimed without swap.
+        CPU offload. Files in /dev/shm count too and cannot be reclaimed without swap.
 
     References:
         Linux Documentation/admin-guide/cgroup-v2.rst (memory.events), cgroup-v1/memory.rst

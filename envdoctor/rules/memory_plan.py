@@ -1,4 +1,4 @@
-"""From a memory plan to findings: ED601 to ED605, ED607.
+"""ED601 to ED605, ED607: findings about a memory plan.
 
 An error is only what cannot fit; what may not fit is a warning that says so.
 """
@@ -270,7 +270,7 @@ def check_cache(
 
 
 def check_shm(workload: Workload, pool: Pool, levers: Sequence[Lever]) -> Iterator[Finding]:
-    """What is asked for in /dev/shm is larger than /dev/shm.
+    """The run asks for more of /dev/shm than there is.
 
     What it checks:
         The object store that a script asks Ray for, and weights that verl copies there (use_shm),
@@ -278,8 +278,8 @@ def check_shm(workload: Workload, pool: Pool, levers: Sequence[Lever]) -> Iterat
 
     Why it matters:
         Above 10^10 bytes Ray refuses to start (ValueError) unless
-        RAY_OBJECT_STORE_ALLOW_SLOW_STORAGE=1; below, it goes to the disk under /tmp. What lies in
-        /dev/shm counts against the memory limit too.
+        RAY_OBJECT_STORE_ALLOW_SLOW_STORAGE=1; below, it goes to the disk under /tmp. Files in
+        /dev/shm count against the memory limit too.
 
     How to fix:
         A smaller object store, or a larger /dev/shm (docker run --shm-size, an emptyDir of medium
@@ -334,13 +334,13 @@ def check_configuration(workload: Workload) -> Iterator[Finding]:
     """A setting that the framework refuses, or silently ignores.
 
     What it checks:
-        Keys that this framework and version does not have, values that cannot be, "export a.b=c" in
+        Keys that this framework and version does not have, impossible values, "export a.b=c" in
         a shell script.
 
     Why it matters:
-        Hydra and argparse stop at an unknown key, but a value that the shell drops, or that a
-        copied article puts into another framework's words, changes nothing, and the run goes on
-        with the default.
+        Hydra and argparse stop at an unknown key, but a value that the shell drops, or a key copied
+        from another framework's instructions, changes nothing, and the run goes on with the
+        default.
 
     How to fix:
         Use the key that is named.

@@ -384,7 +384,7 @@ def check_torches(context: Context) -> Iterator[Finding]:
         The torch version of every node, its CUDA build included.
 
     Why it matters:
-        Ranks of one job then run other collectives, another NCCL and other serialisation.
+        Ranks of one job then run different collectives, NCCL releases and serialisation.
 
     How to fix:
         Pin torch to one build on all nodes.

@@ -39,9 +39,7 @@ def all_rules() -> Tuple[Rule, ...]:
 
 
 def load_rules(families: Sequence[str]) -> Tuple[Rule, ...]:
-    """Return the rules of these families; no family is imported before it is asked for, because
-    the start of a baked image needs only some.
-    """
+    """Return the rules of these families, the only ones to load: a baked start needs but some."""
     return tuple(
         [
             rule

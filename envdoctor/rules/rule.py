@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Context",
     "Rule",
+    "cuda_home",
     "device_names",
     "distribution_evidence",
     "field_evidence",
@@ -54,9 +55,7 @@ _NONE: Mapping[str, Distribution] = {}
 
 
 class Context(NamedTuple):
-    """What every rule gets: the facts of one target, the matrix, the derived target, and all nodes
-    where several were given.
-    """
+    """What every rule gets: one target as facts and as derived, the matrix, and all nodes."""
 
     facts: Facts
     matrix: Matrix
@@ -72,21 +71,19 @@ class Context(NamedTuple):
             return make()
         if key not in self.memo:
             self.memo[key] = make()
-        found: T = self.memo[key]
-        return found
+        value: T = self.memo[key]
+        return value
 
     @property
     def distributions(self) -> Mapping[str, Distribution]:
         """The known distributions by canonical name; empty where no list was read."""
-        found: Mapping[str, Distribution] = self.facts.value("distributions", _NONE)
-        return found
+        known: Mapping[str, Distribution] = self.facts.value("distributions", _NONE)
+        return known
 
     def version(self, name: str) -> Optional[Version]:
-        """Return the installed version of a distribution, or None where it is not known or not
-        installed.
-        """
-        found = self.distributions.get(name)
-        return try_version(found.version) if found is not None else None
+        """Return the installed version of a distribution, or None where there is none known."""
+        installed = self.distributions.get(name)
+        return try_version(installed.version) if installed is not None else None
 
     def fact_version(self, field: str) -> Optional[Version]:
         """Return a fact as a version, or None where it is not known or no version."""
@@ -104,29 +101,23 @@ class Context(NamedTuple):
         return try_driver_release(self.facts.value(field))
 
     def evidence(self, *fields: str) -> Tuple[Evidence, ...]:
-        """Return where these fields were read, in order, without those of which nothing was
-        learned.
-        """
-        found = []
+        """Return where these fields were read, and plain values that the source does not name."""
+        read = []
         for field in fields:
             evidence = self.facts.evidence(field)
-            if evidence is not None:
-                value = self.facts.value(field)
-                found.append(
-                    Evidence(
-                        evidence.source,
-                        evidence.detail or f"{field} = {value}"
-                        if isinstance(value, (str, int, float))
-                        else evidence.detail,
-                    )
-                )
-        return tuple(found)
+            if evidence is None:
+                continue
+            value = self.facts.value(field)
+            if not evidence.detail and isinstance(value, (str, int, float)):
+                evidence = Evidence(evidence.source, f"{field} = {value}")
+            read.append(evidence)
+        return tuple(read)
 
     def installed(self, *names: str) -> Tuple[Evidence, ...]:
         """Return where the versions of these distributions were read."""
-        listed = self.distributions
+        known = self.distributions
         return tuple(
-            distribution_evidence(self.facts, listed[name]) for name in names if name in listed
+            distribution_evidence(self.facts, known[name]) for name in names if name in known
         )
 
     def visible_gpus(self) -> Tuple[Gpu, ...]:
@@ -137,8 +128,10 @@ class Context(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """One rule, of a check or of a plan. ``name`` is a short kebab-case name, ``kind`` the main
-    kind of its findings, ``summary`` one line for lists.
+    """One rule, of a check or of a plan.
+
+    ``name`` is a short kebab-case name, ``kind`` the main kind of its findings, ``summary`` one
+    line for lists.
 
     The function's docstring has the sections "What it checks", "Why it matters", "How to fix" and
     "References", which ``envdoctor explain`` prints. In a family of ``registry.CHECKS`` it takes a
@@ -156,41 +149,43 @@ class Rule(NamedTuple):
     half: str = "host"
 
 
-def distribution_evidence(facts: Facts, found: Distribution) -> Evidence:
+def distribution_evidence(facts: Facts, installed: Distribution) -> Evidence:
     """Return where the version of a distribution was read."""
-    listed = facts.evidence("distributions")
-    return Evidence(
-        found.location or (listed.source if listed is not None else "distributions"),
-        f"{found.name} {found.version or '(version not known)'}",
-    )
+    source = installed.location
+    if not source:
+        evidence = facts.evidence("distributions")
+        source = evidence.source if evidence is not None else "distributions"
+    return Evidence(source, f"{installed.name} {installed.version or '(version not known)'}")
+
+
+_CUDA_ENGINES = ("vllm", "sglang", "sgl-kernel", "flash-attn", "deepspeed")
 
 
 def needs_cuda(context: Context) -> Tuple[str, ...]:
-    """Return what in this environment needs a CUDA device: torch of a CUDA build, or an engine that
-    is there for nothing else.
-    """
-    found = []
-    if isinstance(context.facts.get("torch.cuda"), Known) or (torch_cuda(context) is not None):
-        found.append("torch")
-    found.extend(
-        name
-        for name in ("vllm", "sglang", "sgl-kernel", "flash-attn", "deepspeed")
-        if name in context.distributions
-    )
-    return tuple(found)
+    """Return what needs a CUDA device: torch of a CUDA build, engines made for nothing else."""
+    torch = isinstance(context.facts.get("torch.cuda"), Known) or torch_cuda(context) is not None
+    engines = [name for name in _CUDA_ENGINES if name in context.distributions]
+    return ("torch", *engines) if torch else tuple(engines)
 
 
 def torch_cuda(context: Context) -> Optional[Version]:
-    """Return the CUDA version that torch is built with: read from its files, or of the build that
-    its version names; None where it has none.
+    """Return the CUDA version that torch is built with, or None.
+
+    It is read from torch's files, or is that of the build that its version names.
     """
-    found = context.fact_version("torch.cuda")
-    if found is not None:
-        return found
+    read = context.fact_version("torch.cuda")
+    if read is not None:
+        return read
     if isinstance(context.facts.get("torch.cuda"), Absent) or context.target.environment is None:
         return None
     value = context.target.environment("torch").attributes.get("cuda")
     return value if isinstance(value, Version) else None
+
+
+def cuda_home(context: Context) -> str:
+    """Return CUDA_HOME without a slash at its end, "" where it is not set or not known."""
+    setting = context.facts.variable("CUDA_HOME")
+    return setting.value.rstrip("/") if isinstance(setting, Known) else ""
 
 
 def release_minor(version: Version) -> Tuple[int, int]:
@@ -205,14 +200,12 @@ def minor_text(version: Version) -> str:
 
 
 def model_kinds(context: Context) -> List[Tuple[Gpu, Optional[str]]]:
-    """Return the visible devices, each with the kind of its model (datacenter, geforce …) where the
-    model is known.
-    """
-    found = []
-    for device in context.visible_gpus():
-        model = context.matrix.gpu(device.name, device.pci_id)
-        found.append((device, model.kind if model is not None else None))
-    return found
+    """Return the visible devices with the kinds of their models (datacenter …) where known."""
+    models = [
+        (device, context.matrix.gpu(device.name, device.pci_id))
+        for device in context.visible_gpus()
+    ]
+    return [(device, model.kind if model is not None else None) for device, model in models]
 
 
 def device_names(devices: Sequence[Gpu]) -> str:
@@ -221,13 +214,11 @@ def device_names(devices: Sequence[Gpu]) -> str:
 
 
 def is_installed(facts: Facts, *names: str) -> Optional[bool]:
-    """Return whether one of some distributions is installed; None where the list is not complete
-    enough to say.
-    """
-    found = [facts.distribution(name) for name in names]
-    if any(isinstance(fact, Known) for fact in found):
+    """Return whether one of some distributions is installed; None where no whole list says so."""
+    distributions = [facts.distribution(name) for name in names]
+    if any(isinstance(fact, Known) for fact in distributions):
         return True
-    return None if any(isinstance(fact, Unknown) for fact in found) else False
+    return None if any(isinstance(fact, Unknown) for fact in distributions) else False
 
 
 def visible_count(facts: Facts) -> Optional[int]:
@@ -238,5 +229,5 @@ def visible_count(facts: Facts) -> Optional[int]:
 
 def field_evidence(facts: Facts, *fields: str) -> Tuple[Evidence, ...]:
     """Return where these fields were read, without those of which nothing was learned."""
-    found = (facts.evidence(field) for field in fields)
-    return tuple(evidence for evidence in found if evidence is not None)
+    read = (facts.evidence(field) for field in fields)
+    return tuple(evidence for evidence in read if evidence is not None)

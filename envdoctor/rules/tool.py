@@ -16,7 +16,7 @@ _STALE_DAYS = 90
 
 
 def fault_finding(name: str, error: Exception) -> Finding:
-    """Return the finding for a rule that raised: the others still speak."""
+    """Return the finding for a rule that raised; the other rules still run."""
     text = " ".join(str(error).split())[:200]
     return Finding(
         code="ED906",
@@ -25,7 +25,7 @@ def fault_finding(name: str, error: Exception) -> Finding:
         severity="warning",
         subject=name,
         message=f"The check {name} failed ({type(error).__name__}{f': {text}' if text else ''}), "
-        "so nothing is said about it.",
+        "so it gives no verdict.",
         remedies=(
             Remedy(
                 "Report this with the facts (envdoctor probe --json).",
@@ -129,10 +129,10 @@ def check_judged(context: Context) -> Iterator[Finding]:
         ROCm and XPU builds of torch, macOS and Windows.
 
     Why it matters:
-        The matrix speaks of NVIDIA on Linux; silence about another platform is no sign of health.
+        The matrix covers NVIDIA on Linux; silence about another platform is no sign of health.
 
     How to fix:
-        Nothing; what does not depend on the GPU is judged all the same.
+        Nothing; what does not depend on the GPU is still judged.
 
     References:
         README
