@@ -6,7 +6,6 @@ from ..matrix.tags import serves_python
 from ..model.evidence import Evidence
 from ..model.facts import Distribution
 from ..model.finding import Finding, Remedy
-from ..model.record import NamedTuple
 from ..model.row import Source
 from ..model.versions import InvalidSpecifier, Version, VersionSet, parse_version, try_version
 from . import requirement_lines
@@ -16,7 +15,11 @@ from .torch_extensions import LINKED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Dict, FrozenSet, Iterator, List, Optional, Tuple
+    from typing import Callable, Dict, FrozenSet, Iterator, List, Optional, Sequence, Tuple
+
+    from ..matrix.tables import Package, Release
+
+    Interval = Tuple[Optional[Version], Optional[Version]]
 
 __all__ = ["RULES_HERE", "WEIGHED", "accepted_edges", "requirement_sets"]
 
@@ -58,6 +61,9 @@ _CHECKED_AT_IMPORT = frozenset(
 #: Whose metadata can make an error or take one back (a build of one's own is judged less surely);
 #: that of all others makes warnings.
 WEIGHED = _ENGINES | _COMPANIONS | _CHECKED_AT_IMPORT | {"transformers", *LINKED}
+_SIDES = {"too-old": "too old", "too-new": "too new"}
+_OPPOSITE = {"too-old": "too-new", "too-new": "too-old"}
+_FEW = 5  # of what a message names
 _TRANSFORMERS = Source(
     "https://github.com/huggingface/transformers/blob/main/src/transformers/dependency_versions_check.py",
     "pkgs_to_check_at_runtime: an ImportError is raised where a version does not fit",
@@ -86,44 +92,41 @@ def accepted_edges(context: Context) -> Callable[[str, str], bool]:
     )
 
 
-def requirement_sets(context: Context, found: Distribution) -> List[Tuple[str, str]]:
+def requirement_sets(context: Context, distribution: Distribution) -> List[Tuple[str, str]]:
     """Return (name, specifier) of the requirements of one distribution that apply to this
     target.
     """
     return [
-        (entry.name, entry.specifier.replace(" ", ""))
-        for entry in requirement_lines.unconditional(found, context.facts, context.matrix)
+        (entry.name, entry.specifier)
+        for entry in requirement_lines.unconditional(distribution, context.facts, context.matrix)
     ]
 
 
-class _Conflict(NamedTuple):
-    component: str
-    kind: str
-    violations: List[Violation]
-
-
-def _shown(found: Distribution) -> str:
+def _shown(distribution: Distribution) -> str:
     """The version as a message names it: what is installed, or the range that is asked for."""
-    return found.version or found.constraint
+    return distribution.version or distribution.constraint
 
 
 def _direction(installed: Distribution, specifier: str) -> str:
     """Say on which side of a specifier a version (or a whole range) lies: too-old, too-new, or a
     release that is left out.
     """
-    version = try_version(installed.version)
     try:
-        wanted = VersionSet.parse(specifier)
+        admitted = VersionSet.parse(specifier).intervals
+        version = try_version(installed.version)
         if version is None and installed.constraint:
-            asked = VersionSet.parse(installed.constraint).intervals
-            version = asked[0][0] if asked and asked[0][0] is not None else None
-            if version is None and asked and asked[-1][1] is not None:
-                return "too-old"  # open below and outside: it ends before what is wanted begins
+            stated = VersionSet.parse(installed.constraint).intervals
+            version = stated[0][0] if stated else None
+            if stated and version is None and stated[-1][1] is not None:
+                return "too-old"  # open below and outside: it ends before what is admitted begins
     except InvalidSpecifier:
         return "conflict"
-    if version is None or not wanted.intervals:
-        return "conflict"
-    first, last = wanted.intervals[0][0], wanted.intervals[-1][1]
+    return _side(version, admitted) if version is not None and admitted else "conflict"
+
+
+def _side(version: Version, admitted: Sequence[Interval]) -> str:
+    """Say on which side of some intervals, which do not hold it, a version lies."""
+    first, last = admitted[0][0], admitted[-1][1]
     if first is not None and version < first:
         return "too-old"
     if last is not None and version >= last:
@@ -139,35 +142,30 @@ def _all_violations(context: Context) -> List[Violation]:
 
 
 def _find_violations(context: Context) -> List[Violation]:
-    found = []
-    accepted: Optional[Callable[[str, str], bool]] = None
+    violations = []
     for violation in requirement_lines.violations(context.facts, context.matrix):
-        name = violation.requirement.name
-        if (
-            violation.requirer.name == "torch"
-            and name.startswith("nvidia-")
-            and violation.installed is not None
-        ):
+        requirer, required = violation.requirer.name, violation.requirement.name
+        is_there = violation.installed is not None
+        if is_there and requirer == "torch" and required.startswith("nvidia-"):
             continue
-        if violation.installed is not None:
-            if accepted is None:
-                accepted = accepted_edges(context)
-            if accepted(violation.requirer.name, name):
-                continue
-        found.append(violation)
-    return found
+        if is_there and accepted_edges(context)(requirer, required):
+            continue
+        violations.append(violation)
+    return violations
 
 
-def _same_minor(first: Optional[str], second: str) -> bool:
-    mine, its = try_version(first), try_version(second)
-    return mine is not None and its is not None and mine.release[:2] == its.release[:2]
+def _is_far(torch: Distribution, specifier: str) -> bool:
+    """Tell whether a requirement pins no release of the minor that is installed."""
+    installed = try_version(torch.version)
+    wanted = try_version(specifier[2:].rstrip(".*")) if specifier.startswith("==") else None
+    return installed is None or wanted is None or installed.release[:2] != wanted.release[:2]
 
 
 def _demands(violations: List[Violation]) -> str:
     """``vllm 0.8.5 (==2.6.0) and xformers 0.0.29 (==2.5.1)``."""
     shown = [
         f"{entry.requirer.name} {_shown(entry.requirer)}".strip()
-        + f" ({entry.requirement.specifier.replace(' ', '')})"
+        + f" ({entry.requirement.specifier})"
         for entry in violations
     ]
     if len(shown) > 6:
@@ -182,7 +180,7 @@ def _packages(violations: List[Violation]) -> Tuple[str, ...]:
 
 
 def _evidence(context: Context, violations: List[Violation]) -> Tuple[Evidence, ...]:
-    found: List[Evidence] = []
+    evidence: List[Evidence] = []
     for violation in violations:
         source = distribution_evidence(context.facts, violation.requirer)
         line = f"{violation.requirement.name}{violation.requirement.specifier}"
@@ -190,15 +188,15 @@ def _evidence(context: Context, violations: List[Violation]) -> Tuple[Evidence, 
         entries = [Evidence(source.source, f"{source.detail} requires {line} ({origin})")]
         if violation.installed is not None:
             entries.append(distribution_evidence(context.facts, violation.installed))
-        found.extend(entry for entry in entries if entry not in found)
-    return tuple(found)
+        evidence.extend(entry for entry in entries if entry not in evidence)
+    return tuple(evidence)
 
 
 def _pins(component: str, violations: List[Violation]) -> str:
     """Return one requirement that meets all, or the first where they contradict each other."""
     clauses: List[str] = []
     for violation in violations:
-        for clause in violation.requirement.specifier.replace(" ", "").split(","):
+        for clause in violation.requirement.specifier.split(","):
             if clause and clause not in clauses:
                 clauses.append(clause)
     joined = ",".join(clauses)
@@ -236,96 +234,100 @@ def check_torch_pin(context: Context) -> Iterator[Finding]:
     torch = context.distributions.get("torch")
     if torch is None:
         return
-    found = [
-        entry
-        for entry in _all_violations(context)
-        if entry.requirement.name == "torch" and entry.installed is not None
+    violations = [
+        violation
+        for violation in _all_violations(context)
+        if violation.requirement.name == "torch" and violation.installed is not None
     ]
     engines: Dict[str, List[Violation]] = {}
-    for entry in found:
-        if entry.requirer.name in _ENGINES:
-            engines.setdefault(_direction(torch, entry.requirement.specifier), []).append(entry)
-    for kind, entries in engines.items():
-        pins = [entry.requirement.specifier.replace(" ", "") for entry in entries]
-        far = any(
-            not pin.startswith("==") or not _same_minor(torch.version, pin[2:].rstrip(".*"))
-            for pin in pins
-        )
-        exempt = is_unindexed(torch) or all(is_unindexed(entry.requirer) for entry in entries)
-        yield Finding(
-            code="ED304",
-            component="torch",
-            kind=kind,
-            severity="error" if far and not exempt else "warning",
-            message=(
-                f"torch {_shown(torch)} is installed, but {_demands(entries)} "
-                f"{'is' if len(entries) == 1 else 'are'} built for another one"
-            )
-            + ("." if far else ", of the same minor: this mostly works."),
-            evidence=_evidence(context, entries),
-            sources=(
-                Source(
-                    f"package metadata of {entries[0].requirer.name} {entries[0].requirer.version}",
-                    f"torch{pins[0]}",
-                ),
-            ),
-            remedies=(
-                Remedy(
-                    "Install the torch that it is built for, together with it.",
-                    (
-                        (
-                            "pip install "
-                            f"'{entries[0].requirer.name}=={_public(entries[0].requirer)}' "
-                            f"'torch{pins[0]}'"
-                        ),
-                    ),
-                ),
-            ),
-            packages=_packages(entries),
-        )
-    for entry in found:
-        name = entry.requirer.name
-        if name not in _COMPANIONS:
-            continue
-        pin = entry.requirement.specifier.replace(" ", "")
-        far = not pin.startswith("==") or not _same_minor(torch.version, pin[2:].rstrip(".*"))
-        exempt = is_unindexed(torch) or is_unindexed(entry.requirer)
-        yield Finding(
-            code="ED304",
-            component=name,
-            kind="version-mismatch",
-            severity="error"
-            if far and not exempt and name == "torchvision"
-            else "warning"
-            if far
-            else "advice",
-            message=(
-                f"{name} {entry.requirer.version} is built for torch{pin}, but torch "
-                f"{_shown(torch)} is installed"
-            )
-            + (": importing it fails." if far and name == "torchvision" else "."),
-            evidence=_evidence(context, [entry]),
-            sources=(_NMS,)
-            if name == "torchvision"
-            else (Source(f"package metadata of {name} {entry.requirer.version}", f"torch{pin}"),),
-            remedies=(
-                Remedy(
-                    "It goes with torch: once torch is the engine's, install its companion of the "
-                    "same release."
-                )
-                if engines
-                else Remedy(
-                    f"Install the release of {name} that belongs to torch {_shown(torch)}.",
-                    (f"pip install --upgrade '{name}' 'torch=={_public(torch)}'",),
-                ),
-            ),
-            packages=_packages([entry]),
-        )
+    for violation in violations:
+        if violation.requirer.name in _ENGINES:
+            side = _direction(torch, violation.requirement.specifier)
+            engines.setdefault(side, []).append(violation)
+    for kind, group in engines.items():
+        yield _engines_finding(context, torch, kind, group)
+    for violation in violations:
+        if violation.requirer.name in _COMPANIONS:
+            yield _companion_finding(context, torch, violation, bool(engines))
 
 
-def _public(found: Distribution) -> str:
-    version = try_version(found.version)
-    return version.public if version is not None else found.version or ""
+def _engines_finding(
+    context: Context, torch: Distribution, kind: str, violations: List[Violation]
+) -> Finding:
+    """Say that engines are built for another torch, all on one side of what is installed."""
+    first, pin = violations[0].requirer, violations[0].requirement.specifier
+    far = any(_is_far(torch, violation.requirement.specifier) for violation in violations)
+    exempt = is_unindexed(torch) or all(is_unindexed(entry.requirer) for entry in violations)
+    return Finding(
+        code="ED304",
+        component="torch",
+        kind=kind,
+        severity="error" if far and not exempt else "warning",
+        message=(
+            f"torch {_shown(torch)} is installed, but {_demands(violations)} "
+            f"{'is' if len(violations) == 1 else 'are'} built for another one"
+        )
+        + ("." if far else ", of the same minor: this mostly works."),
+        evidence=_evidence(context, violations),
+        sources=(_metadata_source(violations[0]),),
+        remedies=(
+            Remedy(
+                "Install the torch that it is built for, together with it.",
+                (f"pip install '{first.name}=={_public(first)}' 'torch{pin}'",),
+            ),
+        ),
+        packages=_packages(violations),
+    )
+
+
+def _companion_finding(
+    context: Context, torch: Distribution, violation: Violation, beside_engine: bool
+) -> Finding:
+    """Say that a companion of torch is built for another one; where an engine is, too, torch is to
+    change first.
+    """
+    requirer, pin = violation.requirer, violation.requirement.specifier
+    name, is_vision = requirer.name, requirer.name == "torchvision"
+    far = _is_far(torch, pin)
+    exempt = is_unindexed(torch) or is_unindexed(requirer)
+    severity = "warning" if far else "advice"
+    if far and is_vision and not exempt:
+        severity = "error"
+    if beside_engine:
+        remedy = Remedy(
+            "It goes with torch: once torch is the engine's, install its companion of the same "
+            "release."
+        )
+    else:
+        remedy = Remedy(
+            f"Install the release of {name} that belongs to torch {_shown(torch)}.",
+            (f"pip install --upgrade '{name}' 'torch=={_public(torch)}'",),
+        )
+    return Finding(
+        code="ED304",
+        component=name,
+        kind="version-mismatch",
+        severity=severity,
+        message=f"{name} {requirer.version} is built for torch{pin}, but torch {_shown(torch)} is "
+        f"installed{': importing it fails.' if far and is_vision else '.'}",
+        evidence=_evidence(context, [violation]),
+        sources=(_NMS if is_vision else _metadata_source(violation),),
+        remedies=(remedy,),
+        packages=_packages([violation]),
+    )
+
+
+def _metadata_source(violation: Violation) -> Source:
+    requirer, requirement = violation.requirer, violation.requirement
+    return Source(
+        f"package metadata of {requirer.name} {requirer.version}",
+        requirement.name + requirement.specifier,
+    )
+
+
+def _public(distribution: Distribution) -> str:
+    version = try_version(distribution.version)
+    return version.public if version is not None else distribution.version or ""
 
 
 def check_requirements(context: Context) -> Iterator[Finding]:
@@ -347,81 +349,81 @@ def check_requirements(context: Context) -> Iterator[Finding]:
     References:
         https://packaging.python.org/en/latest/specifications/core-metadata/#requires-dist-multiple-use
     """
-    groups: Dict[Tuple[str, str], _Conflict] = {}
-    for entry in _all_violations(context):
-        if entry.installed is None:
-            continue
-        requirer, name = entry.requirer, entry.requirement.name
-        side = _direction(entry.installed, entry.requirement.specifier)
-        if name == "torch":
-            if requirer.name in _ENGINES or requirer.name in _COMPANIONS:
-                continue  # ED304
-            # torch is what everything else is chosen for: the one that does not fit it is to
-            # change.
-            component, kind = (
-                requirer.name,
-                {"too-old": "too-new", "too-new": "too-old"}.get(side, "version-mismatch"),
-            )
+    groups: Dict[Tuple[str, str], List[Violation]] = {}
+    for violation in _all_violations(context):
+        if violation.installed is not None and not _is_torch_pin(violation):
+            groups.setdefault(_component_and_kind(violation), []).append(violation)
+    for (component, kind), violations in groups.items():
+        if violations[0].requirement.name == "torch":
+            yield _other_torch_finding(context, component, kind, violations)
         else:
-            component, kind = name, side
-        groups.setdefault((component, kind), _Conflict(component, kind, [])).violations.append(
-            entry
-        )
-    for conflict in groups.values():
-        entries = conflict.violations
-        about_torch = entries[0].requirement.name == "torch"
-        installed = entries[0].installed
-        stops = (
-            any(
-                entry.requirer.name == "transformers"
-                and entry.requirement.name in _CHECKED_AT_IMPORT
-                for entry in entries
-            )
-            and not about_torch
-        )
-        if about_torch:
-            message = (
-                f"{_demands(entries)} asks for another torch than the "
-                f"{_shown(installed) if installed else ''} that is installed."
-            )
-            remedy = Remedy(
-                f"Install a release of {conflict.component} for torch "
-                f"{_shown(installed) if installed else ''}.",
-                (),
-            )
-        else:
-            message = (
-                (
-                    f"{conflict.component} {_shown(installed) if installed else ''} is not what "
-                    f"{_demands(entries)} "
-                )
-                + ("requires" if len(entries) == 1 else "require")
-                + (", and transformers stops at import." if stops else ".")
-            )
-            remedy = Remedy(
-                f"Install a version of {conflict.component} that meets the requirement.",
-                (_pins(conflict.component, entries),),
-            )
-        yield Finding(
-            code="ED301",
-            component=conflict.component,
-            kind=conflict.kind,
-            severity="error"
-            if stops and installed is not None and not is_unindexed(installed)
-            else "warning",
-            message=message,
-            evidence=_evidence(context, entries),
-            sources=(_TRANSFORMERS,)
-            if stops
-            else (
-                Source(
-                    f"package metadata of {entries[0].requirer.name} {entries[0].requirer.version}",
-                    f"{entries[0].requirement.name}{entries[0].requirement.specifier}",
-                ),
+            yield _conflict_finding(context, component, kind, violations)
+
+
+def _is_torch_pin(violation: Violation) -> bool:
+    """Tell whether ED304 speaks of a violation."""
+    name = violation.requirer.name
+    return violation.requirement.name == "torch" and (name in _ENGINES or name in _COMPANIONS)
+
+
+def _component_and_kind(violation: Violation) -> Tuple[str, str]:
+    """Return what is to change and why: torch is what everything else is chosen for, so that what
+    does not fit it is.
+    """
+    name, installed = violation.requirement.name, violation.installed
+    if installed is None:
+        return name, "missing"
+    side = _direction(installed, violation.requirement.specifier)
+    if name == "torch":
+        return violation.requirer.name, _OPPOSITE.get(side, "version-mismatch")
+    return name, side
+
+
+def _other_torch_finding(
+    context: Context, component: str, kind: str, violations: List[Violation]
+) -> Finding:
+    installed = violations[0].installed
+    version = _shown(installed) if installed else ""
+    return Finding(
+        code="ED301",
+        component=component,
+        kind=kind,
+        severity="warning",
+        message=f"{_demands(violations)} asks for another torch than the {version} that is "
+        "installed.",
+        evidence=_evidence(context, violations),
+        sources=(_metadata_source(violations[0]),),
+        remedies=(Remedy(f"Install a release of {component} for torch {version}.", ()),),
+        packages=_packages(violations),
+    )
+
+
+def _conflict_finding(
+    context: Context, component: str, kind: str, violations: List[Violation]
+) -> Finding:
+    installed = violations[0].installed
+    stops = component in _CHECKED_AT_IMPORT and any(
+        violation.requirer.name == "transformers" for violation in violations
+    )
+    certain = stops and installed is not None and not is_unindexed(installed)
+    return Finding(
+        code="ED301",
+        component=component,
+        kind=kind,
+        severity="error" if certain else "warning",
+        message=f"{component} {_shown(installed) if installed else ''} is not what "
+        f"{_demands(violations)} {'requires' if len(violations) == 1 else 'require'}"
+        f"{', and transformers stops at import.' if stops else '.'}",
+        evidence=_evidence(context, violations),
+        sources=(_TRANSFORMERS if stops else _metadata_source(violations[0]),),
+        remedies=(
+            Remedy(
+                f"Install a version of {component} that meets the requirement.",
+                (_pins(component, violations),),
             ),
-            remedies=(remedy,),
-            packages=_packages(entries),
-        )
+        ),
+        packages=_packages(violations),
+    )
 
 
 def check_missing_requirements(context: Context) -> Iterator[Finding]:
@@ -440,7 +442,7 @@ def check_missing_requirements(context: Context) -> Iterator[Finding]:
     References:
         https://packaging.python.org/en/latest/specifications/core-metadata/#requires-dist-multiple-use
     """
-    if any(found.build for found in context.distributions.values()):
+    if any(distribution.build for distribution in context.distributions.values()):
         # conda calls some packages by other names (pytorch), so a missing name proves nothing
         return
     missing: Dict[str, List[Violation]] = {}
@@ -451,17 +453,14 @@ def check_missing_requirements(context: Context) -> Iterator[Finding]:
         requirers = [
             f"{entry.requirer.name} {entry.requirer.version or ''}".strip() for entry in entries
         ]
-        shown = ", ".join(requirers[:5]) + (
-            f" and {len(requirers) - 5} more" if len(requirers) > 5 else ""
-        )
         yield Finding(
             code="ED302",
             component=name,
             kind="missing",
             severity="warning",
-            message=f"{name} is not installed, although {shown} "
+            message=f"{name} is not installed, although {_first_of(requirers)} "
             f"{'requires' if len(requirers) == 1 else 'require'} it.",
-            evidence=_evidence(context, entries[:5]),
+            evidence=_evidence(context, entries[:_FEW]),
             sources=(
                 Source(
                     f"package metadata of {requirers[0]}",
@@ -495,80 +494,77 @@ def check_python(context: Context) -> Iterator[Finding]:
         return
     known = frozenset(context.matrix.package_names)
     sides: Dict[str, List[Tuple[Distribution, str]]] = {}
-    for found in context.distributions.values():
-        wanted = found.requires_python or _released_for(context, found, known)
-        if not wanted or _simply_met(python, wanted) or meets(python, wanted) is not False:
+    for distribution in context.distributions.values():
+        wanted = distribution.requires_python or _released_for(context, distribution, known)
+        if not wanted or meets(python, wanted) is not False:
             continue
         sides.setdefault(_direction(Distribution("python", str(python)), wanted), []).append(
-            (found, wanted)
+            (distribution, wanted)
         )
     for kind, entries in sides.items():
-        demands = [
-            f"{found.name} {found.version or ''}".strip() + f" ({wanted.replace(' ', '')})"
-            for found, wanted in entries
-        ]
-        shown = ", ".join(demands[:5]) + (
-            f" and {len(demands) - 5} more" if len(demands) > 5 else ""
-        )
-        # What lies in site-packages was installed somehow; what is only named in a file or a report
-        # cannot be.
-        named_only = any(not found.location and found.installer == "" for found, _ in entries)
-        yield Finding(
-            code="ED303",
-            component="python",
-            kind=kind if kind in ("too-old", "too-new") else "bad-version",
-            severity="error" if named_only else "warning",
-            message=f"Python {python} is {_SIDES.get(kind, 'not')} for {shown}.",
-            evidence=(
-                *context.evidence("python.version"),
-                *(distribution_evidence(context.facts, found) for found, _ in entries[:5]),
+        yield _python_finding(context, python, kind, entries)
+
+
+def _python_finding(
+    context: Context, python: Version, kind: str, entries: Sequence[Tuple[Distribution, str]]
+) -> Finding:
+    """Say that Python lies on one side of what distributions ask for, each with its specifier."""
+    first, wanted = entries[0]
+    demands = [
+        f"{entry.name} {entry.version or ''}".strip() + f" ({specifier.replace(' ', '')})"
+        for entry, specifier in entries
+    ]
+    # What lies in site-packages was installed somehow; what is only named in a file or a report
+    # cannot be.
+    named_only = any(not entry.location and entry.installer == "" for entry, _ in entries)
+    return Finding(
+        code="ED303",
+        component="python",
+        kind=kind if kind in _SIDES else "bad-version",
+        severity="error" if named_only else "warning",
+        message=f"Python {python} is {_SIDES.get(kind, 'not')} for {_first_of(demands)}.",
+        evidence=(
+            *context.evidence("python.version"),
+            *(distribution_evidence(context.facts, entry) for entry, _ in entries[:_FEW]),
+        ),
+        sources=(
+            _SPECIFIERS,
+            Source(
+                f"package metadata of {first.name} {first.version or ''}".strip(),
+                f"Requires-Python: {wanted}",
             ),
-            sources=(
-                _SPECIFIERS,
-                Source(
-                    (
-                        f"package metadata of {entries[0][0].name} {entries[0][0].version or ''}"
-                    ).strip(),
-                    f"Requires-Python: {entries[0][1]}",
-                ),
+        ),
+        remedies=(
+            Remedy(
+                f"Use a Python that meets {wanted}.",
+                (f"uv venv --python '{wanted.replace(' ', '')}'",),
             ),
-            remedies=(
-                Remedy(
-                    f"Use a Python that meets {entries[0][1]}.",
-                    (f"uv venv --python '{entries[0][1].replace(' ', '')}'",),
-                ),
-            ),
-            packages=tuple(found.name for found, _ in entries),
-        )
+        ),
+        packages=tuple(entry.name for entry, _ in entries),
+    )
 
 
-_SIDES = {"too-old": "too old", "too-new": "too new"}
+def _first_of(texts: Sequence[str]) -> str:
+    """The first few of some texts, and how many more there are."""
+    more = f" and {len(texts) - _FEW} more" if len(texts) > _FEW else ""
+    return ", ".join(texts[:_FEW]) + more
 
 
-def _simply_met(python: Version, wanted: str) -> bool:
-    """Answer the usual ``>=3.8`` without making a version set."""
-    if wanted.startswith(">=3.") and wanted[4:].isdigit():
-        return (
-            python.release[0] == 3
-            and len(python.release) > 1
-            and python.release[1] >= int(wanted[4:])
-        )
-    return False
-
-
-def _released_for(context: Context, found: Distribution, known: FrozenSet[str]) -> Optional[str]:
+def _released_for(
+    context: Context, distribution: Distribution, known: FrozenSet[str]
+) -> Optional[str]:
     """Return Requires-Python of the release in the matrix; of the newest release that has one where
     the version is not known.
 
     Without a version, only a Python that no release supports says anything: the widest range
     counts.
     """
-    if found.name not in known or is_unindexed(found):
+    if distribution.name not in known or is_unindexed(distribution):
         return None
-    package = context.matrix.package(found.name)
+    package = context.matrix.package(distribution.name)
     if package is None:
         return None
-    version = try_version(found.version)
+    version = try_version(distribution.version)
     if version is None:
         return None
     release = package.release(version)
@@ -600,58 +596,58 @@ def check_wheels(context: Context) -> Iterator[Finding]:
     if python is None or len(python.release) < 2:
         return
     known = frozenset(context.matrix.package_names)
-    for found in context.distributions.values():
-        version = try_version(found.version)
-        if found.location or found.name not in known or version is None or is_unindexed(found):
+    for distribution in context.distributions.values():
+        if distribution.location or distribution.name not in known:
             continue
-        package = context.matrix.package(found.name)
-        release = package.release(version) if package is not None else None
-        if (
-            release is None
-            or not release.pythons
-            or release.sdist_only
-            or (version.local is not None)
-        ):
+        release = _release_on_index(context, distribution)
+        if release is None or not release.pythons or release.sdist_only:
             continue
-        if any(serves_python(tag, python) for tag in release.pythons):
-            continue
-        served = sorted(
-            {_tag_version(tag) for tag in release.pythons if _tag_version(tag) is not None},
-            key=lambda entry: parse_version(str(entry)),
-        )
-        kind = "too-new" if served and python > parse_version(str(served[-1])) else "too-old"
-        yield Finding(
-            code="ED305",
-            component="python",
-            kind=kind,
-            severity="warning",
-            subject=found.name,
-            message=f"{found.name} {found.version} has no wheel for Python {python}; there are "
-            f"wheels for {', '.join(map(str, served)) or 'none'}.",
-            evidence=(
-                *context.evidence("python.version"),
-                distribution_evidence(context.facts, found),
-            ),
-            sources=(
-                Source(
-                    f"files of {found.name} {found.version} on the index", " ".join(release.pythons)
-                ),
-            ),
-            remedies=(
-                Remedy(
-                    f"Use Python {served[-1]}." if served else "Use another release.",
-                    (f"uv venv --python {served[-1]}",) if served else (),
-                ),
-            ),
-            packages=(found.name,),
-        )
+        if not any(serves_python(tag, python) for tag in release.pythons):
+            yield _wheels_finding(context, python, distribution, release.pythons)
 
 
-def _tag_version(tag: str) -> Optional[str]:
+def _release_on_index(context: Context, distribution: Distribution) -> Optional[Release]:
+    """Return the release that a distribution is, unless it is a build that the index lacks."""
+    version = try_version(distribution.version)
+    if version is None or version.local is not None or is_unindexed(distribution):
+        return None
+    package: Optional[Package] = context.matrix.package(distribution.name)
+    return package.release(version) if package is not None else None
+
+
+def _wheels_finding(
+    context: Context, python: Version, distribution: Distribution, tags: Sequence[str]
+) -> Finding:
+    title = f"{distribution.name} {distribution.version}"
+    served = sorted(set(filter(None, map(_tag_version, tags))))
+    newest = served[-1] if served else None
+    return Finding(
+        code="ED305",
+        component="python",
+        kind="too-new" if newest is not None and python > newest else "too-old",
+        severity="warning",
+        subject=distribution.name,
+        message=f"{title} has no wheel for Python {python}; there are wheels for "
+        f"{', '.join(map(str, served)) or 'none'}.",
+        evidence=(
+            *context.evidence("python.version"),
+            distribution_evidence(context.facts, distribution),
+        ),
+        sources=(Source(f"files of {title} on the index", " ".join(tags)),),
+        remedies=(
+            Remedy(f"Use Python {newest}.", (f"uv venv --python {newest}",))
+            if newest is not None
+            else Remedy("Use another release.", ()),
+        ),
+        packages=(distribution.name,),
+    )
+
+
+def _tag_version(tag: str) -> Optional[Version]:
     digits = tag.split("-")[0][2:]
     if not digits.isdigit():
         return None
-    return digits[0] + ("." + digits[1:] if len(digits) > 1 else "")
+    return parse_version(digits[0] + ("." + digits[1:] if len(digits) > 1 else ""))
 
 
 RULES_HERE: Tuple[Rule, ...] = (

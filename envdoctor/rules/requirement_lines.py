@@ -58,6 +58,8 @@ _MARKER_NAMES = (
     "platform_version",
 )
 _NOT_SIMPLE = object()
+_NO_QUOTES = str.maketrans("", "", "'\"")
+_OF_CUDA = ("nvidia-", "triton", "cuda-")  # what a build with another CUDA pins otherwise
 _SYSTEMS = {"linux": "Linux", "darwin": "Darwin", "win32": "Windows"}
 
 
@@ -93,21 +95,27 @@ def marker_values(facts: Facts, assume_linux: bool = True) -> Dict[str, str]:
         "implementation_name": "cpython",
         "platform_python_implementation": "CPython",
     }
-    text = facts.value("python.version") or ""
-    python = try_version(text.partition("+")[0])
-    if python is not None and not python.is_prerelease and len(python.release) > 1:
-        values["python_version"] = f"{python.major}.{python.minor}"
-        values["python_full_version"] = values["implementation_version"] = (
-            text if len(python.release) > 2 else f"{text}.0"
-        )
     platform = facts.value("os.platform") or ("linux" if assume_linux else None)
+    machine = facts.value("os.architecture") or ("x86_64" if assume_linux else None)
+    values.update(_python_values(facts.value("python.version") or ""))
     if platform is not None:
         values["sys_platform"] = platform
         values["platform_system"] = _SYSTEMS.get(platform, platform)
-    machine = facts.value("os.architecture") or ("x86_64" if assume_linux else None)
     if machine is not None:
         values["platform_machine"] = machine
     return values
+
+
+def _python_values(text: str) -> Dict[str, str]:
+    version = try_version(text.partition("+")[0])
+    if version is None or version.is_prerelease or len(version.release) < 2:
+        return {}
+    full = text if len(version.release) > 2 else f"{text}.0"
+    return {
+        "python_version": f"{version.major}.{version.minor}",
+        "python_full_version": full,
+        "implementation_version": full,
+    }
 
 
 def marker_holds(marker: str, values: Mapping[str, str]) -> Optional[bool]:
@@ -118,22 +126,13 @@ def marker_holds(marker: str, values: Mapping[str, str]) -> Optional[bool]:
     form goes to ``packaging.markers``, whose import costs more than the whole check of the
     requirements.
     """
-    some: Optional[bool] = False
+    alternatives = []
     for alternative in marker.split(" or "):
-        every: Optional[bool] = True
-        for text in alternative.split(" and "):
-            found = _judge_atom(text.strip(), values)
-            if found is _NOT_SIMPLE:
-                return _evaluate(marker, values)
-            if found is False:
-                every = False
-            elif found is None and every is True:
-                every = None
-        if every is True:
-            some = True
-        elif every is None and some is False:
-            some = None
-    return some
+        parts = [_judge_atom(text.strip(), values) for text in alternative.split(" and ")]
+        if _NOT_SIMPLE in parts:
+            return _evaluate(marker, values)
+        alternatives.append(False if False in parts else None if None in parts else True)
+    return True if True in alternatives else None if None in alternatives else False
 
 
 def _judge_atom(text: str, values: Mapping[str, str]) -> Any:
@@ -141,19 +140,10 @@ def _judge_atom(text: str, values: Mapping[str, str]) -> Any:
     ``name operator 'value'``.
     """
     operator = next((sign for sign in _OPERATORS if sign in text), "")
-    name, _, quoted = text.partition(operator or " ")
-    name, quoted = name.rstrip(), quoted.lstrip()
-    wanted = quoted[1:-1]
-    simple = (
-        operator
-        and operator != "~="
-        and name.replace("_", "").isalpha()
-        and name.islower()
-        and name.isascii()
-    )
-    if not simple or quoted not in (f"'{wanted}'", f'"{wanted}"') or "'" in wanted or '"' in wanted:
+    name, _, quoted = map(str.strip, text.partition(operator or " "))
+    if operator in ("", "~=") or not _is_marker_name(name) or not _is_quoted(quoted):
         return _NOT_SIMPLE
-    value = values.get(name)
+    value, wanted = values.get(name), quoted[1:-1]
     if value is None:
         return None
     if name in _VERSIONED:
@@ -163,6 +153,17 @@ def _judge_atom(text: str, values: Mapping[str, str]) -> Any:
     if operator in ("==", "!="):
         return (value == wanted) is (operator == "==")
     return _NOT_SIMPLE
+
+
+def _is_marker_name(text: str) -> bool:
+    return text.replace("_", "").isalpha() and text.islower() and text.isascii()
+
+
+def _is_quoted(text: str) -> bool:
+    """Tell whether quotes stand at both ends and nowhere else."""
+    return len(text) > 1 and any(
+        text == f"{quote}{text[1:-1].translate(_NO_QUOTES)}{quote}" for quote in "'\""
+    )
 
 
 def _evaluate(marker: str, values: Mapping[str, str]) -> Optional[bool]:
@@ -198,7 +199,7 @@ def served_here(release: Release, facts: Facts) -> Release:
 
 
 def requirements_of(
-    found: Distribution, facts: Facts, matrix: Any, known: Any
+    distribution: Distribution, facts: Facts, matrix: Any, known: Any
 ) -> Tuple[Tuple[str, ...], bool]:
     """Return the requirement lines of a distribution, and whether they are its own.
 
@@ -207,40 +208,44 @@ def requirements_of(
     are left out for it.
 
     Args:
-        found: the distribution.
+        distribution: whose.
         facts: the target. The CUDA of its torch that is not the default build's makes torch another
             build, without a label.
         matrix: where releases are looked up.
         known: the distributions that the matrix has.
     """
-    if found.requires is not None:
-        return found.requires, True
-    version = try_version(found.version)
-    if version is None or found.name not in known or is_unindexed(found):
+    if distribution.requires is not None:
+        return distribution.requires, True
+    version = try_version(distribution.version)
+    if version is None or distribution.name not in known or is_unindexed(distribution):
         return (), False
-    package = matrix.package(found.name)
+    package = matrix.package(distribution.name)
     release = package.release(version) if package is not None else None
     lines = served_here(release, facts).requires if release is not None else None
     if release is None or lines is None:
         return (), False
-    cuda = facts.value("torch.cuda")
-    own = [
+    if _is_other_build(distribution, version, release, facts):
+        lines = tuple(line for line in lines if not line.lstrip().lower().startswith(_OF_CUDA))
+    return lines, False
+
+
+def _is_other_build(
+    distribution: Distribution, version: Version, release: Release, facts: Facts
+) -> bool:
+    """Tell whether a distribution is another build of a release than the default index has."""
+    on_default = [
         build.cuda
         for build in release.builds
         if build.index_name == "pypi" and build.cuda is not None
     ]
-    variant = find_variant(version.local) if version.local is not None else None
-    label = cuda_of_variant(variant) if variant is not None else None
-    other = found.build != "" or (version.local is not None and label not in own)
-    if found.name == "torch" and cuda is not None:
-        other = other or (bool(own) and cuda not in own)
-    if other:
-        return tuple(
-            line
-            for line in lines
-            if not line.lstrip().lower().startswith(("nvidia-", "triton", "cuda-"))
-        ), False
-    return lines, False
+    if distribution.build:
+        return True
+    if version.local is not None:
+        variant = find_variant(version.local)
+        if variant is None or cuda_of_variant(variant) not in on_default:
+            return True
+    cuda = facts.value("torch.cuda") if distribution.name == "torch" else None
+    return cuda is not None and bool(on_default) and cuda not in on_default
 
 
 def violations(facts: Facts, matrix: Any) -> Iterator[Violation]:
@@ -321,9 +326,9 @@ def _fails(installed: Distribution, specifier: str) -> bool:
         return False
 
 
-def unconditional(found: Distribution, facts: Facts, matrix: Any) -> List[Requirement]:
+def unconditional(distribution: Distribution, facts: Facts, matrix: Any) -> List[Requirement]:
     """Return the requirements of one distribution that apply here, without those of extras."""
-    lines, _ = requirements_of(found, facts, matrix, frozenset(matrix.package_names))
+    lines, _ = requirements_of(distribution, facts, matrix, frozenset(matrix.package_names))
     values = marker_values(facts)
     requirements = map(try_requirement, (line for line in lines if not is_for_extra(line)))
     return [
@@ -355,8 +360,8 @@ def accepted_edges(facts: Facts, rows: Callable[[], Any]) -> Callable[[str, str]
                     edges.setdefault((requirer, required), []).append(requirement.specifier)
 
     def accepted(requirer: str, required: str) -> bool:
-        found = facts.distribution(required)
-        version = try_version(found.value.version) if isinstance(found, Known) else None
+        fact = facts.distribution(required)
+        version = try_version(fact.value.version) if isinstance(fact, Known) else None
         return version is not None and any(
             meets(version, specifier) for specifier in edges.get((requirer, required), ())
         )
