@@ -2,6 +2,7 @@
 ones too.
 """
 
+import gc
 import importlib.util
 import os
 import random
@@ -36,6 +37,8 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     if not hasattr(config, "workerinput"):  # once, not in each process of pytest-xdist
         _compile_matrix()
+    # As the command itself does: nearly nothing that is made here is garbage in a cycle.
+    gc.set_threshold(100_000)
     # What a developer has installed with 'envdoctor matrix update' is not what is tested.
     os.environ["ENVDOCTOR_HOME"] = "/nonexistent"
     # A shell starts what it puts into the background with these ignored, and children would inherit
@@ -65,6 +68,12 @@ def pytest_report_header(config):
         if share
         else "slow tests: none (--slow)"
     )
+
+
+def pytest_collection_finish(session):
+    """Thousands of tests stay to the end: no collection looks through them again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(config, items):

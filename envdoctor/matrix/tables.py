@@ -8,7 +8,7 @@ from ..model.versions import Version, parse_version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional, Tuple
+    from typing import Any, Dict, Mapping, Optional, Tuple
 
 __all__ = [
     "Build",
@@ -202,10 +202,10 @@ class Package:
     """All releases of one distribution, oldest first; one release is found by its public version.
 
     ``releases`` maps ``release_key`` of a version to its JSON form; a mapping that reads lines on
-    demand will do.
+    demand will do. What needs all of them reads them in one pass, once.
     """
 
-    __slots__ = ("_by_key", "date", "name", "source", "trust")
+    __slots__ = ("_by_key", "_releases", "_versions", "date", "name", "source", "trust")
 
     def __init__(
         self, name: str, releases: Mapping[str, Any], source: str, date: str, trust: str
@@ -215,19 +215,25 @@ class Package:
         self.date = date
         self.trust = trust
         self._by_key = releases
+        self._versions: Optional[Tuple[Version, ...]] = None
+        self._releases: Optional[Tuple[Tuple[Version, Release], ...]] = None
 
     @property
     def versions(self) -> Tuple[Version, ...]:
         """All versions in the matrix, oldest first."""
-        return tuple(sorted(parse_version(self._by_key[key]["version"]) for key in self._by_key))
+        if self._versions is None:
+            entries = self._by_key.items()
+            self._versions = tuple(sorted(parse_version(entry["version"]) for _, entry in entries))
+        return self._versions
 
-    def releases(self) -> List[Tuple[Version, Release]]:
-        """Return all releases with their versions, oldest first, read in one pass."""
-        releases = [
-            (parse_version(entry["version"]), _release(entry)) for _, entry in self._by_key.items()
-        ]
-        releases.sort(key=lambda pair: pair[0])
-        return releases
+    def releases(self) -> Tuple[Tuple[Version, Release], ...]:
+        """Return all releases with their versions, oldest first."""
+        if self._releases is None:
+            entries = self._by_key.items()
+            pairs = [(parse_version(entry["version"]), _release(entry)) for _, entry in entries]
+            pairs.sort(key=lambda pair: pair[0])
+            self._releases = tuple(pairs)
+        return self._releases
 
     def release(self, version: Version) -> Optional[Release]:
         """Return the release of this version, whatever its local label, or None."""

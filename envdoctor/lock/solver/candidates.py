@@ -190,7 +190,6 @@ class Catalog:
         self.matrix = matrix
         self.request = request
         self.known = frozenset(matrix.package_names)
-        self._releases: Dict[str, List[Tuple[Version, Release]]] = {}
         self._torch_of: Dict[str, Callable[[Version], Optional[str]]] = {}
         self._tables: Dict[str, CandidateTable] = {}
         self._lines: Dict[str, Optional[TargetLine]] = {}
@@ -231,11 +230,11 @@ class Catalog:
         return other
 
     def changed(self, request: Request) -> Catalog:
-        """Return a catalog for another request that shares the releases, and for the same Python
-        the requirement lines, that were read so far.
+        """Return a catalog for another request that shares, for the same Python, the requirement
+        lines that were read so far.
         """
         other = Catalog(self.matrix, request)
-        other._releases, other._torch_of = self._releases, self._torch_of
+        other._torch_of = self._torch_of
         mine = self.request
         if (request.python, request.platform, request.architecture) == (
             mine.python,
@@ -295,12 +294,9 @@ class Catalog:
             release, self._python, self.request.platform, self.request.architecture
         )
 
-    def _released(self, name: str) -> List[Tuple[Version, Release]]:
-        found = self._releases.get(name)
-        if found is None:
-            package = self.matrix.package(name)
-            found = self._releases[name] = package.releases() if package is not None else []
-        return found
+    def _released(self, name: str) -> Sequence[Tuple[Version, Release]]:
+        package = self.matrix.package(name)
+        return package.releases() if package is not None else ()
 
     def _builds(
         self, version: Version, release: Release, indexes: Mapping[str, int]

@@ -93,7 +93,7 @@ class InstalledCatalog(Catalog):
     def changed(self, request: Request) -> InstalledCatalog:
         """Return a catalog for another request about the same environment."""
         other = InstalledCatalog(self.matrix, request, self.situation)
-        other._releases, other._torch_of = self._releases, self._torch_of
+        other._torch_of = self._torch_of
         other._parsed = self._parsed
         return other
 

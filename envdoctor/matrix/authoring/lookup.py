@@ -153,17 +153,10 @@ def _known_package(matrix: Matrix, name: str) -> Package:
     return package
 
 
-def _releases(package: Package) -> Iterator[Tuple[Version, Release]]:
-    for version in package.versions:
-        release = package.release(version)
-        if release is not None:
-            yield version, release
-
-
 def _package_entry(matrix: Matrix, name: str, wanted: VersionSet) -> Dict[str, Any]:
     package = _known_package(matrix, name)
     versions = package.versions
-    releases = [_short(release) for version, release in _releases(package) if version in wanted]
+    releases = [_short(release) for version, release in package.releases() if version in wanted]
     rows = _speaking(
         matrix,
         [name],
@@ -302,7 +295,7 @@ def _pinned_by(matrix: Matrix, name: str, version: Version) -> List[Dict[str, st
         package = matrix.package(other)
         if package is None or other == name:
             continue
-        for _, release in _releases(package):
+        for _, release in package.releases():
             for line in release.requires or ():
                 if "==" not in line or line[:1].lower() != name[0]:
                     continue
@@ -442,7 +435,7 @@ def _code_support(matrix: Matrix, capability: str) -> List[Dict[str, Any]]:
         if package is None:
             continue
         read, having = [], []
-        for version, release in _releases(package):
+        for version, release in package.releases():
             codes = [
                 codes
                 for codes in (build_attributes(build).get("code") for build in release.builds)
@@ -616,7 +609,7 @@ def _builds_for(matrix: Matrix, parts: Sequence[int]) -> List[Dict[str, Any]]:
         if package is None:
             continue
         versions: Dict[str, List[str]] = {}
-        for _, release in _releases(package):
+        for _, release in package.releases():
             for build in release.builds:
                 cuda = try_version(build.cuda)
                 if (

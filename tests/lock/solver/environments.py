@@ -5,7 +5,7 @@ by.
 from __future__ import annotations
 
 import random
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
 
 from envdoctor.fix.repair import changed_facts, errors_of, plan
 from envdoctor.intake.assumptions import parse_assumptions
@@ -110,20 +110,28 @@ def objective(
 
 
 class CountingOracle:
-    """The same problem for a SAT solver, with cardinality encodings that others wrote."""
+    """The same problem for a SAT solver, with cardinality encodings that others wrote.
+
+    One solver keeps its clauses and what it learned between the questions: starting it anew for
+    each costs fifteen times as much.
+    """
 
     def __init__(self, variables: Sequence[Variable], nogoods: Sequence[Nogood]) -> None:
-        self._clauses: List[List[int]] = []
+        from pysat.solvers import Solver
+
+        self._solver = Solver(name="cadical153")
         self._names: List[Dict[int, int]] = []
         self._variables = variables
         self._top = 0
+        self._bounds: List[int] = []  # literals that switch on the bounds that hold
+        self._model: FrozenSet[int] = frozenset()  # of the last question that had an answer
         for variable in variables:
             names = {bit: self._new() for bit in values(variable)}
             self._names.append(names)
-            self._clauses.append(list(names.values()))
-            self._clauses += self._at_most(list(names.values()), 1)
+            self._solver.add_clause(list(names.values()))
+            self._solver.append_formula(self._at_most(list(names.values()), 1))
         for nogood in nogoods:
-            self._clauses.append(
+            self._solver.add_clause(
                 [
                     name
                     for number, mask in nogood.terms
@@ -131,6 +139,12 @@ class CountingOracle:
                     if not bit & mask
                 ]
             )
+
+    def __enter__(self) -> CountingOracle:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._solver.delete()
 
     def _new(self) -> int:
         self._top += 1
@@ -151,9 +165,9 @@ class CountingOracle:
         for number, mask in items:
             literal = self._new()
             literals.append(literal)
-            self._clauses += [
-                [-name, literal] for bit, name in self._names[number].items() if bit & mask
-            ]
+            for bit, name in self._names[number].items():
+                if bit & mask:
+                    self._solver.add_clause([-name, literal])
         return literals
 
     def optimum(self, roots: Sequence[Item], items: Sequence[Item]) -> Optional[Tuple[int, ...]]:
@@ -164,7 +178,8 @@ class CountingOracle:
         assumed: List[int] = []
         for number, _ in roots:
             self._settle(number, assumed)
-        self._clauses += [[name] for name in assumed]
+        for name in assumed:
+            self._solver.add_clause([name])
         self._bound(self._changed(items))
         assumed.clear()
         for number in range(len(self._variables)):
@@ -175,26 +190,30 @@ class CountingOracle:
         )
 
     def _bound(self, literals: List[int]) -> None:
+        """Let as few of these be true as can be; a bound that was too low is never switched on."""
         for bound in range(len(literals) + 1):
-            before, top = list(self._clauses), self._top
-            self._clauses += (
+            switch = self._new()
+            clauses = (
                 self._at_most(literals, bound) if bound else [[-literal] for literal in literals]
             )
-            if self._solve([]):
+            for clause in clauses:
+                self._solver.add_clause([*clause, -switch])
+            if self._solve([switch]):
+                self._bounds.append(switch)
                 return
-            self._clauses, self._top = before, top
 
     def _settle(self, number: int, assumed: List[int]) -> None:
+        """Give a variable the best value that leaves a solution."""
         for name in self._names[number].values():
-            if self._solve([*assumed, name]):
+            if name in self._model or self._solve([*assumed, name]):
                 assumed.append(name)
                 return
 
     def _solve(self, assumed: List[int]) -> bool:
-        from pysat.solvers import Solver
-
-        with Solver(name="cadical153", bootstrap_with=self._clauses) as solver:
-            return bool(solver.solve(assumptions=assumed))
+        if not self._solver.solve(assumptions=[*self._bounds, *assumed]):
+            return False
+        self._model = frozenset(self._solver.get_model() or ())
+        return True
 
 
 def judge_repair(facts: Facts, matrix: Matrix) -> Tuple[str, str]:
@@ -223,9 +242,8 @@ def compare_with_oracle(facts: Facts, matrix: Matrix) -> str:
     problem = build_problem(catalog, (facts,), any_machine=True)
     given = counted(problem, catalog)
     outcome = settle(given.problem.variables, given.problem.nogoods, given.roots, given.items)
-    best = CountingOracle(given.problem.variables, given.problem.nogoods).optimum(
-        given.roots, given.items
-    )
+    with CountingOracle(given.problem.variables, given.problem.nogoods) as oracle:
+        best = oracle.optimum(given.roots, given.items)
     if best == outcome.model:
         return ""
     if best is None or outcome.model is None:

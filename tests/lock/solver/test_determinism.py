@@ -15,7 +15,7 @@ import pytest
 import tomli
 
 ROOT = Path(__file__).parents[3]
-OTHERS = ("3.9", "3.13")
+OTHERS = (("3.9", "1"), ("3.13", "7"))  # each with a hash seed of its own
 
 
 @pytest.fixture(scope="module")
@@ -77,15 +77,18 @@ def reference(modules: Path) -> bytes:
 def test_the_hash_seed_changes_nothing(reference: bytes, modules: Path) -> None:
     assert b"nvidia-cublas-cu12==12.3.4.1" in reference
     assert b"update the driver" in reference
-    for seed in ("1", "4242"):
-        assert answers(sys.executable, seed, modules) == reference
+    assert answers(sys.executable, "4242", modules) == reference
 
 
-@pytest.mark.parametrize("version", OTHERS)
+@pytest.mark.parametrize(("version", "seed"), OTHERS)
 def test_the_python_that_runs_it_changes_nothing(
-    version: str, reference: bytes, modules: Path, prerequisite: Callable[[object, str], None]
+    version: str,
+    seed: str,
+    reference: bytes,
+    modules: Path,
+    prerequisite: Callable[[object, str], None],
 ) -> None:
     found = interpreter(version)
     prerequisite(found, f"no Python {version} here")
     assert found is not None
-    assert answers(found, "7", modules) == reference
+    assert answers(found, seed, modules) == reference

@@ -24,7 +24,7 @@ from .environments import compare_with_oracle, judge_repair, objective, random_e
 from .oracle import values
 
 COUNT = 24
-SAT_COUNT = 4
+SAT_COUNT = 8
 
 
 @st.composite

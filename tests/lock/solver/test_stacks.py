@@ -7,22 +7,28 @@ from __future__ import annotations
 import random
 from typing import Callable
 
+import pytest
+
 from envdoctor.lock.solver.candidates import Catalog
 from envdoctor.lock.solver.objective import attempt
 from envdoctor.matrix.loader import Matrix
 
 from .stacks import random_stack, run
 
-COUNT = 100
 
-
-def test_random_stacks(matrix: Matrix, require_module: Callable[[str], None]) -> None:
+@pytest.mark.parametrize(
+    ("count", "seed"),
+    [(40, 20261121), pytest.param(300, 20261122, marks=pytest.mark.slow)],
+)
+def test_random_stacks(
+    count: int, seed: int, matrix: Matrix, require_module: Callable[[str], None]
+) -> None:
     require_module("pysat")
-    verdicts = run(COUNT, 20261121, matrix)
+    verdicts = run(count, seed, matrix)
     faults = [f"{verdict.words}: {verdict.fault}" for verdict in verdicts if verdict.fault]
     assert not faults, "\n".join(faults)
     feasible = sum(verdict.feasible for verdict in verdicts)
-    assert COUNT // 5 < feasible < COUNT - COUNT // 10, "the stacks are all alike"
+    assert count // 5 < feasible < count - count // 10, "the stacks are all alike"
 
 
 def test_what_nothing_reaches_changes_nothing(matrix: Matrix) -> None:
