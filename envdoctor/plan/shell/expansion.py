@@ -27,11 +27,10 @@ _PARAMETER = re.compile(
     r"([A-Za-z_]\w*|[@*#?$!-]|\d+)(\[(?:[@*]|\d{1,6})\])?(?:(:?[-=+?])(.*))?\Z", re.DOTALL
 )
 _PLAIN = re.compile(r"[^\\'\"$`<>]+")
-_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|u[0-9a-fA-F]{1,4}|.)", re.DOTALL)
-_ESCAPES = dict(zip("ntrabeEfv\\'\"?", "\n\t\r\a\b\x1b\x1b\f\v\\'\"?"))
 _COMPUTED = re.compile(
     r"([A-Za-z_]\w*)\s*(?:[-+*/%&|^]?=(?!=)|<<=|>>=|\+\+|--)|(?:\+\+|--)\s*([A-Za-z_]\w*)"
 )
+_EXPR = re.compile(r"expr [\s\w$+*/%\\-]+\Z")
 _BLANKS = re.compile(r"[ \t\n]+")
 _TILDE = re.compile(r"(?:[A-Za-z_]\w*=)?~(?=/|\Z)")
 _ALL_FIELDS = re.compile(r"(?:\$@|\$\{@\}|\$\{\w+\[@\]\})\Z")
@@ -129,8 +128,7 @@ class Expander:
         """Expand without splitting: the value of an assignment, a pattern, a here-document."""
         fields = _Fields(line, raw, whole=True, ifs="IFS" in self.variables)
         self._expand(raw, fields, quoted=document, document=document)
-        found = fields.finish()
-        return found[0] if found else Word("", line, raw)
+        return next(iter(fields.finish()), Word("", line, raw))
 
     def lookup(self, name: str) -> Optional[Variable]:
         """Return a variable; None where it is surely unset, as far as the script tells."""
@@ -182,25 +180,22 @@ class Expander:
     def _expand(self, raw: str, fields: _Fields, *, quoted: bool, document: bool = False) -> None:
         self.spend(len(raw) + 30, fields.line)
         at = 0 if quoted else self._tilde(raw, fields)
+        readers = _READERS["<<" if document else '"' if quoted else ""]
         while at < len(raw):
-            char = raw[at]
-            if char == "\\":
-                at = self._backslash(raw, at, fields, quoted, document)
-            elif char == "`" or (not quoted and raw.startswith(("'", "$'"), at)):
-                at = self._quotes(raw, at, fields, quoted)
-            elif char == "$":
-                at = self._dollar(raw, at, fields, quoted)
-            elif char == '"' and not document:
-                at = at + 1 if quoted else self._double_quotes(raw, at, fields)
-            elif not quoted and raw.startswith(("<(", ">("), at):
-                close = past(raw, at + 2, fields.line, within=")")
-                fields.unclear(f"the file behind {_short(raw[at:close])}", quoted)
-                at = close
-            else:
-                plain = _PLAIN.match(raw, at)
-                end = plain.end() if plain else at + 1
-                fields.add(raw[at:end], quoted=quoted, why=self.why)
-                at = end
+            at = readers.get(raw[at], Expander._plain)(self, raw, at, fields, quoted)
+
+    def _plain(self, raw: str, at: int, fields: _Fields, quoted: bool) -> int:
+        plain = _PLAIN.match(raw, at)
+        end = plain.end() if plain else at + 1
+        fields.add(raw[at:end], quoted=quoted, why=self.why)
+        return end
+
+    def _process(self, raw: str, at: int, fields: _Fields, quoted: bool) -> int:
+        if not raw.startswith("(", at + 1):
+            return self._plain(raw, at, fields, quoted)
+        close = past(raw, at + 2, fields.line, within=")")
+        fields.unclear(f"the file behind {_short(raw[at:close])}", quoted)
+        return close
 
     def _tilde(self, raw: str, fields: _Fields) -> int:
         tilde = _TILDE.match(raw)
@@ -215,13 +210,17 @@ class Expander:
         close = past_quotes(raw, at, fields.line)
         if raw[at] == "`":
             fields.unclear(f"what {_short(raw[at:close])} prints", quoted)
+        elif raw[at] == "$" and "\\" in raw[at:close]:
+            fields.unclear(f"the text of {_short(raw[at:close])} is not worked out", quoted=True)
         elif raw[at] == "$":
-            fields.add(_ESCAPE.sub(_escaped, raw[at + 2 : close - 1]), quoted=True)
+            fields.add(raw[at + 2 : close - 1], quoted=True, why=self.why)
         else:
             fields.add(raw[at + 1 : close - 1], quoted=True, why=self.why)
         return close
 
-    def _double_quotes(self, raw: str, at: int, fields: _Fields) -> int:
+    def _double_quotes(self, raw: str, at: int, fields: _Fields, quoted: bool) -> int:
+        if quoted:  # inside "${x:-"…"}"
+            return at + 1
         close = past(raw, at + 1, fields.line, within='"')
         inner = raw[at + 1 : close - 1]
         if not _ALL_FIELDS.match(inner):
@@ -229,31 +228,30 @@ class Expander:
         self._expand(inner, fields, quoted=True)
         return close
 
-    def _backslash(self, raw: str, at: int, fields: _Fields, quoted: bool, document: bool) -> int:
+    def _backslash(self, raw: str, at: int, fields: _Fields, quoted: bool) -> int:
+        return self._escape(raw, at, fields, '$`\\"' if quoted else "")
+
+    def _backslash_in_document(self, raw: str, at: int, fields: _Fields, _quoted: bool) -> int:
+        return self._escape(raw, at, fields, "$`\\")
+
+    def _escape(self, raw: str, at: int, fields: _Fields, special: str) -> int:
+        """``special``: the characters before which a backslash goes; before any where empty."""
         following = raw[at + 1 : at + 2]
-        if following == "\n":
-            return at + 2
-        kept = quoted and following not in ("$", "`", "\\", *(() if document else '"'))
-        fields.add("\\" + following if kept else following or "\\", quoted=True)
+        if following != "\n":
+            goes = not special or (following and following in special)
+            fields.add(following or "\\" if goes else "\\" + following, quoted=True)
         return at + 2
 
     def _dollar(self, raw: str, at: int, fields: _Fields, quoted: bool) -> int:
         following = raw[at + 1 : at + 2]
         if following == "(":
-            close = past(raw, at + 2, fields.line, within=")")
-            inner = raw[at + 2 : close - 1]
-            if inner.startswith("(") and inner.endswith(")"):
-                word = self.calculate(inner[1:-1], fields.line)
-                fields.expanded(word, quoted)
-            elif re.match(r"expr [\s\w$+*/%\\-]+\Z", inner):
-                fields.expanded(self.calculate(inner[5:].replace("\\*", "*"), fields.line), quoted)
-            else:
-                fields.unclear(f"what {_short(raw[at:close])} prints", quoted)
-            return close
+            return self._substitution(raw, at, fields, quoted)
         if following == "{":
             close = past(raw, at + 2, fields.line, within='"}' if quoted else "}")
             self._parameter(raw[at + 2 : close - 1], fields, quoted)
             return close
+        if following == "'" and not quoted:
+            return self._quotes(raw, at, fields, quoted)
         if following == '"' and not quoted:
             return at + 1
         name = _NAME.match(raw, at + 1)
@@ -263,30 +261,53 @@ class Expander:
         self._parameter(name.group(), fields, quoted)
         return name.end()
 
+    def _substitution(self, raw: str, at: int, fields: _Fields, quoted: bool) -> int:
+        """Expand ``$(( … ))`` and ``$(expr …)``; what other commands print is unclear."""
+        close = past(raw, at + 2, fields.line, within=")")
+        inner = raw[at + 2 : close - 1]
+        if inner.startswith("(") and inner.endswith(")"):
+            fields.expanded(self.calculate(inner[1:-1], fields.line), quoted)
+        elif _EXPR.match(inner):
+            fields.expanded(self.calculate(inner[5:].replace("\\*", "*"), fields.line), quoted)
+        else:
+            fields.unclear(f"what {_short(raw[at:close])} prints", quoted)
+        return close
+
     def _parameter(self, body: str, fields: _Fields, quoted: bool) -> None:
         match = _PARAMETER.match(body)
         if match is None:
             fields.unclear(f"${{{body[:60]}}} is not read", quoted)
             return
-        name, index, sign, alternative = match.groups()
+        name, index, sign, alternative = match.groups(default="")
         many = name in "@*" or index in ("[@]", "[*]")
-        values = self._values(name, index or "", many)
+        values = self._values(name, index, many)
         if sign and self._alternative(name, sign, alternative, values, fields, quoted):
             return
         if not values and not many and self.environ is None:
-            what = "is an argument of the script" if name.isdigit() else "is not set in the script"
-            fields.unclear(f"${name} {what}", quoted)
-        elif many and any(word.text == MARK for word in values) and not fields.alone:
-            why = next(word.why for word in values if word.text == MARK)
-            fields.unclear(why, quoted)  # it may be no word at all: what stands beside it moves
-        elif quoted and (name == "*" or index == "[*]"):
+            fields.unclear(_unset(name), quoted)
+        elif many:
+            self._several(values, fields, quoted, is_text="*" in (name, index[1:-1]))
+        else:
+            self._separate(values, fields, quoted)
+
+    def _several(
+        self, values: Tuple[Word, ...], fields: _Fields, quoted: bool, *, is_text: bool
+    ) -> None:
+        """Expand an array, or the script's arguments; ``is_text``: ``*`` makes one text of them."""
+        unclear = next((word for word in values if word.text == MARK), None)
+        if unclear is not None and not fields.alone:
+            fields.unclear(unclear.why, quoted)  # maybe no word at all: what stands beside it moves
+        elif quoted and is_text:
             fields.joined(values)
         else:
-            self.spend(sum(30 + len(word.text) for word in values), fields.line)
-            for number, word in enumerate(values):
-                if number:
-                    fields.cut()
-                fields.expanded(word, quoted)
+            self._separate(values, fields, quoted)
+
+    def _separate(self, values: Tuple[Word, ...], fields: _Fields, quoted: bool) -> None:
+        self.spend(sum(30 + len(word.text) for word in values), fields.line)
+        for number, word in enumerate(values):
+            if number:
+                fields.cut()
+            fields.expanded(word, quoted)
 
     def _values(self, name: str, index: str, many: bool) -> Tuple[Word, ...]:
         variable = self.lookup(name)
@@ -311,7 +332,7 @@ class Expander:
         elif unset is (sign[-1] == "+"):
             return sign[-1] == "+"
         elif sign[-1] == "?":
-            fields.unclear(f"${name} is not set in the script", quoted)
+            fields.unclear(_unset(name), quoted)
         elif sign[-1] == "=":
             value = self.text(alternative, fields.line)
             self.assign(name, Variable((value,)))
@@ -319,6 +340,30 @@ class Expander:
         else:
             self._expand(alternative, fields, quoted=quoted)
         return True
+
+
+_Reader = Callable[[Expander, str, int, "_Fields", bool], int]
+_IN_QUOTES: Dict[str, _Reader] = {
+    "\\": Expander._backslash,
+    "`": Expander._quotes,
+    "$": Expander._dollar,
+    '"': Expander._double_quotes,
+}
+#: How a text is quoted, and what reads on from a character that means something there.
+_READERS: Dict[str, Dict[str, _Reader]] = {
+    "": {
+        **_IN_QUOTES,
+        "'": Expander._quotes,
+        "<": Expander._process,
+        ">": Expander._process,
+    },
+    '"': _IN_QUOTES,
+    "<<": {
+        "\\": Expander._backslash_in_document,
+        "`": Expander._quotes,
+        "$": Expander._dollar,
+    },
+}
 
 
 class _Fields:
@@ -418,6 +463,10 @@ class _Fields:
         return self._done
 
 
+def _unset(name: str) -> str:
+    return f"${name} {'is an argument of' if name.isdigit() else 'is not set in'} the script"
+
+
 def _element(elements: Tuple[Word, ...], number: int) -> Tuple[Word, ...]:
     """One element of an array, if it has it; what is unclear may be several of them."""
     unclear = next((word for word in elements[: number + 1] if not word.known), None)
@@ -476,10 +525,3 @@ _OPERATIONS: Dict[type, Callable[[int, int], int]] = {
 def _short(text: str) -> str:
     text = " ".join(text[:200].split())
     return text if len(text) <= 60 else text[:57] + "…"
-
-
-def _escaped(match: re.Match[str]) -> str:
-    code = match.group(1)
-    if code[0] in "xu" and len(code) > 1:
-        return chr(int(code[1:], 16))
-    return chr(int(code, 8) & 0xFF) if code[0] in "01234567" else _ESCAPES.get(code, "\\" + code)

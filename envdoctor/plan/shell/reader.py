@@ -12,9 +12,9 @@ assigns is unclear; a ``while`` over the script's arguments is followed as often
 
 from __future__ import annotations
 
-import fnmatch
 import re
 from contextlib import suppress
+from itertools import takewhile
 from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from ...errors import InputError
@@ -42,7 +42,6 @@ _SETS_UP = re.compile(
 _DECLARES = frozenset(words("export declare typeset local readonly"))
 _FILLS = frozenset(words("read mapfile readarray getopts printf let unset"))
 _LOCAL = frozenset(words("local declare typeset"))
-_LEAVING = frozenset(words("exit return break continue"))
 _STATUS = {
     **dict.fromkeys(words(": true echo mkdir ulimit wait trap shopt alias umask hash"), True),
     "false": False,
@@ -133,7 +132,6 @@ class _Reader(Expander):
         self.remarks: List[Remark] = []
         self.depth = 0
         self.leaves = False  # a way that may be taken left the function or loop
-        self.allexport = False
         self.local: Optional[Dict[str, Optional[Variable]]] = None  # before a call
         self.exported: Optional[Dict[str, Word]] = None
 
@@ -154,7 +152,7 @@ class _Reader(Expander):
                     self.either([(node,)])
                 elif not node.joint or status is (node.joint == "&&"):
                     status = self.run(node)
-                    status = not status if node.negated and status is not None else status
+                    status = _negated(status) if node.negated else status
         finally:
             self.depth -= 1
         return status
@@ -172,14 +170,10 @@ class _Reader(Expander):
     # Commands.
 
     def _simple(self, node: Node) -> Optional[bool]:
-        count = 0
-        while count < len(node.words) and _ASSIGNMENT.match(node.words[count].text):
-            count += 1
-        assignments, rest = node.words[:count], node.words[count:]
+        assignments = tuple(takewhile(lambda raw: _ASSIGNMENT.match(raw.text), node.words))
+        rest = node.words[len(assignments) :]
         if not rest:
-            for raw in assignments:
-                self._assign(raw)
-            return None if any(re.search(r"\$\(|`", raw.text) for raw in assignments) else True
+            return self._assign_all(assignments)
         if rest[0].text in _DECLARES:
             self._declare(rest[0].text, rest[1:])
             return True
@@ -189,18 +183,12 @@ class _Reader(Expander):
             return self._call(self.functions[name], fields[1:])
         if name in _STATUS:
             return _STATUS[name]
-        if name in _LEAVING:
-            raise _Left(name)
         if name in _FILLS:
             self._fill(fields, self._documents(node))
             return None
-        builtin = {
-            "set": self._set, "shift": self._shift, "eval": self._eval, "source": self._source,
-            ".": self._source, "[": self._bracket, "test": self._bracket, "exec": self._exec,
-            "cd": self._cd, "pushd": self._cd, "popd": self._cd,
-        }.get(name)  # fmt: skip
+        builtin = _BUILTINS.get(name)
         if builtin is not None:
-            return builtin(fields)
+            return builtin(self, fields)
         self._start(fields, assignments, self._documents(node))
         return None
 
@@ -215,33 +203,42 @@ class _Reader(Expander):
         assignments: Sequence[Raw],
         documents: Sequence[Tuple[str, str]],
     ) -> None:
-        if self.exported is None:
-            self.spend(len(self.variables), fields[0].line)
-            self.exported = {
-                name: variable.words[0]
-                for name, variable in self.variables.items()
-                if variable.exported and variable.words
-            }
-        exported = dict(self.exported) if assignments else self.exported
-        for raw in assignments:
-            name, _, value = raw.text.partition("=")
-            if raw.elements is None and name.isidentifier():
-                word = self.text(value, raw.line)
-                exported[name] = word._replace(line=raw.line, raw=raw.text)
+        exported = self._exported(fields[0].line)
+        if assignments:
+            exported = {**exported, **dict(self._assigned_before(assignments))}
         if _SETTING.match(fields[0].text):
             self.remarks.append(Remark("lost-line", fields[0].line, fields[0].text))
         self.spend(len(fields), fields[0].line)
         known = (one for one in documents if one[0] and MARK not in "".join(one))
         self.commands.append(Command(tuple(fields), exported, tuple(known)))
 
+    def _exported(self, line: int) -> Dict[str, Word]:
+        """What the environment of a command is known to have."""
+        if self.exported is None:
+            self.spend(len(self.variables), line)
+            self.exported = {
+                name: variable.words[0]
+                for name, variable in self.variables.items()
+                if variable.exported and variable.words
+            }
+        return self.exported
+
+    def _assigned_before(self, assignments: Sequence[Raw]) -> Iterator[Tuple[str, Word]]:
+        """What stands before a command, for its environment alone."""
+        for raw in assignments:
+            name, _, value = raw.text.partition("=")
+            if raw.elements is None and name.isidentifier():
+                word = self.text(value, raw.line)
+                yield name, word._replace(line=raw.line, raw=raw.text)
+
     def _documents(self, node: Node) -> List[Tuple[str, str]]:
-        found = []
+        documents = []
         for file, rows, quoted in node.documents:
             text = "".join(rows)
             with suppress(Unreadable):  # which bash would report, and go on
                 text = text if quoted else self.text(text, node.line, document=True).text
-                found.append((self.text(file, node.line).text, text))
-        return found
+                documents.append((self.text(file, node.line).text, text))
+        return documents
 
     def _define(self, node: Node) -> Optional[bool]:
         known = self.functions.get(node.name)
@@ -275,29 +272,36 @@ class _Reader(Expander):
 
     # Assignments.
 
+    def _assign_all(self, raws: Sequence[Raw]) -> Optional[bool]:
+        """Follow a command that only assigns; its status is that of the commands in its values."""
+        for raw in raws:
+            self._assign(raw)
+        return None if any(re.search(r"\$\(|`", raw.text) for raw in raws) else True
+
     def _assign(self, raw: Raw, *, exported: bool = False) -> None:
         match = _ASSIGNMENT.match(raw.text)
         if match is None:
             return
-        name, index, plus = match.groups()
+        name = match.group(1)
         old = self.lookup(name)
-        exported = exported or self.allexport or (old is not None and old.exported)
-        earlier = old.words if old is not None else ()
-        array = old is not None and old.array
-        if raw.elements is not None:
-            elements = self._elements(raw)
-            value = (*earlier, *elements) if plus else elements
-            array = True
-        elif index is not None:
-            value = (unclear_word(f"{name}{index} is assigned alone", raw.line),)
-            array = True
-        else:
-            word = self.text(raw.text[match.end() :], raw.line)
-            word = _sum(earlier[0], word) if plus and earlier else word
-            word = word._replace(line=raw.line, raw=raw.text)
-            value = (word, *(earlier[1:] if array else ()))
+        value, array = self._assigned_value(raw, match, old or Variable(()))
         self.spend(sum(len(word.text) + 1 for word in value), raw.line)
+        exported = exported or (old is not None and old.exported)
         self.assign(name, Variable(value, array, exported))
+
+    def _assigned_value(
+        self, raw: Raw, match: re.Match[str], old: Variable
+    ) -> Tuple[Tuple[Word, ...], bool]:
+        """Return the words that an assignment gives, and whether they are an array's."""
+        name, index, plus = match.groups()
+        if raw.elements is not None:
+            return (*(old.words if plus else ()), *self._elements(raw)), True
+        if index is not None:
+            return (unclear_word(f"{name}{index} is assigned alone", raw.line),), True
+        word = self.text(raw.text[match.end() :], raw.line)
+        word = _sum(old.words[0], word) if plus and old.words else word
+        word = word._replace(line=raw.line, raw=raw.text)
+        return (word, *(old.words[1:] if old.array else ())), old.array
 
     def _elements(self, raw: Raw) -> Tuple[Word, ...]:
         elements = raw.elements or ()
@@ -355,17 +359,8 @@ class _Reader(Expander):
 
     def _assigned(self, nodes: Sequence[Node]) -> Iterator[Tuple[str, bool]]:
         """The names that commands may assign, and whether an array is only added to."""
-        pending = list(nodes)
-        called: Set[str] = set()
-        while pending:
-            node = pending.pop()
-            self.spend(1 + len(node.words), node.line)
-            for condition, body in node.parts:
-                pending += [*condition, *body]
-            first = node.words[0].text if node.kind == "simple" and node.words else ""
-            if first in self.functions and first not in called:
-                called.add(first)
-                pending.append(self.functions[first])
+        for node in self._reached(nodes):
+            first = _first_word(node)
             if first in ("shift", "set"):
                 yield "@", False
             if first in ("eval", "source", "."):
@@ -374,6 +369,21 @@ class _Reader(Expander):
                 yield node.name, False
             for raw in node.words:
                 yield from _assigned_by(raw, names=first in _FILLS or first in _DECLARES)
+
+    def _reached(self, nodes: Sequence[Node]) -> Iterator[Node]:
+        """Commands with all that lie in them, and in the functions that they call."""
+        pending = list(nodes)
+        called: Set[str] = set()
+        while pending:
+            node = pending.pop()
+            self.spend(1 + len(node.words), node.line)
+            for condition, body in node.parts:
+                pending += [*condition, *body]
+            name = _first_word(node)
+            if name in self.functions and name not in called:
+                called.add(name)
+                pending.append(self.functions[name])
+            yield node
 
     def _fill(self, fields: Sequence[Word], documents: Sequence[Tuple[str, str]]) -> None:
         command, texts = fields[0].text, [word.text for word in fields]
@@ -391,13 +401,12 @@ class _Reader(Expander):
 
     # Builtins.
 
+    def _leave(self, fields: Sequence[Word]) -> Optional[bool]:
+        raise _Left(fields[0].text)
+
     def _set(self, fields: Sequence[Word]) -> Optional[bool]:
         texts = [word.text for word in fields]
         options = texts[1 : texts.index("--")] if "--" in texts else texts[1:]
-        if "-a" in options or "allexport" in options:
-            self.allexport = options[0] != "+o"
-        elif "+a" in options:
-            self.allexport = False
         if "--" in texts:
             self.assign("@", Variable(tuple(fields[texts.index("--") + 1 :]), array=True))
         elif options and options[0][:1] not in ("-", "+"):
@@ -551,11 +560,9 @@ class _Reader(Expander):
         if pattern == "*":
             return True
         text = self.text(pattern, subject.line)
-        if not (subject.known and text.known) or re.search(r"[\[\\(]", pattern):
+        if not (subject.known and text.known) or re.search(r"[*?\[\\(]", pattern + text.text):
             return None
-        if re.search(r"[*?]", text.text) and re.search(r"['\"$]", pattern):
-            return None
-        return fnmatch.fnmatchcase(subject.text, text.text)
+        return subject.text == text.text
 
     def _while(self, node: Node) -> Optional[bool]:
         condition, body = node.parts[0]
@@ -602,6 +609,22 @@ class _Reader(Expander):
         self._forget([node], why, keeping=True)
 
 
+_BUILTINS: Dict[str, Callable[[_Reader, Sequence[Word]], Optional[bool]]] = {
+    **dict.fromkeys(words("exit return break continue"), _Reader._leave),
+    **dict.fromkeys(words("cd pushd popd"), _Reader._cd),
+    **dict.fromkeys(words("source ."), _Reader._source),
+    **dict.fromkeys(words("[ test"), _Reader._bracket),
+    "set": _Reader._set,
+    "shift": _Reader._shift,
+    "eval": _Reader._eval,
+    "exec": _Reader._exec,
+}
+
+
+def _first_word(node: Node) -> str:
+    return node.words[0].text if node.kind == "simple" and node.words else ""
+
+
 def _assigned_by(raw: Raw, *, names: bool) -> Iterator[Tuple[str, bool]]:
     """The names that a word may assign; ``names``: its command takes them as arguments."""
     match = _ASSIGNMENT.match(raw.text)
@@ -630,17 +653,26 @@ def _joined(name: str, results: Sequence[Optional[Variable]]) -> Optional[Variab
     present = [variable for variable in results if variable is not None]
     if not present:
         return None
-    always = len(present) == len(results)
-    array = any(variable.array for variable in present)
-    exported = always and all(variable.exported for variable in present)
-    kept = _common([variable.words for variable in present])
-    if always and all(len(variable.words) == len(kept) for variable in present):
-        return Variable(kept, array, exported)
-    lines = sorted({word.line for variable in present for word in variable.words[-1:]})
+    arrays = [variable.array for variable in present]
+    end = _depends_on_condition(name, present)
+    if len(present) < len(results):
+        return Variable((end,), any(arrays))
+    exported = all(variable.exported for variable in present)
+    return Variable(_kept(present, end, all(arrays)), any(arrays), exported)
+
+
+def _kept(variables: Sequence[Variable], end: Word, arrays: bool) -> Tuple[Word, ...]:
+    """The words that several variables share, with ``end`` for what differs."""
+    kept = _common([variable.words for variable in variables])
+    if all(len(variable.words) == len(kept) for variable in variables):
+        return kept
+    return (*kept, end) if arrays else (end,)
+
+
+def _depends_on_condition(name: str, variables: Sequence[Variable]) -> Word:
+    lines = sorted({word.line for variable in variables for word in variable.words[-1:]})
     why = f"${name} depends on a condition (line {', '.join(map(str, lines))})"
-    arrays = always and all(variable.array for variable in present)
-    end = unclear_word(why, lines[-1] if lines else 0)
-    return Variable((*(kept if arrays else ()), end), array, exported)
+    return unclear_word(why, lines[-1] if lines else 0)
 
 
 def _common(values: Sequence[Tuple[Word, ...]]) -> Tuple[Word, ...]:
@@ -654,19 +686,34 @@ def _common(values: Sequence[Tuple[Word, ...]]) -> Tuple[Word, ...]:
 
 
 def _decided(texts: Sequence[str]) -> Optional[bool]:
-    """The answer of ``test``, where its words are known; None where it is about files or
-    unclear.
-    """
+    """The answer of ``test``; None where it is about files, or a word is unclear."""
     if len(texts) == 3 and texts[1] in _COMPARISONS:
         return _compared(*texts)
+    if len(texts) >= _MAX_TEST:
+        return None
     for operators, absorbing in ((("||", "-o"), True), (("&&", "-a"), False)):
         at = next((at for at, text in enumerate(texts[:-1]) if at and text in operators), 0)
-        if at and len(texts) < _MAX_TEST:
+        if at:
             answers = (_decided(texts[:at]), _decided(texts[at + 1 :]))
-            return absorbing if absorbing in answers else None if None in answers else not absorbing
-    if texts[:1] == ["!"] and len(texts) < _MAX_TEST:
-        answer = _decided(texts[1:])
-        return None if answer is None else not answer
+            return _absorbed(answers, absorbing)
+    if texts[:1] == ["!"]:
+        return _negated(_decided(texts[1:]))
+    return _tested_alone(texts)
+
+
+def _negated(answer: Optional[bool]) -> Optional[bool]:
+    return None if answer is None else not answer
+
+
+def _absorbed(answers: Sequence[Optional[bool]], absorbing: bool) -> Optional[bool]:
+    """The answer of ``||`` (which True absorbs) or ``&&`` (which False does)."""
+    if absorbing in answers:
+        return absorbing
+    return None if None in answers else not absorbing
+
+
+def _tested_alone(texts: Sequence[str]) -> Optional[bool]:
+    """The answer of ``test`` for one text: ``-n`` and ``-z``, or whether it is not empty."""
     if MARK in "".join(texts) or len(texts) > 2:
         return None
     if len(texts) == 2:

@@ -75,25 +75,31 @@ def past(text: str, start: int, line: int, *, within: str = "") -> int:
             at += 1
             if not inside_of:
                 return at
-        elif char == "\\":
-            at += 2
-        elif char == "`" or (inside not in _DOUBLE_QUOTES and text.startswith(("'", "$'"), at)):
-            at = past_quotes(text, at, line)
         elif closer:
             inside_of.append(closer)
             at += width
         elif not inside and char in "|&;()<> \t\n":
             return at
-        elif char == "#" and inside == ")" and text[at - 1] in " \t\n;":
-            at = _line_end(text, at)
         else:
-            plain = _PLAIN.match(text, at)
-            at = plain.end() if plain else at + 1
+            at = _past_piece(text, at, line, inside)
         if len(inside_of) > _MAX_DEPTH:
             raise Unreadable(line, f"more than {_MAX_DEPTH} brackets inside each other")
     if inside_of[-1]:
         raise Unreadable(line, f"no {inside_of[-1][-1]} closes what is open here")
     return len(text)
+
+
+def _past_piece(text: str, at: int, line: int, inside: str) -> int:
+    """Return the index after what cannot close a word or open a bracket."""
+    char = text[at]
+    if char == "\\":
+        return at + 2
+    if char == "`" or (inside not in _DOUBLE_QUOTES and text.startswith(("'", "$'"), at)):
+        return past_quotes(text, at, line)
+    if char == "#" and inside == ")" and text[at - 1] in " \t\n;":
+        return _line_end(text, at)
+    plain = _PLAIN.match(text, at)
+    return plain.end() if plain else at + 1
 
 
 def _opened(text: str, at: int, inside: str) -> Tuple[str, int]:
@@ -274,24 +280,30 @@ class _Parser:
         return node
 
     def _simple(self, line: int) -> Node:
-        found: List[Raw] = []
-        files: List[str] = []
+        words: List[Raw] = []
+        files = [""]  # that the command writes
         documents: List[Tuple[List[str], bool]] = []
         if self.spelling in _CLOSING:
-            raise Unreadable(line, f"expected a command, found {self.spelling!r}")
+            raise self._no_command(line)
+        redirected = self.token in _REDIRECTS
         while isinstance(self.token, Raw) or self.token in _REDIRECTS:
             self._redirects(files, documents)
             if isinstance(self.token, Raw):
-                found.append(self.token)
+                words.append(self.token)
                 self.take()
-            if self.token == "(" and len(found) == 1:
-                return self._function(line, found[0].text)
-        if not found and not files and not documents:
-            raise Unreadable(line, f"expected a command, found {self.spelling or 'the end'!r}")
-        file = files[-1] if files else ""
+            if self.token == "(" and len(words) == 1:
+                return self._function(line, words[0].text)
+        if not words and not redirected:
+            raise self._no_command(line)
         return Node(
-            "simple", line, tuple(found), documents=tuple((file, *one) for one in documents)
+            "simple",
+            line,
+            tuple(words),
+            documents=tuple((files[-1], *document) for document in documents),
         )
+
+    def _no_command(self, line: int) -> Unreadable:
+        return Unreadable(line, f"expected a command, found {self.spelling or 'the end'!r}")
 
     def _redirects(self, files: List[str], documents: List[Tuple[List[str], bool]]) -> None:
         while self.token in _REDIRECTS:
@@ -340,11 +352,11 @@ class _Parser:
         return Node("for", line, values, (((), body),), name)
 
     def _words(self) -> Tuple[Raw, ...]:
-        found: List[Raw] = []
+        words: List[Raw] = []
         while isinstance(self.token, Raw):
-            found.append(self.token)
+            words.append(self.token)
             self.take()
-        return tuple(found)
+        return tuple(words)
 
     def _while(self, line: int) -> Node:
         kind = self.expect("while", "until")
@@ -394,14 +406,14 @@ class _Parser:
 
     def _test(self, line: int) -> Node:
         self.take()
-        found: List[Raw] = []
+        words: List[Raw] = []
         while self.spelling != "]]":
             if self.token == "":
                 raise Unreadable(line, "expected ']]', found the end")
-            found.append(Raw(self.spelling, line))
+            words.append(Raw(self.spelling, line))
             self.take()
         self.take()
-        return Node("[[", line, tuple(found))
+        return Node("[[", line, tuple(words))
 
     def _group(self, line: int) -> Node:
         if self.token == "(" and self.text.startswith("(", self.at):

@@ -86,7 +86,7 @@ KNOWN = [
     'unset X; __run__ ${X:-default} "${X:-a b}" ${X-c} ${X:+set} "${X:+set}" ${X:=now} $X',
     "N=8; __run__ $((N*2+1)) $(( N / 3 )) $((-7/2)) $((-7%3)) $(( (N+1)*2 )) $((NOPE+1))",
     "__run__ '{a,b}' \"{a,b}\" {a} {} k='{a:1,b:2}' [1,2] k=[a,b] k=/data/*.json",
-    "__run__ a\\ b 'c'\"d\"e $'tab\\tnew\\nq\\'q' \"a\\\"b\\$c\\\\d\\e\"",
+    '__run__ a\\ b \'c\'"d"e $\'x y\' "a\\"b\\$c\\\\d\\e"',
     "__run__ one \\\n  two \\\n\\\n three # four\n__run__ five",
     "__run__ one \\\n # comment \\\n two=2\n__run__ after",
     'if [ "$MODE" = x ]; then A=1; elif [[ -z $MODE ]]; then A=2; else A=3; fi; __run__ $A',
@@ -125,6 +125,9 @@ KNOWN = [
 
 #: What the reader does not work out, and where a wrong guess is easily made.
 UNCLEAR = [
+    "__run__ $'tab\\tnew\\nq\\'q'$'\\x41' k=$'\\u00e9'",
+    "N=h1; case $N in a|low) A=1;; h*) A=2;; *) A=3;; esac; __run__ $A",
+    "set -a; A=$(echo 1); set +a; __run__ $A",
     'L=(a b); for x in 1; do L+=(); done; __run__ "${L[@]}"0 0"${L[*]}" "${L[@]}" 0',
     "A=$(echo 1); B=`echo 2`; __run__ $A $B k=$A",
     "P=/m/Q.tar.gz; __run__ ${P##*/} ${P%.*} ${P/Q/X} ${#P} ${P:1:6} ${P^^}",
