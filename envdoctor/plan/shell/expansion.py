@@ -22,7 +22,8 @@ __all__ = ["MARK", "MAX_TEXT", "Expander", "Variable", "Word", "assigned_names",
 MARK = "\ue000"  # one character of the private range; a script's own ones are replaced
 MAX_TEXT = 1 << 16
 _MAX_WORK = 1 << 24
-_NAME = re.compile(r"[A-Za-z_]\w*|[@*#?$!0-9-]")
+#: A name goes on in the next line where a backslash ends its own.
+_NAME = re.compile(r"(?:\\\n)*(?:[A-Za-z_](?:\w|\\\n)*|[@*#?$!0-9-])")
 _PARAMETER = re.compile(
     r"([A-Za-z_]\w*|[@*#?$!-]|\d+)(\[(?:[@*]|\d{1,6})\])?(?:(:?[-=+?])(.*))?\Z", re.DOTALL
 )
@@ -258,7 +259,7 @@ class Expander:
         if name is None:
             fields.add("$", quoted=quoted)
             return at + 1
-        self._parameter(name.group(), fields, quoted)
+        self._parameter(name.group().replace("\\\n", ""), fields, quoted)
         return name.end()
 
     def _substitution(self, raw: str, at: int, fields: _Fields, quoted: bool) -> int:

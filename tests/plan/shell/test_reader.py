@@ -121,6 +121,7 @@ KNOWN = [
     "A=1; [ -f /nowhere ] && A=1; __run__ $A",
     "if [ -f /nowhere ]; then exit; fi; A=1; __run__ $A",
     "__run__ a\\\nb\\\n  c",
+    'A=x; A0=y; __run__ $A\\\n0 "$A\\\n0" $\\\nA $A\\\n/b "$1\\\n0"',
 ]
 
 #: What the reader does not work out, and where a wrong guess is easily made.
