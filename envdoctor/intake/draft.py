@@ -224,36 +224,32 @@ class Draft:
             if none is None or claim.rank <= none.rank:
                 table[field] = Known(claim.value, self._evidence(claim.line, claim.note))
         self._settle_devices(table)
-        if self._distributions:
-            table["distributions"] = Known(
-                {name: self._distributions[name].value for name in sorted(self._distributions)},
-                self._evidence_of_distributions(),
-            )
-            number, what = self._complete or (
-                min(claim.line for claim in self._distributions.values()),
-                "an excerpt",
-            )
-            table["distributions.complete"] = Known(
-                self._complete is not None, self._evidence(number, what)
-            )
+        self._settle_distributions(table)
         if self._variables:
-            table["variables"] = Known(
-                {name: value for name, (value, _) in sorted(self._variables.items())},
-                self._lines([line for _, line in self._variables.values()]),
-            )
-            table["variables.complete"] = Known(
-                False, self._lines([line for _, line in self._variables.values()], "an excerpt")
-            )
+            lines = [line for _, line in self._variables.values()]
+            variables = {name: value for name, (value, _) in sorted(self._variables.items())}
+            table["variables"] = Known(variables, self._lines(lines))
+            table["variables.complete"] = Known(False, self._lines(lines, "an excerpt"))
         if self._request:
             evidence = self._lines([line for _, line in self._request.values()])
             settings = {name: value for name, (value, _) in self._request.items()}
             table["request"] = Known(stated_workload(settings, evidence), evidence)
         if self._toolkits:
-            table["toolkits"] = Known(
-                tuple(toolkit for toolkit, _ in self._toolkits.values()),
-                self._lines([line for _, line in self._toolkits.values()]),
-            )
+            toolkits = tuple(toolkit for toolkit, _ in self._toolkits.values())
+            lines = [line for _, line in self._toolkits.values()]
+            table["toolkits"] = Known(toolkits, self._lines(lines))
         return Facts(table)
+
+    def _settle_distributions(self, table: Dict[str, Fact[Any]]) -> None:
+        if not self._distributions:
+            return
+        table["distributions"] = Known(
+            {name: self._distributions[name].value for name in sorted(self._distributions)},
+            self._evidence_of_distributions(),
+        )
+        first = min(claim.line for claim in self._distributions.values())
+        evidence = self._evidence(*(self._complete or (first, "an excerpt")))
+        table["distributions.complete"] = Known(self._complete is not None, evidence)
 
     def _settle_devices(self, table: Dict[str, Fact[Any]]) -> None:
         if self._devices:

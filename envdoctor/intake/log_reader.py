@@ -124,8 +124,9 @@ _REPORT_SIZE = 512 << 10
 
 
 def read_logs(paths: Sequence[str], patterns: Sequence[Pattern]) -> Reading:
-    """Read logs (``-`` is standard input; gzip, bzip2 and xz are unpacked) and return the lines
-    that ``patterns`` name.
+    """Read logs and return the lines that ``patterns`` name.
+
+    ``-`` is standard input; gzip, bzip2 and xz are unpacked.
 
     Raises:
         InputError: a file that cannot be read, or is packed in a way that Python cannot unpack.
@@ -326,7 +327,7 @@ class _Search:
         for start in sorted(hits):
             position += data.count(b"\n", counted, start)
             counted = start
-            self._line(name, position + 1, data, start, hits[start])
+            self._match_line(name, position + 1, data, start, hits[start])
         self._before = position + data.count(b"\n", counted, cut)
         self._open_line = cut > 0 and data[cut - 1 : cut] != b"\n"
         self._last = data[max(0, cut - _NEAR) : cut]
@@ -349,61 +350,45 @@ class _Search:
                 hits[start] = (position, patterns)
             position = find(anchor, end if end >= 0 else position + _AFTER, cut)
 
-    def _line(self, name: str, number: int, data: bytes, start: int, hit: _Hit) -> None:
-        """Match one line with the patterns whose anchors it holds, in the order in which the
-        patterns were given.
-        """
+    def _match_line(self, name: str, number: int, data: bytes, start: int, hit: _Hit) -> None:
+        """Match one line with the patterns whose anchors it holds, in the order of the patterns."""
         position, patterns = hit
         wanted = sorted((known for known in set(patterns) if self._may_match(known)), key=_number)
         if not wanted:
             return
-        end = data.find(b"\n", position, position + _AFTER)
         above = (
             data[max(0, start - _NEAR) : start]
             if start >= _NEAR
             else (self._last + data[:start])[-_NEAR:]
         )
-        text = _cleaned(data[start : end if end >= 0 else position + _AFTER])
-        if start and start == position - _BEFORE:  # a word that was cut may be half a secret
-            text = text[text.find(" ", 0, _BEFORE // 2) + 1 :]
-        if end < 0 and position + _AFTER < len(data):
-            text = text[: text.rfind(" ", len(text) - _BEFORE // 2) + 1 or len(text)].rstrip()
-        line = _Place(name, number, text, above[-2048:])
+        line = _Place(name, number, _text_around(data, start, position), above[-2048:])
         quoted: Optional[_Place] = None
-        repeated = 0
         marked = _MARKED.match(line.text) is not None
         for known in wanted:
-            if marked and known.loud:
+            groups = None if marked and known.loud else self._groups(known, line.text)
+            if groups is None:
                 continue
-            groups: Dict[str, str] = {}
-            if known.match is not None:
-                known.tries += 1
-                self._tried += len(line.text)
-                match = known.match(line.text)
-                if match is None:
-                    continue
-                groups = {
-                    key: value for key, value in match.groupdict().items() if value is not None
-                }
             if quoted is None:
                 quoted = line._replace(text=redact(line.text))
-            groups = {
-                key: value if value in quoted.text else HIDDEN for key, value in groups.items()
-            }
             known.matches += 1
-            if known.frame:
-                frame = _frame(line.before)
-                groups.update({"frame": frame} if frame else {})
-            if not repeated:
-                more = _REPEATED.search(line.text)
-                repeated = 1 + int(more.group(1)) if more else 1
-            found = self._note(known, groups, quoted, repeated)
+            event = self._note(known, _shown_groups(known, groups, quoted), quoted)
             if known.near:
                 text = above.decode("utf-8", "replace") + line.text
                 self._tried += len(text)
-                found.near = (found.near or frozenset()) | {
+                event.near = (event.near or frozenset()) | {
                     name for name, expression in known.near if re.search(expression, text)
                 }
+
+    def _groups(self, known: _Known, text: str) -> Optional[Dict[str, str]]:
+        """Return what the groups of a pattern match; None where it does not match."""
+        if known.match is None:
+            return {}
+        known.tries += 1
+        self._tried += len(text)
+        match = known.match(text)
+        if match is None:
+            return None
+        return {key: value for key, value in match.groupdict().items() if value is not None}
 
     def _may_match(self, known: _Known) -> bool:
         """Tell whether a pattern still has matches and tries left in this window."""
@@ -412,18 +397,20 @@ class _Search:
         self._dropped += 1
         return False
 
-    def _note(self, known: _Known, groups: Dict[str, str], line: _Place, repeated: int) -> _Found:
+    def _note(self, known: _Known, groups: Dict[str, str], line: _Place) -> _Found:
+        repetition = _REPEATED.search(line.text)
+        times = 1 + int(repetition.group(1)) if repetition else 1
         events = self._events.setdefault(known.id, {})
         key = tuple(sorted(groups.items()))
         event = events.get(key)
         if event is None:
             if len(events) >= _PER_PATTERN:
-                self._dropped += repeated
+                self._dropped += times
                 event = next(reversed(events.values()))  # the last kind stands for all further ones
             else:
                 self._order += 1
                 event = events[key] = _Found(groups, line, self._order)
-        event.count += repeated
+        event.count += times
         event.last = line
         return event
 
@@ -466,9 +453,7 @@ class _Search:
 
 
 def key_word(anchor: bytes) -> bytes:
-    """Return the word of an anchor by which windows are sieved: whole inside it, no common one, and
-    long.
-    """
+    """Return the word of an anchor that windows are sieved by: whole, long and not common."""
     words = anchor.translate(_LETTERS).split()
 
     def rarity(word: bytes) -> Tuple[bool, int, bytes]:
@@ -481,6 +466,24 @@ def key_word(anchor: bytes) -> bytes:
     return best
 
 
+def _text_around(data: bytes, start: int, position: int) -> str:
+    """Return the text of a line, or of the part of a long one that is around a hit."""
+    end = data.find(b"\n", position, position + _AFTER)
+    text = _cleaned(data[start : end if end >= 0 else position + _AFTER])
+    if start and start == position - _BEFORE:  # a word that was cut may be half a secret
+        text = text[text.find(" ", 0, _BEFORE // 2) + 1 :]
+    if end < 0 and position + _AFTER < len(data):
+        text = text[: text.rfind(" ", len(text) - _BEFORE // 2) + 1 or len(text)].rstrip()
+    return text
+
+
+def _shown_groups(known: _Known, groups: Dict[str, str], quoted: _Place) -> Dict[str, str]:
+    """Return the groups without secrets, and with the package that the traceback names."""
+    shown = {key: value if value in quoted.text else HIDDEN for key, value in groups.items()}
+    frame = _frame(quoted.before) if known.frame else ""
+    return {**shown, "frame": frame} if frame else shown
+
+
 def _cleaned(raw: bytes) -> str:
     text = raw.decode("utf-8", "replace")
     if "\x1b" in text:
@@ -490,9 +493,7 @@ def _cleaned(raw: bytes) -> str:
 
 
 def _frame(before: bytes) -> str:
-    """Return the package that the traceback directly above a line names last; what else stands
-    above it says nothing of the line.
-    """
+    """Return the package that the traceback directly above a line names last."""
     lines = before.decode("utf-8", "replace").splitlines()
     first = len(lines)
     for number in range(len(lines) - 1, -1, -1):

@@ -72,6 +72,33 @@ def parse_requirements(text: str, name: str) -> Facts:
 def _facts(
     pins: Sequence[_Pin], name: str, *, complete: bool, python: Optional[Tuple[str, int]] = None
 ) -> Facts:
+    chosen = _chosen(pins)
+    where = Evidence(_place(name, [pin.line for pin in pins if pin.line]))
+    table: Dict[str, Fact[Any]] = {
+        "distributions": Known({key: chosen[key] for key in sorted(chosen)}, where),
+        "distributions.complete": Known(
+            complete, Evidence(name, "a lock" if complete else "requirements, no lock")
+        ),
+    }
+    unpinned = tuple(
+        key for key in sorted(chosen) if chosen[key].version is None and not chosen[key].direct_url
+    )
+    if unpinned:
+        table["requirements.unpinned"] = Known(unpinned, where)
+    if python is not None:
+        version, line = python
+        table["python.version"] = Known(version, Evidence(_place(name, [line] if line else [])))
+    torch = chosen.get("torch")
+    if torch is not None and torch.version is not None:
+        table["torch.version"] = Known(torch.version, where)
+        cuda = re.search(r"cuda_?(\d{2})\.?(\d)", torch.build)
+        if cuda:
+            table["torch.cuda"] = Known(f"{cuda.group(1)}.{cuda.group(2)}", where)
+    return Facts(table)
+
+
+def _chosen(pins: Sequence[_Pin]) -> Dict[str, Distribution]:
+    """Return one distribution for each name: the last entry, with what all agree on."""
     chosen: Dict[str, Distribution] = {}
     for pin in pins:
         if not pin.name:
@@ -89,36 +116,15 @@ def _facts(
         if old is not None and old.version != entry.version:
             entry = entry._replace(version=_same_release(old.version, entry.version), constraint="")
         chosen[pin.name] = entry
-    lines = [pin.line for pin in pins if pin.line]
-    where = Evidence(
-        name
-        if not lines
-        else f"{name}, line {lines[0]}"
-        if len(set(lines)) == 1
-        else f"{name}, lines {min(lines)}-{max(lines)}"
-    )
-    table: Dict[str, Fact[Any]] = {
-        "distributions": Known({key: chosen[key] for key in sorted(chosen)}, where),
-        "distributions.complete": Known(
-            complete, Evidence(name, "a lock" if complete else "requirements, no lock")
-        ),
-    }
-    unpinned = tuple(
-        key for key in sorted(chosen) if chosen[key].version is None and not chosen[key].direct_url
-    )
-    if unpinned:
-        table["requirements.unpinned"] = Known(unpinned, where)
-    if python is not None:
-        table["python.version"] = Known(
-            python[0], Evidence(f"{name}, line {python[1]}" if python[1] else name)
-        )
-    torch = chosen.get("torch")
-    if torch is not None and torch.version is not None:
-        table["torch.version"] = Known(torch.version, where)
-        cuda = re.search(r"cuda_?(\d{2})\.?(\d)", torch.build)
-        if cuda:
-            table["torch.cuda"] = Known(f"{cuda.group(1)}.{cuda.group(2)}", where)
-    return Facts(table)
+    return chosen
+
+
+def _place(name: str, lines: Sequence[int]) -> str:
+    if not lines:
+        return name
+    if len(set(lines)) == 1:
+        return f"{name}, line {lines[0]}"
+    return f"{name}, lines {min(lines)}-{max(lines)}"
 
 
 def _same_release(first: Optional[str], second: Optional[str]) -> Optional[str]:
@@ -315,17 +321,6 @@ def _locked(entry: Mapping[str, Any]) -> Optional[_Pin]:
     name, version = entry.get("name"), entry.get("version")
     if not isinstance(name, str) or not re.fullmatch(_NAME, name):
         return None
-    url = ""
-    for key in ("vcs", "archive", "source"):
-        source = entry.get(key)
-        if isinstance(source, Mapping):
-            found = source.get("url") or source.get("git")
-            url = (
-                found
-                if isinstance(found, str)
-                and (key != "source" or "git" in source or "url" in source)
-                else url
-            )
     marker = entry.get("marker", entry.get("markers", ""))
     markers = entry.get("resolution-markers")
     if isinstance(markers, list) and all(isinstance(item, str) for item in markers):
@@ -334,8 +329,18 @@ def _locked(entry: Mapping[str, Any]) -> Optional[_Pin]:
         canonicalize_name(name),
         version if isinstance(version, str) else None,
         marker=marker if isinstance(marker, str) else "",
-        direct_url=url,
+        direct_url=_url(entry),
     )
+
+
+def _url(entry: Mapping[str, Any]) -> str:
+    """Return where an entry of a lock comes from, if not from an index."""
+    for key in ("source", "archive", "vcs"):
+        source = entry.get(key)
+        url = (source.get("url") or source.get("git")) if isinstance(source, Mapping) else None
+        if isinstance(url, str):
+            return url
+    return ""
 
 
 def _is_own(entry: Mapping[str, Any]) -> bool:
@@ -362,17 +367,7 @@ def _lock_python(data: Mapping[str, Any]) -> Optional[Tuple[str, int]]:
 
 
 def _pipfile(text: str, name: str) -> Facts:
-    import json
-
-    try:
-        data = json.loads(text)
-    except ValueError as error:
-        position = (
-            f":{error.lineno}:{error.colno}" if isinstance(error, json.JSONDecodeError) else ""
-        )
-        raise InputError(f"{name}{position}: is no JSON: {error}") from error
-    except RecursionError as error:
-        raise InputError(f"{name}: is nested too deeply") from error
+    data = _json(text, name)
     section = data.get("default") if isinstance(data, dict) else None
     if not isinstance(section, dict):
         shown = (
@@ -388,27 +383,35 @@ def _pipfile(text: str, name: str) -> Facts:
         version = entry.get("version")
         marker = entry.get("markers")
         if _applies(marker if isinstance(marker, str) else ""):
-            pins.append(
-                _Pin(
-                    canonicalize_name(str(package)),
-                    _pinned(try_requirement(f"{package}{version}"))
-                    if isinstance(version, str)
-                    else None,
-                )
+            pin = (
+                _pinned(try_requirement(f"{package}{version}"))
+                if isinstance(version, str)
+                else None
             )
+            pins.append(_Pin(canonicalize_name(str(package)), pin))
+    return _facts(pins, name, complete=True, python=_pipfile_python(data))
+
+
+def _json(text: str, name: str) -> Any:
+    import json
+
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{name}:{error.lineno}:{error.colno}: is no JSON: {error}") from error
+    except ValueError as error:
+        raise InputError(f"{name}: is no JSON: {error}") from error
+    except RecursionError as error:
+        raise InputError(f"{name}: is nested too deeply") from error
+
+
+def _pipfile_python(data: Mapping[str, Any]) -> Optional[Tuple[str, int]]:
     meta = data.get("_meta")
     requires = meta.get("requires") if isinstance(meta, dict) else None
-    python = (
-        (requires.get("python_full_version") or requires.get("python_version"))
-        if isinstance(requires, dict)
-        else None
-    )
-    return _facts(
-        pins,
-        name,
-        complete=True,
-        python=(python, 0) if isinstance(python, str) and try_version(python) else None,
-    )
+    if not isinstance(requires, dict):
+        return None
+    python = requires.get("python_full_version") or requires.get("python_version")
+    return (python, 0) if isinstance(python, str) and try_version(python) else None
 
 
 # conda
@@ -419,66 +422,78 @@ def _environment(text: str, name: str) -> Facts:
 
     Only its own shape is read: top-level keys, a list of dependencies, and a list under ``pip``.
     """
-    section = ""
-    pip_indent: Optional[int] = None
     pins: List[_Pin] = []
     python: Optional[Tuple[str, int]] = None
-    seen = exact = entries = 0
-    prefix = False
+    keys = set()
+    exact: List[bool] = []  # of each conda package, whether it is pinned to a build
     label = ""
-    for number, row in enumerate(text.split("\n"), 1):
-        line = re.sub(r"(?:^|\s)#.*$", "", row).rstrip()
-        if not line.strip() or line.strip() in ("---", "..."):
-            continue
-        indent = len(line) - len(line.lstrip(" "))
-        if line.lstrip(" ").startswith("\t"):
-            raise InputError(f"{name}:{number}: YAML is not indented with tabs")
+    for number, kind, value in _entries(text, name):
+        if kind == "key":
+            keys.add(value)
+        elif kind == "conda":
+            pin, is_exact = _conda_spec(value, number)
+            exact.append(is_exact)
+            if pin is not None and pin.name == "python":
+                python = (pin.version or "", number)
+            elif pin is not None:
+                pins.append(pin)
+        elif value.startswith("-") and not value.startswith("-e "):
+            index = _WHEEL_INDEX.search(value)
+            label = f"+{index.group(1)}" if index else label
+        else:
+            pin = _requirement(value, number, name)
+            if _applies(pin.marker):
+                pins.append(pin)
+    if "dependencies" not in keys:
+        raise InputError(f"{name}: expected a conda environment with 'dependencies:', found none")
+    # "conda env export" names every build and its prefix: nothing else is installed.
+    complete = "prefix" in keys and bool(exact) and all(exact)
+    return _facts(_labelled(pins, label), name, complete=complete, python=python)
+
+
+def _entries(text: str, name: str) -> Iterator[Tuple[int, str, str]]:
+    """Yield each top-level key, and each entry under ``dependencies``, with its line and kind."""
+    section = ""
+    pip_indent: Optional[int] = None
+    for number, indent, line in _yaml_rows(text, name):
         key = re.fullmatch(r"([A-Za-z_][\w-]*)\s*:\s*(.*)", line) if indent == 0 else None
         if key:
             section, pip_indent = key.group(1), None
-            prefix |= section == "prefix"
-            seen += section == "dependencies"
+            yield number, "key", section
+        elif section == "dependencies":
+            value = _item(line, number, name)
+            if re.fullmatch(r"pip\s*:", value):
+                pip_indent = indent
+            elif pip_indent is not None and indent > pip_indent:
+                yield number, "pip", value
+            else:
+                pip_indent = None
+                yield number, "conda", value
+
+
+def _yaml_rows(text: str, name: str) -> Iterator[Tuple[int, int, str]]:
+    """Yield number, indentation and text of the lines that hold more than a comment."""
+    for number, row in enumerate(text.split("\n"), 1):
+        line = re.sub(r"(?:^|\s)#.*$", "", row).rstrip()
+        if line.strip() in ("", "---", "..."):
             continue
-        if section != "dependencies":
-            continue
-        item = re.fullmatch(r"\s*-\s*(.+?)\s*", line)
-        if item is None:
-            raise InputError(
-                f"{name}:{number}: expected a list entry '- NAME=VERSION' under 'dependencies', "
-                f"found {line.strip()[:60]!r}"
-            )
-        value = item.group(1).strip("\"'")
-        if re.fullmatch(r"pip\s*:", value):
-            pip_indent = indent
-            continue
-        if pip_indent is not None and indent > pip_indent:
-            index = _WHEEL_INDEX.search(value)
-            if value.startswith("-") and not value.startswith("-e "):
-                label = f"+{index.group(1)}" if index else label
-                continue
-            wanted = _requirement(value, number, name)
-            if _applies(wanted.marker):
-                pins.append(wanted)
-            continue
-        pip_indent = None
-        entries += 1
-        pin, is_exact = _conda_spec(value, number)
-        exact += is_exact
-        if pin is not None and pin.name == "python":
-            python = (pin.version or "", number)
-        elif pin is not None:
-            pins.append(pin)
-    if not seen:
-        raise InputError(f"{name}: expected a conda environment with 'dependencies:', found none")
-    pins = _labelled(pins, label)
-    # "conda env export" names every build and its prefix: nothing else is installed.
-    return _facts(pins, name, complete=prefix and entries > 0 and exact == entries, python=python)
+        if line.lstrip(" ").startswith("\t"):
+            raise InputError(f"{name}:{number}: YAML is not indented with tabs")
+        yield number, len(line) - len(line.lstrip(" ")), line
+
+
+def _item(line: str, number: int, name: str) -> str:
+    item = re.fullmatch(r"\s*-\s*(.+?)\s*", line)
+    if item is None:
+        raise InputError(
+            f"{name}:{number}: expected a list entry '- NAME=VERSION' under 'dependencies', "
+            f"found {line.strip()[:60]!r}"
+        )
+    return item.group(1).strip("\"'")
 
 
 def _conda_spec(spec: str, number: int) -> Tuple[Optional[_Pin], bool]:
-    """Read ``[channel::]name=version[=build]``; a version that ``=`` leaves open counts where it is
-    a full release.
-    """
+    """Read ``[channel::]name=version[=build]``; behind ``=`` a full release counts as a pin."""
     found = re.fullmatch(
         r"(?:[\w./-]+::)?([A-Za-z0-9_][\w.-]*)\s*(={1,2})\s*([0-9][\w.!+]*)(?:=([\w.*]+))?", spec
     )

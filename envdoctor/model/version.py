@@ -158,9 +158,7 @@ def _normalize(text: str) -> str:
 
 
 def _parse(text: str) -> Optional[Tuple[Any, ...]]:
-    """Return epoch, release, pre, post, dev and local of a text in normal form, or None for another
-    one.
-    """
+    """Return epoch, release, pre, post, dev and local of a normal form; None for another text."""
     if not isinstance(text, str) or not text.isascii():
         return None
     if not text.strip("0123456789."):  # most of them
@@ -169,43 +167,43 @@ def _parse(text: str) -> Optional[Tuple[Any, ...]]:
         except ValueError:  # a dot too many, or more digits than Python takes
             return None
     rest, plus, local = text.partition("+")
-    if plus and not all(
-        (part.isalnum() and part.islower()) or part.isdigit() for part in local.split(".")
-    ):
-        return None
     rest, dev = _cut(rest, ".dev")
     rest, post = _cut(rest, ".post")
-    pre = None
-    for letter in ("rc", "a", "b"):
-        head, number = _cut(rest, letter)
-        if number is not None:
-            rest, pre = head, (letter, number)
-            break
-    epoch, bang, release = rest.partition("!")
-    if not bang:
-        epoch, release = "0", rest
-    numbers = release.split(".")
-    try:
-        if not epoch.isdigit() or not all(number.isdigit() for number in numbers):
-            return None
-        label = (
-            ".".join([str(int(part)) if part.isdigit() else part for part in local.split(".")])
-            if plus
-            else None
-        )
-        return int(epoch), tuple([int(number) for number in numbers]), pre, post, dev, label
-    except ValueError:  # more digits than Python takes
+    rest, pre = _cut_pre(rest)
+    epoch, bang, release = rest.rpartition("!")
+    numbers = [epoch if bang else "0", *release.split(".")]
+    if not all(map(str.isdigit, numbers)):
         return None
+    try:
+        label = _normal_label(local) if plus else None
+        epoch_number, *release_numbers = map(int, numbers)
+    except ValueError:  # more digits than Python takes, or no label
+        return None
+    return epoch_number, tuple(release_numbers), pre, post, dev, label
+
+
+def _cut_pre(text: str) -> Tuple[str, Optional[Tuple[str, int]]]:
+    for letter in ("rc", "a", "b"):
+        head, number = _cut(text, letter)
+        if number is not None:
+            return head, (letter, number)
+    return text, None
+
+
+def _normal_label(label: str) -> str:
+    """Return a local label without zeros before its numbers; :class:`ValueError` for none."""
+    parts = label.split(".")
+    if not all(part.isdigit() or (part.isalnum() and part.islower()) for part in parts):
+        raise ValueError(label)
+    return ".".join([str(int(part)) if part.isdigit() else part for part in parts])
 
 
 def _cut(text: str, mark: str) -> Tuple[str, Optional[int]]:
-    """Part a text from the number behind the last ``mark``; where there is no such number it stays
-    whole.
-    """
-    head, found, number = text.rpartition(mark)
-    return (
-        (head, int(number)) if found and number.isdigit() and len(number) < 1000 else (text, None)
-    )
+    """Part a text from the number behind its last ``mark``; without one it stays whole."""
+    head, separator, number = text.rpartition(mark)
+    if separator and number.isdigit() and len(number) < 1000:
+        return head, int(number)
+    return text, None
 
 
 def _key_of(
@@ -216,8 +214,9 @@ def _key_of(
     dev: Optional[int],
     local: Optional[str],
 ) -> Tuple[Any, ...]:
-    """Return what orders versions: zeros at the end of a release do not count, words of a label
-    come before its numbers.
+    """Return what orders versions.
+
+    Zeros at the end of a release do not count; words of a label come before its numbers.
     """
     end = len(release)
     while end and release[end - 1] == 0:
