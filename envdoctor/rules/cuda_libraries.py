@@ -107,17 +107,14 @@ def _shared_folder(context: Context, library: str, names: List[str]) -> Finding:
     folder, soname = _SHARED_FOLDERS[library]
     cuda = torch_cuda(context)
     wanted = f"nvidia-{library}-cu{cuda.release[0]}" if cuda is not None else ""
-    right = wanted if wanted in names else names[-1]
-    version = context.version(right)
     in_place = _version_in_place(context, soname)
-    older = wanted in names and _is_older_release(in_place, version)
+    older = wanted in names and _is_older_release(in_place, context.version(wanted))
     shown = " and ".join(
         f"{name} {context.distributions[name].version or ''}".strip() for name in names
     )
-    consequence = f": {in_place}, older than torch's {version}" if older else ""
+    consequence = f": {in_place}, older than torch's {context.version(wanted)}" if older else ""
     if not older and len({context.version(name) for name in names}) > 1:
         consequence = ", and torch may miss symbols of the newer one"
-    others = [name for name in names if name != right]
     return Finding(
         code="ED201",
         component=f"nvidia-{library}",
@@ -127,25 +124,32 @@ def _shared_folder(context: Context, library: str, names: List[str]) -> Finding:
         f"{consequence}.",
         evidence=context.installed(*names),
         sources=(_NCCL,),
-        remedies=(
-            Remedy(
-                "Uninstall all of them and reinstall "
-                f"{right}{f', which torch for CUDA {cuda} uses' if wanted == right else ''}.",
-                (
-                    f"pip uninstall -y {' '.join(names)}",
-                    (
-                        "pip install --force-reinstall --no-deps "
-                        f"'{right}{f'=={version.public}' if version else ''}'"
-                    ),
-                ),
-            ),
-            Remedy(
-                f"Find out what brought {' and '.join(others)}.",
-                (f"pip show {' '.join(others)}",),
-                "safe",
+        remedies=_keep_one(context, names, wanted),
+        packages=tuple(names),
+    )
+
+
+def _keep_one(context: Context, names: List[str], wanted: str) -> Tuple[Remedy, ...]:
+    """Return how one wheel stays: that of torch's CUDA, or the last where it is not there."""
+    kept, why = names[-1], ""
+    if wanted in names:
+        kept, why = wanted, f", which torch for CUDA {torch_cuda(context)} uses"
+    version = context.version(kept)
+    pin = f"{kept}=={version.public}" if version is not None else kept
+    others = [name for name in names if name != kept]
+    return (
+        Remedy(
+            f"Uninstall all of them and reinstall {kept}{why}.",
+            (
+                f"pip uninstall -y {' '.join(names)}",
+                f"pip install --force-reinstall --no-deps '{pin}'",
             ),
         ),
-        packages=tuple(names),
+        Remedy(
+            f"Find out what brought {' and '.join(others)}.",
+            (f"pip show {' '.join(others)}",),
+            "safe",
+        ),
     )
 
 
@@ -345,13 +349,19 @@ def check_library_path(context: Context) -> Iterator[Finding]:
     cudnn = [folder for folder in folders if _CUDNN in folder.lower()]
     for folder in cudnn:
         yield from _cudnn_folder(context, folder, setting.evidence)
+    others = [folder for folder in folders if folder not in cudnn]
+    yield from _first_toolkit(context, others, setting.evidence)
+
+
+def _first_toolkit(context: Context, folders: List[str], evidence: Evidence) -> Iterator[Finding]:
+    """Judge the first folder that holds an older toolkit of torch's CUDA major."""
     cuda = torch_cuda(context)
     if cuda is not None and cuda.release[0] < 12:
         return  # nvJitLink came with CUDA 12
     for folder in folders:
-        toolkit = "" if folder in cudnn else _toolkit_in(context, folder, cuda)
+        toolkit = _toolkit_in(context, folder, cuda)
         if toolkit:
-            yield _toolkit_in_front(context, folder, toolkit, setting.evidence)
+            yield _toolkit_in_front(context, folder, toolkit, evidence)
             return
 
 
@@ -506,7 +516,7 @@ def check_torch_libraries(context: Context) -> Iterator[Finding]:
     """A CUDA library wheel is of another version than the one torch asks for.
 
     What it checks:
-        The exact pins of the installed torch on nvidia-* wheels and triton against what is
+        The exact pins of the installed torch on nvidia-* wheels against what is
         installed; libnvJitLink older than the libcusparse and libcusolver that need it.
 
     Why it matters:
@@ -521,35 +531,40 @@ def check_torch_libraries(context: Context) -> Iterator[Finding]:
         https://github.com/pytorch/pytorch/issues/134929
     """
     torch = context.distributions.get("torch")
-    if torch is None:
-        return
-    differing = list(_differing_pins(context, torch))
-    if not differing:
+    differing = list(_differing_pins(context, torch)) if torch is not None else []
+    if torch is None or not differing:
         return
     accepted = accepted_edges(context)
     for name, installed, pinned in differing:
-        if accepted("torch", name):
-            continue
-        older = installed < pinned
-        unlinkable = name.startswith("nvidia-nvjitlink") and _is_older_release(installed, pinned)
-        pin = Source(f"package metadata of torch {torch.version}", f"{name}=={pinned}")
-        yield Finding(
-            code="ED205",
-            component=name,
-            kind="too-old" if older else "too-new",
-            severity="error" if unlinkable else "warning" if older else "advice",
-            message=f"{name} {installed} is {'older' if older else 'newer'} than the {pinned} that "
-            f"torch {torch.version} asks for"
-            f"{': libcusparse of that release misses its symbols.' if unlinkable else '.'}",
-            evidence=context.installed(name, "torch"),
-            sources=(_JITLINK if unlinkable else pin,),
-            remedies=(
-                Remedy(
-                    "Install the version that torch asks for.", (f"pip install '{name}=={pinned}'",)
-                ),
+        if not accepted("torch", name):
+            yield _differing_wheel(context, torch, name, installed, pinned)
+
+
+def _differing_wheel(
+    context: Context, torch: Distribution, name: str, installed: Version, pinned: Version
+) -> Finding:
+    older = installed < pinned
+    severity, consequence = "warning" if older else "advice", ""
+    source = Source(f"package metadata of torch {torch.version}", f"{name}=={pinned}")
+    if name.startswith("nvidia-nvjitlink") and _is_older_release(installed, pinned):
+        severity, source = "error", _JITLINK
+        consequence = ": libcusparse of that release misses its symbols"
+    return Finding(
+        code="ED205",
+        component=name,
+        kind="too-old" if older else "too-new",
+        severity=severity,
+        message=f"{name} {installed} is {'older' if older else 'newer'} than the {pinned} that "
+        f"torch {torch.version} asks for{consequence}.",
+        evidence=context.installed(name, "torch"),
+        sources=(source,),
+        remedies=(
+            Remedy(
+                "Install the version that torch asks for.", (f"pip install '{name}=={pinned}'",)
             ),
-            packages=(name, "torch"),
-        )
+        ),
+        packages=(name, "torch"),
+    )
 
 
 def _differing_pins(

@@ -51,25 +51,24 @@ def presume(context: Context) -> Optional[Presumption]:
     facts = context.facts
     changes: Dict[str, Any] = {}
     why: Dict[str, str] = {}
-    major: Optional[int] = None
     if facts.value("os.architecture") is None and not _arm(facts):
         changes["os.architecture"] = Known(
             "x86_64", Evidence("presumed", "nothing suggests another architecture")
         )
-    if context.distributions and facts.value("distributions.complete") is not True:
-        added = _pinned(facts.updated(changes), context.matrix, why)
-        if added:
-            changes["distributions"] = Known(
-                {**context.distributions, **added},
-                facts.evidence("distributions") or Evidence("presumed"),
-            )
-        if "torch" not in context.distributions:
-            major = _wheel_major(context.distributions)
+    partial = context.distributions and facts.value("distributions.complete") is not True
+    added = _pinned(facts.updated(changes), context.matrix, why) if partial else {}
+    if added:
+        changes["distributions"] = Known(
+            {**context.distributions, **added},
+            facts.evidence("distributions") or Evidence("presumed"),
+        )
+    known = {**context.distributions, **added}
+    major = _wheel_major(context.distributions) if partial and "torch" not in known else None
     if not changes and major is None:
         return None
     presumed = facts.updated(changes)
     target = with_unset_variables(derive_target(presumed, context.matrix))
-    if major is not None and "torch" not in why:
+    if major is not None:
         target = _with_torch_of(target, major)
         why["torch"] = f"torch for CUDA {major}, judging by its CUDA wheels"
     return Presumption(context._replace(facts=presumed, target=target, memo={}), why)

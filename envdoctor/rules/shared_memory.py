@@ -18,6 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, Iterator, Optional, Sequence, Tuple
 
+    from ..model.versions import Version
+
 __all__ = ["NCCL_MEMORY", "find_shortage"]
 
 
@@ -132,14 +134,13 @@ def _few(names: Sequence[str]) -> str:
 
 def _nccl_reason(facts: Facts, size: int) -> Optional[_Reason]:
     count = visible_count(facts)
+    disabled = facts.variable("NCCL_SHM_DISABLE")
     if count is None or count < 2 or size >= GIB:
         return None
-    disabled = facts.variable("NCCL_SHM_DISABLE")
     if isinstance(disabled, Known) and disabled.value == "1":
         return None
-    versions = [try_version(facts.version_of(name)) for name in _NCCL_WHEELS]
-    version = next((version for version in versions if version is not None), None)
     needs = count * _NCCL_SEGMENT
+    version = _nccl_version(facts)
     if size < needs and version is not None and version < _NCCL_CUMEM_HOST:
         text = (
             f"NCCL {version} needs a segment of several MiB there for each of {count} GPUs, "
@@ -148,6 +149,11 @@ def _nccl_reason(facts: Facts, size: int) -> Optional[_Reason]:
         return _Reason("error", text, GIB, (NCCL_MEMORY, _NCCL_SEGMENTS))
     text = f"NCCL keeps its segments for {count} GPUs there, and NVIDIA advises 1 GiB"
     return _Reason("warning", text, GIB, (NCCL_MEMORY, _NCCL_SEGMENTS))
+
+
+def _nccl_version(facts: Facts) -> Optional[Version]:
+    versions = (try_version(facts.version_of(name)) for name in _NCCL_WHEELS)
+    return next((version for version in versions if version is not None), None)
 
 
 def _store_reason(facts: Facts, available: int) -> Optional[_Reason]:
