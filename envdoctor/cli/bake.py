@@ -38,11 +38,12 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
-    from ..app import Sources, gather, read_assumptions, read_lock
     from ..entrypoint.bake import bake, compile_start
     from ..entrypoint.baseline import default_path
+    from ..intake.lock_reader import read_lock
     from ..matrix.loader import load_matrix
     from ..report import render
+    from ..sources import Sources, gather, read_assumptions
 
     facts = gather(Sources())[0]
     baked = bake(

@@ -5,8 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 
-from ..app import FAIL_ON, Options, check, gather, read_text
+from ..app import check
 from ..model.report import Ignore, Report
+from ..report.selection import FAIL_ON, Options
+from ..sources import gather
+from ..text_files import read_text
 from .command import Command
 from .output import view
 from .shared_options import (

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Tuple
 
-from ..app import Sources, diagnose, gather, read_assumptions
+from ..app import diagnose
 from ..errors import InputError
+from ..sources import Sources, gather, read_assumptions
 from .command import Command
 from .output import view
 from .shared_options import TEXT_FORMATS, add_format, add_general, add_options

@@ -245,8 +245,7 @@ def _row(row: Row) -> List[Block]:
 
 def _pin(wanted: str, folder: str, matrix: Matrix) -> List[Block]:
     """Tell why a lock pins a package: at most a dozen statements."""
-    from ..app import read_lock
-    from ..intake.lock_reader import target_facts
+    from ..intake.lock_reader import read_lock, target_facts
     from ..lock.solver.pin import tell_pin
     from ..model.request import parse_root
 

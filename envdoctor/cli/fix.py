@@ -6,8 +6,9 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Sequence, Tuple, Union
 
-from ..app import gather, read_lock
 from ..errors import InputError, NoResolution
+from ..intake.lock_reader import read_lock
+from ..sources import gather
 from .command import Command
 from .output import PROGRESS, draw_lines, view, write_error
 from .shared_options import (
@@ -243,8 +244,8 @@ def _notes(plan: Plan, facts: Facts) -> Dict[str, Any]:
 
 
 def _roll_back(options: argparse.Namespace) -> Tuple[str, int]:
-    from ..app import probe
     from ..fix.environment_change import inspect, roll_back
+    from ..sources import probe
 
     python = _interpreter(options, probe(python=options.python))
     return roll_back(inspect(python)) + "\n", 0

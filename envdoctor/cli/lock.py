@@ -8,10 +8,10 @@ import json
 import os
 from typing import TYPE_CHECKING, Dict, Mapping, Optional, Sequence, Set, Tuple
 
-from ..app import Sources, gather
 from ..errors import InputError, NoResolution, suggest
 from ..lock.locking import close, lock
 from ..model.resolution import Explanation, Resolution
+from ..sources import Sources, gather
 from .command import Command, put_first
 from .output import PROGRESS, draw_lines, view, write_error
 from .shared_options import TEXT_FORMATS, add_format, add_general, add_options

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Tuple
 
-from ..app import Sources, gather, plan
+from ..app import plan
 from ..errors import InputError
+from ..sources import Sources, gather
 from .command import Command, put_first
 from .output import view
 from .shared_options import TEXT_FORMATS, add_format, add_general, add_options

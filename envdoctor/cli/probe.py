@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Tuple
 
-from ..app import gather
 from ..errors import InputError
+from ..sources import gather
 from .command import Command
 from .output import view
 from .shared_options import (

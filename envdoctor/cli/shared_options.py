@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
-    from ..app import Sources
+    from ..sources import Sources
 
 __all__ = [
     "TEXT_FORMATS",
@@ -194,7 +194,7 @@ def add_general(parser: argparse.ArgumentParser, verbose: Optional[str] = None) 
 
 def sources_of(options: argparse.Namespace) -> Sources:
     """Return what ``add_sources`` parsed."""
-    from ..app import Sources
+    from ..sources import Sources
 
     return Sources(
         facts=options.facts,

@@ -164,14 +164,14 @@ def _judge(facts: Facts, matrix: Matrix, settings: Settings, baseline: Dict[str,
     from ..rules import judge
 
     if settings.lock is not None:
-        from ..app import read_lock
-        from ..intake.lock_reader import lock_facts
+        from ..intake.lock_reader import lock_facts, read_lock
 
         facts = facts.updated(lock_facts(read_lock(settings.lock)))
     findings = judge(facts, matrix, families=baseline.get("rules"))
     if os.environ.get("ENVDOCTOR_IGNORE"):
-        from ..app import Options, read_text, report_of
         from ..intake.ignores import parse_ignores
+        from ..report.selection import Options, report_of
+        from ..text_files import read_text
 
         path = os.environ["ENVDOCTOR_IGNORE"]
         return report_of(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ..errors import InputError
@@ -14,8 +15,23 @@ from ..model.resolution import Override, Pin, Reason, Requires
 from ..model.row import Source
 from ..model.serde import read_facts
 from ..model.versions import Version, canonicalize_name, try_version
+from ..text_files import read_text
 
-__all__ = ["lock_facts", "parse_lock", "target_facts"]
+__all__ = ["lock_facts", "parse_lock", "read_lock", "target_facts"]
+
+
+def read_lock(folder: str) -> Lock:
+    """Read the lock that ``envdoctor lock -o DIR`` wrote, from its folder or the file itself;
+    raises :class:`InputError`.
+    """
+    path = os.path.join(folder, "envdoctor.lock.json") if os.path.isdir(folder) else folder
+    if path != "-" and not os.path.isfile(path):  # a pipe would be waited for
+        there = "what is no regular file" if os.path.exists(path) else "nothing"
+        raise InputError(
+            f"{path}: expected envdoctor.lock.json, as 'envdoctor lock -o DIR' writes it, found "
+            f"{there}"
+        )
+    return parse_lock(read_text(path), path)
 
 
 def parse_lock(text: str, where: str) -> Lock:

@@ -7,15 +7,17 @@ import os
 
 import pytest
 
-from envdoctor.app import Sources, check, gather, read_lock
+from envdoctor.app import check
 from envdoctor.entrypoint.bake import bake
 from envdoctor.entrypoint.options import parse_settings
 from envdoctor.entrypoint.verdict import _judge
 from envdoctor.errors import InputError
+from envdoctor.intake.lock_reader import read_lock
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.evidence import Absent, Evidence, Known, Unknown
 from envdoctor.model.facts import FIELDS, Distribution, Facts, Gpu
 from envdoctor.model.serde import dump_facts, read_facts
+from envdoctor.sources import Sources, gather
 
 from .conftest import write_lock
 from .test_bake import image, run  # noqa: F401 - a fixture

@@ -7,9 +7,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envdoctor.app import Options, report_of
 from envdoctor.model.cause_tree import cause_tree
 from envdoctor.model.finding import Finding
+from envdoctor.report.selection import Options, report_of
 
 PACKAGE = Path(__file__).parents[2] / "envdoctor"
 

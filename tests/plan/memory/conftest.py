@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from envdoctor.app import Sources, gather, plan
+from envdoctor.app import plan
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.evidence import Evidence, Known
 from envdoctor.model.facts import Facts
 from envdoctor.model.workload import Workload, stated_workload
+from envdoctor.sources import Sources, gather
 
 RUNS = Path(__file__).parent.parent.parent / "data" / "workloads"
 PLACE = Evidence("test")

@@ -1,0 +1,211 @@
+"""Where facts come from: this machine, files, reports, requirements, locks, assumptions."""
+
+from __future__ import annotations
+
+import os
+
+from .errors import InputError, suggest
+from .model.evidence import Evidence, Fact, Known, Unknown
+from .model.facts import PACKAGE_GROUPS, Facts, fields_of
+from .model.record import NamedTuple
+from .text_files import name_of, read_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
+
+__all__ = ["Sources", "gather", "probe", "read_assumptions"]
+
+
+class Sources(NamedTuple):
+    """Where facts come from.
+
+    Without ``facts`` and ``report`` it is this machine; ``requirements`` replaces the environment.
+
+    ``lock`` is compared with it.
+    """
+
+    facts: Sequence[str] = ()
+    report: Optional[str] = None
+    requirements: Optional[str] = None
+    assume: Sequence[str] = ()
+    python_version: Optional[str] = None
+    python: Optional[str] = None
+    root: Optional[str] = None
+    deep: bool = False
+    lock: Optional[str] = None
+
+
+def probe(*, python: Optional[str] = None, root: Optional[str] = None, deep: bool = False) -> Facts:
+    """Read this machine. Nothing is changed, no network is used, the patient is never imported.
+
+    Raises :class:`InputError` where ``python`` names nothing, or ``root`` holds nothing to judge.
+
+    Args:
+        python: Interpreter whose environment is read; by default the one that runs envdoctor.
+        root: An unpacked image or a mounted root to read instead of ``/``.
+        deep: Also read what needs every file (damage, undefined symbols).
+    """
+    from .probes import probe_machine
+
+    if python is not None:
+        _check_python(python, root)
+    facts = probe_machine(python=python, root=root, deep=deep)
+    if (
+        root is not None
+        and facts.value("distributions") is None
+        and not os.path.isdir(os.path.join(root, "etc"))
+    ):
+        raise InputError(
+            f"--root {root}: expected an unpacked image or a mounted root, found neither etc nor "
+            "an interpreter in a usual place; "
+            f"an environment is judged with --python {root}"
+        )
+    return facts
+
+
+def gather(sources: Sources) -> Tuple[Facts, ...]:
+    """Read the facts of every target that ``sources`` name; raises :class:`InputError`."""
+    _check_sources(sources)
+    targets = _targets(sources)
+    stated = {**_requirements(sources.requirements), **_lock(sources.lock)}
+    assumed = {**read_assumptions(sources.assume), **_python_version(sources.python_version)}
+    if stated:
+        targets = [(path, Facts({**dict(facts), **stated})) for path, facts in targets]
+    if assumed:
+        from .intake.assumptions import with_assumptions
+
+        targets = [(path, with_assumptions(facts, assumed)) for path, facts in targets]
+    return _named(targets) if len(targets) > 1 else (targets[0][1],)
+
+
+def _targets(sources: Sources) -> List[Tuple[str, Facts]]:
+    """Return the facts of each target, with the file that they come from."""
+    if sources.facts:
+        from .model.serde import load_facts
+
+        return [(path, load_facts(read_text(path), name_of(path))) for path in sources.facts]
+    if sources.report is not None:
+        from .intake import parse_report
+
+        return [(sources.report, parse_report(read_text(sources.report, lenient=True)))]
+    return [("", probe(python=sources.python, root=sources.root, deep=sources.deep))]
+
+
+def _requirements(path: Optional[str]) -> Dict[str, Fact[Any]]:
+    """Return a requirements file as facts; what is installed here says nothing beside it."""
+    if path is None:
+        return {}
+    from .intake import parse_requirements
+
+    unknown = Unknown("not part of a requirements file")
+    facts: Dict[str, Fact[Any]] = dict.fromkeys(fields_of(*PACKAGE_GROUPS), unknown)
+    facts.update(parse_requirements(read_text(path), name_of(path)))
+    return facts
+
+
+def _lock(folder: Optional[str]) -> Dict[str, Fact[Any]]:
+    if folder is None:
+        return {}
+    from .intake.lock_reader import lock_facts, read_lock
+
+    return lock_facts(read_lock(folder))
+
+
+def read_assumptions(assumptions: Sequence[str]) -> Dict[str, Fact[Any]]:
+    """Return the facts that ``KEY=VALUE`` texts state; raises :class:`InputError`.
+
+    A GPU that nobody has described constrains nothing: a misspelt one would make everything fit,
+    silently.
+    """
+    if not assumptions:
+        return {}
+    from .intake.assumptions import parse_assumptions
+
+    assumed = parse_assumptions(assumptions)
+    gpus = assumed.get("gpus")
+    if isinstance(gpus, Known) and gpus.value:
+        from .matrix.loader import load_matrix
+
+        matrix = load_matrix()
+        for name in dict.fromkeys(device.name or "" for device in gpus.value):
+            if matrix.gpu(name, None) is None:
+                near = suggest(name, [model.name for model in matrix.gpus])
+                raise InputError(
+                    f"--assume gpu={name}: no such GPU is known{near}; 'envdoctor matrix list "
+                    "gpus' names all"
+                )
+    return assumed
+
+
+def _check_sources(sources: Sources) -> None:
+    """Raise :class:`InputError` for options that contradict each other."""
+    if sources.facts and sources.report is not None:
+        raise InputError("--facts and --report both name the target; give one of them")
+    files = "--facts" if sources.facts else "--report" if sources.report is not None else ""
+    for option, value in (("--python", sources.python), ("--root", sources.root)):
+        if files and value is not None:
+            raise InputError(
+                f"{option} says what to read on this machine, but the facts come from {files}"
+            )
+    if [*sources.facts, sources.report, sources.requirements].count("-") > 1:
+        raise InputError("standard input ('-') can be read only once")
+    if sources.root is not None and not os.path.isdir(sources.root):
+        kind = "a file" if os.path.exists(sources.root) else "nothing"
+        raise InputError(f"--root {sources.root}: expected a directory, found {kind}")
+
+
+def _check_python(python: str, root: Optional[str]) -> None:
+    """Raise :class:`InputError` where there is no such interpreter: an empty environment would look
+    healthy.
+    """
+    from .probes import Machine
+    from .probes.interpreter import find_executable
+
+    machine = Machine(root or "")
+    if find_executable(machine, python) is not None:
+        return
+    where = f" in {root}" if root else "" if "/" in python else " on PATH"
+    shown = (
+        "a folder without bin/python"
+        if machine.isdir(python if root else os.path.abspath(python))
+        else "nothing"
+    )
+    raise InputError(
+        f"--python {python}: expected an interpreter or the folder of an environment{where}, found "
+        f"{shown}"
+    )
+
+
+def _python_version(text: Optional[str]) -> Dict[str, Fact[Any]]:
+    if text is None:
+        return {}
+    parts = text.split(".")
+    if len(parts) not in (2, 3) or not all(part.isascii() and part.isdigit() for part in parts):
+        raise InputError(f"--python-version: expected X.Y such as 3.11, found {text!r}")
+    evidence = Evidence("--python-version")
+    return {
+        "python.version": Known(text, evidence),
+        "python.abi": Known(f"cp{parts[0]}{parts[1]}", evidence),
+    }
+
+
+def _named(targets: Sequence[Tuple[str, Facts]]) -> Tuple[Facts, ...]:
+    """Give every node a name of its own: emulated and cloned nodes share their host's name."""
+    taken: Set[str] = set()
+    named = []
+    for number, (path, facts) in enumerate(targets, 1):
+        name = (
+            facts.value("node.name")
+            or os.path.splitext(os.path.basename(path))[0]
+            or f"node{number}"
+        )
+        if name in taken:
+            name = f"{name}#{number}"
+        taken.add(name)
+        named.append(
+            facts
+            if facts.value("node.name") == name
+            else facts.updated({"node.name": Known(name, Evidence(name_of(path)))})
+        )
+    return tuple(named)
