@@ -521,6 +521,12 @@ class Catalog:
             return "python", f"needs Python {release.requires_python.replace(' ', '')}"
         if not candidate.from_source and release.pythons and not self._has_wheel(release.pythons):
             return "python", f"has no wheel for Python {request.python}"
+        return self._platform_refusal(candidate, glibc)
+
+    def _platform_refusal(
+        self, candidate: Candidate, glibc: Optional[Version]
+    ) -> Optional[Tuple[str, str]]:
+        request, release = self.request, candidate.release
         if candidate.index_name == "pypi" and release.platforms and not candidate.from_source:
             floors = self._floors(release)
             if not floors:

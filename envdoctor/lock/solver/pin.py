@@ -8,6 +8,7 @@ from typing import Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...errors import InputError
 from ...matrix.loader import Matrix
+from ...matrix.tables import Package
 from ...model.facts import Facts
 from ...model.lock_file import Lock
 from ...model.request import Request, Root, parse_root
@@ -81,20 +82,23 @@ def tell_pin(
 
 
 def _other(lock: Lock, pin: Pin, version: Optional[str], matrix: Matrix) -> Optional[Version]:
+    """Return the release that is asked about where it is not the pin, else the next newer one."""
     package = matrix.package(pin.name)
-    public = parse_version(pin.version.public)
-    asked = try_version(version) if version is not None else None
+    asked = try_version(version)
     if version is not None and asked is None:
         raise InputError(f"{pin.name}=={version}: expected a version such as {pin.version}")
-    if asked is not None and asked not in (pin.version, public):
-        if package is None or package.release(asked) is None:
-            raise InputError(
-                f"{pin.name}=={version}: the matrix of {matrix.date} has no such release; the lock "
-                f"pins {pin.version}"
-            )
-        return asked
-    if package is None:
-        return None
+    if asked is None or asked in (pin.version, parse_version(pin.version.public)):
+        return _next_newer(lock, pin, package) if package is not None else None
+    if package is None or package.release(asked) is None:
+        raise InputError(
+            f"{pin.name}=={version}: the matrix of {matrix.date} has no such release; the lock "
+            f"pins {pin.version}"
+        )
+    return asked
+
+
+def _next_newer(lock: Lock, pin: Pin, package: Package) -> Optional[Version]:
+    public = parse_version(pin.version.public)
     newer = [
         candidate
         for candidate, release in package.releases()
