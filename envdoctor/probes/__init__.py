@@ -62,9 +62,7 @@ def all_probes() -> Tuple[Probe, ...]:
 
 
 def load_probes(modules: Sequence[str]) -> Tuple[Probe, ...]:
-    """Return the probes of these modules; none is imported before it is asked for, because the
-    start of a baked image runs half of them.
-    """
+    """Return the probes of these modules, importing no other: a baked start runs half of them."""
     return tuple(
         [probe for module in modules for probe in import_module(f"{__name__}.{module}").PROBES_HERE]
     )
@@ -165,9 +163,7 @@ def _rank(fact: Fact[Any]) -> int:
 
 
 def _join(table: Dict[str, Fact[Any]], facts: Mapping[str, Fact[Any]]) -> None:
-    """Add facts: a known one stands over an absent one, that over a failure; of two equals the
-    first stands.
-    """
+    """Add facts: known over absent, absent over failed; of two equals the first stands."""
     for name, fact in facts.items():
         present = table.get(name)
         if present is None or _rank(fact) > _rank(present):

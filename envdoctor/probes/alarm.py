@@ -1,5 +1,4 @@
-"""An end for the probes that run in this process: a filesystem that answers slowly must not hold
-the whole report.
+"""An end for the probes of this process: a slow filesystem must not hold the whole report.
 
 What remains: a read in state D (a hard NFS mount whose server is gone) is ended by no signal but
 SIGKILL. Only a child could be left behind there, and a fork for each probe would cost more than all

@@ -1,5 +1,4 @@
-"""The limits of this process's control groups, as the kernel enforces them: cgroup v1, v2, and both
-on one host.
+"""The limits of this process's control groups, v1 and v2, as the kernel enforces them.
 
 Reading ``/sys/fs/cgroup/memory.max`` answers another question: below a Slurm step, a pod, ``docker
 --cgroup-parent`` or a systemd slice the limit lies on a directory between there and the process. So
@@ -35,6 +34,7 @@ __all__ = [
     "Mount",
     "find_hierarchy",
     "find_memory_limit",
+    "mounts_of",
     "parse_cgroup",
     "parse_mountinfo",
     "parse_table",
@@ -74,9 +74,7 @@ class Files(Protocol):
 
 
 class Membership(NamedTuple):
-    """One line of ``/proc/<pid>/cgroup``. v2 has no controllers; a named v1 hierarchy has
-    ``name=systemd``.
-    """
+    """One line of ``/proc/<pid>/cgroup``: v2 has no controllers, a named v1 ``name=systemd``."""
 
     controllers: Tuple[str, ...]
     path: str
@@ -172,50 +170,57 @@ def _unescape(text: str) -> str:
 def find_hierarchy(
     files: Files, memberships: Sequence[Membership], mounts: Sequence[Mount], controller: str
 ) -> Optional[Hierarchy]:
-    """Return the directories that rule ``controller`` for this process, or None where they cannot
-    be named.
-
-    A line that lists the controller wins over ``0::``: hybrid hosts mount an empty v2 hierarchy
-    beside v1.
-    """
-    version, membership = (
-        1,
-        next((line for line in memberships if controller in line.controllers), None),
-    )
-    if membership is None:
-        version, membership = 2, next((line for line in memberships if not line.controllers), None)
+    """Return the directories that rule ``controller`` for this process, or None."""
+    version, membership = _membership_of(memberships, controller)
     if membership is None:
         return None
-    if version == 1:
-        fitting = [
-            mount for mount in mounts if mount.kind == "cgroup" and controller in mount.options
-        ]
-    else:
+    if version == 2:
         fitting = [mount for mount in mounts if mount.kind == "cgroup2"]
+    else:
+        fitting = mounts_of(mounts, controller)
     # What shows most ancestors comes first; of two mounts of the same part the later one lies on
     # top.
     fitting.reverse()
     fitting.sort(key=lambda mount: _exposure(mount.root))
-    for mount in fitting:
-        below = _relative(membership.path, mount.root)
-        if below is None:
-            continue
-        if membership.deleted:
-            while below and not files.exists(_join(mount.point, below)):
-                below = below[:-1]
-        if files.exists(_join(mount.point, below) + "/cgroup.procs"):
-            return _hierarchy(files, version, mount.point, below)
-    for mount in fitting:
-        found = _search(files, mount.point)
-        if found is not None:
-            return _hierarchy(files, version, mount.point, found)
+    for way in (_by_name, _by_search):
+        for mount in fitting:
+            below = way(files, membership, mount)
+            if below is not None:
+                return _hierarchy(files, version, mount.point, below)
     return None
 
 
-def _steps(path: str) -> Tuple[int, Tuple[str, ...]]:
-    """Split a path of a cgroup namespace: how many levels above its root it starts, and the names
-    from there.
+def mounts_of(mounts: Sequence[Mount], controller: str) -> List[Mount]:
+    """Return the mounts of the v1 hierarchy that has a controller."""
+    return [mount for mount in mounts if mount.kind == "cgroup" and controller in mount.options]
+
+
+def _membership_of(
+    memberships: Sequence[Membership], controller: str
+) -> Tuple[int, Optional[Membership]]:
+    """Return the cgroup version that rules a controller, and the line that says where.
+
+    A line that lists the controller wins over ``0::``: hybrid hosts mount an empty v2 hierarchy
+    beside v1.
     """
+    for line in memberships:
+        if controller in line.controllers:
+            return 1, line
+    return 2, next((line for line in memberships if not line.controllers), None)
+
+
+def _by_name(files: Files, membership: Membership, mount: Mount) -> Optional[Tuple[str, ...]]:
+    """The names from a mount to this process's directory, where they can be told from its path."""
+    below = _relative(membership.path, mount.root)
+    if below is None:
+        return None
+    while membership.deleted and below and not files.exists(_join(mount.point, below)):
+        below = below[:-1]
+    return below if files.exists(_join(mount.point, below) + "/cgroup.procs") else None
+
+
+def _steps(path: str) -> Tuple[int, Tuple[str, ...]]:
+    """Return how many levels above its namespace's root a path starts, and the names from there."""
     parts = [part for part in path.split("/") if part]
     up = 0
     while up < len(parts) and parts[up] == "..":
@@ -229,9 +234,7 @@ def _exposure(root: str) -> Tuple[int, int]:
 
 
 def _relative(path: str, root: str) -> Optional[Tuple[str, ...]]:
-    """Return the names that lead from a mount's root to a path, or None where it does not lead
-    there by name.
-    """
+    """Return the names that lead from a mount's root to a path; None where none lead there."""
     path_up, path_parts = _steps(path)
     root_up, root_parts = _steps(root)
     if path_up == root_up and path_parts[: len(root_parts)] == root_parts:
@@ -243,30 +246,34 @@ def _join(point: str, below: Sequence[str]) -> str:
     return "/".join([point.rstrip("/"), *below])
 
 
-def _search(files: Files, point: str) -> Optional[Tuple[str, ...]]:
-    """Look for this process in the directories of a mount whose root lies above the namespace, so
-    that names are missing.
+def _by_search(files: Files, _: Membership, mount: Mount) -> Optional[Tuple[str, ...]]:
+    """Look for this process in the directories of a mount.
+
+    Names are missing where the mount's root lies above the namespace.
     """
     own = (files.read_text("/proc/self/stat", 4096) or "").partition(" ")[0]
     if not own:
         return None
     waiting: List[Tuple[str, ...]] = [()]
-    seen = 0
-    while waiting and seen < _SEARCH_LIMIT:
-        below = waiting.pop(0)
-        seen += 1
-        folder = _join(point, below)
-        if own in (files.read_text(folder + "/cgroup.procs", 1 << 16) or "").split():
+    for place in range(_SEARCH_LIMIT):
+        if place == len(waiting):
+            return None
+        below = waiting[place]
+        if own in (files.read_text(_procs(mount, below), 1 << 16) or "").split():
             return below
-        children = (
-            (*below, name)
-            for name in files.listdir(folder) or ()
-            if not name.startswith(_CONTROL_FILES)
-        )
-        waiting.extend(
-            child for child in children if files.exists(_join(point, child) + "/cgroup.procs")
-        )
+        waiting += _children(files, mount, below)
     return None
+
+
+def _children(files: Files, mount: Mount, below: Tuple[str, ...]) -> Iterator[Tuple[str, ...]]:
+    for name in files.listdir(_join(mount.point, below)) or ():
+        child = (*below, name)
+        if not name.startswith(_CONTROL_FILES) and files.exists(_procs(mount, child)):
+            yield child
+
+
+def _procs(mount: Mount, below: Sequence[str]) -> str:
+    return _join(mount.point, below) + "/cgroup.procs"
 
 
 def _hierarchy(files: Files, version: int, point: str, below: Sequence[str]) -> Hierarchy:
@@ -304,29 +311,37 @@ def parse_table(text: Optional[str]) -> Dict[str, int]:
 def find_memory_limit(files: Files, hierarchy: Hierarchy) -> MemoryLimit:
     """Return the memory limit that the kernel enforces on this process."""
     name = "memory.max" if hierarchy.version == 2 else "memory.limit_in_bytes"
-    own: List[Tuple[int, str]] = []
+    limits: List[Tuple[int, str]] = []
     for directory in hierarchy.directories:
         value = _number(files.read_text(f"{directory}/{name}", 64))
         if value is not None and value < _UNLIMITED:
-            own.append((value, directory))
-    # min() keeps the first of equals: the one nearest to the process.
-    smallest = min(own, key=lambda pair: pair[0], default=None)
+            limits.append((value, directory))
     if hierarchy.version == 1:
         leaf = f"{hierarchy.directories[0]}/memory.stat"
         effective = parse_table(files.read_text(leaf, 1 << 16)).get("hierarchical_memory_limit")
         if effective is not None:
-            # The kernel's own answer, ancestors included, also those above a namespace. Without
-            # use_hierarchy (before Linux 5.11) ancestors do not count at all, and the walk would be
-            # wrong.
-            if effective >= _UNLIMITED:
-                return MemoryLimit(None, leaf, None, False)
-            for value, directory in own:
-                if value == effective:
-                    return MemoryLimit(value, f"{directory}/{name}", directory, False)
-            return MemoryLimit(effective, leaf, None, False)
-    if smallest is None:
+            return _effective_limit(effective, leaf, limits, name)
+    if not limits:
         return MemoryLimit(None, f"{hierarchy.directories[0]}/{name}", None, not hierarchy.whole)
-    return MemoryLimit(smallest[0], f"{smallest[1]}/{name}", smallest[1], not hierarchy.whole)
+    # min() keeps the first of equals: the one nearest to the process.
+    limit, directory = min(limits, key=lambda pair: pair[0])
+    return MemoryLimit(limit, f"{directory}/{name}", directory, not hierarchy.whole)
+
+
+def _effective_limit(
+    effective: int, leaf: str, limits: Sequence[Tuple[int, str]], name: str
+) -> MemoryLimit:
+    """The kernel's own answer, ancestors included, also those above a namespace.
+
+    Without use_hierarchy (before Linux 5.11) ancestors do not count at all, and a walk would be
+    wrong.
+    """
+    if effective >= _UNLIMITED:
+        return MemoryLimit(None, leaf, None, False)
+    for limit, directory in limits:
+        if limit == effective:
+            return MemoryLimit(limit, f"{directory}/{name}", directory, False)
+    return MemoryLimit(effective, leaf, None, False)
 
 
 def _smallest(files: Files, hierarchy: Hierarchy, name: str) -> Optional[Tuple[int, str]]:
@@ -469,11 +484,9 @@ def _or_absent(smallest: Optional[Tuple[int, str]], hierarchy: Hierarchy, path: 
 def _usage_facts(
     files: Files, hierarchy: Hierarchy, limit: MemoryLimit
 ) -> Iterator[Tuple[str, Fact[Any]]]:
-    """Yield use, reclaimable part and OOM kills of the limiting group; without a limit, of this
-    process's own.
-    """
+    """Yield use, reclaimable part and OOM kills of the limiting group, else of this process's."""
     if limit.limit is not None and limit.directory is None:
-        reason = Unknown(f"{limit.source} tells the limit of a group that is not visible here")
+        reason = Unknown(f"{limit.source} gives the limit of a group that is not visible here")
         yield "memory.usage", reason
         yield "memory.reclaimable", reason
     else:
@@ -521,7 +534,7 @@ def _oom_fact(files: Files, hierarchy: Hierarchy, limit: MemoryLimit) -> Fact[in
     ]
     numbers = [count for count in counts if count is not None]
     if not numbers:
-        return Unknown(f"{directories[0]}/{name} does not tell OOM kills")
+        return Unknown(f"{directories[0]}/{name} does not count OOM kills")
     return Known(
         max(numbers) if hierarchy.version == 2 else sum(numbers),
         Evidence(f"{directories[-1]}/{name}"),
@@ -537,7 +550,7 @@ def _swap_fact(files: Files, hierarchy: Hierarchy) -> Fact[int]:
     stat = parse_table(files.read_text(f"{leaf}/memory.stat", 1 << 16))
     memory, both = stat.get("hierarchical_memory_limit"), stat.get("hierarchical_memsw_limit")
     if memory is None or both is None:
-        return Unknown(f"{leaf}/memory.stat does not tell the limit of memory and swap together")
+        return Unknown(f"{leaf}/memory.stat does not give the limit of memory and swap together")
     if both >= _UNLIMITED:
         return Absent(Evidence(f"{leaf}/memory.stat", "hierarchical_memsw_limit is not set"))
     return Known(
@@ -606,73 +619,66 @@ _MARKS = (
     ("SINGULARITY_CONTAINER", "apptainer"),
     ("ENROOT_ROOTFS", "enroot"),
 )
+_MARK_FILES = (("/run/.containerenv", "podman"), ("/.dockerenv", "docker"))
+_MARK_GROUPS = (
+    ("/docker/", "docker"),
+    ("/docker-", "docker"),
+    ("/libpod-", "podman"),
+    ("/kubepods", "kubernetes"),
+    ("/lxc/", "lxc"),
+)
 _NAMED = {"docker": "docker", "podman": "podman", "lxc": "lxc", "lxc-libvirt": "lxc"}
 
 
 def _runtime(
     machine: Machine, mountinfo: str, memberships: Sequence[Membership]
 ) -> Iterator[Tuple[str, Fact[Any]]]:
-    """Yield the container runtime by the marks that runtimes leave; systemd's CONTAINER_INTERFACE
-    names ``container=``.
-    """
-    environment: Mapping[str, str] = machine.environment
-    pod = "KUBERNETES_SERVICE_HOST" in environment or machine.exists(
+    """Yield whether this is a pod, and the container runtime by the marks that runtimes leave."""
+    pod = "KUBERNETES_SERVICE_HOST" in machine.environment or machine.exists(
         "/var/run/secrets/kubernetes.io/serviceaccount"
     )
     if pod:
         yield "kubernetes.pod", Known(True, Evidence("KUBERNETES_SERVICE_HOST"))
     else:
-        yield (
-            "kubernetes.pod",
-            Known(
-                False,
-                Evidence("environment", "neither KUBERNETES_SERVICE_HOST nor a service account"),
-            ),
-        )
+        detail = "neither KUBERNETES_SERVICE_HOST nor a service account"
+        yield "kubernetes.pod", Known(False, Evidence("environment", detail))
+    mark = next(_runtime_marks(machine, pod, memberships), None)
+    if mark is not None:
+        yield "container.runtime", Known(*mark)
+    else:
+        yield "container.runtime", _without_mark(mountinfo)
+
+
+def _runtime_marks(
+    machine: Machine, pod: bool, memberships: Sequence[Membership]
+) -> Iterator[Tuple[str, Evidence]]:
+    """Yield the runtimes that show themselves, the surest sign first."""
+    environment: Mapping[str, str] = machine.environment
     for variable, name in _MARKS:
         if environment.get(variable):
-            yield "container.runtime", Known(name, Evidence(f"environment variable {variable}"))
-            return
+            yield name, Evidence(f"environment variable {variable}")
     if pod:
-        yield "container.runtime", Known("kubernetes", Evidence("KUBERNETES_SERVICE_HOST"))
-        return
-    for path, name in (("/run/.containerenv", "podman"), ("/.dockerenv", "docker")):
+        yield "kubernetes", Evidence("KUBERNETES_SERVICE_HOST")
+    for path, name in _MARK_FILES:
         if machine.exists(path):
-            yield "container.runtime", Known(name, Evidence(path))
-            return
+            yield name, Evidence(path)
+    # systemd's CONTAINER_INTERFACE names this variable.
     named = _NAMED.get(environment.get("container", ""))
     if named is not None:
-        yield "container.runtime", Known(named, Evidence("environment variable container"))
-        return
+        yield named, Evidence("environment variable container")
     for membership in memberships:
-        for part, name in (
-            ("/docker/", "docker"),
-            ("/docker-", "docker"),
-            ("/libpod-", "podman"),
-            ("/kubepods", "kubernetes"),
-            ("/lxc/", "lxc"),
-        ):
+        for part, name in _MARK_GROUPS:
             if part in membership.path + "/":
-                yield (
-                    "container.runtime",
-                    Known(name, Evidence("/proc/self/cgroup", membership.path)),
-                )
-                return
+                yield name, Evidence("/proc/self/cgroup", membership.path)
+
+
+def _without_mark(mountinfo: str) -> Fact[str]:
     if not mountinfo:
-        yield "container.runtime", Unknown("/proc/self/mountinfo is not readable")
-    elif any(
-        mount.point == "/"
-        for mount in parse_mountinfo(mountinfo, ("overlay", "aufs", "fuse.fuse-overlayfs"))
-    ):
-        yield (
-            "container.runtime",
-            Unknown("the root file system is a container's, but no runtime names itself"),
-        )
-    else:
-        yield (
-            "container.runtime",
-            Absent(Evidence("/.dockerenv, /run/.containerenv, environment, /proc/self/cgroup")),
-        )
+        return Unknown("/proc/self/mountinfo is not readable")
+    layered = parse_mountinfo(mountinfo, ("overlay", "aufs", "fuse.fuse-overlayfs"))
+    if any(mount.point == "/" for mount in layered):
+        return Unknown("the root file system is a container's, but no runtime names itself")
+    return Absent(Evidence("/.dockerenv, /run/.containerenv, environment, /proc/self/cgroup"))
 
 
 _LIMIT_FIELDS = (

@@ -1,5 +1,4 @@
-"""Installed distributions, from the names of their folders; METADATA only confirms and lists
-requirements.
+"""Installed distributions, from the names of their folders; METADATA confirms and adds to them.
 
 ``importlib.metadata`` reads the name from METADATA, and so calls pip's leftover
 ``~orch-2.5.0.dist-info`` "torch 2.5.0", dies of one byte that is no UTF-8, and needs 150 ms for 340
@@ -24,7 +23,7 @@ from .machine import Probe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+    from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
     from .interpreter import Interpreter
     from .machine import Machine
@@ -114,27 +113,16 @@ class _Search:
         self.distributions: Dict[str, Distribution] = {}
         self.paths: Dict[str, str] = {}
         self.oddities: List[Oddity] = []
+        self.editable: List[str] = []  # the files of editable installs in the folder being read
         self.described = machine.described
         # Under a root every link is resolved inside it; here the kernel does that.
         self.direct = not machine.root
 
     def folder(self, folder: str) -> None:
         """Read one folder of the search path."""
-        names = listing(self.machine, folder) or ()
         entries: Dict[str, List[_Entry]] = {}
-        editable = [name for name in names if name.startswith("__editable__")]
-        if folder.endswith(".egg"):
-            # An old setuptools egg lies on the path itself (easy-install.pth).
-            self._keep(entries, self._egg(folder))
-        for name in names:
-            if name[:1] == "~":
-                self._leftover(folder, name)
-            elif name.endswith(".dist-info"):
-                self._keep(entries, self._dist_info(folder, name, editable))
-            elif name.endswith(".egg-info"):
-                self._keep(entries, self._egg_info(folder, name))
-            elif name.endswith(".egg-link"):
-                self._keep(entries, self._egg_link(folder, name))
+        for entry in self._entries(folder):
+            entries.setdefault(entry.distribution.name, []).append(entry)
         for name, several in entries.items():
             best = several[0] if len(several) == 1 else self._decide(name, several)
             held = self.distributions.get(name)
@@ -146,16 +134,34 @@ class _Search:
                     f"{best.distribution.version} in {best.distribution.location} is hidden "
                     f"by {held.version} in {held.location}"
                 )
-                self.oddities.append(Oddity("hidden", name, best.path, detail))
+                self._note("hidden", name, best.path, detail)
 
-    def _keep(self, entries: Dict[str, List[_Entry]], entry: Optional[_Entry]) -> None:
+    def _entries(self, folder: str) -> Iterator[_Entry]:
+        names = listing(self.machine, folder) or ()
+        self.editable = [name for name in names if name.startswith("__editable__")]
+        readers = {
+            "dist-info": self._dist_info,
+            "egg-info": self._egg_info,
+            "egg-link": self._egg_link,
+        }
+        # An old setuptools egg lies on the path itself (easy-install.pth).
+        entry = self._egg(folder) if folder.endswith(".egg") else None
         if entry is not None:
-            entries.setdefault(entry.distribution.name, []).append(entry)
+            yield entry
+        for name in names:
+            if name[:1] == "~":
+                self._leftover(folder, name)
+                continue
+            reader = readers.get(name.rpartition(".")[2])
+            entry = reader(folder, name) if reader is not None else None
+            if entry is not None:
+                yield entry
+
+    def _note(self, kind: str, name: str, path: str, detail: str) -> None:
+        self.oddities.append(Oddity(kind, name, path, detail))
 
     def _decide(self, name: str, several: Sequence[_Entry]) -> _Entry:
-        """Of several entries of one name in one folder, the one installed last: its files lie over
-        the others'.
-        """
+        """Of several entries of one name the one installed last: its files lie over the others'."""
 
         def rank(entry: _Entry) -> Tuple[bool, float, str]:
             try:
@@ -164,27 +170,24 @@ class _Search:
                 changed = 0.0
             return entry.good, changed, entry.path
 
-        if (
-            len({os.path.splitext(entry.path)[1] for entry in several}) > 1
-            and len({entry.distribution.version for entry in several}) == 1
-        ):
-            # An egg-link beside the egg-info of the same project, or a dist-info that replaced an
-            # egg-info of the same version.
-            return max(several, key=rank)
         best = max(several, key=rank)
         versions = sorted({entry.distribution.version or "no version" for entry in several})
+        if len(versions) == 1 and len({os.path.splitext(entry.path)[1] for entry in several}) > 1:
+            # An egg-link beside the egg-info of the same project, or a dist-info that replaced an
+            # egg-info of the same version.
+            return best
+        detail = (
+            f"{' and '.join(versions)} lie side by side; {best.distribution.version} "
+            "was installed last"
+        )
         for entry in several:
             if entry is not best:
-                detail = (
-                    f"{' and '.join(versions)} lie side by side; {best.distribution.version} "
-                    "was installed last"
-                )
-                self.oddities.append(Oddity("duplicate", name, entry.path, detail))
+                self._note("duplicate", name, entry.path, detail)
         return best
 
     # kinds of entries
 
-    def _dist_info(self, folder: str, entry: str, editable: Sequence[str]) -> Optional[_Entry]:
+    def _dist_info(self, folder: str, entry: str) -> Optional[_Entry]:
         path = f"{folder}/{entry}"
         name, version = split_name(entry[: -len(".dist-info")])
         canonical = canonicalize_name(name)
@@ -197,17 +200,12 @@ class _Search:
             content = self._read(path + "/METADATA", _HEADER_LIMIT)[0] or content
         metadata = parse_metadata(content)
         self._compare(metadata, canonical, version, path)
-        installer = (
-            (self._read(path + "/INSTALLER", 64)[0] or b"").strip().decode("ascii", "replace")
-        )
-        link = self._read(path + "/direct_url.json", _FIRST_READ)[0]
         requires = metadata.requires
         if "://" in "".join(requires):
             requires = tuple(map(redact, requires))
-        url, linked = parse_direct_url(link) if link is not None else ("", False)
-        if editable and not linked:
-            stem = f"__editable___{name}_"
-            linked = any(file.startswith((f"__editable__.{name}-", stem)) for file in editable)
+        url, linked = self._direct_url(path)
+        starts = (f"__editable__.{name}-", f"__editable___{name}_")
+        linked = linked or any(file.startswith(starts) for file in self.editable)
         distribution = Distribution(
             name=canonical,
             version=version,
@@ -215,100 +213,80 @@ class _Search:
             requires=None if metadata.fault else requires,
             requires_python=metadata.requires_python,
             tags=_wheel_tags(self._read(path + "/WHEEL", 4096)[0] or b""),
-            installer=installer,
+            installer=self._installer(path),
             editable=linked,
             direct_url=url,
             provides_extras=metadata.extras,
         )
         return _Entry(distribution, path, not metadata.fault)
 
+    def _installer(self, path: str) -> str:
+        content = self._read(path + "/INSTALLER", 64)[0] or b""
+        return content.strip().decode("ascii", "replace")
+
+    def _direct_url(self, path: str) -> Tuple[str, bool]:
+        content = self._read(path + "/direct_url.json", _FIRST_READ)[0]
+        return parse_direct_url(content) if content is not None else ("", False)
+
     def _without_metadata(
         self, folder: str, path: str, name: str, version: Optional[str], reason: str
     ) -> Optional[_Entry]:
-        """A ``.dist-info`` whose METADATA could not be opened: say why, and believe in it only
-        where its module is there.
-        """
+        """Say why METADATA could not be opened; believe in the folder where its module is there."""
         machine = self.machine
-        if machine.readlink(path) is not None and not machine.exists(path):
-            self.oddities.append(
-                Oddity(
-                    "dangling-link",
-                    name,
-                    path,
-                    f"links to {machine.readlink(path)}, which does not exist",
-                )
-            )
+        if self._is_dangling(path):
+            target = machine.readlink(path)
+            self._note("dangling-link", name, path, f"links to {target}, which does not exist")
             return None
         if machine.isfile(path):
-            self.oddities.append(Oddity("not-a-directory", name, path, "a plain file"))
+            self._note("not-a-directory", name, path, "a plain file")
             return None
-        missing = not machine.exists(path + "/METADATA")
-        self.oddities.append(
-            Oddity(
-                "no-metadata" if missing else "unreadable-metadata",
-                name,
-                path,
-                "" if missing else reason,
-            )
-        )
-        module = name.replace("-", "_")
-        names = listing(machine, folder) or ()
-        if (
-            missing
-            and module not in names
-            and module + ".py" not in names
-            and not machine.exists(path + "/RECORD")
-        ):
-            return None  # the empty shell of something that was uninstalled
+        if machine.exists(path + "/METADATA"):
+            self._note("unreadable-metadata", name, path, reason)
+        else:
+            self._note("no-metadata", name, path, "")
+            module = name.replace("-", "_")
+            names = listing(machine, folder) or ()
+            has_module = module in names or module + ".py" in names
+            if not has_module and not machine.exists(path + "/RECORD"):
+                return None  # the empty shell of something that was uninstalled
         return _Entry(Distribution(name, version, folder), path, False)
+
+    def _is_dangling(self, path: str) -> bool:
+        return self.machine.readlink(path) is not None and not self.machine.exists(path)
 
     def _compare(self, metadata: Metadata, name: str, version: Optional[str], path: str) -> None:
         if metadata.fault:
-            self.oddities.append(
-                Oddity("unreadable-metadata", name, path + "/METADATA", metadata.fault)
-            )
+            self._note("unreadable-metadata", name, path + "/METADATA", metadata.fault)
         if metadata.name and canonicalize_name(metadata.name) != name:
-            self.oddities.append(
-                Oddity("name-mismatch", name, path, f"METADATA names {metadata.name}")
-            )
+            self._note("name-mismatch", name, path, f"METADATA names {metadata.name}")
         elif (
             metadata.version
             and metadata.version != version
             and not _same_version(metadata.version, version)
         ):
-            self.oddities.append(
-                Oddity("name-mismatch", name, path, f"METADATA says version {metadata.version}")
-            )
+            self._note("name-mismatch", name, path, f"METADATA says version {metadata.version}")
 
     def _egg_info(self, folder: str, entry: str) -> Optional[_Entry]:
         path = f"{folder}/{entry}"
         name, version = _split_egg(entry[: -len(".egg-info")])
+        canonical = canonicalize_name(name)
         requires: Optional[Tuple[str, ...]] = None
         if self.machine.isdir(path):
             content, reason = self._read(path + "/PKG-INFO", _FIRST_READ)
-            listing = self._read(path + "/requires.txt", _HEADER_LIMIT)[0]
-            requires = parse_requires_txt(listing or b"")
+            text = self._read(path + "/requires.txt", _HEADER_LIMIT)[0]
+            requires = parse_requires_txt(text or b"")
         else:
             content, reason = self._read(path, _FIRST_READ)
         if content is None:
-            if self.machine.readlink(path) is not None and not self.machine.exists(path):
-                self.oddities.append(
-                    Oddity(
-                        "dangling-link",
-                        canonicalize_name(name),
-                        path,
-                        f"links to {self.machine.readlink(path)}",
-                    )
-                )
+            if self._is_dangling(path):
+                target = self.machine.readlink(path)
+                self._note("dangling-link", canonical, path, f"links to {target}")
                 return None
-            self.oddities.append(Oddity("no-metadata", canonicalize_name(name), path, reason))
-            return _Entry(
-                Distribution(canonicalize_name(name), version or None, folder), path, False
-            )
+            self._note("no-metadata", canonical, path, reason)
+            return _Entry(Distribution(canonical, version or None, folder), path, False)
         metadata = parse_metadata(content)
-        canonical = canonicalize_name(name)
         if metadata.fault:
-            self.oddities.append(Oddity("unreadable-metadata", canonical, path, metadata.fault))
+            self._note("unreadable-metadata", canonical, path, metadata.fault)
         # A folder without a version in its name is the egg-info of a source tree: an editable
         # install.
         distribution = Distribution(
@@ -343,50 +321,36 @@ class _Search:
     def _egg_link(self, folder: str, entry: str) -> Optional[_Entry]:
         """``setup.py develop``: the file names the source folder, where the egg-info lies."""
         path = f"{folder}/{entry}"
-        content = self._read(path, 4096)[0]
-        lines = (content or b"").decode("utf-8", "surrogateescape").split("\n")
-        target = lines[0].strip().rstrip("/")
         name = canonicalize_name(entry[: -len(".egg-link")])
+        content = self._read(path, 4096)[0] or b""
+        first = content.decode("utf-8", "surrogateescape").split("\n")[0]
+        target = first.strip().rstrip("/")
         if "\0" in target or not target.startswith("/") or not self.machine.isdir(target):
-            self.oddities.append(
-                Oddity(
-                    "dangling-link", name, path, f"names {target or 'nothing'}, which is no folder"
-                )
-            )
+            detail = f"names {target or 'nothing'}, which is not a folder"
+            self._note("dangling-link", name, path, detail)
             return None
         for candidate in listing(self.machine, target) or ():
-            if (
-                candidate.endswith(".egg-info")
-                and canonicalize_name(_split_egg(candidate[: -len(".egg-info")])[0]) == name
-            ):
-                linked = self._egg_info(target, candidate)
-                if linked is not None:
-                    return linked._replace(
-                        distribution=linked.distribution._replace(name=name, editable=True)
-                    )
-        self.oddities.append(Oddity("no-metadata", name, path, f"no egg-info in {target}"))
+            if not candidate.endswith(".egg-info"):
+                continue
+            stem = candidate[: -len(".egg-info")]
+            is_same = canonicalize_name(_split_egg(stem)[0]) == name
+            linked = self._egg_info(target, candidate) if is_same else None
+            if linked is not None:
+                distribution = linked.distribution._replace(name=name, editable=True)
+                return linked._replace(distribution=distribution)
+        self._note("no-metadata", name, path, f"no egg-info in {target}")
         return _Entry(Distribution(name, None, target, editable=True), path, False)
 
     def _leftover(self, folder: str, entry: str) -> None:
-        """Record what an interrupted uninstall left: pip renames what it removes to ``~name``
-        first.
-        """
+        """Record what an interrupted uninstall left: pip first renames what it removes."""
         stem = entry[: -len(".dist-info")] if entry.endswith(".dist-info") else entry
-        guess = split_name(stem)[0].lstrip("~")
+        name = canonicalize_name("~" + split_name(stem)[0].lstrip("~"))
         kind = "metadata" if stem != entry else "files"
-        self.oddities.append(
-            Oddity(
-                "leftover",
-                canonicalize_name("~" + guess),
-                f"{folder}/{entry}",
-                f"{kind} that an interrupted uninstall left",
-            )
-        )
+        detail = f"{kind} that an interrupted uninstall left"
+        self._note("leftover", name, f"{folder}/{entry}", detail)
 
     def conda(self) -> None:
-        """Add conda's packages by the names of its records; a Python distribution that is there
-        gets its build string.
-        """
+        """Add conda's packages by their records, and to Python distributions their build string."""
         prefix = self.interpreter.prefix
         if self.interpreter.environment != "conda":
             return
@@ -406,6 +370,10 @@ class _Search:
                 not held.installer and _same_version(version, held.version)
             ):
                 self.distributions[name] = held._replace(build=build, installer="conda")
+
+    def record(self, path: str) -> Iterable[Tuple[str, Optional[int]]]:
+        """Return path and size of each file that the RECORD in a ``.dist-info`` lists."""
+        return parse_record(self._read(path + "/RECORD", _RECORD_LIMIT)[0] or b"")
 
     def _read(self, path: str, limit: int) -> Tuple[Optional[bytes], str]:
         if not self.direct:
@@ -504,11 +472,10 @@ def _header_end(content: bytes) -> int:
 
 
 def parse_metadata(content: bytes) -> Metadata:
-    """Parse the header of METADATA, PKG-INFO or an egg-info file (core metadata specification);
-    never raises.
+    """Parse the header of METADATA, PKG-INFO or an egg-info file; never raises.
 
-    Bytes that are no UTF-8 are replaced and named in ``fault``: importlib.metadata, and with it
-    pip, dies of them.
+    As the core metadata specification has it. Bytes that are no UTF-8 are replaced and named in
+    ``fault``: importlib.metadata, and with it pip, dies of them.
     """
     end = _header_end(content)
     header = content if end < 0 else content[:end]
@@ -519,31 +486,35 @@ def parse_metadata(content: bytes) -> Metadata:
         text = header.decode("utf-8", "replace")
         # A header that was cut at the limit may end in the middle of a character.
         if end >= 0 or error.start < len(header) - 4:
-            fault = f"byte {error.start} is no UTF-8"
-    text = "\n" + text.lstrip("\ufeff")
-    if "\r" in text:
-        text = text.replace("\r\n", "\n")
-    if "\n " in text or "\n\t" in text:
-        text = _FOLD.sub(" ", text)
-    if "\nName:" not in text:
-        text = _OTHER_CASE.sub(lambda found: f"\n{found.group(1).title()}:", text)
+            fault = f"byte {error.start} is not UTF-8"
+    text = _plain_header(text)
     name = _value(text, "Name") or ""
-    if not name and not fault:
-        fault = (
-            "it has no Name"
-            if text.strip("\0 \t\r\n")
-            else "it is empty"
-            if not header
-            else "it holds no text"
-        )
     return Metadata(
         name,
         _value(text, "Version") or "",
         tuple(_values(text, "Requires-Dist")),
         _value(text, "Requires-Python"),
         tuple(_values(text, "Provides-Extra")),
-        fault,
+        fault if name or fault else _without_name(header, text),
     )
+
+
+def _plain_header(text: str) -> str:
+    """One line for each value, keys as the specification spells them, a line feed in front."""
+    text = "\n" + text.lstrip("\ufeff")
+    if "\r" in text:
+        text = text.replace("\r\n", "\n")
+    if "\n " in text or "\n\t" in text:
+        text = _FOLD.sub(" ", text)
+    if "\nName:" not in text:
+        text = _OTHER_CASE.sub(lambda match: f"\n{match.group(1).title()}:", text)
+    return text
+
+
+def _without_name(header: bytes, text: str) -> str:
+    if not header:
+        return "it is empty"
+    return "it has no Name" if text.strip("\0 \t\r\n") else "it contains no text"
 
 
 def _value(header: str, key: str) -> Optional[str]:
@@ -593,9 +564,7 @@ def parse_requires_txt(content: bytes) -> Tuple[str, ...]:
 
 
 def parse_direct_url(content: bytes) -> Tuple[str, bool]:
-    """Return address and editable flag of a direct_url.json (PEP 610); user, password and query are
-    left out.
-    """
+    """Return address and editable flag of a direct_url.json (PEP 610), without credentials."""
     try:
         data = json.loads(content.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
@@ -642,24 +611,7 @@ def _damage(machine: Machine, search: _Search) -> List[Oddity]:
         path = search.paths[name]
         if not _WEIGHED.match(name) or distribution.editable or not path.endswith(".dist-info"):
             continue
-        content, _ = search._read(path + "/RECORD", _RECORD_LIMIT)
-        if content is None:
-            continue
-        missing, altered, total = [], [], 0
-        for file, size in parse_record(content):
-            # Scripts outside the folder are rewritten by whoever moves an environment.
-            if file.endswith((".pyc", ".pyo")) or size is None or file.startswith(("../", "/")):
-                continue
-            total += 1
-            try:
-                actual = os.stat(
-                    machine.path(os.path.normpath(f"{distribution.location}/{file}"))
-                ).st_size
-            except (OSError, ValueError):
-                missing.append(file)
-                continue
-            if actual != size:
-                altered.append(file)
+        missing, altered, total = _differences(machine, distribution.location, search.record(path))
         for kind, files in (("missing-files", missing), ("altered-files", altered)):
             if files:
                 # Libraries first: their absence is what fails.
@@ -669,37 +621,64 @@ def _damage(machine: Machine, search: _Search) -> List[Oddity]:
     return oddities
 
 
-def _overlaps(search: _Search) -> List[Oddity]:
-    """NVIDIA's wheels of different CUDA majors that write the same files (``nvidia/nccl``): the
-    last one installed won.
+def _differences(
+    machine: Machine, location: str, record: Iterable[Tuple[str, Optional[int]]]
+) -> Tuple[List[str], List[str], int]:
+    """The files that are not there, those of another size, and how many were looked at."""
+    missing, altered, total = [], [], 0
+    for file, size in record:
+        # Scripts outside the folder are rewritten by whoever moves an environment.
+        if file.endswith((".pyc", ".pyo")) or size is None or file.startswith(("../", "/")):
+            continue
+        total += 1
+        actual = _size_of(machine, f"{location}/{file}")
+        if actual is None:
+            missing.append(file)
+        elif actual != size:
+            altered.append(file)
+    return missing, altered, total
 
-    RECORD is read only where two of them are there.
+
+def _size_of(machine: Machine, path: str) -> Optional[int]:
+    try:
+        return os.stat(machine.path(os.path.normpath(path))).st_size
+    except (OSError, ValueError):
+        return None
+
+
+def _overlaps(search: _Search) -> List[Oddity]:
+    """NVIDIA's wheels of different CUDA majors that write the same files: the last one won.
+
+    ``nvidia/nccl`` is one of those folders. RECORD is read only where two such wheels are there.
     """
     stems: Dict[str, List[str]] = {}
     for name in search.distributions:
         if name.startswith("nvidia-"):
             stem, _, suffix = name.rpartition("-")
             stems.setdefault(stem if suffix in ("cu11", "cu12", "cu13") else name, []).append(name)
-    oddities = []
-    for several in stems.values():
-        owner: Dict[str, str] = {}
-        for name in sorted(several) if len(several) > 1 else ():
-            path = search.paths[name]
-            location = search.distributions[name].location
-            shared = []
-            for file, _ in parse_record(search._read(path + "/RECORD", _RECORD_LIMIT)[0] or b""):
-                if ".so" not in os.path.basename(file):
-                    continue
+    return [
+        oddity
+        for names in stems.values()
+        if len(names) > 1
+        for oddity in _shared_files(search, sorted(names))
+    ]
+
+
+def _shared_files(search: _Search, names: Sequence[str]) -> Iterator[Oddity]:
+    owner: Dict[str, str] = {}
+    for name in names:
+        path = search.paths[name]
+        location = search.distributions[name].location
+        shared = []
+        for file, _ in search.record(path):
+            if ".so" in os.path.basename(file):
                 other = owner.setdefault(f"{location}/{file}", name)
                 if other != name:
                     shared.append((other, file))
-            if shared:
-                detail = (
-                    f"{shared[0][0]} and {name} both own "
-                    f"{', '.join(file for _, file in shared[:3])}"
-                )
-                oddities.append(Oddity("overlapping-files", name, path, detail))
-    return oddities
+        if shared:
+            files = ", ".join(file for _, file in shared[:3])
+            detail = f"{shared[0][0]} and {name} both own {files}"
+            yield Oddity("overlapping-files", name, path, detail)
 
 
 PROBES_HERE: Tuple[Probe, ...] = (

@@ -1,5 +1,4 @@
-"""A small reader of ELF files: what a library needs, where it looks for it, and which symbols it
-wants or defines.
+"""A small reader of ELF files: what a library needs, where it looks, which symbols it has.
 
 Only the program headers and the dynamic section are used, as the loader does (gABI chapter 5);
 section headers may be stripped. Everything is read with ``pread`` in bounded pieces, so that a 700
@@ -14,6 +13,7 @@ import stat
 import struct
 
 from ..model.pattern import pattern
+from ..model.record import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,6 +88,7 @@ class ElfFile:
         "_loads",
         "_place",
         "_strings",
+        "_table",
         "_tags",
         "_wide",
         "interpreter",
@@ -101,17 +102,12 @@ class ElfFile:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._strings: Optional[bytes] = None
+        self._table: Optional[_HashTable] = None
         head = self._read(0, 64)
-        if len(head) < 52 or head[:4] != b"\x7fELF":
-            raise ElfError("no ELF header")
-        if head[4] not in (1, 2) or head[5] not in (1, 2):
-            raise ElfError("unknown ELF class or byte order")
+        _check_header(head)
         self._wide = head[4] == 2
         self._big = ">" if head[5] == 2 else "<"
-        if self._wide and len(head) < 64:
-            raise ElfError("header is cut short")
-        machine = self._unpack("H", head, 18)[0]
-        self.kind = (head[4], head[5], machine)
+        self.kind = (head[4], head[5], self._unpack("H", head, 18)[0])
         if self._wide:
             start, size, count = *self._unpack("Q", head, 32), *self._unpack("HH", head, 54)
         else:
@@ -119,9 +115,7 @@ class ElfFile:
         self._loads: List[Tuple[int, int, int]] = []
         dynamic = self._segments(start, size, min(count, _MAX_HEADERS))
         self._tags: Dict[int, int] = {}
-        names: List[int] = []
-        if dynamic is not None:
-            names = self._dynamic(*dynamic)
+        names = self._dynamic(*dynamic) if dynamic is not None else []
         self._place = self._offset(self._tags.get(_STRTAB, -1))
         self.needed: Tuple[str, ...] = tuple(self._string(offset) for offset in names)
         self.soname = self._named(_SONAME)
@@ -142,9 +136,7 @@ class ElfFile:
 
     @property
     def no_default_path(self) -> bool:
-        """Whether the loader leaves out its cache and its default directories for this file (``-z
-        nodefaultlib``).
-        """
+        """Whether ``-z nodefaultlib`` keeps the loader from its cache and default directories."""
         return bool(self._tags.get(_FLAGS_1, 0) & _DF_1_NODEFLIB)
 
     # reading
@@ -209,9 +201,7 @@ class ElfFile:
         return names
 
     def _string(self, offset: int) -> str:
-        """One string of the string table; read by itself, because the tables of torch's libraries
-        hold megabytes.
-        """
+        """One string of the table, read by itself: torch's libraries have megabytes of them."""
         if self._place < 0:
             raise ElfError("no string table")
         data = self._read(self._place + offset, 256)
@@ -230,9 +220,7 @@ class ElfFile:
     # versions
 
     def version_needs(self) -> Mapping[str, Tuple[str, ...]]:
-        """Return the symbol versions that are asked of each library: ``{"libc.so.6": ("GLIBC_2.17",
-        …)}``.
-        """
+        """Return the symbol versions by library: ``{"libc.so.6": ("GLIBC_2.17", …)}``."""
         versions: Dict[str, Tuple[str, ...]] = {}
         base = self._offset(self._tags.get(_VERNEED, -1))
         count = min(self._tags.get(_VERNEEDNUM, 0), 512)
@@ -284,9 +272,7 @@ class ElfFile:
     # symbols
 
     def _symbols(self) -> int:
-        """How many leading entries of the symbol table have to be read to see every undefined
-        symbol.
-        """
+        """How many entries of the symbol table must be read to see every undefined symbol."""
         place = self._offset(self._tags.get(_GNU_HASH, -1))
         if place >= 0:
             head = self._read(place, 16)
@@ -306,23 +292,20 @@ class ElfFile:
         return max(0, min(gap // (24 if self._wide else 16), _MAX_SYMBOLS))
 
     def undefined(self) -> List[str]:
-        """Return the names that must come from another library when this one is loaded; weak ones
-        are left out.
-        """
+        """Return the names that another library must define; weak ones are left out."""
         start = self._offset(self._tags.get(_SYMTAB, -1))
         strings = self._all_strings()
         if start < 0 or not strings:
             return []
-        width = 24 if self._wide else 16
+        if self._wide:
+            layout, width, name_at, info_at, section_at = "IBBHQQ", 24, 0, 1, 3
+        else:
+            layout, width, name_at, info_at, section_at = "IIIBBH", 16, 0, 3, 5
         table = self._read(start, self._symbols() * width)
         names = []
-        for entry in struct.iter_unpack(
-            self._big + ("IBBHQQ" if self._wide else "IIIBBH"), table[: len(table) // width * width]
-        ):
-            name, info, section = (
-                (entry[0], entry[1], entry[3]) if self._wide else (entry[0], entry[3], entry[5])
-            )
-            if name and section == _SHN_UNDEF and info >> 4 != _STB_WEAK:
+        for entry in struct.iter_unpack(self._big + layout, table[: len(table) // width * width]):
+            name = entry[name_at]
+            if name and entry[section_at] == _SHN_UNDEF and entry[info_at] >> 4 != _STB_WEAK:
                 end = strings.find(b"\0", name)
                 if end > name:
                     names.append(strings[name:end].decode("utf-8", "surrogateescape"))
@@ -338,54 +321,97 @@ class ElfFile:
         return text in self._all_strings()
 
     def defines(self, name: str) -> Optional[bool]:
-        """Tell whether this library defines a symbol, through its hash table; None where it has
-        none.
-        """
+        """Tell through the hash table whether this library defines a symbol; None without one."""
         return self._look_up(name.encode("utf-8", "surrogateescape"))
 
     def _look_up(self, name: bytes) -> Optional[bool]:
-        place = self._offset(self._tags.get(_GNU_HASH, -1))
-        symbols = self._offset(self._tags.get(_SYMTAB, -1))
-        head = self._read(place, 16) if place >= 0 else b""
-        if len(head) < 16 or symbols < 0:
+        """Look a symbol up as the loader does: Bloom filter, bucket, chain (DT_GNU_HASH)."""
+        table = self._hash_table()
+        if table is None:
             return None
-        buckets, first, blooms, shift = self._unpack("IIII", head, 0)
-        if not buckets or not blooms:
-            return None
-        word, size = ("Q", 8) if self._wide else ("I", 4)
-        bits = size * 8
         code = gnu_hash(name)
-        filtered = self._read(place + 16 + (code // bits) % blooms * size, size)
-        if len(filtered) < size:
-            return None
-        mask = self._unpack(word, filtered, 0)[0]
-        if not mask >> (code % bits) & 1 or not mask >> ((code >> min(shift, 63)) % bits) & 1:
-            return False
-        table = place + 16 + blooms * size
-        entry = self._read(table + code % buckets * 4, 4)
+        may_be_there = self._passes_filter(table, code)
+        if not may_be_there:
+            return may_be_there
+        entry = self._read(table.buckets + code % table.size * 4, 4)
         if len(entry) < 4:
             return None
         index = self._unpack("I", entry, 0)[0]
-        if index < first:
+        if index < table.first:
             return False
-        chain = self._read(table + buckets * 4 + (index - first) * 4, 256)
-        width = 24 if self._wide else 16
+        chain = self._read(table.buckets + table.size * 4 + (index - table.first) * 4, 256)
         for step in range(len(chain) // 4):
             value = self._unpack("I", chain, step * 4)[0]
-            if value | 1 == code | 1:
-                entry = self._read(symbols + (index + step) * width, width)
-                if len(entry) < width:
-                    return None
-                start = self._unpack("I", entry, 0)[0]
-                section = self._unpack("H", entry, 6 if self._wide else 14)[0]
-                if (
-                    section != _SHN_UNDEF
-                    and self._read(self._place + start, len(name) + 1) == name + b"\0"
-                ):
-                    return True
+            # The lowest bit marks the end of a chain.
+            is_this = self._is_defined(index + step, name) if value | 1 == code | 1 else False
+            if is_this is not False:
+                return is_this
             if value & 1:
                 return False
         return None
+
+    def _hash_table(self) -> Optional[_HashTable]:
+        if self._table is not None:
+            return self._table
+        place = self._offset(self._tags.get(_GNU_HASH, -1))
+        head = self._read(place, 16) if place >= 0 else b""
+        if len(head) < 16 or self._offset(self._tags.get(_SYMTAB, -1)) < 0:
+            return None
+        count, first, blooms, shift = self._unpack("IIII", head, 0)
+        if not count or not blooms:
+            return None
+        words = place + 16
+        buckets = words + blooms * self._word[1]
+        self._table = _HashTable(count, first, words, blooms, shift, buckets)
+        return self._table
+
+    @property
+    def _word(self) -> Tuple[str, int]:
+        """Format and size of an address."""
+        return ("Q", 8) if self._wide else ("I", 4)
+
+    def _passes_filter(self, table: _HashTable, code: int) -> Optional[bool]:
+        layout, size = self._word
+        bits = size * 8
+        word = self._read(table.words + (code // bits) % table.blooms * size, size)
+        if len(word) < size:
+            return None
+        mask = self._unpack(layout, word, 0)[0]
+        second = code >> min(table.shift, 63)
+        return bool(mask >> (code % bits) & mask >> (second % bits) & 1)
+
+    def _is_defined(self, index: int, name: bytes) -> Optional[bool]:
+        """Whether an entry of the symbol table defines this name; None where it cannot be read."""
+        width = 24 if self._wide else 16
+        symbols = self._offset(self._tags.get(_SYMTAB, -1))
+        entry = self._read(symbols + index * width, width)
+        if len(entry) < width:
+            return None
+        start = self._unpack("I", entry, 0)[0]
+        section = self._unpack("H", entry, 6 if self._wide else 14)[0]
+        if section == _SHN_UNDEF:
+            return False
+        return self._read(self._place + start, len(name) + 1) == name + b"\0"
+
+
+class _HashTable(NamedTuple):
+    """The head of DT_GNU_HASH; ``words`` and ``buckets`` are places in the file."""
+
+    size: int  # how many buckets
+    first: int  # symbol in the table
+    words: int
+    blooms: int
+    shift: int
+    buckets: int
+
+
+def _check_header(head: bytes) -> None:
+    if len(head) < 52 or head[:4] != b"\x7fELF":
+        raise ElfError("no ELF header")
+    if head[4] not in (1, 2) or head[5] not in (1, 2):
+        raise ElfError("unknown ELF class or byte order")
+    if head[4] == 2 and len(head) < 64:
+        raise ElfError("header is cut short")
 
 
 def gnu_hash(name: bytes) -> int:
@@ -400,9 +426,7 @@ _NUMBER = pattern(r"_(\d+(?:\.\d+)*)$")
 
 
 def highest(versions: Iterable[str], prefix: str) -> Optional[str]:
-    """Return the greatest number among symbol versions of one family: ``GLIBC_2.17, GLIBC_2.34``
-    gives ``2.34``.
-    """
+    """Return the greatest number of one family: ``2.34`` of ``GLIBC_2.17, GLIBC_2.34``."""
     best: Optional[Tuple[int, ...]] = None
     for version in versions:
         match = _NUMBER.search(version) if version.startswith(prefix + "_") else None
@@ -428,8 +452,7 @@ def is_torch_symbol(name: str) -> bool:
 
 
 def cxx11_abi_of(symbols: Iterable[str]) -> Optional[bool]:
-    """Tell from mangled names of libtorch which ABI of ``std::string`` a binary was compiled for;
-    None: it shows in none.
+    """Tell from libtorch's symbols for which ABI of ``std::string`` a binary was compiled, or None.
 
     The new ABI's string is spelt ``NSt7__cxx1112basic_string…``, the old one's ``Ss``
     (gcc.gnu.org/onlinedocs/libstdc++/manual/using_dual_abi.html).

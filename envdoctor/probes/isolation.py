@@ -1,5 +1,4 @@
-"""Foreign code in a child process with a deadline: libraries that crash, drivers that hang,
-commands.
+"""Foreign code in a child with a deadline: libraries that crash, drivers that hang, commands.
 
 ``subprocess.run(timeout=…)`` kills and then waits for ever, which with a child in an
 uninterruptible ``ioctl`` (state D, the usual look of a hung GPU) never returns; it also costs 8 ms
@@ -71,9 +70,7 @@ class Child:
         self._started = time.monotonic()
 
     def wait(self, deadline: float) -> Outcome:
-        """Return the child's outcome at most ``deadline`` seconds after its start (plus ``GRACE``
-        for its death).
-        """
+        """Return the outcome, ``deadline`` plus ``GRACE`` seconds after the start at most."""
         end = self._started + deadline
         output = bytearray()
         reason = ""
@@ -110,9 +107,7 @@ class Child:
         )
 
     def _kill(self) -> str:
-        """Kill the child and what it started; return what a reader must know of its death ("" for a
-        clean one).
-        """
+        """Kill the child and what it started; return what is odd about its death, or ""."""
         # The group exists only once the child made it; the child itself may be gone.
         for kill in (os.killpg, os.kill):
             try:
@@ -239,9 +234,7 @@ def _start(body: Callable[[int], None], deadline: float, limit: int, command: bo
 
 
 def _settle(deadline: float) -> None:
-    """Prepare the child: own process group, default signals, no output, no core file, and an end of
-    its own.
-    """
+    """Prepare the child: own group, default signals, no output, no core, an end of its own."""
     os.setpgid(0, 0)
     for number in (
         signal.SIGINT,

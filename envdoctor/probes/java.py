@@ -1,5 +1,4 @@
-"""What the JVM will believe of its memory: the container support of HotSpot, on the files that it
-reads.
+"""What the JVM will take for its memory: HotSpot's container support, on the files it reads.
 
 Two generations differ. Up to JDK 20 the JVM reads its own group alone, and on v1 the hierarchy's
 limit where its own file shows none. From JDK 25 on it walks from its group to the mount
@@ -16,7 +15,15 @@ from __future__ import annotations
 import os
 
 from ..model.evidence import Evidence, Fact, Known, Unknown
-from .container import Files, Membership, Mount, parse_cgroup, parse_mountinfo, parse_table
+from .container import (
+    Files,
+    Membership,
+    Mount,
+    mounts_of,
+    parse_cgroup,
+    parse_mountinfo,
+    parse_table,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +52,7 @@ def java_facts(machine: Machine, memory_total: Optional[int]) -> Iterator[Tuple[
     """Yield the version of Java, and what it will believe."""
     home = find_java(machine, machine.environment)
     if home is None:
-        none = Unknown("a Java is there, but no file 'release' that tells its version")
+        none = Unknown("Java is installed, but has no file 'release' that states its version")
         yield "java.version", none
         yield "memory.jvm_belief", none
         return
@@ -85,16 +92,13 @@ def _belief(files: Files, memory_total: int, version: Optional[str]) -> Fact[int
     old, new = (
         jvm_memory(files, memberships, mounts, memory_total, walks) for walks in (False, True)
     )
-    if major is not None and major <= _LAST_OLD:
-        chosen: Optional[int] = old
-    elif major is not None and major >= _FIRST_NEW:
-        chosen = new
-    else:
-        chosen = old if old == new else None
-    if chosen is None:
+    # Between the two a build may have the change or not.
+    is_clear = major is not None and not _LAST_OLD < major < _FIRST_NEW
+    if not is_clear and old != new:
         return Unknown(f"Java {version}: {old} without JDK-8322420, {new} with it")
-    source = "/proc/meminfo" if chosen == memory_total else "/sys/fs/cgroup"
-    return Known(chosen, Evidence(source, f"HotSpot's own algorithm, Java {version}"))
+    belief = old if major is not None and major <= _LAST_OLD else new
+    source = "/proc/meminfo" if belief == memory_total else "/sys/fs/cgroup"
+    return Known(belief, Evidence(source, f"HotSpot's own algorithm, Java {version}"))
 
 
 def jvm_memory(
@@ -131,37 +135,33 @@ def _first(
     memory_total: int,
     walks: bool,
 ) -> Optional[int]:
-    found = {
-        name: _mount_of(
-            [mount for mount in mounts if mount.kind == "cgroup" and name in mount.options]
-        )
-        for name in _CONTROLLERS
-    }
-    mount = found["memory"]
+    chosen = {name: _mount_of(mounts_of(mounts, name)) for name in _CONTROLLERS}
+    mount = chosen["memory"]
     path = next((line.path for line in memberships if "memory" in line.controllers), None)
-    if mount is None or path is None or None in found.values():
+    if mount is None or path is None or None in chosen.values():
         return None
     if not walks:
         return _first_old(files, mount, path, memory_total)
+    folders = [mount.point + _below(files, mount, one) for one in _walked(path, mount.root)]
+    return _lowest(files, [f"{folder}/memory.limit_in_bytes" for folder in folders], memory_total)
 
-    def place(path: str) -> str:
-        if mount.root == "/":
-            return "" if path == "/" else path
-        if path in (mount.root, "/"):
-            return ""
-        pieces = path.split("/")
-        suffixes = ["/" + "/".join(pieces[start:]) for start in range(1, len(pieces))]
-        return next((suffix for suffix in suffixes if files.exists(mount.point + suffix)), "")
 
+def _walked(path: str, root: str) -> List[str]:
+    """The paths that a JVM with JDK-8343191 looks at, its own first."""
     if "../" in path:
-        paths = ["/"]
-    elif path == mount.root:
-        paths = [path]
-    else:
-        paths = [*_upwards(path), "/"]
-    return _lowest(
-        files, [f"{mount.point}{place(one)}/memory.limit_in_bytes" for one in paths], memory_total
-    )
+        return ["/"]
+    return [path] if path == root else [*_upwards(path), "/"]
+
+
+def _below(files: Files, mount: Mount, path: str) -> str:
+    """Where a JVM with JDK-8343191 looks for a path below a mount."""
+    if mount.root == "/":
+        return "" if path == "/" else path
+    if path in (mount.root, "/"):
+        return ""
+    pieces = path.split("/")
+    suffixes = ["/" + "/".join(pieces[start:]) for start in range(1, len(pieces))]
+    return next((suffix for suffix in suffixes if files.exists(mount.point + suffix)), "")
 
 
 def _first_old(files: Files, mount: Mount, path: str, memory_total: int) -> Optional[int]:
@@ -194,20 +194,13 @@ def _second(
     path = next((line.path for line in memberships if not line.controllers), None)
     if mount is None or path is None or not (walks or _all_enabled(files)):
         return None
-    paths = [path]
-    if walks and path != "/":
-        paths = ["/"] if "../" in path else [*_upwards(path), "/"]
-    return _lowest(
-        files,
-        [f"{mount.point}{'' if one == '/' else one}/memory.max" for one in paths],
-        memory_total,
-    )
+    paths = _walked(path, "/") if walks else [path]
+    folders = [mount.point + ("" if one == "/" else one) for one in paths]
+    return _lowest(files, [f"{folder}/memory.max" for folder in folders], memory_total)
 
 
 def _all_enabled(files: Files) -> bool:
-    """Tell whether the kernel lists every controller that an older JVM wants before it believes any
-    of them (JDK-8347129).
-    """
+    """Tell whether all controllers are enabled that an older JVM wants to see (JDK-8347129)."""
     text = files.read_text("/proc/cgroups", 1 << 14)
     if text is None:
         return True

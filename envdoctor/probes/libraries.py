@@ -1,7 +1,6 @@
-"""Which CUDA libraries ``import torch`` loads, from where, and which further copies lie on the
-loader's ways.
+"""Which CUDA libraries ``import torch`` loads, and which other copies the loader could find.
 
-The own reading of the loader's rules (``loader``) answers in 4 ms; where LD_LIBRARY_PATH or
+The own reading of the loader's rules (``dynamic_loader``) answers in 4 ms; where LD_LIBRARY_PATH or
 LD_PRELOAD could change the answer, the target's own loader is asked too (``ld.so --list``, which
 runs no constructor), and what it says wins. An environment without torch pays nothing.
 """
@@ -23,7 +22,7 @@ from .torch_build import torch_process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+    from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
     from .machine import Machine
     from .torch_build import TorchProcess
@@ -110,24 +109,20 @@ class _Judged(NamedTuple):
         )
 
     def wheel(self, path: str, name: str) -> Optional[str]:
-        """The distribution whose file this is: "" where two own it, None where it is in no
-        wheel.
-        """
+        """The distribution whose file this is; "" where two own it, None where none does."""
         if path.startswith(self.process.folder + "/"):
             return "torch"
-        if "/nvidia/" not in path or not any(
-            path.startswith(folder + "/") for folder in interpreter_of(self.machine).search_path
-        ):
+        sites = tuple(site + "/" for site in interpreter_of(self.machine).search_path)
+        if "/nvidia/" not in path or not path.startswith(sites):
             return None
-        candidates = [
+        names = [
             known for known in wheel_names(name, self.process.cuda) if known in self.distributions
         ]
         # Wheels of CUDA 13 lie in nvidia/cu13, the others' folder names the part only: two of them
         # write the same file.
-        major = re.search(r"/nvidia/cu(\d\d)/", path)
-        if major is not None:
-            candidates = [known for known in candidates if not known.endswith(("-cu11", "-cu12"))]
-        return candidates[0] if candidates else ""
+        if re.search(r"/nvidia/cu(\d\d)/", path):
+            names = [known for known in names if not known.endswith(("-cu11", "-cu12"))]
+        return next(iter(names), "")
 
     def version(self, path: str, wheel: Optional[str]) -> Optional[str]:
         if wheel and wheel != "torch":
@@ -146,9 +141,7 @@ def _asker(held: Loaded) -> str:
 
 
 def wheel_names(library: str, cuda: Optional[str]) -> Tuple[str, ...]:
-    """Return the names under which NVIDIA distributes a library, the one for torch's CUDA major
-    first.
-    """
+    """Return what NVIDIA calls the wheels of a library, the one for torch's CUDA major first."""
     part = "cudnn" if library.startswith("libcudnn") else _PARTS.get(library)
     if part is None:
         return ()
@@ -162,9 +155,7 @@ def wheel_names(library: str, cuda: Optional[str]) -> Tuple[str, ...]:
 
 
 def version_of_file(path: str) -> Optional[str]:
-    """Return the version in a library's file name, where it has more than the major:
-    ``libcublas.so.12.4.5.8``.
-    """
+    """Return the version in a file name like ``libcublas.so.12.4.5.8``; None for a bare major."""
     version = os.path.basename(path).partition(".so.")[2]
     return version if re.match(r"\d+\.\d+(?:\.\d+)*\Z", version) else None
 
@@ -175,92 +166,101 @@ def _below_library_path(machine: Machine, path: str) -> bool:
 
 
 def _ask_loader(machine: Machine, process: TorchProcess) -> Tuple[Dict[str, str], str]:
-    """Compare with the target's own loader; return the paths where it differs, and a note for the
-    evidence.
-    """
-    contested = machine.environment.get("LD_LIBRARY_PATH") or machine.environment.get("LD_PRELOAD")
-    if machine.root or not (contested or machine.deep) or process.links.main is None:
+    """Return the paths where the target's own loader differs, and a note for the evidence."""
+    interpreter = _loader_to_ask(machine, process)
+    if interpreter is None:
         return {}, "loader rules"
     names = listing(machine, f"{process.folder}/lib") or ()
-    target = f"{process.folder}/lib/" + next(
+    library = next(
         (name for name in ("libtorch_cuda.so", "libtorch_cpu.so") if name in names), "libtorch.so"
     )
-    try:
-        with open_elf(process.links.main.path) as elf:
-            interpreter = elf.interpreter
-    except (OSError, ElfError):
-        interpreter = None
-    if not interpreter or "musl" in interpreter:
-        return {}, "loader rules"
+    target = f"{process.folder}/lib/{library}"
     answer = run_command(
         [interpreter, "--list", target], deadline=_DEADLINE, environment=machine.environment
     )
     if answer.status != 0:
-        return (
-            {},
-            f"loader rules; {interpreter} --list gave no answer ({answer.reason or answer.status})",
-        )
+        reason = answer.reason or answer.status
+        return {}, f"loader rules; {interpreter} --list gave no answer ({reason})"
     # The same question to both: the program is the library itself there, not Python.
-    own = LinkMap(process.links.loader, target)
+    links = LinkMap(process.links.loader, target)
     corrections = {}
     for soname, path in parse_list(answer.output.decode("utf-8", "surrogateescape")).items():
-        held = own.find(soname)
+        held = links.find(soname)
         if path and held is not None and machine.realpath(held.path) != machine.realpath(path):
             corrections[soname] = path
     return corrections, f"loader rules, checked with {interpreter} --list"
+
+
+def _loader_to_ask(machine: Machine, process: TorchProcess) -> Optional[str]:
+    """The loader of glibc that starts Python, where its answer may differ and it can be run."""
+    variables = machine.environment
+    contested = variables.get("LD_LIBRARY_PATH") or variables.get("LD_PRELOAD") or machine.deep
+    if machine.root or not contested or process.links.main is None:
+        return None
+    try:
+        with open_elf(process.links.main.path) as elf:
+            interpreter = elf.interpreter
+    except (OSError, ElfError):
+        return None
+    return interpreter if interpreter and "musl" not in interpreter else None
 
 
 # Other copies
 
 
 def _copies(machine: Machine, judged: _Judged, loaded: Sequence[Library]) -> List[Library]:
-    """Every further file of these libraries on LD_LIBRARY_PATH, in the loader's cache, in conda's
-    folder and in wheels.
-    """
+    """Every further file of these libraries where the loader, conda or a wheel may take it from."""
     seen = {machine.realpath(library.path) for library in loaded}
     copies: List[Library] = []
-
-    def add(path: str, name: str, soname: str, origin: str) -> None:
-        real = machine.realpath(path)
-        if real in seen or len(copies) >= _MOST_COPIES or not machine.isfile(real):
-            return
+    for copy in _places_of_copies(machine, judged.process):
+        real = machine.realpath(copy.path)
+        if real in seen or not machine.isfile(real):
+            continue
+        if len(copies) == _MOST_COPIES:
+            break
         seen.add(real)
-        wheel = judged.wheel(os.path.normpath(path), name)
-        origin = f"wheel:{wheel}" if wheel is not None else origin
-        copies.append(
-            Library(
-                name,
-                soname,
-                os.path.normpath(path),
-                judged.version(os.path.normpath(path), wheel),
-                origin,
-                False,
-            )
-        )
+        path = os.path.normpath(copy.path)
+        wheel = judged.wheel(path, copy.name)
+        origin = f"wheel:{wheel}" if wheel is not None else copy.origin
+        version = judged.version(path, wheel)
+        copies.append(Library(copy.name, copy.soname, path, version, origin, False))
+    return copies
 
-    def folder(place: str, origin: str) -> None:
-        for entry in listing(machine, place) or ():
-            match = _NAME.match(entry)
-            # The short name is the one that is searched for; the long one is what it links to.
-            if match is not None and match.group(2) and match.group(2).count(".") == 0:
-                add(f"{place}/{entry}", match.group(1), entry, origin)
 
+class _Copy(NamedTuple):
+    name: str
+    soname: str
+    path: str
+    origin: str
+
+
+def _places_of_copies(machine: Machine, process: TorchProcess) -> Iterator[_Copy]:
     for place in machine.environment.get("LD_LIBRARY_PATH", "").split(":"):
         if place.startswith("/"):
-            folder(place.rstrip("/") or "/", "LD_LIBRARY_PATH")
-    for soname, paths in judged.process.links.loader.cache.items():
+            yield from _copies_in(machine, place.rstrip("/") or "/", "LD_LIBRARY_PATH")
+    for soname, paths in process.links.loader.cache.items():
         match = _NAME.match(soname) if soname.startswith(("libcu", "libn")) else None
         if match is not None:
-            for path in paths:
-                add(path, match.group(1), soname, "ld.so.cache")
+            yield from (_Copy(match.group(1), soname, path, "ld.so.cache") for path in paths)
+    yield from _copies_of_environment(machine)
+
+
+def _copies_of_environment(machine: Machine) -> Iterator[_Copy]:
     interpreter = interpreter_of(machine)
     if interpreter.environment == "conda":
-        folder(f"{interpreter.prefix}/lib", "conda")
+        yield from _copies_in(machine, f"{interpreter.prefix}/lib", "conda")
     for site in interpreter.search_path:
         if "nvidia" in (listing(machine, site) or ()):
             for part in listing(machine, f"{site}/nvidia") or ():
-                folder(f"{site}/nvidia/{part}/lib", "wheel")
-    return copies
+                yield from _copies_in(machine, f"{site}/nvidia/{part}/lib", "wheel")
+
+
+def _copies_in(machine: Machine, folder: str, origin: str) -> Iterator[_Copy]:
+    for entry in listing(machine, folder) or ():
+        match = _NAME.match(entry)
+        # The short name is the one that is searched for; the long one is what it links to.
+        if match is not None and match.group(2) and "." not in match.group(2):
+            yield _Copy(match.group(1), entry, f"{folder}/{entry}", origin)
 
 
 _CUDNN_HEADERS = (
@@ -284,5 +284,5 @@ def _system_cudnn(machine: Machine, libraries: Sequence[Library], evidence: Evid
                 return Known(
                     "{MAJOR}.{MINOR}.{PATCHLEVEL}".format(**parts), Evidence(header, library.path)
                 )
-        return Unknown(f"{library.path} does not tell its version")
+        return Unknown(f"{library.path} does not state its version")
     return Absent(Evidence(evidence.source, "no cuDNN outside the wheels on the loader's path"))

@@ -67,9 +67,7 @@ class Machine:
         self.facts: Dict[str, Fact[Any]] = {}
 
     def remaining(self, most: float) -> float:
-        """Return how many seconds a probe may still wait for a child: ``most``, or less near the
-        end.
-        """
+        """Return the seconds that a probe may wait for a child: ``most``, or less near the end."""
         return max(0.05, min(most, self.end - time.monotonic()))
 
     def value(self, field: str, default: Any = None) -> Any:
@@ -85,43 +83,43 @@ class Machine:
         """
         if not self.root:
             return os.path.realpath(path)
-        pending = [part for part in reversed(path.split("/")) if part]
+        pending = _reversed_parts(path)
         resolved: List[str] = []
         links = 0
         while pending:
             part = pending.pop()
-            if part == ".":
-                continue
             if part == "..":
                 # ".." of "/" is "/", as inside a chroot.
-                if resolved:
-                    resolved.pop()
+                del resolved[-1:]
                 continue
-            try:
-                target = os.readlink("/".join([self.root, *resolved, part]))
-            except (OSError, ValueError) as error:
+            target, exists = self._link_at("/".join([self.root, *resolved, part]))
+            if target is None:
                 resolved.append(part)
-                if getattr(error, "errno", None) != errno.EINVAL:
-                    # Not there, as the kernel sees it: ".." behind it leads nowhere. (EINVAL:
-                    # there, and no link.)
-                    resolved.extend(
-                        piece for piece in reversed(pending) if piece not in (".", "..")
-                    )
-                    break
-                continue
+                if exists:
+                    continue
+                # As the kernel sees it: ".." behind what is not there leads nowhere.
+                resolved += [part for part in reversed(pending) if part != ".."]
+                break
             links += 1
             if links > _LINKS:
                 resolved.append(part)
-                return "/" + "/".join(resolved)
+                break
             if target.startswith("/"):
                 resolved = []
-            pending.extend(piece for piece in reversed(target.split("/")) if piece)
+            pending += _reversed_parts(target)
         return "/" + "/".join(resolved)
 
+    @staticmethod
+    def _link_at(host_path: str) -> Tuple[Optional[str], bool]:
+        """Return what a link names, or None, and whether there is anything."""
+        try:
+            return os.readlink(host_path), True
+        except (OSError, ValueError) as error:
+            # EINVAL: there, and no link.
+            return None, getattr(error, "errno", None) == errno.EINVAL
+
     def path(self, path: str) -> str:
-        """Return where a path of the target lies on this host, with all links resolved inside the
-        root.
-        """
+        """Return where a path of the target lies on this host, links resolved inside the root."""
         return self.root + self.realpath(path) if self.root else path
 
     def inside(self, host_path: str) -> str:
@@ -171,16 +169,12 @@ class Machine:
             os.close(descriptor)
 
     def read_text(self, path: str, limit: int = READ_LIMIT) -> Optional[str]:
-        """Return at most ``limit`` bytes of a file as text (bad bytes replaced), or None where it
-        cannot be read.
-        """
+        """Return at most ``limit`` bytes of a file as text (bad bytes replaced), or None."""
         content = self.read_bytes(path, limit)
         return None if content is None else content.decode("utf-8", "replace")
 
     def listdir(self, path: str) -> Optional[List[str]]:
-        """Return the sorted names in a folder (at most 100 000), or None where it cannot be
-        read.
-        """
+        """Return the sorted names in a folder (at most 100 000), or None if it cannot be read."""
         names: List[str] = []
         try:
             with os.scandir(self.path(path)) as entries:
@@ -238,6 +232,11 @@ class Probe(NamedTuple):
     fields: Tuple[str, ...]
     isolated: bool = False
     deadline: float = 2.0
+
+
+def _reversed_parts(path: str) -> List[str]:
+    """The names in a path, the last one first."""
+    return [part for part in reversed(path.split("/")) if part not in ("", ".")]
 
 
 def _reason(error: Exception) -> str:

@@ -16,7 +16,7 @@ from .machine import Probe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+    from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
     from .machine import Machine
 
@@ -108,45 +108,35 @@ _STANDARD = frozenset(
 
 def probe_modules(machine: Machine) -> Dict[str, Fact[Any]]:
     """List the modules of the working directory and of PYTHONPATH that hide installed ones."""
-    interpreter = interpreter_of(machine)
-    if not interpreter.search_path:
+    search_path = interpreter_of(machine).search_path
+    if not search_path:
         return dict.fromkeys(
             FIELDS_HERE, Unknown("the folders of the Python environment are not known")
         )
     working = machine.value("python.working_directory")
-    distributions: Mapping[str, Distribution] = machine.value("distributions", {})
-    shadowed: List[str] = []
-    fronts = (
-        [] if working is None or _is_entry(machine, working, interpreter.search_path) else [working]
-    )
-    given = [
-        entry.rstrip("/") for entry in machine.environment.get("PYTHONPATH", "").split(":") if entry
-    ]
-    fronts += [
-        folder for folder in interpreter.search_path if folder in given and folder != working
-    ]
-    for front in fronts:
-        shadowed += _hidden_by(
-            machine, front, interpreter.search_path, distributions, front == working
-        )
-    order = (
-        [working, *interpreter.search_path]
-        if working is not None
-        else list(interpreter.search_path)
-    )
-    ray = next(
-        (path for folder in order for path in [find_module(machine, folder, "ray")] if path), None
-    )
-    evidence = Evidence(", ".join(fronts) or "no folder comes before the installed distributions")
-    if working is None and not fronts:
-        fact: Fact[Any] = Unknown("the folder from which Python is started is not known")
-    else:
-        fact = Known(tuple(dict.fromkeys(shadowed)), evidence)
-    where = Evidence(", ".join(order))
+    order = [*search_path] if working is None else [working, *search_path]
+    paths = (find_module(machine, folder, "ray") for folder in order)
+    ray = next(filter(None, paths), None)
+    evidence = Evidence(", ".join(order))
     return {
-        "shadowed_modules": fact,
-        "ray.module_path": Known(ray, where) if ray is not None else Absent(where),
+        "shadowed_modules": _shadowed(machine, search_path, working),
+        "ray.module_path": Known(ray, evidence) if ray is not None else Absent(evidence),
     }
+
+
+def _shadowed(machine: Machine, search_path: Sequence[str], working: Optional[str]) -> Fact[Any]:
+    fronts = []
+    if working is not None and not _is_entry(machine, working, search_path):
+        fronts.append(working)
+    stated = [entry.rstrip("/") for entry in machine.environment.get("PYTHONPATH", "").split(":")]
+    fronts += [folder for folder in search_path if folder in stated and folder != working]
+    if working is None and not fronts:
+        return Unknown("the folder that Python is started from is not known")
+    shadowed: List[str] = []
+    for front in fronts:
+        shadowed += _hidden_by(machine, front, search_path, front == working)
+    detail = ", ".join(fronts) or "no folder comes before the installed distributions"
+    return Known(tuple(dict.fromkeys(shadowed)), Evidence(detail))
 
 
 def _is_entry(machine: Machine, folder: str, search_path: Sequence[str]) -> bool:
@@ -155,44 +145,46 @@ def _is_entry(machine: Machine, folder: str, search_path: Sequence[str]) -> bool
 
 
 def _hidden_by(
-    machine: Machine,
-    front: str,
-    search_path: Sequence[str],
-    distributions: Mapping[str, Distribution],
-    standard: bool,
-) -> List[str]:
-    hidden = []
-    for module in dict.fromkeys(
-        entry.split(".", 1)[0] for entry in (listing(machine, front) or ())[:_MOST_ENTRIES]
-    ):
-        if not module.isidentifier():
-            continue
-        if standard and module in _STANDARD:
-            path = find_module(machine, front, module)
-            if path is not None:
-                hidden.append(f"{module}: {path}")
-            continue
-        name = _DISTRIBUTION_OF.get(module, canonicalize_name(module))
-        distribution = distributions.get(name)
-        if distribution is None or distribution.location == front:
+    machine: Machine, front: str, search_path: Sequence[str], is_working: bool
+) -> Iterator[str]:
+    """Yield the modules of a folder that hide others.
+
+    Those of the standard library are hidden by the working directory alone.
+    """
+    others = [folder for folder in search_path if folder != front]
+    names = (listing(machine, front) or ())[:_MOST_ENTRIES]
+    for module in dict.fromkeys(name.split(".", 1)[0] for name in names):
+        is_standard = is_working and module in _STANDARD
+        if not is_standard and not _is_installed_elsewhere(machine, module, front):
             continue
         path = find_module(machine, front, module)
-        if path is None:
-            continue
-        for folder in search_path:
-            installed = find_module(machine, folder, module) if folder != front else None
-            if installed is not None:
-                # A link to the installed package, or an editable install from here, hides nothing.
-                if machine.realpath(installed) != machine.realpath(path):
-                    hidden.append(f"{module}: {path}")
-                break
-    return hidden
+        if path is not None and (is_standard or _hides(machine, module, path, others)):
+            yield f"{module}: {path}"
+
+
+def _is_installed_elsewhere(machine: Machine, module: str, front: str) -> bool:
+    if not module.isidentifier():
+        return False
+    distributions: Mapping[str, Distribution] = machine.value("distributions", {})
+    name = _DISTRIBUTION_OF.get(module, canonicalize_name(module))
+    distribution = distributions.get(name)
+    return distribution is not None and distribution.location != front
+
+
+def _hides(machine: Machine, module: str, path: str, others: Sequence[str]) -> bool:
+    """Whether the import that would succeed without ``path`` takes another file.
+
+    A link to the installed package, or an editable install from here, hides nothing.
+    """
+    for folder in others:
+        installed = find_module(machine, folder, module)
+        if installed is not None:
+            return machine.realpath(installed) != machine.realpath(path)
+    return False
 
 
 def find_module(machine: Machine, folder: str, module: str) -> Optional[str]:
-    """Return what an import of ``module`` takes from one folder: a package, a ``.py`` file or an
-    extension; or None.
-    """
+    """Return the package, ``.py`` file or extension that an import takes from a folder; or None."""
     names = listing(machine, folder) or ()
     if module in names and machine.isfile(f"{folder}/{module}/__init__.py"):
         return f"{folder}/{module}"

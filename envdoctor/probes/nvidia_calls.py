@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Dict, Iterator, Mapping, Optional
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Tuple
 
 from .machine import Machine
 from .nvidia_text import cuda_text, parse_gpu_information, parse_kernel_version, parse_maps
@@ -43,9 +43,7 @@ def _mapped(stem: str) -> Optional[str]:
 
 
 def read_libcuda(name: str = "libcuda.so.1") -> bytes:
-    """Load libcuda and ask its version, which needs no device: file, path, CUDA version or the
-    loader's text.
-    """
+    """Load libcuda and ask its version, which needs no device; or give the loader's text."""
     import ctypes
 
     try:
@@ -95,9 +93,7 @@ def init_libcuda(environment: Mapping[str, str]) -> bytes:
 
 
 def read_nvml() -> bytes:
-    """Ask NVML for everything, every field optional: old drivers lack calls, consumer devices lack
-    features.
-    """
+    """Ask NVML for everything; each field is optional: old drivers and small devices lack some."""
     import ctypes
 
     # nvidia-ml-py calls every failure of the loader "library not found": keep the loader's own
@@ -163,39 +159,52 @@ def _read_device(nvml: Any, position: int) -> Dict[str, Any]:
         "name": _ask(nvml, "nvmlDeviceGetName", handle),
         "uuid": _ask(nvml, "nvmlDeviceGetUUID", handle),
     }
-    pci = _ask(nvml, "nvmlDeviceGetPciInfo", handle)
-    if pci is not None:
-        bus = pci.busId
-        entry["pci_bus"] = bus.decode("ascii", "replace") if isinstance(bus, bytes) else bus
-        entry["pci_id"] = f"{pci.pciDeviceId & 0xFFFF:04x}:{pci.pciDeviceId >> 16:04x}"
-    memory = _ask(nvml, "nvmlDeviceGetMemoryInfo", handle)
-    if memory is not None:
-        entry["memory_total"], entry["memory_used"] = memory.total, memory.used
-    capability = _ask(nvml, "nvmlDeviceGetCudaComputeCapability", handle)
-    if capability is not None:
-        entry["compute_capability"] = "{}.{}".format(*capability)
-    mig = _ask(nvml, "nvmlDeviceGetMigMode", handle)
-    if mig is not None:
-        entry["mig_mode"] = bool(mig[0])
-        if mig[0]:
-            entry["mig"] = list(_mig_uuids(nvml, handle))
-    ecc = _ask(nvml, "nvmlDeviceGetEccMode", handle)
-    if ecc is not None:
-        entry["ecc_mode"] = bool(ecc[0])
-        if ecc[0]:
-            # Volatile: since the driver was loaded. Old, repaired faults are in the aggregate
-            # counter.
-            entry["ecc_uncorrected"] = _ask(nvml, "nvmlDeviceGetTotalEccErrors", handle, 1, 0)
-    persistence = _ask(nvml, "nvmlDeviceGetPersistenceMode", handle)
-    if persistence is not None:
-        entry["persistence_mode"] = bool(persistence)
-    remapped = _ask(nvml, "nvmlDeviceGetRemappedRows", handle)
-    if remapped is not None and len(remapped) == 4:
-        entry["remapped_pending"], entry["remapped_failed"] = bool(remapped[2]), bool(remapped[3])
+    for call, values in _DEVICE_CALLS:
+        answer = _ask(nvml, call, handle)
+        if answer is not None:
+            entry.update(values(answer))
+    if entry.get("mig_mode"):
+        entry["mig"] = list(_mig_uuids(nvml, handle))
+    if entry.get("ecc_mode"):
+        # Volatile: since the driver was loaded. Old, repaired faults are in the aggregate counter.
+        entry["ecc_uncorrected"] = _ask(nvml, "nvmlDeviceGetTotalEccErrors", handle, 1, 0)
     entry["fabric_state"] = _fabric_state(nvml, handle)
     if entry["name"] is None and entry["uuid"] is None:
         entry["fault"] = _fault(nvml, handle)
     return entry
+
+
+def _pci_values(pci: Any) -> Dict[str, Any]:
+    return {
+        "pci_bus": pci.busId.decode("ascii", "replace")
+        if isinstance(pci.busId, bytes)
+        else pci.busId,
+        "pci_id": f"{pci.pciDeviceId & 0xFFFF:04x}:{pci.pciDeviceId >> 16:04x}",
+    }
+
+
+def _remapped_values(rows: Any) -> Dict[str, Any]:
+    if len(rows) != 4:
+        return {}
+    return {"remapped_pending": bool(rows[2]), "remapped_failed": bool(rows[3])}
+
+
+#: What is asked of each device, and the values of the answer.
+_DEVICE_CALLS: Tuple[Tuple[str, Callable[[Any], Dict[str, Any]]], ...] = (
+    ("nvmlDeviceGetPciInfo", _pci_values),
+    (
+        "nvmlDeviceGetMemoryInfo",
+        lambda memory: {"memory_total": memory.total, "memory_used": memory.used},
+    ),
+    (
+        "nvmlDeviceGetCudaComputeCapability",
+        lambda capability: {"compute_capability": "{}.{}".format(*capability)},
+    ),
+    ("nvmlDeviceGetMigMode", lambda modes: {"mig_mode": bool(modes[0])}),
+    ("nvmlDeviceGetEccMode", lambda modes: {"ecc_mode": bool(modes[0])}),
+    ("nvmlDeviceGetPersistenceMode", lambda mode: {"persistence_mode": bool(mode)}),
+    ("nvmlDeviceGetRemappedRows", _remapped_values),
+)
 
 
 def _mig_uuids(nvml: Any, handle: Any) -> Iterator[str]:

@@ -551,7 +551,7 @@ def _iommu(machine: Machine, gpus: Fact[Any]) -> Fact[Any]:
         return Known(True, evidence)
     # Without an IOMMU, or with identity mapping, ACS of a PCIe switch could still redirect: that
     # needs config space.
-    return Unknown("the IOMMU does not translate; the switches' ACS settings are not read")
+    return Unknown("the IOMMU does not translate addresses; the switches' ACS is not read")
 
 
 def _iommu_kind(machine: Machine, folder: str) -> str:

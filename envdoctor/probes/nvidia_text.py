@@ -41,9 +41,7 @@ def parse_kernel_version(text: str) -> Tuple[Optional[str], Optional[str]]:
 
 
 def parse_gpu_information(text: str) -> Dict[str, str]:
-    """Return model, uuid, bus and minor from ``/proc/driver/nvidia/gpus/*/information``; ``??``
-    counts as nothing.
-    """
+    """Return model, uuid, bus and minor from a GPU's ``information`` file; ``??`` is nothing."""
     keys = {"Model": "model", "GPU UUID": "uuid", "Bus Location": "bus", "Device Minor": "minor"}
     values: Dict[str, str] = {}
     for line in text[:65536].splitlines():
@@ -97,24 +95,18 @@ def parse_smi_gpus(text: str, names: Sequence[str]) -> List[Dict[str, str]]:
 
 
 def parse_fabric_version(text: str) -> Optional[str]:
-    """Return the release that ``nv-fabricmanager --version`` prints (``Fabric Manager version is :
-    570.86.15``).
-    """
+    """Return the release in the output of ``nv-fabricmanager --version``."""
     match = _RELEASE.search(text[:4096])
     return match.group(0) if match else None
 
 
 def cuda_text(number: int) -> Optional[str]:
-    """Return ``12.4`` for ``12040``, the form of cuDriverGetVersion and NVML; None for 0 (no
-    driver).
-    """
+    """Return ``12.4`` for the ``12040`` of cuDriverGetVersion and NVML; None for 0 (no driver)."""
     return f"{number // 1000}.{number % 1000 // 10}" if number >= 1000 else None
 
 
 def is_compat_path(path: str) -> bool:
-    """Tell whether a libcuda path is that of a cuda-compat package
-    (``/usr/local/cuda-12.4/compat/…``).
-    """
+    """Tell whether a path is in a cuda-compat package (``/usr/local/cuda-12.4/compat/…``)."""
     return _COMPAT.search(path.rpartition("/")[0] + "/") is not None
 
 
@@ -124,8 +116,7 @@ def visible_by_variable(
     order: Optional[str] = None,
     mig: Sequence[Sequence[str]] = (),
 ) -> List[Optional[bool]]:
-    """Return which devices ``CUDA_VISIBLE_DEVICES`` leaves visible, in the order of ``gpus`` (PCI
-    order).
+    """Return which devices ``CUDA_VISIBLE_DEVICES`` leaves visible, in PCI order as ``gpus`` is.
 
     As the CUDA C++ programming guide says: entries are indices or abbreviated UUIDs, an invalid
     entry hides itself and all that follow, an empty value hides all. None where it cannot be told:
@@ -140,45 +131,44 @@ def visible_by_variable(
     """
     if value is None:
         return [True] * len(gpus)
+    unclear: List[Optional[bool]] = [None] * len(gpus)
     shown: List[int] = []
     by_index = False
-    for entry in value.split(","):
-        entry = entry.strip()
+    for entry in map(str.strip, value.split(",")):
         position = _device_of(entry, gpus, mig)
         if position is None:
             break
         by_index = by_index or entry.isdigit()
         if position in shown and not entry.startswith("MIG-"):
-            return [None] * len(gpus)
+            return unclear
         shown.append(position)
-    alike = order == "PCI_BUS_ID" or len({gpu.name for gpu in gpus}) <= 1
-    if by_index and not alike and len(set(shown)) < len(gpus):
-        return [None] * len(gpus)
+    in_pci_order = order == "PCI_BUS_ID" or len({gpu.name for gpu in gpus}) <= 1
+    if by_index and not in_pci_order and len(set(shown)) < len(gpus):
+        return unclear
     return [position in shown for position in range(len(gpus))]
 
 
 def _device_of(entry: str, gpus: Sequence[Gpu], mig: Sequence[Sequence[str]]) -> Optional[int]:
+    """The position of the device that one entry of the variable names."""
     if entry.isascii() and entry.isdigit():
         return int(entry) if len(entry) < 6 and int(entry) < len(gpus) else None
-    if entry.startswith(
-        "MIG-GPU-"
-    ):  # before R470: MIG-<GPU UUID>/<GPU instance>/<compute instance>
+    if entry.startswith("MIG-GPU-"):
+        # Before R470: MIG-<GPU UUID>/<GPU instance>/<compute instance>.
         entry = entry[4:].partition("/")[0]
-    elif entry.startswith("MIG-"):
-        return next(
-            (
-                position
-                for position, uuids in enumerate(mig)
-                if any(uuid.startswith(entry) for uuid in uuids)
-            ),
-            None,
-        )
+    if entry.startswith("MIG-"):
+        return next(iter(_positions(entry, mig)), None)
     if not entry.startswith("GPU-"):
         return None
-    matches = [
-        position for position, gpu in enumerate(gpus) if gpu.uuid and gpu.uuid.startswith(entry)
-    ]
+    matches = _positions(entry, [[gpu.uuid or ""] for gpu in gpus])
     return matches[0] if len(matches) == 1 else None
+
+
+def _positions(start: str, uuids: Sequence[Sequence[str]]) -> List[int]:
+    return [
+        position
+        for position, several in enumerate(uuids)
+        if any(uuid.startswith(start) for uuid in several)
+    ]
 
 
 def is_release(text: Any) -> bool:

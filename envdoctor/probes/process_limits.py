@@ -1,5 +1,4 @@
-"""Memory, ``/dev/shm``, process limits and CPUs of this process; what Ray, psutil and the JVM will
-believe about them.
+"""Memory, ``/dev/shm``, limits and CPUs of this process, and what Ray and the JVM take them for.
 
 What a program believes is computed by that program's own algorithm on the same files, so that the
 difference to what the kernel enforces (:mod:`envdoctor.probes.container`) can be told before the
@@ -42,8 +41,7 @@ class Limit(NamedTuple):
 
 
 def parse_limits(text: str) -> Dict[str, Limit]:
-    """Return the limits of ``/proc/<pid>/limits`` by their name in the first column ("Max open
-    files").
+    """Return the limits of ``/proc/<pid>/limits`` by name (``Max open files``).
 
     The ``resource`` module would do, but minimal Pythons lack it, and a recorded machine has only
     the file.
@@ -104,8 +102,7 @@ def count_list(text: str) -> Optional[int]:
 
 
 def ray_system_memory(files: Files, memory_total: int) -> Optional[int]:
-    """Return what ``ray._common.utils.get_system_memory()`` will return: fixed paths, capped at
-    MemTotal.
+    """Return what ``ray._common.utils.get_system_memory()`` will: fixed paths, MemTotal at most.
 
     Read from ray 2.60 (same in 2.x). None where Ray would fail on the file.
     """
@@ -118,8 +115,7 @@ def ray_system_memory(files: Files, memory_total: int) -> Optional[int]:
 
 
 def ray_used_memory(files: Files) -> Optional[int]:
-    """Return what ``ray._private.utils.get_used_memory()`` will return by fixed cgroup paths; None
-    where it asks psutil.
+    """Return what ``ray._private.utils.get_used_memory()`` will; None where it asks psutil.
 
     Read from ray 2.60: use less inactive and active file pages. Ray 2.44 and older did not subtract
     the active ones.
@@ -190,7 +186,10 @@ def _memory(files: Files) -> Iterator[Tuple[str, Fact[Any]]]:
         else "/sys/fs/cgroup/memory.max"
     )
     if belief is None:
-        yield "memory.ray_belief", Unknown(f"{fixed} holds no number; Ray will fail on it")
+        yield (
+            "memory.ray_belief",
+            Unknown(f"{fixed} contains no number; Ray will fail on it"),
+        )
     else:
         source = "/proc/meminfo" if belief == total else fixed
         yield (
@@ -210,9 +209,7 @@ def _memory(files: Files) -> Iterator[Tuple[str, Fact[Any]]]:
 
 
 def _java(machine: Machine) -> Iterator[Tuple[str, Fact[Any]]]:
-    """Yield what the JVM will believe, where there is one; the module that knows how is loaded only
-    then.
-    """
+    """Yield what the JVM will believe; the module that knows is loaded only where there is one."""
     folders = machine.environment.get("PATH", "").split(":")
     if machine.root or not (
         machine.environment.get("JAVA_HOME")
@@ -231,58 +228,43 @@ def _java(machine: Machine) -> Iterator[Tuple[str, Fact[Any]]]:
 
 
 def _shm(machine: Machine) -> Iterator[Tuple[str, Fact[Any]]]:
-    mounts = [
-        mount
-        for mount in parse_mountinfo(
-            machine.read_text("/proc/self/mountinfo", 1 << 22) or "", ("tmpfs",)
-        )
-        if mount.point == "/dev/shm"
-    ]
+    text = machine.read_text("/proc/self/mountinfo", 1 << 22) or ""
+    mounts = [mount for mount in parse_mountinfo(text, ("tmpfs",)) if mount.point == "/dev/shm"]
     options = ",".join(mounts[-1].options) if mounts else ""
-    if not machine.root:
-        try:
-            volume = os.statvfs("/dev/shm")
-        except FileNotFoundError:
-            absent = Absent(Evidence("/dev/shm", "does not exist"))
-            yield "shm.size", absent
-            yield "shm.available", absent
-            yield "shm.files", absent
-            return
-        except OSError as error:
-            unknown = Unknown(f"/dev/shm: {error.strerror}")
-            yield "shm.size", unknown
-            yield "shm.available", unknown
-            yield "shm.files", unknown
-            return
-        detail = options or "no tmpfs of its own: the size is that of the file system below it"
-        yield (
-            "shm.size",
-            Known(volume.f_frsize * volume.f_blocks, Evidence("statvfs /dev/shm", detail)),
-        )
-        yield (
-            "shm.available",
-            Known(volume.f_frsize * volume.f_bavail, Evidence("statvfs /dev/shm")),
-        )
-        yield (
-            "shm.files",
-            _shm_files(
-                volume.f_frsize * (volume.f_blocks - volume.f_bfree),
-                volume.f_frsize * volume.f_blocks,
-            )
-            if mounts
-            else Unknown("/dev/shm is no tmpfs of its own"),
-        )
+    if machine.root:
+        yield from _shm_of_image(options)
         return
+    try:
+        volume = os.statvfs("/dev/shm")
+    except OSError as error:
+        nothing: Fact[Any] = Unknown(f"/dev/shm: {error.strerror}")
+        if isinstance(error, FileNotFoundError):
+            nothing = Absent(Evidence("/dev/shm", "does not exist"))
+        for name in ("shm.size", "shm.available", "shm.files"):
+            yield name, nothing
+        return
+    size, free = volume.f_frsize * volume.f_blocks, volume.f_frsize * volume.f_bfree
+    available = volume.f_frsize * volume.f_bavail
+    detail = options or "not a separate tmpfs: the size is that of the underlying file system"
+    yield "shm.size", Known(size, Evidence("statvfs /dev/shm", detail))
+    yield "shm.available", Known(available, Evidence("statvfs /dev/shm"))
+    if mounts:
+        yield "shm.files", _shm_files(size - free, size)
+    else:
+        yield "shm.files", Unknown("/dev/shm is not a separate tmpfs")
+
+
+def _shm_of_image(options: str) -> Iterator[Tuple[str, Fact[Any]]]:
+    """What the mount of another machine's /dev/shm, as its files show it, tells."""
     sizes = (parse_size(entry[5:]) for entry in options.split(",") if entry.startswith("size="))
     size = next(sizes, None)
-    yield (
-        "shm.size",
-        Known(size, Evidence("/proc/self/mountinfo", options))
-        if size is not None
-        else Unknown("not this machine's /dev/shm"),
-    )
-    yield "shm.available", Unknown("not this machine's /dev/shm")
-    yield "shm.files", Unknown("not this machine's /dev/shm")
+    unknown = Unknown("not this machine's /dev/shm")
+    if size is not None:
+        yield "shm.size", Known(size, Evidence("/proc/self/mountinfo", options))
+    else:
+        yield "shm.size", unknown
+    yield "shm.available", unknown
+    yield "shm.files", unknown
 
 
 #: Who holds the files is looked up, process by process, where this share is used, or no more than
@@ -349,51 +331,41 @@ _CAPABILITIES = ((14, "ipc_lock"), (21, "sys_admin"), (24, "sys_resource"))
 
 def _process(files: Files) -> Iterator[Tuple[str, Fact[Any]]]:
     status = parse_status(files.read_text("/proc/self/status", 1 << 14) or "")
-    cpus = count_list(status.get("Cpus_allowed_list", ""))
     # The kernel's answer of sched_getaffinity, cpusets included.
-    yield (
-        "cpu.count",
-        Known(cpus, Evidence("/proc/self/status", "Cpus_allowed_list"))
-        if cpus
-        else Unknown("/proc/self/status is not readable"),
-    )
-    nodes = count_list(status.get("Mems_allowed_list", ""))
-    yield (
-        "numa.nodes",
-        Known(nodes, Evidence("/proc/self/status", "Mems_allowed_list"))
-        if nodes
-        else Unknown("no Mems_allowed_list"),
-    )
-    try:
-        mask = int(status.get("CapEff", ""), 16)
-    except ValueError:
-        yield "process.capabilities", Unknown("/proc/self/status has no CapEff")
+    cpus = count_list(status.get("Cpus_allowed_list", ""))
+    if cpus:
+        yield "cpu.count", Known(cpus, Evidence("/proc/self/status", "Cpus_allowed_list"))
     else:
-        # Inside a user namespace they hold for what belongs to that namespace, and limits are
-        # counted outside of it.
-        held = (
-            tuple(name for bit, name in _CAPABILITIES if mask >> bit & 1)
-            if _is_initial_namespace(files)
-            else ()
-        )
-        yield "process.capabilities", Known(held, Evidence("/proc/self/status", "CapEff"))
+        yield "cpu.count", Unknown("/proc/self/status is not readable")
+    nodes = count_list(status.get("Mems_allowed_list", ""))
+    if nodes:
+        yield "numa.nodes", Known(nodes, Evidence("/proc/self/status", "Mems_allowed_list"))
+    else:
+        yield "numa.nodes", Unknown("/proc/self/status has no Mems_allowed_list")
+    yield "process.capabilities", _capabilities(files, status.get("CapEff", ""))
     uid = _host_uid(status.get("Uid", ""), files.read_text("/proc/self/uid_map", 4096) or "")
-    yield (
-        "process.uid",
-        Unknown("/proc/self/status has no Uid")
-        if uid is None
-        else Known(uid, Evidence("/proc/self/status", "Uid through uid_map")),
-    )
+    if uid is not None:
+        yield "process.uid", Known(uid, Evidence("/proc/self/status", "Uid through uid_map"))
+    else:
+        yield "process.uid", Unknown("/proc/self/status has no Uid")
     if files.exists("/sys/class"):
-        yield (
-            "rdma.devices",
-            Known(
-                tuple(files.listdir("/sys/class/infiniband") or ()),
-                Evidence("/sys/class/infiniband"),
-            ),
-        )
+        devices = tuple(files.listdir("/sys/class/infiniband") or ())
+        yield "rdma.devices", Known(devices, Evidence("/sys/class/infiniband"))
     else:
         yield "rdma.devices", Unknown("/sys/class is not visible here")
+
+
+def _capabilities(files: Files, mask: str) -> Fact[Any]:
+    try:
+        bits = int(mask, 16)
+    except ValueError:
+        return Unknown("/proc/self/status has no CapEff")
+    # Inside a user namespace they hold for what belongs to that namespace, and limits are counted
+    # outside of it.
+    if not _is_initial_namespace(files):
+        bits = 0
+    held = tuple(name for bit, name in _CAPABILITIES if bits >> bit & 1)
+    return Known(held, Evidence("/proc/self/status", "CapEff"))
 
 
 def _is_initial_namespace(files: Files) -> bool:
@@ -402,9 +374,7 @@ def _is_initial_namespace(files: Files) -> bool:
 
 
 def _host_uid(words: str, mapping: str) -> Optional[int]:
-    """Return the effective user id through ``uid_map``: user 0 of a rootless container is an
-    ordinary user outside.
-    """
+    """Return the effective user id outside: user 0 of a rootless container is an ordinary one."""
     ids = words.split()
     if len(ids) < 2 or not ids[1].isdigit():
         return None

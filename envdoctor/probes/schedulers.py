@@ -1,6 +1,4 @@
-"""What a scheduler says of this process: Slurm's job, the memory that a pod was granted, the Ray
-cluster at hand.
-"""
+"""What schedulers say of this process: Slurm's job, a pod's memory, the Ray cluster at hand."""
 
 from __future__ import annotations
 
@@ -63,9 +61,7 @@ _SMALLEST = 1 << 24
 
 
 def parse_quantity(text: str) -> Optional[int]:
-    """Return bytes of a Kubernetes memory quantity; None below 16 MiB, where the divisor was no
-    byte (``1Mi``, ``1Gi``).
-    """
+    """Return the bytes of a quantity; None below 16 MiB, where Kubernetes divided by ``1Mi``."""
     size = parse_size(text[:64], decimal=True)
     return size if size is not None and _SMALLEST <= size < 1 << 62 else None
 
@@ -92,9 +88,7 @@ def _number(text: Optional[str]) -> Optional[int]:
 
 
 def parse_ray_usage(text: str) -> Tuple[Optional[str], Optional[str]]:
-    """Return Ray's and Python's version from a session's ``usage_stats.json``, which the head node
-    writes.
-    """
+    """Return Ray's and Python's version from the ``usage_stats.json`` that the head node writes."""
     try:
         table = json.loads(text)
     except (ValueError, RecursionError):
@@ -133,7 +127,7 @@ def _scheduler_limit(machine: Machine, slurm: bool) -> Fact[Any]:
         granted = slurm_memory(machine.environment)
         if granted is not None:
             return Known(granted[0], Evidence("environment", granted[1]))
-        return Unknown("the Slurm job names no memory")
+        return Unknown("the Slurm job states no memory limit")
     if "KUBERNETES_SERVICE_HOST" not in machine.environment and not machine.exists(
         "/var/run/secrets/kubernetes.io"
     ):
@@ -146,7 +140,7 @@ def _scheduler_limit(machine: Machine, slurm: bool) -> Fact[Any]:
         size = parse_quantity(machine.read_text(path, 256) or "")
         if size is not None:
             return Known(size, Evidence(path))
-    return Unknown("the pod's downward API names no memory limit")
+    return Unknown("the pod's downward API states no memory limit")
 
 
 def _ray(machine: Machine) -> Iterator[Tuple[str, Fact[Any]]]:
@@ -164,9 +158,7 @@ def _ray(machine: Machine) -> Iterator[Tuple[str, Fact[Any]]]:
 
 
 def _ray_session(machine: Machine) -> Iterator[Tuple[str, Fact[Any]]]:
-    """The cluster that runs on this node, by its session folder: asking it would need the
-    network.
-    """
+    """The cluster on this node, by its session folder: asking it would need the network."""
     if machine.root:
         return
     # 'ray start' writes this file and 'ray stop' removes it: a session folder alone may be years

@@ -1,5 +1,4 @@
-"""What takes the space of ``/dev/shm``: its files, who holds them, and deleted files that a process
-still holds or maps.
+"""What fills ``/dev/shm``: its files, who holds them, and deleted files that are still held.
 
 A file is found by device and inode, not by name: ``/dev/shm/x`` of another container is another
 file. Whoever holds nothing that is visible here may still live in a process namespace that is not.

@@ -1,6 +1,4 @@
-"""The operating system: name, kernel, architecture, C library, and where a machine is none (WSL,
-gVisor, a VM).
-"""
+"""The operating system: name, kernel, architecture, C library, and whether it runs in another."""
 
 from __future__ import annotations
 
@@ -137,22 +135,30 @@ def _sandbox(machine: Machine, version: str) -> Fact[Any]:
     kind = (machine.read_text("/sys/hypervisor/type", 64) or "").strip()
     if kind:
         return Known(kind, Evidence("/sys/hypervisor/type"))
-    evidence = Evidence("/sys/class/dmi/id/sys_vendor", vendor)
-    for word, name in (
-        ("QEMU", "kvm"),
-        ("Amazon EC2", "kvm"),
-        ("Google", "kvm"),
-        ("Alibaba", "kvm"),
-        ("VMware", "vmware"),
-        ("Microsoft", "hyper-v"),
-    ):
+    return _hypervisor_of(machine, vendor)
+
+
+def _hypervisor_of(machine: Machine, vendor: str) -> Fact[Any]:
+    # Bare-metal instances of the clouds carry the same vendor: only the CPU flag tells a guest.
+    is_guest = _is_guest(machine)
+    for word, name in _VENDORS:
         if vendor.startswith(word):
-            # Bare-metal instances of the clouds carry the same vendor: only the CPU flag tells a
-            # guest.
-            return Known(name, evidence) if _is_guest(machine) else Absent(evidence)
-    if _is_guest(machine):
-        return Unknown("a virtual machine of a kind that does not show")
+            evidence = Evidence("/sys/class/dmi/id/sys_vendor", vendor)
+            return Known(name, evidence) if is_guest else Absent(evidence)
+    if is_guest:
+        return Unknown("a virtual machine whose hypervisor does not name itself")
     return Absent(Evidence("/proc/cpuinfo", "no hypervisor flag"))
+
+
+#: Hypervisors by the start of the system vendor in the firmware's tables.
+_VENDORS = (
+    ("QEMU", "kvm"),
+    ("Amazon EC2", "kvm"),
+    ("Google", "kvm"),
+    ("Alibaba", "kvm"),
+    ("VMware", "vmware"),
+    ("Microsoft", "hyper-v"),
+)
 
 
 def _is_guest(machine: Machine) -> bool:

@@ -94,16 +94,13 @@ def _is_number(text: str, least: int, most: int) -> bool:
 
 
 def parse_tool_version(output: bytes) -> Optional[str]:
-    """Return ``12.4.131`` from what nvcc and ptxas print, or hold as text (``… release 12.4,
-    V12.4.131``).
-    """
+    """Return ``12.4.131`` from what nvcc and ptxas print (``… release 12.4, V12.4.131``)."""
     match = _TOOL_VERSION.search(output)
     return match.group(1).decode() if match else None
 
 
 def probe_toolkits(machine: Machine) -> Dict[str, Fact[Any]]:
-    """Find toolkits by CUDA_HOME, PATH and the usual folders; the first is the one that a build
-    would use.
+    """Find toolkits where builds look for them; the first is the one that a build would use.
 
     The order is that of torch.utils.cpp_extension: CUDA_HOME, CUDA_PATH, nvcc on PATH,
     /usr/local/cuda.
@@ -133,6 +130,7 @@ def probe_toolkits(machine: Machine) -> Dict[str, Fact[Any]]:
 
 
 def _folders(machine: Machine) -> Iterator[Tuple[str, str]]:
+    """Yield folders that may hold a toolkit, and what led there."""
     for name in ("CUDA_HOME", "CUDA_PATH"):
         folder = machine.environment.get(name, "")
         if folder.startswith("/"):
@@ -140,63 +138,70 @@ def _folders(machine: Machine) -> Iterator[Tuple[str, str]]:
     for folder in machine.environment.get("PATH", "").split(":"):
         if folder.startswith("/") and machine.isfile(f"{folder}/nvcc"):
             # A wrapper or link such as Debian's /usr/bin/nvcc leads to the toolkit's own bin.
-            yield (
-                machine.realpath(f"{folder}/nvcc").rpartition("/")[0].rpartition("/")[0] or "/",
-                "PATH",
-            )
+            nvcc = machine.realpath(f"{folder}/nvcc")
+            yield os.path.dirname(os.path.dirname(nvcc)) or "/", "PATH"
     conda = machine.environment.get("CONDA_PREFIX", "")
     if conda.startswith("/") and machine.isfile(f"{conda}/bin/nvcc"):
         yield conda, "CONDA_PREFIX"
+    yield from _usual_folders(machine)
+
+
+def _usual_folders(machine: Machine) -> Iterator[Tuple[str, str]]:
     for parent in ("/usr/local", "/opt"):
         for name in machine.listdir(parent) or ():
-            if name == "cuda" or (
-                name.startswith("cuda-")
-                and all(_is_number(part, 1, 2) for part in name[5:].split(".", 1))
-            ):
+            if _is_toolkit_name(name):
                 yield f"{parent}/{name}", parent
     yield "/usr/lib/cuda", "/usr/lib/cuda"
     yield "/usr/lib/nvidia-cuda-toolkit", "/usr/lib/nvidia-cuda-toolkit"
 
 
+def _is_toolkit_name(name: str) -> bool:
+    """Tell whether a folder is called ``cuda``, ``cuda-12`` or ``cuda-12.4``."""
+    first, dash, number = name.partition("-")
+    if first != "cuda":
+        return False
+    return not dash or all(_is_number(part, 1, 2) for part in number.split(".", 1))
+
+
 def _versions_of(machine: Machine, folder: str, nvcc: bool) -> _Versions:
-    text = machine.read_text(f"{folder}/version.json")
-    if text is not None:
-        toolkit, compiler = parse_version_json(text)
-        if toolkit or compiler:
-            return _Versions(toolkit, compiler, f"{folder}/version.json")
-    text = machine.read_text(f"{folder}/version.txt", 4096)
-    version = parse_version_text(text) if text is not None else None
+    """The versions of a toolkit, from the first file that names one."""
+    toolkit, compiler = parse_version_json(machine.read_text(f"{folder}/version.json") or "")
+    if toolkit or compiler:
+        return _Versions(toolkit, compiler, f"{folder}/version.json")
+    version = parse_version_text(machine.read_text(f"{folder}/version.txt", 4096) or "")
     if version:
         return _Versions(version, version, f"{folder}/version.txt")
-    target = _wrapped(machine, f"{folder}/bin/nvcc") if nvcc else None
-    for place in (folder, target) if target and target != folder else (folder,):
-        for header in (
-            f"{place}/include/cuda.h",
-            f"{place}/targets/{os.uname().machine}-linux/include/cuda.h",
-        ):
-            text = machine.read_text(header, _HEADER_LIMIT)
-            version = parse_cuda_header(text) if text is not None else None
-            if version:
-                return _Versions(version, version, header)
-    if nvcc and not machine.root:
-        from .isolation import run_command
-
-        outcome = run_command(
-            [f"{folder}/bin/nvcc", "--version"],
-            machine.remaining(_TOOL_DEADLINE),
-            machine.environment,
-            65536,
-        )
-        version = None if outcome.reason else parse_tool_version(outcome.output)
+    for header in _headers(machine, folder, nvcc):
+        version = parse_cuda_header(machine.read_text(header, _HEADER_LIMIT) or "")
         if version:
-            return _Versions(version, version, f"{folder}/bin/nvcc --version")
+            return _Versions(version, version, header)
+    version = _reported_version(machine, f"{folder}/bin/nvcc") if nvcc else None
+    if version:
+        return _Versions(version, version, f"{folder}/bin/nvcc --version")
     return _Versions(None, None, folder)
 
 
+def _headers(machine: Machine, folder: str, nvcc: bool) -> Iterator[str]:
+    target = _wrapped(machine, f"{folder}/bin/nvcc") if nvcc else None
+    for place in dict.fromkeys((folder, target or folder)):
+        yield f"{place}/include/cuda.h"
+        yield f"{place}/targets/{os.uname().machine}-linux/include/cuda.h"
+
+
+def _reported_version(machine: Machine, path: str) -> Optional[str]:
+    """What a tool answers to ``--version``; nothing is run in an unpacked image."""
+    if machine.root:
+        return None
+    from .isolation import run_command
+
+    outcome = run_command(
+        [path, "--version"], machine.remaining(_TOOL_DEADLINE), machine.environment, 65536
+    )
+    return None if outcome.reason else parse_tool_version(outcome.output)
+
+
 def _wrapped(machine: Machine, path: str) -> Optional[str]:
-    """Return the toolkit that a wrapper script calls (``exec /usr/local/cuda-13.0/bin/nvcc
-    "$@"``).
-    """
+    """Return the toolkit that a script calls (``exec /usr/local/cuda-13.0/bin/nvcc "$@"``)."""
     content = machine.read_bytes(path, 4096) or b""
     if not content.startswith(b"#!"):
         return None
@@ -210,17 +215,15 @@ def _used(toolkits: List[Toolkit], versions: Mapping[str, _Versions]) -> Fact[An
     first = next((entry for entry in toolkits if entry.nvcc), None)
     if first is None:
         return Absent(Evidence("CUDA_HOME, PATH, /usr/local, /opt", "no nvcc"))
-    versions_here = versions[first.path]
-    version = versions_here.nvcc or versions_here.toolkit
+    toolkit, nvcc, source = versions[first.path]
+    version = nvcc or toolkit
     if version is None:
         return Unknown(f"{first.path} names no version")
-    return Known(version, Evidence(versions_here.source, f"found by {first.found_via}"))
+    return Known(version, Evidence(source, f"found by {first.found_via}"))
 
 
 def _ptxas(machine: Machine) -> Fact[Any]:
-    """The version of Triton's ptxas: TRITON_PTXAS_PATH, else the one in its wheel (two since 3.5:
-    Blackwell has its own).
-    """
+    """The version of Triton's ptxas, of which Blackwell has its own: as named, or in the wheel."""
     tools = list(_ptxas_paths(machine))
     if not tools:
         if machine.value("python.search_path") is None:
@@ -234,45 +237,42 @@ def _ptxas(machine: Machine) -> Fact[Any]:
 
 
 def _ptxas_paths(machine: Machine) -> Iterator[str]:
-    capabilities = [
-        try_version(gpu.compute_capability)
-        for gpu in machine.value("gpus", ())
-        if gpu.visible is not False
-    ]
-    blackwell = any(version is not None and version.major >= 10 for version in capabilities)
-    names = ("ptxas-blackwell", "ptxas") if blackwell else ("ptxas",)
+    names = ("ptxas-blackwell", "ptxas") if _has_blackwell(machine) else ("ptxas",)
     for name in names:
-        given = machine.environment.get("TRITON_" + name.replace("-", "_").upper() + "_PATH", "")
-        if given.startswith("/") and machine.isfile(given):
-            yield given
+        stated = machine.environment.get("TRITON_" + name.replace("-", "_").upper() + "_PATH", "")
+        if stated.startswith("/") and machine.isfile(stated):
+            yield stated
         for folder in machine.value("python.search_path", ()):
-            for inner in (
-                "triton/backends/nvidia/bin",
-                "triton/third_party/cuda/bin",
-                "triton/common/../third_party/cuda/bin",
-            ):
+            for inner in _PTXAS_FOLDERS:
                 path = f"{folder}/{inner}/{name}"
                 if machine.isfile(path):
                     yield path
 
 
-def _tool_version(machine: Machine, path: str) -> Optional[str]:
-    if not machine.root and os.access(path, os.X_OK):
-        from .isolation import run_command
+_PTXAS_FOLDERS = (
+    "triton/backends/nvidia/bin",
+    "triton/third_party/cuda/bin",
+    "triton/common/../third_party/cuda/bin",
+)
 
-        outcome = run_command(
-            [path, "--version"], machine.remaining(_TOOL_DEADLINE), machine.environment, 65536
-        )
-        version = None if outcome.reason else parse_tool_version(outcome.output)
-        if version:
-            return version
-    return _search_file(machine.path(path))
+
+def _has_blackwell(machine: Machine) -> bool:
+    """Whether a device that is not hidden has compute capability 10 or more."""
+    capabilities = [
+        try_version(gpu.compute_capability)
+        for gpu in machine.value("gpus", ())
+        if gpu.visible is not False
+    ]
+    return any(version is not None and version.major >= 10 for version in capabilities)
+
+
+def _tool_version(machine: Machine, path: str) -> Optional[str]:
+    version = _reported_version(machine, path) if os.access(path, os.X_OK) else None
+    return version or _search_file(machine.path(path))
 
 
 def _search_file(path: str) -> Optional[str]:
-    """Look for the version text in a tool of another machine, or one without the right to run
-    (30-50 MB: 10 ms warm).
-    """
+    """Look for the version in a tool that cannot be run here (30-50 MB: 10 ms warm)."""
     import mmap
 
     try:
@@ -294,9 +294,7 @@ def _search_file(path: str) -> Optional[str]:
 
 
 def _image(environment: Mapping[str, str]) -> Fact[Any]:
-    """NVIDIA's images set CUDA_VERSION beside NVIDIA_REQUIRE_CUDA; alone the variable may mean
-    anything.
-    """
+    """NVIDIA's images set CUDA_VERSION with others; alone the variable may mean anything."""
     version = environment.get("CUDA_VERSION", "")
     if (
         version

@@ -1,6 +1,4 @@
-"""The installed torch, read without importing it: its version file, its C++ ABI, and the libraries
-that importing it loads.
-"""
+"""The installed torch, read without importing it: version, C++ ABI, and what an import loads."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from .machine import Probe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Tuple
+    from typing import Any, Dict, List, Optional, Sequence, Tuple
 
     from .dynamic_loader import LinkMap
     from .machine import Machine
@@ -37,9 +35,7 @@ _NEW_STRING, _OLD_STRING = b"NSt7__cxx11", b"Ss\0"
 
 
 def torch_folder(machine: Machine) -> Optional[str]:
-    """Return the folder of the torch that an import would find, the working directory aside; None
-    where there is none.
-    """
+    """Return the folder of the torch on the search path that an import would find, or None."""
     for folder in interpreter_of(machine).search_path:
         if "torch" in (listing(machine, folder) or ()) and machine.exists(
             f"{folder}/torch/version.py"
@@ -49,9 +45,7 @@ def torch_folder(machine: Machine) -> Optional[str]:
 
 
 def parse_version_file(text: str) -> Dict[str, Optional[str]]:
-    """Return what torch/version.py assigns to ``__version__``, ``cuda`` and ``hip``; the file is
-    not executed.
-    """
+    """Return what torch/version.py assigns to the three names, without executing it."""
     values: Dict[str, Optional[str]] = {}
     for line in text.splitlines():
         name, _, value = line.partition("=")
@@ -109,7 +103,7 @@ def _cxx11_abi(machine: Machine, path: str) -> Fact[bool]:
                         return Known(value, Evidence(path, "symbols"))
     except (OSError, ElfError) as error:
         return Unknown(f"{path}: {error}")
-    return Unknown(f"{path} has no symbol that tells")
+    return Unknown(f"{path} has no symbol that shows its C++ ABI")
 
 
 class TorchProcess(NamedTuple):
@@ -118,18 +112,15 @@ class TorchProcess(NamedTuple):
     folder: str
     cuda: Optional[str]
     links: LinkMap
-    preloaded: Tuple[
-        str, ...
-    ]  # sonames that torch/__init__.py loads by path before its own libraries
+    # Sonames that torch/__init__.py loads by path before its own libraries.
+    preloaded: Tuple[str, ...]
 
 
 _PROCESS: List[Tuple[Any, Optional[TorchProcess]]] = []
 
 
 def torch_process(machine: Machine) -> Optional[TorchProcess]:
-    """Return the link map of a process that imported torch; None where torch or the interpreter is
-    not there.
-    """
+    """Return the link map of a process that imported torch; None where there is no torch."""
     if not _PROCESS or _PROCESS[0][0] is not machine:
         _PROCESS[:] = [(machine, _simulate(machine))]
     return _PROCESS[0][1]
@@ -172,30 +163,15 @@ _PRELOAD_PAIR = pattern(r"(?m)^\s+\(['\"](\w+)['\"],\s*['\"](lib[\w-]+)\.so")
 
 
 def _preload(machine: Machine, folder: str, cuda: Optional[str], links: LinkMap) -> Tuple[str, ...]:
-    """Do what ``torch/__init__.py`` does after its global dependencies: load libraries of NVIDIA's
-    wheels by path.
+    """Do what ``torch/__init__.py`` does after its global dependencies: load wheels' libraries.
 
     torch 2.6 began with libnvrtc and libnvJitLink where the wheel's libcudart is loaded (pytorch
     issue 138460); later releases take every wheel that is there. Read from the file, because the
     list changes with each release.
     """
     text = machine.read_text(f"{folder}/__init__.py", 1 << 20) or ""
-    if not text or links.find(f"libcudart.so.{(cuda or '').split('.')[0]}") is None:
-        return ()
-    runtime = next(
-        (held.path for held in links.objects if (held.soname or "").startswith("libcudart.so")), ""
-    )
-    if "_preload_cuda_deps(required=False)" in text:
-        wanted = _PRELOAD_PAIR.findall(text)
-    else:
-        wanted = _PRELOAD_CALL.findall(text)
-        if (
-            "nvidia/cuda_runtime/lib/libcudart.so" in text
-            and "nvidia/cuda_runtime/lib/" not in machine.realpath(runtime)
-        ):
-            return ()
     loaded = []
-    for part, name in wanted:
+    for part, name in _preload_list(machine, text, cuda, links):
         path = _wheel_library(machine, part, name, cuda)
         if path is None and "required" not in text:
             break  # the older code stops at the first that is not there
@@ -203,6 +179,23 @@ def _preload(machine: Machine, folder: str, cuda: Optional[str], links: LinkMap)
         if held is not None and held.soname:
             loaded.append(held.soname)
     return tuple(loaded)
+
+
+def _preload_list(
+    machine: Machine, text: str, cuda: Optional[str], links: LinkMap
+) -> Sequence[Tuple[str, str]]:
+    """Wheel and name of each library that ``torch/__init__.py`` loads in this process."""
+    major = (cuda or "").split(".")[0]
+    if not text or links.find(f"libcudart.so.{major}") is None:
+        return ()
+    if "_preload_cuda_deps(required=False)" in text:
+        return _PRELOAD_PAIR.findall(text)
+    if "nvidia/cuda_runtime/lib/libcudart.so" in text:
+        sonames = ((held.soname or "", held.path) for held in links.objects)
+        runtime = next((path for name, path in sonames if name.startswith("libcudart.so")), "")
+        if "nvidia/cuda_runtime/lib/" not in machine.realpath(runtime):
+            return ()
+    return _PRELOAD_CALL.findall(text)
 
 
 def _wheel_library(machine: Machine, part: str, name: str, cuda: Optional[str]) -> Optional[str]:

@@ -1,5 +1,4 @@
-"""What a group of processes uses of memory, now: by pool as its control group counts it, and by
-process.
+"""What a group of processes uses of memory now, by pool of its control group and by process.
 
 Cheap enough to be read every second: one directory of the control group, and ``/proc/<pid>/status``
 of each process (``smaps`` would be exact about shared pages, and takes a lock on the process that
@@ -8,7 +7,7 @@ is watched for milliseconds per GiB).
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ..model.record import NamedTuple
 from .container import (
@@ -75,76 +74,103 @@ class ProcessUse(NamedTuple):
 
     @property
     def used(self) -> int:
-        """What counts against a limit and belongs to this process; shared pages count at each that
-        maps them.
-        """
+        """What counts against a limit; shared pages count at each process that maps them."""
         return self.anonymous + self.shared
 
 
 def find_group(files: Files, pid: int) -> Optional[Group]:
-    """Return the memory group that limits a process; None where neither a group nor
-    ``/proc/meminfo`` can be read.
+    """Return the memory group that limits a process, or the whole machine.
+
+    None where neither a group nor ``/proc/meminfo`` can be read.
     """
-    total = parse_meminfo(files.read_text("/proc/meminfo", 1 << 14) or "").get("MemTotal")
+    total = _machine_sizes(files).get("MemTotal")
     memberships = parse_cgroup(files.read_text(f"/proc/{pid}/cgroup", 1 << 16) or "")
     mounts = parse_mountinfo(files.read_text("/proc/self/mountinfo", 1 << 22) or "")
-    hierarchy: Optional[Hierarchy] = find_hierarchy(files, memberships, mounts, "memory")
+    hierarchy = find_hierarchy(files, memberships, mounts, "memory")
     if hierarchy is not None:
-        limit = find_memory_limit(files, hierarchy)
-        if limit.limit is not None and (total is None or limit.limit < total):
-            # A limit above what is mounted is known by its number alone; use is then counted in the
-            # highest visible group.
-            return Group(
-                limit.limit,
-                limit.source,
-                limit.directory or hierarchy.directories[-1],
-                hierarchy.version,
-                limit.hidden,
-            )
+        group = _limiting_group(files, hierarchy)
+        if group is not None and (total is None or group.limit < total):
+            return group
+    if total is None:
+        return None
     hidden = hierarchy is None or not hierarchy.whole
-    return None if total is None else Group(total, "/proc/meminfo, MemTotal", None, 0, hidden)
+    return Group(total, "/proc/meminfo, MemTotal", None, 0, hidden)
+
+
+def _limiting_group(files: Files, hierarchy: Hierarchy) -> Optional[Group]:
+    limit, source, directory, hidden = find_memory_limit(files, hierarchy)
+    if limit is None:
+        return None
+    # A limit above what is mounted is known by its number alone; use is then counted in the highest
+    # visible group.
+    return Group(limit, source, directory or hierarchy.directories[-1], hierarchy.version, hidden)
+
+
+def _machine_sizes(files: Files) -> Dict[str, int]:
+    return parse_meminfo(files.read_text("/proc/meminfo", 1 << 14) or "")
 
 
 def read_group(files: Files, group: Group) -> Optional[GroupUse]:
     """Return what the group uses now; None where it is gone."""
     if group.directory is None:
-        sizes = parse_meminfo(files.read_text("/proc/meminfo", 1 << 14) or "")
-        if "MemAvailable" not in sizes:
-            return None
-        shared = sizes.get("Shmem", 0)
-        file = max(0, sizes.get("Cached", 0) + sizes.get("Buffers", 0) - shared)
-        kernel = sizes.get("Slab", 0) + sizes.get("KernelStack", 0) + sizes.get("PageTables", 0)
-        return GroupUse(
-            sizes.get("MemTotal", group.limit) - sizes["MemAvailable"],
-            sizes.get("AnonPages", 0),
-            shared,
-            file,
-            kernel,
-            0,
-        )
-    second = group.version == 2
-    prefix = "" if second else "total_"
-    usage = (
-        files.read_text(
-            f"{group.directory}/{'memory.current' if second else 'memory.usage_in_bytes'}", 64
-        )
-        or ""
-    ).strip()
+        return _use_of_machine(_machine_sizes(files), group.limit)
+    names = _NAMES_V2 if group.version == 2 else _NAMES_V1
+    usage = (files.read_text(f"{group.directory}/{names.usage}", 64) or "").strip()
     table = parse_table(files.read_text(f"{group.directory}/memory.stat", 1 << 16))
     if not usage.isdigit() or not table:
         return None
-    reclaimable = table.get(f"{prefix}inactive_file", 0) + table.get(f"{prefix}active_file", 0)
-    shared = table.get(f"{prefix}shmem", 0)
-    file = max(0, table.get("file" if second else "total_cache", 0) - shared)
-    anonymous = table.get("anon" if second else "total_rss", 0)
-    kernel = table.get("kernel", max(0, int(usage) - anonymous - shared - file))
-    events = parse_table(
-        files.read_text(
-            f"{group.directory}/{'memory.events' if second else 'memory.oom_control'}", 4096
-        )
-    )
+    events = parse_table(files.read_text(f"{group.directory}/{names.events}", 4096))
+    reclaimable = table.get(names.inactive, 0) + table.get(names.active, 0)
+    shared = table.get(names.shared, 0)
+    file = max(0, table.get(names.file, 0) - shared)
+    anonymous = table.get(names.anonymous, 0)
     return GroupUse(
-        max(0, int(usage) - reclaimable), anonymous, shared, file, kernel, events.get("oom_kill", 0)
+        max(0, int(usage) - reclaimable),
+        anonymous,
+        shared,
+        file,
+        table.get("kernel", max(0, int(usage) - anonymous - shared - file)),
+        events.get("oom_kill", 0),
+    )
+
+
+class _Names(NamedTuple):
+    """What a version of control groups calls its files, and the lines of ``memory.stat``."""
+
+    usage: str
+    events: str
+    inactive: str
+    active: str
+    shared: str
+    file: str
+    anonymous: str
+
+
+_NAMES_V1 = _Names(
+    "memory.usage_in_bytes",
+    "memory.oom_control",
+    "total_inactive_file",
+    "total_active_file",
+    "total_shmem",
+    "total_cache",
+    "total_rss",
+)
+_NAMES_V2 = _Names(
+    "memory.current", "memory.events", "inactive_file", "active_file", "shmem", "file", "anon"
+)
+
+
+def _use_of_machine(sizes: Mapping[str, int], limit: int) -> Optional[GroupUse]:
+    if "MemAvailable" not in sizes:
+        return None
+    shared = sizes.get("Shmem", 0)
+    return GroupUse(
+        sizes.get("MemTotal", limit) - sizes["MemAvailable"],
+        sizes.get("AnonPages", 0),
+        shared,
+        max(0, sizes.get("Cached", 0) + sizes.get("Buffers", 0) - shared),
+        sizes.get("Slab", 0) + sizes.get("KernelStack", 0) + sizes.get("PageTables", 0),
+        0,
     )
 
 
@@ -195,16 +221,12 @@ def _numbers(text: Optional[str]) -> Iterator[int]:
 
 
 def read_processes(files: Files, pids: Sequence[int]) -> Tuple[ProcessUse, ...]:
-    """Return what each of the processes uses; those that have ended and threads of the kernel are
-    left out.
-    """
+    """Return what each process uses, without those that have ended and the kernel's threads."""
     processes = []
     for pid in pids:
         status = parse_status(files.read_text(f"/proc/{pid}/status", 1 << 14) or "")
-        anonymous, shared = (
-            _kibibytes(status.get("RssAnon", "")),
-            _kibibytes(status.get("RssShmem", "")),
-        )
+        anonymous = _kibibytes(status.get("RssAnon", ""))
+        shared = _kibibytes(status.get("RssShmem", ""))
         if anonymous is None or shared is None:
             continue
         after = (files.read_text(f"/proc/{pid}/stat", 4096) or "").rpartition(")")[2].split()

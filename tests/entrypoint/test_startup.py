@@ -34,7 +34,7 @@ CHILD = {
     "envdoctor.matrix": "bind compiled derive derived_rows folder loader place tables",
     "envdoctor.model": (
         "cause_tree evidence facts finding pattern record redaction report row serde sizes "
-        "version versions"
+        "variables version versions"
     ),
     # java and shm_usage only where there is a Java, and something in /dev/shm.
     "envdoctor.probes": (

@@ -271,7 +271,9 @@ def test_torch_is_described_without_importing_it(stack):
     assert found["torch.version"].value == "2.5.1+cu124"
     assert found["torch.cuda"].value == "12.4"
     assert isinstance(found["torch.hip"], Absent)
-    assert isinstance(found["torch.cxx11abi"], Unknown)  # this libc10 has no symbol that tells
+    assert isinstance(
+        found["torch.cxx11abi"], Unknown
+    )  # this libc10 has no symbol that shows its C++ ABI
 
 
 @pytest.mark.parametrize("new", [True, False])
