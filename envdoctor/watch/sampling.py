@@ -149,9 +149,9 @@ class _Watch:
         trend = find_trend(self.used.points, noise)
         growing = None
         for process in sample.processes:
-            found = find_trend(self.by_process[(process.pid, process.started)].points)
-            if found.grows and (growing is None or found.slope > growing[1].slope):
-                growing = (process, found)
+            trend = find_trend(self.by_process[(process.pid, process.started)].points)
+            if trend.grows and (growing is None or trend.slope > growing[1].slope):
+                growing = (process, trend)
         return Outlook(sample, self.group, trend, predict(trend, self.group.limit), growing)
 
     def end(self, exit_code: Optional[int]) -> Recording:
@@ -320,24 +320,20 @@ def _sample_until(
     """Sample until the run is over. Early samples come faster, so that a short run has some too."""
     shape = "unknown"
     reported = looked = seen.begun
-    while True:
-        if seen.take() is None:
-            return
+    while seen.take() is not None:
         now = time.monotonic()
         if duration is not None and now - seen.begun >= duration:
             return
         # The trend costs more than a sample, and changes its mind early on: it is asked ten times
         # in the period in which it is told.
-        if now - looked >= report_every / 10:
-            looked = now
-            outlook = seen.outlook()
-            if outlook is not None and (
-                now - reported >= report_every
-                or (outlook.trend.shape != shape and outlook.trend.grows)
-            ):
-                report(outlook)
-                reported = now
-                shape = outlook.trend.shape
+        is_due = now - looked >= report_every / 10
+        outlook = seen.outlook() if is_due else None
+        looked = now if is_due else looked
+        if outlook is not None and (
+            now - reported >= report_every or (outlook.trend.shape != shape and outlook.trend.grows)
+        ):
+            report(outlook)
+            reported, shape = now, outlook.trend.shape
         wait = min(seen.interval, max(0.05, (now - seen.begun) / 10))
         if is_over(wait):
             return

@@ -9,6 +9,7 @@ other, so it is wide where the measurement bends.
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import List, Optional, Sequence, Tuple
 
 from ..model.record import NamedTuple
@@ -85,20 +86,21 @@ def find_trend(points: Sequence[Point], noise: float = 1 << 20) -> Trend:
         points: in the order of time.
         noise: bytes that a healthy process moves by without meaning.
     """
-    if len(points) < _FEWEST or points[-1][0] <= points[0][0]:
-        return Trend(
-            "unknown", level=points[-1][1] if points else 0.0, end=points[-1][0] if points else 0.0
-        )
+    last_time, last_value = points[-1] if points else (0.0, 0.0)
+    if len(points) < _FEWEST or last_time <= points[0][0]:
+        return Trend("unknown", level=last_value, end=last_time)
     window = thin(points, _BUCKETS)
-    end, highest, lowest = (
-        window[-1][0],
-        max(value for _, value in window),
-        min(value for _, value in window),
-    )
+    highest, lowest = _highest(window), min(value for _, value in window)
     if highest - lowest <= max(noise, 0.005 * highest):
-        return Trend("level", level=highest, end=end)
-    rises = [max(0.0, later[1] - earlier[1]) for earlier, later in zip(window, window[1:])]
-    falls = sum(max(0.0, earlier[1] - later[1]) for earlier, later in zip(window, window[1:]))
+        return Trend("level", level=highest, end=last_time)
+    return _moving(points, window, noise)
+
+
+def _moving(points: Sequence[Point], window: List[Point], noise: float) -> Trend:
+    """Tell cycles, stairs and a steady rise apart, where the points are not level."""
+    changes = [later[1] - earlier[1] for earlier, later in zip(window, window[1:])]
+    rises = [max(0.0, change) for change in changes]
+    falls = sum(max(0.0, -change) for change in changes)
     if falls > 0.4 * sum(rises):
         return _cycles(window, noise)
     stairs = _stairs(window, rises)
@@ -125,6 +127,14 @@ def predict(trend: Trend, limit: float) -> Optional[Arrival]:
         return Arrival(likely, max(0.0, likely - trend.step_interval), likely + trend.step_interval)
     latest = room / trend.slope_low if trend.slope_low > 0 else None
     return Arrival(room / trend.slope, room / trend.slope_high, latest)
+
+
+def _value_of(point: Point) -> float:
+    return point[1]
+
+
+def _highest(points: Sequence[Point]) -> float:
+    return max(value for _, value in points)
 
 
 def _representative(points: List[Point]) -> List[Point]:
@@ -163,42 +173,23 @@ def _steady(window: Sequence[Point], noise: float) -> Trend:
     end = window[-1][0]
     level = _quantile(sorted(value - slope * (time - end) for time, value in window), 0.5)
     if slope <= 0 or slope * (end - window[0][0]) <= max(noise, 0.005 * level):
-        return Trend("level", level=max(value for _, value in window), end=end)
+        return Trend("level", level=_highest(window), end=end)
     return Trend("steady", slope, low, high, level, end)
 
 
 def _stairs(window: Sequence[Point], rises: Sequence[float]) -> Optional[Trend]:
     """Return stairs, where a few intervals hold nearly all of the rise and the others hold none."""
-    total = sum(rises)
-    steps: List[int] = []
-    held = 0.0
-    for index in sorted(range(len(rises)), key=lambda index: -rises[index]):
-        if held >= 0.85 * total:
-            break
-        steps.append(index)
-        held += rises[index]
-    # A step may take several intervals, of which some fell short of the share above.
-    steps.sort()
-    groups: List[List[int]] = []
-    for index in steps:
-        if groups and index - groups[-1][-1] <= 3:
-            groups[-1].append(index)
-        else:
-            groups.append([index])
+    steps = _rising_most(rises)
     if len(rises) < _FEWEST_FOR_STEPS or len(steps) > len(rises) // 5:
         return None
-    end = window[-1][0]
-    level = max(value for _, value in window)
+    groups = _grouped(steps)
+    end, level = window[-1][0], _highest(window)
     times = [window[group[-1] + 1][0] for group in groups]
     heights = [sum(rises[index] for index in group) for group in groups]
-    if len(groups) == 1:
-        # A rise at the very end may be the first of many.
-        return (
-            Trend("step", level=level, end=end, last_step=times[0])
-            if end - times[0] > 0.25 * (end - window[0][0])
-            else None
-        )
-    if len(groups) == 2:
+    # One rise at the very end may be the first of many.
+    if len(groups) == 1 and end - times[0] > 0.25 * (end - window[0][0]):
+        return Trend("step", level=level, end=end, last_step=times[0])
+    if len(groups) <= 2:
         return None
     interval = (times[-1] - times[0]) / (len(times) - 1)
     if end - times[-1] > 2.5 * interval:
@@ -214,25 +205,41 @@ def _stairs(window: Sequence[Point], rises: Sequence[float]) -> Optional[Trend]:
     )
 
 
+def _rising_most(rises: Sequence[float]) -> List[int]:
+    """Return the fewest intervals that hold 85 % of the rise, in the order of time."""
+    steps: List[int] = []
+    held, total = 0.0, sum(rises)
+    for index in sorted(range(len(rises)), key=lambda index: -rises[index]):
+        if held >= 0.85 * total:
+            break
+        steps.append(index)
+        held += rises[index]
+    return sorted(steps)
+
+
+def _grouped(steps: Sequence[int]) -> List[List[int]]:
+    """Join the intervals of one step: of several, some fell short of the share."""
+    groups: List[List[int]] = []
+    for index in steps:
+        if groups and index - groups[-1][-1] <= 3:
+            groups[-1].append(index)
+        else:
+            groups.append([index])
+    return groups
+
+
 def _cycles(window: Sequence[Point], noise: float) -> Trend:
     """Return cycles by their peaks: what counts against a limit is the highest moment of each."""
-    middle = (max(value for _, value in window) + min(value for _, value in window)) / 2
-    peaks: List[Point] = []
-    above: List[Point] = []
-    for point in [*window, (window[-1][0], float("-inf"))]:
-        if point[1] > middle:
-            above.append(point)
-        elif above:
-            peaks.append(max(above, key=lambda entry: entry[1]))
-            above = []
-    end, highest = window[-1][0], max(value for _, value in window)
+    end, highest = window[-1][0], _highest(window)
+    middle = (highest + min(value for _, value in window)) / 2
+    runs = groupby(window, key=lambda point: point[1] > middle)
+    peaks = [max(run, key=_value_of) for is_above, run in runs if is_above]
     if len(peaks) < 3:
         # Too few ups and downs to speak of cycles: the upper edge decides.
-        upper = [
-            max(window[index : index + 6], key=lambda entry: entry[1])
-            for index in range(0, len(window), 6)
-        ]
-        return _steady(upper, noise) if len(upper) >= 3 else Trend("level", level=highest, end=end)
+        slices = [window[index : index + 6] for index in range(0, len(window), 6)]
+        if len(slices) < 3:
+            return Trend("level", level=highest, end=end)
+        return _steady([max(points, key=_value_of) for points in slices], noise)
     slope, low, high = _slope(peaks)
     rise = slope * (peaks[-1][0] - peaks[0][0])
     if low <= 0 or rise <= max(noise, 0.02 * highest):

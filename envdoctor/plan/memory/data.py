@@ -22,7 +22,9 @@ from __future__ import annotations
 
 from typing import List, Optional, Tuple
 
+from ...matrix.model_sizes import ModelSize
 from ...model.memory_plan import PHASES, MemoryTerm
+from ...model.record import NamedTuple
 from ...model.sizes import GIB
 from .inputs import Inputs, Role
 
@@ -106,12 +108,7 @@ def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List
         "data.max_response_length",
         f"{name}.gradient_checkpointing",
     )
-    live = 24 * size.hidden + 8 * size.intermediate
-    stored = 2 * size.hidden * size.layers
-    again = inputs.get(f"{name}.gradient_checkpointing")
-    fewest = stored + live // 2 if again is not False else size.layers * live // 2
-    most = stored + live if again is True else size.layers * live
-    per = "stored inputs of each layer and one live layer" if again is True else "every layer live"
+    fewest, most, per = _stored(size, inputs.get(f"{name}.gradient_checkpointing"))
     # Each bound takes its own count of tokens; a critic's head has one output.
     sure = 0 if role.present is None else low
     terms = [
@@ -143,6 +140,18 @@ def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List
             )
         )
     return terms, []
+
+
+def _stored(size: ModelSize, recomputes: Optional[bool]) -> Tuple[int, int, str]:
+    """Return the bytes for each token that the layers keep for the backward pass: at the least, at
+    the most, in words.
+    """
+    live = 24 * size.hidden + 8 * size.intermediate
+    stored = 2 * size.hidden * size.layers
+    fewest = size.layers * live // 2 if recomputes is False else stored + live // 2
+    if recomputes is True:
+        return fewest, stored + live, "stored inputs of each layer and one live layer"
+    return fewest, size.layers * live, "every layer live"
 
 
 def _logits(inputs: Inputs) -> Tuple[int, str]:
@@ -236,36 +245,27 @@ def batch_terms(inputs: Inputs) -> List[MemoryTerm]:
         "allowance)"
     )
     terms = [MemoryTerm("batch", size, 3 * size, text, _BATCH, ("rollout", "update"), "", used)]
-    if inputs.multimodal:
-        pixels, images = inputs.get("data.max_pixels"), inputs.get("data.images_per_prompt") or 1
-        if pixels:
-            # Repeated prompts refer to the same image (np.repeat of objects: verl/protocol.py,
-            # vllm_rollout_spmd.py @v0.3.2).
-            most = 3 * int(prompts) * int(pixels) * int(images) * 24
-            text = (
-                f"{prompts} prompts x {images} image(s) x up to {pixels} pixels x 3 B (raw) to "
-                "24 B (processed: fp32, twice), up to three copies"
-            )
-            source = (
-                "EasyR1@436efa2 (#318) passes raw images, before that processed ones; @dfedb90 "
-                "(#454); temporal_patch_size 2 in transformers "
-                "image_processing_qwen2_vl.py@v4.49.0:251; three copies are an allowance"
-            )
-            terms.append(
-                MemoryTerm(
-                    "images",
-                    0,
-                    most,
-                    text,
-                    source,
-                    ("rollout", "update"),
-                    "",
-                    inputs.used(
-                        "data.max_pixels", "data.images_per_prompt", "data.rollout_batch_size"
-                    ),
-                )
-            )
-    return terms
+    return [*terms, *_image_terms(inputs, int(prompts))]
+
+
+def _image_terms(inputs: Inputs, prompts: int) -> List[MemoryTerm]:
+    pixels, images = inputs.get("data.max_pixels"), inputs.get("data.images_per_prompt") or 1
+    if not inputs.multimodal or not pixels:
+        return []
+    # Repeated prompts refer to the same image (np.repeat of objects: verl/protocol.py,
+    # vllm_rollout_spmd.py @v0.3.2).
+    most = 3 * prompts * int(pixels) * int(images) * 24
+    text = (
+        f"{prompts} prompts x {images} image(s) x up to {pixels} pixels x 3 B (raw) to "
+        "24 B (processed: fp32, twice), up to three copies"
+    )
+    source = (
+        "EasyR1@436efa2 (#318) passes raw images, before that processed ones; @dfedb90 "
+        "(#454); temporal_patch_size 2 in transformers "
+        "image_processing_qwen2_vl.py@v4.49.0:251; three copies are an allowance"
+    )
+    used = inputs.used("data.max_pixels", "data.images_per_prompt", "data.rollout_batch_size")
+    return [MemoryTerm("images", 0, most, text, source, ("rollout", "update"), "", used)]
 
 
 def process_terms(role: str, gpus: int) -> List[MemoryTerm]:
@@ -355,6 +355,42 @@ def load_terms(inputs: Inputs, role: Role) -> List[MemoryTerm]:
     ]
 
 
+class _Copy(NamedTuple):
+    """What a checkpoint copies: bytes for each parameter, and the share of them on one node."""
+
+    width: int
+    share: float
+    text: str
+    source: str
+
+
+def _checkpoint_copy(inputs: Inputs, role: Role) -> Tuple[bool, _Copy]:
+    """Return how a checkpoint is gathered, and whether that is known."""
+    gather = inputs.get("checkpoint.gather")
+    if gather is None and inputs.framework == "openrlhf" and not role.strategy.startswith("fsdp"):
+        gather = "full_bf16"
+    _, width = inputs.width(f"{role.name}.param_dtype", (2, 4))
+    alone = inputs.get("checkpoint.model_only")
+    copies = {
+        "sharded": _Copy(
+            width if alone is True or inputs.lora(role.name) else 3 * width,
+            role.share,
+            "sharded state dict copied to the host",
+            "verl/utils/checkpoint: ShardedStateDictConfig(offload_to_cpu=True)",
+        ),
+        "full": _Copy(
+            width,
+            1.0,
+            "rank 0 gathers the parameters in their type",
+            "verl before 0.3, TinyZero: FullStateDictConfig(offload_to_cpu, rank0_only)",
+        ),
+        "full_bf16": _Copy(
+            2, 1.0, "rank 0 gathers the parameters in bf16", "OpenRLHF@3efc5f82 save_pretrained"
+        ),
+    }
+    return gather in copies, copies.get(str(gather), copies["sharded"])
+
+
 def checkpoint_terms(inputs: Inputs, role: Role) -> List[MemoryTerm]:
     """Return the copies that a checkpoint makes on the host."""
     frequency = inputs.get("checkpoint.save_freq")
@@ -362,37 +398,20 @@ def checkpoint_terms(inputs: Inputs, role: Role) -> List[MemoryTerm]:
     closing = inputs.framework == "openrlhf" and role.name == "actor"
     if not role.trainable or (frequency == 0 and not closing):
         return []
-    size, name, how = role.size, role.name, inputs.get("checkpoint.gather")
-    least, width = inputs.width(f"{name}.param_dtype", (2, 4))
-    alone = inputs.get("checkpoint.model_only")
+    size, name = role.size, role.name
+    is_known, copy = _checkpoint_copy(inputs, role)
+    least, _ = inputs.width(f"{name}.param_dtype", (2, 4))
+    holds = 1 if inputs.get("checkpoint.model_only") is not False else 3
+    is_certain = is_known and name == "actor" and (bool(frequency) or closing)
+    low = min(copy.width, holds * least) if is_certain else 0
     used = inputs.used("checkpoint.gather", "checkpoint.save_freq", "checkpoint.model_only")
-    sharded = (
-        width if alone is True or inputs.lora(name) else 3 * width,
-        "sharded state dict copied to the host",
-        role.share,
-    )
-    ways = {
-        "sharded": sharded,
-        "full": (width, "rank 0 gathers the parameters in their type", 1.0),
-        "full_bf16": (2, "rank 0 gathers the parameters in bf16", 1.0),
-    }
-    if how is None and not role.strategy.startswith("fsdp"):
-        how = "full_bf16" if inputs.framework == "openrlhf" else None
-    per, text, share = ways.get(str(how), sharded)
-    certain = bool(frequency) or closing
-    sure = min(per, (1 if alone is not False else 3) * least)
-    low = sure * size.low * share if how in ways and name == "actor" and certain else 0
-    source = {
-        "full_bf16": "OpenRLHF@3efc5f82 save_pretrained",
-        "full": "verl before 0.3, TinyZero: FullStateDictConfig(offload_to_cpu, rank0_only)",
-    }.get(str(how), "verl/utils/checkpoint: ShardedStateDictConfig(offload_to_cpu=True)")
     return [
         MemoryTerm(
             "checkpoint",
-            int(low),
-            int(per * size.high * share),
-            f"{per} B x P: {text}",
-            source,
+            int(low * size.low * copy.share),
+            int(copy.width * size.high * copy.share),
+            f"{copy.width} B x P: {copy.text}",
+            copy.source,
             ("save",),
             name,
             used,

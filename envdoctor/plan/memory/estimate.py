@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
 from ...matrix.model_sizes import ModelSize, size_of
 from ...model.facts import Facts
@@ -243,12 +254,16 @@ def _object_store(inputs: Inputs, batches: int) -> List[MemoryTerm]:
 
 def _one_at_a_time(terms: Sequence[MemoryTerm]) -> List[MemoryTerm]:
     """Keep what passes only of the model that needs most of it."""
-    need: Dict[str, int] = {}
-    for term in terms:
-        if term.passing:
-            need[term.role] = need.get(term.role, 0) + term.high
-    largest = max(need, key=lambda role: need[role]) if need else ""
+    largest = _largest_role((term.role, term.high) for term in terms if term.passing)
     return [term for term in terms if not term.passing or term.role == largest]
+
+
+def _largest_role(needs: Iterable[Tuple[str, int]]) -> str:
+    """Return the role that needs the most in all; "" where there is none."""
+    totals: Dict[str, int] = {}
+    for role, size in needs:
+        totals[role] = totals.get(role, 0) + size
+    return max(totals, key=lambda role: totals[role], default="")
 
 
 def _apart(inputs: Inputs, roles: Sequence[Role], terms: List[MemoryTerm]) -> List[MemoryTerm]:
@@ -256,15 +271,11 @@ def _apart(inputs: Inputs, roles: Sequence[Role], terms: List[MemoryTerm]) -> Li
     be on a node.
     """
     devices = inputs.facts.value("gpus")
-    own = sum(role.gpus or 0 for role in roles) + (
-        inputs.engine_gpus or 0 if inputs.get("rollout.engines") else 0
-    )
-    if not inputs.separate or own <= (len(devices) if devices else 8):
+    engine_gpus = inputs.engine_gpus if inputs.get("rollout.engines") else 0
+    needed = sum(role.gpus or 0 for role in roles) + (engine_gpus or 0)
+    if not inputs.separate or needed <= (len(devices) if devices else 8):
         return terms
-    need: Dict[str, int] = {}
-    for term in terms:
-        need[term.role] = need.get(term.role, 0) + term.low
-    largest = max(need, key=lambda role: need[role]) if need else ""
+    largest = _largest_role((term.role, term.low) for term in terms)
     return [term if term.role in ("", largest) else term._replace(low=0) for term in terms]
 
 

@@ -165,16 +165,21 @@ class Inputs:
         size, present = self.sizes.get(name), self._present(name)
         if size is None or present is False:
             return None
-        own = self.get(f"{name}.gpus_per_node")
-        gpus = int(own) if own else self.gpus
-        nodes = int(self.get(f"{name}.nodes") or self.nodes)
-        spread = self.get(f"{name}.shard_ranks")
-        ranks = int(spread) if spread else gpus * nodes if gpus else None
+        gpus = self._count(f"{name}.gpus_per_node") or self.gpus
+        nodes = self._count(f"{name}.nodes") or self.nodes
+        world = gpus * nodes if gpus else None
+        ranks = self._count(f"{name}.shard_ranks") or world
         trainable = name in ("actor", "critic")
         strategy = str(self.get(f"{name}.strategy") or ("" if trainable else "none"))
-        copies = max(1.0, gpus * nodes / ranks) if gpus and ranks else 1.0
-        share = min(copies, gpus or 1) / nodes if strategy != "none" else 1.0
+        share = 1.0  # of the model's state, on one node
+        if strategy != "none":
+            copies = max(1.0, world / ranks) if world and ranks else 1.0
+            share = min(copies, gpus or 1) / nodes
         return Role(name, size, present, gpus, ranks, share, strategy, trainable)
+
+    def _count(self, field: str) -> Optional[int]:
+        number = self.get(field)
+        return int(number) if number else None
 
     def _present(self, name: str) -> Optional[bool]:
         """Tell whether the trainer holds a model; None where its name is all that speaks for it."""

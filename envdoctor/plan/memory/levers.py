@@ -4,7 +4,18 @@ it costs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Tuple
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
 from ...matrix.model_sizes import ModelSize
 from ...model.evidence import Evidence
@@ -269,17 +280,13 @@ def find_levers(
         targets = [key for key in short if key[0] in candidate.pools]
         values = candidate.values(inputs) if targets else {}
         # A framework whose keys are known has no other ones.
-        if not values or not all(workload.can_set(field) for field in values):
+        if not values or not all(map(workload.can_set, values)):
             continue
         after = make_plan(with_values(workload, values, Evidence("lever")), sizes, facts, matrix)
-        settings = dict.fromkeys(
-            setting_text(workload, field, value) for field, value in values.items()
-        )
+        settings = dict.fromkeys(setting_text(workload, *pair) for pair in values.items())
         effect = _Effect(candidate, tuple(settings), tuple(values), plan, after)
-        for key in targets:
-            lever = effect.on(key)
-            if lever is not None:
-                levers[key].append(lever)
+        for key, lever in effect.on_each(targets):
+            levers[key].append(lever)
     return tuple(lever for key in short for lever in sorted(levers[key], key=_rank)[:_MOST])
 
 
@@ -307,6 +314,13 @@ class _Effect(NamedTuple):
     fields: Tuple[str, ...]
     before: MemoryPlan
     after: MemoryPlan
+
+    def on_each(self, keys: Sequence[Tuple[str, str]]) -> Iterator[Tuple[Tuple[str, str], Lever]]:
+        """Yield the pools that it helps, each with the lever that it is there."""
+        for key in keys:
+            lever = self.on(key)
+            if lever is not None:
+                yield key, lever
 
     def on(self, key: Tuple[str, str]) -> Optional[Lever]:
         """Return the lever that it is for one pool, or None where it does not help, or where

@@ -157,9 +157,8 @@ def _swap_terms(inputs: Inputs, size: ModelSize, gpus: int) -> List[MemoryTerm]:
     swap = int(asked) if asked is not None else _SWAP_DEFAULT
     if swap <= 0:
         return []
-    block = rounded(-(-swap // size.layers)) if size.layers else 0
-    least = gpus * (size.layers * block if block else swap)
-    most = least if block else 2 * least
+    shape, least, most = _swap_shape(swap, size.layers)
+    least, most = gpus * least, gpus * most
     note = ""
     if inputs.get("rollout.free_cache_engine") is True and not inputs.get("rollout.sleep_level"):
         # Without vllm's own sleep. vllm_v_0_6_3/worker.py:213,235: the cache engine is made anew
@@ -169,15 +168,6 @@ def _swap_terms(inputs: Inputs, size: ModelSize, gpus: int) -> List[MemoryTerm]:
             "free_cache_engine makes it anew for each generation; twice the size while the old "
             "one is still referenced"
         )
-    shape = (
-        (
-            f"{size.layers} layers x {rounded(-(-swap // size.layers)) / GIB:.3g} GiB (rounded "
-            "from "
-            f"{swap / size.layers / GIB:.3g})"
-        )
-        if size.layers
-        else f"{swap / GIB:g} GiB"
-    )
     text = f"{gpus} GPUs x {shape}" + ("" if asked is not None else "; 4 GiB is the default")
     used = inputs.used(
         "rollout.swap_space", "rollout.free_cache_engine", "rollout.v1", "rollout.version"
@@ -195,6 +185,15 @@ def _swap_terms(inputs: Inputs, size: ModelSize, gpus: int) -> List[MemoryTerm]:
             note,
         )
     ]
+
+
+def _swap_shape(swap: int, layers: int) -> Tuple[str, int, int]:
+    """Return how vllm pins the swap space of one GPU, in words, and its bytes (low, high)."""
+    if not layers:
+        return f"{swap / GIB:g} GiB", swap, 2 * swap
+    block = rounded(-(-swap // layers))
+    text = f"{layers} layers x {block / GIB:.3g} GiB (rounded from {swap / layers / GIB:.3g})"
+    return text, layers * block, layers * block
 
 
 def engine_share(

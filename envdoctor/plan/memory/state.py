@@ -178,30 +178,40 @@ class _Builder:
         offloaded = self._get("cpu_offload")
         if offloaded is None:
             offloaded = self._get("offload_params")
+        stays = role.strategy == "none"
         if offloaded is not True:
-            ranks = role.ranks if role.strategy in ("fsdp", "fsdp2", "zero3") else None
-            self._add(
-                self.gpu,
-                "weights",
-                (width[0] if offloaded is False or role.strategy == "none" else 0, width[1]),
-                1 / ranks if ranks else 1.0,
-                f"{width[1]} B x P" + (f" / {ranks} GPUs" if ranks and ranks > 1 else ""),
-                _FSDP,
-                _ALWAYS,
-                "cpu_offload",
-            )
-        if offloaded is not False and role.strategy != "none":
-            high = rounded_shards(role.size, max(role.ranks or 1, 1), width[1]) / role.size.high
-            self._add(
-                self.host,
-                "reference model" if role.name == "ref" else "reward model",
-                (width[0] if offloaded else 0, high),
-                role.share,
-                f"{width[1]} B x P, pinned shards rounded to powers of two",
-                f"{_FSDP}: CPUOffload of the reference; {PINNED}",
-                _ALWAYS,
-                "cpu_offload",
-            )
+            self._frozen_on_gpu(width, is_sure=stays or offloaded is False)
+        if offloaded is not False and not stays:
+            self._frozen_on_host(width, is_sure=offloaded is True)
+
+    def _frozen_on_gpu(self, width: Tuple[int, int], *, is_sure: bool) -> None:
+        role = self.role
+        is_spread = role.strategy in ("fsdp", "fsdp2", "zero3")
+        ranks = role.ranks or 1 if is_spread else 1
+        self._add(
+            self.gpu,
+            "weights",
+            (width[0] if is_sure else 0, width[1]),
+            1 / ranks,
+            f"{width[1]} B x P" + (f" / {ranks} GPUs" if ranks > 1 else ""),
+            _FSDP,
+            _ALWAYS,
+            "cpu_offload",
+        )
+
+    def _frozen_on_host(self, width: Tuple[int, int], *, is_sure: bool) -> None:
+        role = self.role
+        high = rounded_shards(role.size, max(role.ranks or 1, 1), width[1]) / role.size.high
+        self._add(
+            self.host,
+            "reference model" if role.name == "ref" else "reward model",
+            (width[0] if is_sure else 0, high),
+            role.share,
+            f"{width[1]} B x P, pinned shards rounded to powers of two",
+            f"{_FSDP}: CPUOffload of the reference; {PINNED}",
+            _ALWAYS,
+            "cpu_offload",
+        )
 
     def fsdp(self) -> None:
         """Parameters, gradients and moments sharded over all ranks; parameters and moments may go
@@ -348,17 +358,7 @@ class _Builder:
     ) -> None:
         spread = f"P / {ranks} GPUs" if ranks > 1 else "P"
         if params_away is not True:
-            width = self.inputs.width(f"{self.role.name}.param_dtype", (2, 4))
-            self._add(
-                self.gpu,
-                "weights",
-                width,
-                1 / ranks if stage == 3 else 1,
-                f"{_width(width)} B x {'P' if stage < 3 else spread}",
-                _ZERO,
-                _ALWAYS,
-                "param_dtype",
-            )
+            self._zero_weights(spread if stage == 3 else "P", 1 / ranks if stage == 3 else 1)
         if optimizer_away is not False and stage in (1, 2):
             self._master_copy(ranks, optimizer_away)
         if optimizer_away is True:
@@ -423,6 +423,19 @@ class _Builder:
             )
         )
 
+    def _zero_weights(self, spread: str, share: float) -> None:
+        width = self.inputs.width(f"{self.role.name}.param_dtype", (2, 4))
+        self._add(
+            self.gpu,
+            "weights",
+            width,
+            share,
+            f"{_width(width)} B x {spread}",
+            _ZERO,
+            _ALWAYS,
+            "param_dtype",
+        )
+
     def _deepspeed_host(
         self, stage: int, away: Optional[bool], params_away: Optional[bool]
     ) -> None:
@@ -473,46 +486,41 @@ class _Builder:
         """What ZeRO-1 and 2 keep on the host beside their optimizer: sums of gradients where a step
         has several passes, and a copy of the weights.
         """
-        role, name = self.role, self.role.name
-        pinned = self.inputs.get(f"{name}.pin_offload") is not False
-        passes = self.inputs.passes(role)
+        pinned = self._get("pin_offload") is not False
+        passes = self.inputs.passes(self.role)
         if passes != 1:
-            high = max(2.0, rounded_weights(role.size, 1, 2) / role.size.high) if pinned else 2.0
-            text = "2 B x P: sums of gradients" + (
-                f" over {passes} passes" if passes else ", where a step has several passes"
-            )
-            source = (
-                "DeepSpeed stage_1_and_2.py@v0.13.2 copy_grads_in_partition, "
-                "async_accumulate_grad_in_cpu_via_gpu"
-            )
-            low = 2.0 if passes and away else 0.0
-            self._add(
-                self.host,
-                "gradients between passes",
-                self._trained((low, high)),
-                role.share,
-                text,
-                source,
-                _TRAINING,
-                "mini_batch",
-                "micro_batch",
-            )
+            self._gradient_sums(passes, pinned, is_sure=bool(passes and away))
         version = try_version(self.inputs.facts.version_of("deepspeed"))
         if version is None or version >= _COPIED:
-            text = "2 B x P: bf16 copy of the weights, from DeepSpeed 0.17.0 on"
-            source = (
-                "DeepSpeed stage_1_and_2.py@17c8be070 param_buffer_of_bit16_for_cpu_offload_groups"
-            )
-            low = 2.0 if version is not None and away else 0.0
-            self._add(
-                self.host,
-                "copy of the weights",
-                self._trained((low, 4.0 if pinned else 2.0)),
-                role.share,
-                text,
-                source,
-                ("rollout", *_TRAINING),
-            )
+            self._copied_weights(pinned, is_sure=bool(version is not None and away))
+
+    def _gradient_sums(self, passes: Optional[int], pinned: bool, *, is_sure: bool) -> None:
+        size = self.role.size
+        high = max(2.0, rounded_weights(size, 1, 2) / size.high) if pinned else 2.0
+        where = f" over {passes} passes" if passes else ", where a step has several passes"
+        self._add(
+            self.host,
+            "gradients between passes",
+            self._trained((2.0 if is_sure else 0.0, high)),
+            self.role.share,
+            f"2 B x P: sums of gradients{where}",
+            "DeepSpeed stage_1_and_2.py@v0.13.2 copy_grads_in_partition, "
+            "async_accumulate_grad_in_cpu_via_gpu",
+            _TRAINING,
+            "mini_batch",
+            "micro_batch",
+        )
+
+    def _copied_weights(self, pinned: bool, *, is_sure: bool) -> None:
+        self._add(
+            self.host,
+            "copy of the weights",
+            self._trained((2.0 if is_sure else 0.0, 4.0 if pinned else 2.0)),
+            self.role.share,
+            "2 B x P: bf16 copy of the weights, from DeepSpeed 0.17.0 on",
+            "DeepSpeed stage_1_and_2.py@17c8be070 param_buffer_of_bit16_for_cpu_offload_groups",
+            ("rollout", *_TRAINING),
+        )
 
     def _master_copy(self, ranks: int, away: Optional[bool]) -> None:
         """What the step brings back in fp32 before it is rounded on the GPU: DeepSpeed 0.14.1

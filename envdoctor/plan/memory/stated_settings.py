@@ -7,7 +7,7 @@ warning.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional
 
 from ...model.evidence import Evidence, Known
 from ...model.facts import Facts
@@ -72,12 +72,11 @@ def _presumed(stated: Workload, facts: Facts) -> Optional[Workload]:
     if not stated.value("actor.model") or is_packed(stated):
         return None
     gpus = Inputs(Workload(), {}, facts).gpus
+    values: Optional[Mapping[str, Any]] = None
     if stated.number("zero_stage") is not None and gpus and stated.value("nodes") in (None, 1):
         values = _training(stated, gpus)
     elif stated.setting("max_model_len") or stated.setting("gpu_memory_utilization"):
         values = _server(stated, gpus)
-    else:
-        values = None
     if values is None:
         return None
     evidence = facts.evidence("request") or Evidence("launch settings")
@@ -89,13 +88,7 @@ def _training(stated: Workload, gpus: int) -> Optional[Dict[str, Any]]:
     """Return what a training run with DeepSpeed is beside its settings; None where they offload,
     quantize or train adapters, which takes less by an amount that they do not tell.
     """
-    offloads = any(
-        (stated.setting(name) or "").lower() in _TRUE
-        for name in ("adam_offload", "optimizer_offload", "offload", "load_in_4bit")
-    )
-    precision = stated.setting("precision") or stated.setting("dtype") or "bf16"
-    has_adapters = any("lora" in name.lower() for name in stated.flags)
-    if offloads or has_adapters or precision.lower() not in _HALF_PRECISION:
+    if _takes_less(stated):
         return None
     stage = int(stated.number("zero_stage") or 0)
     return {
@@ -110,6 +103,16 @@ def _training(stated: Workload, gpus: int) -> Optional[Dict[str, Any]]:
         "actor.offload_optimizer": False,
         "actor.offload_params": False,
     }
+
+
+def _takes_less(stated: Workload) -> bool:
+    """Whether settings offload, quantize or train adapters."""
+    reducing = ("adam_offload", "optimizer_offload", "offload", "load_in_4bit")
+    if any((stated.setting(name) or "").lower() in _TRUE for name in reducing):
+        return True
+    precision = stated.setting("precision") or stated.setting("dtype") or "bf16"
+    has_adapters = any("lora" in name.lower() for name in stated.flags)
+    return has_adapters or precision.lower() not in _HALF_PRECISION
 
 
 def _server(stated: Workload, gpus: Optional[int]) -> Optional[Dict[str, Any]]:
