@@ -157,6 +157,7 @@ class Field(NamedTuple):
     assume: bool = False  # may be set by --assume
     half: str = ""  # one of HALVES; settings of a run have neither half nor group
     group: str = ""  # what it is a fact about: driver, torch, memory …
+    unit: str = ""  # bytes, where a number is shown as a size
 
 
 #: "environment" is what an image takes along: its files, its interpreter, what is installed.
@@ -169,8 +170,8 @@ HALVES = ("host", "environment")
 PACKAGE_GROUPS = ("packages", "torch", "triton", "ray")
 
 
-def _host(group: str, kind: str, doc: str, assume: bool = False) -> Field:
-    return Field(kind, doc, assume, "host", group)
+def _host(group: str, kind: str, doc: str, assume: bool = False, unit: str = "") -> Field:
+    return Field(kind, doc, assume, "host", group, unit)
 
 
 def _environment(group: str, kind: str, doc: str, assume: bool = False) -> Field:
@@ -318,39 +319,58 @@ FIELDS: Mapping[str, Field] = {
         "packages", "strings", "Modules of the working directory that hide an installed package."
     ),
     # memory (bytes)
-    "memory.total": _host("memory", "int", "MemTotal of the machine, bytes.", True),
-    "memory.available": _host("memory", "int", "MemAvailable, bytes."),
+    "memory.total": _host("memory", "int", "MemTotal of the machine, bytes.", True, unit="bytes"),
+    "memory.available": _host("memory", "int", "MemAvailable, bytes.", unit="bytes"),
     "memory.limit": _host(
-        "memory", "int", "Memory limit that the kernel enforces on this process, bytes.", True
+        "memory",
+        "int",
+        "Memory limit that the kernel enforces on this process, bytes.",
+        True,
+        unit="bytes",
     ),
     "memory.limit_hidden": _host(
         "memory", "bool", "An outer limit cannot be excluded (cgroup namespace)."
     ),
-    "memory.high": _host("memory", "int", "memory.high throttle, bytes."),
-    "memory.usage": _host("memory", "int", "Current use charged to the limiting cgroup, bytes."),
-    "memory.reclaimable": _host("memory", "int", "Reclaimable file pages in that use, bytes."),
+    "memory.high": _host("memory", "int", "memory.high throttle, bytes.", unit="bytes"),
+    "memory.usage": _host(
+        "memory", "int", "Current use charged to the limiting cgroup, bytes.", unit="bytes"
+    ),
+    "memory.reclaimable": _host(
+        "memory", "int", "Reclaimable file pages in that use, bytes.", unit="bytes"
+    ),
     "memory.oom_kills": _host("memory", "int", "OOM kills counted so far in this cgroup."),
     "memory.scheduler_limit": _host(
-        "memory", "int", "Memory granted by the scheduler (Slurm variables, downward API), bytes."
+        "memory",
+        "int",
+        "Memory granted by the scheduler (Slurm variables, downward API), bytes.",
+        unit="bytes",
     ),
-    "memory.ray_belief": _host("memory", "int", "Total memory that Ray will believe, bytes."),
+    "memory.ray_belief": _host(
+        "memory", "int", "Total memory that Ray will believe, bytes.", unit="bytes"
+    ),
     "memory.ray_usage": _host(
-        "memory", "int", "Memory in use as Ray will count it, bytes; Absent where it asks psutil."
+        "memory",
+        "int",
+        "Memory in use as Ray will count it, bytes; Absent where it asks psutil.",
+        unit="bytes",
     ),
-    "memory.psutil_belief": _host("memory", "int", "Total memory that psutil will believe, bytes."),
+    "memory.psutil_belief": _host(
+        "memory", "int", "Total memory that psutil will believe, bytes.", unit="bytes"
+    ),
     "memory.jvm_belief": _host(
         "memory",
         "int",
         "Total memory that the JVM will believe, bytes; Absent where no Java is found.",
+        unit="bytes",
     ),
     # Found in the image by JAVA_HOME and PATH; what that JVM believes depends on the limits.
     "java.version": _environment(
         "memory", "str", "Java that a program would start (JAVA_HOME, PATH), '17.0.15'."
     ),
-    "swap.total": _host("memory", "int", "SwapTotal, bytes."),
-    "swap.limit": _host("memory", "int", "Swap limit of the cgroup, bytes."),
-    "shm.size": _host("memory", "int", "Size of /dev/shm, bytes.", True),
-    "shm.available": _host("memory", "int", "Free space of /dev/shm, bytes."),
+    "swap.total": _host("memory", "int", "SwapTotal, bytes.", unit="bytes"),
+    "swap.limit": _host("memory", "int", "Swap limit of the cgroup, bytes.", unit="bytes"),
+    "shm.size": _host("memory", "int", "Size of /dev/shm, bytes.", True, unit="bytes"),
+    "shm.available": _host("memory", "int", "Free space of /dev/shm, bytes.", unit="bytes"),
     "shm.files": _host(
         "memory",
         "shared_files",
@@ -364,11 +384,15 @@ FIELDS: Mapping[str, Field] = {
     "rlimit.nofile": _host("limits", "int", "Soft limit of open files; -1 is unlimited.", True),
     "rlimit.nofile_hard": _host("limits", "int", "Hard limit of open files; -1 is unlimited."),
     "rlimit.memlock": _host(
-        "limits", "int", "Soft limit of locked memory, bytes; -1 is unlimited.", True
+        "limits", "int", "Soft limit of locked memory, bytes; -1 is unlimited.", True, unit="bytes"
     ),
     "rlimit.nproc": _host("limits", "int", "Soft limit of processes; -1 is unlimited.", True),
-    "rlimit.stack": _host("limits", "int", "Soft limit of the stack, bytes; -1 is unlimited."),
-    "rlimit.core": _host("limits", "int", "Soft limit of core files, bytes; -1 is unlimited."),
+    "rlimit.stack": _host(
+        "limits", "int", "Soft limit of the stack, bytes; -1 is unlimited.", unit="bytes"
+    ),
+    "rlimit.core": _host(
+        "limits", "int", "Soft limit of core files, bytes; -1 is unlimited.", unit="bytes"
+    ),
     "process.uid": _host("limits", "int", "User id as the machine's own user namespace counts it."),
     "process.capabilities": _host(
         "limits",

@@ -56,7 +56,7 @@ def _origin(evidence: Any, verbose: bool) -> str:
 
 def _value(name: str, value: Any, verbose: bool) -> str:
     field = FIELDS[name]
-    if field.type == "int" and "bytes" in field.doc:
+    if field.unit == "bytes":
         return size_text(value)
     if field.type == "int" and value == -1:
         return "unlimited"

@@ -7,7 +7,7 @@ from typing import Iterator, List, Optional, Sequence, Tuple
 from ..model.change import OF_PACKAGES
 from ..model.finding import Finding, Remedy, findings_tree
 from ..model.record import NamedTuple
-from ..model.report import Report
+from ..model.report import Examined, Report
 from .headline import grouped, open_questions, summary_line, target_line
 from .repetition import Repeated, repeated
 from .text import cells, clean, fold, wrap
@@ -209,13 +209,22 @@ def _examined(report: Report) -> Iterator[Block]:
     examined = report.examined
     if examined is None or report.findings or not examined.rules + examined.rows:
         return
-    text = (
-        f"Looked at: {counted(examined.rules, 'check')} and "
-        f"{counted(examined.rows, 'known combination')}"
-    )
-    if examined.rows_without_gpu:
-        text += f", {examined.rows_without_gpu} of them not applicable: no GPU"
-    yield Block(f"{text}.", style="dim", hang=2)
+    text = f"Looked at: {counted(examined.rules, 'check')}"
+    if examined.rows:
+        verb = "concerns" if examined.rows == 1 else "concern"
+        text += f", {counted(examined.rows, 'known combination')} that {verb} this environment"
+    yield Block(f"{text}{_without_gpu(examined)}.", style="dim", hang=2)
+
+
+def _without_gpu(examined: Examined) -> str:
+    """Say how many of the rows cannot apply, because they ask for a GPU and there is none."""
+    number, total = examined.rows_without_gpu, examined.rows
+    if not number:
+        return ""
+    if number < total:
+        return f" ({number} {'needs' if number == 1 else 'need'} a GPU, and there is none)"
+    subject = "it needs" if total == 1 else "both need" if total == 2 else "all need"
+    return f" ({subject} a GPU, and there is none)"
 
 
 def _next(report: Report) -> Iterator[Block]:

@@ -140,8 +140,14 @@ def test_a_verdict_is_as_long_as_a_wide_terminal_lets_it_be():
 @pytest.mark.parametrize(
     ("examined", "words"),
     [
-        (Examined(61, 322, 14), "61 checks and 322 known combinations, 14 of them not applicable"),
-        (Examined(1, 1), "Looked at: 1 check and 1 known combination.\n"),
+        (
+            Examined(61, 22, 14),
+            "22 known combinations that concern this environment (14 need a GPU,",
+        ),
+        (Examined(61, 15, 15), "Looked at: 61 checks, 15 known combinations that concern this"),
+        (Examined(61, 15, 15), "(all need a GPU, and there is none)"),
+        (Examined(1, 1), "1 check, 1 known combination that concerns this environment.\n"),
+        (Examined(68, 0), "Looked at: 68 checks.\n"),
     ],
 )
 def test_a_healthy_machine_says_what_was_looked_at(examined, words):
