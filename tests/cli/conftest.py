@@ -1,4 +1,4 @@
-"""envdoctor as a real child process."""
+"""envdoctor as a child process: a fork of one that has imported it, or one that is started."""
 
 import json
 import os
@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from .forked import ForkServer
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-m", "envdoctor"]
@@ -50,21 +52,46 @@ def environment(**changes):
     return {name: value for name, value in base.items() if value is not None}
 
 
+@pytest.fixture(scope="session")
+def fork_server():
+    """Return the process whose forks run the command lines."""
+    server = ForkServer()
+    yield server
+    server.close()
+
+
+#: What the interpreter itself reads when it starts.
+AT_START = ("PYTHON", "LC_", "LANG", "LD_", "PATH")
+
+
 @pytest.fixture
-def envdoctor():
+def envdoctor(fork_server):
     """Return a function that runs envdoctor and returns the finished process; stdout and stderr are
-    bytes.
+    bytes. It starts an interpreter where anything but plain variables, the working directory or
+    bytes as input is asked for.
     """
 
     def run(*arguments, env=None, **options):
+        env = env or environment()
+        differing = {name for name, _ in set(env.items()) ^ set(environment().items())}
+        if options.keys() <= {"input", "cwd", "timeout"} and not any(
+            name.startswith(AT_START) for name in differing
+        ):
+            done = fork_server.run(
+                list(map(str, arguments)),
+                env,
+                options.get("cwd") or os.getcwd(),
+                options.get("input"),
+                options.get("timeout", 60),
+            )
+            assert b"Traceback" not in done.stderr
+            return done
         options.setdefault("stdout", subprocess.PIPE)
         options.setdefault("stderr", subprocess.PIPE)
         if "input" not in options:
             options.setdefault("stdin", subprocess.DEVNULL)
         options.setdefault("timeout", 60)
-        done = subprocess.run(
-            [*COMMAND, *map(str, arguments)], env=env or environment(), check=False, **options
-        )
+        done = subprocess.run([*COMMAND, *map(str, arguments)], env=env, check=False, **options)
         assert b"Traceback" not in (done.stderr or b"")
         return done
 

@@ -111,7 +111,7 @@ def test_nothing_possible(envdoctor, tmp_path):
         (("--apply", "--facts", "x.json"), "another environment"),
         (("--apply",), "give --yes"),
         (("--yes",), "--apply"),
-        (("--apply", "--rollback"), "exclude"),
+        (("--apply", "--rollback"), "cannot be used together"),
         (("--as-of", "yesterday"), "expected a date"),
     ],
 )
