@@ -242,7 +242,7 @@ def test_show_a_driver_and_a_cuda_version(envdoctor):
         ),
         (["show", "vllm==0.8.55"], "vllm 0.8.55 is not in the matrix of "),
         (["show", "vllm>=99"], "no release of vllm is in >=99; the matrix has 0."),
-        (["show", "vllm>="], "expected a version specifier such as '>=1.2', found '>='"),
+        (["show", "vllm>="], "expected a requirement such as 'torch>=2.5', found 'vllm>='"),
         (["show", "nosuch==1.0"], "nosuch: no such package in the matrix"),
         (["show", "driver", "999"], "driver 999: no such branch"),
         (["show", "cuda", "99.9"], "cuda 99.9: no such toolkit"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from ...model.pattern import pattern
-from ...model.requirement import Requirement, try_requirement
+from ...model.requirement import Requirement, requirement_fault, try_requirement
 from ...model.row import Row, Term
 from ...model.versions import (
     InvalidSpecifier,
@@ -63,6 +63,8 @@ def find(matrix: Matrix, query: str) -> Dict[str, Any]:
     requirement = try_requirement(text)
     if requirement is not None and requirement.specifier:
         return _specified(matrix, requirement)
+    if any(sign in text for sign in "<>="):
+        raise NotKnown(requirement_fault(text))
     for attempt in (_row, _package, _profile, _gpu, _capability, _architecture):
         try:
             return attempt(matrix, text)
