@@ -294,9 +294,7 @@ def _in_foreground() -> bool:
 
 
 def _open_process(pid: int) -> Optional[int]:
-    """Return a descriptor that becomes readable when the process ends; None on a kernel before 5.3
-    or Python without it.
-    """
+    """Return a descriptor that becomes readable when the process ends; None before Linux 5.3."""
     try:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):

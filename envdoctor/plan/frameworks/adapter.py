@@ -81,9 +81,7 @@ class Adapter(Protocol):
 
 
 def read_small(path: str, limit: int = 1 << 20) -> Optional[str]:
-    """Return the text of a file, or None where there is none to read or it is larger than ``limit``
-    bytes.
-    """
+    """Return the text of a file of at most ``limit`` bytes, or None."""
     try:
         with open(path, "rb") as file:
             data = file.read(limit + 1)

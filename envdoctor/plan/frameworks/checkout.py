@@ -76,9 +76,7 @@ def old_checkout(framework: str, checkout: Checkout) -> List[ConfigurationProble
 
 
 def find_checkout(folder: str, adapters: Sequence[Adapter]) -> Optional[Tuple[str, Checkout]]:
-    """Return the framework whose checkout a folder lies in, and what its files say of the
-    version.
-    """
+    """Return the framework whose checkout a folder lies in, and what its files say."""
     here = os.path.abspath(folder)
     for _ in range(_MAX_LEVELS):
         # A fork's layout is verl's with something on top, so that the one that asks for the most
@@ -124,9 +122,7 @@ def _commit(folder: str) -> str:
 
 
 def installed(facts: Optional[Facts], candidates: Sequence[str]) -> str:
-    """Return the candidate that the installed distribution was made from, where its origin
-    tells.
-    """
+    """Return the candidate that the installed distribution was made from, if that is known."""
     table = facts.get("distributions") if facts is not None else None
     distribution = table.value.get("verl") if isinstance(table, Known) else None
     origin = distribution.direct_url.lower() if distribution is not None else ""

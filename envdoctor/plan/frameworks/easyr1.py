@@ -267,9 +267,7 @@ class _EasyR1:
         keys: Dict[str, str],
         role: str,
     ) -> None:
-        """``dynamic_batching`` fills a micro batch up to micro batch × (prompt + response) tokens
-        (dp_actor.py).
-        """
+        """``dynamic_batching`` fills micro batch × (prompt + response) tokens (dp_actor.py)."""
         dynamic = configuration.get(
             f"worker.{role}.dynamic_batching", convert=boolean, missing=False
         )

@@ -78,9 +78,7 @@ class KeyTable:
         return values
 
     def match(self, text: str) -> Tuple[str, ...]:
-        """Return the rows' versions that a version may be: itself, or its neighbours where the
-        table has none of it.
-        """
+        """Return the versions of the table that a version may be: itself, or its neighbours."""
         text = text.strip()
         for spelling in (text.lstrip("v"), text):
             if spelling in self.versions:

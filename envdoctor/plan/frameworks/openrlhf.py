@@ -271,9 +271,7 @@ class _OpenRlhf:
     def _reward_model(
         self, configuration: Configuration, fields: Mapping[str, Fact[Any]], code: Evidence
     ) -> Fact[Any]:
-        """Tell whether the trainer holds the reward model: it may be served elsewhere, or be a
-        function.
-        """
+        """Tell whether the trainer holds the reward model: it may be served, or be a function."""
         remote = configuration.get(
             "reward.remote_url",
             "remote_rm_url",

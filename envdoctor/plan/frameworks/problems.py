@@ -79,9 +79,7 @@ def unknown_keys(table: KeyTable, settings: Sequence[Setting]) -> int:
 
 
 def narrowed(table: KeyTable, settings: Sequence[Setting]) -> Tuple[Tuple[str, ...], Fact[Any]]:
-    """Return the versions that know the most of the keys that must exist, and what that tells of
-    the version.
-    """
+    """Return the versions that know the most of the keys, and what that tells of the version."""
     wanted = [
         _versions_of(table, setting.key) for setting in settings if setting.operator in _MUST_EXIST
     ]
@@ -130,9 +128,7 @@ def _versions_of(table: KeyTable, key: str) -> Sequence[str]:
 
 
 def nearest_key(key: str, table: KeyTable, versions: Sequence[str]) -> str:
-    """Return the key that was probably meant: the same last part elsewhere, else the closest
-    spelling.
-    """
+    """Return the key that was probably meant: of the same last part, else the closest."""
     possible = set(versions)
     known = [name for name in table.rows if possible.intersection(table.versions_of(name))]
     last = _last_part(key)

@@ -66,8 +66,7 @@ def override(word: Word, name: str) -> Optional[Setting]:
 def flags(
     words: Sequence[Word], name: str, switches: Sequence[str] = ()
 ) -> Tuple[List[Setting], List[Word]]:
-    """Read ``--a b``, ``--a=b`` and ``--switch``; return the settings and the words that belong to
-    none.
+    """Read ``--a b``, ``--a=b`` and ``--switch``; return the settings and the words left over.
 
     ``switches``: options without a value, in the spelling of their keys (``zero_stage``,
     ``ds.adam_offload``).
@@ -272,9 +271,7 @@ def _read_yaml(text: str, name: str) -> List[Setting]:
 
 
 class _Leaves:
-    """Collects the leaves of a stream of YAML events without recursion: nothing in a file can make
-    it deep or large.
-    """
+    """Collects the leaves of a stream of YAML events without recursion."""
 
     def __init__(self, yaml: Any, name: str) -> None:
         self.yaml = yaml

@@ -139,9 +139,7 @@ _Wrapper = Callable[[List[Word]], List[Word]]
 
 
 def started(script: Script, base: str) -> Iterator[Run]:
-    """Yield what each command of a script starts in the end; ``surroundings`` are what its wrappers
-    say.
-    """
+    """Yield what each command starts in the end; ``surroundings`` are what wrappers say."""
     documents = {file: text for command in script.commands for file, text in command.documents}
     for command in script.commands:
         unwrapping = _Unwrapping(script.name, command)
@@ -330,9 +328,7 @@ def _base(words: Sequence[Word]) -> str:
 
 
 def surroundings(script: Script, text: str) -> Dict[str, Fact[Any]]:
-    """Return what a whole script says besides its training command: Slurm's directives, ``ray
-    start``, what it installs.
-    """
+    """Return what a script says besides its training command: Slurm, ``ray start``, installs."""
     facts = _slurm_memory(script.name, text)
     for command in script.commands:
         if [word.text for word in command.words[:2]] == ["ray", "start"]:

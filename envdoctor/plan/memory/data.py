@@ -67,9 +67,7 @@ def _length(inputs: Inputs) -> Optional[int]:
 
 
 def _micro_batch(inputs: Inputs, name: str) -> Optional[Tuple[int, int, str]]:
-    """Return the tokens of one pass on one GPU (low, high, in words), or None where that is not
-    known.
-    """
+    """Return the tokens of one pass on one GPU (low, high, in words), or None."""
     budget = inputs.get(f"{name}.max_tokens_per_gpu")
     if budget:
         return 0, int(budget), f"{budget} tokens"
@@ -143,9 +141,7 @@ def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List
 
 
 def _stored(size: ModelSize, recomputes: Optional[bool]) -> Tuple[int, int, str]:
-    """Return the bytes for each token that the layers keep for the backward pass: at the least, at
-    the most, in words.
-    """
+    """Return the bytes per token that layers keep for the backward pass: low, high, in words."""
     live = 24 * size.hidden + 8 * size.intermediate
     stored = 2 * size.hidden * size.layers
     fewest = size.layers * live // 2 if recomputes is False else stored + live // 2
@@ -175,9 +171,7 @@ def _logits(inputs: Inputs) -> Tuple[int, str]:
 
 
 def generation_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List[str]]:
-    """Return the KV cache of a trainer that generates by itself (transformers' generate), without
-    an engine.
-    """
+    """Return the KV cache of a trainer that generates by itself, without an engine."""
     if (
         role.name != "actor"
         or inputs.get("rollout.engine") != "hf"
@@ -269,9 +263,7 @@ def _image_terms(inputs: Inputs, prompts: int) -> List[MemoryTerm]:
 
 
 def process_terms(role: str, gpus: int) -> List[MemoryTerm]:
-    """Return what the worker processes of one role are before they hold anything: Python, CUDA
-    contexts, NCCL.
-    """
+    """Return what worker processes are before they hold anything: Python, CUDA contexts, NCCL."""
     source = (
         "OpenRLHF#171: reward and reference processes of 1.66 GiB; vllm#48436: 3 GB; up to 5 "
         "GiB is an allowance"

@@ -149,9 +149,7 @@ def _host_pool(inputs: Inputs, actor: Optional[ModelSize], missing: Sequence[str
 
 
 def _gpu_subjects(inputs: Inputs) -> List[str]:
-    """Return the kinds of GPUs: one where all models share them, else that of each model and that
-    of the engine.
-    """
+    """Return the kinds of GPUs: one that all models share, or one for each and the engine."""
     if not inputs.separate:
         return [""]
     subjects = [role.name for role in inputs.roles()] or [""]
@@ -481,9 +479,7 @@ def _notes(inputs: Inputs, roles: Sequence[Role]) -> Tuple[str, ...]:
 
 
 def _remakes_large_swap(inputs: Inputs) -> bool:
-    """Tell whether the engine's swap space, well above its default, is made anew for each
-    generation.
-    """
+    """Tell whether an engine's large swap space is made anew for each generation."""
     return (
         inputs.get("rollout.free_cache_engine") is True
         and (inputs.get("rollout.swap_space") or 0) > 8 * GIB

@@ -134,9 +134,7 @@ class Inputs:
         return rank if rank is not None else 0 if self.framework in _FULL_BY_DEFAULT else None
 
     def passes(self, role: Role) -> Optional[int]:
-        """Return how many passes one optimizer step of a model has on each GPU, or None where that
-        is not known.
-        """
+        """Return the passes of one optimizer step on each GPU, or None where that is not known."""
         mini, micro, repeat = (
             self.get(f"{role.name}.mini_batch"),
             self.get(f"{role.name}.micro_batch"),

@@ -323,9 +323,7 @@ class _Effect(NamedTuple):
                 yield key, lever
 
     def on(self, key: Tuple[str, str]) -> Optional[Lever]:
-        """Return the lever that it is for one pool, or None where it does not help, or where
-        another pool would no longer fit.
-        """
+        """Return the lever for one pool; None where it does not help, or harms another pool."""
         worse = self._worse_than_before(key)
         if any(pool.verdict == "does not fit" for pool in worse):
             return None

@@ -32,9 +32,7 @@ def _variable(inputs: Inputs, name: str) -> Optional[str]:
 
 
 def host_limit(inputs: Inputs) -> Optional[Limit]:
-    """Return the smallest limit of a node's memory, and where Ray's monitor acts below it; None
-    where nothing is known.
-    """
+    """Return the smallest limit of a node's memory, with Ray's monitor, or None."""
     facts = inputs.facts
     candidates: List[Tuple[int, str, Optional[Evidence]]] = []
     for field, name in (

@@ -126,9 +126,7 @@ def _sleeping_weights(inputs: Inputs, size: ModelSize, gpus: int) -> Iterator[Me
 
 
 def _image_cache(inputs: Inputs, gpus: int) -> Iterator[MemoryTerm]:
-    """VLLM_MM_INPUT_CACHE_GIB, then mm_processor_cache_gb: once in the engine and once in its front
-    end.
-    """
+    """VLLM_MM_INPUT_CACHE_GIB, then mm_processor_cache_gb: in the engine and in its front end."""
     if not inputs.multimodal:
         return
     cache = inputs.get("rollout.mm_cache")
@@ -199,8 +197,7 @@ def _swap_shape(swap: int, layers: int) -> Tuple[str, int, int]:
 def engine_share(
     inputs: Inputs, total: Optional[int], resident: int
 ) -> Optional[Tuple[int, int, str]]:
-    """Return what the engine takes of one GPU, bytes (low, high, formula), or None where that is
-    not known.
+    """Return what the engine takes of one GPU, bytes (low, high, formula), or None.
 
     Args:
         inputs: The workload.
@@ -232,9 +229,7 @@ def cache_per_token(inputs: Inputs, size: ModelSize) -> int:
 def cache_check(
     inputs: Inputs, size: Optional[ModelSize], total: Optional[int]
 ) -> Optional[CacheCheck]:
-    """Return whether one sequence of the longest length fits the cache, or None where it cannot be
-    asked.
-    """
+    """Return whether one sequence of the longest length fits the cache, or None."""
     length, length_field = _longest(inputs)
     share = engine_share(inputs, total, 0)
     if (

@@ -51,9 +51,7 @@ Bounds = Tuple[float, float]
 
 
 def state_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List[MemoryTerm]]:
-    """Return the terms of one model: those of one of its GPUs, and those of the host of one
-    node.
-    """
+    """Return the terms of one model: on one of its GPUs, and on the host of one node."""
     builder = _Builder(inputs, role)
     if role.strategy.startswith("zero") or role.strategy == "ddp":
         builder.zero() if role.trainable else builder.frozen()
@@ -317,9 +315,7 @@ class _Builder:
             )
 
     def _gathered(self) -> None:
-        """One layer at a time is whole on each GPU, in bf16, with the next one fetched ahead; so is
-        the root unit.
-        """
+        """One layer at a time is whole on each GPU, in bf16, with the next one; so is the root."""
         size, role = self.role.size, self.role
         if not size.layers:
             return

@@ -343,9 +343,7 @@ class _Reader(Expander):
             self.assign(name, Variable((unclear_word(why, given.line),)))
 
     def _forget(self, nodes: Sequence[Node], why: str, *, keeping: bool) -> None:
-        """Make unclear what commands may assign; ``keeping`` what an array has, which is only added
-        to.
-        """
+        """Make unclear what commands may assign; ``keeping`` what an array already has."""
         names: Dict[str, bool] = {}
         for name, adds in self._assigned(nodes):
             names[name] = names.get(name, True) and adds
@@ -508,9 +506,7 @@ class _Reader(Expander):
         return after, kind
 
     def either(self, ways: Sequence[Sequence[Node]], *, complete: bool = False) -> None:
-        """Follow several ways, of which one is taken (or none, unless ``complete``), and join what
-        they leave.
-        """
+        """Follow several ways, of which one is taken (or none), and join what they leave."""
         results: List[Dict[str, Optional[Variable]]] = [] if complete else [{}]
         kind = ""
         for nodes in ways:
