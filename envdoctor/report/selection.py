@@ -47,20 +47,26 @@ def check_options(options: Options, matrix: Matrix) -> None:
     from ..rules.codes import CODES
 
     known = {*CODES, *(name for row in matrix.rows() for name in (row.code, row.id))}
-    patterns = [("--only", pattern) for pattern in options.only]
-    patterns += [("--skip", pattern) for pattern in options.skip]
-    for option, pattern in patterns:
-        if not any(_selects(pattern, code) for code in known):
-            raise InputError(
-                f"{option} {pattern}: no such code, band or row{suggest(pattern, known)}"
-            )
+    for pattern in options.only:
+        _check_pattern("--only", pattern, known)
+    for pattern in options.skip:
+        _check_pattern("--skip", pattern, known)
     for entry in options.ignores:
-        code = entry.pattern.split(":", 1)[0]
-        if entry.pattern not in known and code not in known:
-            raise InputError(
-                f"{entry.origin or 'ignore'}: {entry.pattern}: no such code or "
-                f"row{suggest(code, known)}"
-            )
+        _check_entry(entry, known)
+
+
+def _check_pattern(option: str, pattern: str, known: Set[str]) -> None:
+    if not any(_selects(pattern, code) for code in known):
+        raise InputError(f"{option} {pattern}: no such code, band or row{suggest(pattern, known)}")
+
+
+def _check_entry(entry: Ignore, known: Set[str]) -> None:
+    code = entry.pattern.split(":", 1)[0]
+    if entry.pattern not in known and code not in known:
+        raise InputError(
+            f"{entry.origin or 'ignore'}: {entry.pattern}: no such code or "
+            f"row{suggest(code, known)}"
+        )
 
 
 def report_of(
