@@ -121,9 +121,7 @@ def parse_assumptions(assumptions: Sequence[str]) -> Dict[str, Fact[Any]]:
 
 
 def with_assumptions(facts: Facts, assumed: Mapping[str, Fact[Any]]) -> Facts:
-    """Return facts in which the assumed ones hold: tables are joined, and what was read of the same
-    thing is dropped.
-    """
+    """Return facts in which the assumed ones hold; what was read of the same thing is dropped."""
     table: Dict[str, Fact[Any]] = dict(facts)
     for field, fact in assumed.items():
         old = table.get(field)

@@ -77,9 +77,7 @@ class Draft:
     def distribution(
         self, name: str, version: Optional[str], line: Line, rank: int = LABEL, **extra: Any
     ) -> None:
-        """Claim one installed distribution; a version that is none makes it one of unknown
-        version.
-        """
+        """Claim an installed distribution, of unknown version where the text is no version."""
         text = None
         if version is not None:
             match = _VERSION.fullmatch(version.strip())
@@ -166,9 +164,7 @@ class Draft:
             self._request.setdefault(key, (value[:500], line.number))
 
     def device(self, index: int, device: Gpu, line: Line, rank: int) -> None:
-        """Claim what a source tells of the device of this index; later lines of the same source add
-        to it.
-        """
+        """Claim what a source tells of a device; its later lines add to that."""
         devices = self._devices.setdefault(rank, {})
         if index not in devices and len(devices) >= 1024:
             return

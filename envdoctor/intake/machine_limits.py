@@ -1,6 +1,4 @@
-"""Limits and sizes of the machine: ulimit, /proc/self/limits, df, free, /proc/meminfo, uname, ldd,
-os-release, ldconfig.
-"""
+"""Limits and sizes of the machine, as ulimit, df, free, uname, ldd and their like print them."""
 
 from __future__ import annotations
 
@@ -231,9 +229,7 @@ def _put(
 
 
 def _free_size(text: str) -> Optional[int]:
-    """A number of ``free``; without a unit it is KiB (the default) or bytes (-b), where its size
-    tells which.
-    """
+    """A number of ``free``; without a unit its size tells KiB (the default) from bytes (-b)."""
     if text[-1:].isalpha():
         return parse_size(text.replace(",", "."), binary=True)
     number = int(text) if text.isdigit() and len(text) < 18 else 0

@@ -1,6 +1,4 @@
-"""nvidia-smi (table, csv, -L), the driver's own version file, nvcc, and what these say when they
-fail.
-"""
+"""What nvidia-smi (table, csv, -L), the driver's version file and nvcc say, also in failing."""
 
 from __future__ import annotations
 
@@ -107,13 +105,13 @@ class NvidiaReader:
             return True
         if "GPU" in raw or "MIG" in raw:
             return self._read_list(line, draft)
-        return self._read_driver(line, draft)
+        return _read_driver(line, draft)
 
     def _read_table(self, line: Line, draft: Draft) -> bool:
         header = _HEADER.search(line.raw)
         if header:
             self._index = None
-            return self._read_driver(line, draft)
+            return _read_driver(line, draft)
         match = _ROW_NAME.search(line.raw)
         if match:
             self._index = int(match.group(1))
@@ -132,7 +130,7 @@ class NvidiaReader:
             draft.device(self._index, device, line, EXACT + 1)
             return True
         if self._index is None:
-            return "No devices were found" in line.raw and self._none(line, draft)
+            return _read_no_devices(line, draft)
         match = _ROW_MEMORY.search(line.raw)
         if match:
             draft.device(
@@ -148,10 +146,6 @@ class NvidiaReader:
             self._index = None
             return True
         return False
-
-    def _none(self, line: Line, draft: Draft) -> bool:
-        draft.device_list_is_empty(line, "nvidia-smi: No devices were found")
-        return True
 
     def _read_list(self, line: Line, draft: Draft) -> bool:
         if _MIG_DEVICE.match(line.text) and self._index is not None:
@@ -172,43 +166,7 @@ class NvidiaReader:
                 draft.device(int(index), Gpu(name=match.group(2), uuid=match.group(3)), line, EXACT)
             self._index = int(match.group(1).split(",")[-1])
             return True
-        return self._read_driver(line, draft)
-
-    def _read_driver(self, line: Line, draft: Draft) -> bool:
-        text = line.text
-        header = _HEADER.search(text)  # a table whose bars were lost
-        if header and driver_release(header.group(2)):
-            draft.put("driver.release", header.group(2), line, EXACT)
-            if header.group(3) and re.fullmatch(r"\d{1,2}\.\d{1,2}", header.group(3)):
-                draft.put("driver.cuda_version", header.group(3), line, EXACT)
-            return True
-        if "NVRM version" in text:
-            module = _KERNEL_MODULE.search(text)
-            if module:
-                draft.put("driver.release", module.group(2), line, EXACT)
-                draft.put(
-                    "driver.flavor", "open" if module.group(1) else "proprietary", line, EXACT
-                )
-                draft.put("driver.loaded", True, line, EXACT)
-                return True
-        if "No devices were found" in text:
-            return self._none(line, draft)
-        for words, loaded in _FAILURES:
-            if words in text:
-                draft.put("driver.nvml_error", text[:200], line, EXACT)
-                if loaded is False:
-                    draft.put("driver.loaded", False, line, LABEL, "nvidia-smi cannot reach it")
-                return True
-        library = _NVML_LIBRARY.search(text)
-        if library:
-            draft.put("driver.nvml_release", library.group(1), line, EXACT)
-            return True
-        if "compilation tools" in text or ("nvcc" in text.lower() and "release" in text):
-            nvcc = _NVCC.search(text)
-            if nvcc:
-                draft.put("toolkit.version", nvcc.group(2) or nvcc.group(1), line, EXACT)
-                return True
-        return False
+        return _read_driver(line, draft)
 
     def _read_csv(self, line: Line, draft: Draft) -> bool:
         query = _QUERY.search(line.text)
@@ -264,6 +222,77 @@ class NvidiaReader:
         )
         if any(value is not None for value in device):
             draft.device(index, device, line, EXACT)
+
+
+def _read_driver(line: Line, draft: Draft) -> bool:
+    """Read what NVIDIA's tools say about the driver and the toolkit in one line."""
+    return any(
+        reader(line, draft)
+        for reader in (
+            _read_header,
+            _read_kernel_module,
+            _read_no_devices,
+            _read_failure,
+            _read_nvml,
+            _read_nvcc,
+        )
+    )
+
+
+def _read_header(line: Line, draft: Draft) -> bool:
+    """Read the header of nvidia-smi's table, also without its bars."""
+    header = _HEADER.search(line.text)
+    if header is None or not driver_release(header.group(2)):
+        return False
+    draft.put("driver.release", header.group(2), line, EXACT)
+    if header.group(3) and re.fullmatch(r"\d{1,2}\.\d{1,2}", header.group(3)):
+        draft.put("driver.cuda_version", header.group(3), line, EXACT)
+    return True
+
+
+def _read_kernel_module(line: Line, draft: Draft) -> bool:
+    module = _KERNEL_MODULE.search(line.text) if "NVRM version" in line.text else None
+    if module is None:
+        return False
+    flavor = "open" if module.group(1) else "proprietary"
+    draft.put("driver.release", module.group(2), line, EXACT)
+    draft.put("driver.flavor", flavor, line, EXACT)
+    draft.put("driver.loaded", True, line, EXACT)
+    return True
+
+
+def _read_no_devices(line: Line, draft: Draft) -> bool:
+    if "No devices were found" not in line.raw:
+        return False
+    draft.device_list_is_empty(line, "nvidia-smi: No devices were found")
+    return True
+
+
+def _read_failure(line: Line, draft: Draft) -> bool:
+    for words, loaded in _FAILURES:
+        if words in line.text:
+            draft.put("driver.nvml_error", line.text[:200], line, EXACT)
+            if loaded is False:
+                draft.put("driver.loaded", False, line, LABEL, "nvidia-smi cannot reach it")
+            return True
+    return False
+
+
+def _read_nvml(line: Line, draft: Draft) -> bool:
+    library = _NVML_LIBRARY.search(line.text)
+    if library:
+        draft.put("driver.nvml_release", library.group(1), line, EXACT)
+    return library is not None
+
+
+def _read_nvcc(line: Line, draft: Draft) -> bool:
+    text = line.text
+    if "release" not in text or not ("compilation tools" in text or "nvcc" in text.lower()):
+        return False
+    nvcc = _NVCC.search(text)
+    if nvcc:
+        draft.put("toolkit.version", nvcc.group(2) or nvcc.group(1), line, EXACT)
+    return nvcc is not None
 
 
 def _size(text: Optional[str]) -> Optional[int]:

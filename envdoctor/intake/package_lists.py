@@ -1,6 +1,4 @@
-"""Lists of distributions: pip, uv, conda, pip show, collect_env's excerpts, and what pip says while
-it installs.
-"""
+"""Lists of distributions by pip, uv, conda and collect_env, and what pip says while it installs."""
 
 from __future__ import annotations
 
@@ -248,35 +246,18 @@ class PackageReader:
         return True
 
     def _read_messages(self, line: Line, draft: Draft) -> bool:
+        readers = (_read_conflict, _read_installed, _read_satisfied)
+        if any(reader(line, draft) for reader in readers):
+            return True
         text = line.text
-        if " requires " in text or "depends on" in text or "has requirement" in text:
-            match = _CONFLICT.search(text)
-            if match:
-                draft.distribution(match.group(1), match.group(2).rstrip(","), line, LABEL)
-                if match.group(4) and match.group(5):
-                    draft.distribution(match.group(4), match.group(5).rstrip(","), line, LABEL)
-                return True
-        if text.startswith("Successfully installed"):
-            for item in _INSTALLED.sub(r"\1", text).split():
-                name, _, version = item.rpartition("-")
-                if name and try_version(version) is not None:
-                    draft.distribution(name, version, line, LABEL)
+        install = _INSTALL.search(text) if "install" in text or " add " in text else None
+        if install:
+            self._read_install(install.group(1), line, draft)
+            return line.prompt or install.start() == 0
+        wheel = wheel_file(text) if ".whl" in text else None
+        if wheel:
+            draft.distribution(wheel[0], wheel[1], line, PROSE, tags=wheel[2])
             return True
-        if "already satisfied" in text:
-            match = _SATISFIED.search(text)
-            if match:
-                draft.distribution(match.group(1), match.group(2), line, LABEL)
-            return True
-        if "install" in text or " add " in text:
-            match = _INSTALL.search(text)
-            if match:
-                self._read_install(match.group(1), line, draft)
-                return line.prompt or match.start() == 0
-        if ".whl" in text:
-            wheel = wheel_file(text)
-            if wheel:
-                draft.distribution(wheel[0], wheel[1], line, PROSE, tags=wheel[2])
-                return True
         return self._read_pins(line, draft)
 
     def _read_pins(self, line: Line, draft: Draft) -> bool:
@@ -314,10 +295,40 @@ class PackageReader:
         self._table, self._conda, self._block, self._block_what = False, None, [], ""
 
 
+def _read_conflict(line: Line, draft: Draft) -> bool:
+    text = line.text
+    if not any(words in text for words in (" requires ", "depends on", "has requirement")):
+        return False
+    conflict = _CONFLICT.search(text)
+    if conflict is None:
+        return False
+    draft.distribution(conflict.group(1), conflict.group(2).rstrip(","), line, LABEL)
+    if conflict.group(4) and conflict.group(5):
+        draft.distribution(conflict.group(4), conflict.group(5).rstrip(","), line, LABEL)
+    return True
+
+
+def _read_installed(line: Line, draft: Draft) -> bool:
+    if not line.text.startswith("Successfully installed"):
+        return False
+    for item in _INSTALLED.sub(r"\1", line.text).split():
+        name, _, version = item.rpartition("-")
+        if name and try_version(version) is not None:
+            draft.distribution(name, version, line, LABEL)
+    return True
+
+
+def _read_satisfied(line: Line, draft: Draft) -> bool:
+    if "already satisfied" not in line.text:
+        return False
+    match = _SATISFIED.search(line.text)
+    if match:
+        draft.distribution(match.group(1), match.group(2), line, LABEL)
+    return True
+
+
 def _is_whole(block: List[_Row], *, headed: bool) -> bool:
-    """Tell a whole list from an excerpt: long enough, in the tool's order, and with what its
-    members pull in.
-    """
+    """Tell a whole list from an excerpt: it is long, in order, and has what its members need."""
     if len(block) < (_WHOLE if headed else _WHOLE + 10):
         return False
     names = [row.name.lower().replace("_", "-").replace(".", "-") for row in block]

@@ -51,9 +51,7 @@ _SIDE = re.compile(
 
 
 class _RayReader:
-    """Ray's message about different versions: two blocks of ``Ray:`` and ``Python:``; or a line for
-    each side.
-    """
+    """Ray's message about different versions, in two blocks or with a line for each side."""
 
     def __init__(self) -> None:
         self._side = ""

@@ -138,9 +138,7 @@ def _same_release(first: Optional[str], second: Optional[str]) -> Optional[str]:
 
 
 def _applies(marker: str, extras: Sequence[str] = ()) -> bool:
-    """Tell whether a marker can hold on x86_64 Linux under some Python; one that cannot be read
-    may.
-    """
+    """Tell whether a marker may hold on x86_64 Linux under some Python; an unreadable one may."""
     if not marker.strip():
         return True
     from packaging.markers import (
@@ -193,9 +191,9 @@ def _plain(text: str, name: str) -> Facts:
                 label = f"+{index.group(1)}"
             partial |= bool(re.match(r"(?:-r|-c|--requirement|--constraint)\b", line))
             continue
-        found = _requirement(line, number, name)
+        requirement = _requirement(line, number, name)
         hashed += "--hash" in line
-        pins.append(found)
+        pins.append(requirement)
     if not pins:
         raise InputError(
             f"{name}: no requirement was found; expected lines such as 'torch==2.6.0', "
@@ -207,9 +205,7 @@ def _plain(text: str, name: str) -> Facts:
 
 
 def _labelled(pins: List[_Pin], label: str) -> List[_Pin]:
-    """An index of CUDA builds gives torch and its kin the local label that they are installed
-    with.
-    """
+    """Give torch and its kin the local label of the index of CUDA builds that they come from."""
     if not label:
         return pins
     return [
@@ -494,12 +490,12 @@ def _item(line: str, number: int, name: str) -> str:
 
 def _conda_spec(spec: str, number: int) -> Tuple[Optional[_Pin], bool]:
     """Read ``[channel::]name=version[=build]``; behind ``=`` a full release counts as a pin."""
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"(?:[\w./-]+::)?([A-Za-z0-9_][\w.-]*)\s*(={1,2})\s*([0-9][\w.!+]*)(?:=([\w.*]+))?", spec
     )
-    if found is None:
+    if match is None:
         return None, False
-    name, equals, version, build = found.groups()
+    name, equals, version, build = match.groups()
     is_exact = equals == "==" or build is not None
     if name.lower() == "python":
         return _Pin("python", version, number), is_exact
@@ -517,12 +513,12 @@ def _explicit(text: str, name: str) -> Facts:
         line = row.strip()
         if not line or line.startswith(("#", "@EXPLICIT")):
             continue
-        found = _CONDA_FILE.search(line)
-        if found is None:
+        match = _CONDA_FILE.search(line)
+        if match is None:
             raise InputError(
                 f"{name}:{number}: expected the address of a conda package, found {line[:80]!r}"
             )
-        package, version, build = found.groups()
+        package, version, build = match.groups()
         if package == "python":
             python = (version, number)
         else:
