@@ -147,12 +147,13 @@ class _Reader:
         )
 
     def reason(self, entry: Any, place: str) -> Reason:
+        kind = self.member(entry, "kind", str, f"{place}.")  # also tells what is no table
         row, requirer, requirement = (
             self.optional(entry, key, f"{place}.") or ""
             for key in ("row", "requirer", "requirement")
         )
         return Reason(
-            self.member(entry, "kind", str, f"{place}."),
+            kind,
             self.member(entry, "text", str, f"{place}."),
             row,
             self.sources(entry, place),
