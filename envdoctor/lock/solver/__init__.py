@@ -4,6 +4,6 @@ is none.
 
 from __future__ import annotations
 
-from .objective import resolve
+from .resolve import resolve
 
 __all__ = ["resolve"]

@@ -10,16 +10,13 @@ version stands first in its table.
 
 from __future__ import annotations
 
-from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ...errors import InputError, suggest
 from ...matrix.bind import Subject, bind
-from ...matrix.loader import Matrix
 from ...model.evidence import Evidence, Known
 from ...model.facts import PACKAGE_GROUPS, Distribution, Facts, fields_of
 from ...model.lock_file import machine_of
-from ...model.request import Request
-from ...model.resolution import Explanation, Override, Pin, Reason, Resolution
+from ...model.resolution import Override, Pin, Reason, Resolution
 from ...model.row import Row, Source
 from .candidates import Candidate, Catalog, bits_of
 from .engine import Outcome, solve
@@ -31,9 +28,7 @@ __all__ = [
     "answer",
     "applied",
     "attempt",
-    "check_request",
     "resolution_of",
-    "resolve",
     "target_words",
 ]
 
@@ -44,31 +39,6 @@ class Attempt(NamedTuple):
     problem: Problem
     outcome: Outcome
     overrides: int
-
-
-def resolve(
-    request: Request, facts: Sequence[Facts], matrix: Matrix
-) -> Union[Resolution, Explanation]:
-    """Find the best set of packages for a request on all targets at once, or say why there is none.
-
-    Args:
-        request: what is asked, and for which Python, platform, date and indexes.
-        facts: the targets; what is not known of them does not constrain, and the resolution says
-            what it requires.
-        matrix: what is known of versions and hardware.
-
-    Raises:
-        InputError: a root that the matrix does not know, or a target of another platform.
-        GaveUp: the search limit was reached.
-    """
-    check_request(request, facts, matrix)
-    catalog = Catalog(matrix, request)
-    found = attempt(catalog, facts)
-    if found.outcome.model is not None:
-        return resolution_of(found, catalog, facts)
-    from .explanation import explain
-
-    return explain(catalog, facts)
 
 
 def answer(catalog: Catalog, facts: Sequence[Facts]) -> Optional[Resolution]:
@@ -96,34 +66,6 @@ def attempt(catalog: Catalog, facts: Sequence[Facts], *, complete: bool = False)
 def _why(problem: Problem, number: int) -> Why:
     why: Why = problem.nogoods[number].why
     return why
-
-
-def check_request(request: Request, facts: Sequence[Facts], matrix: Matrix) -> None:
-    """Raise :class:`InputError` for a root that the matrix does not know, or a target of another
-    platform.
-    """
-    known = frozenset(matrix.package_names)
-    for root in request.roots:
-        if root.name not in known:
-            raise InputError(
-                f"{root.text}: the matrix of {matrix.date} has no releases of {root.name}, so "
-                f"there is nothing to choose from{suggest(root.name, known, 0.75, 1)}"
-            )
-    for entry in facts:
-        for field, wanted in (
-            ("os.platform", request.platform),
-            ("os.architecture", request.architecture),
-        ):
-            value = entry.value(field)
-            if value is not None and value != wanted:
-                name = (
-                    f"target {entry.value('node.name')}"
-                    if entry.value("node.name")
-                    else "the target"
-                )
-                raise InputError(
-                    f"one lock is for one platform: {wanted} is asked for, but {name} has {value}"
-                )
 
 
 # --------------------------------------------------------------------------------------------------

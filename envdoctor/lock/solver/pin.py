@@ -14,7 +14,7 @@ from ...model.lock_file import Lock
 from ...model.request import Request, Root, parse_root
 from ...model.resolution import Explanation, Pin, Resolution, Statement
 from ...model.versions import Version, parse_version, try_version
-from .objective import resolve
+from .resolve import resolve
 
 __all__ = ["PinStory", "tell_pin"]
 

@@ -27,7 +27,8 @@ from ...model.row import Source
 from ...model.versions import Version, VersionSet, parse_version
 from .candidates import Catalog
 from .explanation import causes_of, explain
-from .objective import attempt, check_request, resolution_of
+from .objective import attempt, resolution_of
+from .resolve import check_request
 
 __all__ = ["ProfileResolver", "Wanted", "find_wanted", "request_of", "resolve_profile"]
 
