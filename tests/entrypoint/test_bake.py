@@ -115,7 +115,7 @@ def test_an_image_without_what_its_lock_was_asked_for_is_not_baked(image, tmp_pa
     refused = run(image, "bake", "--lock", lock)
     assert refused.returncode == 1
     assert "ED306 error" in refused.stdout
-    assert "vllm is not installed; the lock, which was asked for it" in refused.stdout
+    assert "vllm is not installed; the lock was made for it" in refused.stdout
     assert not baseline_of(image).exists()
 
 
