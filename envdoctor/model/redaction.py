@@ -256,6 +256,8 @@ def without_credentials(text: str) -> str:
 def is_secret_name(name: str) -> bool:
     """Tell whether a variable or an option holds a secret, by its name."""
     lowered = name.lower()
+    if lowered == "pwd":  # the shell's working directory
+        return False
     if not any(word in lowered for word in _SECRET_WORDS):
         return False
     end = f"{name}="

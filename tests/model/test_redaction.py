@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from envdoctor.model import redaction
-from envdoctor.model.redaction import redact
+from envdoctor.model.redaction import is_secret_name, redact
 
 SECRET = "Zq7xW9pLk2Vn8Rt4"
 
@@ -176,3 +176,8 @@ def test_addresses_of_files_are_redacted_as_any_other(path):
     """The short way that spares a start the regular expressions gives what they give."""
     text = redaction.redact(f"file:///{path}")
     assert text == redaction.redact(f" file:///{path}")[1:]
+
+
+def test_the_working_directory_is_no_secret():
+    assert not is_secret_name("PWD")
+    assert is_secret_name("DB_PWD")
