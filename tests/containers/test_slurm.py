@@ -4,6 +4,7 @@ health check with our files.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -53,6 +54,14 @@ def site(tmp_path_factory):
     return folder
 
 
+def removed(group):
+    """Remove the control group of a run that was killed; False where processes are in it."""
+    for folder in [*sorted(group.glob("**/"), reverse=True), group]:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+    return not group.exists()
+
+
 @pytest.fixture(scope="module")
 def slurm(tmp_path_factory, prerequisite, site):
     """A cluster with our prolog and our health check."""
@@ -65,9 +74,8 @@ def slurm(tmp_path_factory, prerequisite, site):
         Path("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists(),
         "a cgroup v1 memory controller",
     )
-    taken = [
-        str(group) for name in NODES for group in Path("/sys/fs/cgroup").glob(f"*/slurm_{name}")
-    ]
+    groups = [group for name in NODES for group in Path("/sys/fs/cgroup").glob(f"*/slurm_{name}")]
+    taken = [str(group) for group in groups if not removed(group)]
     prerequisite(not taken, f"no other Slurm with these nodes: {taken}")
     folder = tmp_path_factory.mktemp("slurm").resolve()
     for name in ("slurm-prolog", "slurm-health-check"):
