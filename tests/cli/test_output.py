@@ -10,6 +10,8 @@ import termios
 
 import pytest
 
+from envdoctor.report import REPORTERS
+
 from .conftest import BROKEN, COMMAND, ROOT, environment
 
 ANSI = re.compile(rb"\x1b\[[0-9;]*m")
@@ -272,7 +274,7 @@ def test_closed_standard_input_for_a_report():
     assert done.stderr.startswith(b"envdoctor: error: standard input is closed")
 
 
-@pytest.mark.parametrize("form", ["plain", "json", "sarif", "github", "markdown"])
+@pytest.mark.parametrize("form", list(REPORTERS))
 def test_surroundings_change_nothing(envdoctor, broken, tmp_path, form):
     """Locale, encoding, HOME, hash seed and working directory leave every byte as it is."""
     arguments = ["check", "--facts", broken, "--format", form, "--verbose"]
