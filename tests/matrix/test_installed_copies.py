@@ -46,9 +46,6 @@ def checkout(tmp_path_factory):
         )
     for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder)
-    (folder / "scripts").mkdir()
-    for name in ("envdoctor", "compile_code"):
-        shutil.copy(ROOT / "scripts" / name, folder / "scripts")
     return folder
 
 
@@ -106,7 +103,6 @@ def test_a_wheel(python, checkout, tmp_path):
         "envdoctor/_compiled/texts.json",
         "envdoctor/_compiled/packages/torch.jsonl",
     } <= set(names)
-    assert f"envdoctor/_compiled/{sys.implementation.cache_tag}.code" in names
     assert not any(name.startswith("matrices/") for name in names)
     assert not (checkout / "envdoctor" / "_compiled").exists()
     install(python, str(wheel))
