@@ -201,15 +201,24 @@ def _run_child(function: Callable[[Callable[[str], None]], Answer], pipe: int) -
     try:
         answer = function(announce)
     except Exception as error:  # noqa: BLE001 - whatever fails here, the policy decides, not a traceback
-        answer = _fault(f"{type(error).__name__}: {error}")
+        answer = _fault(_words_of(error))
     _send(pipe, b"A", answer.pack())
     os._exit(0)
 
 
+def _words_of(error: Exception) -> str:
+    """Return what an exception says, without secrets; its type alone where that cannot be told."""
+    name = type(error).__name__
+    try:
+        from ..model.redaction import redact
+    except (ImportError, SyntaxError):  # a broken installation is what failed
+        return name
+    return redact(f"{name}: {error}")
+
+
 def _leave(*_: object) -> NoReturn:
-    raise SystemExit(
-        70
-    )  # unwinds through the probe that waits for a child of its own, and kills that
+    # Unwinds through the probe that waits for a child of its own, and kills that.
+    raise SystemExit(70)
 
 
 def _open_descriptors() -> List[int]:

@@ -222,9 +222,8 @@ def _details(report: Report) -> str:
     from ..report.text import clean, fold
 
     lines: List[str] = []
-    shown = max(
-        _MOST, report.count_of("error")
-    )  # errors come first, and each is a reason why the job fails
+    # Errors come first, and each is a reason why the job fails.
+    shown = max(_MOST, report.count_of("error"))
     for finding in grave[:shown]:
         lines.append(f"  {finding.code} {finding.severity}: {fold(clean(finding.message))}")
         if finding.remedies:

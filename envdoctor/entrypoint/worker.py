@@ -49,11 +49,8 @@ def check_worker() -> None:
             timeout=float(os.environ.get("ENVDOCTOR_TIMEOUT") or 5) + _PATIENCE,
             check=False,
         )
-    except (
-        OSError,
-        ValueError,
-        subprocess.SubprocessError,
-    ) as error:  # a fault of ours does not stop a worker
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        # A fault of ours does not stop a worker.
         print(f"envdoctor: no verdict: {error}", file=sys.stderr)  # noqa: T201 - a worker's log is its standard error
         return
     said = done.stderr.decode("utf-8", "replace").strip()

@@ -69,20 +69,21 @@ def steps_of(plan: Plan) -> List[Step]:
     gone = tuple(
         change.name for change in plan.changes if change.after is None or change.kind == "build"
     )
-    by_way: Dict[str, List[Change]] = {"plain": [], "built": [], "fetched": [], "last": []}
-    for change in plan.changes:
-        if change.after is not None:
-            by_way[_way_of(change, plan)].append(change)
+    moved = [change for change in plan.changes if change.after is not None]
+    plain, built, fetched = (
+        [change for change in moved if _way_of(change, plan) == way]
+        for way in ("plain", "built", "fetched")
+    )
     steps = [
         Step(
             "uninstall",
             gone,
             why="what goes, and what is replaced by another build of the same version",
         ),
-        Step("install", tuple(map(_pin, by_way["plain"])), _indexes(by_way["plain"])),
+        Step("install", tuple(map(_pin, plain)), _indexes(plain)),
         Step(
             "install",
-            tuple(map(_pin, by_way["built"])),
+            tuple(map(_pin, built)),
             no_build_isolation=True,
             why="compiled against what is installed now",
         ),
@@ -90,7 +91,7 @@ def steps_of(plan: Plan) -> List[Step]:
             "install",
             (),
             no_deps=True,
-            wheels=tuple(map(_variable, by_way["fetched"])),
+            wheels=tuple(map(_variable, fetched)),
             why="wheels that no index has",
         ),
         Step(

@@ -91,6 +91,7 @@ _TIME = re.compile(
     r"(?P<d3>\d{1,2}) (?P<t3>\d\d:\d\d:\d\d(?:\.\d{1,9})?)"
     r"|(?:^|kernel: )\[ {0,8}(?P<boot>\d{1,9}\.\d{6})\]"
 )
+# Before each month of a leap year: order is all that counts.
 _DAYS = (
     0,
     31,
@@ -104,7 +105,7 @@ _DAYS = (
     274,
     305,
     335,
-)  # before each month of a leap year: order is all that counts
+)
 
 #: What begins a description of an environment, and how much of it is kept.
 _REPORT_MARKS = (

@@ -27,9 +27,8 @@ def serves_python(tag: str, python: Version) -> bool:
     interpreter, _, abi = tag.partition("-")
     digits = interpreter[2:]
     if not digits.isdigit():
-        return not interpreter.endswith(
-            "t"
-        )  # cp313t is a free-threaded build; any other odd tag is taken to fit
+        # cp313t is a free-threaded build; any other odd tag is taken to fit.
+        return not interpreter.endswith("t")
     wanted = (int(digits[0]), int(digits[1:])) if len(digits) > 1 else (int(digits[0]),)
     minor = python.release[:2]
     if interpreter.startswith("py"):

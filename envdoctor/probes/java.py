@@ -76,9 +76,8 @@ def _version(release: str) -> Optional[str]:
 
 
 def _major(version: Optional[str]) -> Optional[int]:
-    parts = (
-        (version or "").replace("_", ".").replace("-", ".").split(".")
-    )  # 1.8.0_402, 17.0.9, 26-ea
+    # 1.8.0_402, 17.0.9, 26-ea.
+    parts = (version or "").replace("_", ".").replace("-", ".").split(".")
     number = parts[1] if parts[0] == "1" and len(parts) > 1 else parts[0]
     return int(number) if number.isascii() and number.isdigit() else None
 

@@ -10,6 +10,8 @@ import time
 
 import pytest
 
+from envdoctor.entrypoint import handoff
+
 from .conftest import COMMAND, environment
 
 # Prints all that an exec passes on, but for the process id.
@@ -436,3 +438,12 @@ def test_memory_limit_of_a_process_costs_the_verdict_at_most(start):
         timeout=60,
     )
     assert (done.returncode, done.stdout) == (0, b"ran\n"), done.stderr
+
+
+def test_the_words_of_a_fault_hold_no_secret():
+    def fails(announce):
+        raise ValueError("https://user:hunter2hunter2@host/simple cannot be read")
+
+    answer = handoff.supervise(fails, 10)
+    assert "ValueError" in answer.details
+    assert "hunter2" not in answer.line + answer.details

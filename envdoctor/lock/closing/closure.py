@@ -164,12 +164,10 @@ class _Closing:
         self._exempt: Set[str] = set(later)
         self._exact: Set[str] = set()
         self._sdists: Dict[Tuple[str, str], SdistMetadata] = {}
-        self._assumed: Set[str] = (
-            set()
-        )  # sdist-only packages whose version, and so whose requirements, are not known yet
-        self._without: Set[str] = (
-            set()
-        )  # pins that no index at hand has: written, but not seen by uv
+        # sdist-only packages whose version, and so whose requirements, are not known yet.
+        self._assumed: Set[str] = set()
+        # Pins that no index at hand has: written, but not seen by uv.
+        self._without: Set[str] = set()
         self._added: List[str] = []
         self._dated = True
         self._tool = "uv"

@@ -342,9 +342,8 @@ def _avoided(
             hit.append(((masks[number] & better).bit_length(), row))
     if not hit:
         return []
-    worst, row = max(
-        hit, key=lambda entry: (entry[0], entry[1].id)
-    )  # the one that reaches down to what was taken
+    # The one that reaches down to what was taken.
+    worst, row = max(hit, key=lambda entry: (entry[0], entry[1].id))
     complete = catalog.matrix.complete(row)
     return [
         Reason(

@@ -612,9 +612,8 @@ def _contradiction(
             if not allowed or wanted.attribute != "version" or not _holds(wanted, allowed[-1]):
                 return
             every = every and all(_holds(wanted, version) for version in allowed)
-            led = led and not _shared(
-                row, wanted, bench
-            )  # else both may hold before the pins are followed
+            # Else both may hold before the pins are followed.
+            led = led and not _shared(row, wanted, bench)
         elif not any(_follows(term, wanted) for term in row.terms):
             if not _shared(row, wanted, bench):
                 return

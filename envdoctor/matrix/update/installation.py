@@ -267,9 +267,8 @@ def _compile(
             f"{label}: the archive has {error}\n  (is it for another version of envdoctor? nothing "
             "was changed)"
         ) from error
-    today = time.strftime(
-        "%Y-%m-%d", time.gmtime(time.time() + 86400)
-    )  # a day of grace: the world has time zones
+    # A day of grace: the world has time zones.
+    today = time.strftime("%Y-%m-%d", time.gmtime(time.time() + 86400))
     if matrix.date > today:
         raise InputError(
             f"{label}: is of {matrix.date}, which has not come yet; nothing was changed"

@@ -224,11 +224,12 @@ class _OpenRlhf:
             if isinstance(fields[f"actor.{name}"], Known):
                 fields[name], keys[name] = fields[f"actor.{name}"], keys[f"actor.{name}"]
         stage = fields["actor.strategy"]
+        # ds_eval_config: 3 or 0.
         inference = (
             Known("zero3" if stage.value == "zero3" else "none", code)
             if isinstance(stage, Known)
             else stage
-        )  # ds_eval_config: 3 or 0
+        )
         for role in ("ref", "reward"):
             fields[f"{role}.strategy"] = inference
             fields[f"{role}.optimizer"] = Known("none", code)

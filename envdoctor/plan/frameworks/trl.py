@@ -320,9 +320,8 @@ def _launched(
 
 
 def _optimizer(configuration: Configuration) -> Fact[Any]:
-    fact = configuration.get(
-        "optim", convert=text_of, unset="adamw_torch"
-    )  # default_optim: adamw_torch or its fused form
+    # default_optim: adamw_torch or its fused form.
+    fact = configuration.get("optim", convert=text_of, unset="adamw_torch")
     if not isinstance(fact, Known):
         return fact
     return (
