@@ -277,6 +277,8 @@ def _write_all(folder: str, files: Mapping[str, str], ours: Set[str]) -> None:
     """
     import signal
 
+    from ..file_replacement import stage_file, sync_folder
+
     written: Dict[str, str] = {}
     try:
         os.makedirs(folder, exist_ok=True)
@@ -285,10 +287,8 @@ def _write_all(folder: str, files: Mapping[str, str], ours: Set[str]) -> None:
         ]
         stale = stale if os.path.isfile(os.path.join(folder, "envdoctor.lock.json")) else []
         for name, text in files.items():
-            path = os.path.join(folder, f".{name}.{os.getpid()}.tmp")
-            written[path] = os.path.join(folder, name)
-            with open(path, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
+            target = os.path.join(folder, name)
+            written[stage_file(target, text.encode("utf-8"))] = target
         for target in written.values():
             if os.path.isdir(target):
                 raise InputError(f"{target}: expected a file, found a directory")
@@ -301,6 +301,7 @@ def _write_all(folder: str, files: Mapping[str, str], ours: Set[str]) -> None:
                 os.replace(path, target)
             for name in stale:
                 os.unlink(os.path.join(folder, name))
+            sync_folder(folder)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, held)
     except (OSError, ValueError) as error:

@@ -150,16 +150,11 @@ def write_file(path: str, text: str) -> None:
 
     Devices and pipes are written to as they are.
     """
-    special = os.path.exists(path) and not os.path.isfile(path)
-    target = path if special else f"{path}.{os.getpid()}.tmp"
+    from ..file_replacement import replace_file
+
     try:
-        with open(target, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
-        if not special:
-            os.replace(target, path)
+        replace_file(path, text.encode("utf-8", "backslashreplace"))
     except (OSError, ValueError) as error:
-        if not special and os.path.exists(target):
-            os.unlink(target)
         raise InputError(
             f"{path}: cannot be written: {getattr(error, 'strerror', None) or error}"
         ) from error

@@ -123,11 +123,15 @@ def _check_drawing(path: Optional[str]) -> None:
 def _open(path: Optional[str]) -> Optional[TextIO]:
     if path is None:
         return None
+    from ..file_replacement import open_growing
+
     try:
-        file = open(path, "w", encoding="utf-8", newline="\n")  # noqa: SIM115 - closed by the caller
+        file = open_growing(path)
         file.write(_HEADER)
-    except OSError as error:
-        raise InputError(f"--csv {path}: cannot be written: {error.strerror}") from error
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"--csv {path}: cannot be written: {getattr(error, 'strerror', None) or error}"
+        ) from error
     return file
 
 

@@ -238,14 +238,11 @@ def _details(report: Report) -> str:
 
 def write_report(path: str, document: str) -> str:
     """Write the report whole or not at all; return what went wrong, or ""."""
-    target = f"{path}.{os.getpid()}.tmp"
+    from ..file_replacement import replace_file
+
     try:
-        with open(target, "w", encoding="utf-8") as file:
-            file.write(document + "\n")
-        os.replace(target, path)
+        replace_file(path, (document + "\n").encode("utf-8", "backslashreplace"))
     except (OSError, ValueError) as error:
-        if os.path.exists(target):
-            os.unlink(target)
         return (
             f"the report cannot be written to {path}: {getattr(error, 'strerror', None) or error}"
         )

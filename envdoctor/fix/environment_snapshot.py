@@ -16,6 +16,8 @@ import shutil
 import stat
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
+from ..file_replacement import create_file, name_beside, replace_file, sync_folder
+
 __all__ = [
     "FOLDER",
     "Restored",
@@ -68,8 +70,9 @@ def take_snapshot(prefix: str, folders: Sequence[str], notes: Dict[str, Any]) ->
         for number, folder in enumerate(folders):
             _copy_tree(folder, os.path.join(base, str(number)), number, manifest)
         state = {"folders": list(folders), **notes}
-        _write_json(os.path.join(base, "files.json"), manifest)
-        _write_json(os.path.join(base, _STATE), state)
+        # JSON in ASCII: names of files may hold bytes that are no UTF-8.
+        replace_file(os.path.join(base, "files.json"), json.dumps(manifest).encode("ascii"))
+        replace_file(os.path.join(base, _STATE), json.dumps(state).encode("ascii"))
     except BaseException:
         discard_snapshot(prefix)
         raise
@@ -80,7 +83,7 @@ def discard_snapshot(prefix: str) -> None:
     base = os.path.join(prefix, FOLDER)
     try:
         os.unlink(os.path.join(base, _STATE))
-        _sync(base)
+        sync_folder(base)
     except OSError:  # there is none
         pass
     shutil.rmtree(base, ignore_errors=True)
@@ -195,14 +198,16 @@ def _put_back(kept: str, path: str, entry: Sequence[Any]) -> None:
     """Put a file in its place whole: the copy stays, so that a restore that is interrupted can be
     run again.
     """
-    beside = f"{path}.{os.getpid()}.tmp"
+    beside = name_beside(path)
     if entry[2] == "l":
         os.symlink(entry[5], beside)
     else:
         try:
             os.link(kept, beside)
         except OSError:
-            shutil.copy2(kept, beside)
+            with open(kept, "rb") as source, create_file(beside, 0o600) as copy:
+                shutil.copyfileobj(source, copy)
+            shutil.copystat(kept, beside)
         os.chmod(beside, entry[3])
     os.replace(beside, path)
 
@@ -220,21 +225,3 @@ def _walk_up(folder: str, spared: str) -> Iterator[Tuple[str, bool]]:
             path = os.path.normpath(os.path.join(base, name))
             if path != spared:
                 yield path, not os.path.islink(path)
-
-
-def _write_json(path: str, value: object) -> None:
-    beside = f"{path}.tmp"
-    with open(beside, "w", encoding="utf-8", errors="surrogateescape") as file:
-        json.dump(value, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(beside, path)
-    _sync(os.path.dirname(path))
-
-
-def _sync(folder: str) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -9,6 +9,7 @@ import os
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, TypeVar
 
 from ..errors import MatrixError
+from ..file_replacement import replace_file
 from ..model.row import Row, Term
 from ..model.versions import VersionSet, parse_version
 from . import compiled
@@ -335,10 +336,8 @@ def write_compiled(source: str, destination: str, times: bool) -> None:
 
 
 def _write(path: str, text: str) -> None:
-    temporary = f"{path}.{os.getpid()}"
-    with open(temporary, "w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
-    os.replace(temporary, path)
+    # What a power cut leaves of a compiled matrix is compiled again, or the update had no end.
+    replace_file(path, text.encode("utf-8"), durable=False)
 
 
 class SourceFiles:

@@ -14,8 +14,9 @@ from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Seq
 
 from packaging.version import InvalidVersion, Version
 
+from envdoctor.file_replacement import replace_file
+
 from .errors import UsageFault
-from .store import write_atomically
 
 __all__ = [
     "Change",
@@ -244,5 +245,5 @@ def write_if_new(path: str, content: bytes) -> bool:
     except FileNotFoundError:
         pass
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    write_atomically(path, content)
+    replace_file(path, content)
     return True

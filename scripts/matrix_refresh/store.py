@@ -10,12 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import threading
 from typing import Any, Dict, NamedTuple, Optional
+
+from envdoctor.file_replacement import replace_file
 
 from .metadata import Metadata
 
-__all__ = ["Page", "Store", "default_folder", "write_atomically"]
+__all__ = ["Page", "Store", "default_folder"]
 
 #: Part of the path of every entry: raised when another reading of the same bytes is wanted.
 _FORMAT = "1"
@@ -33,23 +34,6 @@ def default_folder() -> str:
     """Return where a run keeps what it read: ``$XDG_CACHE_HOME/envdoctor/refresh``."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.path.join(base, "envdoctor", "refresh")
-
-
-def write_atomically(path: str, content: bytes) -> None:
-    """Write a file so that a reader sees the old one or the new one, whatever happens in
-    between.
-    """
-    temporary = f"{path}.{os.getpid()}.{threading.get_ident()}.part"
-    try:
-        with open(temporary, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:  # KeyboardInterrupt as well: no half file stays
-        if os.path.exists(temporary):
-            os.unlink(temporary)
-        raise
 
 
 class Store:
@@ -97,7 +81,7 @@ class Store:
     def keep_page(self, project: str, page: Page) -> None:
         """Keep the page of a project."""
         head = json.dumps([page.content_type, page.address]).encode("utf-8")
-        write_atomically(os.path.join(self._pages, project), head + b"\n" + page.content)
+        replace_file(os.path.join(self._pages, project), head + b"\n" + page.content)
 
     def _path(self, sha256: str) -> str:
         return os.path.join(self._files, sha256[:2], sha256)
@@ -114,7 +98,4 @@ class Store:
     def _save(path: str, entry: Dict[str, Any]) -> None:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         # No fsync: an entry that a power cut leaves empty is no JSON, and is read again.
-        temporary = f"{path}.{os.getpid()}.{threading.get_ident()}.part"
-        with open(temporary, "w", encoding="utf-8") as file:
-            json.dump(entry, file, ensure_ascii=True)
-        os.replace(temporary, path)
+        replace_file(path, json.dumps(entry, ensure_ascii=True).encode("ascii"), durable=False)

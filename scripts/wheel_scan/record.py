@@ -19,8 +19,8 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from matrix_refresh.errors import Refused
-from matrix_refresh.store import write_atomically
 
+from envdoctor.file_replacement import replace_file
 from envdoctor.probes.elf import ElfError, ElfFile, cxx11_abi_of, highest, is_torch_symbol
 
 from .fatbin import Stream, scan
@@ -67,7 +67,7 @@ class Records:
         if record["sha256"]:
             path = self._path(record["sha256"])
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            write_atomically(
+            replace_file(
                 path, json.dumps(record, ensure_ascii=True, sort_keys=True).encode("ascii")
             )
 

@@ -340,7 +340,7 @@ def test_killed_while_it_writes(index, refresh, monkeypatch):
     """Whatever a kill leaves is a whole file, old or new, and the next run ends where one run would
     have.
     """
-    from matrix_refresh import store
+    from envdoctor import file_replacement
 
     path = refresh.folder / "x.json"
     path.write_bytes(b"old")
@@ -348,9 +348,9 @@ def test_killed_while_it_writes(index, refresh, monkeypatch):
     def cut(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(store.os, "fsync", cut)
+    monkeypatch.setattr(file_replacement.os, "fsync", cut)
     with pytest.raises(KeyboardInterrupt):
-        store.write_atomically(str(path), b"new")
+        file_replacement.replace_file(str(path), b"new")
     assert path.read_bytes() == b"old"
     assert [entry.name for entry in refresh.folder.iterdir()] == ["x.json"]
 

@@ -30,6 +30,7 @@ from typing import (
 )
 
 from ...errors import InputError
+from ...file_replacement import replace_file
 from ...model.redaction import without_credentials
 from ...model.request import Root
 from ...model.resolution import ClosedLine, Closure, Pin, Resolution
@@ -297,8 +298,8 @@ class _Closing:
         return ["--config-file", os.path.join(self._uv.folder, "uv.toml")] if own else []
 
     def _write(self, name: str, lines: Sequence[str]) -> None:
-        with open(os.path.join(self._uv.folder, name), "w", encoding="utf-8", newline="\n") as file:
-            file.write("".join(f"{line}\n" for line in lines))
+        text = "".join(f"{line}\n" for line in lines)
+        replace_file(os.path.join(self._uv.folder, name), text.encode("utf-8"), durable=False)
 
     # ----------------------------------------------------------------------------------------------
     # what a run tells

@@ -18,6 +18,7 @@ from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Tuple
 from urllib.parse import unquote, urlsplit
 
 from ...errors import InputError, MatrixError
+from ...file_replacement import create_file, replace_file, sync_folder
 from ...model.redaction import redact
 from ...model.sizes import size_text
 from .. import place
@@ -81,16 +82,14 @@ def update(
         os.makedirs(files)
         unpack(archive, files)
         date = _compile(files, stage, _base_name(source), before, old)
-        origin = {
+        origin: Dict[str, Optional[str]] = {
             "source": redact(source),
             "sha256": digest,
             "date": date,
             "installed": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
-        _write_json(
-            os.path.join(stage, "origin.json"),
-            {**origin, "previous": old.name if old is not None else None},
-        )
+        origin["previous"] = old.name if old is not None else None
+        replace_file(os.path.join(stage, "origin.json"), json.dumps(origin, indent=1).encode())
         _sync_tree(stage)
         name = _free_name(where, f"{date}.f{FORMAT}.{digest[:12]}")
         os.rename(stage, os.path.join(where, name))
@@ -120,7 +119,7 @@ def rollback(environment: Mapping[str, str] = os.environ) -> Update:
         target = previous(old)
         if target is None:
             os.unlink(os.path.join(where, "current"))
-            _sync(where)
+            sync_folder(where)
         else:
             _point(where, target.name)
     now = _serving(where)
@@ -217,7 +216,8 @@ def _prepared(where: str) -> Iterator[str]:
 
     try:
         os.makedirs(where, mode=0o755, exist_ok=True)
-        lock = os.open(os.path.join(where, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        lock = os.open(os.path.join(where, "lock"), flags, 0o644)
     except OSError as error:
         raise InputError(
             f"{error.filename or where}: cannot be written, and updates of the matrix are kept "
@@ -231,7 +231,7 @@ def _prepared(where: str) -> Iterator[str]:
         for name in os.listdir(where):
             if name.startswith("incoming."):
                 _remove(os.path.join(where, name))
-        scratch = os.path.join(where, f"incoming.{os.getpid()}")
+        scratch = os.path.join(where, f"incoming.{os.urandom(8).hex()}")
         try:
             os.mkdir(scratch)
             yield scratch
@@ -298,13 +298,11 @@ def _free_name(where: str, stem: str) -> str:
 
 def _point(where: str, name: str) -> None:
     """Let ``current`` name a generation, in one step."""
-    temporary = os.path.join(where, f"incoming.{os.getpid()}.link")
-    if os.path.lexists(temporary):
-        os.unlink(temporary)
+    temporary = os.path.join(where, f"incoming.{os.urandom(8).hex()}.link")
     os.symlink(name, temporary)
-    _sync(where)  # the generation has to be on disk before the link that names it
+    sync_folder(where)  # the generation has to be on disk before the link that names it
     os.replace(temporary, os.path.join(where, "current"))
-    _sync(where)
+    sync_folder(where)
 
 
 def _remove_needless(where: str) -> None:
@@ -318,24 +316,15 @@ def _remove_needless(where: str) -> None:
             shutil.rmtree(os.path.join(where, name), ignore_errors=True)
 
 
-def _write_json(path: str, value: Mapping[str, Any]) -> None:
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(value, file, indent=1)
-
-
-def _sync(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _sync_tree(folder: str) -> None:
     for path, _, names in os.walk(folder):
         for name in names:
-            _sync(os.path.join(path, name))
-        _sync(path)
+            descriptor = os.open(os.path.join(path, name), os.O_RDONLY | os.O_NOFOLLOW)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        sync_folder(path)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -420,7 +409,7 @@ def _fetch(source: str, destination: str, limit: int) -> None:
             ".' makes one"
         )
     try:
-        with open(path, "rb") as file, open(destination, "wb") as target:
+        with open(path, "rb") as file, create_file(destination) as target:
             _copy(iter(lambda: file.read(1 << 20), b""), target, source, limit)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
@@ -445,7 +434,7 @@ def _download(address: str, destination: str, limit: int) -> None:
     try:
         with requests.Session() as session:
             response, final = _follow(session, address)
-            with response, open(destination, "wb") as target:
+            with response, create_file(destination) as target:
                 if response.status_code != 200:
                     raise InputError(
                         f"{final}: the server says {response.status_code} {response.reason}"
