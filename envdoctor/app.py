@@ -50,7 +50,7 @@ def check(
         (probe(),) if facts is None else (facts,) if isinstance(facts, Facts) else tuple(facts)
     )
     check_options(options, matrix)
-    from .rules.commands import addressed
+    from .rules.addressing import addressed
 
     judged: Set[Judged] = set()
     findings = _judge_all(nodes, matrix, run, framework, judged)
@@ -154,7 +154,7 @@ def plan(
     from .plan.memory.result import plan_run
     from .plan.memory.run_facts import with_workload
     from .rules import judge as judge_facts
-    from .rules.commands import addressed
+    from .rules.addressing import addressed
 
     matrix = matrix or _builtin_matrix()
     workload = read_workload(run, framework=framework, facts=facts, environ=os.environ)
@@ -248,7 +248,7 @@ def _contexts(nodes: Tuple[Facts, ...], matrix: Matrix) -> List[Context]:
 
 def _grave(findings: Sequence[Finding], nodes: Sequence[Facts]) -> List[Finding]:
     """Return what is violated and more than advice, with commands for these nodes."""
-    from .rules.commands import addressed
+    from .rules.addressing import addressed
 
     return [
         finding
@@ -258,7 +258,7 @@ def _grave(findings: Sequence[Finding], nodes: Sequence[Facts]) -> List[Finding]
 
 
 def _addressed_trace(trace: Trace, nodes: Sequence[Facts]) -> Trace:
-    from .rules.commands import addressed, addressed_remedies
+    from .rules.addressing import addressed, addressed_remedies
 
     return trace._replace(
         finding=addressed([trace.finding], nodes)[0],

@@ -6,6 +6,7 @@ import argparse
 import os
 
 from ..app import check
+from ..model.calls import OwnCall
 from ..model.report import Ignore, Report
 from ..report.selection import FAIL_ON, Options
 from ..sources import gather
@@ -23,7 +24,7 @@ from .shared_options import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Optional, Sequence, Tuple
+    from typing import List, Optional, Sequence, Tuple
 
     from ..model.facts import Facts
 
@@ -95,22 +96,19 @@ def _judge(options: argparse.Namespace) -> Report:
     wanted = Options(split_codes(options.only), split_codes(options.skip), ignores, options.fail_on)
     report = check(facts, matrix, wanted, run=options.plan or (), framework=options.framework)
     for_people = options.format in ("text", "plain")
-    return report._replace(fix_command=_fix_command(options, facts) if for_people else "")
+    return report._replace(fix_command=_fix_command(options, facts) if for_people else None)
 
 
-def _fix_command(options: argparse.Namespace, nodes: Sequence[Facts]) -> str:
+def _fix_command(options: argparse.Namespace, nodes: Sequence[Facts]) -> Optional[OwnCall]:
     """Return the call of ``fix`` for what was judged, or nothing where it cannot be named again:
     several nodes, or standard input.
     """
-    from shlex import quote
-
-    from ..rules.commands import judged_interpreter
+    from ..rules.addressing import judged_interpreter
 
     python = options.python or judged_interpreter(nodes[0])
     if options.facts or options.report or options.requirements or options.root:
         python = options.python
     source_options = {
-        "--python": [python],
         "--facts": options.facts,
         "--report": [options.report],
         "--requirements": [options.requirements],
@@ -119,15 +117,15 @@ def _fix_command(options: argparse.Namespace, nodes: Sequence[Facts]) -> str:
         "--python-version": [options.python_version],
     }
     if len(nodes) > 1 or any("-" in values for values in source_options.values()):
-        return ""
-    words = ["envdoctor", "fix"]
+        return None
+    words: List[str] = []
     for option, values in source_options.items():
         stated = [value for value in values if value]
         words += [option, *stated] if stated else []
     words += ["--deep"] if options.deep else []
     for folder in options.matrix:
         words += ["--matrix", folder]
-    return " ".join(map(quote, words))
+    return OwnCall("fix", tuple(words), python)
 
 
 def _ignores(path: Optional[str]) -> Tuple[Ignore, ...]:

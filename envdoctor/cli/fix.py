@@ -119,14 +119,14 @@ def _plan(options: argparse.Namespace, facts: Facts, matrix: Matrix) -> Union[Pl
 
 
 def _explained(explanation: Explanation) -> str:
-    from ..lock.emit import explanation_text
+    from ..lock.emit import explanation_lines
 
-    return draw_lines(explanation_text(explanation))
+    return draw_lines(explanation_lines(explanation))
 
 
 def _shown(plan: Plan, options: argparse.Namespace, facts: Facts) -> str:
     from .. import __version__
-    from ..fix.change_plan import plan_json, plan_text, script_text
+    from ..fix.change_plan import plan_json, plan_lines, script_text
 
     _warn_of_unfinished(options, facts)
     if options.format == "json":
@@ -134,7 +134,7 @@ def _shown(plan: Plan, options: argparse.Namespace, facts: Facts) -> str:
     if options.format == "script":
         local = not (options.facts or options.report or options.requirements or options.root)
         return script_text(plan, __version__, facts.value("python.executable") if local else None)
-    return draw_lines(plan_text(plan), view(options))
+    return draw_lines(plan_lines(plan), view(options))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -168,11 +168,11 @@ def _warn_of_unfinished(options: argparse.Namespace, facts: Facts) -> None:
 def _apply(
     plan: Plan, options: argparse.Namespace, facts: Facts, matrix: Matrix
 ) -> Tuple[str, int]:
-    from ..fix.change_plan import plan_text
+    from ..fix.change_plan import plan_lines
     from ..fix.environment_change import apply_plan, inspect
 
     environment = inspect(_interpreter(options, facts))
-    write_error(draw_lines(plan_text(plan)).rstrip())
+    write_error(draw_lines(plan_lines(plan)).rstrip())
     if not options.yes and not _agreed(environment.prefix, len(plan.changes)):
         return "nothing was changed\n", 1
     PROGRESS.start("changing the environment")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Dict, Mapping, Optional, Sequence, Set, Tuple
 
 from ..errors import InputError, NoResolution, suggest
 from ..lock.locking import close, lock
+from ..model.line import Line
 from ..model.resolution import Explanation, Resolution
 from ..sources import Sources, gather
 from .command import Command, put_first
@@ -119,7 +120,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
-    from ..lock.emit import summary_text
+    from ..lock.emit import summary_lines
     from ..matrix.loader import load_matrix
 
     _check_options(options)
@@ -142,7 +143,7 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     if not resolution.pins and not closure.is_closed and closure.state != "refused":
         raise InputError(_nothing_known(resolution, matrix))
     if options.dry_run and options.format != "json":
-        return draw_lines(summary_text(resolution), view(options)), 0
+        return draw_lines(summary_lines(resolution), view(options)), 0
     return _write(options, resolution, matrix)
 
 
@@ -168,7 +169,7 @@ def _folder(options: argparse.Namespace) -> Optional[str]:
 
 def _resolve(options: argparse.Namespace, nodes: Sequence[Facts], matrix: Matrix) -> Resolution:
     """Choose the core pins; raises :class:`NoResolution`."""
-    from ..lock.emit import explanation_text
+    from ..lock.emit import explanation_lines
 
     answer = lock(
         options.requirements,
@@ -181,7 +182,7 @@ def _resolve(options: argparse.Namespace, nodes: Sequence[Facts], matrix: Matrix
         others=True,
     )
     if isinstance(answer, Explanation):
-        raise NoResolution(draw_lines(explanation_text(answer)))
+        raise NoResolution(draw_lines(explanation_lines(answer)))
     return answer
 
 
@@ -210,7 +211,7 @@ def _close(
 def _write(options: argparse.Namespace, resolution: Resolution, matrix: Matrix) -> Tuple[str, int]:
     """Write the files where they were asked for; return what goes to standard output."""
     from .. import __version__
-    from ..lock.emit import NAMES, render, state_words, summary_text
+    from ..lock.emit import NAMES, render, state_words, summary_lines
 
     folder, closure = _folder(options), resolution.closure
     files = render(resolution, __version__, matrix)
@@ -231,8 +232,9 @@ def _write(options: argparse.Namespace, resolution: Resolution, matrix: Matrix) 
         write_error(f"envdoctor: not closed: {closure.reason}")
     if shown is not None:
         return files[shown], int(is_refused)
-    text = summary_text(resolution) + f"written to {folder}: {', '.join(files)}\n"
-    return draw_lines(text, view(options)), int(is_refused)
+    written = Line(f"written to {folder}: {', '.join(files)}", "fine")
+    lines = [*summary_lines(resolution), written]
+    return draw_lines(lines, view(options)), int(is_refused)
 
 
 def _nothing_known(resolution: Resolution, matrix: Matrix) -> str:

@@ -13,8 +13,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
     from threading import Event, Thread
-    from typing import Optional, TextIO
+    from typing import Optional, Sequence, TextIO
 
+    from ..model.line import Line
     from ..report.view import View
 
 __all__ = [
@@ -208,15 +209,15 @@ def _columns(stream: Optional[TextIO] = None) -> int:
     return width or _WIDTH
 
 
-def draw_lines(text: str, surface: Optional[View] = None) -> str:
-    """Return lines of text at the width of the surface, each going on under its own beginning; by
-    default without colour, as standard error has it.
+def draw_lines(lines: Sequence[Line], surface: Optional[View] = None) -> str:
+    """Return lines at the width of the surface; by default without colour, as standard error has
+    it.
     """
     from ..report.console import draw
     from ..report.layout import blocks_of_lines
     from ..report.view import View
 
-    return draw(blocks_of_lines(text), surface or View(text_width()))
+    return draw(blocks_of_lines(lines), surface or View(text_width()))
 
 
 def _is_terminal(stream: Optional[TextIO]) -> bool:

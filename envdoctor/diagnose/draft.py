@@ -6,20 +6,23 @@ The words are those of ``matrices/signatures.toml`` and of the rows' symptoms.
 from __future__ import annotations
 
 import re
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..matrix.schema import default_code
 from ..matrix.signatures import distribution_of
 from ..model.cause_tree import cause_tree
 from ..model.diagnosis import Suspect, Trace
 from ..model.evidence import Evidence
-from ..model.finding import Finding, Remedy
+from ..model.finding import Finding, Gap, Remedy
 from ..model.log import Event, LogLine
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.row import Row
 from ..model.signature import Signature
 from ..rules.matrix_rows import remedies_of_row
+
+if TYPE_CHECKING:
+    from ..model.calls import Call
 
 __all__ = [
     "Draft",
@@ -202,7 +205,7 @@ def code_of_log(component: str, kind: str) -> str:
     return f"{default_code(component, kind)[:3]}95"
 
 
-def remedies_of(fix: str, commands: Tuple[str, ...]) -> Tuple[Remedy, ...]:
+def remedies_of(fix: str, commands: Tuple[Call, ...]) -> Tuple[Remedy, ...]:
     """Return what to do, where anything is known."""
     return (Remedy(fix, commands),) if fix or commands else ()
 
@@ -313,5 +316,7 @@ def _finding_of_trace(draft: Draft, lines: Sequence[LogLine]) -> Finding:
         verdict=verdict,
         evidence=tuple(dict.fromkeys([*quoted, *finding.evidence])),
         caused_by=None if draft.parent is None else draft.parent.finding.key,
-        missing="; ".join(dict.fromkeys(steps)) if verdict == "undetermined" else "",
+        missing=Gap("steps", "; ".join(dict.fromkeys(steps)))
+        if verdict == "undetermined"
+        else None,
     )

@@ -9,10 +9,12 @@ import json
 from shlex import quote
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
+from ..model.calls import InstallerCall
 from ..model.change import OF_PACKAGES, Change, Plan
 from ..model.finding import Finding
+from ..model.line import Line
 
-__all__ = ["Step", "plan_json", "plan_text", "script_text", "steps_of"]
+__all__ = ["Step", "plan_json", "plan_lines", "script_text", "steps_of"]
 
 SCHEMA_VERSION = 1
 #: PyTorch's own index has one folder for each CUDA variant.
@@ -42,21 +44,15 @@ class Step(NamedTuple):
     wheels: Tuple[str, ...] = ()
     why: str = ""
 
-    def command(self, tool: str, python: str) -> Tuple[str, ...]:
-        """Return the command line for ``uv`` (its path) or, where that is empty, for the
-        environment's pip.
-        """
-        base = (tool, "pip", self.action) if tool else (python, "-m", "pip", self.action)
-        line = [*base, *(("--python", python) if tool else ())]
-        if self.action == "uninstall":
-            return (*line, *(() if tool else ("--yes",)), *self.requirements)
-        for index in self.indexes:
-            line += ["--extra-index-url", index]
-        if self.indexes and tool:
-            line += ["--index-strategy", "unsafe-best-match"]
-        line += ["--no-deps"] if self.no_deps else []
-        line += ["--no-build-isolation"] if self.no_build_isolation else []
-        return (*line, *self.requirements)
+    def call(self, tool: str, python: str) -> InstallerCall:
+        """Return the call of ``uv`` (its path), or of the environment's pip where that is empty."""
+        options = (
+            *(("--no-deps",) if self.no_deps else ()),
+            *(("--no-build-isolation",) if self.no_build_isolation else ()),
+        )
+        return InstallerCall(
+            self.action, self.requirements, options, self.indexes, python=python, uv=tool
+        )
 
 
 def steps_of(plan: Plan) -> List[Step]:
@@ -148,43 +144,50 @@ def _indexes(changes: List[Change]) -> Tuple[str, ...]:
 # text
 
 
-def plan_text(plan: Plan) -> str:
+def plan_lines(plan: Plan) -> List[Line]:
     """Return a plan for people: what changes and why, what stays wrong, what else would help."""
-    lines: List[str] = []
+    lines: List[Line] = []
     if not plan.errors and not plan.changes:
-        return f"nothing to change: no error found ({plan.target})\n"
+        return [Line(f"nothing to change: no error found ({plan.target})", "title")]
     if plan.changes:
         count = len(plan.changes)
         cured = len(plan.errors) - len(plan.remaining)
-        lines.append(
+        text = (
             f"{_counted(count, 'change')} {_s(count, 'cures', 'cure')} {cured} of "
             f"{_counted(len(plan.errors), 'error')} ({plan.target})"
         )
+        lines.append(Line(text, "title"))
         for change in plan.changes[:_SHOWN]:
-            lines.append(f"  {_change_line(change)}")
-            lines += [f"      {line}" for line in _reason_lines(change)]
+            lines.append(Line(_change_line(change), "change", 2))
+            reason, *source = _reason_lines(change) or [""]
+            lines += [Line(reason, "item", 6)] if reason else []
+            lines += [Line(address, "dim", 6) for address in source]
         if count > _SHOWN:
-            lines.append(f"  and {count - _SHOWN} more (--output json has all)")
+            lines.append(Line(f"and {count - _SHOWN} more (--format json has all)", indent=2))
     else:
-        lines.append(f"no change of packages was found that helps ({plan.target})")
+        text = f"no change of packages was found that helps ({plan.target})"
+        lines.append(Line(text, "title"))
     for override in plan.overrides:
-        lines.append(
-            f"  contradicts {override.requirer} {override.requirer_version}, which asks for "
+        text = (
+            f"{override.requirer} {override.requirer_version}, which asks for "
             f"{override.name}{override.specifier} [{override.row}]"
         )
-    lines += [f"  breaks: {text}" for text in plan.broken]
-    lines += [f"  set {name}={value}" for name, value in sorted(plan.settings.items())]
+        lines.append(Line(text, "warning", 2, "contradicts"))
+    lines += [Line(text, "warning", 2, "breaks:") for text in plan.broken]
+    lines += [
+        Line(f"set {name}={value}", "command", 2) for name, value in sorted(plan.settings.items())
+    ]
     for title, findings in _left(plan):
-        lines.append(f"{title}:")
+        lines.append(Line(f"{title}:", "title"))
         for finding in findings:
-            lines.append(f"  {finding.code} {_line(finding.message)}")
-            lines += [f"      -> {_line(remedy.text)}" for remedy in finding.remedies[:2]]
+            lines.append(Line(_line(finding.message), "warning", 2, finding.code))
+            lines += [Line(f"-> {_line(remedy.text)}", indent=6) for remedy in finding.remedies[:2]]
     if plan.alternatives:
-        lines.append("other ways:")
-        lines += [f"  - {text}" for text in plan.alternatives]
+        lines.append(Line("other ways:", "title"))
+        lines += [Line(f"- {text}", indent=2) for text in plan.alternatives]
     if plan.presumed:
-        lines.append(f"presumed: {'; '.join(plan.presumed)}")
-    return "\n".join(lines) + "\n"
+        lines.append(Line(f"presumed: {'; '.join(plan.presumed)}", "dim"))
+    return lines
 
 
 def _left(plan: Plan) -> List[Tuple[str, List[Finding]]]:
@@ -351,7 +354,8 @@ def _in_quotes(text: str) -> str:
 
 def _shell(step: Step, tool: str) -> str:
     words = [
-        '"$PYTHON"' if word == "$PYTHON" else quote(word) for word in step.command(tool, "$PYTHON")
+        '"$PYTHON"' if word == "$PYTHON" else quote(word)
+        for word in step.call(tool, "$PYTHON").words()
     ]
     return " ".join([*words, *(f'"${name}"' for name in step.wheels)]) + (
         f"  # {step.why}" if step.why else ""

@@ -275,7 +275,7 @@ def _run(step: Step, tool: str, environment: Environment, lock: int) -> None:
     """Run one step in a session of its own: a signal reaches us, and we end it."""
     import subprocess
 
-    command = step.command(tool, environment.python)
+    command = step.call(tool, environment.python).words()
     quiet = {**os.environ, "PIP_NO_INPUT": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     child = subprocess.Popen(
         command,

@@ -16,7 +16,8 @@ component?, kind?, certainty?,
 =======================================================================================
 
 A cause has component, kind and certainty; an effect has none, and says by its ``causes`` what may
-stand behind it.
+stand behind it. A command that begins with ``pip`` or ``python -m pip`` is addressed to the
+interpreter that is judged; any other is printed as it stands.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
 
+from ..model.calls import parse_call
 from ..model.facts import FIELDS
 from ..model.finding import KINDS
 from ..model.log import Pattern
@@ -233,7 +235,7 @@ def make_signature(entry: Mapping[str, Any]) -> Signature:
         after=tuple(entry.get("after", ())),
         causes=tuple(_hypothesis(item) for item in entry.get("causes", ())),
         fix=entry.get("fix", ""),
-        commands=tuple(entry.get("commands", ())),
+        commands=tuple(map(parse_call, entry.get("commands", ()))),
         collect=tuple(entry.get("collect", ())),
         origin=entry.get("origin", ""),
     )
@@ -252,7 +254,7 @@ def _hypothesis(item: Mapping[str, Any]) -> Hypothesis:
         when=tuple(term for term in terms if term is not None),
         facts=tuple(_condition(text) for text in item.get("facts", ())),
         fix=item.get("fix", ""),
-        commands=tuple(item.get("commands", ())),
+        commands=tuple(map(parse_call, item.get("commands", ()))),
         collect=tuple(item.get("collect", ())),
     )
 

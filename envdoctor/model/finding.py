@@ -11,7 +11,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import List, Optional, Sequence, Tuple
 
-__all__ = ["KINDS", "SEVERITIES", "Finding", "Remedy", "findings_tree", "severity_rank"]
+    from .calls import Call
+
+__all__ = ["KINDS", "SEVERITIES", "Finding", "Gap", "Remedy", "findings_tree", "severity_rank"]
 
 SEVERITIES = ("error", "warning", "advice")
 
@@ -63,8 +65,40 @@ class Remedy(NamedTuple):
     """
 
     text: str
-    commands: Tuple[str, ...] = ()
+    commands: Tuple[Call, ...] = ()
     safety: str = "changes-environment"
+
+
+#: Kinds of facts that a verdict may wait for, in words; {} is a package, a variable, a setting, an
+#: attribute or a field.
+_GAPS = {
+    "driver": "the NVIDIA driver release",
+    "glibc": "the glibc version",
+    "python": "the Python version",
+    "toolkit": "the CUDA toolkit version",
+    "host": "the host's {}",
+    "gpu": "the GPU",
+    "environment": "the Python environment",
+    "version": "the version of {}",
+    "build": "the build of {}",
+    "pins": "the pins of {}",
+    "variable": "the environment variable {}",
+    "setting": "the launch setting {}",
+    "field": "{}",
+    "steps": "{}",
+}
+
+
+class Gap(NamedTuple):
+    """The one fact that would decide an undetermined finding: its kind (``_GAPS``) and, where there
+    are many of that kind, which.
+    """
+
+    kind: str
+    name: str = ""
+
+    def __str__(self) -> str:
+        return _GAPS[self.kind].format(self.name)
 
 
 class Finding(NamedTuple):
@@ -84,7 +118,7 @@ class Finding(NamedTuple):
     remedies: Tuple[Remedy, ...] = ()
     row: str = ""
     trust: str = "established"
-    missing: str = ""  # undetermined: the one fact that would decide
+    missing: Optional[Gap] = None  # undetermined: the one fact that would decide
     caused_by: Optional[str] = None  # ``key`` of the finding that is the root
     nodes: Tuple[
         str, ...

@@ -12,6 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Optional, Tuple
 
+    from .calls import OwnCall
+
 __all__ = ["Examined", "Ignore", "Ignored", "Judged", "Report"]
 
 
@@ -67,7 +69,7 @@ class Report(NamedTuple):
 
     findings: violated, roots before their consequences, errors first. expired: entries that no
     longer hide anything, although they would. exit_code: 0 or 1, by the level that was asked for.
-    fix_command: shows what to change in this target; empty where no command line names it.
+    fix_command: shows what to change in this target; None where no command line names it.
     """
 
     findings: Tuple[Finding, ...]
@@ -78,7 +80,7 @@ class Report(NamedTuple):
     matrix_date: str
     exit_code: int
     examined: Optional[Examined] = None
-    fix_command: str = ""
+    fix_command: Optional[OwnCall] = None
 
     def count_of(self, severity: str) -> int:
         """Return how many findings have this severity."""

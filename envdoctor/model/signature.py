@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Tuple
+from typing import TYPE_CHECKING, Tuple
 
 from .record import NamedTuple
 from .row import Source, Term
+
+if TYPE_CHECKING:
+    from .calls import Call
 
 __all__ = ["CERTAINTIES", "CONFIDENCES", "LAYERS", "ROLES", "Condition", "Hypothesis", "Signature"]
 
@@ -68,7 +71,7 @@ class Hypothesis(NamedTuple):
     when: Tuple[Term, ...] = ()
     facts: Tuple[Condition, ...] = ()
     fix: str = ""
-    commands: Tuple[str, ...] = ()
+    commands: Tuple[Call, ...] = ()
     collect: Tuple[str, ...] = ()
 
 
@@ -97,6 +100,6 @@ class Signature(NamedTuple):
     ] = ()  # signatures, or layers as "kernel:*", that this one may be a consequence of
     causes: Tuple[Hypothesis, ...] = ()
     fix: str = ""
-    commands: Tuple[str, ...] = ()
+    commands: Tuple[Call, ...] = ()
     collect: Tuple[str, ...] = ()
     origin: str = ""

@@ -12,7 +12,7 @@ from ..model.log import LogLine
 from ..model.sizes import size_text
 from .headline import target_line
 from .json_report import dump_finding
-from .layout import Block, heading, verdict_block
+from .layout import Block, command_block, heading, verdict_block
 from .text import clean, clip, fold
 from .view import View
 
@@ -136,7 +136,7 @@ def _what_to_do(trace: Trace, verbose: bool, indent: int) -> Iterator[Block]:
     for remedy in trace.finding.remedies:
         yield _labelled("fix", remedy.text.rstrip("."), indent)
         for command in remedy.commands:
-            yield Block(clean(command), style="command", indent=indent + _LABEL + 2, verbatim=True)
+            yield command_block(command, indent + _LABEL + 2)
     if trace.suspects:
         yield Block("What may stand behind it:", indent=indent)
         for suspect in trace.suspects:
@@ -225,7 +225,7 @@ def _dump_trace(trace: Trace, root: bool) -> Dict[str, Any]:
                 "remedies": [
                     {
                         "text": clean(remedy.text),
-                        "commands": [clean(command) for command in remedy.commands],
+                        "commands": [clean(str(command)) for command in remedy.commands],
                     }
                     for remedy in suspect.remedies
                 ],

@@ -44,7 +44,7 @@ def _annotation(finding: Finding) -> str:
     for remedy in finding.remedies:
         text += "\n" + f"fix: {clean(remedy.text)}"
         for command in remedy.commands:
-            text += "\n" + f"  {clean(command)}"
+            text += "\n" + f"  {clean(str(command))}"
     for source in finding.sources[:1]:
         text += "\n" + f"source: {clean(source.address)}"
     if finding.nodes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..model.evidence import Absent, Known
 from ..model.facts import FIELDS, Facts
-from ..model.finding import SEVERITIES, Finding
+from ..model.finding import SEVERITIES, Finding, Gap
 from ..model.record import NamedTuple
 from ..model.report import Report
 from ..model.sizes import size_text
@@ -30,28 +30,30 @@ _TOOL = "envdoctor: "
 _FEW_NAMES = 6
 _PLURALS = {"error": "errors", "warning": "warnings", "advice": "advice"}
 
-# How to supply a fact, by its field or by the words of a matrix row.
+# How to supply a fact, by the kind of gap that it is.
 _SUPPLY = {
-    "driver.release": "--assume nvidia-driver=570.86.15",
-    "the NVIDIA driver release": "--assume nvidia-driver=570.86.15",
-    "gpus": "--assume gpu=H100:8",
-    "the GPU": "--assume gpu=H100:8",
-    "glibc.version": "--assume glibc=2.35",
-    "the glibc version": "--assume glibc=2.35",
-    "python.version": "--python-version 3.11",
-    "the Python version": "--python-version 3.11",
-    "the Python environment": "--python PATH, the interpreter as the root has it",
-    "the CUDA toolkit version": "--assume cuda-toolkit=12.4",
+    "driver": "--assume nvidia-driver=570.86.15",
+    "gpu": "--assume gpu=H100:8",
+    "glibc": "--assume glibc=2.35",
+    "python": "--python-version 3.11",
+    "environment": "--python PATH, the interpreter as the root has it",
+    "toolkit": "--assume cuda-toolkit=12.4",
+    "version": "--assume NAME==VERSION",
+    "pins": "one version for each in the file; envdoctor lock pins them",
+    "build": "--assume NAME==VERSION+LABEL",
+    "variable": "--assume env:NAME=VALUE",
+    "setting": "--assume request:NAME=VALUE",
+}
+# Fields that are asked for as such, and the gap that says the same or how to supply it.
+_SUPPLY_OF_FIELDS = {
+    "driver.release": _SUPPLY["driver"],
+    "gpus": _SUPPLY["gpu"],
+    "glibc.version": _SUPPLY["glibc"],
+    "python.version": _SUPPLY["python"],
     "memory.limit": "--assume memory=500GiB",
 }
-# Kinds of facts of which many may be missing at once: they are listed together.
-_KINDS_SUPPLY = {
-    "the version of": "--assume NAME==VERSION",
-    "the pins of": "one version for each in the file; envdoctor lock pins them",
-    "the build of": "--assume NAME==VERSION+LABEL",
-    "the environment variable": "--assume env:NAME=VALUE",
-    "the launch setting": "--assume request:NAME=VALUE",
-}
+# Kinds of which many may be missing at once: they are listed together.
+_LISTED = ("version", "build", "pins", "variable", "setting")
 
 
 def counts_text(report: Report) -> str:
@@ -179,68 +181,68 @@ def _limit(facts: Facts) -> str:
 class OpenQuestion(NamedTuple):
     """One fact that is not known, the codes that wait for it, and how to supply it."""
 
-    missing: str
+    gap: Gap
     codes: Tuple[str, ...]
     findings: int
     supply: str
 
+    @property
+    def missing(self) -> str:
+        """The fact in words."""
+        return fold(clean(str(self.gap)))
+
+
+_NOT_READ = Gap("field", "something that was not read")
+
 
 def open_questions(report: Report) -> List[OpenQuestion]:
     """Group what is undetermined by the one missing fact, the most wanted first."""
-    groups: Dict[str, List[Finding]] = {}
+    groups: Dict[Gap, List[Finding]] = {}
     for finding in report.undetermined:
-        groups.setdefault(finding.missing or "something that was not read", []).append(finding)
+        groups.setdefault(finding.missing or _NOT_READ, []).append(finding)
     questions = [
         OpenQuestion(
-            fold(clean(missing)),
+            gap,
             tuple(sorted({finding.rule for finding in waiting})),
             len(waiting),
-            _supply(missing),
+            _supply(gap),
         )
-        for missing, waiting in groups.items()
+        for gap, waiting in groups.items()
     ]
     return sorted(questions, key=lambda question: (-question.findings, question.missing))
 
 
 def grouped(questions: Sequence[OpenQuestion]) -> List[OpenQuestion]:
     """Join the questions of one kind: "the version of flash-attn, xformers and 3 more"."""
-    groups: Dict[str, List[OpenQuestion]] = {}
+    groups: Dict[Gap, List[OpenQuestion]] = {}
     for question in questions:
-        kind, name = _kind_of(question.missing)
-        groups.setdefault(kind if name else question.missing, []).append(question)
+        kind = question.gap.kind
+        groups.setdefault(Gap(kind) if kind in _LISTED else question.gap, []).append(question)
     joined = []
-    for kind, members in groups.items():
-        if len(members) > 1:
-            names = [_kind_of(question.missing)[1] for question in members]
-            more = f" and {len(names) - _FEW_NAMES} more" if len(names) > _FEW_NAMES else ""
-            codes = tuple(dict.fromkeys(code for question in members for code in question.codes))
-            missing = f"{kind} {', '.join(names[:_FEW_NAMES])}{more}"
-            joined.append(
-                OpenQuestion(
-                    missing,
-                    codes,
-                    sum(question.findings for question in members),
-                    _KINDS_SUPPLY[kind],
-                )
-            )
-        else:
+    for members in groups.values():
+        if len(members) == 1:
             joined.append(members[0])
+            continue
+        kind = members[0].gap.kind
+        names = [question.gap.name for question in members]
+        more = f" and {len(names) - _FEW_NAMES} more" if len(names) > _FEW_NAMES else ""
+        joined.append(
+            OpenQuestion(
+                Gap(kind, f"{', '.join(names[:_FEW_NAMES])}{more}"),
+                tuple(dict.fromkeys(code for question in members for code in question.codes)),
+                sum(question.findings for question in members),
+                _SUPPLY[kind],
+            )
+        )
     return sorted(joined, key=lambda question: -question.findings)
 
 
-def _kind_of(missing: str) -> Tuple[str, str]:
-    for kind in _KINDS_SUPPLY:
-        if missing.startswith(f"{kind} "):
-            return kind, missing[len(kind) + 1 :]
-    return "", ""
-
-
-def _supply(missing: str) -> str:
-    kind, name = _kind_of(missing)
-    if name:
-        return _KINDS_SUPPLY[kind].replace("NAME", clean(name))
-    if missing in _SUPPLY:
-        return _SUPPLY[missing]
-    if missing in FIELDS and FIELDS[missing].assume:
-        return f"--assume {missing}=VALUE"
-    return "run envdoctor on that machine, or pass its facts with --facts"
+def _supply(gap: Gap) -> str:
+    if gap.kind == "field" and gap.name in _SUPPLY_OF_FIELDS:
+        return _SUPPLY_OF_FIELDS[gap.name]
+    if gap.kind == "field" and gap.name in FIELDS and FIELDS[gap.name].assume:
+        return f"--assume {gap.name}=VALUE"
+    supply = _SUPPLY.get(gap.kind)
+    if supply is None:
+        return "run envdoctor on that machine, or pass its facts with --facts"
+    return supply.replace("NAME", clean(gap.name)) if gap.kind in _LISTED else supply

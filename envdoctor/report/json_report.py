@@ -104,14 +104,14 @@ def dump_finding(finding: Finding) -> Dict[str, Any]:
         "remedies": [
             {
                 "text": clean(remedy.text),
-                "commands": [clean(command) for command in remedy.commands],
+                "commands": [clean(str(command)) for command in remedy.commands],
                 "safety": remedy.safety,
             }
             for remedy in finding.remedies
         ],
         "row": finding.row,
         "trust": finding.trust,
-        "missing": clean(finding.missing),
+        "missing": clean(str(finding.missing or "")),
         "caused_by": None if finding.caused_by is None else clean(finding.caused_by),
         "nodes": [clean(name) for name in finding.nodes],
         "rows": list(finding.rows),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Iterator, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Iterator, List, Optional, Sequence, Tuple
 
+from ..model.calls import InstallerCall
 from ..model.change import OF_PACKAGES
 from ..model.finding import Finding, Remedy, findings_tree
 from ..model.record import NamedTuple
@@ -12,6 +13,10 @@ from .headline import grouped, open_questions, summary_line, target_line
 from .repetition import Repeated, repeated
 from .text import cells, clean, fold, wrap
 from .view import View
+
+if TYPE_CHECKING:
+    from ..model.calls import Call
+    from ..model.line import Line
 
 __all__ = [
     "Block",
@@ -36,7 +41,8 @@ _MANY_WORDS = 8
 class Block(NamedTuple):
     """One paragraph: ``head`` in its style, then ``text`` wrapped under itself.
 
-    ``verbatim`` is never wrapped: it is copied.
+    ``verbatim`` is never wrapped: it is copied. ``words``: those of a command, between which a
+    shell joins lines.
 
     Without a style, the head is the beginning of the text.
     """
@@ -47,6 +53,7 @@ class Block(NamedTuple):
     indent: int = 0
     hang: int = 0
     verbatim: bool = False
+    words: Tuple[str, ...] = ()
 
 
 _BLANK = Block("")
@@ -58,7 +65,7 @@ def lines_of(block: Block, width: int) -> List[Tuple[str, str]]:
     """
     margin = " " * block.indent
     if block.verbatim:
-        return [(margin, line) for line in _continued(block.text, width - block.indent)]
+        return [(margin, line) for line in _continued(block, width - block.indent)]
     if not block.style:
         return [
             ("", line)
@@ -73,19 +80,18 @@ def lines_of(block: Block, width: int) -> List[Tuple[str, str]]:
     return [(head, lines[0][len(head) :]), *(("", line) for line in lines[1:])]
 
 
-def _continued(command: str, width: int) -> List[str]:
-    """Return a command that many quoted words make several lines long as lines that a shell joins;
-    any other as it is.
+def _continued(block: Block, width: int) -> List[str]:
+    """Return a command that many words make several lines long as lines that a shell joins; any
+    other as it is.
     """
-    first, *words = command.split(" '")
-    if len(words) < _MANY_WORDS or cells(command) <= 2 * width:
-        return [command]
-    lines = [first]
-    for word in words:
-        if cells(lines[-1]) + cells(word) + 4 > width:
-            lines.append(f"  '{word}")
+    if len(block.words) < _MANY_WORDS or cells(block.text) <= 2 * width:
+        return [block.text]
+    lines = [block.words[0]]
+    for word in block.words[1:]:
+        if cells(lines[-1]) + cells(word) + 3 > width:
+            lines.append(f"  {word}")
         else:
-            lines[-1] += f" '{word}"
+            lines[-1] += f" {word}"
     return [*(f"{line} \\" for line in lines[:-1]), lines[-1]]
 
 
@@ -194,9 +200,11 @@ def _remedies(remedies: Sequence[Remedy], indent: int) -> Iterator[Block]:
             yield command_block(command, indent + _LABEL_WIDTH + 2)
 
 
-def command_block(command: str, indent: int = 0) -> Block:
+def command_block(command: Call, indent: int = 0) -> Block:
     """Return a command that is copied: it is never wrapped."""
-    return Block(clean(command), style="command", indent=indent, verbatim=True)
+    words = command.shell_words() if isinstance(command, InstallerCall) else ()
+    text = clean(str(command))
+    return Block(text, "", "command", indent, 0, True, tuple(map(clean, words)))
 
 
 def _labelled(label: str, text: str, indent: int) -> Block:
@@ -245,42 +253,14 @@ def _next(report: Report) -> Iterator[Block]:
         yield Block(text, "Next:", "fix", hang=2)
 
 
-#: Beginnings of lines of the texts that other rooms make (a lock, a change) -> their style.
-_LINE_STYLES = {
-    "warning:": "warning",
-    "not cured": "warning",
-    "breaks:": "warning",
-    "contradicts": "warning",
-    "overrides": "advice",
-    "note:": "dim",
-    "presumed:": "dim",
-    "source:": "dim",
-    "built from source": "dim",
-    "written to": "fine",
-    "set ": "command",
-}
-
-
-def blocks_of_lines(text: str) -> List[Block]:
-    """Return a text of lines as blocks, the first one as its title; what is copied ("then: …")
-    stays whole.
+def blocks_of_lines(lines: Sequence[Line]) -> List[Block]:
+    """Return lines that other rooms made (a lock, a change) as blocks, the first one as the title;
+    each goes on under its own beginning.
     """
-    blocks: List[Block] = []
-    for line in text.rstrip("\n").split("\n"):
-        words = line.lstrip()
-        indent = len(line) - len(words)
-        style = next(
-            (style for start, style in _LINE_STYLES.items() if words.startswith(start)), ""
-        )
-        head, rest = "", words
-        if not blocks or (not indent and words.endswith(":")):
-            style = "title"
-        elif indent == 2 and " -> " in words:
-            style = "change"
-        elif style in ("warning", "advice"):
-            head, _, rest = words.partition(" ")
-        blocks.append(Block(rest, head, style or "item", indent, 2, words.startswith("then: ")))
-    return blocks
+    return [
+        Block(line.text, line.head, line.style if place else "title", line.indent, 2, line.whole)
+        for place, line in enumerate(lines)
+    ]
 
 
 def counted(number: int, noun: str) -> str:

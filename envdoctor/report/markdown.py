@@ -81,7 +81,7 @@ def _finding(finding: Finding, root: bool, verbose: bool) -> List[str]:
             lines += [
                 "",
                 fence + "sh",
-                *(f"  {clean(command).replace('```', '')}" for command in remedy.commands),
+                *(f"  {clean(str(command)).replace('```', '')}" for command in remedy.commands),
                 fence,
                 "",
             ]

@@ -11,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, Hashable, List, Sequence, Tuple, Union
 
+    from ..model.calls import Call
+
 __all__ = ["Repeated", "repeated"]
 
 _FEW_NAMES = 4
@@ -82,9 +84,9 @@ def _joined(group: Sequence[Finding]) -> Repeated:
     subjects = ", ".join(names[:_FEW_NAMES]) + more
     remedies = []
     for number, remedy in enumerate(first.remedies):
-        commands = [command for finding in group for command in finding.remedies[number].commands]
+        calls = [call for finding in group for call in finding.remedies[number].commands]
         text = _template(remedy.text, first).replace(_SUBJECT, subjects)
-        remedies.append(remedy._replace(text=text, commands=_one_command(commands)))
+        remedies.append(remedy._replace(text=text, commands=_joined_calls(calls)))
     return Repeated(_title(first), tuple(group), tuple(remedies))
 
 
@@ -97,13 +99,13 @@ def _title(finding: Finding) -> str:
     return titles.get(finding.code, finding.message)
 
 
-def _one_command(commands: Sequence[str]) -> Tuple[str, ...]:
-    """Return one command for installers that are told one quoted requirement each, else all of
-    them, each once.
-    """
-    commands = tuple(dict.fromkeys(commands))
-    parts = [command.partition(" '") for command in commands]
-    alike = len({start for start, _, _ in parts}) == 1 and " install" in parts[0][0]
-    if len(commands) > 1 and alike and all(end.endswith("'") for _, _, end in parts):
-        return (f"{parts[0][0]} " + " ".join(f"'{end}" for _, _, end in parts),)
-    return commands
+def _joined_calls(calls: Sequence[Call]) -> Tuple[Call, ...]:
+    """Return one call where an installer is called alike for each, else all of them, each once."""
+    from ..model.calls import InstallerCall
+
+    calls = tuple(dict.fromkeys(calls))
+    installs = [call for call in calls if isinstance(call, InstallerCall)]
+    if len(installs) == len(calls) and len({call._replace(packages=()) for call in installs}) == 1:
+        packages = [package for call in installs for package in call.packages]
+        return (installs[0]._replace(packages=tuple(dict.fromkeys(packages))),)
+    return calls

@@ -126,10 +126,10 @@ def _result(finding: Finding) -> Dict[str, Any]:
             "component": clean(finding.component),
             "trust": finding.trust,
             "row": finding.row,
-            "missing": clean(finding.missing),
+            "missing": clean(str(finding.missing or "")),
             "nodes": [clean(name) for name in finding.nodes],
             "commands": [
-                clean(command) for remedy in finding.remedies for command in remedy.commands
+                clean(str(command)) for remedy in finding.remedies for command in remedy.commands
             ],
             "evidence": [clean(str(entry)) for entry in finding.evidence],
         },

@@ -5,6 +5,7 @@ Which torch an extension was built for, and how surely that is known: ``torch_ex
 
 from __future__ import annotations
 
+from ..model.calls import InstallerCall, reinstall
 from ..model.evidence import Absent, Evidence
 from ..model.facts import Binary, Distribution
 from ..model.finding import Finding, Remedy
@@ -349,7 +350,11 @@ def _soname_remedies(name: str, torch: Optional[Torch], differs: bool) -> Tuple[
         return (
             Remedy(
                 "Reinstall torch with its NVIDIA wheels.",
-                (f"pip install --force-reinstall torch=={torch.version.public}",)
+                (
+                    InstallerCall(
+                        "install", (f"torch=={torch.version.public}",), ("--force-reinstall",)
+                    ),
+                )
                 if torch is not None
                 else (),
             ),
@@ -407,7 +412,7 @@ def check_python_tag(context: Context) -> Iterator[Finding]:
             remedies=(
                 Remedy(
                     "Reinstall it with this interpreter.",
-                    (f"python -m pip install --force-reinstall --no-deps {name}",),
+                    (reinstall(name),),
                 ),
             ),
             packages=(name,),

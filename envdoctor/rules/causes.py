@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..model.cause_tree import cause_tree
-from ..model.finding import Finding, findings_tree, severity_rank
+from ..model.finding import Finding, Gap, findings_tree, severity_rank
 from ..model.record import NamedTuple
 
 TYPE_CHECKING = False
@@ -19,6 +19,7 @@ _TORCH_FAMILY = frozenset(
 )
 _TIES = frozenset(["abi-mismatch", "cuda-major-mismatch", "version-mismatch"])
 _NVML = "libnvidia-ml"
+_NO_GAP = Gap("")
 #: What shows as "no device": none exposed, capabilities left out, NVML not found.
 _NOT_EXPOSED = ("ED108", "ED116", "ED117")
 
@@ -184,7 +185,7 @@ def arrange(findings: Sequence[Finding]) -> List[Finding]:
     ordered = [finding for finding, _ in findings_tree(linked)]
     open_questions = [finding for finding in unique if finding.verdict != "violated"]
     return ordered + sorted(
-        open_questions, key=lambda finding: (finding.missing, *_weight(finding))
+        open_questions, key=lambda finding: (finding.missing or _NO_GAP, *_weight(finding))
     )
 
 
@@ -204,7 +205,7 @@ def arrange_nodes(findings_of_nodes: Sequence[Tuple[str, Sequence[Finding]]]) ->
         lambda finding: roots[_identity(finding)],
     )
     open_questions = [finding for finding in by_severity if finding.verdict != "violated"]
-    open_questions.sort(key=lambda finding: finding.missing)
+    open_questions.sort(key=lambda finding: finding.missing or _NO_GAP)
     return [*(finding for finding, _ in ordered), *open_questions]
 
 

@@ -9,12 +9,14 @@ opens its parts by bare name.
 
 from __future__ import annotations
 
+from ..model.calls import InstallerCall, reinstall, shell_word
 from ..model.evidence import Absent, Evidence, Known
 from ..model.facts import Distribution, Library
 from ..model.finding import Finding, Remedy
 from ..model.pattern import pattern
 from ..model.row import Source
 from ..model.versions import Version, parse_version, try_version
+from .addressing import judged_interpreter
 from .packages import accepted_edges, requirement_sets
 from .rule import Context, Rule, cuda_home, minor_text, release_minor, torch_cuda
 
@@ -141,13 +143,13 @@ def _keep_one(context: Context, names: List[str], wanted: str) -> Tuple[Remedy, 
         Remedy(
             f"Uninstall all of them and reinstall {kept}{why}.",
             (
-                f"pip uninstall -y {' '.join(names)}",
-                f"pip install --force-reinstall --no-deps '{pin}'",
+                InstallerCall("uninstall", tuple(names)),
+                reinstall(pin),
             ),
         ),
         Remedy(
             f"Find out what brought {' and '.join(others)}.",
-            (f"pip show {' '.join(others)}",),
+            (InstallerCall("show", tuple(others)),),
             "safe",
         ),
     )
@@ -213,7 +215,7 @@ def check_system_cudnn(context: Context) -> Iterator[Finding]:
             ),
             Remedy(
                 "Or install the wheel of the system's release.",
-                (f"pip install '{names[0]}=={system.release[0]}.{release_minor(system)[1]}.*'",),
+                (InstallerCall("install", (f"{names[0]}=={minor_text(system)}.*",)),),
             ),
         ),
         packages=(names[0],),
@@ -429,6 +431,7 @@ def _conda_holds_cuda(context: Context, folder: str) -> bool:
 
 
 def _toolkit_in_front(context: Context, folder: str, toolkit: str, evidence: Evidence) -> Finding:
+    python = judged_interpreter(context.facts) or "python"
     return Finding(
         code="ED208",
         component="libnvJitLink",
@@ -449,7 +452,7 @@ def _toolkit_in_front(context: Context, folder: str, toolkit: str, evidence: Evi
                 "Or put the wheel's folder in front of it.",
                 (
                     (
-                        'export LD_LIBRARY_PATH=$(python -c "import site; '
+                        f'export LD_LIBRARY_PATH=$({shell_word(python)} -c "import site; '
                         'print(site.getsitepackages()[0])")/nvidia/nvjitlink/lib:$LD_LIBRARY_PATH'
                     ),
                 ),
@@ -560,7 +563,8 @@ def _differing_wheel(
         sources=(source,),
         remedies=(
             Remedy(
-                "Install the version that torch asks for.", (f"pip install '{name}=={pinned}'",)
+                "Install the version that torch asks for.",
+                (InstallerCall("install", (f"{name}=={pinned}",)),),
             ),
         ),
         packages=(name, "torch"),

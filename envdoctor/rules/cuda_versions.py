@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ..model.calls import InstallerCall
 from ..model.evidence import Evidence
 from ..model.facts import Distribution
 from ..model.finding import Finding, Remedy
@@ -120,7 +121,8 @@ def _other_major(
     consequence, source = "its libraries need another CUDA runtime than torch loads", _EXTENSION
     if name == "torchvision":
         consequence, source = "torchvision refuses to be imported beside it", _TORCHVISION
-    from_index = (f"pip install '{name}' --index-url <the index that torch came from>",)
+    index = f"https://download.pytorch.org/whl/cu{''.join(map(str, release_minor(cuda)))}"
+    from_index = (InstallerCall("install", (name,), ("--index-url", index)),)
     return Finding(
         code="ED203",
         component=name,
@@ -223,9 +225,12 @@ def _mixed_minors(
                 f"Bring nvcc and CCCL to CUDA {minor_text(base)}, and let CUDA_HOME and PATH point "
                 "to that tree.",
                 (
-                    (
-                        f"pip install '{name}=={minor_text(base)}.*' "
-                        f"'{name.replace('nvcc', 'cccl')}=={minor_text(base)}.*'"
+                    InstallerCall(
+                        "install",
+                        (
+                            f"{name}=={minor_text(base)}.*",
+                            f"{name.replace('nvcc', 'cccl')}=={minor_text(base)}.*",
+                        ),
                     ),
                 ),
             ),

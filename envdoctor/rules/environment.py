@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from ..model.calls import InstallerCall, reinstall, shell_word
 from ..model.evidence import Evidence, Known
 from ..model.facts import Oddity
 from ..model.finding import Finding, Remedy
@@ -79,9 +78,9 @@ def check_duplicates(context: Context) -> Iterator[Finding]:
                 Remedy(
                     "Uninstall it until pip finds nothing more, then install it once.",
                     (
-                        f"pip uninstall -y {oddity.name}",
-                        f"pip uninstall -y {oddity.name}",
-                        f"pip install --force-reinstall --no-deps {oddity.name}",
+                        InstallerCall("uninstall", (oddity.name,)),
+                        InstallerCall("uninstall", (oddity.name,)),
+                        reinstall(oddity.name),
                     ),
                 ),
             ),
@@ -119,17 +118,9 @@ def check_leftovers(context: Context) -> Iterator[Finding]:
             message=f"{oddity.path} is what an interrupted uninstall{about} left.{more}",
             evidence=(Evidence(oddity.path, oddity.detail),),
             sources=(Source("https://github.com/pypa/pip/issues/11089"),),
-            remedies=(Remedy("Delete it.", (f"rm -r {_quoted(oddity.path)}",)),),
+            remedies=(Remedy("Delete it.", (f"rm -r {shell_word(oddity.path)}",)),),
             packages=(owner,) if owner else (),
         )
-
-
-def _quoted(path: str) -> str:
-    return (
-        path
-        if re.fullmatch(r"[\w./~+-]+", path) and not path.startswith("~")
-        else "'" + path.replace("'", "'\\''") + "'"
-    )
 
 
 def _owner(context: Context, name: str) -> Optional[str]:
@@ -203,8 +194,8 @@ def check_unreadable_metadata(context: Context) -> Iterator[Finding]:
                 Remedy(
                     "Remove the folder, then reinstall the package if it is wanted.",
                     (
-                        f"rm -r {_quoted(folder)}",
-                        f"pip install --force-reinstall --no-deps {oddity.name}",
+                        f"rm -r {shell_word(folder)}",
+                        reinstall(oddity.name),
                     ),
                 ),
             ),
@@ -243,11 +234,7 @@ def check_damage(context: Context) -> Iterator[Finding]:
             f"{oddity.detail}.{more}",
             evidence=(Evidence(f"{oddity.path}/RECORD", oddity.detail),),
             sources=(_METADATA,),
-            remedies=(
-                Remedy(
-                    "Reinstall it.", (f"pip install --force-reinstall --no-deps {oddity.name}",)
-                ),
-            ),
+            remedies=(Remedy("Reinstall it.", (reinstall(oddity.name),)),),
             packages=(oddity.name,),
         )
 

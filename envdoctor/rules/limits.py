@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..model.evidence import Known, Unknown
 from ..model.facts import Facts
-from ..model.finding import Finding, Remedy
+from ..model.finding import Finding, Gap, Remedy
 from ..model.record import NamedTuple
 from ..model.row import Source
 from ..model.sizes import GIB, MIB, size_text
@@ -620,7 +620,7 @@ def check_hidden_limit(context: Context) -> Iterator[Finding]:
                 "safe",
             ),
         ),
-        missing="memory.limit",
+        missing=Gap("field", "memory.limit"),
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 
+from ..model.calls import OwnCall
 from ..model.evidence import Absent, Evidence, Unknown
-from ..model.finding import Finding, Remedy
+from ..model.finding import Finding, Gap, Remedy
 from ..model.versions import canonicalize_name, meets_pin, parse_version, try_version
 from .driver import gpu_sign
 from .rule import Context, Rule, distribution_evidence, minor_text
@@ -259,21 +260,18 @@ def _finding(
         remedies=(
             remedy
             or Remedy(
-                "Make the environment match the lock.", (f"envdoctor fix --lock {_folder(lock)}",)
+                "Make the environment match the lock.",
+                (OwnCall("fix", ("--lock", _folder(lock))),),
             ),
         ),
-        missing=missing,
+        missing=Gap("field", missing) if missing else None,
         packages=packages,
     )
 
 
 def _folder(lock: Optional[Evidence]) -> str:
-    """Return the folder of the lock as a shell word."""
-    if lock is None:
-        return "DIR"
-    from shlex import quote
-
-    return quote(os.path.dirname(lock.source) or ".")
+    """Return the folder of the lock."""
+    return "DIR" if lock is None else os.path.dirname(lock.source) or "."
 
 
 RULES_HERE: Tuple[Rule, ...] = (

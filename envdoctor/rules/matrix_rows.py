@@ -6,8 +6,9 @@ What a row means is ``matrix.bind``'s to say; this module only words it.
 from __future__ import annotations
 
 from ..matrix.bind import Binding, Subject, bind
+from ..model.calls import InstallerCall
 from ..model.evidence import Evidence
-from ..model.finding import Finding, Remedy, severity_rank
+from ..model.finding import Finding, Gap, Remedy, severity_rank
 from ..model.record import NamedTuple
 from ..model.report import Judged
 from ..model.row import Row, Term
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         Any,
         Callable,
         Dict,
+        Hashable,
         Iterable,
         Iterator,
         List,
@@ -80,7 +82,7 @@ def findings_of_rows(context: Context) -> Iterator[Finding]:
     violates it, it is a warning.
     """
     hits: List[_Hit] = []
-    gaps: Dict[Tuple[str, ...], List[_Hit]] = {}
+    gaps: Dict[Hashable, List[_Hit]] = {}
     unset = context._replace(target=with_unset_variables(context.target))
     presumed = presume(context)
     rows = _rows_about(context, presumed)
@@ -138,7 +140,7 @@ def _undecided(
     return _undetermined(context, context.matrix.complete(row), binding, missing)
 
 
-def _question(hit: _Hit) -> Tuple[str, ...]:
+def _question(hit: _Hit) -> Hashable:
     """Return what a row waits for: rows made for every GPU generation or CUDA major ask once."""
     if not _is_derived(hit.row):
         return (hit.row.id,)
@@ -270,21 +272,21 @@ def _one_question(group: List[_Hit]) -> Finding:
 
 def _undetermined(context: Context, row: Row, binding: Binding, missing: Term) -> _Hit:
     values, evidence, packages = _values(context, row, binding)
+    gap = _gap_of(missing)
     known = f" found {', '.join(values)};" if values else ""
     finding = Finding(
         code=row.code,
         component=row.component,
         kind=row.kind,
         severity=SEVERITY_OF_EFFECT[row.effect] if row.trust == "established" else "advice",
-        message=f"{row.title}:{known} whether it applies depends on {_name_of(missing)}, which is "
-        "not known.",
+        message=f"{row.title}:{known} whether it applies depends on {gap}, which is not known.",
         verdict="undetermined",
         evidence=tuple(evidence),
         sources=row.sources,
         remedies=remedies_of_row(row),
         row=row.id,
         trust=row.trust,
-        missing=_name_of(missing),
+        missing=gap,
         packages=row.packages,
     )
     return _Hit(row, finding, tuple(packages))
@@ -428,29 +430,29 @@ def _device(device: Subject) -> str:
     return f"{name} (sm_{str(sm).replace('.', '')})" if sm else str(name)
 
 
-#: How a person would ask for a fact of the host, and for a fact of another scope.
-_HOST_QUESTIONS = {
-    "driver": "the NVIDIA driver release",
-    "cuda": "the NVIDIA driver release",
-    "ptx": "the NVIDIA driver release",
-    "glibc": "the glibc version",
-    "python": "the Python version",
-    "toolkit": "the CUDA toolkit version",
+#: Attributes of the host that a person asks for by another name.
+_HOST_GAPS = {
+    "driver": "driver",
+    "cuda": "driver",
+    "ptx": "driver",
+    "glibc": "glibc",
+    "python": "python",
+    "toolkit": "toolkit",
 }
+_GAPS_OF_SCOPES = {"var": "variable", "request": "setting"}
 
 
-def _name_of(term: Term) -> str:
-    """Name a missing fact the way a person would ask for it."""
+def _gap_of(term: Term) -> Gap:
+    """Return the fact that a term misses."""
     if term.scope == "env":
         whole = term.attribute == "version" or term.operator == "present"
-        return f"the {'version' if whole else 'build'} of {term.component}"
+        return Gap("version" if whole else "build", term.component)
     if term.scope == "gpu":
-        return "the GPU"
+        return Gap("gpu")
     if term.scope == "host":
-        return _HOST_QUESTIONS.get(term.attribute, f"the host's {term.attribute}")
-    if term.scope == "var":
-        return f"the environment variable {term.component}"
-    return f"the launch setting {term.component}"
+        kind = _HOST_GAPS.get(term.attribute)
+        return Gap(kind) if kind is not None else Gap("host", term.attribute)
+    return Gap(_GAPS_OF_SCOPES[term.scope], term.component)
 
 
 def _pin_name(pin: str) -> str:
@@ -482,7 +484,7 @@ def _fix_of_row(row: Row) -> Remedy:
         text += f" This overrides {edges}: pip will warn about it, envdoctor accepts it."
     pins = [pin for pin in row.pins if _pin_name(pin) not in _HOST_PINS]
     if pins:
-        return Remedy(text, ("pip install " + " ".join(f"'{pin}'" for pin in pins),))
+        return Remedy(text, (InstallerCall("install", tuple(pins)),))
     about_host = (row.pins or row.code[:3] in ("ED1", "ED5")) and not _is_about_a_package(row)
     return Remedy(text, (), "changes-host" if about_host else "changes-environment")
 
@@ -493,7 +495,7 @@ def _merged(hits: List[_Hit]) -> Iterator[Finding]:
     Six packages of CUDA 13 on one old driver are one old driver. Rows whose component is one of
     their own packages stay apart, as each has its own remedy, but for a special case of another.
     """
-    groups: Dict[Tuple[str, ...], List[_Hit]] = {}
+    groups: Dict[Hashable, List[_Hit]] = {}
     rows = [hit.row for hit in hits]
     for hit in hits:
         groups.setdefault(_cause(hit.row, rows), []).append(hit)

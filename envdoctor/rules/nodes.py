@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..matrix.derive import driver_branch
+from ..model.calls import InstallerCall
 from ..model.evidence import Evidence, Known
 from ..model.facts import Facts
 from ..model.finding import Finding, Remedy
@@ -82,7 +83,10 @@ def check_ray_cluster(context: Context) -> Iterator[Finding]:
             evidence=context.evidence(cluster_field, process_field),
             sources=(_RAY_PATCH,) if patch_only else (_RAY,),
             remedies=(
-                Remedy(f"Install Ray {cluster} on this node.", (f"pip install 'ray=={cluster}'",))
+                Remedy(
+                    f"Install Ray {cluster} on this node.",
+                    (InstallerCall("install", (f"ray=={cluster}",)),),
+                )
                 if component == "ray"
                 else Remedy(f"Run this node with Python {cluster}, or one image on all nodes."),
             ),

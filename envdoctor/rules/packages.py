@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..matrix.tags import serves_python
+from ..model.calls import InstallerCall
 from ..model.evidence import Evidence
 from ..model.facts import Distribution
 from ..model.finding import Finding, Remedy
@@ -192,8 +193,8 @@ def _evidence(context: Context, violations: List[Violation]) -> Tuple[Evidence, 
     return tuple(evidence)
 
 
-def _pins(component: str, violations: List[Violation]) -> str:
-    """Return one requirement that meets all, or the first where they contradict each other."""
+def _pins(component: str, violations: List[Violation]) -> InstallerCall:
+    """Return the call that installs what meets all, or the first where they are contradictory."""
     clauses: List[str] = []
     for violation in violations:
         for clause in violation.requirement.specifier.split(","):
@@ -208,7 +209,7 @@ def _pins(component: str, violations: List[Violation]) -> str:
             joined = str(meeting).replace(" ", "")
     except InvalidSpecifier:
         joined = violations[0].requirement.specifier
-    return f"pip install '{component}{joined}'"
+    return InstallerCall("install", (f"{component}{joined}",))
 
 
 def check_torch_pin(context: Context) -> Iterator[Finding]:
@@ -273,7 +274,7 @@ def _engines_finding(
         remedies=(
             Remedy(
                 "Install the torch that it is built for, together with it.",
-                (f"pip install '{first.name}=={_public(first)}' 'torch{pin}'",),
+                (InstallerCall("install", (f"{first.name}=={_public(first)}", f"torch{pin}")),),
             ),
         ),
         packages=_packages(violations),
@@ -301,7 +302,7 @@ def _companion_finding(
     else:
         remedy = Remedy(
             f"Install the release of {name} that belongs to torch {_shown(torch)}.",
-            (f"pip install --upgrade '{name}' 'torch=={_public(torch)}'",),
+            (InstallerCall("install", (name, f"torch=={_public(torch)}"), ("--upgrade",)),),
         )
     return Finding(
         code="ED304",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..model.evidence import Known, Unknown
-from ..model.finding import Finding, Remedy
+from ..model.finding import Finding, Gap, Remedy
 from .rule import Context, Rule
 
 TYPE_CHECKING = False
@@ -219,7 +219,7 @@ def check_pinned(context: Context) -> Iterator[Finding]:
                 "safe",
             ),
         ),
-        missing=f"the pins of {names}",
+        missing=Gap("pins", names),
         packages=tuple(distribution.name for distribution in unpinned),
     )
 
@@ -251,7 +251,7 @@ def check_environment_found(context: Context) -> Iterator[Finding]:
         message=f"No package was judged: {distributions}.",
         verdict="undetermined",
         evidence=context.evidence("node.name"),
-        missing="the Python environment",
+        missing=Gap("environment"),
     )
 
 

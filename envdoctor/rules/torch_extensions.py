@@ -8,6 +8,7 @@ were read and every symbol is there, a label or a table no longer makes an error
 from __future__ import annotations
 
 from ..matrix.kernel_torch import exact_pins, minor_of, pinned_torch
+from ..model.calls import InstallerCall, OwnCall, reinstall
 from ..model.evidence import Evidence
 from ..model.facts import Binary, Distribution
 from ..model.finding import Finding, Remedy
@@ -208,9 +209,8 @@ def _reinstall(context: Context, name: str, torch: Torch) -> Tuple[Remedy, ...]:
             Remedy(
                 "Or build it against this torch.",
                 (
-                    (
-                        "FLASH_ATTENTION_FORCE_BUILD=TRUE pip install --no-build-isolation "
-                        "--no-cache-dir --force-reinstall --no-deps flash-attn"
+                    _built_anew("flash-attn")._replace(
+                        variables=(("FLASH_ATTENTION_FORCE_BUILD", "TRUE"),)
                     ),
                 ),
             ),
@@ -219,13 +219,7 @@ def _reinstall(context: Context, name: str, torch: Torch) -> Tuple[Remedy, ...]:
         return (
             Remedy(
                 "Build it against this torch.",
-                (
-                    (
-                        "pip install --no-build-isolation --no-cache-dir --force-reinstall "
-                        "--no-deps "
-                        f"{name}"
-                    ),
-                ),
+                (_built_anew(name),),
             ),
         )
     if name in ("torchvision", "torchaudio"):
@@ -233,24 +227,32 @@ def _reinstall(context: Context, name: str, torch: Torch) -> Tuple[Remedy, ...]:
             Remedy(
                 f"Install the {name} that belongs to torch {torch.text}, from the index that torch "
                 "came from.",
-                (f"pip install --upgrade {name} torch=={torch.version.public}",),
+                (
+                    InstallerCall(
+                        "install", (name, f"torch=={torch.version.public}"), ("--upgrade",)
+                    ),
+                ),
             ),
         )
     installed = context.distributions.get(name)
     pin = _torch_pin(context, installed)
     if installed is None or pin is None or meets(torch.version, pin) is not False:
-        return (Remedy(f"Let the resolver choose {name} and torch together.", ("envdoctor fix",)),)
+        return (Remedy(f"Let the resolver choose {name} and torch together.", (OwnCall("fix"),)),)
     release = (installed.version or "").partition("+")[0]
     return (
         Remedy(
             f"Install the torch that {name} {release} is built for, together with it.",
-            (f"pip install '{name}=={release}' 'torch{pin}'",),
+            (InstallerCall("install", (f"{name}=={release}", f"torch{pin}")),),
         ),
         Remedy(
             f"Or keep torch {torch.minor}, and let the resolver choose a {name} for it.",
-            ("envdoctor fix",),
+            (OwnCall("fix"),),
         ),
     )
+
+
+def _built_anew(name: str) -> InstallerCall:
+    return reinstall(name, "--no-build-isolation", "--no-cache-dir")
 
 
 def _torch_pin(context: Context, installed: Optional[Distribution]) -> Optional[str]:

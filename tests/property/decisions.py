@@ -4,7 +4,7 @@
 
 prints it as JSON. Silenced, every sentence that the program makes is replaced by "x" where it is
 made: the messages of findings, the texts of remedies, reasons and causes, details of evidence,
-quotes of sources, titles and fixes of rows, notes of tables.
+quotes of sources, titles and fixes of rows, notes of tables; and commands, gaps and lines as words.
 """
 
 from __future__ import annotations
@@ -43,6 +43,14 @@ SENTENCES = (
     ("envdoctor.lock.solver.problem", "Why", ("text",)),
 )
 
+#: Values that are worded where they are printed.
+WORDED = (
+    ("envdoctor.model.calls", "InstallerCall"),
+    ("envdoctor.model.calls", "OwnCall"),
+    ("envdoctor.model.finding", "Gap"),
+    ("envdoctor.model.line", "Line"),
+)
+
 
 def silence() -> None:
     """Let the records be made with "x" for every sentence; before anything else imports them."""
@@ -53,6 +61,8 @@ def silence() -> None:
         setattr(place, name, _silenced(getattr(place, name), members))
     from envdoctor.rules.tool import fault_finding
 
+    for module, name in WORDED:
+        getattr(import_module(module), name).__str__ = lambda _: "x"
     finding = fault_finding("check", ValueError("a sentence"))
     assert (finding.message, finding.remedies[0].text) == ("x", "x")
 

@@ -6,7 +6,7 @@ import pytest
 
 from envdoctor.model.evidence import Absent, Evidence, Known, Unknown
 from envdoctor.model.facts import Distribution, Facts, Gpu
-from envdoctor.model.finding import Finding, Remedy
+from envdoctor.model.finding import Finding, Gap, Remedy
 from envdoctor.model.report import Ignore, Ignored, Report
 from envdoctor.model.row import Source
 
@@ -94,7 +94,7 @@ OPEN = tuple(
         "warning",
         "Peer traffic may be redirected",
         "undetermined",
-        missing=missing,
+        missing=Gap("field", missing),
     )
     for number, missing in enumerate(["pcie.acs_iommu", "glibc.version", "glibc.version"], 3)
 )
@@ -147,7 +147,7 @@ def hostile_report():
         os__name=Unknown(text, "os"),
         variables=Known({text: text}, evidence),
     )
-    undetermined = finding._replace(verdict="undetermined", missing=text)
+    undetermined = finding._replace(verdict="undetermined", missing=Gap("field", text))
     ignored = Ignored(finding, Ignore(text, text, text, text))
     return Report(
         (finding, finding._replace(caused_by=finding.key, message="x" * 5000)),

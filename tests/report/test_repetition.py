@@ -2,6 +2,7 @@
 
 import subprocess
 
+from envdoctor.model.calls import InstallerCall
 from envdoctor.model.finding import Evidence, Finding, Remedy, findings_tree
 from envdoctor.report import View, render
 from envdoctor.report.repetition import Repeated, repeated
@@ -17,7 +18,7 @@ def missing(name, **changes):
         "warning",
         f"{name} is not installed, although ray 2.50.0 requires it.",
         evidence=(Evidence("/site-packages"),),
-        remedies=(Remedy(f"Install {name}.", (f"pip install '{name}>=1'",)),),
+        remedies=(Remedy(f"Install {name}.", (InstallerCall("install", (f"{name}>=1",)),)),),
     )
     return finding._replace(**changes)
 
@@ -38,13 +39,19 @@ def test_one_block_with_a_list_and_one_command():
     assert text.count("ED302 warning:") == 1
     assert "(12 times)" in text
     assert text.count("/site-packages") == 1
-    command = text[text.index("pip install") : text.index("\n\nNext")]
+    command = text[text.index("python -m pip install") : text.index("\n\nNext")]
     assert max(map(len, text.splitlines())) <= 80
     # A shell is the oracle for lines that go on.
     said = subprocess.run(
         ["sh", "-c", f"echo {command}"], capture_output=True, text=True, check=True
     )
-    assert said.stdout.split() == ["pip", "install", *(f"{name}>=1" for name in NAMES)]
+    assert said.stdout.split() == [
+        "python",
+        "-m",
+        "pip",
+        "install",
+        *(f"{name}>=1" for name in NAMES),
+    ]
     assert "package-7 is not installed" in text
     assert "package-8 is not installed" not in text
     assert "and 4 more (--verbose lists them)" in text

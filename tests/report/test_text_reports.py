@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envdoctor import __version__
+from envdoctor.model.calls import OwnCall
+from envdoctor.model.finding import Gap
 from envdoctor.model.report import Examined
 from envdoctor.report import REPORTERS, View, render
 from envdoctor.report.headline import open_questions, summary_line, target_line
@@ -118,7 +120,7 @@ def test_questions_are_grouped_by_the_missing_fact_most_wanted_first():
 
 def test_questions_of_one_kind_are_listed_together():
     names = [f"package{number}" for number in range(9)]
-    missing = tuple(OPEN[0]._replace(missing=f"the version of {name}") for name in names)
+    missing = tuple(OPEN[0]._replace(missing=Gap("version", name)) for name in names)
     text = render(HEALTHY._replace(undetermined=missing), "plain", View(80))
     assert "the version of package0, package1, package2, package3, package4, package5 and" in text
     assert "--assume NAME==VERSION" in text
@@ -164,13 +166,13 @@ def test_a_healthy_machine_says_what_was_looked_at(examined, words):
 
 def test_what_comes_next():
     error = ROOT._replace(code="ED304", remedies=())
-    report = REPORT._replace(findings=(error,), fix_command="envdoctor fix --python /x")
+    report = REPORT._replace(findings=(error,), fix_command=OwnCall("fix", python="/x"))
     assert "  envdoctor fix --python /x\n" in render(report, "plain", View(80))
-    unnamed = render(report._replace(fix_command=""), "plain", View(80))
+    unnamed = render(report._replace(fix_command=None), "plain", View(80))
     assert "envdoctor fix" not in unnamed
     assert "\nNext: 'envdoctor explain ED304' says more.\n" in unnamed
     # Packages do not mend a driver, and advice asks for nothing.
-    on_host = render(REPORT._replace(fix_command="envdoctor fix"), "plain", View(80))
+    on_host = render(REPORT._replace(fix_command=OwnCall("fix")), "plain", View(80))
     assert "envdoctor fix" not in on_host
     advice = REPORT._replace(findings=(ADVICE,))
     assert "Next" not in render(advice, "plain", View(80))

@@ -4,8 +4,11 @@ is known.
 
 from __future__ import annotations
 
+from typing import Tuple
+
 import pytest
 
+from envdoctor.model.calls import InstallerCall, OwnCall
 from envdoctor.model.facts import Binary
 
 from .conftest import Judge, by_code, codes, distribution, errors, facts_of
@@ -89,36 +92,39 @@ def test_a_release_for_another_torch(judged: Judge, line: str, torch: str, built
 
 
 @pytest.mark.parametrize(
-    ("package", "torch", "command"),
+    ("package", "torch", "pins"),
     [
         (
             distribution("vllm 0.8.5", "torch==2.6.0"),
             "2.7.0",
-            "pip install 'vllm==0.8.5' 'torch==2.6.0'",
+            ("vllm==0.8.5", "torch==2.6.0"),
         ),  # its metadata's pin
         (
             "sglang-kernel 0.4.4+cu130",
             "2.12.1+cu130",
-            "pip install 'sglang-kernel==0.4.4' 'torch==2.11.*'",
+            ("sglang-kernel==0.4.4", "torch==2.11.*"),
         ),  # what its wheels are built for
         (
             "natten 0.17.1+torch240cu124",
             "2.5.1+cu124",
-            "pip install 'natten==0.17.1' 'torch==2.4.*'",
+            ("natten==0.17.1", "torch==2.4.*"),
         ),  # what its label says
     ],
 )
 def test_the_remedy_names_the_torch_that_fits(
-    judged: Judge, package: object, torch: str, command: str
+    judged: Judge, package: object, torch: str, pins: Tuple[str, ...]
 ) -> None:
     finding = by_code(judged(facts_of([package, f"torch {torch}"])), "ED401")
-    assert [remedy.commands for remedy in finding.remedies] == [(command,), ("envdoctor fix",)]
+    assert [remedy.commands for remedy in finding.remedies] == [
+        (InstallerCall("install", pins),),
+        (OwnCall("fix"),),
+    ]
 
 
 def test_the_remedy_leaves_to_fix_what_names_no_torch(judged: Judge) -> None:
     broken = extension("natten/_C.so", "natten", undefined=(_SET_DEVICE,))
     finding = by_code(judged(facts_of(["natten 99.0", "torch 2.7.0"], binaries=(broken,))), "ED405")
-    assert [remedy.commands for remedy in finding.remedies] == [("envdoctor fix",)]
+    assert [remedy.commands for remedy in finding.remedies] == [(OwnCall("fix"),)]
 
 
 @pytest.mark.parametrize(

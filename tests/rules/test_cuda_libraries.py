@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from envdoctor.matrix.loader import load_matrix
+from envdoctor.model.calls import InstallerCall
 from envdoctor.model.facts import Library
 
 from .conftest import Judge, by_code, codes, distribution, errors, facts_of
@@ -198,6 +199,8 @@ date = "2026-01-01"
     )
     finding = next(finding for finding in old if finding.row == "site-cublas")
     assert finding.severity == "error"
-    assert finding.remedies[0].commands == ("pip install 'nvidia-cublas-cu12>=12.3.4.1,<13'",)
+    assert finding.remedies[0].commands == (
+        InstallerCall("install", ("nvidia-cublas-cu12>=12.3.4.1,<13",)),
+    )
     assert "12.1.3.1" in finding.message
     assert "H20" in finding.message

@@ -224,7 +224,7 @@ class TestSharedMemory:
             text = " ".join(
                 [
                     *(remedy.text for remedy in finding.remedies),
-                    *(command for remedy in finding.remedies for command in remedy.commands),
+                    *(str(command) for remedy in finding.remedies for command in remedy.commands),
                 ]
             )
             assert word in text
@@ -349,7 +349,7 @@ class TestCpuQuota:
 def test_a_hidden_limit_is_undetermined_and_never_an_error():
     fields = {"memory.limit": Unknown("no limit visible"), "memory.limit_hidden": True}
     _, (finding,) = judge(facts_of(fields))
-    assert (finding.code, finding.severity, finding.verdict, finding.missing) == (
+    assert (finding.code, finding.severity, finding.verdict, str(finding.missing)) == (
         "ED507",
         "advice",
         "undetermined",

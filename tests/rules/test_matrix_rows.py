@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from envdoctor.matrix.loader import Matrix, load_matrix
+from envdoctor.model.calls import InstallerCall
 from envdoctor.model.facts import Gpu
+from envdoctor.model.finding import Gap
 
 from .conftest import Judge, by_code, codes, facts_of
 
@@ -70,7 +72,7 @@ def test_severity(judged: Judge, site, effect: str, trust: str, severity: str) -
     assert finding.severity == severity
     assert finding.row == "w-0"
     assert "widget 1.0" in finding.message
-    assert finding.remedies[0].commands == ("pip install 'widget>=2'",)
+    assert finding.remedies[0].commands == (InstallerCall("install", ("widget>=2",)),)
 
 
 def test_satisfied(judged: Judge, site) -> None:
@@ -98,7 +100,7 @@ def test_unindexed_build_is_no_error_and_named(judged: Judge, site) -> None:
 def test_undetermined_by_one_missing_fact(judged: Judge, site) -> None:
     matrix = site({"when": OLD + ', { gpu = "model", any = ["H20"] }'})
     found = judged(facts_of(["widget 1.0"]), matrix=matrix)
-    assert [(finding.verdict, finding.missing) for finding in found] == [
+    assert [(finding.verdict, str(finding.missing)) for finding in found] == [
         ("undetermined", "the GPU")
     ]
     assert "not known" in found[0].message
@@ -118,7 +120,7 @@ def test_two_missing_facts_are_no_finding(judged: Judge, site) -> None:
     )
     assert judged(facts_of(["widget 1.0"]), matrix=matrix) == []
     assert [
-        finding.missing
+        str(finding.missing)
         for finding in judged(facts_of(["widget 1.0"], glibc_version="2.28"), matrix=matrix)
     ] == ["the GPU"]
 
@@ -151,7 +153,9 @@ def test_one_old_driver_is_one_finding(judged: Judge) -> None:
     )
     assert "535.161.08" in finding.message
     assert not any(
-        command.startswith("pip") for remedy in finding.remedies for command in remedy.commands
+        isinstance(command, InstallerCall)
+        for remedy in finding.remedies
+        for command in remedy.commands
     )
 
 
@@ -175,7 +179,7 @@ def test_generations_ask_one_question(judged: Judge) -> None:
         for finding in judged(facts_of(["sgl-kernel 0.1.2"]))
         if finding.verdict == "undetermined"
     ]
-    assert len([finding for finding in found if finding.missing == "the GPU"]) <= 1
+    assert len([finding for finding in found if finding.missing == Gap("gpu")]) <= 1
 
 
 def test_a_package_is_not_for_whoever_runs_the_machine(judged: Judge) -> None:

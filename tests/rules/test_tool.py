@@ -75,7 +75,7 @@ def test_what_a_file_does_not_pin_is_an_open_question(judged: Judge) -> None:
         complete=False,
         requirements_unpinned=("no-such-package", "ray", "transformers", "verl"),
     )
-    assert [found.missing for found in judged(facts) if found.code == "ED904"] == [
+    assert [str(found.missing) for found in judged(facts) if found.code == "ED904"] == [
         "the pins of ray (>=2.40), transformers"
     ]
     assert "ED904" in codes(judged(facts), "undetermined")
@@ -90,7 +90,7 @@ def test_a_root_without_packages_is_an_open_question(judged: Judge) -> None:
             "distributions": Unknown("no Python interpreter was found in the image"),
         }
     )
-    assert [(found.code, found.verdict, found.missing) for found in judged(empty)] == [
+    assert [(found.code, found.verdict, str(found.missing)) for found in judged(empty)] == [
         ("ED905", "undetermined", "the Python environment")
     ]
     assert "ED905" not in codes(

@@ -15,13 +15,13 @@ from . import (
     pylock,
     requirements_txt,
 )
-from .summary import explanation_text, summary_text
+from .summary import explanation_lines, summary_lines
 from .words import state_words
 
 if TYPE_CHECKING:
     from ...matrix.loader import Matrix
 
-__all__ = ["NAMES", "explanation_text", "render", "state_words", "summary_text"]
+__all__ = ["NAMES", "explanation_lines", "render", "state_words", "summary_lines"]
 
 #: File name -> what writes it of a resolution. It returns None where a resolution has no such file
 #: (no closure, no ``pylock.toml``).

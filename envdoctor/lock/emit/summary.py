@@ -1,15 +1,18 @@
-"""A resolution and an explanation as short texts for people."""
+"""A resolution and an explanation as a few lines for people."""
 
 from __future__ import annotations
 
+from typing import List
+
+from ...model.line import Line
 from ...model.resolution import Explanation, Resolution
 from .words import one_line, pin_line, profile_lines, requires_words, state_words, warning_lines
 
-__all__ = ["explanation_text", "summary_text"]
+__all__ = ["explanation_lines", "summary_lines"]
 
 
-def summary_text(resolution: Resolution) -> str:
-    """Return a resolution as a short text: what was asked for, what it takes, and what has to be
+def summary_lines(resolution: Resolution) -> List[Line]:
+    """Return a resolution as a few lines: what was asked for, what it takes, and what has to be
     known of it.
     """
     asked = (
@@ -17,50 +20,53 @@ def summary_text(resolution: Resolution) -> str:
         | {"torch"}
         | {override.name for override in resolution.overrides}
     )
-    named = [f"  {pin_line(pin)}" for pin in resolution.pins if pin.name in asked]
+    named = [Line(pin_line(pin), indent=2) for pin in resolution.pins if pin.name in asked]
     request = resolution.request
     wanted = ", ".join(root.text for root in (*request.roots, *request.others))
-    lines = [f"{len(resolution.pins)} core pins for {one_line(wanted)}:", *named]
+    lines = [Line(f"{len(resolution.pins)} core pins for {one_line(wanted)}:", "title"), *named]
     if len(resolution.pins) > len(named):
-        lines.append(f"  and {len(resolution.pins) - len(named)} more")
-    lines.append(f"requires {requires_words(resolution)}")
+        lines.append(Line(f"and {len(resolution.pins) - len(named)} more", indent=2))
+    lines.append(Line(f"requires {requires_words(resolution)}"))
     for override in resolution.overrides:
         broken = (
             f"{override.requirer} {override.requirer_version}'s {override.name}{override.specifier}"
         )
-        lines += [f"overrides {broken}: {one_line(override.title)} [{override.row}]"]
-    lines += [f"set {name}={value}" for name, value in sorted(resolution.settings.items())]
+        text = f"{broken}: {one_line(override.title)} [{override.row}]"
+        lines.append(Line(text, "advice", head="overrides"))
+    lines += [
+        Line(f"set {name}={value}", "command")
+        for name, value in sorted(resolution.settings.items())
+    ]
     lines += profile_lines(resolution)
     lines += [
-        f"built from source when installed: {pin_line(pin)}"
+        Line(f"built from source when installed: {pin_line(pin)}", "dim")
         for pin in resolution.pins
         if pin.from_source
     ]
     lines += [
-        f"yanked: {pin_line(pin)}; nothing else meets the request"
+        Line(f"yanked: {pin_line(pin)}; nothing else meets the request")
         for pin in resolution.pins
         if pin.yanked
     ]
     lines += warning_lines(resolution)
-    lines += [f"note: {one_line(note)}" for note in resolution.notes]
-    if resolution.closure.is_closed:
-        lines.append(f"{len(resolution.closure.lines)} packages in all: {state_words(resolution)}")
-    else:
-        lines.append(state_words(resolution))
-    return "\n".join(lines) + "\n"
+    lines += [Line(f"note: {one_line(note)}", "dim") for note in resolution.notes]
+    closure = resolution.closure
+    count = f"{len(closure.lines)} packages in all: " if closure.is_closed else ""
+    return [*lines, Line(count + state_words(resolution))]
 
 
-def explanation_text(explanation: Explanation) -> str:
+def explanation_lines(explanation: Explanation) -> List[Line]:
     """Return why there is nothing, and the ways out, one cause a line."""
-    lines = ["no set of packages meets this request:"]
+    lines = [Line("no set of packages meets this request:", "title")]
     for cause in explanation.causes:
         note = cause.row or ", ".join(source.address for source in cause.sources[:1])
-        lines.append(f"  - {one_line(cause.text)}" + (f" [{note}]" if note else ""))
+        text = one_line(cause.text) + (f" [{note}]" if note else "")
+        lines.append(Line(f"- {text}", indent=2))
         if cause.row and cause.sources:
-            lines.append(f"    source: {one_line(cause.sources[0].address)}")
+            lines.append(Line(f"source: {one_line(cause.sources[0].address)}", "dim", 4))
     if explanation.ways_out:
-        lines.append("what would give one:")
-        lines += [f"  - {one_line(way)}" for way in explanation.ways_out]
+        lines.append(Line("what would give one:", "title"))
+        lines += [Line(f"- {one_line(way)}", indent=2) for way in explanation.ways_out]
     else:
-        lines.append("giving up any one or two of these does not help")
-    return "\n".join(lines)
+        lines.append(Line("giving up any one or two of these does not help"))
+    return lines

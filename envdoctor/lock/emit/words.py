@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import List
 
+from ...model.calls import InstallerCall
+from ...model.line import Line
+from ...model.request import SourceStep
 from ...model.resolution import Pin, Reason, Resolution
 
 __all__ = [
@@ -13,6 +16,7 @@ __all__ = [
     "profile_lines",
     "reason_lines",
     "requires_words",
+    "source_call",
     "state_words",
     "warning_lines",
 ]
@@ -36,21 +40,30 @@ def header(resolution: Resolution, version: str, what: str) -> List[str]:
     return lines
 
 
-def profile_lines(resolution: Resolution) -> List[str]:
+def profile_lines(resolution: Resolution) -> List[Line]:
     """Return which request of a profile a lock is for, and what comes from repositories after the
     pins.
     """
-    lines = [f"profile: {resolution.request.profile}"] if resolution.request.profile else []
+    profile = resolution.request.profile
+    lines = [Line(profile, head="profile:")] if profile else []
     return lines + [
-        f"then: pip install --no-deps '{step.requirement}'" for step in resolution.sources
+        Line(str(source_call(step)), head="then:", whole=True) for step in resolution.sources
     ]
 
 
-def warning_lines(resolution: Resolution) -> List[str]:
+def source_call(step: SourceStep) -> InstallerCall:
+    """Return what installs a repository at its tag or commit, after the pins."""
+    return InstallerCall("install", (step.requirement,), ("--no-deps",))
+
+
+def warning_lines(resolution: Resolution) -> List[Line]:
     """Return the rows that hold of the pins on a target and do not forbid them: wrong results, what
     was only reported, what is slower.
     """
-    return [f"warning: {one_line(reason.text)} [{reason.row}]" for reason in resolution.warnings]
+    return [
+        Line(f"{one_line(reason.text)} [{reason.row}]", "warning", head="warning:")
+        for reason in resolution.warnings
+    ]
 
 
 def state_words(resolution: Resolution) -> str:

@@ -7,10 +7,11 @@ from __future__ import annotations
 import sys
 
 from envdoctor.intake.assumptions import parse_assumptions
-from envdoctor.lock.emit import explanation_text, render
+from envdoctor.lock.emit import explanation_lines, render
 from envdoctor.lock.solver import resolve
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.facts import Facts
+from envdoctor.model.line import text_of
 from envdoctor.model.request import Request, parse_root
 from envdoctor.model.resolution import Explanation
 
@@ -34,7 +35,7 @@ def main() -> None:
             request, tuple(Facts(parse_assumptions(assumed)) for assumed in targets), matrix
         )
         if isinstance(found, Explanation):
-            sys.stdout.write(explanation_text(found) + "\n")
+            sys.stdout.write(text_of(explanation_lines(found)))
         else:
             sys.stdout.write("".join(render(found, "0", matrix).values()))
 

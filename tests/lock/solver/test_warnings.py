@@ -7,11 +7,12 @@ from typing import Tuple
 import pytest
 
 from envdoctor.intake.assumptions import parse_assumptions
-from envdoctor.lock.emit import render, summary_text
+from envdoctor.lock.emit import render, summary_lines
 from envdoctor.lock.locking import lock
 from envdoctor.lock.solver.objective import applied
 from envdoctor.matrix.loader import Matrix
 from envdoctor.model.facts import Facts
+from envdoctor.model.line import text_of
 from envdoctor.model.resolution import Resolution
 from envdoctor.rules import judge
 
@@ -68,7 +69,7 @@ def test_every_row_that_check_warns_of_has_a_line(
     told = {reason.row: reason.kind for reason in found.warnings}
     assert warned <= set(told)
     assert told[row] == effect
-    for text in (summary_text(found), render(found, "0", matrix)["requirements.txt"]):
+    for text in (text_of(summary_lines(found)), render(found, "0", matrix)["requirements.txt"]):
         assert sorted(told) == sorted(
             line.rpartition("[")[2].rstrip("]")
             for line in text.splitlines()

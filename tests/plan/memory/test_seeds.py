@@ -268,7 +268,7 @@ def test_tinyzero_61_cublas_of_an_h20_is_cured_by_its_pin_and_no_matter_on_an_a1
     rows = {finding.row: finding for finding in result.findings if finding.row}
     assert "cublas-12.1-sigfpe-h20" in rows
     assert any(
-        "nvidia-cublas-cu12" in command
+        "nvidia-cublas-cu12" in str(command)
         for remedy in rows["cublas-12.1-sigfpe-h20"].remedies
         for command in remedy.commands
     )

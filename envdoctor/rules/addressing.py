@@ -1,25 +1,23 @@
 """Commands of remedies, addressed to the interpreter that was judged.
 
-Rules write ``pip install …`` and ``envdoctor fix …``: which pip and which environment that is only
+Rules say what to install and what ``fix`` is to do: which pip and which environment that is only
 shows in the facts. Whatever prints or writes findings gets them from here.
 """
 
 from __future__ import annotations
 
+from ..model.calls import OwnCall
 from ..model.evidence import Known
 from ..model.finding import Finding, Remedy
-from ..model.pattern import pattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Iterable, List, Optional, Sequence, Tuple
 
+    from ..model.calls import Call
     from ..model.facts import Facts
 
 __all__ = ["addressed", "addressed_remedies", "judged_interpreter"]
-
-_PIP = pattern(r"(?<![\w./-])(?:python3? -m )?pip (install|uninstall)\b")
-_FIX = pattern(r"\Aenvdoctor fix\b")
 
 
 def addressed(findings: Iterable[Finding], nodes: Sequence[Facts]) -> List[Finding]:
@@ -37,15 +35,16 @@ def addressed_remedies(remedies: Tuple[Remedy, ...], nodes: Sequence[Facts]) -> 
     """
     if not any(remedy.commands for remedy in remedies):
         return remedies
-    installers = {_installer(facts) for facts in nodes}
-    installer = installers.pop() if len(installers) == 1 else _installer(None)
-    pythons = {judged_interpreter(facts) for facts in nodes}
-    python = pythons.pop() if len(pythons) == 1 else None
-    fix = "envdoctor fix" + (f" --python {_quoted(python)}" if python is not None else "")
+    environments = {(judged_interpreter(facts), _has_pip(facts)) for facts in nodes}
+    python, has_pip = environments.pop() if len(environments) == 1 else (None, True)
 
-    def readdressed(command: str) -> str:
-        pip = _PIP.sub(lambda match: installer.replace("ACTION", match.group(1)), command)
-        return _FIX.sub(lambda _: fix, pip)
+    def readdressed(call: Call) -> Call:
+        if python is None or isinstance(call, str):
+            return call
+        if isinstance(call, OwnCall):
+            return call._replace(python=python)
+        # Environments that uv makes have no pip of their own.
+        return call._replace(python=python, uv="" if has_pip else "uv")
 
     return tuple(
         remedy._replace(commands=tuple(map(readdressed, remedy.commands))) for remedy in remedies
@@ -60,18 +59,5 @@ def judged_interpreter(facts: Facts) -> Optional[str]:
     return path if isinstance(path, str) else None
 
 
-def _installer(facts: Optional[Facts]) -> str:
-    """Return how an installer of these facts is called, with ACTION for "install"."""
-    python = judged_interpreter(facts) if facts is not None else None
-    if facts is None or python is None:
-        return "python -m pip ACTION"
-    # Environments that uv makes have no pip of their own.
-    if "pip" in facts.value("distributions", {}):
-        return f"{_quoted(python)} -m pip ACTION"
-    return f"uv pip ACTION --python {_quoted(python)}"
-
-
-def _quoted(word: str) -> str:
-    from shlex import quote
-
-    return quote(word)
+def _has_pip(facts: Facts) -> bool:
+    return "pip" in facts.value("distributions", {})

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from envdoctor.model.calls import InstallerCall, OwnCall, parse_call, reinstall
 from envdoctor.model.evidence import Evidence, Known, Unknown
 from envdoctor.model.facts import Distribution, Facts
 from envdoctor.model.finding import Finding, Remedy
-from envdoctor.rules.commands import addressed, judged_interpreter
+from envdoctor.rules.addressing import addressed, judged_interpreter
 
 HERE = Evidence("test")
 
@@ -25,36 +26,42 @@ def environment(python="/opt/my env/bin/python", *names, whole=True):
     )
 
 
-def command(text, *nodes):
-    finding = Finding("ED302", "x", "missing", "error", "x", remedies=(Remedy("x", (text,)),))
+def command(call, *nodes):
+    finding = Finding("ED302", "x", "missing", "error", "x", remedies=(Remedy("x", (call,)),))
     (found,) = addressed([finding], nodes)
-    return found.remedies[0].commands[0]
+    return str(found.remedies[0].commands[0])
 
 
 WITH_PIP = environment("/opt/my env/bin/python", "pip")
 WITHOUT = environment("/opt/my env/bin/python")
+INSTALL, FIX = InstallerCall("install", ("a",)), OwnCall("fix", ("--lock", "lk"))
 
 
 @pytest.mark.parametrize(
-    ("written", "with_pip", "without"),
+    ("call", "with_pip", "without"),
     [
         (
-            "pip install 'a>=1'",
+            InstallerCall("install", ("a>=1",)),
             "'/opt/my env/bin/python' -m pip install 'a>=1'",
             "uv pip install --python '/opt/my env/bin/python' 'a>=1'",
         ),
         (
-            "X=1 python -m pip install --no-deps a",
-            "X=1 '/opt/my env/bin/python' -m pip install --no-deps a",
-            "X=1 uv pip install --python '/opt/my env/bin/python' --no-deps a",
+            reinstall("a")._replace(variables=(("X", "1"),)),
+            "X=1 '/opt/my env/bin/python' -m pip install --force-reinstall --no-deps a",
+            "X=1 uv pip install --python '/opt/my env/bin/python' --force-reinstall --no-deps a",
         ),
         (
-            "pip uninstall -y a",
-            "'/opt/my env/bin/python' -m pip uninstall -y a",
-            "uv pip uninstall --python '/opt/my env/bin/python' -y a",
+            InstallerCall("uninstall", ("a",)),
+            "'/opt/my env/bin/python' -m pip uninstall --yes a",
+            "uv pip uninstall --python '/opt/my env/bin/python' a",
         ),
         (
-            "envdoctor fix --lock lk",
+            parse_call("pip check"),
+            "'/opt/my env/bin/python' -m pip check",
+            "uv pip check --python '/opt/my env/bin/python'",
+        ),
+        (
+            FIX,
             "envdoctor fix --python '/opt/my env/bin/python' --lock lk",
             "envdoctor fix --python '/opt/my env/bin/python' --lock lk",
         ),
@@ -62,9 +69,9 @@ WITHOUT = environment("/opt/my env/bin/python")
         ("/usr/bin/pip list", "/usr/bin/pip list", "/usr/bin/pip list"),
     ],
 )
-def test_known_environment(written, with_pip, without):
-    assert command(written, WITH_PIP) == with_pip
-    assert command(written, WITHOUT) == without
+def test_known_environment(call, with_pip, without):
+    assert command(call, WITH_PIP) == with_pip
+    assert command(call, WITHOUT) == without
 
 
 @pytest.mark.parametrize(
@@ -76,12 +83,12 @@ def test_known_environment(written, with_pip, without):
     ],
 )
 def test_unknown_or_differing_environments_get_no_name(nodes):
-    assert command("pip install a", *nodes) == "python -m pip install a"
-    assert command("envdoctor fix --lock lk", *nodes) == "envdoctor fix --lock lk"
+    assert command(INSTALL, *nodes) == "python -m pip install a"
+    assert command(FIX, *nodes) == "envdoctor fix --lock lk"
 
 
 def test_nodes_that_agree_have_one():
-    assert command("pip install a", WITH_PIP, WITH_PIP).startswith("'/opt/my env/bin/python' -m")
+    assert command(INSTALL, WITH_PIP, WITH_PIP).startswith("'/opt/my env/bin/python' -m")
 
 
 def test_a_file_is_no_environment():
@@ -91,7 +98,10 @@ def test_a_file_is_no_environment():
 
 def test_pip_itself_takes_the_command_for_its_own_environment():
     pytest.importorskip("pip")
-    printed = command("pip install --dry-run --no-index pip", environment(sys.executable, "pip"))
+    printed = command(
+        InstallerCall("install", ("pip",), ("--dry-run", "--no-index")),
+        environment(sys.executable, "pip"),
+    )
     done = subprocess.run(shlex.split(printed), capture_output=True, text=True, check=False)
     prefix = subprocess.run(
         [*shlex.split(printed)[:3], "--version"], capture_output=True, text=True, check=False
