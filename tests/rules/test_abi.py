@@ -233,6 +233,13 @@ def test_another_string_abi_by_label(judged: Judge, line: str, abi: bool, fires:
 # ED405
 
 
+def test_a_package_that_works_without_its_extension_is_a_warning(judged: Judge) -> None:
+    """torchao guards the load: `import torchao` works beside a torch of the other ABI."""
+    broken = extension("torchao/_C.abi3.so", "torchao", cxx11abi=False, undefined=(_SET_DEVICE,))
+    facts = facts_of(["torchao 0.9.0", "torch 2.9.1"], binaries=(broken,), torch_cxx11abi=True)
+    assert by_code(judged(facts), "ED402").severity == "warning"
+
+
 def test_undefined_symbols_prove_it(judged: Judge) -> None:
     broken = extension(
         "sgl_kernel/common_ops.abi3.so", "sgl-kernel", cxx11abi=True, undefined=(_SET_DEVICE,)
