@@ -50,8 +50,10 @@ def check_worker() -> None:
             check=False,
         )
     except (OSError, ValueError, subprocess.SubprocessError) as error:
+        from ..model.redaction import redact
+
         # A fault of ours does not stop a worker.
-        print(f"envdoctor: no verdict: {error}", file=sys.stderr)  # noqa: T201 - a worker's log is its standard error
+        print(f"envdoctor: no verdict: {redact(str(error))}", file=sys.stderr)  # noqa: T201 - a worker's log is its standard error
         return
     said = done.stderr.decode("utf-8", "replace").strip()
     if said:

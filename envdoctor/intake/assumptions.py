@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence
 from ..errors import InputError, suggest
 from ..model.evidence import Evidence, Fact, Known, Unknown
 from ..model.facts import FIELDS, Distribution, Facts, Gpu
-from ..model.redaction import HIDDEN, is_secret_name, redact
+from ..model.redaction import redact_value
 from ..model.requirement import try_requirement
 from ..model.sizes import parse_limit, parse_size
 from ..model.versions import try_version
@@ -100,9 +100,7 @@ def parse_assumptions(assumptions: Sequence[str]) -> Dict[str, Fact[Any]]:
         requirement = try_requirement(text)
         if keyed:
             table, name, value = keyed.groups()
-            tables["variables" if table == "env" else "request"][name] = (
-                HIDDEN if is_secret_name(name) else redact(value)
-            )
+            tables["variables" if table == "env" else "request"][name] = redact_value(name, value)
         elif requirement is not None and requirement.exact is not None:
             name, version = requirement.name, requirement.exact
             if try_version(version) is None:

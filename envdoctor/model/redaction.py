@@ -36,6 +36,7 @@ __all__ = [
     "is_secret_name",
     "redact",
     "redact_tree",
+    "redact_value",
     "redact_words",
     "without_credentials",
 ]
@@ -238,14 +239,26 @@ def redact_tree(tree: Any) -> Any:
 
 def _redact_table(table: Dict[Any, Any]) -> Dict[Any, Any]:
     redacted = {
-        key: HIDDEN
-        if isinstance(value, str) and is_secret_name(str(key)) and not _is_plain(value)
-        else redact_tree(value)
+        key: redact_value(str(key), value) if isinstance(value, str) else redact_tree(value)
         for key, value in table.items()
     }
     if is_secret_name(str(redacted.get("name", ""))) and isinstance(redacted.get("value"), str):
         redacted["value"] = HIDDEN
     return redacted
+
+
+def redact_value(name: str, value: str) -> str:
+    """Return the value of a variable, a setting or a key without secrets, by its name and looks."""
+    if is_secret_name(name) and not (_is_plain(value) or _is_working_directory(name, value)):
+        return HIDDEN
+    return redact(value)
+
+
+def _is_working_directory(name: str, value: str) -> bool:
+    """Tell whether this is the variable that POSIX reserves for an absolute path, rather than the
+    password that ODBC calls by the same name.
+    """
+    return name == "PWD" and value.startswith("/")
 
 
 def without_credentials(text: str) -> str:
@@ -256,8 +269,6 @@ def without_credentials(text: str) -> str:
 def is_secret_name(name: str) -> bool:
     """Tell whether a variable or an option holds a secret, by its name."""
     lowered = name.lower()
-    if lowered == "pwd":  # the shell's working directory
-        return False
     if not any(word in lowered for word in _SECRET_WORDS):
         return False
     end = f"{name}="
@@ -381,7 +392,9 @@ def _assigned_secrets(text: str) -> Iterator[Tuple[int, int]]:
         if not judged[name]:
             continue
         begin, end = _value_at(text, match.end(), header)
-        if not _is_plain(text[begin:end], word.lower()):
+        value = text[begin:end]
+        is_folder = not name[0] and _is_working_directory(word + suffix, value)
+        if not is_folder and not _is_plain(value, word.lower()):
             yield begin, end
             done = end
 

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from envdoctor.model import redaction
-from envdoctor.model.redaction import is_secret_name, redact
+from envdoctor.model.redaction import redact
 
 SECRET = "Zq7xW9pLk2Vn8Rt4"
 
@@ -179,5 +179,11 @@ def test_addresses_of_files_are_redacted_as_any_other(path):
 
 
 def test_the_working_directory_is_no_secret():
-    assert not is_secret_name("PWD")
-    assert is_secret_name("DB_PWD")
+    """Its name alone does not tell: ODBC calls a password so."""
+    for folder in ("/", "/Users/Ada/My Project", "/root/work"):
+        assert redaction.redact_value("PWD", folder) == folder
+    assert redaction.redact("PWD=/Users/Ada/work") == "PWD=/Users/Ada/work"
+    for name, value in (("PWD", "hunter2"), ("DB_PWD", "/Hunter2"), ("pwd", "Hunter2/x")):
+        assert redaction.redact_value(name, value) == redaction.HIDDEN
+    assert "hunter2" not in redaction.redact("Driver=x;UID=sa;PWD=hunter2")
+    assert "hunter2" not in redaction.redact("PWD=hunter2")

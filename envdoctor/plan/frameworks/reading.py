@@ -11,7 +11,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 from ...errors import InputError
 from ...model.evidence import Evidence, Fact, Known, Unknown
 from ...model.facts import Facts
-from ...model.redaction import HIDDEN, is_secret_name, redact, redact_words
+from ...model.redaction import redact, redact_value, redact_words
 from ...model.requirement import try_requirement
 from ...model.workload import WORKLOAD_FIELDS, ConfigurationProblem, Workload
 from ..shell.reader import MARK, MAX_SCRIPT_BYTES, Script, Word, read_script
@@ -196,17 +196,13 @@ def _without_secrets(run: Run) -> Run:
 
 def _clean_table(table: Mapping[str, Word]) -> Dict[str, Word]:
     return {
-        name: Word(HIDDEN, word.line)
-        if is_secret_name(name)
-        else word._replace(text=redact(word.text), raw=redact(word.raw))
+        name: word._replace(text=redact_value(name, word.text), raw=redact_value(name, word.raw))
         for name, word in table.items()
     }
 
 
 def _without_secret_variables(environ: Mapping[str, str]) -> Dict[str, str]:
-    return {
-        name: HIDDEN if is_secret_name(name) else redact(value) for name, value in environ.items()
-    }
+    return {name: redact_value(name, value) for name, value in environ.items()}
 
 
 def _text(path: str, limit: int, what: str) -> str:
