@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Dict, Mapping, Optional, Sequence, Set, Tuple
 
 from ..errors import InputError, NoResolution, suggest
 from ..lock.locking import close, lock
-from ..model.line import Line
+from ..model.line import TextLine
 from ..model.resolution import Explanation, Resolution
 from ..sources import Sources, gather
 from .command import Command, put_first
@@ -232,7 +232,7 @@ def _write(options: argparse.Namespace, resolution: Resolution, matrix: Matrix) 
         write_error(f"envdoctor: not closed: {closure.reason}")
     if shown is not None:
         return files[shown], int(is_refused)
-    written = Line(f"written to {folder}: {', '.join(files)}", "fine")
+    written = TextLine(f"written to {folder}: {', '.join(files)}", "fine")
     lines = [*summary_lines(resolution), written]
     return draw_lines(lines, view(options)), int(is_refused)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from threading import Event, Thread
     from typing import Optional, Sequence, TextIO
 
-    from ..model.line import Line
+    from ..model.line import TextLine
     from ..report.view import View
 
 __all__ = [
@@ -209,7 +209,7 @@ def _columns(stream: Optional[TextIO] = None) -> int:
     return width or _WIDTH
 
 
-def draw_lines(lines: Sequence[Line], surface: Optional[View] = None) -> str:
+def draw_lines(lines: Sequence[TextLine], surface: Optional[View] = None) -> str:
     """Return lines at the width of the surface; by default without colour, as standard error has
     it.
     """

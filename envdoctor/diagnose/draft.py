@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from ..model.calls import Call
 
 __all__ = [
-    "Draft",
     "Knowledge",
+    "TraceDraft",
     "code_of",
     "code_of_log",
     "confirm",
@@ -60,7 +60,7 @@ class Knowledge(NamedTuple):
     modules: Mapping[str, str]
 
 
-class Draft:
+class TraceDraft:
     """A trace in the making."""
 
     def __init__(
@@ -76,7 +76,7 @@ class Draft:
         self.certainty = certainty
         self.role = role
         self.events = events
-        self.parent: Optional[Draft] = None
+        self.parent: Optional[TraceDraft] = None
         self.suspects: List[Suspect] = []
 
     @property
@@ -89,9 +89,9 @@ class Draft:
         """Its first line; None where no line speaks of it."""
         return min(self.events, key=lambda event: event.order).first if self.events else None
 
-    def under(self, other: Draft) -> bool:
+    def under(self, other: TraceDraft) -> bool:
         """Tell whether this draft is ``other`` or one of its consequences."""
-        current: Optional[Draft] = self
+        current: Optional[TraceDraft] = self
         while current is not None:
             if current is other:
                 return True
@@ -99,9 +99,9 @@ class Draft:
         return False
 
 
-def drafts_of(events: Sequence[Event], knowledge: Knowledge) -> List[Draft]:
+def drafts_of(events: Sequence[Event], knowledge: Knowledge) -> List[TraceDraft]:
     """Make one draft for each signature and each component that its lines name."""
-    drafts: Dict[Tuple[str, str], Draft] = {}
+    drafts: Dict[Tuple[str, str], TraceDraft] = {}
     for event in events:
         signature = knowledge.signatures.get(event.pattern)
         if signature is None:
@@ -112,7 +112,7 @@ def drafts_of(events: Sequence[Event], knowledge: Knowledge) -> List[Draft]:
         if draft is None:
             certainty = signature.certainty or "candidate"
             finding = _finding(signature, component, groups, certainty)
-            draft = Draft(signature, finding, certainty, signature.role, [])
+            draft = TraceDraft(signature, finding, certainty, signature.role, [])
             drafts[signature.id, component] = draft
         elif len(groups) > max(len(groups_of(other, knowledge.modules)) for other in draft.events):
             # The fullest of its lines is the one to be quoted: Ray says first that it killed, and
@@ -140,7 +140,7 @@ def groups_of(event: Event, modules: Mapping[str, str]) -> Dict[str, str]:
     }
 
 
-def modules_named(draft: Draft, modules: Mapping[str, str]) -> List[str]:
+def modules_named(draft: TraceDraft, modules: Mapping[str, str]) -> List[str]:
     """Return the distributions of the modules and libraries that the lines of a draft name."""
     groups = [groups_of(event, modules) for event in draft.events]
     return [entry[f"@{name}"] for entry in groups for name in _MODULE_GROUPS if f"@{name}" in entry]
@@ -210,23 +210,27 @@ def remedies_of(fix: str, commands: Tuple[Call, ...]) -> Tuple[Remedy, ...]:
     return (Remedy(fix, commands),) if fix or commands else ()
 
 
-def confirm(drafts: List[Draft], finding: Finding, events: Sequence[Event]) -> Draft:
+def confirm(drafts: List[TraceDraft], finding: Finding, events: Sequence[Event]) -> TraceDraft:
     """Return the draft of a finding of the check, made where there is none, with these lines."""
     certainty = "established" if finding.severity == "error" else "likely"
     return _added(drafts, finding._replace(caused_by=None), certainty, events)
 
 
-def _added(drafts: List[Draft], finding: Finding, certainty: str, events: Sequence[Event]) -> Draft:
+def _added(
+    drafts: List[TraceDraft], finding: Finding, certainty: str, events: Sequence[Event]
+) -> TraceDraft:
     """Return the draft of a cause, made where there is none, with these lines."""
     draft = next((draft for draft in drafts if draft.finding.key == finding.key), None)
     if draft is None:
-        draft = Draft(None, finding, certainty, "cause", [])
+        draft = TraceDraft(None, finding, certainty, "cause", [])
         drafts.append(draft)
     draft.events += [event for event in events if event not in draft.events]
     return draft
 
 
-def draft_row(drafts: List[Draft], row: Row, event: Event, certainty: str = "likely") -> Draft:
+def draft_row(
+    drafts: List[TraceDraft], row: Row, event: Event, certainty: str = "likely"
+) -> TraceDraft:
     """Make a draft of a row that the facts leave open, and whose symptom is in the log."""
     severity, verdict = _SEVERITY[certainty]
     finding = Finding(
@@ -247,14 +251,14 @@ def draft_row(drafts: List[Draft], row: Row, event: Event, certainty: str = "lik
     return _added(drafts, finding, certainty, [event])
 
 
-def traces_of(drafts: Sequence[Draft]) -> List[Trace]:
+def traces_of(drafts: Sequence[TraceDraft]) -> List[Trace]:
     """Return traces: roots with consequences first, then surer and earlier ones.
 
     Each root is followed by its consequences in the order of time.
     """
     with_consequences = {id(draft.parent) for draft in drafts}
 
-    def weight(root: Draft) -> Tuple[bool, bool, bool, int]:
+    def weight(root: TraceDraft) -> Tuple[bool, bool, bool, int]:
         return (
             root.certainty == "candidate",
             id(root) not in with_consequences,
@@ -272,7 +276,7 @@ def traces_of(drafts: Sequence[Draft]) -> List[Trace]:
     return [_trace(draft) for draft, _ in tree]
 
 
-def _trace(draft: Draft) -> Trace:
+def _trace(draft: TraceDraft) -> Trace:
     lines = _quoted(draft.events)
     finding = _finding_of_trace(draft, lines)
     established = draft.parent is not None and draft.role == "effect"
@@ -300,7 +304,7 @@ def _quoted(events: Sequence[Event]) -> List[LogLine]:
     return lines
 
 
-def _finding_of_trace(draft: Draft, lines: Sequence[LogLine]) -> Finding:
+def _finding_of_trace(draft: TraceDraft, lines: Sequence[LogLine]) -> Finding:
     """Return the finding of a draft with its lines, its cause, and how sure it is."""
     finding = draft.finding
     if draft.parent is not None and draft.role == "effect":

@@ -25,8 +25,8 @@ from ..model.signature import CONFIDENCES, Condition, Hypothesis, Signature
 from ..rules.matrix_rows import remedies_of_row
 from ..rules.rule import Context
 from .draft import (
-    Draft,
     Knowledge,
+    TraceDraft,
     code_of_log,
     confirm,
     draft_row,
@@ -84,7 +84,7 @@ def explain(
 
 
 def _join_rows(
-    drafts: List[Draft],
+    drafts: List[TraceDraft],
     events: Sequence[Event],
     knowledge: Knowledge,
     contexts: Sequence[Context],
@@ -108,12 +108,12 @@ def _is_refuted(row: Row, contexts: Sequence[Context]) -> bool:
     return all(bind(row, context.target).outcome == "satisfied" for context in contexts)
 
 
-def _causes(drafts: Iterable[Draft]) -> List[Draft]:
+def _causes(drafts: Iterable[TraceDraft]) -> List[TraceDraft]:
     return [draft for draft in drafts if draft.role == "cause"]
 
 
 def _join_undecided(
-    drafts: List[Draft], event: Event, rows: Sequence[Row], on_line: Sequence[Draft]
+    drafts: List[TraceDraft], event: Event, rows: Sequence[Row], on_line: Sequence[TraceDraft]
 ) -> None:
     """Join rows that the facts leave open: one alone is likely the cause, several are suspects."""
     named = [row for row in rows if event.near is None or packages_of(row) <= event.near]
@@ -135,7 +135,7 @@ def _speaks_for_one(finding: Finding, rows: Iterable[Row]) -> bool:
     return any(row.id == finding.row or row.id in finding.rows for row in rows)
 
 
-def _is_on_line(draft: Draft, event: Event) -> bool:
+def _is_on_line(draft: TraceDraft, event: Event) -> bool:
     place = (event.first.source, event.first.number)
     return any((other.first.source, other.first.number) == place for other in draft.events)
 
@@ -144,7 +144,7 @@ def _is_serious(row: Row) -> bool:
     return row.trust == "established" and row.effect in ("blocks", "degrades")
 
 
-def _put_under(drafts: Iterable[Draft], root: Draft) -> None:
+def _put_under(drafts: Iterable[TraceDraft], root: TraceDraft) -> None:
     for draft in drafts:
         if draft is not root and draft.parent is None and not root.under(draft):
             draft.parent = root
@@ -161,7 +161,9 @@ def _suspect_of_row(row: Row, named: bool) -> Suspect:
     )
 
 
-def _join_findings(drafts: List[Draft], knowledge: Knowledge, findings: Sequence[Finding]) -> None:
+def _join_findings(
+    drafts: List[TraceDraft], knowledge: Knowledge, findings: Sequence[Finding]
+) -> None:
     """Make findings of the check the root of the lines that say of the run what they say."""
     for draft in list(drafts):
         signature = draft.signature
@@ -181,7 +183,9 @@ def _join_findings(drafts: List[Draft], knowledge: Knowledge, findings: Sequence
             _put_under_findings(drafts, draft, matching)
 
 
-def _put_under_findings(drafts: List[Draft], draft: Draft, findings: Sequence[Finding]) -> None:
+def _put_under_findings(
+    drafts: List[TraceDraft], draft: TraceDraft, findings: Sequence[Finding]
+) -> None:
     """Put a draft under the first finding, which those that it caused follow."""
     nearest, *others = findings
     root = confirm(drafts, nearest, draft.events)
@@ -194,7 +198,7 @@ def _put_under_findings(drafts: List[Draft], draft: Draft, findings: Sequence[Fi
 
 
 def _says_the_same(
-    finding: Finding, draft: Draft, signature: Signature, knowledge: Knowledge
+    finding: Finding, draft: TraceDraft, signature: Signature, knowledge: Knowledge
 ) -> bool:
     if not _has_code(finding, signature.codes):
         return False
@@ -217,7 +221,7 @@ def _has_code(finding: Finding, codes: Iterable[str]) -> bool:
 
 
 def _weigh_causes(
-    drafts: List[Draft],
+    drafts: List[TraceDraft],
     contexts: Sequence[Context],
     findings: Sequence[Finding],
     modules: Mapping[str, str],
@@ -233,8 +237,8 @@ def _weigh_causes(
 
 def _weigh(
     signature: Signature,
-    draft: Draft,
-    drafts: List[Draft],
+    draft: TraceDraft,
+    drafts: List[TraceDraft],
     groups: Mapping[str, str],
     contexts: Sequence[Context],
     findings: Sequence[Finding],
@@ -267,7 +271,7 @@ def _weigh(
         draft.parent = _of_hypothesis(drafts, draft, undecided[0], groups, context)
 
 
-def _put_under_root(draft: Draft, root: Draft) -> None:
+def _put_under_root(draft: TraceDraft, root: TraceDraft) -> None:
     if draft.role == "cause" and root.certainty == "established":
         root.certainty = "likely"  # it explains why the line came about, and need not be all of it
     if draft.parent is None and not root.under(draft):
@@ -286,12 +290,12 @@ def _suspect_of_hypothesis(hypothesis: Hypothesis, groups: Mapping[str, str]) ->
 
 
 def _of_hypothesis(
-    drafts: List[Draft],
-    draft: Draft,
+    drafts: List[TraceDraft],
+    draft: TraceDraft,
     hypothesis: Hypothesis,
     groups: Mapping[str, str],
     context: Context,
-) -> Draft:
+) -> TraceDraft:
     component = fill(hypothesis.component, groups)
     evidence = tuple(
         entry
@@ -315,7 +319,7 @@ def _of_hypothesis(
     known = next((other for other in drafts if other.finding.key == finding.key), None)
     if known is not None:
         return known
-    made = Draft(None, finding, "likely", "cause", list(draft.events))
+    made = TraceDraft(None, finding, "likely", "cause", list(draft.events))
     drafts.append(made)
     return made
 
@@ -436,7 +440,7 @@ def _stated(setting: str, context: Context) -> Optional[str]:
 # what followed from what
 
 
-def _link(drafts: List[Draft]) -> None:
+def _link(drafts: List[TraceDraft]) -> None:
     """Put each consequence under what can have led to it, a cause rather than an effect."""
     for draft in sorted(drafts, key=lambda entry: entry.order):
         if draft.signature is None or draft.parent is not None:
@@ -447,7 +451,9 @@ def _link(drafts: List[Draft]) -> None:
             draft.suspects = []
 
 
-def _nearest(draft: Draft, signature: Signature, drafts: List[Draft]) -> Optional[Draft]:
+def _nearest(
+    draft: TraceDraft, signature: Signature, drafts: List[TraceDraft]
+) -> Optional[TraceDraft]:
     """Return the last thing before a draft that can have led to it, else the first cause after."""
     able = [
         other
@@ -460,7 +466,7 @@ def _nearest(draft: Draft, signature: Signature, drafts: List[Draft]) -> Optiona
     return min(_causes(able), key=lambda other: other.order, default=None)
 
 
-def _may_follow(signature: Signature, other: Draft) -> bool:
+def _may_follow(signature: Signature, other: TraceDraft) -> bool:
     if other.signature is not None:
         names = (other.signature.id, f"{other.signature.layer}:*")
         return any(name in signature.after for name in names)
@@ -468,7 +474,7 @@ def _may_follow(signature: Signature, other: Draft) -> bool:
     return False
 
 
-def _precedes(first: Draft, second: Draft) -> bool:
+def _precedes(first: TraceDraft, second: TraceDraft) -> bool:
     one, two = first.first, second.first
     if one is None or two is None:
         return False
@@ -480,7 +486,7 @@ def _precedes(first: Draft, second: Draft) -> bool:
     return first.order <= second.order
 
 
-def _merge(drafts: List[Draft]) -> None:
+def _merge(drafts: List[TraceDraft]) -> None:
     """Drop a draft that says of the same lines what its root says: one sentence is enough."""
     for draft in list(drafts):
         parent = draft.parent

@@ -12,7 +12,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 from ..model.calls import InstallerCall
 from ..model.change import OF_PACKAGES, Change, Plan
 from ..model.finding import Finding
-from ..model.line import Line
+from ..model.line import TextLine
 
 __all__ = ["Step", "plan_json", "plan_lines", "script_text", "steps_of"]
 
@@ -144,11 +144,11 @@ def _indexes(changes: List[Change]) -> Tuple[str, ...]:
 # text
 
 
-def plan_lines(plan: Plan) -> List[Line]:
+def plan_lines(plan: Plan) -> List[TextLine]:
     """Return a plan for people: what changes and why, what stays wrong, what else would help."""
-    lines: List[Line] = []
+    lines: List[TextLine] = []
     if not plan.errors and not plan.changes:
-        return [Line(f"nothing to change: no error found ({plan.target})", "title")]
+        return [TextLine(f"nothing to change: no error found ({plan.target})", "title")]
     if plan.changes:
         count = len(plan.changes)
         cured = len(plan.errors) - len(plan.remaining)
@@ -156,37 +156,40 @@ def plan_lines(plan: Plan) -> List[Line]:
             f"{_counted(count, 'change')} {_s(count, 'cures', 'cure')} {cured} of "
             f"{_counted(len(plan.errors), 'error')} ({plan.target})"
         )
-        lines.append(Line(text, "title"))
+        lines.append(TextLine(text, "title"))
         for change in plan.changes[:_SHOWN]:
-            lines.append(Line(_change_line(change), "change", 2))
+            lines.append(TextLine(_change_line(change), "change", 2))
             reason, *source = _reason_lines(change) or [""]
-            lines += [Line(reason, "item", 6)] if reason else []
-            lines += [Line(address, "dim", 6) for address in source]
+            lines += [TextLine(reason, "item", 6)] if reason else []
+            lines += [TextLine(address, "dim", 6) for address in source]
         if count > _SHOWN:
-            lines.append(Line(f"and {count - _SHOWN} more (--format json has all)", indent=2))
+            lines.append(TextLine(f"and {count - _SHOWN} more (--format json has all)", indent=2))
     else:
         text = f"no change of packages was found that helps ({plan.target})"
-        lines.append(Line(text, "title"))
+        lines.append(TextLine(text, "title"))
     for override in plan.overrides:
         text = (
             f"{override.requirer} {override.requirer_version}, which asks for "
             f"{override.name}{override.specifier} [{override.row}]"
         )
-        lines.append(Line(text, "warning", 2, "contradicts"))
-    lines += [Line(text, "warning", 2, "breaks:") for text in plan.broken]
+        lines.append(TextLine(text, "warning", 2, "contradicts"))
+    lines += [TextLine(text, "warning", 2, "breaks:") for text in plan.broken]
     lines += [
-        Line(f"set {name}={value}", "command", 2) for name, value in sorted(plan.settings.items())
+        TextLine(f"set {name}={value}", "command", 2)
+        for name, value in sorted(plan.settings.items())
     ]
     for title, findings in _left(plan):
-        lines.append(Line(f"{title}:", "title"))
+        lines.append(TextLine(f"{title}:", "title"))
         for finding in findings:
-            lines.append(Line(_line(finding.message), "warning", 2, finding.code))
-            lines += [Line(f"-> {_line(remedy.text)}", indent=6) for remedy in finding.remedies[:2]]
+            lines.append(TextLine(_line(finding.message), "warning", 2, finding.code))
+            lines += [
+                TextLine(f"-> {_line(remedy.text)}", indent=6) for remedy in finding.remedies[:2]
+            ]
     if plan.alternatives:
-        lines.append(Line("other ways:", "title"))
-        lines += [Line(f"- {text}", indent=2) for text in plan.alternatives]
+        lines.append(TextLine("other ways:", "title"))
+        lines += [TextLine(f"- {text}", indent=2) for text in plan.alternatives]
     if plan.presumed:
-        lines.append(Line(f"presumed: {'; '.join(plan.presumed)}", "dim"))
+        lines.append(TextLine(f"presumed: {'; '.join(plan.presumed)}", "dim"))
     return lines
 
 

@@ -10,14 +10,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Mapping, Tuple
 
-__all__ = ["OTHER_FILES", "Sources", "find_sources", "fingerprint", "is_fresh", "list_files"]
+__all__ = ["OTHER_FILES", "MatrixFiles", "find_sources", "fingerprint", "is_fresh", "list_files"]
 
 #: TOML files of ``matrices/`` that no check needs (``curated``), or that other parts of envdoctor
 #: read.
 OTHER_FILES = frozenset(("conda.toml", "models.toml", "signatures.toml"))
 
 
-class Sources(NamedTuple):
+class MatrixFiles(NamedTuple):
     """The files of one matrices folder, as paths by name relative to it."""
 
     folder: str
@@ -25,7 +25,7 @@ class Sources(NamedTuple):
     packages: Dict[str, str]
 
 
-def find_sources(folder: str) -> Sources:
+def find_sources(folder: str) -> MatrixFiles:
     """List ``*.toml``, ``errata/*.toml`` and ``packages/*.json`` of a folder, in order of their
     names.
     """
@@ -39,7 +39,7 @@ def find_sources(folder: str) -> Sources:
         (f"errata/{name}", os.path.join(errata, name)) for name in list_files(errata, ".toml")
     )
     packages = os.path.join(folder, "packages")
-    return Sources(
+    return MatrixFiles(
         folder,
         tables,
         {name[:-5]: os.path.join(packages, name) for name in list_files(packages, ".json")},
@@ -58,7 +58,7 @@ def list_files(folder: str, ending: str) -> List[str]:
         return []
 
 
-def fingerprint(sources: Sources, times: bool) -> Dict[str, List[Any]]:
+def fingerprint(sources: MatrixFiles, times: bool) -> Dict[str, List[Any]]:
     """Return [size, mtime or None, hash] of every source file."""
     entries: Dict[str, List[Any]] = {}
     for name, path in _files(sources):
@@ -67,7 +67,7 @@ def fingerprint(sources: Sources, times: bool) -> Dict[str, List[Any]]:
     return entries
 
 
-def is_fresh(recorded: Mapping[str, List[Any]], sources: Sources) -> bool:
+def is_fresh(recorded: Mapping[str, List[Any]], sources: MatrixFiles) -> bool:
     """Tell whether the source files are those that were compiled; a file is read only where size
     says yes and time says no.
     """
@@ -86,7 +86,7 @@ def is_fresh(recorded: Mapping[str, List[Any]], sources: Sources) -> bool:
     return True
 
 
-def _files(sources: Sources) -> List[Tuple[str, str]]:
+def _files(sources: MatrixFiles) -> List[Tuple[str, str]]:
     return [
         *sources.tables.items(),
         *((f"packages/{name}", path) for name, path in sources.packages.items()),

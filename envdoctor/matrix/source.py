@@ -16,7 +16,7 @@ from . import compiled
 from .compiled import KEYS, load_package, normalize_gpu
 from .curated import parse_conda, parse_models, parse_profile
 from .derived_rows import ptx_demands
-from .folder import Sources, find_sources, fingerprint, list_files
+from .folder import MatrixFiles, find_sources, fingerprint, list_files
 from .schema import Faults, parse_document, parse_package
 from .signatures import parse_signatures
 from .tables import Package, release_key
@@ -40,7 +40,7 @@ T = TypeVar("T")
 TYPE_CHECKING = False
 
 
-def compile_core(sources: Sources, label: str = "") -> Tuple[Dict[str, Any], Dict[str, Any]]:
+def compile_core(sources: MatrixFiles, label: str = "") -> Tuple[Dict[str, Any], Dict[str, Any]]:
     """Read all TOML files of a folder and return (core, texts).
 
     Raises:
@@ -343,7 +343,7 @@ def _write(path: str, text: str) -> None:
 class SourceFiles:
     """Texts and packages of a matrices folder."""
 
-    def __init__(self, sources: Sources, texts: Mapping[str, Any]) -> None:
+    def __init__(self, sources: MatrixFiles, texts: Mapping[str, Any]) -> None:
         self._sources = sources
         self._texts = texts
 

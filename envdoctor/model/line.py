@@ -10,10 +10,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Iterable
 
-__all__ = ["Line", "text_of"]
+__all__ = ["TextLine", "text_of"]
 
 
-class Line(NamedTuple):
+class TextLine(NamedTuple):
     """One line. ``head`` stands before its text and says what it is ("warning:"). ``style`` is one
     of ``report.console``. ``whole``: it holds a command, so it is never wrapped.
     """
@@ -29,6 +29,6 @@ class Line(NamedTuple):
         return " " * self.indent + words
 
 
-def text_of(lines: Iterable[Line]) -> str:
+def text_of(lines: Iterable[TextLine]) -> str:
     """Return lines as a text."""
     return "".join(f"{line}\n" for line in lines)

@@ -25,7 +25,7 @@ __all__ = [
     "GRACE",
     "OUTPUT_LIMIT",
     "Child",
-    "Outcome",
+    "ChildOutcome",
     "no_child",
     "run_command",
     "run_isolated",
@@ -39,7 +39,7 @@ _RESULT = b"R"
 _ERROR = b"E"
 
 
-class Outcome(NamedTuple):
+class ChildOutcome(NamedTuple):
     """What a child left: its output, or the reason why there is none.
 
     ``reason`` is "" for success. ``status`` is a command's exit status (negative: the signal that
@@ -69,7 +69,7 @@ class Child:
         self._command = command
         self._started = time.monotonic()
 
-    def wait(self, deadline: float) -> Outcome:
+    def wait(self, deadline: float) -> ChildOutcome:
         """Return the outcome, ``deadline`` plus ``GRACE`` seconds after the start at most."""
         end = self._started + deadline
         output = bytearray()
@@ -101,7 +101,7 @@ class Child:
             if not reason:
                 reason = f"it closed its output but did not end within {round(deadline, 1):g} s"
             state = self._kill()
-            return Outcome(self._payload(output), reason + state)
+            return ChildOutcome(self._payload(output), reason + state)
         return self._judge(
             output, os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
         )
@@ -121,24 +121,26 @@ class Child:
     def _payload(self, output: bytearray) -> bytes:
         return bytes(output) if self._command else b""
 
-    def _judge(self, output: bytearray, status: int) -> Outcome:
+    def _judge(self, output: bytearray, status: int) -> ChildOutcome:
         if status < 0:
-            return Outcome(self._payload(output), f"crashed with {_signal_name(-status)}", status)
+            return ChildOutcome(
+                self._payload(output), f"crashed with {_signal_name(-status)}", status
+            )
         if self._command:
-            return Outcome(bytes(output), "", status)
+            return ChildOutcome(bytes(output), "", status)
         if output[:1] == _RESULT and status == 0:
-            return Outcome(bytes(output[1:]), "", status)
+            return ChildOutcome(bytes(output[1:]), "", status)
         if output[:1] == _ERROR:
-            return Outcome(b"", output[1:2001].decode("utf-8", "replace"), status)
-        return Outcome(b"", f"ended with exit code {status} and no answer", status)
+            return ChildOutcome(b"", output[1:2001].decode("utf-8", "replace"), status)
+        return ChildOutcome(b"", f"ended with exit code {status} and no answer", status)
 
 
 def start_isolated(
     function: Callable[[], bytes], deadline: float, limit: int = OUTPUT_LIMIT
 ) -> Child:
-    """Start ``function`` in a forked child; its return value becomes ``Outcome.output``.
+    """Start ``function`` in a forked child; its return value becomes ``ChildOutcome.output``.
 
-    An exception becomes ``Outcome.reason``. The child's stdin, stdout and stderr are ``/dev/null``.
+    An exception becomes ``ChildOutcome.reason``. Its stdin, stdout and stderr are ``/dev/null``.
     """
 
     def body(pipe: int) -> None:
@@ -153,7 +155,7 @@ def start_isolated(
 
 def run_isolated(
     function: Callable[[], bytes], deadline: float, limit: int = OUTPUT_LIMIT
-) -> Outcome:
+) -> ChildOutcome:
     """Run ``function`` in a forked child and wait for it.
 
     Where no process can be made, that is the outcome's reason.
@@ -165,9 +167,9 @@ def run_isolated(
     return child.wait(deadline)
 
 
-def no_child(error: OSError) -> Outcome:
+def no_child(error: OSError) -> ChildOutcome:
     """Return the outcome of a fork that the kernel refused (RLIMIT_NPROC, pids.max, memory)."""
-    return Outcome(b"", f"no child process: {error.strerror}")
+    return ChildOutcome(b"", f"no child process: {error.strerror}")
 
 
 def run_command(
@@ -177,7 +179,7 @@ def run_command(
     limit: int = OUTPUT_LIMIT,
     stderr: bool = False,
     folder: Optional[str] = None,
-) -> Outcome:
+) -> ChildOutcome:
     """Run a command (``arguments[0]`` is looked up on PATH) without input and wait for it.
 
     A missing command ends with status 127, one that may not run with 126.

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         Tuple,
     )
 
-    from .isolation import Child, Outcome
+    from .isolation import Child, ChildOutcome
     from .machine import Machine
     from .nvidia_files import Traces
 
@@ -101,7 +101,7 @@ class _Children:
     def __init__(self, machine: Machine) -> None:
         self._deadline = machine.remaining(CHILD_DEADLINE)
         self._children: Dict[str, Child] = {}
-        self._refused: Dict[str, Outcome] = {}
+        self._refused: Dict[str, ChildOutcome] = {}
 
     def start(self, name: str, function: Callable[[], bytes]) -> None:
         try:
@@ -122,7 +122,7 @@ class _Children:
             child.wait(0.0)
 
 
-def _answer(outcome: Outcome, title: str) -> _Answer:
+def _answer(outcome: ChildOutcome, title: str) -> _Answer:
     if outcome.reason:
         return _Answer({}, _failed(title, outcome.reason))
     try:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PROBES_HERE",
-    "Limit",
+    "ResourceLimit",
     "count_list",
     "parse_limits",
     "parse_meminfo",
@@ -33,14 +33,14 @@ __all__ = [
 ]
 
 
-class Limit(NamedTuple):
+class ResourceLimit(NamedTuple):
     """A process limit; -1 is unlimited."""
 
     soft: int
     hard: int
 
 
-def parse_limits(text: str) -> Dict[str, Limit]:
+def parse_limits(text: str) -> Dict[str, ResourceLimit]:
     """Return the limits of ``/proc/<pid>/limits`` by name (``Max open files``).
 
     The ``resource`` module would do, but minimal Pythons lack it, and a recorded machine has only
@@ -54,7 +54,7 @@ def parse_limits(text: str) -> Dict[str, Limit]:
             continue
         soft, hard = _limit(words[0]), _limit(words[1])
         if soft is not None and hard is not None:
-            limits[name] = Limit(soft, hard)
+            limits[name] = ResourceLimit(soft, hard)
     return limits
 
 

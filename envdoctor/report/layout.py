@@ -16,7 +16,7 @@ from .view import View
 
 if TYPE_CHECKING:
     from ..model.calls import Call
-    from ..model.line import Line
+    from ..model.line import TextLine
 
 __all__ = [
     "Block",
@@ -253,7 +253,7 @@ def _next(report: Report) -> Iterator[Block]:
         yield Block(text, "Next:", "fix", hang=2)
 
 
-def blocks_of_lines(lines: Sequence[Line]) -> List[Block]:
+def blocks_of_lines(lines: Sequence[TextLine]) -> List[Block]:
     """Return lines that other rooms made (a lock, a change) as blocks, the first one as the title;
     each goes on under its own beginning.
     """

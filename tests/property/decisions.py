@@ -48,7 +48,7 @@ WORDED = (
     ("envdoctor.model.calls", "InstallerCall"),
     ("envdoctor.model.calls", "OwnCall"),
     ("envdoctor.model.finding", "Gap"),
-    ("envdoctor.model.line", "Line"),
+    ("envdoctor.model.line", "TextLine"),
 )
 
 

@@ -38,7 +38,7 @@ from ...model.versions import canonicalize_name, parse_version
 from .index_sources import IndexSources
 from .refusal import advised, find_conflicts, find_holes
 from .sdist_metadata import SdistMetadata, Unreadable, fetch_sdist, read_sdist
-from .uv import Outcome, Uv, UvLine, find_uv, python_platform, read_lines
+from .uv import Uv, UvLine, UvOutcome, find_uv, python_platform, read_lines
 
 __all__ = ["DEADLINE", "UnknownName", "close"]
 
@@ -226,7 +226,7 @@ class _Closing:
     # ----------------------------------------------------------------------------------------------
     # runs of uv
 
-    def _compile(self, *, pylock: bool = False) -> Outcome:
+    def _compile(self, *, pylock: bool = False) -> UvOutcome:
         arguments = self._arguments(self._inputs())
         if not pylock:
             return self._uv.compile(

@@ -11,13 +11,13 @@ from typing import Callable, List, Mapping, NamedTuple, Optional, Sequence, Tupl
 from ...model.redaction import redact, without_credentials
 from ...model.requirement import try_requirement
 
-__all__ = ["Outcome", "Uv", "UvLine", "find_uv", "python_platform", "read_lines"]
+__all__ = ["Uv", "UvLine", "UvOutcome", "find_uv", "python_platform", "read_lines"]
 
 _TICK = 5.0  # seconds between two words of progress
 _GLIBC_MINORS = (17, 28, *range(31, 41))  # what uv's --python-platform has names for
 
 
-class Outcome(NamedTuple):
+class UvOutcome(NamedTuple):
     """How a run ended. ``kind``: done, refused (nothing fits), failed (no index, no answer in time,
     wrong usage).
     """
@@ -87,7 +87,7 @@ class Uv:
         words = ended.output.split()
         return " ".join(words[:2]) if ended.kind == "done" and words else "uv"
 
-    def compile(self, arguments: Sequence[str], *, offline: bool = False) -> Outcome:
+    def compile(self, arguments: Sequence[str], *, offline: bool = False) -> UvOutcome:
         """Run ``uv pip compile``; nothing is built and no Python is fetched unless the arguments
         say so.
         """
@@ -95,7 +95,7 @@ class Uv:
         command += ["--no-python-downloads", "--python", sys.executable]
         return self.run(command + (["--offline"] if offline else []))
 
-    def run(self, arguments: Sequence[str]) -> Outcome:
+    def run(self, arguments: Sequence[str]) -> UvOutcome:
         """Run uv. A child that is interrupted with us is ended before the interruption goes on."""
         import subprocess
 
@@ -113,14 +113,14 @@ class Uv:
                 errors="replace",
             )
         except OSError as error:
-            return Outcome(
+            return UvOutcome(
                 "failed", "", f"{self.path} cannot be started: {error.strerror or error}"
             )
         try:
             while True:
                 left = self._deadline - time.monotonic()
                 if left <= 0:
-                    return Outcome("failed", "", "no answer in time")
+                    return UvOutcome("failed", "", "no answer in time")
                 try:
                     output, errors = child.communicate(timeout=min(_TICK, left))
                     break
@@ -132,9 +132,9 @@ class Uv:
                 child.communicate()
         message = redact(errors.strip())
         if child.returncode == 0:
-            return Outcome("done", output, message)
+            return UvOutcome("done", output, message)
         refused = "No solution found" in message and "network was disabled" not in message
-        return Outcome(
+        return UvOutcome(
             "refused" if refused else "failed",
             output,
             message or f"uv ended with code {child.returncode}",

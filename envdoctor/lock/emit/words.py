@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import List
 
 from ...model.calls import InstallerCall
-from ...model.line import Line
+from ...model.line import TextLine
 from ...model.request import SourceStep
 from ...model.resolution import Pin, Reason, Resolution
 
@@ -40,14 +40,14 @@ def header(resolution: Resolution, version: str, what: str) -> List[str]:
     return lines
 
 
-def profile_lines(resolution: Resolution) -> List[Line]:
+def profile_lines(resolution: Resolution) -> List[TextLine]:
     """Return which request of a profile a lock is for, and what comes from repositories after the
     pins.
     """
     profile = resolution.request.profile
-    lines = [Line(profile, head="profile:")] if profile else []
+    lines = [TextLine(profile, head="profile:")] if profile else []
     return lines + [
-        Line(str(source_call(step)), head="then:", whole=True) for step in resolution.sources
+        TextLine(str(source_call(step)), head="then:", whole=True) for step in resolution.sources
     ]
 
 
@@ -56,12 +56,12 @@ def source_call(step: SourceStep) -> InstallerCall:
     return InstallerCall("install", (step.requirement,), ("--no-deps",))
 
 
-def warning_lines(resolution: Resolution) -> List[Line]:
+def warning_lines(resolution: Resolution) -> List[TextLine]:
     """Return the rows that hold of the pins on a target and do not forbid them: wrong results, what
     was only reported, what is slower.
     """
     return [
-        Line(f"{one_line(reason.text)} [{reason.row}]", "warning", head="warning:")
+        TextLine(f"{one_line(reason.text)} [{reason.row}]", "warning", head="warning:")
         for reason in resolution.warnings
     ]
 

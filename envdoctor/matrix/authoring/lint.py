@@ -28,10 +28,10 @@ from ...model.versions import Version, VersionSet, canonicalize_name
 from ..loader import Matrix
 from ..signatures import symptom_texts
 
-__all__ = ["CHECKS", "Finding", "lint"]
+__all__ = ["CHECKS", "LintRemark", "lint"]
 
 
-class Finding(NamedTuple):
+class LintRemark(NamedTuple):
     """One suspicious thing: which check, how bad, the row or entry, one sentence, the file."""
 
     check: str
@@ -41,7 +41,7 @@ class Finding(NamedTuple):
     origin: str = ""
 
 
-Found = Iterator[Finding]
+Found = Iterator[LintRemark]
 
 
 class _Bench:
@@ -65,7 +65,7 @@ class _Bench:
 
 def lint(
     matrix: Matrix, today: str, chosen: Optional[Callable[[Row], bool]] = None
-) -> List[Finding]:
+) -> List[LintRemark]:
     """Return what is suspicious, faults first.
 
     Args:
@@ -77,7 +77,7 @@ def lint(
     bench = _Bench(matrix, today)
     written = [row for row in matrix.rows() if row.origin != "derived"]
     rows = [row for row in written if chosen is None or chosen(row)]
-    findings: List[Finding] = []
+    findings: List[LintRemark] = []
     for row in rows:
         for check in _ROW_CHECKS:
             findings += check(row, bench)
@@ -89,12 +89,12 @@ def lint(
     return sorted(findings, key=lambda finding: finding.level != "fault")
 
 
-def _fault(check: str, row: Row, message: str) -> Finding:
-    return Finding(check, "fault", row.id, message, row.origin)
+def _fault(check: str, row: Row, message: str) -> LintRemark:
+    return LintRemark(check, "fault", row.id, message, row.origin)
 
 
-def _note(check: str, row: Row, message: str) -> Finding:
-    return Finding(check, "note", row.id, message, row.origin)
+def _note(check: str, row: Row, message: str) -> LintRemark:
+    return LintRemark(check, "note", row.id, message, row.origin)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -688,7 +688,7 @@ def _provenance(subject: str, source: str, date: str, origin: str, bench: _Bench
         ("date", _date_fault(str(date), bench.today)),
     ):
         if fault is not None:
-            yield Finding(check, "fault", subject, fault, origin)
+            yield LintRemark(check, "fault", subject, fault, origin)
 
 
 def _signatures(bench: _Bench) -> Found:
@@ -697,13 +697,13 @@ def _signatures(bench: _Bench) -> Found:
         subject = f"signature {entry.id}"
         source = source_fault(entry.source.address)
         if source is not None:
-            yield Finding("source-form", "fault", subject, source, entry.origin)
+            yield LintRemark("source-form", "fault", subject, source, entry.origin)
         date = _date_fault(entry.date, bench.today)
         if date is not None:
-            yield Finding("date", "fault", subject, date, entry.origin)
+            yield LintRemark("date", "fault", subject, date, entry.origin)
         for name in [name for cause in entry.causes for name in cause.rows if "*" not in name]:
             if bench.matrix.row(name) is None:
-                yield Finding(
+                yield LintRemark(
                     "signature-row", "fault", subject, f"there is no row {name}", entry.origin
                 )
 
@@ -716,16 +716,16 @@ def _packages(bench: _Bench) -> Found:
         origin = f"packages/{name}.json"
         date = _date_fault(package.date, bench.today)
         if date is not None:
-            yield Finding("date", "fault", name, date, origin)
+            yield LintRemark("date", "fault", name, date, origin)
         for version in package.versions:
             release = package.release(version)
             if release is None:
                 continue
             fault = _date_fault(release.released, bench.today)
             if fault is not None:
-                yield Finding("date", "fault", f"{name} {version}", f"released {fault}", origin)
+                yield LintRemark("date", "fault", f"{name} {version}", f"released {fault}", origin)
             if any(not build.source for build in release.builds):
-                yield Finding(
+                yield LintRemark(
                     "source-form",
                     "fault",
                     f"{name} {version}",

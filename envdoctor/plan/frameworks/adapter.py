@@ -2,7 +2,7 @@
 ``ADAPTERS``.
 
 An adapter gets a :class:`Run` (the launch, its settings, what is known of the version) and returns
-a :class:`Reading`: facts by field of :data:`~envdoctor.model.workload.WORKLOAD_FIELDS`, the
+a :class:`RunReading`: facts by field of :data:`~envdoctor.model.workload.WORKLOAD_FIELDS`, the
 framework's own key of each field, and what is wrong with the settings. It never judges memory and
 never touches the machine.
 """
@@ -19,7 +19,7 @@ from ...model.workload import ConfigurationProblem
 from ..shell.reader import Word
 from .settings import Setting
 
-__all__ = ["CERTAIN", "Adapter", "Checkout", "Reading", "Run"]
+__all__ = ["CERTAIN", "Adapter", "Checkout", "Run", "RunReading"]
 
 
 #: What ``claims`` returns where nothing speaks against a framework; each key that it does not know
@@ -56,7 +56,7 @@ class Run(NamedTuple):
     documents: Mapping[str, str] = {}  # files that the script itself writes
 
 
-class Reading(NamedTuple):
+class RunReading(NamedTuple):
     """What an adapter found."""
 
     fields: Dict[str, Fact[Any]]
@@ -76,7 +76,7 @@ class Adapter(Protocol):
         its own.
         """
 
-    def read(self, run: Run) -> Reading:
+    def read(self, run: Run) -> RunReading:
         """Read the run."""
 
 

@@ -12,7 +12,7 @@ from ...errors import InputError
 from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ...model.layout import Layout
 from ...model.workload import ConfigurationProblem
-from .adapter import CERTAIN, Reading, Run, read_small
+from .adapter import CERTAIN, Run, RunReading, read_small
 from .configuration import (
     Configuration,
     Fields,
@@ -150,7 +150,7 @@ class _EasyR1:
             return 0
         return max(CERTAIN - unknown_keys(load_table(self.name), settings), 1)
 
-    def read(self, run: Run) -> Reading:
+    def read(self, run: Run) -> RunReading:
         """Read the run."""
         settings = [setting for setting in self._settings(run) if setting.key != "config"]
         files, example, absent = self._config_file(run)
@@ -170,7 +170,7 @@ class _EasyR1:
         )
         problems += value_problems(fields, keys)
         problems += self._refusals(fields, keys)
-        return Reading(fields, keys, problems, version)
+        return RunReading(fields, keys, problems, version)
 
     def _settings(self, run: Run) -> List[Setting]:
         return [

@@ -11,7 +11,7 @@ from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ...model.layout import Layout
 from ...model.versions import parse_version
 from ...model.workload import ConfigurationProblem
-from .adapter import CERTAIN, Reading, Run
+from .adapter import CERTAIN, Run, RunReading
 from .configuration import (
     Configuration,
     Fields,
@@ -107,7 +107,7 @@ class _OpenRlhf:
             return 0
         return max(CERTAIN - unknown_keys(self._table(run), settings), 1)
 
-    def read(self, run: Run) -> Reading:
+    def read(self, run: Run) -> RunReading:
         """Read the run."""
         settings, _ = self._settings(run)
         table = self._table(run)
@@ -122,7 +122,7 @@ class _OpenRlhf:
             for problem in key_problems(configuration, settings, exact=isinstance(version, Known))
         ]
         problems += value_problems(fields, keys)
-        return Reading(fields, keys, problems, version)
+        return RunReading(fields, keys, problems, version)
 
     def _tool(self, run: Run) -> str:
         entry = _ENTRY.fullmatch(run.entry)

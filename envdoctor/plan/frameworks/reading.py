@@ -15,7 +15,7 @@ from ...model.redaction import redact, redact_value, redact_words
 from ...model.requirement import try_requirement
 from ...model.workload import WORKLOAD_FIELDS, ConfigurationProblem, Workload
 from ..shell.reader import MARK, MAX_SCRIPT_BYTES, Script, Word, read_script
-from .adapter import Adapter, Checkout, Reading, Run
+from .adapter import Adapter, Checkout, Run, RunReading
 from .checkout import find_checkout, installed, old_checkout
 from .problems import remark_problem
 from .settings import MAX_CONFIG_BYTES, Setting, read_config
@@ -281,7 +281,7 @@ def _versioned(
 
 
 def _workload(
-    run: Run, readings: Sequence[Tuple[str, Reading]], problems: Sequence[ConfigurationProblem]
+    run: Run, readings: Sequence[Tuple[str, RunReading]], problems: Sequence[ConfigurationProblem]
 ) -> Workload:
     first = readings[0][1]
     alone = len(readings) == 1
@@ -326,7 +326,7 @@ def _installed_engine(run: Run, table: Dict[str, Fact[object]]) -> None:
         )
 
 
-def _agreed_fields(readings: Sequence[Tuple[str, Reading]]) -> Dict[str, Fact[object]]:
+def _agreed_fields(readings: Sequence[Tuple[str, RunReading]]) -> Dict[str, Fact[object]]:
     """What several frameworks that cannot be told apart say together."""
     table: Dict[str, Fact[object]] = {}
     for field in WORKLOAD_FIELDS:
@@ -355,7 +355,7 @@ def _why(fact: Fact[object]) -> str:
     return fact.reason if isinstance(fact, Unknown) else "nothing"
 
 
-def _shared(readings: Sequence[Tuple[str, Reading]]) -> List[ConfigurationProblem]:
+def _shared(readings: Sequence[Tuple[str, RunReading]]) -> List[ConfigurationProblem]:
     """Problems that every candidate has."""
     keys = [
         {(problem.kind, problem.key) for problem in reading.problems} for _, reading in readings

@@ -20,7 +20,7 @@ from ...model.evidence import Evidence, Fact, Known, Unknown
 from ...model.redaction import redact
 from ...model.sizes import parse_size
 from ...model.variables import shown_value
-from ..shell.reader import Command, Script, Word, read_script
+from ..shell.reader import Script, SimpleCommand, Word, read_script
 from .adapter import Run
 
 __all__ = ["kept_variables", "started", "surroundings"]
@@ -161,7 +161,7 @@ def started(script: Script, base: str) -> Iterator[Run]:
 class _Unwrapping:
     """Takes the wrappers off one command, and keeps what they say."""
 
-    def __init__(self, name: str, command: Command) -> None:
+    def __init__(self, name: str, command: SimpleCommand) -> None:
         self.name = name  # of the script
         self.variables: Dict[str, Word] = dict(command.exported)
         self.launcher: Dict[str, Word] = {}  # options of torchrun, accelerate and deepspeed
@@ -355,7 +355,7 @@ def _slurm_memory(name: str, text: str) -> Dict[str, Fact[Any]]:
     return facts
 
 
-def _ray_start(name: str, command: Command, facts: Dict[str, Fact[Any]]) -> None:
+def _ray_start(name: str, command: SimpleCommand, facts: Dict[str, Fact[Any]]) -> None:
     words = command.words
     head = any(word.text == "--head" for word in words)
     for word, following in zip(words, (*words[1:], Word("", 0))):

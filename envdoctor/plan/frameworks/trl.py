@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Mapping, Tuple
 
 from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ...model.layout import Layout
-from .adapter import CERTAIN, Reading, Run, read_small
+from .adapter import CERTAIN, Run, RunReading, read_small
 from .configuration import Configuration, Fields, boolean, decimal, integer, text_of
 from .key_tables import load_table
 from .problems import key_problems, possible_versions, unknown_keys, value_problems
@@ -68,7 +68,7 @@ class _Trl:
         foreign = unknown_keys(load_table(self.name, method), settings)
         return max(CERTAIN - foreign, 1) if _ENTRY.fullmatch(run.entry) or ours >= 2 else 0
 
-    def read(self, run: Run) -> Reading:
+    def read(self, run: Run) -> RunReading:
         """Read the run."""
         method = self._method(run)
         files = [*run.files, *self._config(run)]
@@ -88,7 +88,7 @@ class _Trl:
             configuration, [*files, *settings], exact=isinstance(version, Known), free=own
         )
         problems += value_problems(fields, keys)
-        return Reading(fields, keys, problems, version)
+        return RunReading(fields, keys, problems, version)
 
     def _subcommand(self, run: Run) -> str:
         word = run.arguments[0].text if run.arguments else ""

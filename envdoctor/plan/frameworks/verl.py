@@ -12,7 +12,7 @@ from ...model.layout import Layout
 from ...model.sizes import GIB
 from ...model.versions import try_version
 from ...model.workload import ConfigurationProblem
-from .adapter import CERTAIN, Reading, Run
+from .adapter import CERTAIN, Run, RunReading
 from .configuration import (
     Configuration,
     Fields,
@@ -202,7 +202,7 @@ class VerlFamily:
         table, _ = self._table(_option(run, "config-name", "config_name"), settings)
         return max(CERTAIN - unknown_keys(table, settings), 1)
 
-    def read(self, run: Run) -> Reading:
+    def read(self, run: Run) -> RunReading:
         """Read the run against the table of the framework's versions."""
         settings = self._settings(run)
         config = _option(run, "config-name", "config_name")
@@ -234,7 +234,7 @@ class VerlFamily:
             for problem in value_problems(fields, keys)
         ]
         problems += self._assertions(fields, keys)
-        return Reading(fields, keys, problems, version)
+        return RunReading(fields, keys, problems, version)
 
     @staticmethod
     def _is_own(run: Run, config: str) -> bool:

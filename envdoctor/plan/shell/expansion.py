@@ -15,9 +15,17 @@ from typing import Callable, Dict, List, Mapping, Optional, Tuple
 from ...intake.word_lists import words
 from ...model.record import NamedTuple
 from ...model.redaction import redact
-from .syntax import Unreadable, past, past_quotes
+from .syntax import UnreadableScript, past, past_quotes
 
-__all__ = ["MARK", "MAX_TEXT", "Expander", "Variable", "Word", "assigned_names", "unclear_word"]
+__all__ = [
+    "MARK",
+    "MAX_TEXT",
+    "Expander",
+    "ShellVariable",
+    "Word",
+    "assigned_names",
+    "unclear_word",
+]
 
 MARK = "\ue000"  # one character of the private range; a script's own ones are replaced
 MAX_TEXT = 1 << 16
@@ -73,7 +81,7 @@ class Word(NamedTuple):
         return self.text.replace(MARK, "…")
 
 
-class Variable(NamedTuple):
+class ShellVariable(NamedTuple):
     """A shell variable; an array has its elements, a scalar has one."""
 
     words: Tuple[Word, ...]
@@ -93,20 +101,20 @@ class Expander:
     """
 
     def __init__(self, environ: Optional[Mapping[str, str]], why: str) -> None:
-        self.variables: Dict[str, Variable] = {"@": Variable((), array=True)}
-        self.frames: List[Dict[str, Optional[Variable]]] = []  # what each open branch found
+        self.variables: Dict[str, ShellVariable] = {"@": ShellVariable((), array=True)}
+        self.frames: List[Dict[str, Optional[ShellVariable]]] = []  # what each open branch found
         self.environ = environ
         self.why = why  # why a MARK that stands in the script itself is unclear
         self.loose = ""  # why a name that is not set may be set all the same
         self.work = 0
 
-    def assign(self, name: str, variable: Optional[Variable]) -> None:
+    def assign(self, name: str, variable: Optional[ShellVariable]) -> None:
         """Set a variable, or unset it with None."""
         if self.frames:
             self.frames[-1].setdefault(name, self.variables.get(name))
         self.restore(name, variable)
 
-    def restore(self, name: str, variable: Optional[Variable]) -> None:
+    def restore(self, name: str, variable: Optional[ShellVariable]) -> None:
         """Set a variable as if nothing had happened."""
         if variable is None:
             self.variables.pop(name, None)
@@ -114,10 +122,12 @@ class Expander:
             self.variables[name] = variable
 
     def spend(self, work: int, line: int) -> None:
-        """Count work; no launch script needs so much that this raises :class:`Unreadable`."""
+        """Count work; no launch script needs so much that this raises :class:`UnreadableScript`."""
         self.work += work
         if self.work > _MAX_WORK:
-            raise Unreadable(line, "the script runs or expands more than a launch script does")
+            raise UnreadableScript(
+                line, "the script runs or expands more than a launch script does"
+            )
 
     def words(self, raw: str, line: int) -> List[Word]:
         """Return the fields that a word expands to."""
@@ -131,34 +141,34 @@ class Expander:
         self._expand(raw, fields, quoted=document, document=document)
         return next(iter(fields.finish()), Word("", line, raw))
 
-    def lookup(self, name: str) -> Optional[Variable]:
+    def lookup(self, name: str) -> Optional[ShellVariable]:
         """Return a variable; None where it is surely unset, as far as the script tells."""
         if name in _DYNAMIC:
-            return Variable((unclear_word(f"${name} is known only when the script runs", 0),))
+            return ShellVariable((unclear_word(f"${name} is known only when the script runs", 0),))
         if name in "@*#" or name.isdigit():
             return self._argument(name)
         if name in self.variables:
             return self.variables[name]
         if self.environ is not None and name in self.environ:
-            return Variable((Word(self.environ[name], 0),), exported=True)
+            return ShellVariable((Word(self.environ[name], 0),), exported=True)
         why = f"${name} is known only when the script runs" if name in _OF_BASH else self.loose
-        return Variable((unclear_word(why, 0),)) if why else None
+        return ShellVariable((unclear_word(why, 0),)) if why else None
 
-    def _argument(self, name: str) -> Optional[Variable]:
+    def _argument(self, name: str) -> Optional[ShellVariable]:
         arguments = self.variables["@"].words
         if name.isdigit():
             argument = _element(arguments, int(name) - 1)
-            return Variable(argument) if argument else None
+            return ShellVariable(argument) if argument else None
         if name != "#":
             return self.variables["@"]
         unclear = next((word for word in arguments if not word.known), None)
-        return Variable((unclear or Word(str(len(arguments)), 0),))
+        return ShellVariable((unclear or Word(str(len(arguments)), 0),))
 
     def calculate(self, text: str, line: int) -> Word:
         """Return the value of ``$(( … ))``; what it assigns is unclear from then on."""
         why = f"$(({' '.join(text.split())[:60]})) is not computed"
         for name in assigned_names(text):
-            self.assign(name, Variable((unclear_word(why, line),)))
+            self.assign(name, ShellVariable((unclear_word(why, line),)))
         expanded = self.text(text.replace('"', ""), line)
         if not expanded.known:
             return expanded._replace(text=MARK)
@@ -336,7 +346,7 @@ class Expander:
             fields.unclear(_unset(name), quoted)
         elif sign[-1] == "=":
             value = self.text(alternative, fields.line)
-            self.assign(name, Variable((value,)))
+            self.assign(name, ShellVariable((value,)))
             fields.expanded(value, quoted)
         else:
             self._expand(alternative, fields, quoted=quoted)

@@ -20,10 +20,10 @@ from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence, 
 from ...errors import InputError
 from ...intake.word_lists import words
 from ...model.record import NamedTuple
-from .expansion import MARK, MAX_TEXT, Expander, Variable, Word, assigned_names, unclear_word
-from .syntax import Node, Raw, Unreadable, parse
+from .expansion import MARK, MAX_TEXT, Expander, ShellVariable, Word, assigned_names, unclear_word
+from .syntax import Node, Raw, UnreadableScript, parse
 
-__all__ = ["MARK", "MAX_SCRIPT_BYTES", "Command", "Remark", "Script", "Word", "read_script"]
+__all__ = ["MARK", "MAX_SCRIPT_BYTES", "Remark", "Script", "SimpleCommand", "Word", "read_script"]
 
 MAX_SCRIPT_BYTES = 1 << 20
 _MAX_DEPTH = 80
@@ -54,7 +54,7 @@ _COMPARISONS: Dict[str, Callable[[str, str], bool]] = {
 }  # fmt: skip
 
 
-class Command(NamedTuple):
+class SimpleCommand(NamedTuple):
     """One command that the script would start, or may start.
 
     ``exported`` holds what its environment is known to have from the script.
@@ -77,7 +77,7 @@ class Script(NamedTuple):
     """What a script says."""
 
     name: str
-    commands: Tuple[Command, ...]
+    commands: Tuple[SimpleCommand, ...]
     remarks: Tuple[Remark, ...]
 
 
@@ -103,11 +103,11 @@ def read_script(
     if "\x00" in text:
         raise InputError(f"{name}: expected a launch script, found binary data")
     reader = _Reader(environ, why)
-    reader.variables["@"] = Variable(tuple(Word(one, 0) for one in arguments), array=True)
+    reader.variables["@"] = ShellVariable(tuple(Word(one, 0) for one in arguments), array=True)
     text = text if why else text.replace(MARK, "\ufffd")
     try:
         reader.run_all(parse(text + "\n", line))  # a backslash that ends the file continues nothing
-    except Unreadable as problem:
+    except UnreadableScript as problem:
         raise InputError(f"{name}:{problem.line or 1}: bash cannot read this: {problem}") from None
     except _Left:
         pass
@@ -128,14 +128,14 @@ class _Reader(Expander):
     def __init__(self, environ: Optional[Mapping[str, str]], why: str) -> None:
         super().__init__(environ, why)
         self.functions: Dict[str, Node] = {}
-        self.commands: List[Command] = []
+        self.commands: List[SimpleCommand] = []
         self.remarks: List[Remark] = []
         self.depth = 0
         self.leaves = False  # a way that may be taken left the function or loop
-        self.local: Optional[Dict[str, Optional[Variable]]] = None  # before a call
+        self.local: Optional[Dict[str, Optional[ShellVariable]]] = None  # before a call
         self.exported: Optional[Dict[str, Word]] = None
 
-    def assign(self, name: str, variable: Optional[Variable]) -> None:
+    def assign(self, name: str, variable: Optional[ShellVariable]) -> None:
         """Set a variable, or unset it with None."""
         self.exported = None
         super().assign(name, variable)
@@ -144,7 +144,9 @@ class _Reader(Expander):
         """Follow commands in order."""
         self.depth += 1
         if self.depth > _MAX_DEPTH:
-            raise Unreadable(nodes[0].line, f"commands and functions are over {_MAX_DEPTH} deep")
+            raise UnreadableScript(
+                nodes[0].line, f"commands and functions are over {_MAX_DEPTH} deep"
+            )
         status: Optional[bool] = True
         try:
             for node in nodes:
@@ -210,7 +212,7 @@ class _Reader(Expander):
             self.remarks.append(Remark("lost-line", fields[0].line, fields[0].text))
         self.spend(len(fields), fields[0].line)
         known = (one for one in documents if one[0] and MARK not in "".join(one))
-        self.commands.append(Command(tuple(fields), exported, tuple(known)))
+        self.commands.append(SimpleCommand(tuple(fields), exported, tuple(known)))
 
     def _exported(self, line: int) -> Dict[str, Word]:
         """What the environment of a command is known to have."""
@@ -235,7 +237,7 @@ class _Reader(Expander):
         documents = []
         for file, rows, quoted in node.documents:
             text = "".join(rows)
-            with suppress(Unreadable):  # which bash would report, and go on
+            with suppress(UnreadableScript):  # which bash would report, and go on
                 text = text if quoted else self.text(text, node.line, document=True).text
                 documents.append((self.text(file, node.line).text, text))
         return documents
@@ -249,7 +251,7 @@ class _Reader(Expander):
 
     def _call(self, function: Node, arguments: Sequence[Word]) -> Optional[bool]:
         before = self.variables["@"], self.local, self.leaves
-        self.assign("@", Variable(tuple(arguments), array=True))
+        self.assign("@", ShellVariable(tuple(arguments), array=True))
         self.local, self.leaves = {}, False
         status = None
         try:
@@ -284,13 +286,13 @@ class _Reader(Expander):
             return
         name = match.group(1)
         old = self.lookup(name)
-        value, array = self._assigned_value(raw, match, old or Variable(()))
+        value, array = self._assigned_value(raw, match, old or ShellVariable(()))
         self.spend(sum(len(word.text) + 1 for word in value), raw.line)
         exported = exported or (old is not None and old.exported)
-        self.assign(name, Variable(value, array, exported))
+        self.assign(name, ShellVariable(value, array, exported))
 
     def _assigned_value(
-        self, raw: Raw, match: re.Match[str], old: Variable
+        self, raw: Raw, match: re.Match[str], old: ShellVariable
     ) -> Tuple[Tuple[Word, ...], bool]:
         """Return the words that an assignment gives, and whether they are an array's."""
         name, index, plus = match.groups()
@@ -329,18 +331,18 @@ class _Reader(Expander):
     def _declare_name(self, command: str, name: str, options: str, given: Union[Raw, Word]) -> None:
         if self.local is not None and command in _LOCAL and "g" not in options:
             self.local.setdefault(name, self.variables.get(name))
-            self.assign(name, Variable(()))
+            self.assign(name, ShellVariable(()))
         exported = command == "export" or "x" in options
         if isinstance(given, Raw):
             self._assign(given, exported=exported)
         elif "=" in given.text:  # the name came out of an expansion
             value = given._replace(text=given.text.partition("=")[2])
-            self.assign(name, Variable((value,), False, exported))
+            self.assign(name, ShellVariable((value,), False, exported))
         elif exported and name in self.variables:
             self.assign(name, self.variables[name]._replace(exported=True))
         if set(options) & set("iulnA"):
             why = f"{command} {options} {name} changes what is assigned"
-            self.assign(name, Variable((unclear_word(why, given.line),)))
+            self.assign(name, ShellVariable((unclear_word(why, given.line),)))
 
     def _forget(self, nodes: Sequence[Node], why: str, *, keeping: bool) -> None:
         """Make unclear what commands may assign; ``keeping`` what an array already has."""
@@ -348,7 +350,7 @@ class _Reader(Expander):
         for name, adds in self._assigned(nodes):
             names[name] = names.get(name, True) and adds
         for name, adds in names.items():
-            old = self.variables.get(name, Variable((), array=name == "@"))
+            old = self.variables.get(name, ShellVariable((), array=name == "@"))
             kept = old.words if keeping and adds and old.array else ()
             if not kept or kept[-1].text != MARK:
                 why_here = f"${name} is assigned where {why}"
@@ -388,14 +390,14 @@ class _Reader(Expander):
         if documents and "-d" in texts and _IDENTIFIER.match(texts[-1]):
             text = documents[0][1].strip()  # read -r -d '' NAME <<EOF
             why = f"the document at line {fields[0].line} is unclear in part"
-            self.assign(texts[-1], Variable((Word(text, fields[0].line + 1, "", why),)))
+            self.assign(texts[-1], ShellVariable((Word(text, fields[0].line + 1, "", why),)))
             return
         for name in re.findall(r"[A-Za-z_]\w*", " ".join(texts[1:])):
             if command == "unset" and name in texts:
                 self.assign(name, None)
             elif command != "printf" or texts[1] == "-v":
                 why = f"{command} gives {name} its value when the script runs"
-                self.assign(name, Variable((unclear_word(why, fields[0].line),)))
+                self.assign(name, ShellVariable((unclear_word(why, fields[0].line),)))
 
     # Builtins.
 
@@ -406,9 +408,9 @@ class _Reader(Expander):
         texts = [word.text for word in fields]
         options = texts[1 : texts.index("--")] if "--" in texts else texts[1:]
         if "--" in texts:
-            self.assign("@", Variable(tuple(fields[texts.index("--") + 1 :]), array=True))
+            self.assign("@", ShellVariable(tuple(fields[texts.index("--") + 1 :]), array=True))
         elif options and options[0][:1] not in ("-", "+"):
-            self.assign("@", Variable(tuple(fields[1:]), array=True))
+            self.assign("@", ShellVariable(tuple(fields[1:]), array=True))
         return True
 
     def _exec(self, fields: Sequence[Word]) -> Optional[bool]:
@@ -418,7 +420,7 @@ class _Reader(Expander):
         return True
 
     def _cd(self, fields: Sequence[Word]) -> Optional[bool]:
-        self.assign("PWD", Variable((unclear_word("$PWD follows cd", fields[0].line),)))
+        self.assign("PWD", ShellVariable((unclear_word("$PWD follows cd", fields[0].line),)))
         return True
 
     def _shift(self, fields: Sequence[Word]) -> Optional[bool]:
@@ -427,7 +429,7 @@ class _Reader(Expander):
         known = count.isdigit() and all(word.known for word in arguments)
         rest = arguments[int(count) :] if known else (unclear_word("arguments are shifted", 0),)
         if not known or int(count) <= len(arguments):
-            self.assign("@", Variable(rest, array=True))
+            self.assign("@", ShellVariable(rest, array=True))
         return True
 
     def _loosen(self, why: str, line: int) -> None:
@@ -435,7 +437,7 @@ class _Reader(Expander):
         self.loose = why
         for name in list(self.variables):
             if name != "@":
-                self.assign(name, Variable((unclear_word(why, line),)))
+                self.assign(name, ShellVariable((unclear_word(why, line),)))
 
     def _source(self, fields: Sequence[Word]) -> Optional[bool]:
         name = fields[1].readable if len(fields) > 1 else "a file"
@@ -451,7 +453,7 @@ class _Reader(Expander):
             self._loosen(f"{fields[0].readable} may set it", fields[0].line)
         try:
             return self.run_all(parse(text, fields[0].line))
-        except Unreadable:
+        except UnreadableScript:
             return None  # with what is unclear in it, it may be no command
         finally:
             self.why = saved
@@ -489,7 +491,7 @@ class _Reader(Expander):
             self._way(body)
         return None
 
-    def _way(self, nodes: Sequence[Node]) -> Tuple[Dict[str, Optional[Variable]], str]:
+    def _way(self, nodes: Sequence[Node]) -> Tuple[Dict[str, Optional[ShellVariable]], str]:
         """Follow a way and take back what it did; return that, and how it left, if it did."""
         self.frames.append({})
         kind = ""
@@ -507,7 +509,7 @@ class _Reader(Expander):
 
     def either(self, ways: Sequence[Sequence[Node]], *, complete: bool = False) -> None:
         """Follow several ways, of which one is taken (or none), and join what they leave."""
-        results: List[Dict[str, Optional[Variable]]] = [] if complete else [{}]
+        results: List[Dict[str, Optional[ShellVariable]]] = [] if complete else [{}]
         kind = ""
         for nodes in ways:
             after, kind = self._way(nodes)
@@ -590,7 +592,9 @@ class _Reader(Expander):
         if node.name != "(":
             why = f"${node.name} goes through {choices}"
             only = len(values) == 1 and values[0].known
-            self.assign(node.name, Variable((values[0] if only else unclear_word(why, node.line),)))
+            self.assign(
+                node.name, ShellVariable((values[0] if only else unclear_word(why, node.line),))
+            )
         self._loop(node, [node.parts[0][1]], keeping=True)
         return None
 
@@ -644,7 +648,7 @@ def _over_arguments(condition: Sequence[Node]) -> bool:
     return any(_ARGUMENT.search(raw.text) for node in condition for raw in node.words)
 
 
-def _joined(name: str, results: Sequence[Optional[Variable]]) -> Optional[Variable]:
+def _joined(name: str, results: Sequence[Optional[ShellVariable]]) -> Optional[ShellVariable]:
     """What is left of a variable that several ways leave."""
     present = [variable for variable in results if variable is not None]
     if not present:
@@ -652,12 +656,12 @@ def _joined(name: str, results: Sequence[Optional[Variable]]) -> Optional[Variab
     arrays = [variable.array for variable in present]
     end = _depends_on_condition(name, present)
     if len(present) < len(results):
-        return Variable((end,), any(arrays))
+        return ShellVariable((end,), any(arrays))
     exported = all(variable.exported for variable in present)
-    return Variable(_kept(present, end, all(arrays)), any(arrays), exported)
+    return ShellVariable(_kept(present, end, all(arrays)), any(arrays), exported)
 
 
-def _kept(variables: Sequence[Variable], end: Word, arrays: bool) -> Tuple[Word, ...]:
+def _kept(variables: Sequence[ShellVariable], end: Word, arrays: bool) -> Tuple[Word, ...]:
     """The words that several variables share, with ``end`` for what differs."""
     kept = _common([variable.words for variable in variables])
     if all(len(variable.words) == len(kept) for variable in variables):
@@ -665,7 +669,7 @@ def _kept(variables: Sequence[Variable], end: Word, arrays: bool) -> Tuple[Word,
     return (*kept, end) if arrays else (end,)
 
 
-def _depends_on_condition(name: str, variables: Sequence[Variable]) -> Word:
+def _depends_on_condition(name: str, variables: Sequence[ShellVariable]) -> Word:
     lines = sorted({word.line for variable in variables for word in variable.words[-1:]})
     why = f"${name} depends on a condition (line {', '.join(map(str, lines))})"
     return unclear_word(why, lines[-1] if lines else 0)

@@ -1,7 +1,7 @@
 """The syntax of launch scripts: bash text to a tree of commands whose words stay raw.
 
 Nothing is expanded here, and nothing is ever run. What bash would refuse raises
-:class:`Unreadable` with its line; so does nesting deeper than any script that a person wrote.
+:class:`UnreadableScript` with its line; so does nesting deeper than any script that a person wrote.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import List, Optional, Tuple, Union
 from ...intake.word_lists import words
 from ...model.record import NamedTuple
 
-__all__ = ["Node", "Raw", "Unreadable", "parse", "past", "past_quotes"]
+__all__ = ["Node", "Raw", "UnreadableScript", "parse", "past", "past_quotes"]
 
 _MAX_DEPTH = 60
 _OPERATOR = re.compile(r"&>>|<<<|<<-|;;&|\|\||&&|;;|;&|\|&|&>|<<|<&|>&|>>|>\||<>|[|&;()<>\n]")
@@ -28,7 +28,7 @@ _SEPARATORS = ("\n", ";", "&")
 _CLOSING = frozenset(words("then do done fi esac elif else }"))
 
 
-class Unreadable(ValueError):
+class UnreadableScript(ValueError):
     """A script that bash would not take, or that is no launch script; ``line`` counts from 1."""
 
     def __init__(self, line: int, message: str) -> None:
@@ -83,9 +83,9 @@ def past(text: str, start: int, line: int, *, within: str = "") -> int:
         else:
             at = _past_piece(text, at, line, inside)
         if len(inside_of) > _MAX_DEPTH:
-            raise Unreadable(line, f"more than {_MAX_DEPTH} brackets inside each other")
+            raise UnreadableScript(line, f"more than {_MAX_DEPTH} brackets inside each other")
     if inside_of[-1]:
-        raise Unreadable(line, f"no {inside_of[-1][-1]} closes what is open here")
+        raise UnreadableScript(line, f"no {inside_of[-1][-1]} closes what is open here")
     return len(text)
 
 
@@ -117,7 +117,7 @@ def past_quotes(text: str, at: int, line: int) -> int:
     """Return the index after ``'…'``, ``$'…'`` or a command in backquotes."""
     match = _QUOTED.match(text, at)
     if match is None:
-        raise Unreadable(line, f"{text[at]} is not closed")
+        raise UnreadableScript(line, f"{text[at]} is not closed")
     return match.end()
 
 
@@ -127,11 +127,11 @@ def _line_end(text: str, at: int) -> int:
 
 
 def parse(text: str, line: int = 1) -> Tuple[Node, ...]:
-    """Return the commands of a script that starts at a line; raises :class:`Unreadable`."""
+    """Return the commands of a script that starts at a line; raises :class:`UnreadableScript`."""
     parser = _Parser(text.replace("\r\n", "\n"), line)
     nodes = parser.commands()
     if parser.token != "":
-        raise Unreadable(parser.line, f"unexpected {parser.spelling!r}")
+        raise UnreadableScript(parser.line, f"unexpected {parser.spelling!r}")
     return nodes
 
 
@@ -196,7 +196,7 @@ class _Parser:
             elif token == ")":
                 return tuple(elements)
             elif token != "\n":
-                raise Unreadable(self.line, "an array is not closed")
+                raise UnreadableScript(self.line, "an array is not closed")
 
     def _read_documents(self) -> None:
         pending, self.documents = self.documents, []
@@ -215,7 +215,7 @@ class _Parser:
         spelling = self.spelling
         if spelling not in wanted:
             what = " or ".join(wanted)
-            raise Unreadable(self.line, f"expected {what!r}, found {spelling or 'the end'!r}")
+            raise UnreadableScript(self.line, f"expected {what!r}, found {spelling or 'the end'!r}")
         self.take()
         return spelling
 
@@ -234,7 +234,7 @@ class _Parser:
                 chain = [Node("(", line, parts=(((), tuple(chain)),))]
             nodes += chain
             if self.token not in _SEPARATORS and self.spelling not in ("", *until):
-                raise Unreadable(self.line, f"unexpected {self.spelling!r}")
+                raise UnreadableScript(self.line, f"unexpected {self.spelling!r}")
         return tuple(nodes)
 
     def _chain(self) -> List[Node]:
@@ -268,7 +268,7 @@ class _Parser:
         line = self.token.line if isinstance(self.token, Raw) else self.line
         self.depth += 1
         if self.depth > _MAX_DEPTH:
-            raise Unreadable(line, f"more than {_MAX_DEPTH} commands inside each other")
+            raise UnreadableScript(line, f"more than {_MAX_DEPTH} commands inside each other")
         reader = {
             "if": self._if, "for": self._for, "select": self._for, "while": self._while,
             "until": self._while, "case": self._case, "function": self._function,
@@ -302,14 +302,14 @@ class _Parser:
             documents=tuple((files[-1], *document) for document in documents),
         )
 
-    def _no_command(self, line: int) -> Unreadable:
-        return Unreadable(line, f"expected a command, found {self.spelling or 'the end'!r}")
+    def _no_command(self, line: int) -> UnreadableScript:
+        return UnreadableScript(line, f"expected a command, found {self.spelling or 'the end'!r}")
 
     def _redirects(self, files: List[str], documents: List[Tuple[List[str], bool]]) -> None:
         while self.token in _REDIRECTS:
             operator = self.take()
             if not isinstance(self.token, Raw):
-                raise Unreadable(self.line, f"expected a file after {operator!r}")
+                raise UnreadableScript(self.line, f"expected a file after {operator!r}")
             target = self.token.text
             if operator in ("<<", "<<-"):
                 delimiter = re.sub(r"['\"\\]", "", target)
@@ -409,7 +409,7 @@ class _Parser:
         words: List[Raw] = []
         while self.spelling != "]]":
             if self.token == "":
-                raise Unreadable(line, "expected ']]', found the end")
+                raise UnreadableScript(line, "expected ']]', found the end")
             words.append(Raw(self.spelling, line))
             self.take()
         self.take()
