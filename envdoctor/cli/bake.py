@@ -54,11 +54,13 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
         options.assume,
     )
     text = render(baked.report, options.format, view(options))
-    if baked.report.exit_code:
-        return (
-            f"{text}\nNo baseline was written: the image would fail on its target.\n",
-            baked.report.exit_code,
+    if baked.report.exit_code or baked.report.unread:
+        reason = (
+            "the image would fail on its target"
+            if baked.report.exit_code
+            else "what could not be read was not judged"
         )
+        return f"{text}\nNo baseline was written: {reason}.\n", 1
     path = options.output or default_path()
     if not options.dry_run:
         try:

@@ -217,6 +217,7 @@ def _details(report: Report) -> str:
     wrong.
     """
     grave = [finding for finding in report.findings if finding.severity != "advice"]
+    grave += report.unread
     if not grave:
         return ""
     from ..report.text import clean, fold
@@ -225,7 +226,8 @@ def _details(report: Report) -> str:
     # Errors come first, and each is a reason why the job fails.
     shown = max(_MOST, report.count_of("error"))
     for finding in grave[:shown]:
-        lines.append(f"  {finding.code} {finding.severity}: {fold(clean(finding.message))}")
+        word = finding.severity if finding.verdict == "violated" else finding.verdict
+        lines.append(f"  {finding.code} {word}: {fold(clean(finding.message))}")
         if finding.remedies:
             lines.append(f"    fix: {fold(clean(finding.remedies[0].text))}")
     lines.append(

@@ -111,7 +111,7 @@ class Oddity(NamedTuple):
 
     ``kind``: duplicate, leftover, no-metadata, unreadable-metadata, name-mismatch, missing-files,
     altered-files, overlapping-files, dangling-link, not-a-directory, hidden (another copy lies
-    earlier on the search path). libraries: whether shared libraries are among the files.
+    earlier on the search path), unread. libraries: whether shared libraries are among the files.
     """
 
     kind: str
@@ -311,6 +311,10 @@ FIELDS: Mapping[str, Field] = {
     ),
     "distributions.oddities": _environment(
         "packages", "oddities", "Duplicates, leftovers, damage."
+    ),
+    # Whatever the probes of a start could not read is judged there too: the rule is the host's.
+    "files.unread": _environment(
+        "packages", "oddities", "What is there, or may be, and could not be read, with the reason."
     ),
     "binaries": _environment(
         "packages", "binaries", "Compiled extension modules, read from their ELF headers."

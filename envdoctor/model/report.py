@@ -82,6 +82,11 @@ class Report(NamedTuple):
     examined: Optional[Examined] = None
     fix_command: Optional[OwnCall] = None
 
+    @property
+    def unread(self) -> Tuple[Finding, ...]:
+        """What could not be read, so that silence about it means nothing."""
+        return tuple([finding for finding in self.undetermined if finding.kind == "probe-failed"])
+
     def count_of(self, severity: str) -> int:
         """Return how many findings have this severity."""
         return sum(finding.severity == severity for finding in self.findings)

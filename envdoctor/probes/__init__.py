@@ -11,8 +11,8 @@ import time
 from importlib import import_module
 
 from ..errors import EnvdoctorError
-from ..model.evidence import Absent, Fact, Known, Unknown
-from ..model.facts import Facts
+from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
+from ..model.facts import Facts, Oddity
 from .alarm import Alarm, TooLong
 from .machine import Machine, Probe
 
@@ -33,6 +33,9 @@ DEEP_DEADLINE = 60.0
 """The same where every file of the environment is read."""
 
 _GRACE = 0.3
+
+UNREAD = "files.unread"
+"""The field of what no probe could read: each of them adds to it."""
 
 MODULES = (
     "system",
@@ -108,6 +111,11 @@ def run_probes(machine: Machine, probes: Sequence[Probe]) -> Facts:
                 machine.facts,
                 _run(probe, machine, left if machine.deep else min(probe.deadline, left), alarm),
             )
+    if machine.unread:
+        machine.facts[UNREAD] = Known(
+            tuple([Oddity("unread", "", path, why) for path, why in machine.unread.items()]),
+            Evidence("probes"),
+        )
     return Facts(machine.facts)
 
 

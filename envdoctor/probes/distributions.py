@@ -19,7 +19,7 @@ from ..model.record import NamedTuple
 from ..model.redaction import redact, without_credentials
 from ..model.versions import canonicalize_name, try_version
 from .interpreter import interpreter_of, listing
-from .machine import Probe
+from .machine import Probe, reason_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,6 +75,9 @@ def probe_distributions(machine: Machine) -> Dict[str, Fact[Any]]:
         reason = interpreter.trouble or (
             f"no folder of distributions is known for {interpreter.executable or 'the interpreter'}"
         )
+        # A root without an environment has a rule of its own.
+        if not machine.root and not machine.unread:
+            machine.unread.setdefault(interpreter.executable or interpreter.source, reason)
         return dict.fromkeys(FIELDS_HERE, Unknown(reason))
     search = _Search(machine, interpreter)
     for folder in interpreter.search_path:
@@ -85,7 +88,10 @@ def probe_distributions(machine: Machine) -> Dict[str, Fact[Any]]:
     if machine.deep:
         oddities += _damage(machine, search)
     oddities += _overlaps(search)
-    unread = [folder for folder in interpreter.search_path if listing(machine, folder) is None]
+    unread = machine.unread
+    for folder in interpreter.search_path:
+        if listing(machine, folder) is None:
+            unread.setdefault(folder, "its names cannot be listed")
     return {
         "distributions": Known(search.distributions, evidence),
         "distributions.complete": Known(
@@ -233,6 +239,8 @@ class _Search:
     ) -> Optional[_Entry]:
         """Say why METADATA could not be opened; believe in the folder where its module is there."""
         machine = self.machine
+        if path + "/METADATA" in machine.unread:  # the folder's name still says what is installed
+            return _Entry(Distribution(name, version, folder), path, False)
         if self._is_dangling(path):
             target = machine.readlink(path)
             self._note("dangling-link", name, path, f"links to {target}, which does not exist")
@@ -278,6 +286,8 @@ class _Search:
         else:
             content, reason = self._read(path, _FIRST_READ)
         if content is None:
+            if self.machine.unread.keys() & {path, path + "/PKG-INFO"}:
+                return _Entry(Distribution(canonical, version or None, folder), path, False)
             if self._is_dangling(path):
                 target = self.machine.readlink(path)
                 self._note("dangling-link", canonical, path, f"links to {target}")
@@ -325,7 +335,11 @@ class _Search:
         content = self._read(path, 4096)[0] or b""
         first = content.decode("utf-8", "surrogateescape").split("\n")[0]
         target = first.strip().rstrip("/")
-        if "\0" in target or not target.startswith("/") or not self.machine.isdir(target):
+        self.machine.packages += (target,) if target else ()
+        is_folder = target.startswith("/") and "\0" not in target and self.machine.isdir(target)
+        if self.machine.unread.keys() & {path, target}:
+            return _Entry(Distribution(name, None, folder, editable=True), path, False)
+        if not is_folder:
             detail = f"names {target or 'nothing'}, which is not a folder"
             self._note("dangling-link", name, path, detail)
             return None
@@ -354,6 +368,7 @@ class _Search:
         prefix = self.interpreter.prefix
         if self.interpreter.environment != "conda":
             return
+        self.machine.packages += (prefix + "/conda-meta",)
         for entry in self.machine.listdir(prefix + "/conda-meta") or ():
             parsed = parse_conda_name(entry)
             if parsed is None:
@@ -382,7 +397,8 @@ class _Search:
         try:
             descriptor = os.open(path, _READ_FLAGS)
         except (OSError, ValueError) as error:
-            return None, getattr(error, "strerror", None) or str(error)
+            self.machine.keep_unread(path, error)
+            return None, reason_of(error)
         try:
             content = os.read(descriptor, limit)
             while 0 < len(content) < limit and limit > _FIRST_READ:
@@ -392,7 +408,8 @@ class _Search:
                 content += part
             return content, ""
         except OSError as error:
-            return None, error.strerror or str(error)
+            self.machine.keep_unread(path, error)
+            return None, reason_of(error)
         finally:
             os.close(descriptor)
 
@@ -631,9 +648,11 @@ def _differences(
         if file.endswith((".pyc", ".pyo")) or size is None or file.startswith(("../", "/")):
             continue
         total += 1
-        actual = _size_of(machine, f"{location}/{file}")
+        path = os.path.normpath(f"{location}/{file}")
+        actual = _size_of(machine, path)
         if actual is None:
-            missing.append(file)
+            if path not in machine.unread:
+                missing.append(file)
         elif actual != size:
             altered.append(file)
     return missing, altered, total
@@ -641,8 +660,9 @@ def _differences(
 
 def _size_of(machine: Machine, path: str) -> Optional[int]:
     try:
-        return os.stat(machine.path(os.path.normpath(path))).st_size
-    except (OSError, ValueError):
+        return os.stat(machine.path(path)).st_size
+    except (OSError, ValueError) as error:
+        machine.keep_unread(path, error)
         return None
 
 

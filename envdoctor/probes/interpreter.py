@@ -8,6 +8,7 @@ read as text. In an image nothing is started at all.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -15,13 +16,11 @@ import sys
 from ..model.evidence import Evidence, Fact, Known, Unknown
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
-from .machine import Probe
+from .machine import Machine, Probe, reason_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
-
-    from .machine import Machine
+    from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 __all__ = [
     "FIELDS_HERE",
@@ -221,7 +220,8 @@ def _this(machine: Machine) -> Interpreter:
     # abiflags is missing on Windows only.
     threads = "t" if "t" in getattr(sys, "abiflags", "") else ""
     virtual = sys.prefix != sys.base_prefix
-    text = machine.read_text(_join(sys.prefix, "pyvenv.cfg"), _TEXT_LIMIT) if virtual else ""
+    machine.packages = (_join(sys.prefix, "pyvenv.cfg"),)
+    text = machine.read_text(machine.packages[0], _TEXT_LIMIT) if virtual else ""
     configuration = parse_pyvenv(text or "")
     user = sys.modules["site"].USER_SITE if "site" in sys.modules else None
     return Interpreter(
@@ -231,7 +231,7 @@ def _this(machine: Machine) -> Interpreter:
         abi=_ABI_PREFIX.get(implementation, "py") + f"{major}{minor}{threads}",
         prefix=sys.prefix,
         base_prefix=sys.base_prefix,
-        search_path=_without_library(sys.path),
+        search_path=_without_library(machine, sys.path),
         environment=_environment_kind(machine, sys.prefix, configuration if virtual else None),
         system_site=virtual and _sees_system(configuration),
         user_site=user or "",
@@ -242,24 +242,42 @@ def _this(machine: Machine) -> Interpreter:
 _ABI_PREFIX = {"cpython": "cp", "pypy": "pp"}
 
 
-def _without_library(path: Sequence[str]) -> Tuple[str, ...]:
-    """Leave out the running program's entry, the standard library and what does not exist."""
+def _without_library(machine: Machine, path: Sequence[str]) -> Tuple[str, ...]:
+    """Leave out the running program's entry, the standard library and what does not exist.
+
+    Python itself leaves a folder of distributions out that it cannot look up: site names it.
+    """
     entries = list(path)
     # Isolated, or with -P, there is no entry of the program.
     has_program = not sys.flags.isolated and not getattr(sys.flags, "safe_path", False)
     if has_program and entries and entries[0] in _program_folders():
         entries = entries[1:]
     library = os.path.dirname(os.__file__)
-    absolute = dict.fromkeys(os.path.abspath(entry) for entry in entries)
+    absolute = dict.fromkeys(map(os.path.abspath, entries))
+    absolute.pop(library, None)
+    sites = sys.modules["site"].getsitepackages() if "site" in sys.modules else []
+    machine.packages += (*absolute, *sites)
+    for site in sites:
+        if site not in absolute:
+            _is_site(machine, site)
     return tuple(
         [
             entry
             for entry in absolute
-            if entry != library
-            and os.path.basename(entry) != "lib-dynload"
-            and os.path.isdir(entry)
+            if os.path.basename(entry) != "lib-dynload" and machine.isdir(entry)
         ]
     )
+
+
+def _is_site(machine: Machine, path: str) -> bool:
+    """Tell whether a folder of distributions is there; something else in its place is kept as
+    unread.
+    """
+    if machine.isdir(path):
+        return True
+    if machine.exists(path):
+        machine.unread[path] = reason_of(NotADirectoryError(errno.ENOTDIR, ""))
+    return False
 
 
 def _program_folders() -> List[Optional[str]]:
@@ -573,7 +591,9 @@ def _configuration(machine: Machine, executable: str) -> Optional[Dict[str, str]
     """The pyvenv.cfg beside an interpreter or one folder up, as site.venv() looks; or None."""
     folder = os.path.dirname(executable)
     for place in (folder, os.path.dirname(folder)):
-        text = machine.read_text(_join(place, "pyvenv.cfg"), _TEXT_LIMIT)
+        path = _join(place, "pyvenv.cfg")
+        machine.packages += (path,)
+        text = machine.read_text(path, _TEXT_LIMIT)
         if text is not None:
             return parse_pyvenv(text)
     return None
@@ -616,10 +636,11 @@ def _search_path(machine: Machine, sites: Sequence[str]) -> Tuple[Tuple[str, ...
     folders: List[str] = []
     code = 0
 
-    def add(path: str) -> bool:
+    def add(path: str, is_folder: Callable[[Machine, str], bool] = Machine.isdir) -> bool:
         # Debian's lib64 -> lib: one folder under two names is one entry.
         real = machine.realpath(path) or path
-        if real in seen or listing(machine, path) is None:
+        machine.packages += (path,)
+        if real in seen or not is_folder(machine, path):
             return False
         seen.add(real)
         folders.append(path)
@@ -628,7 +649,7 @@ def _search_path(machine: Machine, sites: Sequence[str]) -> Tuple[Tuple[str, ...
     for entry in filter(None, machine.environment.get("PYTHONPATH", "").split(":")):
         add(os.path.abspath(entry) if _is_here(machine) else _join("/", entry))
     for site in sites:
-        if add(site):
+        if add(site, _is_site):
             for text in _pth_files(machine, site):
                 paths, lines = parse_pth(text)
                 code += lines

@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Tuple
 
-__all__ = ["FOLDER_ONLY", "READ_LIMIT", "Machine", "Probe"]
+__all__ = ["FOLDER_ONLY", "READ_LIMIT", "Machine", "Probe", "reason_of"]
 
 READ_LIMIT = 1 << 20
 FOLDER_ONLY = "a folder is judged, not a machine"
@@ -27,6 +27,14 @@ FOLDER_ONLY = "a folder is judged, not a machine"
 
 _LINKS = 40  # as the kernel's MAXSYMLINKS
 _ENTRIES = 100_000
+_MOST_UNREAD = 200
+
+# What only says that a name is not there, or is something else than was asked for.
+_PLAIN = frozenset(
+    (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EINVAL, errno.ENAMETOOLONG, errno.ENXIO)
+)
+# A refusal: where it matters, in the folders of distributions, the judged program may get it too.
+_REFUSED = frozenset((errno.EACCES, errno.EPERM, errno.ELOOP))
 
 
 class Machine:
@@ -42,10 +50,24 @@ class Machine:
             others name and version of the folder count.
         facts: Facts of the probes that ran before, by field name. Probes run in the order of
             ``probes.MODULES``.
+        packages: The folders and files that say which distributions there are: a refusal there is
+            kept.
+        unread: Paths that could not be read although they are there, or may be, and the reasons.
         end: ``time.monotonic()`` at which all probes must be done.
     """
 
-    __slots__ = ("deadline", "deep", "described", "end", "environment", "facts", "python", "root")
+    __slots__ = (
+        "deadline",
+        "deep",
+        "described",
+        "end",
+        "environment",
+        "facts",
+        "packages",
+        "python",
+        "root",
+        "unread",
+    )
 
     def __init__(
         self,
@@ -65,6 +87,8 @@ class Machine:
         self.deadline = deadline
         self.end = time.monotonic() + deadline
         self.facts: Dict[str, Fact[Any]] = {}
+        self.packages: Tuple[str, ...] = ()
+        self.unread: Dict[str, str] = {}
 
     def remaining(self, most: float) -> float:
         """Return the seconds that a probe may wait for a child: ``most``, or less near the end."""
@@ -74,6 +98,25 @@ class Machine:
         """Return what an earlier probe found, where it is known."""
         fact = self.facts.get(field)
         return fact.value if isinstance(fact, Known) else default
+
+    def keep_unread(self, path: str, error: Exception) -> None:
+        """Keep that something could not be read, where that is more than that it is not there.
+
+        An I/O error, or a mount whose server is gone, hides what may well be there; permissions
+        hide it from this user, which matters in the folders of distributions.
+        """
+        number = getattr(error, "errno", None)
+        if number is None or number in _PLAIN or path.startswith(("/proc/", "/sys/", "/dev/")):
+            return
+        if number in _REFUSED and not self._is_of_packages(path):
+            return
+        if len(self.unread) < _MOST_UNREAD:
+            self.unread.setdefault(path, reason_of(error))
+
+    def _is_of_packages(self, path: str) -> bool:
+        return any(
+            path == folder or path.startswith(folder.rstrip("/") + "/") for folder in self.packages
+        )
 
     def realpath(self, path: str) -> str:
         """Resolve every symbolic link and return the path as the target sees it (inside the root).
@@ -150,7 +193,8 @@ class Machine:
             )
             descriptor = os.open(self.path(path), flags)
         except (OSError, ValueError) as error:
-            return None, _reason(error)
+            self.keep_unread(path, error)
+            return None, reason_of(error)
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 return None, "not a regular file"
@@ -164,7 +208,8 @@ class Machine:
                 left -= len(part)
             return (parts[0] if len(parts) == 1 else b"".join(parts)), ""
         except OSError as error:
-            return None, _reason(error)
+            self.keep_unread(path, error)
+            return None, reason_of(error)
         finally:
             os.close(descriptor)
 
@@ -182,7 +227,8 @@ class Machine:
                     names.append(entry.name)
                     if len(names) >= _ENTRIES:
                         break
-        except (OSError, ValueError):
+        except (OSError, ValueError) as error:
+            self.keep_unread(path, error)
             return None
         names.sort()
         return names
@@ -202,7 +248,8 @@ class Machine:
     def _test(self, path: str, kind: Optional[Callable[[int], bool]]) -> bool:
         try:
             status = (os.lstat if self.root else os.stat)(self.path(path))
-        except (OSError, ValueError):
+        except (OSError, ValueError) as error:
+            self.keep_unread(path, error)
             return False
         if self.root and stat.S_ISLNK(status.st_mode):
             return False  # path() left a link: a loop
@@ -215,7 +262,8 @@ class Machine:
                 return os.readlink(path)
             folder, _, name = path.rstrip("/").rpartition("/")
             return os.readlink(f"{self.path(folder or '/').rstrip('/')}/{name}")
-        except (OSError, ValueError):
+        except (OSError, ValueError) as error:
+            self.keep_unread(path, error)
             return None
 
 
@@ -239,7 +287,8 @@ def _reversed_parts(path: str) -> List[str]:
     return [part for part in reversed(path.split("/")) if part not in ("", ".")]
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
+    """Return what an error of the kernel says, with its name: ``EIO: Input/output error``."""
     number = getattr(error, "errno", None)
     if number is None:
         return str(error)

@@ -18,7 +18,7 @@ def render(report: Report, view: View) -> str:
     all is wanted.
     """
     lines = [summary_line(report), *(line for line in map(target_line, report.nodes) if line)]
-    lines += [_annotation(finding) for finding in report.findings]
+    lines += [_annotation(finding) for finding in (*report.findings, *report.unread)]
     for expiry in report.expired:
         lines.append(
             _command(

@@ -58,13 +58,16 @@ _LISTED = ("version", "build", "pins", "variable", "setting")
 
 def counts_text(report: Report) -> str:
     """Return "1 error, 2 warnings", or "no problem found"; advice counts only where it is all there
-    is.
+    is. What could not be read counts beside all of it.
     """
     parts: List[str] = []
     for severity in SEVERITIES:
         count = report.count_of(severity)
         if count and not (parts and severity == "advice"):
             parts.append(f"{count} {severity if count == 1 else _PLURALS[severity]}")
+    if report.unread:
+        places = len(report.unread)
+        parts.append(f"{places} place{'s' if places != 1 else ''} could not be read")
     return ", ".join(parts) or "no problem found"
 
 
@@ -80,8 +83,9 @@ def verdict_text(report: Report, width: int = _SUMMARY_WIDTH - len(_TOOL)) -> st
     ):
         return "nothing is known about this target, so nothing was judged"
     line = counts_text(report)
-    if report.findings:
-        message = fold(clean(report.findings[0].message)).rstrip(".")
+    first = (*report.findings, *report.unread)
+    if first:
+        message = fold(clean(first[0].message)).rstrip(".")
         line += f": {_lead(message, width - len(line) - 2)}"
     elif report.undetermined:
         count = len(report.undetermined)
@@ -199,6 +203,8 @@ def open_questions(report: Report) -> List[OpenQuestion]:
     """Group what is undetermined by the one missing fact, the most wanted first."""
     groups: Dict[Gap, List[Finding]] = {}
     for finding in report.undetermined:
+        if finding in report.unread:  # nobody can supply it; it is shown among the findings
+            continue
         groups.setdefault(finding.missing or _NOT_READ, []).append(finding)
     questions = [
         OpenQuestion(

@@ -108,6 +108,8 @@ def lay_out(report: Report, view: View) -> List[Block]:
             blocks += _repeated_blocks(entry, 2 * depth)
         else:
             blocks += finding_blocks(entry, verbose, 2 * depth)
+    for finding in report.unread:
+        blocks += [_BLANK, *finding_blocks(finding, verbose)]
     blocks += _examined(report)
     blocks += _questions(report, verbose)
     blocks += _ignored(report, verbose)
@@ -140,6 +142,7 @@ def _targets(report: Report) -> List[Block]:
 def finding_blocks(finding: Finding, verbose: bool = False, indent: int = 0) -> Iterator[Block]:
     """Yield one finding: its message, where it was seen, what to do, and why that is known."""
     word = finding.severity if finding.trust == "established" else f"{finding.severity} (reported)"
+    word = word if finding.verdict == "violated" else "undetermined"
     yield Block(
         fold(clean(finding.message)), f"{finding.code} {word}:", finding.severity, indent, 2
     )

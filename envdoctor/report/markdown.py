@@ -32,6 +32,8 @@ def render(report: Report, view: View) -> str:
     lines.append("")
     for finding, depth in findings_tree(report.findings):
         lines += _finding(finding, depth == 0, view.verbose)
+    for finding in report.unread:
+        lines += _finding(finding, True, view.verbose)
     questions = open_questions(report)
     if questions:
         lines += ["Not determined:", ""]
@@ -60,7 +62,8 @@ def render(report: Report, view: View) -> str:
 def _finding(finding: Finding, root: bool, verbose: bool) -> List[str]:
     reported = "" if finding.trust == "established" else " (reported)"
     follows = "" if root else f" (follows from {_code(finding.caused_by or '')})"
-    lines = [f"### {finding.code} {finding.severity}{reported}: {_escape(finding.message)}", ""]
+    word = finding.severity if finding.verdict == "violated" else "undetermined"
+    lines = [f"### {finding.code} {word}{reported}: {_escape(finding.message)}", ""]
     if follows:
         lines += [follows.strip(), ""]
     if finding.nodes:

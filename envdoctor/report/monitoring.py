@@ -46,6 +46,8 @@ def render_status(report: Report, style: str) -> Tuple[str, int]:
     codes = STYLES[style]
     if report.count_of("error"):
         code = codes.error
+    elif report.unread:
+        code = codes.unknown
     elif report.count_of("warning"):
         code = codes.warning
     elif any(isinstance(fact, Known) for node in report.nodes for _, fact in node):
@@ -71,7 +73,7 @@ def _nagios(report: Report, code: int) -> str:
     counts = " ".join(f"{name}={number}" for name, number in _counts(report))
     lines = [
         f"{finding.code} {finding.severity}: {_plain(finding.message)}"
-        for finding in report.findings
+        for finding in (*report.findings, *report.unread)
     ]
     return "\n".join([f"{head} | {counts}", *lines]) + "\n"
 
