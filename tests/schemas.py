@@ -12,7 +12,7 @@ NAMES = sorted(path.name.partition(".")[0] for path in FOLDER.glob("*.schema.jso
 
 
 def load_schema(name):
-    """Return the schema of that name: report, facts, plan, diagnosis, lock, matrix."""
+    """Return the schema of that name: one of ``NAMES``."""
     return json.loads((FOLDER / f"{name}.schema.json").read_text(encoding="utf-8"))
 
 

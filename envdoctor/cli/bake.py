@@ -32,7 +32,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--dry-run", action="store_true", help="only judge, and say what would be written"
     )
-    add_format(group, TEXT_FORMATS)
+    add_format(group, {**TEXT_FORMATS, "json": "for programs (schemas/bake.schema.json)"})
     add_options(group, "matrix")
     add_general(parser, "show all evidence, sources and open questions")
 
@@ -43,6 +43,7 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     from ..intake.lock_reader import read_lock
     from ..matrix.loader import load_matrix
     from ..report import render
+    from ..report.json_report import render_bake
     from ..sources import Sources, gather, read_assumptions
 
     facts = gather(Sources())[0]
@@ -53,30 +54,37 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
         read_lock(options.lock) if options.lock is not None else None,
         options.assume,
     )
-    text = render(baked.report, options.format, view(options))
-    if baked.report.exit_code or baked.report.unread:
-        reason = (
-            "the image would fail on its target"
-            if baked.report.exit_code
-            else "what could not be read was not judged"
-        )
-        return f"{text}\nNo baseline was written: {reason}.\n", 1
+    refused = ""
+    if baked.report.exit_code:
+        refused = "the image would fail on its target"
+    elif baked.report.unread:
+        refused = "what could not be read was not judged"
+    code = int(bool(refused))
     path = options.output or default_path()
-    if not options.dry_run:
-        try:
-            os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
-        except OSError as error:
-            raise InputError(
-                f"--output {path}: its folder cannot be made: {error.strerror}"
-            ) from error
-        write_file(path, baked.baseline)
+    if not code and not options.dry_run:
+        _write(path, baked.baseline)
         compile_start()
+    if options.format == "json":
+        written = None if code or options.dry_run else path
+        return render_bake(baked.report, written, baked.require), code
+    text = render(baked.report, options.format, view(options))
+    if refused:
+        return f"{text}\nNo baseline was written: {refused}.\n", code
     text += (
         f"\nBaseline {'not written (--dry-run)' if options.dry_run else 'written to ' + path}.\n"
     )
     if baked.require:
         text += f'For the Dockerfile:\nENV NVIDIA_REQUIRE_CUDA="{baked.require}"\n'
     return text, 0
+
+
+def _write(path: str, baseline: str) -> None:
+    """Write the baseline, with the folders above it."""
+    try:
+        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--output {path}: its folder cannot be made: {error.strerror}") from error
+    write_file(path, baseline)
 
 
 COMMAND = Command(_configure, _execute, doing="judging this image")

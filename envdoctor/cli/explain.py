@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from typing import TYPE_CHECKING, Dict, List, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Sequence, Tuple
 
 from ..errors import InputError, suggest
 from ..report.layout import Block, heading, paragraph
@@ -14,6 +14,7 @@ from .output import view
 from .shared_options import TEXT_FORMATS, add_format, add_general, add_options
 
 if TYPE_CHECKING:
+    from ..lock.solver.pin import PinStory
     from ..matrix.loader import Matrix
     from ..model.row import Row, Source
     from ..model.signature import Signature
@@ -52,31 +53,44 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         "matrix",
         lock="why the lock in this folder, which 'envdoctor lock -o DIR' wrote, pins a package",
     )
-    add_format(parser, TEXT_FORMATS)
+    add_format(parser, {**TEXT_FORMATS, "json": "for programs (schemas/explain.schema.json)"})
     add_options(parser, "output")
     add_general(parser)
 
 
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
-    from ..matrix.loader import load_matrix
     from ..report.console import draw
+    from ..report.explain_json import dump_answer
 
-    wanted = options.what.strip()
-    if wanted == _CODES:
-        return draw(_all_codes(), view(options)), 0
-    matrix = load_matrix(options.matrix)
-    if options.lock is not None:
-        blocks = _pin(wanted, options.lock, matrix)
-    else:
-        blocks = _page(wanted, matrix)
+    answer, blocks = _explained(options.what.strip(), options)
+    if options.format == "json":
+        return dump_answer(answer), 0
     return draw(blocks, view(options)), 0
 
 
-def _page(wanted: str, matrix: Matrix) -> List[Block]:
+_Explained = Tuple[Dict[str, Any], List[Block]]
+"""For programs, and for people."""
+
+
+def _explained(wanted: str, options: argparse.Namespace) -> _Explained:
+    from ..matrix.loader import load_matrix
+    from ..report.explain_json import codes_answer
+
+    if wanted == _CODES:
+        return codes_answer(list(code_records().values()), RETIRED), _all_codes()
+    matrix = load_matrix(options.matrix)
+    if options.lock is not None:
+        return _pin(wanted, options.lock, matrix)
+    return _page(wanted, matrix)
+
+
+def _page(wanted: str, matrix: Matrix) -> _Explained:
     """Return the page of what goes by this name: a row, a code or rule, a text of logs."""
+    from ..report.explain_json import row_answer, signature_answer
+
     row = matrix.row(wanted) or matrix.row(wanted.lower())
     if row is not None:
-        return _row(row)
+        return row_answer(row), _row(row)
     records = code_records()
     by_name = {record.name: record for record in records.values()}
     record = records.get(wanted.upper()) or by_name.get(wanted.lower())
@@ -84,10 +98,10 @@ def _page(wanted: str, matrix: Matrix) -> List[Block]:
         return _record(record, matrix)
     rows = [entry for entry in matrix.rows() if entry.code == wanted.upper()]
     if rows:  # a site's own code
-        return [heading(f"{rows[0].code}: known combinations"), Block(""), *_listed(rows)]
+        return _site_code(rows)
     signature = next((entry for entry in matrix.signatures if entry.id == wanted.lower()), None)
     if signature is not None:
-        return _signature(signature)
+        return signature_answer(signature), _signature(signature)
     if wanted.upper() in RETIRED:
         raise InputError(
             f"{wanted}: {CODES[wanted.upper()]} is retired since {RETIRED[wanted.upper()]}"
@@ -96,20 +110,34 @@ def _page(wanted: str, matrix: Matrix) -> List[Block]:
     raise InputError(f"{wanted}: no such code, rule or row{suggest(wanted, names)}")
 
 
-def _record(record: CodeRecord, matrix: Matrix) -> List[Block]:
-    """Say what a code means, with the rows of the matrix and the texts of logs under it."""
-    blocks = [heading(f"{record.code} {record.name}: {record.summary}"), *_sections(record.page)]
-    blocks += _listed([row for row in matrix.rows() if row.code == record.code])
-    if record.code.endswith("95"):
-        from ..diagnose.draft import code_of
+def _site_code(rows: Sequence[Row]) -> _Explained:
+    """Name the rows of a code that a site has made for its own."""
+    from ..report.explain_json import code_answer
+    from ..rules.codes import CodeRecord
 
+    record = CodeRecord(rows[0].code, "", "known combinations", "")
+    blocks = [heading(f"{record.code}: {record.summary}"), Block(""), *_listed(rows)]
+    return code_answer(record, rows, ()), blocks
+
+
+def _record(record: CodeRecord, matrix: Matrix) -> _Explained:
+    """Say what a code means, with the rows of the matrix and the texts of logs under it."""
+    from ..report.explain_json import code_answer
+
+    rows = [row for row in matrix.rows() if row.code == record.code]
+    signatures = _signatures_of(record.code, matrix) if record.code.endswith("95") else []
+    blocks = [heading(f"{record.code} {record.name}: {record.summary}"), *_sections(record.page)]
+    blocks += _listed(rows)
+    if signatures:
         blocks.append(heading("Texts that it knows (envdoctor explain ID)"))
-        blocks += [
-            paragraph(_plain(entry.title), 2, entry.id)
-            for entry in matrix.signatures
-            if code_of(entry) == record.code
-        ]
-    return blocks
+        blocks += [paragraph(_plain(entry.title), 2, entry.id) for entry in signatures]
+    return code_answer(record, rows, signatures), blocks
+
+
+def _signatures_of(code: str, matrix: Matrix) -> List[Signature]:
+    from ..diagnose.draft import code_of
+
+    return [entry for entry in matrix.signatures if code_of(entry) == code]
 
 
 def _all_codes() -> List[Block]:
@@ -243,11 +271,12 @@ def _row(row: Row) -> List[Block]:
 # pins
 
 
-def _pin(wanted: str, folder: str, matrix: Matrix) -> List[Block]:
+def _pin(wanted: str, folder: str, matrix: Matrix) -> _Explained:
     """Tell why a lock pins a package: at most a dozen statements."""
     from ..intake.lock_reader import read_lock, target_facts
     from ..lock.solver.pin import tell_pin
     from ..model.request import parse_root
+    from ..report.explain_json import pin_answer
 
     root = parse_root(wanted)
     if root.specifier and not re.fullmatch(r"==[^,*]+", root.specifier):
@@ -256,8 +285,15 @@ def _pin(wanted: str, folder: str, matrix: Matrix) -> List[Block]:
         )
     lock = read_lock(folder)
     story = tell_pin(lock, root.name, root.specifier[2:] or None, target_facts(lock), matrix)
+    answer = pin_answer(
+        story.pin, lock.path, story.requirers, story.other, story.causes, story.instead
+    )
+    return answer, _pin_blocks(story, lock.path)
+
+
+def _pin_blocks(story: PinStory, path: str) -> List[Block]:
     pin = story.pin
-    blocks = [heading(f"{pin.name} {pin.version} in {lock.path}"), Block("")]
+    blocks = [heading(f"{pin.name} {pin.version} in {path}"), Block("")]
     shown = [reason for reason in pin.reasons if reason.kind != "refused"]
     shown.sort(key=lambda reason: reason.kind not in ("asked", "override", "row"))
     blocks += [

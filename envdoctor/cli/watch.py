@@ -10,7 +10,7 @@ from typing import Optional, Tuple
 from ..errors import InputError
 from .command import Command
 from .output import write_error, write_file
-from .shared_options import add_general
+from .shared_options import TEXT_FORMATS, add_format, add_general
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,15 +61,25 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--csv", metavar="FILE", help="write every sample to this file at once")
     group.add_argument("--svg", metavar="FILE", help="draw the run in this file when it has ended")
+    add_format(group, {**TEXT_FORMATS, "json": "the last report (schemas/watch.schema.json)"})
+    group.add_argument(
+        "--output",
+        "-o",
+        dest="last_report",
+        metavar="FILE",
+        help="write the last report to this file",
+    )
     add_general(parser)
 
 
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     from ..app import watch
+    from ..report.watch_json import dump_recording
     from ..report.watch_text import summary_lines
 
     _check(options)
-    _check_drawing(options.svg)
+    _check_file("--svg", options.svg)
+    _check_file("--output", options.last_report)
     csv = _open(options.csv)
     try:
         recording = watch(
@@ -86,17 +96,31 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
         if csv is not None:
             with suppress(OSError):  # a full disk, which the summary tells
                 csv.close()
-    # The run's own output has standard output; what is said of it goes beside it.
-    for line in summary_lines(recording)[: 1 if options.quiet else None]:
-        write_error(f"envdoctor watch: {line}")
+    report = ""
+    lines = summary_lines(recording)[: 1 if options.quiet else None]
+    if options.format == "json":
+        report = dump_recording(recording)
+    elif options.last_report:
+        report = "".join(f"{line}\n" for line in lines)
+    else:  # the run's own output has standard output; what is said of it goes beside it
+        for line in lines:
+            write_error(f"envdoctor watch: {line}")
     if options.svg:
         from ..report.chart import chart_svg
 
-        try:
-            write_file(options.svg, chart_svg(recording))
-        except InputError as error:  # the run is over: its exit code is what counts
-            write_error(f"envdoctor watch: {error}")
-    return "", recording.exit_code or 0
+        _write_last(options.svg, chart_svg(recording))
+    if options.last_report:
+        _write_last(options.last_report, report)
+        report = ""
+    return report, recording.exit_code or 0
+
+
+def _write_last(path: str, text: str) -> None:
+    """Write what is known at the end; where that fails the exit code of the run still counts."""
+    try:
+        write_file(path, text)
+    except InputError as error:
+        write_error(f"envdoctor watch: {error}")
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -104,20 +128,22 @@ def _check(options: argparse.Namespace) -> None:
         raise InputError("expected a process number, --container, or a command after '--'")
     if options.pid is not None and (options.container or options.command_line):
         raise InputError("a process number, and --container or a command: give one of them")
+    if options.format == "json" and options.command_line and options.last_report is None:
+        raise InputError("--format json: standard output is the command's; name a file with -o")
     if not 0.05 <= options.interval <= 3600:
         raise InputError(f"--interval: expected 0.05 to 3600 seconds, found {options.interval:g}")
     if not options.every > 0 or (options.duration is not None and not options.duration > 0):
         raise InputError("--every and --duration: expected more than 0 seconds")
 
 
-def _check_drawing(path: Optional[str]) -> None:
+def _check_file(option: str, path: Optional[str]) -> None:
     """Raise :class:`InputError` before the run for what would only be found out after it."""
     if path is None:
         return
     folder = os.path.dirname(path) or "."
     if not path or os.path.isdir(path) or not os.path.isdir(folder):
         place = "a folder" if os.path.isdir(path) else f"no folder {folder}" if path else "no name"
-        raise InputError(f"--svg {path}: expected a file that can be written, found {place}")
+        raise InputError(f"{option} {path}: expected a file that can be written, found {place}")
 
 
 def _open(path: Optional[str]) -> Optional[TextIO]:

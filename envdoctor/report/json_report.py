@@ -12,16 +12,41 @@ from .view import View
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict
+    from typing import Any, Dict, Optional
 
-__all__ = ["REPORT_SCHEMA_VERSION", "dump_finding", "dump_report", "render"]
+__all__ = [
+    "BAKE_SCHEMA_VERSION",
+    "REPORT_SCHEMA_VERSION",
+    "dump_finding",
+    "dump_report",
+    "render",
+    "render_bake",
+]
 
 REPORT_SCHEMA_VERSION = 1
+BAKE_SCHEMA_VERSION = 1
 
 
 def render(report: Report, view: View) -> str:
     """Return the report as ASCII JSON, one member of the findings per line group."""
     return json.dumps(dump_report(report), indent=2 if view.verbose else 1) + "\n"
+
+
+def render_bake(report: Report, baseline: Optional[str], require: str) -> str:
+    """Return what ``envdoctor bake`` did as JSON (``schemas/bake.schema.json``).
+
+    Args:
+        report: What is wrong with the image on its target.
+        baseline: The path of the baseline, None where none was written.
+        require: The value of NVIDIA_REQUIRE_CUDA, or "".
+    """
+    table = {
+        "schema_version": BAKE_SCHEMA_VERSION,
+        "baseline": None if baseline is None else clean(baseline),
+        "nvidia_require_cuda": require,
+        "report": dump_report(report),
+    }
+    return json.dumps(table, indent=1) + "\n"
 
 
 def dump_report(report: Report) -> Dict[str, Any]:

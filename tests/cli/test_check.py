@@ -1,14 +1,13 @@
 """Exit codes, selection, ignore files, nodes, and the public API."""
 
 import json
-import re
 import subprocess
 import sys
 
 import pytest
 
 from ..schemas import validate
-from .conftest import BROKEN, ROOT, environment
+from .conftest import BROKEN, environment
 
 
 def checked(envdoctor, *arguments, **options):
@@ -270,44 +269,6 @@ def test_probe_json_is_read_by_check(envdoctor, tmp_path):
 def test_probe_text_shows_value_and_origin(envdoctor, broken):
     text = envdoctor("probe", "--facts", broken).stdout.decode()
     assert "driver.release 470.57.02 [/proc/driver/nvidia/version]" in text
-
-
-def test_explain_code_and_row(envdoctor):
-    text = envdoctor("explain", "ed101").stdout.decode()
-    assert text.startswith("ED101 ")
-    assert text.count("How to fix") == 1
-    text = envdoctor("explain", "ed108").stdout.decode()
-    assert text.count("The host's GPUs are not visible here") == 1
-
-
-def test_explain_lists_the_codes_and_what_is_free(envdoctor):
-    from envdoctor.rules.codes import CODES, next_free
-
-    text = envdoctor("explain", "codes").stdout.decode()
-    assert all(f"\n  {code}: " in text for code in CODES)
-    assert f"(next free: {next_free('1')})" in text
-
-
-def test_explanations_of_the_documents(envdoctor):
-    asked = re.findall(
-        r"^envdoctor explain (\S+)(?: +#.*)?$",
-        (ROOT / "docs" / "check.md").read_text(encoding="utf-8"),
-        re.MULTILINE,
-    )
-    assert len(asked) >= 2
-    for what in asked:
-        done = envdoctor("explain", what)
-        assert (done.returncode, done.stderr) == (0, b""), what
-
-
-def test_every_rule_and_a_row_of_each_code_can_be_explained(envdoctor):
-    from envdoctor.matrix.loader import load_matrix
-    from envdoctor.rules import all_rules
-
-    rows = {row.code: row.id for row in load_matrix().rows()}
-    for what in (*dict.fromkeys(rule.code for rule in all_rules()), *rows, *rows.values()):
-        done = envdoctor("explain", what)
-        assert (done.returncode, done.stderr) == (0, b""), what
 
 
 def test_python_interface():

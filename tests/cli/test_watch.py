@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import signal
 import subprocess
@@ -12,6 +13,8 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
+
+from ..schemas import unproduced
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
@@ -169,3 +172,32 @@ def test_a_drawing_that_cannot_be_kept_does_not_change_the_exit_code():
     code, _, errors = run("--interval", "0.1", "--svg", "/dev/full", "--", "sh", "-c", "exit 3")
     assert code == 3
     assert "/dev/full: cannot be written: No space left on device" in errors
+
+
+def test_the_last_report_as_json(tmp_path):
+    """Memory that grows fills in the outlook; the command keeps its standard output."""
+    file = tmp_path / "report.json"
+    grow = (
+        "import time\nkept = []\nfor _ in range(40):\n    kept.append(b'x' * (1 << 22))\n"
+        "    time.sleep(0.05)\nprint('done')"
+    )
+    code, output, _ = run(
+        *("--interval", "0.1", "--format", "json", "-o", str(file)),
+        *("--", sys.executable, "-c", grow),
+    )
+    assert (code, output) == (0, "done\n")
+    grown = json.loads(file.read_text())
+    assert grown["peak"] >= 40 << 22
+    assert grown["samples"] >= 10
+    sleeper = subprocess.Popen(["sleep", "30"])
+    try:
+        code, output, errors = run(
+            str(sleeper.pid), "--duration", "0.3", "--interval", "0.1", "--format", "json"
+        )
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+    assert (code, errors) == (0, "")
+    left = unproduced("watch", [grown, json.loads(output)])
+    assert {place.rpartition("/")[2] for place in left} <= {"likely", "earliest", "latest"}
+    assert run("--format", "json", "--", "true")[0] == 2

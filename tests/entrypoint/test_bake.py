@@ -89,6 +89,24 @@ def test_bake_writes_what_a_start_needs(image):
     )  # the scanner without json reads the same
 
 
+def test_json(image):
+    good = run(image, "bake", "--dry-run", "--format", "json", "--assume", "gpu=H100:8")
+    refused = run(
+        image, "bake", "--format", "json", "--assume", "nvidia-driver=450.80.02", "gpu=V100"
+    )
+    for done, code in ((good, 0), (refused, 1)):
+        document = json.loads(done.stdout)
+        validate(document, "bake")
+        assert document["report"]["summary"]["exit_code"] == done.returncode == code
+        assert document["baseline"] is None
+    document = json.loads(run(image, "bake", "--format", "json").stdout)
+    assert document["baseline"] == str(baseline_of(image))
+    assert (
+        read_baseline(document["baseline"])["nvidia_require_cuda"]
+        == (document["nvidia_require_cuda"])
+    )
+
+
 def test_image_that_cannot_work_on_its_target_is_not_baked(image):
     done = run(image, "bake", "--assume", "nvidia-driver=450.80.02", "gpu=V100")
     assert done.returncode == 1

@@ -14,18 +14,24 @@ from envdoctor.model.row import EFFECTS, TRUSTS
 from envdoctor.model.signature import CERTAINTIES, CONFIDENCES, ROLES
 from envdoctor.model.workload import WORKLOAD_FIELDS
 from envdoctor.report.diagnosis_text import DIAGNOSIS_SCHEMA_VERSION
-from envdoctor.report.json_report import REPORT_SCHEMA_VERSION
+from envdoctor.report.explain_json import EXPLAIN_SCHEMA_VERSION
+from envdoctor.report.json_report import BAKE_SCHEMA_VERSION, REPORT_SCHEMA_VERSION
 from envdoctor.report.plan_json import PLAN_SCHEMA_VERSION
+from envdoctor.report.watch_json import WATCH_SCHEMA_VERSION
+from envdoctor.watch.trend import SHAPES
 
 from ..schemas import FOLDER, NAMES, load_schema, subschemas, unproduced
 
 VERSIONS = {
+    "bake": BAKE_SCHEMA_VERSION,
     "diagnosis": DIAGNOSIS_SCHEMA_VERSION,
+    "explain": EXPLAIN_SCHEMA_VERSION,
     "facts": facts.SCHEMA_VERSION,
     "lock": lock_json.SCHEMA_VERSION,
     "matrix": MATRIX_SCHEMA_VERSION,
     "plan": PLAN_SCHEMA_VERSION,
     "report": REPORT_SCHEMA_VERSION,
+    "watch": WATCH_SCHEMA_VERSION,
 }
 # Where a schema lists words, they are these of the code: (schema, end of the place) to the words.
 WORDS = {
@@ -53,6 +59,11 @@ WORDS = {
     ("report", "/properties/kind"): KINDS,
     ("report", "/properties/severity"): SEVERITIES,
     ("report", "/properties/trust"): TRUSTS,
+    ("bake", "/properties/kind"): KINDS,
+    ("explain", "/$defs/row/properties/effect"): EFFECTS,
+    ("explain", "/properties/role"): ROLES,
+    ("explain", "/properties/confidence"): CONFIDENCES,
+    ("watch", "/properties/shape"): SHAPES,
 }
 
 
