@@ -187,7 +187,8 @@ def _build(build: Mapping[str, Any]) -> Iterator[Block]:
 
 def _package(answer: Mapping[str, Any]) -> Iterator[Block]:
     releases = answer["releases"]
-    yield heading(f"{answer['name']}: {len(releases)} releases, {answer['range']}")
+    count = f"{len(releases)} releases, " if releases else ""
+    yield heading(f"{answer['name']}: {count}{answer['range']}")
     yield _BLANK
     for release in reversed(releases):
         facts = [

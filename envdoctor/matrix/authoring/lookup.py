@@ -25,7 +25,7 @@ from ..derive import COMPAT_OF_CLASS, build_attributes
 from ..derived_rows import runs_on
 from ..glibc_floors import glibc_floor
 from ..loader import Matrix
-from ..tables import Build, Capability, GpuModel, Package, Release
+from ..tables import Build, Capability, GpuModel, Release
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ def find(matrix: Matrix, query: str) -> Dict[str, Any]:
 
 def _names(matrix: Matrix) -> Iterator[str]:
     yield from matrix.package_names
+    yield from {name for row in matrix.rows() for name in row.packages}
     yield from (model.name for model in matrix.gpus)
     yield from (row.id for row in matrix.rows())
     yield from (f"sm_{name.replace('.', '')}" for name in matrix.capabilities)
@@ -137,41 +138,57 @@ def _package(matrix: Matrix, text: str) -> Dict[str, Any]:
 def _specified(matrix: Matrix, requirement: Requirement) -> Dict[str, Any]:
     name, specifier = requirement.name, requirement.specifier
     version = try_version(requirement.exact) if "," not in specifier else None
-    if version is not None:
+    if version is not None and matrix.package(name) is not None:
         return _release(matrix, name, version)
     try:
         entry = _package_entry(matrix, name, requirement.versions)
     except InvalidSpecifier as error:
         raise NotKnown(str(error)) from error
-    if not entry["releases"]:
+    if not entry["releases"] and matrix.package(name) is not None:
         raise NotKnown(f"no release of {name} is in {specifier}; the matrix has {entry['range']}")
     return entry
 
 
-def _known_package(matrix: Matrix, name: str) -> Package:
-    package = matrix.package(name)
-    if package is None:
-        raise NotKnown(f"{name}: no such package in the matrix", matrix.package_names)
-    return package
+def _unknown_package(matrix: Matrix, name: str) -> NotKnown:
+    return NotKnown(f"{name}: no such package in the matrix", matrix.package_names)
 
 
 def _package_entry(matrix: Matrix, name: str, wanted: VersionSet) -> Dict[str, Any]:
-    package = _known_package(matrix, name)
-    versions = package.versions
-    releases = [_short(release) for version, release in package.releases() if version in wanted]
+    """Return the releases in a range and the rows about them; of a package whose releases nobody
+    read, the rows alone.
+    """
+    package = matrix.package(name)
     rows = _speaking(
         matrix,
         [name],
         lambda row: row.origin != "derived" and ":" not in row.id and _about(row, name, wanted),
     )
+    if package is None:
+        if not any(name in row.packages for row in matrix.rows_about([name])):
+            raise _unknown_package(matrix, name)
+        return _entry_of(name, "releases not read", rows)
+    versions = package.versions
+    span = f"{versions[0]} to {versions[-1]}" if versions else "no release"
     return {
-        "kind": "package",
-        "name": name,
-        "range": f"{versions[0]} to {versions[-1]}" if versions else "no release",
+        **_entry_of(name, span, rows),
         "source": package.source,
         "date": package.date,
         "trust": package.trust,
-        "releases": releases,
+        "releases": [
+            _short(release) for version, release in package.releases() if version in wanted
+        ],
+    }
+
+
+def _entry_of(name: str, span: str, rows: List[Dict[str, Any]]) -> Dict[str, Any]:
+    return {
+        "kind": "package",
+        "name": name,
+        "range": span,
+        "source": "",
+        "date": None,
+        "trust": None,
+        "releases": [],
         "rows": rows,
     }
 
@@ -214,7 +231,9 @@ def _capability_order(text: str) -> Tuple[int, int, str]:
 
 
 def _release(matrix: Matrix, name: str, version: Version) -> Dict[str, Any]:
-    package = _known_package(matrix, name)
+    package = matrix.package(name)
+    if package is None:
+        raise _unknown_package(matrix, name)
     release = package.release(version)
     if release is None:
         near = [
