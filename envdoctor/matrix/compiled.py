@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "KEYS", "complete_row", "load_package", "normalize_gpu", "unpack_row"]
 
-FORMAT = 3
+FORMAT = 4
 
 KEYS = {
     "branch": "branch",
@@ -43,6 +43,7 @@ KEYS = {
     "capability": "capability",
     "gpu": "name",
     "code": "package",
+    "sdist": "requirement",
 }
 
 _NOISE = frozenset(

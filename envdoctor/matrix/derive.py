@@ -155,6 +155,8 @@ def derive_host(facts: Facts, matrix: Tables) -> Subject:
         version = try_version(facts.value(field))
         if version is not None:
             attributes[attribute] = version
+    if isinstance(facts.get("toolkit.version"), Absent):
+        attributes["toolkit"] = VersionSet()  # no nvcc is of no version
     for attribute, field in (
         ("platform", "os.platform"),
         ("architecture", "os.architecture"),

@@ -26,6 +26,7 @@ from .tables import (
     GpuModel,
     NgcImage,
     Package,
+    SourceBuild,
     ToolkitRelease,
 )
 
@@ -388,6 +389,12 @@ class Matrix:
         )
         return demands
 
+    @property
+    def source_builds(self) -> Mapping[str, Sequence[SourceBuild]]:
+        """What building releases without a wheel takes, by distribution."""
+        builds: Mapping[str, Sequence[SourceBuild]] = self._table("sdist", _source_builds)
+        return builds
+
     def table_entry(self, table: str, key: str) -> Mapping[str, Any]:
         """Return an entry of a curated table as it is written, with source, date, trust and origin;
         empty where there is none.
@@ -741,6 +748,26 @@ def _asked_names(short: Sequence[Any]) -> FrozenSet[str]:
             if scope == "env" and operator != "lacks" and (operator != "present" or value)
         ]
     )
+
+
+def _source_builds(entries: Sequence[Mapping[str, Any]]) -> Dict[str, List[SourceBuild]]:
+    from ..model.requirement import parse_requirement
+    from ..model.versions import VersionSet
+
+    builds: Dict[str, List[SourceBuild]] = {}
+    for entry in entries:
+        requirement = parse_requirement(entry["requirement"])
+        build = SourceBuild(
+            requirement.name,
+            requirement.versions,
+            tuple(entry["needs"]),
+            entry["compiler"],
+            VersionSet.parse(entry["python"]) if entry["python"] else None,
+            entry["fetches"] or "",
+            Source(entry["source"]),
+        )
+        builds.setdefault(requirement.name, []).append(build)
+    return builds
 
 
 def _applied(row: Row, name: str) -> Row:

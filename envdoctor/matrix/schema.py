@@ -26,7 +26,10 @@ fix, pins?, overrides?,
 ``[[capability]]``     capability, architecture, first_cuda, last_cuda?, first_driver?, last_driver?
 ``[[gpu]]``            name, compute_capability, kind, architecture, pci_ids?, memory? (GiB),
 aliases? ``[[code]]``           package, effect, symptom?: what it means that the package has no
-code for a GPU =====================
+code for a GPU
+``[[sdist]]``          requirement ("flash-attn>=2"), needs, compiler? ("nvcc"), python?,
+                       fetches? (an index): how releases without a wheel are built
+=====================
 =======================================================================================
 
 Every entry of every table also has source, date and trust (rows: sources).
@@ -537,6 +540,26 @@ def _code(entry: Entry) -> Dict[str, Any]:
     }
 
 
+def _sdist(entry: Entry) -> Dict[str, Any]:
+    requirement, needs = entry.text("requirement"), entry.strings("needs")
+    python = entry.maybe("python")
+    for key, line in [
+        ("requirement", requirement),
+        ("python", f"python{python or ''}"),
+        *(("needs", line) for line in needs),
+    ]:
+        fault = requirement_fault(line) if line else ""
+        if fault:
+            entry.fault(key, fault)
+    return {
+        "requirement": requirement,
+        "needs": list(needs),
+        "compiler": entry.text("compiler", required=False, words=("nvcc",)),
+        "python": python,
+        "fetches": entry.maybe("fetches"),
+    }
+
+
 #: Every table of a TOML file but [[row]]: its reader and its unique key.
 TABLES: Mapping[str, TomlTable] = {
     "branch": TomlTable(_branch, "branch"),
@@ -547,6 +570,7 @@ TABLES: Mapping[str, TomlTable] = {
     "capability": TomlTable(_capability, "capability"),
     "gpu": TomlTable(_gpu, "name"),
     "code": TomlTable(_code, "package"),
+    "sdist": TomlTable(_sdist, "requirement"),
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..model.record import NamedTuple
 from ..model.row import Source
-from ..model.versions import Version, parse_version
+from ..model.versions import Version, VersionSet, parse_version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ __all__ = [
     "NgcImage",
     "Package",
     "Release",
+    "SourceBuild",
     "ToolkitRelease",
     "release_key",
 ]
@@ -104,6 +105,24 @@ class CodeDemand(NamedTuple):
     effect: str
     symptom: str
     trust: str
+    source: Source
+
+
+class SourceBuild(NamedTuple):
+    """How releases without a wheel are built.
+
+    ``needs`` are requirement lines of what has to be installed before, torch among them where the
+    build imports it; ``compiler``: "nvcc", or "" where nothing is compiled; ``python``: the Pythons
+    that it was tried on, None: those of the release's time; ``fetches``: the index of wheels that
+    the build takes instead where it has a fitting one.
+    """
+
+    package: str
+    versions: VersionSet
+    needs: Tuple[str, ...]
+    compiler: str
+    python: Optional[VersionSet]
+    fetches: str
     source: Source
 
 

@@ -43,6 +43,7 @@ KINDS = {
     "forward-compat-unsupported": "cuda-compat cannot work on this GPU or driver",
     "p2p-blocked": "peer traffic is redirected by ACS or the IOMMU",
     "unsupported": "not supported by this version or platform",
+    "unbuildable": "cannot be built from source, which an installed build need not have been",
     "misconfigured": "a setting that the program refuses or passes over",
     "damaged": "files of a distribution are missing, altered or duplicated",
     "conflict": "metadata of installed distributions contradict each other",

@@ -12,6 +12,7 @@ from .row import Source
 from .versions import Version
 
 __all__ = [
+    "BuildStep",
     "ClosedLine",
     "Closure",
     "Explanation",
@@ -41,9 +42,21 @@ class Reason(NamedTuple):
     requirement: str = ""
 
 
+class BuildStep(NamedTuple):
+    """How a pin without a wheel is built. ``needs``: requirement lines of what is installed before;
+    ``compiler``: "nvcc", or "" where nothing is compiled; ``fetched``: its setup takes a wheel of
+    the project for the torch that is pinned.
+    """
+
+    needs: Tuple[str, ...]
+    compiler: str = ""
+    fetched: bool = False
+
+
 class Pin(NamedTuple):
     """One chosen package. ``version`` carries the local label of a build from another index;
-    ``extras`` are those that something asks for.
+    ``extras`` are those that something asks for; ``build``: how it is built where it is from
+    source.
     """
 
     name: str
@@ -54,6 +67,7 @@ class Pin(NamedTuple):
     yanked: bool = False
     from_source: bool = False
     requires: Tuple[str, ...] = ()  # names of pins that it requires
+    build: Optional[BuildStep] = None
 
 
 class Override(NamedTuple):

@@ -8,6 +8,7 @@ from ...matrix.loader import Matrix
 from ...model.row import Row, Source, Term
 from ...model.versions import Version, VersionSet
 from .candidates import BUILT_BY_HAND, Catalog
+from .source_builds import COMPILED, FETCHED, span_of, unbuildable_rows
 
 __all__ = ["build_rows", "dropped_rows"]
 
@@ -18,7 +19,7 @@ def build_rows(names: Sequence[str], catalog: Catalog) -> List[Row]:
     """
     if "torch" not in names:
         return []
-    rows: List[Row] = []
+    rows = [*unbuildable_rows(catalog.matrix.rows_about(names)), *_compiler_rows(names, catalog)]
     there = Term("env", "torch", "version", "present", True)
     for name in names:
         if name == "torch":
@@ -74,6 +75,49 @@ def build_rows(names: Sequence[str], catalog: Catalog) -> List[Row]:
                     terms,
                 )
             )
+    return rows
+
+
+def _compiler_rows(names: Sequence[str], catalog: Catalog) -> List[Row]:
+    """Rows that ask for the nvcc of torch's CUDA where something is compiled with it."""
+    majors = sorted(
+        {
+            cuda.release[0]
+            for candidate in catalog.table("torch").candidates
+            for cuda in [candidate.subject.attributes.get("cuda")]
+            if isinstance(cuda, Version)
+        }
+    )
+    how = {
+        name: build.source
+        for name, builds in catalog.matrix.source_builds.items()
+        for build in builds
+    }
+    rows: List[Row] = []
+    for name in names:
+        groups = {
+            str(candidate.subject.attributes[FETCHED])
+            for candidate in catalog.table(name).candidates
+            if candidate.subject.attributes.get(COMPILED) == "nvcc"
+        }
+        for fetched in sorted(groups):
+            compiled = (
+                Term("env", name, COMPILED, "any", frozenset(("nvcc",))),
+                Term("env", name, FETCHED, "any", frozenset((fetched,))),
+                Term("env", "torch", "version", "lacks", span_of(fetched)),
+            )
+            for major in majors:
+                span = VersionSet.parse(f">={major},<{major + 1}")
+                terms = (
+                    *compiled,
+                    Term("env", "torch", "cuda", "in", span),
+                    Term("host", "host", "toolkit", "lacks", span),
+                )
+                title = (
+                    f"building {name} for a torch of CUDA {major} takes the nvcc of CUDA {major}"
+                )
+                row = _build_row(name, f"nvcc-{major}", "", terms)
+                rows.append(row._replace(title=title, kind="missing", sources=(how[name],)))
     return rows
 
 

@@ -25,7 +25,7 @@ from ...matrix.bind import Subject, truth
 from ...matrix.derive import build_attributes, find_builds
 from ...matrix.kernel_torch import pinned_torch
 from ...matrix.loader import Matrix
-from ...matrix.tables import Build, Release
+from ...matrix.tables import Build, Release, SourceBuild
 from ...matrix.tags import glibc_for, served_release, serves_python
 from ...model.request import Request, Root
 from ...model.requirement import try_requirement
@@ -39,6 +39,7 @@ from ...model.versions import (
     split_clauses,
     try_version,
 )
+from .source_builds import attributes_of, build_of
 
 __all__ = [
     "BUILT_BY_HAND",
@@ -70,7 +71,8 @@ BUILT_BY_HAND = frozenset(
 class Candidate(NamedTuple):
     """One build of one release.
 
-    ``index_name`` is "pypi" for the default one; ``from_source`` where the index has no wheel.
+    ``index_name`` is "pypi" for the default one; ``from_source`` where the index has no wheel, and
+    ``build`` is then how it is built, None where nothing is known of that.
     """
 
     version: Version
@@ -78,6 +80,7 @@ class Candidate(NamedTuple):
     subject: Subject
     index_name: str = "pypi"
     from_source: bool = False
+    build: Optional[SourceBuild] = None
 
 
 class TargetLine(NamedTuple):
@@ -268,7 +271,9 @@ class Catalog:
         indexes = {index: rank for rank, index in enumerate(("pypi", *self.request.allow_index))}
         preferred = try_version(self.request.prefer.get(name))
         for place, (version, release) in enumerate(self._released(name)):
-            for rank, candidate in enumerate(self._builds(version, self.served(release), indexes)):
+            for rank, candidate in enumerate(
+                self._builds(name, version, self.served(release), indexes)
+            ):
                 candidate = (
                     candidate
                     if name in BUILT_BY_HAND or "torch" in candidate.subject.attributes
@@ -298,20 +303,35 @@ class Catalog:
         package = self.matrix.package(name)
         return package.releases() if package is not None else ()
 
+    def _from_source(self, name: str, candidate: Candidate) -> Candidate:
+        """A release without a wheel: where it is known how, it also asks for what builds it."""
+        release = candidate.release
+        build = build_of(name, candidate.version, release, self._python, self.matrix)
+        if build is None:
+            return candidate._replace(from_source=True)
+        attributes = attributes_of(build, release, self.request.architecture, self._python)
+        return candidate._replace(
+            release=release._replace(requires=(*(release.requires or ()), *build.needs)),
+            subject=Subject(True, {**candidate.subject.attributes, **attributes}),
+            from_source=True,
+            build=build,
+        )
+
     def _builds(
-        self, version: Version, release: Release, indexes: Mapping[str, int]
+        self, name: str, version: Version, release: Release, indexes: Mapping[str, int]
     ) -> Iterator[Candidate]:
         architecture = self.request.architecture
         default = find_builds(release, version, architecture)
         attributes = _agreed(default)
         # Wheels for other systems alone (deepspeed's for Windows) leave the source archive.
         elsewhere = release.sdist and bool(release.platforms) and not self._floors(release)
-        yield Candidate(
-            version,
-            release,
-            Subject(True, {**attributes, "version": version}),
-            "pypi",
-            release.sdist_only or elsewhere,
+        default_build = Candidate(
+            version, release, Subject(True, {**attributes, "version": version}), "pypi"
+        )
+        yield (
+            self._from_source(name, default_build)
+            if release.sdist_only or elsewhere
+            else default_build
         )
         labels: Set[str] = set()
         for build in reversed(release.builds):  # newest CUDA first
@@ -484,7 +504,13 @@ class Catalog:
             self._admitted[specifier] = found
         return found
 
-    def _has_wheel(self, tags: Tuple[str, ...]) -> bool:
+    def _has_wheel(self, release: Release) -> bool:
+        """Tell whether a wheel serves the Python of the request; ``pythons`` are of Linux, and none
+        beside a Linux wheel means Python 2.
+        """
+        tags = release.pythons
+        if not tags:
+            return not any(map(_is_manylinux, release.platforms))
         found = self._served.get(tags)
         if found is None:
             found = self._served[tags] = any(serves_python(tag, self._python) for tag in tags)
@@ -519,15 +545,18 @@ class Catalog:
             return "date", f"was uploaded after {request.as_of}"
         if release.requires_python and not self._admits(release.requires_python):
             return "python", f"needs Python {release.requires_python.replace(' ', '')}"
-        if not candidate.from_source and release.pythons and not self._has_wheel(release.pythons):
+        if not candidate.from_source and not self._has_wheel(release):
             return "python", f"has no wheel for Python {request.python}"
+        if candidate.from_source and candidate.build is None and release.sdist_only:
+            words = f"has no wheel, and how to build it for Python {request.python} is not known"
+            return "python", words
         return self._platform_refusal(candidate, glibc)
 
     def _platform_refusal(
         self, candidate: Candidate, glibc: Optional[Version]
     ) -> Optional[Tuple[str, str]]:
         request, release = self.request, candidate.release
-        if candidate.index_name == "pypi" and release.platforms and not candidate.from_source:
+        if candidate.index_name == "pypi" and release.platforms and candidate.build is None:
             floors = self._floors(release)
             if not floors:
                 return "platform", f"has no wheel for {request.platform} on {request.architecture}"
@@ -538,6 +567,10 @@ class Catalog:
         if glibc is not None and isinstance(needed, Version) and needed > glibc:
             return "glibc", f"needs glibc {needed}"
         return None
+
+
+def _is_manylinux(tags: str) -> bool:
+    return tags.startswith("manylinux")
 
 
 def _early_versions(specifier: str) -> List[Tuple[str, Version]]:

@@ -294,7 +294,7 @@ def _has(target: Target, limits: FrozenSet[str]) -> str:
         for name in ("glibc", "python", "toolkit", "platform")
         if name in limits and name in target.host.attributes
     ]
-    parts += [f"{name} {target.host.attributes[name]}" for name in named]
+    parts += [f"{name} {target.host.attributes[name] or 'none'}" for name in named]
     return ", ".join(parts)
 
 

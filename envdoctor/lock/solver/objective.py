@@ -22,6 +22,7 @@ from .candidates import Candidate, Catalog, bits_of
 from .engine import Outcome, solve
 from .problem import Problem, Why, build_problem
 from .requires import requires_of, with_packages
+from .source_builds import step_of
 
 __all__ = [
     "Attempt",
@@ -93,6 +94,7 @@ def resolution_of(found: Attempt, catalog: Catalog, facts: Sequence[Facts]) -> R
             chosen[name] = _Chosen(table.at(bit), bit)
     bits = dict(zip(problem.nodes, model))
     overrides = (*_overrides(problem, bits, chosen), *_replaced(catalog, chosen, extras))
+    torch = chosen["torch"].candidate.version if "torch" in chosen else None
     pins = []
     for name in sorted(chosen):
         candidate = chosen[name].candidate
@@ -116,6 +118,9 @@ def resolution_of(found: Attempt, catalog: Catalog, facts: Sequence[Facts]) -> R
                         - {name}
                     )
                 ),
+                step_of(candidate.build, candidate.subject.attributes, torch)
+                if candidate.build is not None
+                else None,
             )
         )
     subjects = {name: entry.candidate.subject for name, entry in chosen.items()}
