@@ -118,6 +118,7 @@ def lock(
     if not isinstance(answer, Resolution):
         return answer
     notes = [
+        *answer.notes,
         *(_age_notes(answer, matrix, pinned) if not newer else [_newer_note(pinned, day)]),
         *(reason.text for reason in answer.passed),
         *_without_torch(answer, matrix),

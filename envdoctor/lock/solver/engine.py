@@ -7,7 +7,9 @@ two nogoods on a variable is the union of its masks and the intersection of all 
 
 Decisions follow a fixed order of variables and of values. What propagation and learned nogoods
 remove is implied by earlier decisions, so each decision is the best value that these leave, and the
-first model found is the lexicographic optimum: no separate optimisation.
+first model found is the lexicographic optimum: no separate optimisation. A sum that is to be small
+is such a variable too, which stands before what it counts: nogoods that bound it are made when the
+values that are left contradict it, since all of them would be too many.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Seq
 
 from ...errors import EnvdoctorError
 
-__all__ = ["GaveUp", "Nogood", "Outcome", "Variable", "solve"]
+__all__ = ["GaveUp", "Nogood", "Outcome", "Sum", "Variable", "solve"]
 
 #: Conflicts after which a search ends without an answer; random stacks need some hundred at most.
 CONFLICT_LIMIT = 20_000
@@ -43,6 +45,17 @@ class Nogood(NamedTuple):
     why: Any = None
 
 
+class Sum(NamedTuple):
+    """Bit i of ``variable`` says that what the others cost is at most i in all.
+
+    costs: by variable, (cost, values that cost so much) in ascending order; each value that is not
+    named costs nothing. The domain of ``variable`` has to reach as far as all costs together.
+    """
+
+    variable: int
+    costs: Mapping[int, Tuple[Tuple[int, int], ...]]
+
+
 class Outcome(NamedTuple):
     """The bit of each variable, or None and the numbers of the nogoods that refute the problem."""
 
@@ -53,24 +66,35 @@ class Outcome(NamedTuple):
 
 
 def solve(
-    variables: Sequence[Variable], nogoods: Iterable[Nogood], limit: int = CONFLICT_LIMIT
+    variables: Sequence[Variable],
+    nogoods: Iterable[Nogood],
+    limit: int = CONFLICT_LIMIT,
+    sums: Sequence[Sum] = (),
+    first: Sequence[int] = (),
 ) -> Outcome:
-    """Find the lexicographic optimum: variables in order, each absent where that is possible, else
-    its lowest bit.
+    """Find the lexicographic optimum: variables in order, those of ``first`` before the others,
+    each absent where that is possible, else its lowest bit.
 
     Raises:
         GaveUp: after ``limit`` conflicts.
     """
-    return _Search(variables, nogoods, limit).run()
+    return _Search(variables, nogoods, limit, sums, first).run()
 
 
 class _Search:
     def __init__(
-        self, variables: Sequence[Variable], nogoods: Iterable[Nogood], limit: int
+        self,
+        variables: Sequence[Variable],
+        nogoods: Iterable[Nogood],
+        limit: int,
+        sums: Sequence[Sum],
+        first: Sequence[int],
     ) -> None:
         self._domains = [variable.domain for variable in variables]
         self._absent = [variable.absent for variable in variables]
         self._limit = limit
+        self._sums = tuple(sums)
+        self._order = [*first, *(number for number in range(len(variables)) if number not in first)]
         self._clauses: List[Dict[int, int]] = []
         self._given = 0
         self._parents: Dict[
@@ -104,7 +128,7 @@ class _Search:
         cursor = 0
         while True:
             if conflict < 0:
-                conflict = self._propagate()
+                conflict = self._propagate_all()
             if conflict >= 0:
                 self._conflicts += 1
                 if self._conflicts > self._limit:
@@ -117,17 +141,18 @@ class _Search:
                 conflict = -1
                 cursor = 0
                 continue
-            domains = self._domains
+            domains, order = self._domains, self._order
             count = len(domains)
-            while cursor < count and not domains[cursor] & (domains[cursor] - 1):
+            while cursor < count and not domains[order[cursor]] & (domains[order[cursor]] - 1):
                 cursor += 1
             if cursor == count:
                 return Outcome(tuple(domains), (), self._conflicts, self._decisions)
-            domain = domains[cursor]
-            value = domain & self._absent[cursor] or domain & -domain
+            variable = order[cursor]
+            domain = domains[variable]
+            value = domain & self._absent[variable] or domain & -domain
             self._level += 1
             self._decisions += 1
-            self._narrow(cursor, value, -1)
+            self._narrow(variable, value, -1)
 
     def _narrow(self, variable: int, domain: int, reason: int) -> None:
         self._history[variable].append(len(self._trail))
@@ -226,6 +251,51 @@ class _Search:
             self._watchers[variable] = kept
         return -1
 
+    def _propagate_all(self) -> int:
+        """Propagate nogoods and sums to the end; return the number of a nogood that holds entirely,
+        or -1.
+        """
+        while True:
+            conflict = self._propagate()
+            if conflict >= 0:
+                return conflict
+            terms = next(filter(None, map(self._exceeded, self._sums)), None)
+            if terms is None:
+                return -1
+            number = self._add(terms)
+            if not self._assert(number):
+                return number
+
+    def _exceeded(self, total: Sum) -> Optional[Dict[int, int]]:
+        """Return a nogood that follows from a sum and of which at most one term does not hold yet,
+        or None: values of the sum that are too low for what is left, or values of one variable that
+        are too dear for what is left of the sum.
+        """
+        domains = self._domains
+        least: Dict[int, Tuple[int, int]] = {}  # cost, values that cost at least so much
+        for variable, costs in total.costs.items():
+            domain = domains[variable]
+            if costs and not domain & ~_union(costs):  # all that is left costs
+                place = next(place for place, (_, values) in enumerate(costs) if domain & values)
+                least[variable] = (costs[place][0], _union(costs[place:]))
+        floor = sum(cost for cost, _ in least.values())
+        terms = {variable: values for variable, (_, values) in least.items()}
+        low = (1 << floor) - 1
+        if domains[total.variable] & low:
+            return {**terms, total.variable: low}
+        room = domains[total.variable].bit_length() - 1 - floor
+        for variable, costs in total.costs.items():
+            most = room + least.get(variable, (0, 0))[0]
+            for place, (cost, _) in enumerate(costs):
+                dear = _union(costs[place:]) if cost > most else 0
+                if dear & domains[variable]:
+                    others = floor - least.get(variable, (0, 0))[0]
+                    terms[variable] = dear
+                    return {**terms, total.variable: (1 << (others + cost)) - 1}
+                if dear:
+                    break
+        return None
+
     # ----------------------------------------------------------------------------------------------
     # learning
 
@@ -291,6 +361,13 @@ class _Search:
                     seen.add(parent)
                     waiting.append(parent)
         return tuple(sorted(number for number in seen if number < self._given))
+
+
+def _union(costs: Iterable[Tuple[int, int]]) -> int:
+    found = 0
+    for _, values in costs:
+        found |= values
+    return found
 
 
 def _resolve(

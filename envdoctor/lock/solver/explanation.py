@@ -35,12 +35,14 @@ from .candidates import CandidateTable, Catalog, bits_of
 from .engine import Nogood, solve
 from .problem import Problem, Why
 
-__all__ = ["causes_of", "explain", "minimal_groups"]
+__all__ = ["causes_of", "explain", "minimal_groups", "statements"]
 
 _PYTHONS = ("3.12", "3.11", "3.10", "3.13", "3.14", "3.9")
 #: Limits of a machine that can be relaxed, each by taking back the facts of the group of its name.
 _OF_MACHINE = ("driver", "gpu", "glibc", "toolkit")
-_DROP_ORDER = {"build": 0, "metadata": 1, "row": 2, "request": 3, "host": 4}
+_DROP_ORDER = {"build": 0, "metadata": 1, "row": 2, "request": 3, "behind": 3, "host": 4}
+#: Nogoods that say how things are, and are no cause of anything.
+_STRUCTURE = ("extra", "override")
 _PIECES = 3
 _LINES = 11
 _PAIRS = 15
@@ -56,7 +58,7 @@ def explain(catalog: Catalog, facts: Sequence[Facts]) -> Explanation:
         raise InternalFault("a request without resolution has one when it is to be explained")
     problem = found.problem
     groups = minimal_groups(problem, found.outcome.core)
-    causes = _statements(problem, groups, catalog)
+    causes = statements(problem, groups, catalog)
     limits = _limits(problem, groups)
     return Explanation(
         catalog.request,
@@ -77,8 +79,8 @@ def causes_of(catalog: Catalog, facts: Sequence[Facts]) -> List[Statement]:
     """Return a minimal set of causes for which a request has no resolution, what the hardware says
     first; nothing is tried.
     """
-    problem, outcome, _ = objective.attempt(catalog, facts, complete=True)
-    return _statements(problem, minimal_groups(problem, outcome.core), catalog)
+    found = objective.attempt(catalog, facts, complete=True)
+    return statements(found.problem, minimal_groups(found.problem, found.outcome.core), catalog)
 
 
 def _why(problem: Problem, number: int) -> Why:
@@ -88,11 +90,11 @@ def _why(problem: Problem, number: int) -> Why:
 
 def minimal_groups(problem: Problem, core: Iterable[int]) -> Dict[Key, List[Nogood]]:
     """Return groups of nogoods that together refute a problem, none of which can be left out."""
-    structure = [nogood for nogood in problem.nogoods if nogood.why.kind in ("extra", "override")]
+    structure = [nogood for nogood in problem.nogoods if nogood.why.kind in _STRUCTURE]
     groups: Dict[Key, List[Nogood]] = {}
     for number in sorted(core):
         why = _why(problem, number)
-        if why.kind not in ("extra", "override"):
+        if why.kind not in _STRUCTURE:
             groups.setdefault(why.key, []).append(problem.nogoods[number])
     if any(_why(problem, number).kind == "override" for number in core):
         # An edge that an override could not mend stays an edge.
@@ -127,7 +129,7 @@ def minimal_groups(problem: Problem, core: Iterable[int]) -> Dict[Key, List[Nogo
 # sentences
 
 
-def _statements(
+def statements(
     problem: Problem, groups: Dict[Key, List[Nogood]], catalog: Catalog
 ) -> List[Statement]:
     """Word the causes: requests, metadata, builds, rows, limits."""

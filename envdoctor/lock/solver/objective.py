@@ -1,7 +1,9 @@
 """The objective, and the answer in words of packages.
 
-A total order, so that there is one right answer: fewest overrides; then the roots in the order
-asked, each the best of its table (not yanked, newest, the default index, a wheel); then no row that
+A total order, so that there is one right answer: fewest overrides; then no root years behind, and
+the roots that no other requires behind by the fewest months in all (``staleness``); then the roots,
+requirers first and else in the order asked, each the best of its table (not yanked, newest, the
+default index, a wheel); then no row that
 does not bind is violated, wrong results first, then what is only reported to fail, then what
 degrades, by id; then everything else, requirers before what they require and by name, each
 likewise. What is not needed is absent. Where something is installed and ``prefer`` names it, that
@@ -19,10 +21,11 @@ from ...model.lock_file import machine_of
 from ...model.resolution import Override, Pin, Reason, Resolution
 from ...model.row import Row, Source
 from .candidates import Candidate, Catalog, bits_of
-from .engine import Outcome, solve
+from .engine import Outcome
 from .problem import Problem, Why, build_problem
 from .requires import requires_of, with_packages
 from .source_builds import step_of
+from .staleness import optimum
 
 __all__ = [
     "Attempt",
@@ -35,11 +38,15 @@ __all__ = [
 
 
 class Attempt(NamedTuple):
-    """One search: the problem, what came of it, and the number of overrides that it was allowed."""
+    """One search: the problem, what came of it, and the number of overrides that it was allowed.
+
+    newest: of each root, the bit of the newest release that the targets admit alone.
+    """
 
     problem: Problem
     outcome: Outcome
     overrides: int
+    newest: Mapping[str, int] = {}
 
 
 def answer(catalog: Catalog, facts: Sequence[Facts]) -> Optional[Resolution]:
@@ -55,9 +62,9 @@ def attempt(catalog: Catalog, facts: Sequence[Facts], *, complete: bool = False)
         problem = build_problem(
             catalog, facts, complete=complete, overrides_allowed=allowed, costs=True
         )
-        outcome = solve(problem.variables, problem.nogoods)
+        problem, outcome, newest = optimum(problem, catalog.request.roots)
         if outcome.model is not None or allowed >= len(problem.overrides):
-            return Attempt(problem, outcome, allowed)
+            return Attempt(problem, outcome, allowed, newest)
         blamed = any(_why(problem, number).kind == "override" for number in outcome.core)
         if not blamed:  # more overrides change nothing
             return Attempt(problem, outcome, allowed)

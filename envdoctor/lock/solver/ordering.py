@@ -2,9 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Mapping, Set
+from typing import Dict, Iterable, List, Mapping, Sequence, Set, Tuple
 
-__all__ = ["topological"]
+__all__ = ["reached", "requirers_first", "topological"]
+
+
+def reached(nodes: Iterable[str], requires: Mapping[str, Set[str]]) -> Set[str]:
+    """Return what these nodes require, directly or not, and they themselves."""
+    seen = set(nodes)
+    waiting = list(seen)
+    while waiting:
+        for other in requires.get(waiting.pop(), ()):
+            if other not in seen:
+                seen.add(other)
+                waiting.append(other)
+    return seen
+
+
+def requirers_first(
+    nodes: Mapping[str, Sequence[str]], requires: Mapping[str, Set[str]]
+) -> Tuple[List[str], List[str]]:
+    """Return names, each with its nodes, in two lists: those that no other requires, directly or
+    not, as they stand, and the others, each after those that require it. Names that require each
+    other count as one.
+    """
+    below = {
+        name: {node.partition("[")[0] for node in reached(listed, requires)}
+        for name, listed in nodes.items()
+    }
+
+    def is_free(name: str, among: Sequence[str]) -> bool:
+        return not any(name in below[other] and other not in below[name] for other in among)
+
+    first = [name for name in nodes if is_free(name, list(nodes))]
+    waiting = [name for name in nodes if name not in first]
+    others: List[str] = []
+    while waiting:
+        others.append(next(name for name in waiting if is_free(name, waiting)))
+        waiting.remove(others[-1])
+    return first, others
 
 
 def topological(requires: Mapping[str, Set[str]]) -> List[str]:

@@ -33,13 +33,30 @@ from ...model.row import Row, Term
 from ...model.versions import Version, parse_version
 from .build_rows import build_rows, dropped_rows
 from .candidates import NOT_THERE, CandidateTable, Catalog, bits_of
-from .engine import Nogood, Variable
-from .ordering import topological
+from .engine import Nogood, Sum, Variable
+from .ordering import requirers_first, topological
 
-__all__ = ["LIMIT_OF", "Edge", "OverrideOption", "Problem", "Why", "build_problem"]
+__all__ = [
+    "LIMIT_OF",
+    "MONTHS_BEHIND",
+    "MONTHS_OF_REQUIRED",
+    "YEARS_BEHIND",
+    "Edge",
+    "OverrideOption",
+    "Problem",
+    "Why",
+    "build_problem",
+]
+
+#: The nodes that stand before the roots where a problem is to have an optimum: how far the worst of
+#: the roots is behind, and how far those are in all that no other requires (``staleness``); and
+#: before the other roots, how far these are.
+YEARS_BEHIND, MONTHS_BEHIND = "behind:years", "behind:months"
+MONTHS_OF_REQUIRED = "behind:months-of-required"
 
 #: Effects of rows that do not bind, the gravest first.
 _WEIGHT = ("wrong-results", "blocks", "degrades")
+_UNWEIGHED = Variable(0b1, 0)
 #: What a host attribute of a row rests on, as people name it.
 LIMIT_OF = {
     "driver": "driver",
@@ -92,7 +109,8 @@ class OverrideOption(NamedTuple):
 class Problem(NamedTuple):
     """What the engine takes, and how to read its answer.
 
-    ``nodes`` are packages ("vllm") and their extras ("vllm[flashinfer]").
+    ``nodes`` are packages ("vllm") and their extras ("vllm[flashinfer]"); what has no table is
+    counted or weighed. ``sums`` belong to the nogoods.
     """
 
     nodes: Tuple[str, ...]
@@ -106,6 +124,8 @@ class Problem(NamedTuple):
         Tuple[Nogood, Row], ...
     ]  # rows that a variable mitigates: violated, they ask for the setting
     tail: FrozenSet[str]  # required names that the matrix does not know
+    peers: Tuple[str, ...] = ()  # roots that no other root requires
+    sums: Tuple[Sum, ...] = ()
 
 
 def build_problem(
@@ -177,7 +197,7 @@ class _Builder:
             if costs:
                 self._bring_cures(sorted(names))
         return self._finish(
-            roots, overrides_allowed, self._find_costs(sorted(done)) if costs else []
+            roots, overrides_allowed, self._find_costs(sorted(done)) if costs else [], costs
         )
 
     # ----------------------------------------------------------------------------------------------
@@ -418,18 +438,18 @@ class _Builder:
         roots: Sequence[Tuple[Root, int]],
         overrides_allowed: int,
         costs: Sequence[Tuple[str, Row, List[Dict[str, int]]]],
+        weighed: bool,
     ) -> Problem:
-        order = self._order([root for root, _ in roots])
-        asked = dict.fromkeys(
-            node
-            for root, _ in roots
-            for node in (root.name, *(f"{root.name}[{extra}]" for extra in root.extras))
-        )
+        peers, required, others = self._order([root for root, _ in roots])
+        order = [*peers, *required, *others]
         # The roots stand first; then what a choice of the others costs; then the others.
         nodes = (
-            *order[: len(asked)],
+            *((YEARS_BEHIND, MONTHS_BEHIND) if weighed else ()),
+            *peers,
+            *((MONTHS_OF_REQUIRED,) if weighed else ()),
+            *required,
             *(node for node, _, _ in costs),
-            *order[len(asked) :],
+            *others,
             *(option.node for option in self._overrides),
         )
         number_of = {node: number for number, node in enumerate(nodes)}
@@ -437,6 +457,8 @@ class _Builder:
         variables = [
             Variable(self._domains[node] | tables[node].absent, tables[node].absent)
             if node in tables
+            else _UNWEIGHED
+            if node in (YEARS_BEHIND, MONTHS_BEHIND, MONTHS_OF_REQUIRED)
             else Variable(0b11, 0b10)
             for node in nodes
         ]
@@ -520,6 +542,7 @@ class _Builder:
             self.targets,
             tuple(settings),
             frozenset(self._tail),
+            tuple(node for node in peers if node == _base(node)),
         )
 
     def _add_edges(self, tables: Mapping[str, CandidateTable], add: Any) -> None:
@@ -565,25 +588,29 @@ class _Builder:
     # ----------------------------------------------------------------------------------------------
     # order
 
-    def _order(self, roots: Sequence[Root]) -> List[str]:
-        """Roots as asked, then requirers before what they require, by name where that leaves a
-        choice.
+    def _order(self, roots: Sequence[Root]) -> Tuple[List[str], List[str], List[str]]:
+        """The nodes of the roots that no other requires, as asked; of the other roots, and of all
+        else, requirers before what they require, by name where that leaves a choice.
 
-        So whether a package is needed at all is settled before its version is chosen; what is not
-        needed is absent.
+        So an engine is chosen before the torch that it pins, and whether a package is needed at all
+        is settled before its version is chosen; what is not needed is absent.
         """
-        first: List[str] = []
+        asked: Dict[str, List[str]] = {}
         for root in roots:
-            first += [root.name, *(f"{root.name}[{extra}]" for extra in root.extras)]
-        first = list(dict.fromkeys(first))
+            listed = asked.setdefault(root.name, [root.name])
+            listed += [f"{root.name}[{extra}]" for extra in root.extras]
         requires: Dict[str, Set[str]] = {node: set() for node in self._domains}
         for node, wanted in self._edges:
             requires[node].add(wanted)
         for node in self._domains:
             if node != _base(node):
                 requires[node].add(_base(node))
-        placed = set(first)
-        return first + [node for node in topological(requires) if node not in placed]
+        peers, required = (
+            list(dict.fromkeys(node for name in names for node in asked[name]))
+            for names in requirers_first(asked, requires)
+        )
+        placed = {*peers, *required}
+        return peers, required, [node for node in topological(requires) if node not in placed]
 
 
 def _limit(term: Term) -> str:

@@ -4,10 +4,13 @@ is tiny.
 
 from __future__ import annotations
 
+from datetime import date
 from itertools import product
-from typing import Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from envdoctor.lock.solver.engine import Nogood, Variable
+from envdoctor.lock.solver.problem import Problem
+from envdoctor.model.request import Root
 
 
 def values(variable: Variable) -> Iterator[int]:
@@ -42,7 +45,7 @@ class SatOracle:
         self._variables = variables
         self._names: List[Dict[int, int]] = []
         count = 0
-        clauses: List[List[int]] = []
+        clauses = self.clauses = []  # type: List[List[int]]
         for variable in variables:
             names = {}
             for bit in values(variable):
@@ -69,7 +72,28 @@ class SatOracle:
                     if not bit & mask
                 ]
             )
+        self._count = count
         self._solver = Solver(name="cadical153", bootstrap_with=clauses)
+
+    def name(self, variable: int, bit: int) -> int:
+        """The boolean of one value."""
+        return self._names[variable][bit]
+
+    def bits(self, variable: int) -> List[int]:
+        """The values of a variable, the preferred one first."""
+        return list(self._names[variable])
+
+    def fresh(self) -> int:
+        """A boolean that stands for nothing yet."""
+        self._count += 1
+        return self._count
+
+    def add(self, clause: List[int]) -> None:
+        self.clauses.append(clause)
+        self._solver.add_clause(clause)
+
+    def admits(self, *assumed: int) -> bool:
+        return bool(self._solver.solve(assumptions=list(assumed)))
 
     def close(self) -> None:
         self._solver.delete()
@@ -96,3 +120,176 @@ class SatOracle:
                 model.append(bit)
                 break
         return tuple(model)
+
+
+MONTH, YEAR = 30, 365
+MONTHS_OF_FAULT = {"wrong-results": 12, "blocks": 9, "degrades": 6}
+
+
+class AgeOracle:
+    """The objective of a lock in words of a SAT and a MaxSAT solver: the least worst year of the
+    roots, then the fewest months of those that no other requires and these in their order, then the
+    same of the other roots, then the lexicographic optimum.
+    """
+
+    def __init__(self, problem: Problem, roots: Sequence[Root]) -> None:
+        self._problem = problem
+        self._number = {node: number for number, node in enumerate(problem.nodes)}
+        self._roots = list(dict.fromkeys(root.name for root in roots))
+        self._peers = self._not_required({root.name: set() for root in roots}, roots)
+        self.newest: Dict[str, int] = {}
+
+    def optimum(self) -> Optional[Tuple[int, ...]]:
+        problem = self._problem
+        oracle = SatOracle(problem.variables, problem.nogoods)
+        try:
+            if not oracle.satisfiable():
+                return None
+            days = {name: self._days(name) for name in self._roots}
+            self._bound_years(oracle, days)
+            required = [name for name in self._roots if name not in self._peers]
+            for names in ([name for name in self._roots if name in self._peers], required):
+                weights = self._weights(oracle, days, names)
+                self._bound_sum(oracle, weights, _least_cost(oracle.clauses, weights))
+                model = oracle.optimum()
+                assert model is not None
+                for node in problem.nodes:
+                    if node.split("[")[0] in names:
+                        oracle.add([oracle.name(self._number[node], model[self._number[node]])])
+            return oracle.optimum()
+        finally:
+            oracle.close()
+
+    def _days(self, name: str) -> Dict[int, int]:
+        """How far each release is behind the newest one that is possible without other roots."""
+        problem, number = self._problem, self._number[name]
+        alone = [
+            nogood
+            for nogood in problem.nogoods
+            if nogood.why.kind != "request"
+            or problem.nodes[nogood.terms[0][0]].split("[")[0] == name
+        ]
+        oracle = SatOracle(problem.variables, alone)
+        try:
+            best = next(
+                bit for bit in oracle.bits(number) if oracle.admits(oracle.name(number, bit))
+            )
+        finally:
+            oracle.close()
+        self.newest[name] = best
+        table = problem.tables[name]
+        newest = date.fromisoformat(table.at(best).release.released)
+        return {
+            bit: max(0, (newest - date.fromisoformat(table.at(bit).release.released)).days)
+            for bit in values(problem.variables[number])
+            if bit != table.absent
+        }
+
+    def _not_required(self, requires: Dict[str, Set[str]], roots: Sequence[Root]) -> Set[str]:
+        """The roots that no other one leads to; of a circle all."""
+        asked: Dict[str, Set[str]] = {
+            name: {
+                name,
+                *(
+                    f"{root.name}[{extra}]"
+                    for root in roots
+                    if root.name == name
+                    for extra in root.extras
+                ),
+            }
+            for name in requires
+        }
+        changed = True
+        while changed:
+            changed = False
+            for edge in self._problem.edges:
+                for nodes in asked.values():
+                    if edge.requirer in nodes and edge.name not in nodes:
+                        nodes.add(edge.name)
+                        changed = True
+        leads = {
+            (name, other)
+            for name, nodes in asked.items()
+            for other in asked
+            if other != name and any(node.split("[")[0] == other for node in nodes)
+        }
+        return {
+            name
+            for name in asked
+            if all((name, other) in leads for other in asked if (other, name) in leads)
+        }
+
+    def _bound_years(self, oracle: SatOracle, days: Mapping[str, Mapping[int, int]]) -> None:
+        """Forbid what is further behind, in years, than the worst root has to be."""
+        levels: Dict[int, int] = {}
+        for name, behind in days.items():
+            for bit, count in behind.items():
+                whole = 0
+                while count > (whole + 1) * YEAR:
+                    whole += 1
+                level = whole if name in self._peers else whole - 1
+                levels[oracle.name(self._number[name], bit)] = max(level, 0)
+        for worst in sorted(set(levels.values())):
+            forbidden = [-literal for literal, level in levels.items() if level > worst]
+            if oracle.admits(*forbidden):
+                for literal in forbidden:
+                    oracle.add([literal])
+                return
+
+    def _weights(
+        self,
+        oracle: SatOracle,
+        days: Mapping[str, Mapping[int, int]],
+        names: Sequence[str],
+    ) -> List[Dict[int, int]]:
+        """For each thing that counts, its values that cost months."""
+        weights = [
+            {
+                oracle.name(self._number[name], bit): count // MONTH
+                for bit, count in days[name].items()
+                if count >= MONTH
+            }
+            for name in names
+        ]
+        faults = {
+            nogood.why.row.id: nogood.why.row
+            for nogood in self._problem.nogoods
+            if nogood.why.kind == "cost" and nogood.why.row.component in names
+        }
+        for row in faults.values():
+            violated = oracle.name(self._number[f"cost:{row.id}"], 0b01)
+            weights.append({violated: MONTHS_OF_FAULT[row.effect]})
+        return weights
+
+    @staticmethod
+    def _bound_sum(oracle: SatOracle, weights: Sequence[Mapping[int, int]], most: int) -> None:
+        """Forbid what costs more in all: a boolean for each sum that the first few can reach."""
+        reached = {0: oracle.fresh()}
+        oracle.add([reached[0]])
+        for group in weights:
+            following: Dict[int, int] = {}
+            for total, state in reached.items():
+                stays = following.setdefault(total, oracle.fresh())
+                oracle.add([-state, stays, *group])
+                for literal, cost in group.items():
+                    if total + cost > most:
+                        oracle.add([-state, -literal])
+                        continue
+                    next_state = following.setdefault(total + cost, oracle.fresh())
+                    oracle.add([-state, -literal, next_state])
+            reached = following
+
+
+def _least_cost(clauses: Sequence[Sequence[int]], weights: Sequence[Mapping[int, int]]) -> int:
+    from pysat.examples.rc2 import RC2
+    from pysat.formula import WCNF
+
+    formula = WCNF()
+    for clause in clauses:
+        formula.append(list(clause))
+    for group in weights:
+        for literal, cost in group.items():
+            formula.append([-literal], weight=cost)
+    with RC2(formula) as search:
+        search.compute()
+        return int(search.cost)

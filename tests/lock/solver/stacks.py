@@ -11,12 +11,18 @@ from envdoctor.lock.solver.candidates import Catalog
 from envdoctor.lock.solver.engine import solve
 from envdoctor.lock.solver.explanation import minimal_groups
 from envdoctor.lock.solver.objective import applied, attempt, resolution_of
+from envdoctor.lock.solver.problem import (
+    MONTHS_BEHIND,
+    MONTHS_OF_REQUIRED,
+    YEARS_BEHIND,
+    build_problem,
+)
 from envdoctor.matrix.loader import Matrix
 from envdoctor.model.facts import Facts
 from envdoctor.model.request import Request, parse_root
 from envdoctor.rules import judge
 
-from .oracle import SatOracle
+from .oracle import AgeOracle
 
 ROOTS = (
     "vllm",
@@ -117,13 +123,14 @@ def judge_stack(
     found = attempt(catalog, facts)
     problem = found.problem
     start = time.perf_counter()
-    outcome = solve(problem.variables, problem.nogoods)
+    outcome = solve(problem.variables, problem.nogoods, sums=problem.sums)
     seconds = time.perf_counter() - start
-    oracle = SatOracle(problem.variables, problem.nogoods)
-    try:
-        best = oracle.optimum()
-    finally:
-        oracle.close()
+    plain = build_problem(catalog, facts, overrides_allowed=found.overrides, costs=True)
+    best = AgeOracle(plain, request.roots).optimum()
+    if best is not None and outcome.model is not None:
+        for node in (YEARS_BEHIND, MONTHS_BEHIND, MONTHS_OF_REQUIRED):  # theirs alone
+            number = problem.nodes.index(node)
+            best = (*best[:number], outcome.model[number], *best[number + 1 :])
     fault: Optional[str] = None
     if (best is None) != (outcome.model is None):
         fault = f"the oracle says {'unsatisfiable' if best is None else 'satisfiable'}"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from itertools import product
 from typing import List, Tuple
 
 import pytest
 
-from envdoctor.lock.solver.engine import GaveUp, Nogood, Variable, solve
+from envdoctor.lock.solver.engine import GaveUp, Nogood, Sum, Variable, solve
 
-from .oracle import SatOracle, brute_force
+from .oracle import SatOracle, brute_force, values
 
 
 def random_problem(
@@ -74,6 +75,48 @@ def test_larger_problems_agree_with_a_sat_solver(require_module: object) -> None
             core.close()
     assert refuted > 20
     assert conflicts > 100, "hardly any conflict: the problems do not test learning"
+
+
+def test_the_least_sum_comes_first_and_then_the_order() -> None:
+    chance = random.Random(3)
+    refuted = bought = 0
+    for _ in range(2000):
+        variables, nogoods = random_problem(
+            chance, chance.randint(2, 5), 4, chance.choice((1.0, 2.0, 3.0))
+        )
+        costs = [
+            {bit: chance.choice((0, 0, 1, 2, 5)) for bit in values(variable)}
+            for variable in variables
+        ]
+        total = Variable((2 << sum(max(cost.values()) for cost in costs)) - 1, 0)
+        shifted = [
+            Nogood(tuple((number + 1, mask) for number, mask in nogood.terms)) for nogood in nogoods
+        ]
+        table = {
+            number: tuple(
+                (price, sum(bit for bit, its in cost.items() if its == price))
+                for price in sorted(set(cost.values()) - {0})
+            )
+            for number, cost in enumerate(costs, 1)
+        }
+        found = solve([total, *variables], shifted, sums=[Sum(0, table)])
+        best = None
+        for model in product(*(list(values(variable)) for variable in variables)):
+            if any(all(model[at] & mask for at, mask in entry.terms) for entry in nogoods):
+                continue
+            price = sum(cost[bit] for cost, bit in zip(costs, model))
+            if best is None or price < best[0]:
+                best = (price, model)
+        if best is None:
+            refuted += 1
+            assert found.model is None
+            kept = [nogoods[number] for number in found.core]
+            assert brute_force(variables, kept) is None
+        else:
+            bought += best[1] != brute_force(variables, nogoods)
+            assert found.model == (1 << best[0], *best[1])
+    assert refuted > 200
+    assert bought > 200, "the sum hardly ever decides"
 
 
 def test_a_variable_without_values_is_refuted() -> None:

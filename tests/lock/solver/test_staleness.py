@@ -1,0 +1,73 @@
+"""No root falls years back because another is newest, and what has to is said."""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+import pytest
+
+from envdoctor.intake.assumptions import parse_assumptions
+from envdoctor.lock.solver import resolve
+from envdoctor.lock.solver.staleness import years
+from envdoctor.matrix.loader import Matrix
+from envdoctor.model.facts import Facts
+from envdoctor.model.request import Request, parse_root
+from envdoctor.model.resolution import Resolution
+
+H100 = ("gpu=H100", "nvidia-driver=580.95.05")
+
+
+def lock(
+    matrix: Matrix, *roots: str, python: str = "3.12", assume: Sequence[str] = H100
+) -> Resolution:
+    request = Request(tuple(map(parse_root, roots)), python, as_of="2026-11-22")
+    found = resolve(request, (Facts(parse_assumptions(assume)),), matrix)
+    assert isinstance(found, Resolution)
+    return found
+
+
+def pins(found: Resolution, *names: str) -> list[str]:
+    return [str(pin.version) for name in names for pin in [found.pin(name)] if pin is not None]
+
+
+@pytest.mark.parametrize("roots", [("torch", "vllm"), ("vllm", "torch"), ("vllm",)])
+def test_the_newest_engine_with_the_torch_that_it_pins(
+    matrix: Matrix, roots: Sequence[str]
+) -> None:
+    found = lock(matrix, *roots)
+    assert pins(found, "vllm", "torch") == ["0.33.0", "2.14.0"]
+    assert not found.notes
+
+
+def test_peers_share_what_it_costs(matrix: Matrix) -> None:
+    """verl 0.9 caps transformers, which the newest vllm does not take: an older verl asks less."""
+    found = lock(matrix, "torch", "transformers", "vllm", "verl")
+    assert pins(found, "verl") == ["0.9.1"]
+    assert pins(found, "vllm")[0].startswith("0.3")
+    assert not found.notes
+
+
+def test_a_root_more_than_a_year_behind_is_told_with_cause_and_alternative(matrix: Matrix) -> None:
+    found = lock(matrix, "torch==2.4.0", "vllm")
+    (note,) = found.notes
+    assert note.startswith("vllm 0.6.3.post1 is of 2024-10-17, 24 months behind 0.33.0")
+    assert "you asked for torch==2.4.0" in note
+    assert "instead: vllm 0.33.0 with torch 2.14.0, asked for without torch==2.4.0" in note
+
+
+def test_what_cannot_stand_together_is_offered_apart(matrix: Matrix) -> None:
+    found = lock(matrix, "sglang", "outlines")
+    (note,) = found.notes
+    assert "needs outlines 0.1.11" in note
+    assert note.endswith("without sglang")
+
+
+def test_a_release_of_a_root_that_cannot_be_imported_is_worth_going_back_for(
+    matrix: Matrix,
+) -> None:
+    assert pins(lock(matrix, "torch==2.9.1", "torchao"), "torchao") == ["0.17.0"]
+    assert pins(lock(matrix, "torch==2.10.0", "torchao"), "torchao") == ["0.18.0"]
+
+
+def test_a_year_to_the_day_is_none() -> None:
+    assert [years(days) for days in (0, 1, 365, 366, 730, 731)] == [0, 0, 0, 1, 1, 2]
