@@ -125,16 +125,23 @@ def read_assumptions(assumptions: Sequence[str]) -> Dict[str, Fact[Any]]:
     assumed = parse_assumptions(assumptions)
     gpus = assumed.get("gpus")
     if isinstance(gpus, Known) and gpus.value:
+        from .matrix.derive import on_arm_board
         from .matrix.loader import load_matrix
 
         matrix = load_matrix()
-        for name in dict.fromkeys(device.name or "" for device in gpus.value):
-            if matrix.gpu(name, None) is None:
+        models = {
+            name: matrix.gpu(name, None) for name in {entry.name or "" for entry in gpus.value}
+        }
+        for name, model in sorted(models.items()):
+            if model is None:
                 near = suggest(name, [model.name for model in matrix.gpus])
                 raise InputError(
                     f"--assume gpu={name}: no such GPU is known{near}; 'envdoctor matrix list "
                     "gpus' names all"
                 )
+        if all(model is not None and on_arm_board(model.name) for model in models.values()):
+            why = Evidence("--assume", f"gpu={', '.join(sorted(models))} is on ARM boards only")
+            assumed.setdefault("os.architecture", Known("aarch64", why))
     return assumed
 
 

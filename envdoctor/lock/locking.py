@@ -102,7 +102,12 @@ def lock(
             "3.12" if profile is not None else None,
         ),
         _common(facts, "os.platform", "one lock is for one platform", "linux"),
-        _common(facts, "os.architecture", "one lock is for one architecture", "x86_64"),
+        _common(
+            facts,
+            "os.architecture",
+            "one lock is for one architecture",
+            _usual_architecture(facts, matrix),
+        ),
         day,
         tuple(dict.fromkeys(allow_index)),
         others=unknown,
@@ -482,6 +487,16 @@ def _common(facts: Sequence[Facts], field: str, advice: str, default: Optional[s
             raise InputError(f"no target tells its {field}; {advice}")
         return default
     return known[0]
+
+
+def _usual_architecture(facts: Sequence[Facts], matrix: Matrix) -> str:
+    """The architecture of targets that do not tell theirs: that of the boards that their GPUs are
+    on.
+    """
+    from ..matrix.derive import usual_architecture
+
+    usual = {usual_architecture(entry, matrix) for entry in facts}
+    return "aarch64" if usual == {"aarch64"} else "x86_64"
 
 
 def _verify(resolution: Resolution, facts: Sequence[Facts], matrix: Matrix) -> None:

@@ -46,22 +46,27 @@ __all__ = [
     "driver_branch",
     "forward_compat_verdict",
     "on_arm_board",
+    "usual_architecture",
 ]
 
-_ARM_BOARDS = (
-    "DRIVE",
-    "GB10",
-    "GB200",
-    "GB300",
-    "GH200",
-    "Grace",
-    "Jetson",
-    "Orin",
-    "T4G",
-    "Tegra",
-    "Thor",
-    "Xavier",
+#: In the name of a GPU: its processor is ARM.
+_ARM_BOARDS = frozenset(
+    [
+        "DRIVE",
+        "GB10",
+        "GB200",
+        "GB300",
+        "GH200",
+        "Grace",
+        "Jetson",
+        "Orin",
+        "T4G",
+        "Tegra",
+        "Thor",
+        "Xavier",
+    ]
 )
+_WORDS = pattern(r"\w+")
 _TORCH_LABEL = pattern(r"torch(\d+\.\d+)")
 _ABI_LABEL = pattern(r"(?i)cxx11abi(true|false)")
 _ABSENT = Subject(False)
@@ -341,16 +346,16 @@ def _possible_builds(
     if (installed.installer == "conda" or installed.build) and cuda is None:
         return ()  # conda builds its own
     return find_builds(
-        release, version, facts.value("os.architecture") or _usual_architecture(facts, matrix), cuda
+        release, version, facts.value("os.architecture") or usual_architecture(facts, matrix), cuda
     )
 
 
-def _usual_architecture(facts: Facts, matrix: Tables) -> Optional[str]:
+def usual_architecture(facts: Facts, matrix: Tables) -> Optional[str]:
     """The machine architecture that goes with the devices, for a report that shows GPUs and
     packages only (nvidia-smi and pip list).
 
     Known models that are on no ARM board come in x86_64 machines but for rarities, whose wheels
-    hold a subset of the same code. None where a device has no known model.
+    hold a subset of the same code. None where there is no device, or one of no known model.
     """
     architectures = set()
     for device in facts.value("gpus") or ():
@@ -365,7 +370,7 @@ def on_arm_board(gpu: str) -> bool:
     """Tell by a GPU's name whether its processor is ARM: Grace, Spark, Jetson, DRIVE, and Graviton
     beside the T4G.
     """
-    return any(word in gpu for word in _ARM_BOARDS)
+    return not _ARM_BOARDS.isdisjoint(_WORDS.findall(gpu))
 
 
 def find_builds(

@@ -28,7 +28,7 @@ __all__ = [
 
 class Reason(NamedTuple):
     """One reason. ``kind``: asked, required, row (asks for it), refused (a newer release),
-    override, yanked, source-build, index, profile.
+    override, yanked, source-build, inferred (what was not read of it), index, profile.
 
     requirer: what requires it, with the extra that does ("vllm[audio]"). requirement: what was
     asked for ("vllm>=0.8"), or the releases that the requirer admits (">=2.6", "" for any).

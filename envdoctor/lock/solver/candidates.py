@@ -39,6 +39,7 @@ from ...model.versions import (
     split_clauses,
     try_version,
 )
+from .inference import Inference, Inferred
 from .source_builds import attributes_of, build_of
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "Candidate",
     "CandidateTable",
     "Catalog",
+    "Limits",
     "TargetLine",
     "bits_of",
 ]
@@ -73,6 +75,7 @@ class Candidate(NamedTuple):
 
     ``index_name`` is "pypi" for the default one; ``from_source`` where the index has no wheel, and
     ``build`` is then how it is built, None where nothing is known of that.
+    ``inferred``: attributes of the subject that were not read.
     """
 
     version: Version
@@ -81,6 +84,16 @@ class Candidate(NamedTuple):
     index_name: str = "pypi"
     from_source: bool = False
     build: Optional[SourceBuild] = None
+    inferred: Tuple[Inferred, ...] = ()
+
+
+class Limits(NamedTuple):
+    """What the targets together admit: wheels for this glibc or an older one (None: not known), and
+    where they have a GPU or NVIDIA's driver (``cuda``) only builds for it of what has such builds.
+    """
+
+    glibc: Optional[Version] = None
+    cuda: bool = False
 
 
 class TargetLine(NamedTuple):
@@ -201,7 +214,7 @@ class Catalog:
         self._asks: Dict[
             Tuple[str, int], Tuple[Tuple[Tuple[str, int, str], ...], Tuple[str, ...]]
         ] = {}
-        self._refusals: Dict[Tuple[str, Optional[Version]], Dict[Tuple[str, str], int]] = {}
+        self._refusals: Dict[Tuple[str, Limits], Dict[Tuple[str, str], int]] = {}
         self._glibc_of: Dict[Tuple[str, ...], Tuple[Version, ...]] = {}
         self._admitted: Dict[str, bool] = {}
         self._served: Dict[Tuple[str, ...], bool] = {}
@@ -270,10 +283,17 @@ class Catalog:
         )
         indexes = {index: rank for rank, index in enumerate(("pypi", *self.request.allow_index))}
         preferred = try_version(self.request.prefer.get(name))
-        for place, (version, release) in enumerate(self._released(name)):
+        releases = self._released(name)
+        inference = Inference(
+            releases,
+            self.request.architecture,
+            ("cuda", "code", "glibc") if name in self.matrix.code_demands else ("glibc",),
+        )
+        for place, (version, release) in enumerate(releases):
             for rank, candidate in enumerate(
                 self._builds(name, version, self.served(release), indexes)
             ):
+                candidate = _with_inferred(candidate, inference, place)
                 candidate = (
                     candidate
                     if name in BUILT_BY_HAND or "torch" in candidate.subject.attributes
@@ -425,15 +445,15 @@ class Catalog:
             kept = [line for line in kept if not line.name.startswith(_OF_DEFAULT_BUILD)]
         return kept
 
-    def refusals(self, name: str, glibc: Optional[Version]) -> Mapping[Tuple[str, str], int]:
+    def refusals(self, name: str, limits: Limits) -> Mapping[Tuple[str, str], int]:
         """Return the candidates that cannot be installed on the targets at all, by (limit,
         words).
         """
-        found = self._refusals.get((name, glibc))
+        found = self._refusals.get((name, limits))
         if found is None:
-            found = self._refusals[(name, glibc)] = {}
+            found = self._refusals[(name, limits)] = {}
             for number, candidate in enumerate(self.table(name).candidates):
-                refusal = self.refusal(candidate, glibc)
+                refusal = self.refusal(name, candidate, limits)
                 if refusal is not None:
                     found[refusal] = found.get(refusal, 0) | 1 << number
             if self.request.of_the_time:
@@ -536,9 +556,9 @@ class Catalog:
         as_of = self.request.as_of
         return as_of is not None and candidate.release.released > as_of
 
-    def refusal(self, candidate: Candidate, glibc: Optional[Version]) -> Optional[Tuple[str, str]]:
+    def refusal(self, name: str, candidate: Candidate, limits: Limits) -> Optional[Tuple[str, str]]:
         """Return (limit, words) where a candidate cannot be installed on any of the targets at all,
-        whatever else is.
+        or would not use their GPUs, whatever else is.
         """
         request, release = self.request, candidate.release
         if self._is_late(candidate):
@@ -550,7 +570,13 @@ class Catalog:
         if candidate.from_source and candidate.build is None and release.sdist_only:
             words = f"has no wheel, and how to build it for Python {request.python} is not known"
             return "python", words
-        return self._platform_refusal(candidate, glibc)
+        refusal = self._platform_refusal(candidate, limits.glibc)
+        if refusal is not None or not limits.cuda or name not in self.matrix.code_demands:
+            return refusal
+        if _is_without_cuda(candidate):
+            where = "PyPI" if candidate.index_name == "pypi" else candidate.index_name
+            return "cuda", f"has no build for CUDA on {request.architecture} on {where}"
+        return None
 
     def _platform_refusal(
         self, candidate: Candidate, glibc: Optional[Version]
@@ -595,6 +621,30 @@ def _with_torch(candidate: Candidate, torch_of: Callable[[Version], Optional[str
     return candidate._replace(
         subject=subject._replace(attributes={**subject.attributes, "torch": parse_version(minor)})
     )
+
+
+def _with_inferred(candidate: Candidate, inference: Inference, place: int) -> Candidate:
+    """A candidate with what was not read of its wheel inferred; what is built here is as it is
+    built.
+    """
+    if candidate.from_source:
+        return candidate
+    attributes = candidate.subject.attributes
+    read = {name: value for name, value in attributes.items() if name != "version"}
+    inferred = tuple(inference.missing(place, read, candidate.index_name))
+    if not inferred:
+        return candidate
+    added = {item.attribute: item.value for item in inferred if item.value is not None}
+    return candidate._replace(
+        subject=candidate.subject._replace(attributes={**attributes, **added}), inferred=inferred
+    )
+
+
+def _is_without_cuda(candidate: Candidate) -> bool:
+    """Tell whether a wheel was read, or is inferred, to be for the processor alone."""
+    attributes = candidate.subject.attributes
+    read = "index" in attributes or any(item.attribute == "cuda" for item in candidate.inferred)
+    return read and "cuda" not in attributes and not candidate.from_source
 
 
 def _agreed(builds: Sequence[Build]) -> Dict[str, Any]:

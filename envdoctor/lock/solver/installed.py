@@ -30,13 +30,12 @@ from ...model.facts import Distribution, Facts, is_unindexed
 from ...model.request import Request, Root
 from ...model.versions import (
     InvalidSpecifier,
-    Version,
     VersionSet,
     canonicalize_name,
     parse_version,
     try_version,
 )
-from .candidates import Candidate, Catalog
+from .candidates import Candidate, Catalog, Limits
 
 __all__ = ["INSTALLED", "InstalledCatalog", "Situation", "usual_python"]
 
@@ -245,9 +244,11 @@ class InstalledCatalog(Catalog):
             candidate = candidate._replace(index_name="pypi")
         return super()._applying(name, candidate, extra)
 
-    def refusal(self, candidate: Candidate, glibc: Optional[Version]) -> Optional[Tuple[str, str]]:
+    def refusal(self, name: str, candidate: Candidate, limits: Limits) -> Optional[Tuple[str, str]]:
         """What is installed can be installed."""
-        return None if candidate.index_name == INSTALLED else super().refusal(candidate, glibc)
+        if candidate.index_name == INSTALLED:
+            return None
+        return super().refusal(name, candidate, limits)
 
     # ----------------------------------------------------------------------------------------------
     # who asks for whom
@@ -342,7 +343,7 @@ def _supported(catalog: Catalog, name: str, found: Distribution) -> bool:
         for candidate in catalog.table(name).candidates
         if candidate.version.public == version.public
     ]
-    return not mine or any(catalog.refusal(candidate, None) is None for candidate in mine)
+    return not mine or any(catalog.refusal(name, candidate, Limits()) is None for candidate in mine)
 
 
 def _early(listed: Mapping[str, Distribution]) -> Tuple[str, ...]:

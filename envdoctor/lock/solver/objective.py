@@ -271,6 +271,7 @@ def _reasons(
         reasons.append(
             Reason("source-build", "the index has no wheel of it: it is built when it is installed")
         )
+    reasons += [Reason("inferred", item.text) for item in candidate.inferred]
     if candidate.index_name != "pypi":
         reasons.append(Reason("index", f"a build from the index {candidate.index_name}"))
     return reasons

@@ -32,7 +32,7 @@ from ...model.requirement import parse_requirement
 from ...model.row import Row, Term
 from ...model.versions import Version, parse_version
 from .build_rows import build_rows, dropped_rows
-from .candidates import NOT_THERE, CandidateTable, Catalog, bits_of
+from .candidates import NOT_THERE, CandidateTable, Catalog, Limits, bits_of
 from .engine import Nogood, Sum, Variable
 from .ordering import requirers_first, topological
 
@@ -168,7 +168,10 @@ class _Builder:
             for version in [target.host.attributes.get("glibc")]
             if isinstance(version, Version)
         ]
-        self._glibc: Optional[Version] = min(known) if known else None
+        self._limits = Limits(
+            min(known) if known else None,
+            any(target.gpus or "driver" in target.host.attributes for target in self.targets),
+        )
         self._domains: Dict[str, int] = {}
         self._edges: Dict[Tuple[str, str], Dict[int, Tuple[int, str]]] = {}
         self._waiting: List[Tuple[str, int]] = []
@@ -232,7 +235,7 @@ class _Builder:
     def _exclusions(self, name: str) -> int:
         found = self._excluded.get(name)
         if found is None:
-            groups = self._catalog.refusals(name, self._glibc)
+            groups = self._catalog.refusals(name, self._limits)
             self._refused[name] = groups
             found = self._excluded[name] = sum(groups.values())
         return found

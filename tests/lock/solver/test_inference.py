@@ -1,0 +1,111 @@
+"""What was not read is inferred from neighbours, and processor builds are none for a GPU."""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+import pytest
+
+from envdoctor.intake.assumptions import parse_assumptions
+from envdoctor.lock.solver import resolve
+from envdoctor.lock.solver.candidates import Catalog, Limits
+from envdoctor.lock.solver.inference import Inference
+from envdoctor.matrix.loader import Matrix
+from envdoctor.matrix.tables import Build, Release
+from envdoctor.model.facts import Facts
+from envdoctor.model.request import Request, parse_root
+from envdoctor.model.resolution import Explanation, Resolution
+from envdoctor.model.versions import parse_version
+
+
+def releases(*entries: tuple[str, str, Sequence[Build]]) -> Inference:
+    return Inference(
+        [
+            (parse_version(version), Release(version, day, builds=tuple(builds)))
+            for version, day, builds in entries
+        ],
+        "x86_64",
+        ("cuda", "code", "glibc"),
+    )
+
+
+def read(*sass: str, cuda: str = "12.4", glibc: str = "2.28", **others: str) -> Build:
+    return Build(sass=sass, cuda=cuda, glibc=glibc, ptx_read=True, **others)  # type: ignore[arg-type]
+
+
+def words(inference: Inference, place: int) -> dict[str, str]:
+    return {
+        item.attribute: ",".join(sorted(item.value))
+        if isinstance(item.value, frozenset)
+        else str(item.value)
+        for item in inference.missing(place, {})
+    }
+
+
+def test_between_two_releases_only_what_both_have_counts() -> None:
+    inference = releases(
+        ("1.0", "2025-01-01", [read("7.0", "8.0", glibc="2.17")]),
+        ("1.1", "2025-02-01", []),
+        ("1.2", "2025-02-20", [read("8.0", "9.0", cuda="12.8")]),
+    )
+    assert words(inference, 1) == {"cuda": "12.8", "code": "sass:8.0", "glibc": "2.28"}
+
+
+def test_the_same_release_for_another_architecture_comes_first() -> None:
+    inference = releases(
+        ("1.0", "2025-01-01", [read("7.0")]),
+        ("1.1", "2025-02-01", [read("9.0", architecture="aarch64")]),
+    )
+    assert words(inference, 1)["code"] == "sass:9.0"
+    (code,) = [item for item in inference.missing(1, {}) if item.attribute == "code"]
+    assert (
+        code.text == "its GPU code was not read, and is taken to be that of the wheel for aarch64"
+    )
+
+
+def test_what_is_older_than_all_that_was_read_has_no_later_code() -> None:
+    inference = releases(("1.0", "2020-01-01", []), ("2.0", "2025-01-01", [read("8.0")]))
+    assert words(inference, 0) == {"code": "sass:8.0"}
+
+
+def test_what_is_newer_by_years_stays_unknown() -> None:
+    inference = releases(("1.0", "2020-01-01", [read("8.0")]), ("2.0", "2025-01-01", []))
+    assert words(inference, 1) == {}
+
+
+@pytest.mark.parametrize("version", ["2.6.0", "1.12.1"])
+def test_torch_for_arm_has_no_cuda_before_2_11(version: str, matrix: Matrix) -> None:
+    catalog = Catalog(matrix, Request((), "3.10", architecture="aarch64"))
+    table = catalog.table("torch")
+    (candidate,) = [
+        table.at(1 << n)
+        for n, entry in enumerate(table.candidates)
+        if str(entry.version) == version
+    ]
+    assert catalog.refusal("torch", candidate, Limits()) is None
+    refusal = catalog.refusal("torch", candidate, Limits(cuda=True))
+    assert refusal == ("cuda", "has no build for CUDA on aarch64 on PyPI")
+
+
+def test_no_processor_build_for_a_gpu_but_the_driver_that_it_takes(matrix: Matrix) -> None:
+    request = Request((parse_root("torch"),), "3.12", architecture="aarch64")
+    machine = Facts(parse_assumptions(["gpu=GH200", "nvidia-driver=535.129.03"]))
+    found = resolve(request, (machine,), matrix)
+    assert isinstance(found, Explanation)
+    assert any("no build for CUDA on aarch64" in cause.text for cause in found.causes)
+    assert found.ways_out == ("update the driver to 580.65.06 or newer: torch 2.15.0",)
+    bare = resolve(request, (Facts(),), matrix)
+    assert isinstance(bare, Resolution)
+
+
+def test_what_is_inferred_is_said(matrix: Matrix) -> None:
+    request = Request((parse_root("vllm"),), "3.12", architecture="aarch64")
+    machine = Facts(parse_assumptions(["gpu=GH200", "nvidia-driver=580.95.05"]))
+    found = resolve(request, (machine,), matrix)
+    assert isinstance(found, Resolution)
+    pin = found.pin("vllm")
+    assert pin is not None
+    assert [reason.text for reason in pin.reasons if reason.kind == "inferred"] == [
+        "its GPU code was not read, and is taken to be that of the wheel for x86_64",
+        "its glibc was not read, and is taken to be that of the wheel for x86_64",
+    ]
