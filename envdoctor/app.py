@@ -233,6 +233,7 @@ def diagnose(
         facts_from,
         str(matrix.date),
         1 if traces else 0,
+        reading.damages,
     )
 
 

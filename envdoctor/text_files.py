@@ -9,7 +9,8 @@ from .model.sizes import size_text
 
 __all__ = ["name_of", "read_text"]
 
-_SIZE_LIMIT = 64 << 20
+#: Bytes. Facts of a machine with thousands of packages take 4 MiB.
+_SIZE_LIMIT = 16 << 20
 
 
 def read_text(path: str, lenient: bool = False) -> str:

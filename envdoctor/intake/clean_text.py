@@ -5,15 +5,17 @@ numbers stay, secrets are hidden.
 from __future__ import annotations
 
 import re
-from typing import Dict, Iterator, List, NamedTuple, Optional
+from typing import Iterator, List, NamedTuple
 
 from ..errors import InputError
+from ..model.pattern import UNSEEN
 from ..model.redaction import redact
 
-__all__ = ["MAX_BYTES", "MAX_LINES", "Line", "clean_lines"]
+__all__ = ["MAX_LINES", "MAX_REPORT", "Line", "clean_lines"]
 
-MAX_BYTES = 64 << 20
-MAX_LINES = 200_000
+#: Of a report, in characters: an issue holds at most 65,536 of them. What is longer is a log.
+MAX_REPORT = 4 << 20
+MAX_LINES = 50_000
 _MAX_LENGTH = (
     4096  # of one line; longer ones are logs, and cutting them keeps every pattern's cost bounded
 )
@@ -21,10 +23,10 @@ _MAX_LENGTH = (
 _ANSI = re.compile(
     r"\x1b(?:\[[0-9;?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)?|[@-Z\\^_])"
 )
-_SPACES: Dict[int, Optional[str]] = {
-    ord(char): " " for char in "\u00a0\u2007\u202f\u2009\u200a\t\x0b\x0c"
-}
-_SPACES.update({ord(char): None for char in "\ufeff\u200b\u200c\u200d\u2060\x00"})
+_SPACES = {ord(char): " " for char in "\u00a0\u2007\u202f\u2009\u200a\t\x0b\x0c"}
+_UNSEEN = re.compile(f"[\x00{UNSEEN}]")
+#: Characters that stand in no text: at most one in fifty, or it is a program, an image, an archive.
+_OF_BINARIES = "".join(map(chr, (*range(7), *range(14, 27), *range(28, 32), 127)))
 _QUOTE = re.compile(r" {0,12}(?:> ?)+")
 _FENCE = re.compile(r"\s*(?:```|~~~)[\w+.-]{0,30}\s*")
 _TAG = re.compile(
@@ -54,22 +56,15 @@ class Line(NamedTuple):
 def clean_lines(report: str) -> Iterator[Line]:
     """Yield the lines of a report; a backslash at the end joins the next one.
 
-    Raises :class:`InputError` where there are too many.
+    Raises :class:`InputError` where there are too many, or where it is no text.
     """
-    if len(report) > MAX_BYTES:
-        raise InputError(
-            f"the report has {len(report)} characters, but at most {MAX_BYTES} are read; keep the "
-            "lines about the environment"
-        )
+    _check(report)
     text = report.replace("\r\n", "\n").replace("\r", "\n")
-    if "\x1b" in text:  # a colour may stand between a name and its secret
+    # A colour, or what nobody sees, may stand between a name and its secret.
+    if "\x1b" in text:
         text = _ANSI.sub("", text)
+    text = _UNSEEN.sub("", text)
     rows = redact(text).split("\n")
-    if len(rows) > MAX_LINES:
-        raise InputError(
-            f"the report has {len(rows)} lines, but at most {MAX_LINES} are read; keep the lines "
-            "about the environment"
-        )
     pending: List[str] = []
     start = size = 0
     for number, row in enumerate(rows, 1):
@@ -89,6 +84,21 @@ def clean_lines(report: str) -> Iterator[Line]:
         start = size = 0
     if pending:
         yield _line(start, " ".join(pending)[:_MAX_LENGTH])
+
+
+def _check(report: str) -> None:
+    """Raise :class:`InputError` for what is no report, before anything else costs time."""
+    for count, most, unit in (
+        (len(report), MAX_REPORT, "characters"),
+        (report.count("\n") + 1, MAX_LINES, "lines"),
+    ):
+        if count > most:
+            raise InputError(
+                f"the report has {count} {unit}, but at most {most} are read: keep the lines about "
+                "the environment; a log of any size is read by 'envdoctor diagnose FILE'"
+            )
+    if 50 * sum(map(report.count, _OF_BINARIES)) > len(report):
+        raise InputError("expected a report as people paste it, found binary data")
 
 
 def _plain(row: str) -> str:

@@ -21,8 +21,10 @@ from typing import Any, BinaryIO, Dict, FrozenSet, Iterator, List, Optional, Seq
 
 from ..errors import InputError
 from ..model.log import Clock, Event, LogLine, Pattern, Reading
+from ..model.pattern import UNSEEN
 from ..model.record import NamedTuple
 from ..model.redaction import HIDDEN, redact
+from .packed_log import open_packed
 
 __all__ = ["read_logs"]
 
@@ -53,9 +55,7 @@ _ANSI = re.compile(
     r"\x1b(?:\[[0-9;?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)?|[@-Z\\^_])"
 )
 _COLOUR = re.compile(rb"\x1b\[[0-9;]{0,20}[A-Za-z]")
-_CONTROL = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
-)
+_CONTROL = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029{UNSEEN}]")
 _RAY = re.compile(
     r"^\s*\((?P<who>[\w.:<>* -]{1,80}?)\s*"
     r"(?P<id>pid=\d{1,10}(?:, ip=[\da-fA-F.:]{2,45})?|, ip=[\da-fA-F.:]{2,45})\)\s?"
@@ -127,36 +127,35 @@ _REPORT_SIZE = 512 << 10
 def read_logs(paths: Sequence[str], patterns: Sequence[Pattern]) -> Reading:
     """Read logs and return the lines that ``patterns`` name.
 
-    ``-`` is standard input; gzip, bzip2 and xz are unpacked.
+    ``-`` is standard input; gzip, bzip2 and xz are unpacked, as far as they are whole.
 
     Raises:
         InputError: a file that cannot be read, or is packed in a way that Python cannot unpack.
     """
     search = _Search(patterns)
+    damages = []
     for path in paths:
         name = "standard input" if path == "-" else path
         stream = _open(path, name)
+        before = search.size
         try:
             for data, cut in _windows(stream):
                 search.look(name, data, cut)
-        except (OSError, EOFError, ValueError) as error:
+        except (OSError, ValueError) as error:
             raise InputError(
                 f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}"
             ) from error
-        except _unpacking_errors() as error:
-            raise InputError(f"{name}: is damaged: {error}") from error
         finally:
             if path != "-":
                 stream.close()
         search.end()
-    return search.reading(tuple("standard input" if path == "-" else path for path in paths))
-
-
-def _unpacking_errors() -> Tuple[Any, ...]:
-    import lzma
-    import zlib
-
-    return (lzma.LZMAError, zlib.error)
+        damage = getattr(stream, "damage", "")
+        if damage and search.size == before:
+            raise InputError(f"{name}: nothing in it can be read: {damage}")
+        if damage:
+            damages.append(f"{name} was read as far as it goes: {damage}")
+    names = tuple("standard input" if path == "-" else path for path in paths)
+    return search.reading(names, tuple(damages))
 
 
 def _open(path: str, name: str) -> Any:
@@ -178,25 +177,13 @@ def _open(path: str, name: str) -> Any:
     except OSError as error:
         file.close()
         raise InputError(f"{name}: cannot be read: {error.strerror or error}") from error
-    if magic[:2] == b"\x1f\x8b":
-        import gzip
-
-        return gzip.open(file)
-    if magic == b"\xfd7zXZ\x00":
-        import lzma
-
-        return lzma.open(file)
-    if magic[:3] == b"BZh":
-        import bz2
-
-        return bz2.open(file)
     if magic[:4] == b"\x28\xb5\x2f\xfd":
         file.close()
         raise InputError(
             f"{name}: is packed with zstd, "
             f"which Python cannot unpack: zstd -dc {name} | envdoctor diagnose -"
         )
-    return file
+    return open_packed(file, magic) or file
 
 
 def _windows(stream: BinaryIO) -> Iterator[Tuple[bytes, int]]:
@@ -304,7 +291,7 @@ class _Search:
         self._order = 0
         self._before = 0  # lines in the windows before this one
         self._lines = 0
-        self._size = 0
+        self.size = 0  # bytes, unpacked
         self._dropped = 0
         self._tried = 0
         self._report: List[str] = []
@@ -332,7 +319,7 @@ class _Search:
         self._before = position + data.count(b"\n", counted, cut)
         self._open_line = cut > 0 and data[cut - 1 : cut] != b"\n"
         self._last = data[max(0, cut - _NEAR) : cut]
-        self._size += cut
+        self.size += cut
         if self._report_size < _REPORT_SIZE:
             self._keep_report(data, cut)
 
@@ -433,7 +420,7 @@ class _Search:
         self._before = 0
         self._open_line = False
 
-    def reading(self, sources: Tuple[str, ...]) -> Reading:
+    def reading(self, sources: Tuple[str, ...], damages: Tuple[str, ...]) -> Reading:
         events = [
             Event(
                 name,
@@ -449,7 +436,13 @@ class _Search:
         ]
         events.sort(key=lambda event: event.order)
         return Reading(
-            sources, self._lines, self._size, tuple(events), "\n".join(self._report), self._dropped
+            sources,
+            self._lines,
+            self.size,
+            tuple(events),
+            "\n".join(self._report),
+            self._dropped,
+            damages,
         )
 
 

@@ -6,7 +6,6 @@ Exact pins are candidates.
 from __future__ import annotations
 
 import re
-import sys
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..errors import InputError
@@ -14,8 +13,8 @@ from ..model.evidence import Evidence, Fact, Known
 from ..model.facts import Distribution, Facts
 from ..model.redaction import redact
 from ..model.requirement import Requirement, try_requirement
+from ..model.toml import parse_toml
 from ..model.versions import canonicalize_name, try_version
-from .clean_text import MAX_BYTES
 from .names import of_conda
 from .package_lists import wheel_file
 
@@ -52,8 +51,6 @@ def parse_requirements(text: str, name: str) -> Facts:
     lies. Only of a lock is the list complete. Raises :class:`InputError` with file and position for
     text that is broken.
     """
-    if len(text) > MAX_BYTES:
-        raise InputError(f"{name}: has {len(text)} characters, but at most {MAX_BYTES} are read")
     text = redact(text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff"))
     lowered = name.lower()
     if lowered.endswith((".json", "pipfile.lock")) or text.lstrip().startswith("{"):
@@ -286,12 +283,9 @@ def _pinned(requirement: Optional[Requirement]) -> Optional[str]:
 
 
 def _toml_lock(text: str, name: str) -> Facts:
-    from importlib import import_module
-
-    tomllib: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
-        data = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        data = parse_toml(text)
+    except ValueError as error:
         raise InputError(f"{name}: is no TOML: {error}") from error
     entries = data.get("packages", data.get("package"))
     if not isinstance(entries, list):

@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Seque
 from ..errors import MatrixError
 from ..file_replacement import replace_file
 from ..model.row import Row, Term
+from ..model.toml import parse_toml
 from ..model.versions import VersionSet, parse_version
 from . import compiled
 from .compiled import KEYS, load_package, normalize_gpu
@@ -106,18 +107,13 @@ def compile_core(sources: MatrixFiles, label: str = "") -> Tuple[Dict[str, Any],
 
 def read_toml(path: str, origin: str, faults: Faults) -> Optional[Mapping[str, Any]]:
     """Read a TOML file, or add a fault and return None."""
-    import sys
-    from importlib import import_module
-
-    tomllib: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
-        with open(path, "rb") as file:
-            document: Mapping[str, Any] = tomllib.load(file)
-            return document
-    except tomllib.TOMLDecodeError as error:
-        faults.add(origin, "", f"is not TOML: {error}")
+        with open(path, encoding="utf-8", newline="") as file:
+            return parse_toml(file.read())
     except UnicodeDecodeError as error:
         faults.add(origin, "", f"is not UTF-8: {error}")
+    except ValueError as error:
+        faults.add(origin, "", f"is not TOML: {error}")
     except OSError as error:
         faults.add(origin, "", f"cannot be read: {error.strerror}")
     return None

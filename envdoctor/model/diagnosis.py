@@ -70,3 +70,4 @@ class Diagnosis(NamedTuple):
     facts_from: str  # "", "the log", or what was given
     matrix_date: str
     exit_code: int
+    damages: Tuple[str, ...] = ()  # which logs were not read to their end, and why

@@ -81,3 +81,4 @@ class Reading(NamedTuple):
     events: Tuple[Event, ...]
     report: str = ""
     dropped: int = 0  # matches beyond the number of different events that are kept
+    damages: Tuple[str, ...] = ()  # which logs end early, and why

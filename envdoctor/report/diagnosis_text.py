@@ -81,6 +81,8 @@ def _lay_out(diagnosis: Diagnosis, view: View) -> List[Block]:
 def _what_was_read(diagnosis: Diagnosis) -> Iterator[Block]:
     names = ", ".join(clean(name) for name in diagnosis.sources)
     yield Block(f"Read {diagnosis.lines} lines ({size_text(diagnosis.size)}) of {names}.", hang=2)
+    for damage in diagnosis.damages:
+        yield Block(fold(clean(damage)), "note:", "warning", hang=2)
     targets = dict.fromkeys(target_line(node) for node in diagnosis.nodes)
     known = "; ".join(target for target in targets if target)
     if known and diagnosis.facts_from:
@@ -187,6 +189,7 @@ def dump_diagnosis(diagnosis: Diagnosis) -> Dict[str, Any]:
             "bytes": diagnosis.size,
             "looked_for": diagnosis.looked_for,
             "facts_from": clean(diagnosis.facts_from),
+            "damages": [clean(damage) for damage in diagnosis.damages],
         },
         "traces": [
             _dump_trace(trace, depth == 0) for trace, depth in traces_tree(diagnosis.traces)

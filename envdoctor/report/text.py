@@ -4,7 +4,7 @@ unescaped.
 
 from __future__ import annotations
 
-from ..model.pattern import pattern
+from ..model.pattern import UNSEEN, pattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,11 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["cells", "clean", "clip", "fold", "wrap"]
 
-# C0 and C1 controls, line separators, bidirectional overrides, invisible joiners, byte order mark,
-# lone surrogates.
-_UNSAFE = pattern(
-    "[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
-)
+#: C0 and C1 controls, line separators, what is not seen, lone surrogates.
+_UNSAFE = pattern(f"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{UNSEEN}]")
 _LONGEST = 2000
 
 _FOLDED = str.maketrans(
@@ -49,14 +46,16 @@ def clean(text: str) -> str:
     """
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]}… ({len(text) - _LONGEST} more characters)"
-    return text if text.isprintable() else _UNSAFE.sub(_escaped, text)
+    return text if text.isascii() and text.isprintable() else _UNSAFE.sub(_escaped, text)
 
 
 def _escaped(match: re.Match[str]) -> str:
     code = ord(match.group())
     if match.group() in "\n\t\r":
         return {"\n": "\\n", "\t": " ", "\r": "\\r"}[match.group()]
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def fold(text: str) -> str:

@@ -228,7 +228,7 @@ def check_nvml_found(context: Context) -> Iterator[Finding]:
     folders = [folder.rstrip("/") for folder in setting.value.split(":") if folder]
     if _MOUNTED_DRIVER in folders or "/usr/local/nvidia/lib" in folders:
         return
-    if not _lacks_nvml(context) or not _is_contained(context):
+    if not (_driver_works(context) and _lacks_nvml(context) and _is_contained(context)):
         return
     yield Finding(
         code="ED117",
@@ -262,6 +262,15 @@ def check_nvml_found(context: Context) -> Iterator[Finding]:
                 "safe",
             ),
         ),
+    )
+
+
+def _driver_works(context: Context) -> bool:
+    """Tell whether something has shown a driver; that nothing has is no sign of one."""
+    return (
+        context.facts.value("driver.loaded") is True
+        or context.facts.value("driver.release") is not None
+        or context.facts.value("torch.cuda_available") is True
     )
 
 

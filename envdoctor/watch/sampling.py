@@ -11,8 +11,9 @@ import os
 import select
 import signal
 import time
+from functools import partial
 from types import FrameType
-from typing import Callable, Dict, List, Optional, Sequence, TextIO, Tuple
+from typing import Callable, Dict, List, Optional, Sequence, TextIO, Tuple, TypeVar
 
 from ..errors import InputError
 from ..probes.machine import Machine
@@ -26,6 +27,7 @@ __all__ = ["watch"]
 _KEPT = 4096
 _KEPT_OF_PROCESS = 256
 _NOISE = 1 << 20  # bytes
+_T = TypeVar("_T")
 _FORWARDED = (
     signal.SIGINT,
     signal.SIGTERM,
@@ -71,6 +73,7 @@ class _Watch:
         self.begun = time.monotonic()
         self.cpu = time.process_time()
         self.samples: List[Sample] = []
+        self.latest: Optional[Sample] = None
         self.taken = 0
         self.peak = 0
         self.used = _Series(_KEPT)
@@ -89,7 +92,7 @@ class _Watch:
         )
         own = os.getpid()
         processes = read_processes(self.machine, [pid for pid in pids if pid != own])
-        sample = Sample(time.monotonic() - self.begun, use, processes)
+        sample = self.latest = Sample(time.monotonic() - self.begun, use, processes)
         self.kills = use.oom_kills if self.kills is None else self.kills
         self.taken += 1
         self.peak = max(self.peak, use.used)
@@ -140,28 +143,39 @@ class _Watch:
 
     def outlook(self) -> Optional[Outlook]:
         """Return what the samples so far say."""
-        if not self.samples:
+        sample = self.latest
+        if sample is None:
             return None
-        sample = self.samples[-1]
         # On a whole machine others come and go: below a hundredth of its memory that is no trend of
         # this run.
         noise = self.group.limit / 100 if self.group.directory is None else _NOISE
         trend = find_trend(self.used.points, noise)
         growing = None
         for process in sample.processes:
-            trend = find_trend(self.by_process[(process.pid, process.started)].points)
-            if trend.grows and (growing is None or trend.slope > growing[1].slope):
-                growing = (process, trend)
+            own = find_trend(self.by_process[(process.pid, process.started)].points)
+            if own.grows and (growing is None or own.slope > growing[1].slope):
+                growing = (process, own)
         return Outlook(sample, self.group, trend, predict(trend, self.group.limit), growing)
+
+    def guarded(self, step: Callable[[], _T], otherwise: _T) -> _T:
+        """Return what a step gives; a fault of ours in it is a remark at the end, no end of the
+        run.
+        """
+        try:
+            return step()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the run has nothing to do with it
+            fault = f"{type(error).__name__}: {error}"[:200]
+            self.failure = f"a fault of envdoctor itself while sampling, {fault}"
+            return otherwise
 
     def end(self, exit_code: Optional[int]) -> Recording:
         # A kill comes after the last sample.
-        last = read_group(self.machine, self.group)
+        last = self.guarded(lambda: read_group(self.machine, self.group), None)
         return Recording(
             self.group,
             tuple(self.samples),
             self.taken,
-            self.outlook(),
+            self.guarded(self.outlook, None),
             self.peak,
             time.monotonic() - self.begun,
             exit_code,
@@ -318,19 +332,19 @@ def _sample_until(
     """Sample until the run is over. Early samples come faster, so that a short run has some too."""
     shape = "unknown"
     reported = looked = seen.begun
-    while seen.take() is not None:
+    while seen.guarded(lambda: seen.take() is not None, True):
         now = time.monotonic()
         if duration is not None and now - seen.begun >= duration:
             return
         # The trend costs more than a sample, and changes its mind early on: it is asked ten times
         # in the period in which it is told.
         is_due = now - looked >= report_every / 10
-        outlook = seen.outlook() if is_due else None
+        outlook = seen.guarded(seen.outlook, None) if is_due else None
         looked = now if is_due else looked
         if outlook is not None and (
             now - reported >= report_every or (outlook.trend.shape != shape and outlook.trend.grows)
         ):
-            report(outlook)
+            seen.guarded(partial(report, outlook), None)
             reported, shape = now, outlook.trend.shape
         wait = min(seen.interval, max(0.05, (now - seen.begun) / 10))
         if is_over(wait):

@@ -56,7 +56,7 @@ from .conftest import BROKEN, COMMAND, environment
             ("check", "--python", "/bin/python", "--root", "/proc"),
             "the folder of an environment in /proc, found nothing",
         ),
-        (("check", "--report", "/dev/zero"), "larger than 64 MiB"),
+        (("check", "--report", "/dev/zero"), "larger than 16 MiB"),
         (
             ("probe", "--python-version", "three"),
             "--python-version: expected X.Y such as 3.11, found 'three'",
@@ -176,7 +176,7 @@ def test_own_fault_is_one_line_and_exit_4():
 def test_too_little_memory_is_no_fault_of_ours(tmp_path):
     report = tmp_path / "report.txt"
     report.write_text("torch==2.4.0\n")
-    command = f"ulimit -v 80000; exec {sys.executable} -m envdoctor check --report {report}"
+    command = f"ulimit -v 30000; exec {sys.executable} -m envdoctor check --report {report}"
     done = subprocess.run(
         ["sh", "-c", command], env=environment(), capture_output=True, text=True, check=False
     )

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envdoctor.errors import InputError
+from envdoctor.intake import packed_log
 from envdoctor.intake.log_reader import key_word, read_logs
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.matrix.signatures import patterns_of, symptom_patterns
@@ -135,6 +136,35 @@ def test_packed_logs_are_unpacked(tmp_path, pack):
     assert read(tmp_path, pack(b"ActorDiedError\n" * 3)).events[0].times == 3
 
 
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_a_packed_log_of_many_parts_is_read_in_time(tmp_path, pack):
+    began = time.process_time()
+    found = read(tmp_path, pack(b"ActorDiedError\n") * 20_000 + bytes(512))
+    assert found.lines == 20_000
+    assert not found.damages
+    assert time.process_time() - began < 10
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_a_packed_log_is_read_as_far_as_it_goes(tmp_path, pack):
+    lines = random.Random(7).choices(range(10**9), k=300_000)
+    packed = pack(b"ActorDiedError\n" + "\n".join(map(str, lines)).encode())
+    for broken in (packed[: len(packed) // 2], packed[:-20] + bytes(20), packed + b"rubbish"):
+        found = read(tmp_path, broken)
+        assert found.events[0].times == 1
+        assert found.size > 500_000
+        assert len(found.damages) == 1
+        assert "as far as it goes" in found.damages[0]
+
+
+def test_what_unpacks_without_end_is_left_in_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(packed_log, "_MOST", 8 << 20)
+    found = read(tmp_path, gzip.compress(b"ActorDiedError\n" + bytes(64 << 20)))
+    assert found.events[0].times == 1
+    assert found.size < 10 << 20
+    assert "200 times its size" in found.damages[0]
+
+
 def test_utf16_is_read(tmp_path):
     assert read(tmp_path, "x\nActorDiedError\n".encode("utf-16")).events[0].first.number == 2
 
@@ -142,7 +172,7 @@ def test_utf16_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (gzip.compress(b"ActorDiedError" * 99, mtime=0)[:-12], "run.log"),
+        (gzip.compress(b"ActorDiedError" * 99, mtime=0)[:11], "nothing in it can be read"),
         (b"\x28\xb5\x2f\xfd123", "zstd -dc"),
     ],
 )

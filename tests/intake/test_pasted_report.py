@@ -1,13 +1,16 @@
 """Pasted reports: one golden example for each format, and what single lines mean."""
 
+import glob
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from envdoctor.errors import InputError
 from envdoctor.intake import parse_report
-from envdoctor.intake.clean_text import MAX_LINES
+from envdoctor.intake.clean_text import MAX_LINES, MAX_REPORT
 from envdoctor.model.evidence import Absent, Known, Unknown
 from envdoctor.model.facts import Gpu
 from envdoctor.model.serde import dump_facts, load_facts
@@ -385,5 +388,36 @@ def test_nothing_recognised(text):
 def test_too_large_says_so():
     with pytest.raises(InputError, match="lines"):
         parse_report("\n" * (MAX_LINES + 1))
-    with pytest.raises(InputError, match="characters"):
-        parse_report("x" * ((64 << 20) + 1))
+    with pytest.raises(InputError, match=r"characters.*envdoctor diagnose"):
+        parse_report("x" * (MAX_REPORT + 1))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [sys.executable, pytest.__file__.replace("pytest/__init__.py", ""), "/bin/sh"],
+)
+def test_a_binary_is_no_report(path):
+    """Programs, libraries, compiled Python: letters and digits in them name no GPU."""
+    files = [path] if os.path.isfile(path) else glob.glob(f"{path}**/*.pyc", recursive=True)[:20]
+    assert files
+    for file in files:
+        with open(file, "rb") as binary:
+            data = binary.read(MAX_REPORT)
+        # What is known of the machine stands in the middle of it, and makes it no text.
+        text = f"{data.decode('utf-8', 'replace')}\nGPU: NVIDIA H100\n"[-MAX_REPORT:]
+        with pytest.raises(InputError, match="binary data"):
+            parse_report(text)
+
+
+def test_a_few_control_characters_make_no_binary():
+    """Sparse logs begin with zero bytes, progress bars go back, colours are everywhere."""
+    text = "\x00" * 8 + "\x1b[32mok\x1b[0m\x08\x08 torch: 2.6.0\nGPU: NVIDIA H100\n" * 20
+    assert parse_report(text).value("gpus")
+
+
+@pytest.mark.parametrize("unseen", ["\u200b", "\u061c", "\U000e0041", "\u2066", "\ufe01", "\x00"])
+def test_what_nobody_sees_hides_no_secret(unseen):
+    text = f"torch: 2.6.0\nHF_TO{unseen}KEN=hf_{unseen}abcdefghij{unseen}klmnop0123\n{'-' * 300}"
+    facts = json.dumps(dump_facts(parse_report(text)))
+    assert "abcdefghij" not in facts
+    assert "klmnop" not in facts

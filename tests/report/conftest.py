@@ -117,6 +117,7 @@ HEALTHY = Report((), (), (), (), (MACHINE,), "2026-11-21", 0)
 
 HOSTILE_TEXT = (
     "\x1b]0;owned\x07\x1b[31mred\x1b[0m\r\nsecond line\u202eevil\u2066 \x9b2J \ud800 "
+    "\u061c\u00ad\U000e0001\U000e0041\U000e007f\u3164\u034f "
     "`code` **bold** <img src=x> @all %0A::error::x | # ![x](http://x)"
 )
 

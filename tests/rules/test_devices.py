@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Optional
+
 import pytest
 
 from envdoctor.model.facts import Gpu
@@ -83,6 +85,18 @@ def test_nvml_missing_while_cuda_works(judged: Judge) -> None:
         }
     )
     assert "ED117" not in codes(judged(whole))
+
+
+@pytest.mark.parametrize("loaded", [True, False, None])
+def test_nvml_is_missed_only_where_a_driver_was_seen(judged: Judge, loaded: Optional[bool]) -> None:
+    facts = facts_of(
+        [TORCH],
+        kubernetes_pod=True,
+        driver_loaded=loaded,
+        driver_nvml_error="libnvidia-ml.so.1: no such library in the loader's folders",
+        variables={"LD_LIBRARY_PATH": "/usr/local/cuda/lib64"},
+    )
+    assert ("ED117" in codes(judged(facts))) is (loaded is True)
 
 
 def test_device_faults(judged: Judge) -> None:

@@ -11,10 +11,8 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 import tempfile
 import time
-from importlib import import_module
 from typing import (
     Any,
     Callable,
@@ -34,6 +32,7 @@ from ...file_replacement import replace_file
 from ...model.redaction import without_credentials
 from ...model.request import Root
 from ...model.resolution import ClosedLine, Closure, Pin, Resolution
+from ...model.toml import parse_toml
 from ...model.versions import canonicalize_name, parse_version
 from .index_sources import IndexSources
 from .refusal import advised, find_conflicts, find_holes
@@ -477,8 +476,7 @@ def _metadata_table(name: str, version: str, metadata: SdistMetadata) -> str:
 
 def _sdist_entry(text: str, name: str) -> Mapping[str, Any]:
     """Return the source archive of one package of a pylock.toml."""
-    tomllib: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    packages = tomllib.loads(text).get("packages", [])
+    packages = parse_toml(text).get("packages", [])
     return next(
         (package.get("sdist", {}) for package in packages if package.get("name") == name), {}
     )

@@ -27,8 +27,10 @@ NEEDED = ("drivers.toml", "cuda.toml", "gpus.toml")
 
 _LARGEST = 32 << 20  # one file
 _TOTAL = 256 << 20
-_MEMBERS = 10_000
-_NAME = re.compile(r"(?:[a-z0-9][a-z0-9-]*/)?[a-z0-9][a-z0-9._-]*\.(?:toml|json|md|txt)")
+_MEMBERS = 10_000  # files and folders
+_NAME = re.compile(
+    r"(?:[a-z0-9][a-z0-9-]*/)?(?:[a-z0-9][a-z0-9._-]*\.(?:toml|json|md|txt)|README\.md)"
+)
 _CHUNK = 1 << 16
 
 
@@ -55,22 +57,20 @@ def unpack(path: str, destination: str) -> Dict[str, int]:
     if magic[:2] == b"\x1f\x8b":
         members = _tar_members(path, label)
     elif magic == b"PK\x03\x04":
-        members = _zip_members(path, label)
+        members = _zip_members(path)
     else:
         raise InputError(f"{label}: expected a .tar.gz or .zip of a matrices folder, found neither")
     sizes: Dict[str, int] = {}
     total = 0
     try:
-        for member in members:
+        for number, member in enumerate(members):
+            if number >= _MEMBERS:
+                raise InputError(f"{label}: the archive has more than {_MEMBERS} files and folders")
             name = _checked(member, label)
             if name is None:
                 continue
             if name in sizes:
                 raise InputError(f"{label}: {_shown(member.name)}: stands twice in the archive")
-            if len(sizes) >= _MEMBERS:
-                raise InputError(
-                    f"{label}: {_shown(member.name)}: the archive has more than {_MEMBERS} files"
-                )
             sizes[name] = _write(member, os.path.join(destination, name), label, _TOTAL - total)
             total += sizes[name]
     except (
@@ -156,8 +156,6 @@ def _write(member: _Member, path: str, label: str, left: int) -> int:
                     f"or all more than {size_text(_TOTAL)})"
                 )
             file.write(chunk)
-        file.flush()
-        os.fsync(file.fileno())
     return size
 
 
@@ -206,10 +204,8 @@ def _tar_members(path: str, label: str) -> Iterator[_Member]:
             continue
 
 
-def _zip_members(path: str, label: str) -> Iterator[_Member]:
+def _zip_members(path: str) -> Iterator[_Member]:
     with zipfile.ZipFile(path) as archive:
-        if len(archive.infolist()) > _MEMBERS * 2:
-            raise InputError(f"{label}: the archive has more than {_MEMBERS} files")
         for entry in archive.infolist():
             kind = stat.S_IFMT(entry.external_attr >> 16)
             # zipfile cuts a name at a null byte and turns the system's separator round; the name in

@@ -8,6 +8,7 @@ import os
 import stat
 import struct
 import tarfile
+import time
 import zipfile
 
 import pytest
@@ -194,7 +195,24 @@ def test_bombs(tmp_path, home, monkeypatch):
     crowd = tar_with(
         tmp_path / "5", [(member(f"matrices/errata/{number}.toml"), b"") for number in range(120)]
     )
-    refused(home, crowd, "more than 100 files", hashlib.sha256(crowd.read_bytes()).hexdigest())
+    refused(
+        home,
+        crowd,
+        "more than 100 files and folders",
+        hashlib.sha256(crowd.read_bytes()).hexdigest(),
+    )
+
+
+@pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.DIRTYPE])
+def test_an_archive_of_very_many_members_is_refused_in_time(tmp_path, home, kind):
+    name = "packages/p{}.json" if kind == tarfile.REGTYPE else "p{}"
+    path = tmp_path / "many.tar.gz"
+    with tarfile.open(path, "w:gz", compresslevel=1) as archive:
+        for number in range(12_000):
+            archive.addfile(member(name.format(number), kind))
+    began = time.process_time()
+    refused(home, path, "more than 10000 files", hashlib.sha256(path.read_bytes()).hexdigest())
+    assert time.process_time() - began < 10
 
 
 def test_a_part_is_no_matrix(tmp_path, home):
