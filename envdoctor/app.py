@@ -211,7 +211,7 @@ def diagnose(
     reading = read_logs(logs, patterns)
     nodes = (facts,) if isinstance(facts, Facts) else tuple(facts or ())
     if not nodes:
-        nodes = (_facts_of_log(reading),)
+        nodes = (_facts_of_log(reading, matrix),)
         facts_from = "the log" if any(True for _ in nodes[0]) else ""
     knowledge = Knowledge(
         {signature.id: signature for signature in signatures}, rows_of, matrix.modules
@@ -270,12 +270,12 @@ def _addressed_trace(trace: Trace, nodes: Sequence[Facts]) -> Trace:
     )
 
 
-def _facts_of_log(reading: Reading) -> Facts:
+def _facts_of_log(reading: Reading, matrix: Matrix) -> Facts:
     """Return what a report inside the log tells (a pasted collect_env), or no facts."""
     from .intake import parse_report
 
     try:
-        return parse_report(reading.report) if reading.report else Facts()
+        return parse_report(reading.report, matrix.package) if reading.report else Facts()
     except InputError:  # nothing about an environment in it
         return Facts()
 

@@ -87,8 +87,10 @@ def _targets(sources: Sources) -> List[Tuple[str, Facts]]:
         return [(path, load_facts(read_text(path), name_of(path))) for path in sources.facts]
     if sources.report is not None:
         from .intake import parse_report
+        from .matrix.loader import load_matrix
 
-        return [(sources.report, parse_report(read_text(sources.report, lenient=True)))]
+        text = read_text(sources.report, lenient=True)
+        return [(sources.report, parse_report(text, load_matrix().package))]
     return [("", probe(python=sources.python, root=sources.root, deep=sources.deep))]
 
 

@@ -16,26 +16,18 @@ from ..model.workload import stated_workload
 
 __all__ = ["parse_assumptions", "with_assumptions"]
 
-_ALIASES: Mapping[str, Sequence[str]] = {
-    "nvidia-driver": ("driver.release",),
-    "driver": ("driver.release",),
-    "driver-cuda": ("driver.cuda_version",),
-    "gpu": ("gpus",),
-    "glibc": ("glibc.version",),
-    "python": ("python.version",),
+#: The names that are offered. Any other word of the vocabulary for the same field will do, too.
+_OFFERED = (
+    *("architecture", "cpus", "cuda-compat", "cuda-toolkit", "driver", "driver-cuda"),
+    *("fabric-manager", "glibc", "gpu", "memlock", "memory", "nofile", "nproc", "nvidia-driver"),
+    *("pids", "platform", "python", "shm", "wsl"),
+)
+#: What an assumption means by a word that a report may mean otherwise.
+_MEANT: Mapping[str, Sequence[str]] = {
     "memory": ("memory.total", "memory.limit"),
-    "shm": ("shm.size",),
     "cuda-compat": ("compat.cuda_version",),
-    "cuda-toolkit": ("toolkit.version",),
-    "fabric-manager": ("driver.fabric_manager",),
-    "nofile": ("rlimit.nofile",),
-    "memlock": ("rlimit.memlock",),
-    "nproc": ("rlimit.nproc",),
-    "pids": ("pids.limit",),
     "cpus": ("cpu.quota",),
-    "platform": ("os.platform",),
-    "architecture": ("os.architecture",),
-    "wsl": ("os.wsl",),
+    "pids": ("pids.limit",),
 }
 _SIZES = frozenset(["memory.total", "memory.limit", "shm.size", "rlimit.memlock"])
 _VERSIONS = frozenset(
@@ -165,18 +157,30 @@ def _joined(field: str, old: Known[Any], assumed: Known[Any]) -> Known[Any]:
 
 def _read(text: str, facts: Dict[str, Fact[Any]]) -> None:
     key, equals, value = (part.strip() for part in text.partition("="))
-    fields = _ALIASES.get(key) or ((key,) if key in FIELDS and FIELDS[key].assume else ())
+    fields = _fields_of(key)
     if not fields:
-        near = suggest(key, [*_ALIASES, *_assumed_fields()], most=1)
+        near = suggest(key, [*_OFFERED, *_assumed_fields()], most=1)
         raise InputError(
             f"--assume {text}: no such name {key!r}{near}; allowed are "
-            f"{', '.join(sorted(_ALIASES))}, PACKAGE==VERSION, env:NAME=VALUE, request:NAME=VALUE, "
+            f"{', '.join(_OFFERED)}, PACKAGE==VERSION, env:NAME=VALUE, request:NAME=VALUE, "
             f"and the fields {', '.join(_assumed_fields())}"
         )
     if not equals or not value:
         raise InputError(f"--assume {text}: expected {key}=VALUE, found no value")
     for field in fields:
         facts[field] = Known(_value(field, value, text), Evidence("--assume", f"{key}={value}"))
+
+
+def _fields_of(key: str) -> Sequence[str]:
+    if key in FIELDS:
+        return (key,) if FIELDS[key].assume else ()
+    if key in _MEANT:
+        return _MEANT[key]
+    from .vocabulary import subject_of
+
+    subject = subject_of(key)
+    named = subject.name if subject is not None else ""
+    return (named,) if named in FIELDS and FIELDS[named].assume else ()
 
 
 def _value(field: str, value: str, text: str) -> Any:

@@ -35,10 +35,31 @@ _TAG = re.compile(
 )
 _BULLET = re.compile(r"(?:[-*•+–]\s+|\d{1,3}[.)]\s+)(?:\[[ xX]\]\s+)?")
 _PROMPT = re.compile(
-    r"(?:\([\w.+-]{1,60}\)\s+)?(?:[\w.+-]{1,60}@[\w.+-]{1,80}[:\s][^$#%]{0,120})?(?:[$#❯➜]|%(?=\s+[a-z]))\s*(?=\S)"
+    r"(?:\([\w.+-]{1,60}\)\s+)?(?:[\w.+-]{1,60}@[\w.+-]{1,80}[:\s][^$#%]"
+    r"{0,120})?(?:[$#❯➜]|%(?=\s+[a-z]))\s*(?=\S)"
 )
+_PROMPTS = frozenset("($#\u276f\u279c%")
 _BOLD = re.compile(r"(?<!\*)\*\*(?!\*)")  # three stand for a secret
 _RULE = re.compile(r"[\s|:+=-]+")
+#: A line that a program logged, a frame of a traceback or a bar of progress: it describes what
+#: happened, and its numbers are no facts of the environment.
+_LOGGED = re.compile(
+    r"\s*(?:\([^()]{1,80}\)\s*)?(?:\[[^\]]{1,60}\]:?\s*)?(?:"
+    r"[\[(]?(?:INFO|WARNING|ERROR|DEBUG|WARN|CRITICAL|TRACE)\b[\s:\])|]"
+    r"|[IWEF]?\d{4}[ -/]\d\d[ :-]\S*\s|\d\d[-/:]\d\d[- /:T]\d\d|\[?20\d\d[-/]\d\d[-/]\d\d"
+    r"|File \"|Traceback \(|\^+|at 0x|\S+:\d+:\d+ \[)"
+)
+#: What such lines may hold all the same: the setting-up that an engine prints of itself.
+_TELLING = re.compile(
+    r"engine|[Ff]ound|you have|mismatch|compute capab|NVRM|driver|CUDA[ _]?(?:"
+    r"SETUP|version|specs)|==|settings|requires"
+)
+
+
+def _is_log(row: str) -> bool:
+    if "%|" not in row and _LOGGED.match(row) is None:
+        return False
+    return _TELLING.search(row, 0, 2000) is None
 
 
 class Line(NamedTuple):
@@ -64,10 +85,11 @@ def clean_lines(report: str) -> Iterator[Line]:
     if "\x1b" in text:
         text = _ANSI.sub("", text)
     text = _UNSEEN.sub("", text)
-    rows = redact(text).split("\n")
+    rows = [(number, row) for number, row in enumerate(text.split("\n"), 1) if not _is_log(row)]
+    clean = redact("\n".join([row for _, row in rows])).split("\n")
     pending: List[str] = []
     start = size = 0
-    for number, row in enumerate(rows, 1):
+    for (number, _), row in zip(rows, clean):
         raw = _plain(row)
         if pending:
             raw = raw.strip()
@@ -79,7 +101,7 @@ def clean_lines(report: str) -> Iterator[Line]:
         if pending:
             raw = " ".join([*pending, raw])[:_MAX_LENGTH]
             pending = []
-        if raw.strip() and not _FENCE.fullmatch(raw):
+        if raw.strip() and not (("```" in raw or "~~~" in raw) and _FENCE.fullmatch(raw)):
             yield _line(start or number, raw)
         start = size = 0
     if pending:
@@ -102,6 +124,8 @@ def _check(report: str) -> None:
 
 
 def _plain(row: str) -> str:
+    if row.isascii() and row.isprintable() and len(row) < _MAX_LENGTH and row.lstrip()[:1] != ">":
+        return row.rstrip()
     raw = row[: 4 * _MAX_LENGTH].translate(_SPACES)[:_MAX_LENGTH].rstrip()
     quote = _QUOTE.match(raw)
     return raw[quote.end() :] if quote else raw
@@ -112,16 +136,17 @@ def _line(number: int, raw: str) -> Line:
     indent = len(raw) - len(raw.lstrip())
     if text.startswith("|"):
         text = _cells(text)
-    else:
+    elif not text[0].isalpha():
         bullet = _BULLET.match(text)
         if bullet:
             text = text[bullet.end() :]
     if "<" in text:
         text = _TAG.sub(" ", text)
-    prompt = _PROMPT.match(text)
+    prompt = _PROMPT.match(text) if text[:1] in _PROMPTS or "@" in text else None
     if prompt and prompt.end() < len(text):
         text = text[prompt.end() :]
-    text = _BOLD.sub("", text.replace("`", "")).strip()
+    text = text.replace("`", "")
+    text = (_BOLD.sub("", text) if "**" in text else text).strip()
     return Line(number, raw, text, indent, prompt is not None)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..model.facts import Distribution, Facts, Gpu, Toolkit
 from ..model.redaction import is_secret_name
 from ..model.variables import shown_value
-from ..model.versions import canonicalize_name, cuda_of_variant, find_variant, try_version
+from ..model.versions import Version, canonicalize_name, cuda_of_variant, find_variant, try_version
 from ..model.workload import stated_workload
 from .clean_text import Line
 from .names import of_conda, of_import
@@ -36,11 +36,19 @@ class _Claim(NamedTuple):
 class Draft:
     """Collects claims line by line; ``facts()`` settles them.
 
-    The sources of GPU lists are kept apart and joined at the end.
+    The sources of GPU lists are kept apart and joined at the end. ``claims`` counts what was
+    claimed so far. ``packages`` gives the known releases of a distribution by its name (as
+    ``Matrix.package`` does): a version that none of them has is not believed.
     """
 
-    def __init__(self, source: str = "report") -> None:
+    def __init__(
+        self,
+        source: str = "report",
+        packages: Optional[Callable[[str], Optional[Any]]] = None,
+    ) -> None:
         self._source = source
+        self._packages = packages
+        self._days: Dict[str, str] = {}  # distribution -> the last day of its release
         self._claims: Dict[str, _Claim] = {}
         self._absent: Dict[str, _Claim] = {}
         self._unknown: Dict[str, str] = {}
@@ -53,17 +61,32 @@ class Draft:
         self._toolkits: Dict[str, Tuple[Toolkit, int]] = {}
         self._images: List[Tuple[str, int]] = []
         self._complete: Optional[Tuple[int, str]] = None
+        self._notes: Dict[str, Tuple[str, Line]] = {}
+        self._missing: Dict[str, int] = {}  # distribution -> line
+        self._free_memory: Optional[int] = None
         self.device_count: Optional[int] = None
+        self.claims = 0
 
     def put(self, field: str, value: Any, line: Line, rank: int = LABEL, detail: str = "") -> None:
         """Claim a value. A contradicting claim of less weight is only noted."""
+        self.claims += 1
         claim = _Claim(rank, line.number, value, detail)
         old = self._claims.get(field)
         self._claims[field] = claim if old is None else _settled(old, claim)
 
     def absent(self, field: str, line: Line, rank: int = LABEL, detail: str = "") -> None:
         """Claim that the report says there is none."""
+        self.claims += 1
         self._absent.setdefault(field, _Claim(rank, line.number, None, detail))
+
+    def note(self, what: str, value: str, line: Line) -> None:
+        """Keep what a label says in place of a value, for :meth:`noted`; the first one holds."""
+        self.claims += 1
+        self._notes.setdefault(what, (value, line))
+
+    def noted(self, what: str) -> Tuple[str, Optional[Line]]:
+        """Return what a label said in place of a value, and where; "" and None for nothing."""
+        return self._notes.get(what, ("", None))
 
     def unknown(self, field: str, reason: str) -> None:
         """Note why a field could not be learned, where nothing else tells it."""
@@ -88,11 +111,25 @@ class Draft:
             canonical not in self._distributions and len(self._distributions) >= _MAX_ENTRIES
         ):
             return
+        self.claims += 1
         claim = _Claim(rank, line.number, Distribution(canonical, text, **extra))
         old = self._distributions.get(canonical)
         self._distributions[canonical] = claim if old is None else _settled_distribution(old, claim)
         if canonical == "torch" and text is not None:
             self._torch_label(text, line, rank)
+
+    def released(self, name: str, day: str) -> None:
+        """Claim that the release of a distribution is one of a day (``2026-02``) or before."""
+        self._days.setdefault(name, day)
+
+    def no_distribution(self, name: str, line: Line) -> None:
+        """Claim that a distribution is not installed; one that is named with a version is."""
+        self.claims += 1
+        self._missing.setdefault(canonicalize_name(name), line.number)
+
+    def free_device_memory(self, size: Optional[int]) -> None:
+        """Claim how much of the first device's memory is free, bytes."""
+        self._free_memory = size if self._free_memory is None else self._free_memory
 
     def conda(
         self, name: str, version: str, build: str, channel: str, line: Line, rank: int
@@ -154,6 +191,7 @@ class Draft:
         if shown is None:
             return False
         if len(self._variables) < _MAX_ENTRIES or name in self._variables:
+            self.claims += 1
             self._variables[name] = (shown, line.number)
         return True
 
@@ -161,10 +199,12 @@ class Draft:
         """Keep one launch setting; the first one holds."""
         key = name.strip().lstrip("-").replace("-", "_")
         if key and not is_secret_name(key) and len(self._request) < 1000:
+            self.claims += 1
             self._request.setdefault(key, (value[:500], line.number))
 
     def device(self, index: int, device: Gpu, line: Line, rank: int) -> None:
         """Claim what a source tells of a device; its later lines add to that."""
+        self.claims += 1
         devices = self._devices.setdefault(rank, {})
         if index not in devices and len(devices) >= 1024:
             return
@@ -187,6 +227,7 @@ class Draft:
         self, path: str, version: Optional[str], line: Line, found_via: str, nvcc: bool = False
     ) -> None:
         """Claim a toolkit on disk."""
+        self.claims += 1
         old = self._toolkits.get(path)
         if old is None and len(self._toolkits) < 100:
             self._toolkits[path] = (Toolkit(path, version, found_via, nvcc), line.number)
@@ -196,6 +237,7 @@ class Draft:
     def image(self, name: str, line: Line) -> None:
         """Keep a container image; two different ones say nothing about which of them runs."""
         if len(self._images) < 100:
+            self.claims += 1
             self._images.append((name, line.number))
 
     @property
@@ -221,6 +263,12 @@ class Draft:
                 table[field] = Known(claim.value, self._evidence(claim.line, claim.note))
         self._settle_devices(table)
         self._settle_distributions(table)
+        missing = {
+            name: line for name, line in self._missing.items() if name not in self._distributions
+        }
+        if missing:
+            evidence = self._lines(list(missing.values()))
+            table["distributions.absent"] = Known(tuple(sorted(missing)), evidence)
         if self._variables:
             lines = [line for _, line in self._variables.values()]
             variables = {name: value for name, (value, _) in sorted(self._variables.items())}
@@ -239,6 +287,8 @@ class Draft:
     def _settle_distributions(self, table: Dict[str, Fact[Any]]) -> None:
         if not self._distributions:
             return
+        for name in self._distributions:
+            self._believe(name)
         table["distributions"] = Known(
             {name: self._distributions[name].value for name in sorted(self._distributions)},
             self._evidence_of_distributions(),
@@ -246,6 +296,23 @@ class Draft:
         first = min(claim.line for claim in self._distributions.values())
         evidence = self._evidence(*(self._complete or (first, "an excerpt")))
         table["distributions.complete"] = Known(self._complete is not None, evidence)
+
+    def _believe(self, name: str) -> None:
+        """Bound a release by its day, and drop a version that no release ever had."""
+        claim = self._distributions[name]
+        package = self._packages(name) if self._packages is not None else None
+        version, day = try_version(claim.value.version), self._days.get(name)
+        if package is None or (version is None and day is None):
+            return
+        finals = [known for known in package.versions if not known.is_prerelease]
+        if version is None and day is not None:
+            until = [v for v in finals if (package.release(v).released or "9")[: len(day)] <= day]
+            bound = f"<={max(until)}" if until else claim.value.constraint
+            self._distributions[name] = claim._replace(value=claim.value._replace(constraint=bound))
+        elif version is not None and _was_never_released(version, package, finals):
+            why = f"no release of {name} is called {claim.value.version}"
+            unknown = claim.value._replace(version=None)
+            self._distributions[name] = claim._replace(value=unknown, note=why)
 
     def _settle_devices(self, table: Dict[str, Fact[Any]]) -> None:
         if self._devices:
@@ -256,6 +323,9 @@ class Draft:
                     if other != rank and index in devices and _same_device(devices[index], device):
                         devices[index] = _joined(devices[index], device)
             gpus = [devices[index] for index in sorted(devices)]
+            total = gpus[0].memory_total
+            if self._free_memory is not None and total and gpus[0].memory_used is None:
+                gpus[0] = gpus[0]._replace(memory_used=max(0, total - self._free_memory))
             if len(gpus) == 1 and self.device_count is not None and rank >= LABEL:
                 gpus *= max(1, min(self.device_count, 1024))
             table["gpus"] = Known(tuple(gpus), self._evidence(self._device_lines[rank]))
@@ -297,6 +367,18 @@ def _settled(old: _Claim, new: _Claim) -> _Claim:
         note=winner.note
         if winner.note.count(" says ") > 2
         else "; ".join(filter(None, [winner.note, note]))
+    )
+
+
+def _was_never_released(version: Version, package: Any, finals: Sequence[Version]) -> bool:
+    """Tell whether a number lies among those of the releases and is none of them; builds of a
+    checkout and pre-releases have numbers of their own.
+    """
+    return (
+        len(finals) > 1
+        and finals[0] < version < finals[-1]
+        and version.public == version.base_version
+        and package.release(version) is None
     )
 
 

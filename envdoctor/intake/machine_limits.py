@@ -7,8 +7,8 @@ from typing import Optional
 
 from ..model.sizes import parse_limit, parse_size
 from .clean_text import Line
-from .collect_env import architecture, operating_system
 from .draft import EXACT, LABEL, PROSE, Draft
+from .platforms import architecture, operating_system
 
 __all__ = ["LimitsReader"]
 

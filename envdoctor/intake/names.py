@@ -4,12 +4,13 @@ them.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Optional
 
 from ..model.versions import canonicalize_name, parse_version, try_version
 from .word_lists import words
 
-__all__ = ["known_distribution", "of_conda", "of_import"]
+__all__ = ["FIRST_WORDS", "known_distribution", "of_conda", "of_import"]
 
 _KNOWN = words(
     """
@@ -99,6 +100,13 @@ _CONDA = {
 }
 
 
+#: The first word of every name, for readers that look for names in a text.
+FIRST_WORDS = frozenset(
+    [name.split("-")[0] for name in (*_KNOWN, *_ALIASES, *_PREFIXES)] + ["flash", "transformer"]
+)
+
+
+@lru_cache(maxsize=4096)
 def known_distribution(words: str) -> Optional[str]:
     """Return the canonical name of a distribution that ``words`` name (``PyTorch``,
     ``flash_attn``), or None.

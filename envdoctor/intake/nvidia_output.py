@@ -89,6 +89,11 @@ class NvidiaReader:
         self._columns: Sequence[str] = ()
         self._row = 0
 
+    @property
+    def waiting(self) -> bool:
+        """Whether the next line may belong to a table."""
+        return bool(self._columns)
+
     def read(self, line: Line, draft: Draft) -> bool:
         """Take one line; False leaves it to the others."""
         raw = line.raw

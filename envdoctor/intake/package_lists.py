@@ -82,6 +82,11 @@ class PackageReader:
         self._shown: Optional[str] = None
         self._variant = ""
 
+    @property
+    def waiting(self) -> bool:
+        """Whether a list is open."""
+        return self._table or self._conda is not None or bool(self._block) or bool(self._shown)
+
     def read(self, line: Line, draft: Draft) -> bool:
         """Take one line; False leaves it to the others."""
         if line.text.startswith("[") and self._read_excerpt(line, draft):

@@ -6,19 +6,19 @@ Every reader looks at every line; the most specific one takes it.
 from __future__ import annotations
 
 import re
-from typing import Optional
+from typing import Any, Callable, Dict, List, Optional, Set
 
 from ..errors import InputError
+from ..model.evidence import Evidence, Fact, Known
 from ..model.facts import Facts
 from .clean_text import Line, clean_lines
-from .collect_env import CollectEnvReader
 from .container_spec import ContainerReader
 from .draft import INTENT, LABEL, Draft
+from .grammar import StatementReader
 from .launch_settings import LaunchReader
 from .machine_limits import LimitsReader
 from .nvidia_output import NvidiaReader
 from .package_lists import PackageReader
-from .prose import ProseReader
 
 __all__ = ["parse_report"]
 
@@ -33,11 +33,15 @@ _ASSIGNMENT = re.compile(
     r"(?:.{0,120}?\bENV\s+|export\s+|set\s+|declare\s+-x\s+|-e\s+|--env\s+)?([A-Z_][A-Z0-9_]{1,80})\s?[=:]\s?(.*)$"
 )
 _DOCKER_ENV = re.compile(r".{0,120}?\bENV\s+([A-Z_][A-Z0-9_]{1,80})\s+(\S.*)$")
+_UNLISTED = re.compile(r"(?:export\s+)?[A-Z][A-Z0-9]*_[A-Z0-9_]+=")
 _INLINE = re.compile(
     r"(?<![\w$])(?:export\s+)?([A-Z][A-Z0-9]*_[A-Z0-9_]{1,80})=(\"[^\"]{0,300}\"|'[^']{0,300}'|[^\s\"',;]{1,300})"
 )
 _RAY = re.compile(r"\bRay:\s*(\d[\w.+-]{0,40})")
 _RAY_PYTHON = re.compile(r"\bPython:\s*(\d[\w.+]{0,40})")
+_SEEMS_TO_STATE = re.compile(r"\d|\w\s*[:=]\s*\S")
+_SHOWN = 160  # characters of a line that was not understood
+_KEPT = 1000  # of such lines
 _PATH_VERSION = re.compile(r"cudnn[/_-]?v?(\d+\.\d+\.\d+(?:\.\d+)?)", re.IGNORECASE)
 
 
@@ -56,6 +60,11 @@ class _RayReader:
     def __init__(self) -> None:
         self._side = ""
         self._since = 0
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the next line may belong to this one."""
+        return bool(self._side)
 
     def read(self, line: Line, draft: Draft) -> bool:
         text = line.text
@@ -98,6 +107,15 @@ class _RayReader:
         return match is not None
 
 
+def _described(name: str, value: str) -> str:
+    """Return a value without what a person says of it (``/opt/lib first``), or one of the form that
+    they describe in its place (``MIG UUID``).
+    """
+    if name == "CUDA_VISIBLE_DEVICES" and value.upper().replace("-", " ") == "MIG UUID":
+        return "MIG-00000000-0000-0000-0000-000000000000"
+    return value.split(" ")[0] if name.endswith("_PATH") and value.startswith("/") else value
+
+
 class _VariableReader:
     """Assignments as a shell, a Dockerfile or collect_env writes them."""
 
@@ -113,11 +131,12 @@ class _VariableReader:
                 "(not set)",
                 "none",
                 "n/a",
-            ) and draft.variable(match.group(1), value, line):
+            ) and draft.variable(match.group(1), _described(match.group(1), value), line):
                 return len(_INLINE.findall(line.text)) < 2 or self._inline(line, draft)
         if "=" in line.text:
             self._inline(line, draft)
-        return False
+        # One that is not on the list of what may be shown is understood, and left out.
+        return match is not None and _UNLISTED.match(line.text) is not None
 
     @staticmethod
     def _inline(line: Line, draft: Draft) -> bool:
@@ -126,56 +145,115 @@ class _VariableReader:
         return True
 
 
-def parse_report(text: str) -> Facts:
+def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] = None) -> Facts:
     """Read everything that a pasted text tells of an environment.
 
     Lines may be missing, mixed, indented or quoted. Of two statements the more specific one holds,
-    then the first; the other is noted in the evidence. Nothing is executed. Raises
-    :class:`InputError` where nothing at all was recognised, or where the text is too large.
+    then the first; the other is noted in the evidence. ``report.unread`` holds the lines that seem
+    to state something and were not understood. Nothing is executed.
+
+    Args:
+        text: What somebody pasted.
+        packages: Gives the known releases of a distribution (``Matrix.package``), to bound one of
+            which only the day is known, and to disbelieve a version that none of them has.
+
+    Raises:
+        InputError: nothing at all was recognised, or the text is too large.
     """
-    draft = Draft()
-    nvidia, packages, collect, container, limits = (
-        NvidiaReader(),
-        PackageReader(),
-        CollectEnvReader(),
-        ContainerReader(),
-        LimitsReader(),
-    )
-    readers = (
-        _RayReader(),
-        nvidia,
-        packages,
-        collect,
-        container,
-        limits,
-        LaunchReader(),
-        _VariableReader(),
-        ProseReader(),
-    )
-    last: Optional[Line] = None
+    draft = Draft(packages=packages)
+    readers = _Readers(draft)
     for line in clean_lines(text):
-        last = line
-        if not line.text:
-            continue
-        for reader in readers:
-            if reader.read(line, draft):
-                break
-    if last is not None:
-        packages.finish(draft)
-        collect.finish(draft)
-        container.finish(last, draft)
-        limits.finish(draft)
-        _derive(last, draft)
+        if line.text:
+            readers.read(line)
+    readers.finish()
     facts = draft.facts()
     if not any(True for _ in facts):
         raise InputError(
             f"nothing about an environment was recognised in the report; what is read: {FORMATS}"
         )
-    return facts
+    evidence = Evidence("report")
+    read: Dict[str, Fact[Any]] = {
+        "report.lines": Known(readers.lines, evidence),
+        "report.unread": Known(tuple(readers.unread), evidence),
+    }
+    return facts.updated(read)
+
+
+class _Readers:
+    """All readers, the more specific ones first, and what none of them understood."""
+
+    def __init__(self, draft: Draft) -> None:
+        self.lines = 0
+        self.unread: List[str] = []
+        self._draft = draft
+        self._seen: Set[str] = set()
+        self._last: Optional[Line] = None
+        self._ray, self._nvidia, self._packages = _RayReader(), NvidiaReader(), PackageReader()
+        self._container, self._limits = ContainerReader(), LimitsReader()
+        self._statements = StatementReader()
+        self._readers = (
+            self._ray,
+            self._nvidia,
+            self._packages,
+            self._container,
+            self._limits,
+            LaunchReader(),
+            _VariableReader(),
+        )
+
+    def read(self, line: Line) -> None:
+        """Take one line. What stood before word for word says nothing new; only an entry of a list
+        may be repeated, directly behind the same one.
+        """
+        draft, text = self._draft, line.text
+        repeated = text in self._seen and (self._last is None or self._last.text != text)
+        self._last = line
+        if repeated and not (self._ray.waiting or self._nvidia.waiting or self._packages.waiting):
+            self.lines += 1
+            return
+        claims = draft.claims
+        understood = any(reader.read(line, draft) for reader in self._readers)
+        if not understood:
+            understood = self._statements.read(line, draft) or draft.claims != claims
+            if "=" not in text and "|" not in text:
+                self._seen.add(text)
+        if understood or _SEEMS_TO_STATE.search(text):
+            self.lines += 1
+        if not understood and _SEEMS_TO_STATE.search(text) and len(self.unread) < _KEPT:
+            self.unread.append(f"{line.number}: {text[:_SHOWN]}")
+
+    def finish(self) -> None:
+        """Say what the lines mean together."""
+        if self._last is None:
+            return
+        self._packages.finish(self._draft)
+        self._container.finish(self._last, self._draft)
+        self._limits.finish(self._draft)
+        _derive(self._last, self._draft)
+
+
+def _derive_devices(draft: Draft) -> None:
+    """What collect_env's empty answers mean together."""
+    said, line = draft.noted("gpus")
+    if line is None:
+        return
+    available, driver = draft.claimed("torch.cuda_available"), draft.claimed("driver.release")
+    if said == "no cuda" or (available is False and driver is None):
+        draft.device_list_is_empty(line, f"{said}: nvidia-smi lists none and torch sees none")
+        if driver is None and draft.noted("driver.release")[0] in ("no cuda", "could not collect"):
+            why = "neither nvidia-smi nor torch reaches a device"
+            draft.put("driver.exposed", False, line, LABEL, why)
+    elif available is True and said == "could not collect":
+        # collect_env runs "nvidia-smi -L"; torch reaches the device all the same.
+        why = "nvidia-smi could not list the GPUs, although torch sees CUDA"
+        draft.put("driver.nvml_error", why, line)
+    else:
+        draft.unknown("gpus", "the report could not collect them")
 
 
 def _derive(last: Line, draft: Draft) -> None:
-    """What follows from variables and the image without any doubt."""
+    """What follows from empty answers, variables and the image without any doubt."""
+    _derive_devices(draft)
     variables = draft.variables
     home = variables.get("CUDA_HOME") or variables.get("CUDA_PATH")
     if home and home.startswith("/"):

@@ -218,7 +218,7 @@ def forward_compat_verdict(facts: Facts, matrix: Tables) -> Optional[bool]:
     older than the compat library (error 803 or no use).
     """
     cuda = facts.value("compat.cuda_version")
-    driver = try_version(facts.value("driver.release"))
+    driver = try_driver_release(facts.value("driver.release"))
     if cuda is None or driver is None:
         return None
     release = try_version(facts.value("compat.release"))

@@ -309,6 +309,9 @@ FIELDS: Mapping[str, Field] = {
     "distributions.complete": _environment(
         "packages", "bool", "The list is whole, so that what is not in it is absent."
     ),
+    "distributions.absent": _environment(
+        "packages", "strings", "Distributions that a report says are not installed."
+    ),
     "distributions.oddities": _environment(
         "packages", "oddities", "Duplicates, leftovers, damage."
     ),
@@ -439,6 +442,8 @@ FIELDS: Mapping[str, Field] = {
     "ray.process_python": _environment("ray", "str", "Python version of the joining process."),
     "ray.module_path": _environment("ray", "str", "Where 'import ray' would find its module."),
     # a requirements file that stands for the environment
+    "report.lines": _host("report", "int", "Lines of a report that state something."),
+    "report.unread": _host("report", "strings", "Lines of a report that were not understood."),
     "requirements.unpinned": _environment(
         "packages", "strings", "Distributions that the file asks for without one version."
     ),
@@ -539,6 +544,9 @@ class Facts:
                 return Known(distribution, distributions.evidence)
             if self.value("distributions.complete"):
                 return Absent(distributions.evidence)
+        absent = self.get("distributions.absent")
+        if isinstance(absent, Known) and canonicalize_name(name) in absent.value:
+            return Absent(absent.evidence)
         return Unknown(f"no complete list of distributions names {name}")
 
     def version_of(self, name: str) -> Optional[str]:

@@ -19,6 +19,10 @@ _PRE_RANK = {"a": 0, "b": 1, "rc": 2}
 _DEV_ONLY, _FINAL = (-1, 0), (3, 0)
 
 
+# Beyond the second number of any release.
+_NEWEST = 9999
+
+
 class InvalidVersion(ValueError):
     """A text that is no PEP 440 version."""
 
@@ -135,13 +139,21 @@ class Version:
 class DriverRelease(Version):
     """A release of the NVIDIA driver, shown as NVIDIA writes it: 575.57.08, where PEP 440 has
     575.57.8.
+
+    A branch alone (``535``) stands for its newest release: a demand that it does not meet is met by
+    none of them.
     """
 
     __slots__ = ("text",)
 
     def __init__(self, text: str) -> None:
-        super().__init__(text)
+        super().__init__(f"{text}.{_NEWEST}" if text.isdigit() else text)
         self.text = text
+
+    @property
+    def is_branch(self) -> bool:
+        """Whether only the branch is known."""
+        return self.text.isdigit()
 
     def __str__(self) -> str:
         return self.text

@@ -68,7 +68,10 @@ def try_version(text: Optional[str]) -> Optional[Version]:
 
 
 def try_driver_release(text: Optional[str]) -> Optional[DriverRelease]:
-    """Parse a release of the driver or of one of its parts, or return None where it is none."""
+    """Parse a release of the driver or of one of its parts, or return None where it is none.
+
+    A branch alone (``535``) is ordered as its newest release: what that does not meet, none does.
+    """
     try:
         return DriverRelease(text) if text is not None else None
     except InvalidVersion:

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 _LABEL_WIDTH = 8
-_FEW_QUESTIONS = 5
+_FEW_QUESTIONS = 3
 _FEW_EVIDENCE = 4
 _FEW_REPEATED = 8
 _MANY_WORDS = 8
@@ -115,6 +115,7 @@ def lay_out(report: Report, view: View) -> List[Block]:
     blocks += _ignored(report, verbose)
     blocks += _next(report)
     if verbose:
+        blocks += _unread(report)
         blocks += [_BLANK, Block(f"Judged with the matrix of {clean(report.matrix_date)}.")]
     return blocks
 
@@ -291,6 +292,17 @@ def _questions(report: Report, verbose: bool) -> Iterator[Block]:
         yield Block(
             f"and {len(questions) - len(shown)} more (--verbose lists them)", indent=2, hang=4
         )
+
+
+def _unread(report: Report) -> Iterator[Block]:
+    """Show the lines of a pasted report that say something which was not understood."""
+    for node in report.nodes:
+        unread, lines = node.value("report.unread", ()), node.value("report.lines", 0)
+        if unread:
+            yield _BLANK
+            yield Block(f"{len(unread)} of {lines} lines not understood:", style="title")
+        for line in unread:
+            yield Block(clean(line), indent=2, verbatim=True)
 
 
 def _ignored(report: Report, verbose: bool) -> Iterator[Block]:

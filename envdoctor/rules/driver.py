@@ -488,6 +488,8 @@ def check_fabric_manager(context: Context) -> Iterator[Finding]:
 
 def _other_fabric_manager(context: Context, without_fabric: bool) -> Optional[Finding]:
     manager, driver = context.driver_release("driver.fabric_manager"), context.driver
+    if manager is not None and driver is not None and (manager.is_branch or driver.is_branch):
+        return None  # of a branch alone, nobody knows whether both are of one release
     if driver is None or manager is None or driver == manager:
         return None
     need = (

@@ -10,6 +10,7 @@ from ..model.finding import Finding, Remedy
 from ..model.row import Source
 from ..model.versions import InvalidSpecifier, Version, VersionSet, parse_version, try_version
 from . import requirement_lines
+from .quantified import allowed_releases, share_of
 from .requirement_lines import Violation, meets
 from .rule import Context, Rule, distribution_evidence, is_unindexed
 from .torch_extensions import LINKED
@@ -65,6 +66,7 @@ WEIGHED = _ENGINES | _COMPANIONS | _CHECKED_AT_IMPORT | {"transformers", *LINKED
 _SIDES = {"too-old": "too old", "too-new": "too new"}
 _OPPOSITE = {"too-old": "too-new", "too-new": "too-old"}
 _FEW = 5  # of what a message names
+_MOST = 0.5  # of the releases that a statement allows
 _TRANSFORMERS = Source(
     "https://github.com/huggingface/transformers/blob/main/src/transformers/dependency_versions_check.py",
     "pkgs_to_check_at_runtime: an ImportError is raised where a version does not fit",
@@ -497,6 +499,8 @@ def check_python(context: Context) -> Iterator[Finding]:
     sides: Dict[str, List[Tuple[Distribution, str]]] = {}
     for distribution in context.distributions.values():
         wanted = distribution.requires_python or _released_for(context, distribution, known)
+        if wanted is None and distribution.name in known:
+            yield from _most_refuse(context, python, distribution)
         if not wanted or meets(python, wanted) is not False:
             continue
         sides.setdefault(_direction(Distribution("python", str(python)), wanted), []).append(
@@ -504,6 +508,33 @@ def check_python(context: Context) -> Iterator[Finding]:
         )
     for kind, entries in sides.items():
         yield _python_finding(context, python, kind, entries)
+
+
+def _most_refuse(
+    context: Context, python: Version, distribution: Distribution
+) -> Iterator[Finding]:
+    """Judge a release of which only a range is known: by what all, or most, of those in it ask."""
+    releases = allowed_releases(context, distribution)
+
+    def refuses(release: Release) -> bool:
+        wanted = requirement_lines.served_here(release, context.facts).requires_python
+        return wanted is not None and meets(python, wanted) is False
+
+    share = share_of(releases, refuses)
+    if share <= _MOST:
+        return
+    newest = next(release for _, release in releases if refuses(release))
+    wanted = requirement_lines.served_here(newest, context.facts).requires_python or ""
+    kind = _direction(Distribution("python", str(python)), wanted)
+    finding = _python_finding(context, python, kind, [(distribution, wanted)])
+    if share < 1:
+        yield finding._replace(
+            severity="warning",
+            message=f"Python {python} is {_SIDES.get(kind, 'not')} for most releases of "
+            f"{distribution.name} {distribution.constraint}: the newest ask for {wanted}.",
+        )
+    else:
+        yield finding
 
 
 def _python_finding(

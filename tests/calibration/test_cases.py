@@ -1,5 +1,5 @@
-"""Accuracy on public cases, and what mutations of them do: scripts/score_cases and
-scripts/mutate_cases must not get worse.
+"""Accuracy on public cases, and what mutations and other words do to it: scripts/score_cases,
+scripts/mutate_cases and scripts/rephrase_cases must not get worse.
 """
 
 from __future__ import annotations
@@ -66,3 +66,12 @@ def test_a_mutation_flips_the_verdict_only_across_a_boundary() -> None:
     # the later one holds.
     assert behaved >= 198, "\n".join(lines)
     assert "WRONG        across" not in "\n".join(lines), "\n".join(lines)
+
+
+def test_other_words_leave_the_verdict_as_it_is() -> None:
+    lines = run("scripts/rephrase_cases", str(CASES)).splitlines()
+    found = re.match(r"rephrased: (\d+)/(\d+) kept", lines[-1])
+    assert found is not None, lines[-1]
+    kept, tried = map(int, found.groups())
+    assert tried > 250
+    assert kept >= 0.97 * tried, "\n".join(lines)

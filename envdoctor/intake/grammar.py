@@ -1,0 +1,450 @@
+"""Statements in a line of text: ``subject – relation – value``, wherever people put them.
+
+A labelled line (``Nvidia driver version: 535.129.03``, ``driver_version = 535``, ``"gpu": "8x
+H100"``) states its label's subject; a sentence states each subject of the vocabulary that has a
+value of its kind beside it, behind the name or before it (``64 GB RAM``, ``the 580 driver``). What
+is wished, asked for or tried is no fact; what stands behind "found", "but I have" is one again.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import List, Optional, Sequence, Tuple
+
+from .clean_text import Line
+from .draft import EXACT, PROSE, Draft
+from .names import FIRST_WORDS, known_distribution
+from .package_lists import read_range
+from .printed import read_printed
+from .values import GPU_NAME, Statement, parse_gpus, state
+from .vocabulary import HEADS, Subject, setting_name, subject_of
+
+__all__ = ["StatementReader"]
+
+_LONGEST = 400
+_PAIR = re.compile(
+    r"([A-Za-z/#\u4e00-\u9fff][\w ./()?\[\]+#'-]{0,60}?)\s*(?:[:=]|\.{4,}|->)\s*(\S.*)$"
+)
+_HEADING = re.compile(r"[A-Za-z\u4e00-\u9fff][A-Za-z_ /()?\u4e00-\u9fff-]{1,50}:?")
+_PARTS = re.compile(r"\s+[/|]\s+|\s*;\s+|,\s+(?=[A-Za-z\u4e00-\u9fff])")
+_OS_PARTS = re.compile(r"\s+[/|]\s+|\s*;\s+|,\s+(?=[A-Za-z]+ ?\d)")
+_UNHEARD_OF = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)+")
+_WHOLE_VERSION = re.compile(r"\d+\.\d+\.\d+[\w.+]*")
+_OPERATOR = re.compile(r"[<>=~!]")
+_INNER = re.compile(r"\(([^()]{2,120})\)")
+_TABLE_ROW = re.compile(r"([A-Za-z][\w.-]{1,60})(?: {2,})(\d[\w.!+-]*)(?: .*)?$")
+_JSON_PARTS = re.compile(r",\s*(?=[\"'])")
+_ASSIGNED = re.compile(
+    r"(?<![\w.-])([a-z][a-z0-9_]{1,40})=(\"[^\"]{1,200}\"|'[^']{1,200}'|[\w./+-]{1,200})"
+)
+_FLAG = re.compile(r"(?<![\w-])--?([a-z][a-z0-9_-]{1,50})(?:[ =]+([\w./:+-]{1,200}))?")
+_WIDE = str.maketrans("：＝，、（）；．～", ":=,,();.~")
+
+#: What makes of a clause a wish, a demand or a try, and what makes it a fact again.
+_WANTED = re.compile(
+    r"\b(?:requires?|requires-python|required|needs?|expect(?:s|ed)?|should|must|instead|"
+    r"upgrad\w*|downgrad\w*|recommend\w*|supports?|README|fixed|works? (?:with|on)|tried|also|"
+    r"before|after|until|since|not|built (?:for|with|against)|compiled (?:for|with|against)|"
+    r"minimum|at least|wants?|asks?|please|if|would|could)\b|n't\b",
+    re.IGNORECASE,
+)
+_HAD = re.compile(
+    r"\b(?:found|you have|i have|we have|it has|got|detected|but (?:have|got|has|is)|"
+    r"installed (?:is|version)|is installed|currently|actually|running|i am using|i'm using|"
+    r"we use|i use)\b",
+    re.IGNORECASE,
+)
+_MAY_STATE = re.compile(
+    r"\d|\b(?:no|not|without|missing|single|one|two|four|eight|true|false)\b|--|未|没有",
+    re.IGNORECASE,
+)
+_COMPARED = re.compile(r"[<>~=]")
+_FIRST = FIRST_WORDS | frozenset(HEADS)
+_CLAUSES = re.compile(r"[.;!?]\s+|,\s+|\s+(?=but\b|while\b|whereas\b)|[()]")
+_SENTENCES = re.compile(r"[.;!?]\s+|\s+(?=but\b)")
+_ATOM = re.compile(r"[A-Za-z0-9]+|[\u4e00-\u9fff]+")
+_LINK = re.compile(
+    r"\s*(?:(?:versions?|ver\.?|release|branch|is|was|are|of|at|to|set|size|returns?|installed|"
+    r"about|only|has|=|:|->|\u2192|\(|\u4e3a|\u662f|\u7248\u672c)\s*)*v?",
+    re.IGNORECASE,
+)
+_SIZE = r"\d{1,9}(?:\.\d{1,3})?\s?[KMGT]i?B?\b"
+_RELEASE = r"[3-9]\d{2}\.\d{2,3}(?:\.\d{1,3})?|R?[3-9]\d{2}(?:\.[xX]{1,3})?(?![\w.])"
+_NUMBER = r"\d+(?:\.\d+)+[a-zA-Z0-9.]*(?:\+[A-Za-z0-9.]*)?(?![\w/%])"
+_CUDA = r"\d{1,2}\.\d{1,2}(?:\.\d{1,4})?(?![\w.]*\w)"
+#: By kind: what the value looks like behind the subject, and before it ("" where it never stands
+#: there).
+_VALUES = {
+    kind: (re.compile(after, re.IGNORECASE), re.compile(
+        rf"(?:^|[\s(,])({before})\s*(?:of\s+)?$") if before else None)
+    for kind, after, before in (
+        ("bool", r"(?:true|false|enabled|disabled)\b", ""),
+        ("capability", r"\d{1,2}\.\d(?!\d)", ""),
+        ("compat", _RELEASE, ""),
+        ("cuda", _CUDA, ""),
+        ("cudnn", r"\d+\.\d+(?:\.\d+){0,2}", ""),
+        (
+            "distribution",
+            (rf"(?:{_NUMBER}|\d+\.[xX]\b|(?:[<>]=?|==|~=)\s?\d[\w.]*)(?!\s?(?:GB|GiB|MB|"
+            rf"%|x\b|times|hours?|s\b))"),
+            "",
+        ),
+        ("glibc", r"\d\.\d{2}\b(?!\s*\+)", ""),
+        ("gpu count", r"\d{1,3}\b(?!\.)", ""),
+        ("gpu memory", _SIZE, _SIZE),
+        ("kib", r"unlimited|\d{2,12}\b", ""),
+        ("limit", r"unlimited|\d{2,12}\b", ""),
+        ("memory", _SIZE, _SIZE),
+        ("python", r"[23]\.\d{1,2}(?:\.\d{1,2})?(?![\w.])(?!\s*(?:or|\+|to|-)\s*\w)", ""),
+        ("release", _RELEASE, r"[3-9]\d{2}(?:\.\d{2,3}(?:\.\d{1,3})?)?"),
+        ("setting", r"\d+(?:\.\d+)?\b(?!\s?%)", ""),
+        ("shm", _SIZE, _SIZE),
+        ("toolkit", _CUDA, _CUDA),
+        ("torch cuda", rf"(?:CUDA )?{_CUDA}|cu\d{{3}}\b", ""),
+    )
+}  # fmt: skip
+_BUILD = re.compile(
+    r"(?<![\w./-])(torch|pytorch)\s+v?(\d+\.\d+(?:\.\d+)?)\s*\+?\s*\(?((?:cu|rocm)\d{2,3}|cpu)\b",
+    re.IGNORECASE,
+)
+_DRIVER_CUDA = re.compile(r"\b(?:CUDA version[: ]*|CUDA[: ]+)(\d{1,2}\.\d{1,2})\b", re.IGNORECASE)
+_INNER_CUDA = re.compile(
+    r"\bCUDA(?: version)?[: ]*(\d{1,2}\.\d{1,2})|\b(cu\d{2,3})\b", re.IGNORECASE
+)
+_COUNTED = re.compile(
+    r"(?<![\w.-])(\d{1,3}|single|one|two|four|eight)[ -]?(?:x ?)?GPUs?\b(?! ?("
+    r"?:\d|memory|hours?|RAM))",
+    re.IGNORECASE,
+)
+_ABSENT = re.compile(
+    r"(?:\bno |\bwithout |\bnot installed:? ?)([A-Za-z][\w-]{1,40}(?: [a-z]+)?)"
+    r"|([A-Za-z][\w-]{1,40})(?: package| module)? (?:is |was |are )?(?:not ins"
+    r"talled|missing|未安装|没有安装)",
+    re.IGNORECASE,
+)
+#: Behind "we have": a device that is theirs.
+_OWNED = re.compile(
+    rf"\s*(?:on |with |in )?(?:an? |the |one |single |my |our )?(?:\d{{1,3}} )?{GPU_NAME.pattern}"
+)
+_NO_SHM = re.compile(r"\bno (?:volume|mount|emptyDir)\b.{0,30}/dev/shm", re.IGNORECASE)
+_PARALLEL = re.compile(r"(?<![\w-])(TP|PP|DP)[ =:]{0,2}(\d{1,3})\b")
+_PARALLEL_NAMES = {"TP": "tensor", "PP": "pipeline", "DP": "data"}
+#: Keys whose value may hold what parts other values.
+_WHOLE = frozenset(["gpus", "release", "nothing", "directory", "image", "os", "arch list", "text"])
+
+
+class StatementReader:
+    """Reads one line at a time; a heading may have its value, or its entries, below it."""
+
+    def __init__(self) -> None:
+        self._heading: Tuple[int, str] = (-9, "")
+        self._section: Tuple[int, str] = (-1, "")
+
+    def read(self, line: Line, draft: Draft) -> bool:
+        """Take one line; False where nothing was understood in it."""
+        text = line.text if line.text.isascii() else line.text.translate(_WIDE)
+        heading = self._heading[1] if line.number <= self._heading[0] + 2 else ""
+        self._heading = (-9, "")
+        if len(text) > _LONGEST:
+            return read_printed(line, draft) or _read_assigned(text, line, draft)
+        understood = read_printed(line, draft)
+        if text[0] in "{\"'" or text[-1] in ",{}":
+            text = text.strip("{}, ")
+            parts = _JSON_PARTS.split(text)
+            if len(parts) > 1 or text[:1] in "\"'":
+                plain = [part.replace('"', "").strip("' ") for part in parts[:100]]
+                return sum([self._read(part, line, draft) for part in plain]) > 0 or understood
+        subject = subject_of(heading) if heading and _is_value(text) else None
+        versioned = subject is not None and subject.kind == "distribution"
+        if versioned and not text.lstrip("v")[:1].isdigit():
+            subject = None
+        if subject is not None and state(Statement(subject, "labelled", text, line), draft):
+            self._heading = (line.number, heading if subject.kind == "gpus" else "")
+            return True
+        return self._read(text, line, draft) or understood
+
+    def _read(self, text: str, line: Line, draft: Draft) -> bool:
+        if not text:
+            return False
+        pair = _PAIR.match(text)
+        if pair is not None and not _OPERATOR.match(pair.group(2)):
+            heard = self._read_pair(pair.group(1), pair.group(2), line, draft)
+            if heard is not None:
+                return heard
+        elif text.endswith(":") or _HEADING.fullmatch(text):
+            heading = text.rstrip(":= ")
+            self._heading = (line.number, heading)
+            if text.endswith(":"):
+                self._section = (line.indent, heading)
+                if subject_of(heading) is not None:
+                    return True
+        row = _TABLE_ROW.fullmatch(text)
+        if row is not None and known_distribution(row.group(1)):
+            subject = subject_of(row.group(1))
+            if subject is not None and subject.kind == "distribution":
+                return state(Statement(subject, "labelled", row.group(2), line), draft)
+        return read_sentence(text, line, draft)
+
+    def _read_pair(self, key: str, value: str, line: Line, draft: Draft) -> Optional[bool]:
+        """Read ``key: value``; None leaves the line to the reader of sentences."""
+        subject = self._subject(key, line)
+        if subject is None and _UNHEARD_OF.fullmatch(key) and _WHOLE_VERSION.fullmatch(value):
+            subject = Subject(key, "distribution")
+        if subject is None:
+            return None
+        parts = [value] if subject.kind in _WHOLE else _split(value, _PARTS)
+        if subject.kind == "os":
+            parts = _split(value, _OS_PARTS)
+        if not state(Statement(subject, "labelled", parts[0], line), draft):
+            return None if len(parts) == 1 else read_sentence(value, line, draft) or None
+        _read_aside(subject, key, parts[0], line, draft)
+        rest = parts[1:]
+        if subject.kind == "release" and "," in value:
+            rest = _PARTS.split(value)[1:]
+        for part in rest[:40]:
+            self._read(part, line, draft)
+        if subject.kind == "setting":
+            _read_assigned(value, line, draft)
+        return True
+
+    def _subject(self, key: str, line: Line) -> Optional[Subject]:
+        if key.isupper() and "_" in key:  # a variable, whatever it is named after
+            return subject_of(key) if key.startswith("CUDA_") else None
+        subject = subject_of(key)
+        indent, section = self._section
+        if subject is None and section and line.indent > indent:
+            return subject_of(f"{section} {key}")
+        return subject
+
+
+def _split(text: str, pattern: re.Pattern[str]) -> List[str]:
+    """Split a text, but never inside a bracket."""
+    parts: List[str] = []
+    start = 0
+    for match in pattern.finditer(text):
+        piece = text[start : match.start()]
+        if piece.count("(") <= piece.count(")"):
+            parts.append(piece)
+            start = match.end()
+    return [*parts, text[start:]]
+
+
+def _is_value(text: str) -> bool:
+    return _PAIR.match(text) is None and len(text) < 120
+
+
+def _read_aside(subject: Subject, key: str, value: str, line: Line, draft: Draft) -> None:
+    """Read what a bracket behind a value adds to it: ``2.6.0 (True)``, ``0.7.3 (PyPI, CUDA 12.4)``,
+    ``580.65 (open)``.
+    """
+    for inner in _INNER.findall(value):
+        cuda = _INNER_CUDA.search(inner)
+        if "?" in key and subject.name == "torch" and inner in ("True", "False", "CUDA"):
+            draft.put("torch.cuda_available", inner != "False", line, EXACT)
+        elif subject.kind == "distribution" and cuda:
+            built = Subject(subject.name, "build")
+            state(Statement(built, "labelled", next(filter(None, cuda.groups())), line), draft)
+        elif subject.kind not in ("gpus", "release", "os", "python", "nothing"):
+            read_sentence(inner, line, draft)
+
+
+# --------------------------------------------------------------------------------------------------
+# sentences
+
+
+def read_sentence(text: str, line: Line, draft: Draft) -> bool:
+    """Read every statement of a text that has no label."""
+    if _MAY_STATE.search(text) is None:
+        return False
+    if _COMPARED.search(text) and read_range(text, line, draft):
+        return True
+    heard = _read_assigned(text, line, draft)
+    for sentence in _SENTENCES.split(text):
+        asked: Optional[Subject] = None
+        wished = False
+        for clause in _CLAUSES.split(sentence):
+            wanted, had = _WANTED.search(clause), _HAD.search(clause)
+            heard |= _read_absent(clause, line, draft)
+            if wanted and (had is None or had.start() < wanted.start()):
+                asked = _first_subject(clause[wanted.end() :]) or asked
+                wished = True
+                continue
+            if had is not None:
+                stated = clause[had.end() :]
+                heard |= _read_clause(stated if wished else clause, line, draft, asked)
+                if _OWNED.match(stated) and not _devices_of(clause):
+                    heard |= _put_devices(stated, line, draft)
+                wished = False
+            elif not wished:
+                heard |= _read_clause(clause, line, draft, None)
+    return heard
+
+
+def _first_subject(text: str) -> Optional[Subject]:
+    subjects = _subjects(text)
+    return subjects[0][0] if subjects else None
+
+
+def _read_clause(text: str, line: Line, draft: Draft, asked: Optional[Subject]) -> bool:
+    build = _BUILD.search(text)
+    heard = build is not None
+    if build:
+        version = f"{build.group(2)}+{build.group(3).lower()}"
+        draft.distribution("torch", version, line, PROSE)
+    named = False
+    end = 0
+    for subject, start, behind in _subjects(text):
+        if start < end or (build and subject.name == "torch"):
+            continue
+        value = _value_beside(subject, text, start, behind)
+        if value is None:
+            continue
+        named = True
+        end = value[1]
+        heard |= state(Statement(subject, "said", value[0], line), draft)
+        if subject.name == "driver.release" and (cuda := _DRIVER_CUDA.search(text[end:])):
+            draft.put("driver.cuda_version", cuda.group(1), line, PROSE)
+    if asked is not None and not named:
+        value = _value_beside(asked, text, 0, 0)
+        heard |= value is not None and state(Statement(asked, "said", value[0], line), draft)
+    return _read_devices(text, line, draft) or heard
+
+
+def _subjects(text: str) -> List[Tuple[Subject, int, int]]:
+    """Return the subjects that a text names, with where each name begins and ends."""
+    atoms = [(atom.group().lower(), atom.start(), atom.end()) for atom in _ATOM.finditer(text)]
+    named: List[Tuple[Subject, int, int]] = []
+    reached = 0
+    for number, (word, start, _) in enumerate(atoms):
+        if word not in _FIRST or start < reached:
+            continue
+        for parts, subject in HEADS.get(word, ()):
+            group = atoms[number : number + len(parts)]
+            same = tuple([atom[0] for atom in group]) == parts
+            if same and _stands_alone(text, start, group[-1][2], parts):
+                named.append((subject, start, group[-1][2]))
+                reached = group[-1][2]
+                break
+        else:
+            distribution = _distribution_at(text, start)
+            if distribution is not None:
+                named.append(distribution)
+                reached = distribution[2]
+    return named
+
+
+_WORD = re.compile(r"[A-Za-z][\w-]{1,40}")
+_TWO_WORDS = re.compile(
+    r"[A-Za-z][\w-]{1,40} (?:attention|attn|engine|factory|vision|kernel)\b", re.IGNORECASE
+)
+
+
+def _distribution_at(text: str, start: int) -> Optional[Tuple[Subject, int, int]]:
+    if start and text[start - 1] in "/\\.@-_:=":
+        return None
+    for pattern in (_TWO_WORDS, _WORD):
+        match = pattern.match(text, start)
+        name = known_distribution(match.group().rstrip("-_")) if match else None
+        if match is not None and name is not None:
+            end = start + len(match.group().rstrip("-_"))
+            return (
+                (Subject(name, "distribution"), start, end)
+                if text[end : end + 1] not in ("/", ".")
+                else None
+            )
+    return None
+
+
+def _stands_alone(text: str, start: int, end: int, parts: Sequence[str]) -> bool:
+    """Tell a name from a part of a path, an identifier or another name."""
+    before, after = text[start - 1 : start], text[end : end + 2]
+    if (before and before in "\\@-_.") or (before == "/" and parts[0] != "dev"):
+        return False
+    return not (after[:1] in ("_", "/", "\\") or (after[:1] in (".", "-") and after[1:2].isalpha()))
+
+
+def _value_beside(subject: Subject, text: str, start: int, end: int) -> Optional[Tuple[str, int]]:
+    """Return the value behind a name, else the one before it, and where it ends."""
+    patterns = _VALUES.get(subject.kind)
+    if patterns is None:
+        return None
+    after, before = patterns
+    link = _LINK.match(text, end)
+    place = link.end() if link else end
+    match = after.match(text, place + (text[place : place + 1] == "-"))
+    if match:
+        whole = (
+            text[match.start() : match.end() + 30]
+            if subject.kind == "distribution"
+            else match.group()
+        )
+        return whole, match.end()
+    match = (
+        before.search(text[max(0, start - 40) : start].rstrip("/")) if before is not None else None
+    )
+    return (match.group(1), end) if match else None
+
+
+def _read_absent(text: str, line: Line, draft: Draft) -> bool:
+    if _NO_SHM.search(text):
+        draft.put("shm.size", 64 << 20, line, PROSE, "nothing is mounted at /dev/shm: the default")
+        return True
+    heard = False
+    for match in _ABSENT.finditer(text):
+        phrase = next(filter(None, match.groups()))
+        name = known_distribution(phrase.split()[0]) or known_distribution(phrase)
+        if name is not None and not re.match(r"\s+v?\d", text[match.end() :]):
+            draft.no_distribution(name, line)
+            heard = True
+    return heard
+
+
+def _devices_of(text: str) -> bool:
+    """Tell whether a text is a device, begins with one, or counts them."""
+    plain = re.sub(r"\s*[(,].*$", "", text.strip())
+    return bool(
+        GPU_NAME.fullmatch(plain)
+        or re.match(r"\s*(?:\d{1,3}\s*[x×*卡张块]\s*|NVIDIA |Tesla )", text)
+        or re.search(r"\b\d{1,3}\s?[x×*]\s?(?:NVIDIA |Tesla |GeForce )?(?:RTX|GTX|[AHBLV]\d)", text)
+        or re.search(r"(?:[x×*]\s*\d{1,3}|\(x?\d{1,3}x?\))\s*$", text)
+    )
+
+
+def _put_devices(text: str, line: Line, draft: Draft) -> bool:
+    counted = re.search(r"(?<!\w)\d{1,3}\s?[x×*].*", text)
+    devices = parse_gpus(counted.group() if counted else text)
+    for count, device in devices:
+        draft.devices(count, device, line, PROSE)
+    return bool(devices)
+
+
+def _read_devices(text: str, line: Line, draft: Draft) -> bool:
+    if _devices_of(text) and _put_devices(text, line, draft):
+        return True
+    count = _COUNTED.search(text)
+    if count:
+        return state(Statement(Subject("gpus", "gpu count"), "said", count.group(1), line), draft)
+    return False
+
+
+def _read_assigned(text: str, line: Line, draft: Draft) -> bool:
+    """Read settings by name: ``LLM(model="…", tensor_parallel_size=2)``, a config that an engine
+    prints, flags without their program, ``TP=8``.
+    """
+    heard = False
+    if "=" in text:
+        for name, value in _ASSIGNED.findall(text)[:200]:
+            setting = setting_name(name)
+            if setting is not None and (setting != "model" or value[0] in "\"'"):
+                draft.request(setting, value.strip("\"'"), line)
+                heard = True
+    if "--" in text or text.startswith("-"):
+        for name, value in _FLAG.findall(text)[:100]:
+            setting = setting_name(name)
+            if setting is not None:
+                draft.request(setting, value or "true", line)
+                heard = True
+    for word, value in _PARALLEL.findall(text)[:10] if "P" in text else ():
+        draft.request(f"{_PARALLEL_NAMES[word]}_parallel_size", value, line)
+        heard = True
+    return heard

@@ -1,0 +1,91 @@
+"""Operating systems, machines and clusters, as tools and people name them."""
+
+from __future__ import annotations
+
+import re
+from typing import Optional
+
+from .clean_text import Line
+from .draft import EXACT, LABEL, Draft
+from .word_lists import phrases
+
+__all__ = ["architecture", "operating_system", "platform_words", "python_platform"]
+
+_NOTHING = phrases(", n/a, could not collect, none, not found, unknown, na")
+_PLATFORM = re.compile(
+    r"Linux-(\d+\.\d+\S*?)-(x86_64|aarch64|arm64|ppc64le)(?:-(?:x86_64|aarch64))?-with-glibc(\d+\.\d+)"
+)
+_ARCHITECTURES = {
+    "x86_64": "x86_64",
+    "amd64": "x86_64",
+    "x64": "x86_64",
+    "aarch64": "aarch64",
+    "arm64": "aarch64",
+    "ppc64le": "ppc64le",
+}
+
+
+def architecture(text: str) -> Optional[str]:
+    """Return the machine architecture that a text names."""
+    match = re.search(r"\b(x86_64|amd64|x64|aarch64|arm64|ppc64le)\b", text, re.IGNORECASE)
+    return _ARCHITECTURES[match.group(1).lower()] if match else None
+
+
+def python_platform(text: str, line: Line, draft: Draft) -> bool:
+    """Read what ``platform.platform()`` returns."""
+    match = _PLATFORM.search(text)
+    if match:
+        draft.put("os.kernel", match.group(1), line, EXACT)
+        draft.put("os.platform", "linux", line, EXACT)
+        draft.put("os.architecture", _ARCHITECTURES[match.group(2)], line, EXACT)
+        draft.put("glibc.version", match.group(3), line, EXACT + 1)
+        if "microsoft" in match.group(1).lower():
+            draft.put("os.wsl", True, line, EXACT)
+        return True
+    for beginning, name in (("Windows-", "win32"), ("macOS-", "darwin"), ("Linux-", "linux")):
+        if text.strip().startswith(beginning):
+            draft.put("os.platform", name, line, EXACT)
+            return True
+    return False
+
+
+def operating_system(value: str, line: Line, draft: Draft, rank: int = LABEL) -> bool:
+    """Read the name of an operating system; False where it is none."""
+    if value.lower() in _NOTHING:
+        return False
+    lowered = value.lower()
+    machine = architecture(value)
+    name = re.sub(r"\s*\((?:x86_64|amd64|aarch64|arm64)\)", "", value).strip()
+    if "windows" in lowered and "wsl" not in lowered:
+        draft.put("os.platform", "win32", line, rank)
+    elif "macos" in lowered or "darwin" in lowered:
+        draft.put("os.platform", "darwin", line, rank)
+    elif re.search(
+        r"linux|ubuntu|debian|centos|red hat|rhel|rocky|alma|suse|sles|fedora|arch linux|amazon|"
+        r"tencentos|openeuler|euleros|anolis|pop!_os|mint|kylin|photon|nixos|alpine|wsl",
+        lowered,
+    ):
+        draft.put("os.platform", "linux", line, rank)
+    else:
+        return False
+    if "wsl" in lowered:
+        draft.put("os.wsl", True, line, rank)
+    draft.put("os.name", name[:120], line, rank)
+    if machine:
+        draft.put("os.architecture", machine, line, rank)
+    return True
+
+
+def platform_words(value: str, line: Line, draft: Draft) -> bool:
+    """Read a platform in words: WSL2, GKE, Docker, an operating system."""
+    if re.search(r"\bWSL ?[12]?\b", value):
+        draft.put("os.wsl", True, line)
+        draft.put("os.platform", "linux", line)
+    if re.search(r"\b(?:GKE|EKS|AKS|k8s|kubernetes|helm|OpenShift)\b", value, re.IGNORECASE):
+        draft.put("kubernetes.pod", True, line)
+        draft.put("container.runtime", "kubernetes", line)
+    known = operating_system(value, line, draft)
+    machine = architecture(value)
+    if machine:
+        draft.put("os.architecture", machine, line)
+    return known or machine is not None

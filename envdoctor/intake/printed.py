@@ -1,0 +1,208 @@
+"""Sentences that tools print in words of their own, as a table of expressions.
+
+A group is named after what it holds: ``driver__release`` is the field driver.release,
+``dist_torch`` the version of a distribution, ``set_engine`` a launch setting, ``cap`` a compute
+capability.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple, Tuple
+
+from ..model.facts import Gpu
+from ..model.sizes import parse_size
+from .clean_text import Line
+from .draft import EXACT, INTENT, LABEL, PROSE, Draft
+
+__all__ = ["read_printed"]
+
+_RELEASE = r"\d{3}\.\d{2,3}(?:\.\d{2,3})?"
+_VERSION = r"\d+\.\d+[\w.+]*"
+_PYTHON = r"3\.\d{1,2}(?:\.\d{1,2})?"
+
+
+class _Sentence(NamedTuple):
+    """A mark in small letters that such a line holds, the expression, and what it weighs."""
+
+    mark: str
+    pattern: re.Pattern[str]
+    rank: int
+
+
+def _sentences(*table: Tuple[str, str, int]) -> Tuple[_Sentence, ...]:
+    return tuple(
+        _Sentence(mark, re.compile(pattern, re.IGNORECASE), rank) for mark, pattern, rank in table
+    )
+
+
+_TABLE = _sentences(
+    # dpkg -l, rpm -qa and apt list of what is no Python distribution
+    (
+        "nvidia-fabric",
+        (
+            rf"nvidia-fabric-?manager(?:-\d{{3}})?\s*(?::|=|\s|-)\s*(?:version\s*)?(?P<"
+            rf"driver__fabric_manager>{_RELEASE})"
+        ),
+        LABEL,
+    ),
+    (
+        "nvidia-driver",
+        rf"nvidia-driver(?:-\d{{3}})?(?:-\w+)*(?:/\S+)?[ -]+(?P<driver__release>{_RELEASE})",
+        PROSE,
+    ),
+    (
+        "cuda-compat",
+        rf"cuda-compat-(?P<compat>\d{{2}}-\d)\b(?:\D{{1,20}}(?P<compat__release>{_RELEASE}))?",
+        LABEL,
+    ),
+    (
+        "libcudnn",
+        r"^ii\s+libcudnn\d(?:-cuda-\d+)?\s+(?P<cudnn__system_version>\d+\.\d+\.\d+)",
+        EXACT,
+    ),
+    ("libc6", r"^ii\s+libc6(?::\w+)?\s+(?P<glibc__version>\d\.\d{2})", EXACT),
+    (
+        "libcudnn",
+        r"^(?!.*-packages).*/libcudnn\S{0,40}?\.so\.(?P<cudnn__system_version>\d+\.\d+\.\d+)",
+        EXACT,
+    ),
+    # the driver's own words
+    (
+        "nvml",
+        rf"\bNVML(?: library)?(?: version)?\s*[:=]?\s*(?P<driver__nvml_release>{_RELEASE})\b",
+        PROSE,
+    ),
+    ("libcuda", rf"\blibcuda\.so\.(?P<driver__libcuda_release>{_RELEASE})\b", PROSE),
+    (
+        "kernel module",
+        rf"\bkernel module(?: version)?\s*[:=]?\s*(?P<driver__release>{_RELEASE})\b",
+        PROSE,
+    ),
+    ("/compat", r"(?P<compat__path>/usr/local/cuda[\w.-]*/compat(?:/lib)?)", LABEL),
+    # nvcc --version, and what lies in paths
+    ("cuda_", r"\bcuda_(?P<toolkit__version>\d{2}\.\d)\.r\d{2}\.\d/compiler", PROSE),
+    ("-packages", r"/python(?P<python__version>3\.\d{1,2})/(?:site|dist)-packages\b", INTENT),
+    ("cd ", r"(?:^|\s)cd\s+(?P<python__working_directory>/\S{1,300})\s*$", PROSE),
+    # torch.utils.cpp_extension._check_cuda_version, deepspeed's op_builder
+    (
+        "mismatches the version",
+        (
+            r"detected CUDA version \(?(?P<toolkit__version>\d{1,2}\.\d)\)? mismatches"
+            r" .{0,80}?(?:PyTorch \((?P<torch__cuda>\d{1,2}\.\d)\))?"
+        ),
+        PROSE,
+    ),
+    (
+        "does not match the version",
+        (
+            r"Installed CUDA version (?P<toolkit__version>\d{1,2}\.\d) does not match "
+            r"the version torch was compiled with (?P<torch__cuda>\d{1,2}\.\d)"
+        ),
+        PROSE,
+    ),
+    # xformers' warning: "PyTorch 2.1.0+cu121 with CUDA 1201 (you have 2.2.0+cu121)"
+    ("you have", rf"\bPyTorch {_VERSION}.{{0,30}}\(you have (?P<dist_torch>{_VERSION})\)", LABEL),
+    ("you have", rf"\bPython {_VERSION} \(you have (?P<python__version>{_PYTHON})\)", LABEL),
+    # bitsandbytes' CUDA SETUP and its diagnostics
+    (
+        "compute capabilit",
+        r"Highest compute capability(?: among GPUs detected)?: \(?(?P<cap>\d{1,2}(?:\.|, )\d)",
+        LABEL,
+    ),
+    ("cudaspecs", r"highest_compute_capability=\((?P<cap>\d{1,2}, \d)\)", LABEL),
+    ("cudaspecs", r"cuda_version_string='(?P<torch_cuda>\d{3})'", LABEL),
+    ("pytorch settings found", r"CUDA_VERSION=(?P<torch_cuda>\d{3})", LABEL),
+    # vllm's and sglang's first lines
+    (
+        "llm engine",
+        (
+            r"\bInitializing an? (?:(?P<set_engine>V[01]) )?LLM engine \(v(?P<dist_vll"
+            r"m>\d+\.\d+[\w.+]*)\)"
+        ),
+        LABEL,
+    ),
+    ("vllm", r"\bvllm\b.{0,20}?\b(?P<set_engine>[Vv][01])\b(?!\.)", PROSE),
+    (
+        "engine",
+        r"\b(?P<set_engine>[Vv][01])\s+engine\b|\bengine\s*[:=]?\s*(?P<set_engine_2>[Vv][01])\b",
+        PROSE,
+    ),
+    # ray status
+    ("gpu", r"^[\d.]+/(?P<count>\d{1,4})\.0 GPU$", LABEL),
+    (
+        "object_store_memory",
+        r"^\S+/(?P<size_object_store_memory>\d[\d.]*[KMGT]i?B) object_store_memory$",
+        LABEL,
+    ),
+    # cgroups
+    (
+        "memory.",
+        r"\bmemory\.(?:max|limit_in_bytes)\b\D{0,6}(?P<bytes_memory__limit>\d{7,17})\b",
+        LABEL,
+    ),
+    ("wsl", r"\b(?P<true_os__wsl>WSL ?2)\b", PROSE),
+)
+#: Lines of tools that hold no fact: headings, marks of tables, notes.
+_SILENT = re.compile(
+    r"Copyright \(c\)|nvcc: NVIDIA \(R\)|Built on |.?\s*Fan +Temp|.?\s*GPU +(?"
+    r":Name|GI|PID)|.{0,40}Bus-Id|"
+    r".{0,60}MIG M\.|.?\s*Processes:|.?\s*ID +ID|[=+|-]+$|\s*GPU\d+\s+(?:X|GPU"
+    r"\d|NV\d|PIX|SYS|PHB|NODE|PXB|CPU)"
+    r"|\s*NIC\d+|.?\s*\d+ +(?:N/A|\d+) +(?:N/A|\d+) +\d+ +[CG+]{1,3} |VERSION="
+    r"|NAME=|VERSION_ID=|ID=|ID_LIKE=|"
+    r"(?:pipe|file|data seg|virtual memory|real-time|scheduling|max memory|cpu"
+    r" time|file locks|POSIX)\b.{0,30}\(|"
+    r"DeepSpeed general environment|Collecting environment|Build cuda_|cudnn\S"
+    r"*\.so|# Name +Version|"
+    r"(?:WARNING|ERROR|INFO)[ :]",
+    re.IGNORECASE,
+)
+_ARCH_LIST = re.compile(r"\b(?:sm|compute)_\d{2,3}[af]?\b")
+
+
+def read_printed(line: Line, draft: Draft) -> bool:
+    """Read what leaves no doubt wherever it stands in a line."""
+    text = line.text
+    lowered = text.lower()
+    heard = False
+    for mark, pattern, rank in _TABLE:
+        match = pattern.search(text[:1000]) if mark in lowered else None
+        if match is None:
+            continue
+        for group, value in match.groupdict().items():
+            if value is not None:
+                _put(group, value, line, draft, rank)
+                heard = True
+    if "sm_" in lowered and any(word in lowered for word in ("[", "arch", "supports")):
+        architectures = _ARCH_LIST.findall(text)[:40]
+        if len(architectures) > 1:
+            draft.put("torch.arch_list", tuple(architectures), line)
+            heard = True
+    return heard or _SILENT.match(text) is not None
+
+
+def _put(group: str, value: str, line: Line, draft: Draft, rank: int) -> None:
+    kind, _, name = group.partition("_")
+    field = name.replace("__", ".")
+    if kind == "dist":
+        draft.distribution(name, value.rstrip("."), line, rank)
+    elif kind == "set":
+        draft.request("engine", value.upper(), line)
+    elif kind == "size":
+        draft.request(name, str(parse_size(value) or value), line)
+    elif kind == "bytes":
+        draft.put(field, int(value), line, rank)
+    elif kind == "true":
+        draft.put(field, True, line, rank)
+    elif group == "compat":
+        draft.put("compat.cuda_version", value.replace("-", "."), line, rank)
+    elif group == "cap":
+        device = Gpu(compute_capability=value.replace(", ", "."))
+        draft.device(0, device, line, PROSE + 9)
+    elif group == "torch_cuda":
+        draft.put("torch.cuda", f"{value[:-1]}.{value[-1]}", line, rank)
+    elif group == "count":
+        draft.device_count = int(value)
+    else:
+        draft.put(group.replace("__", "."), value, line, rank)

@@ -1,0 +1,194 @@
+"""Statements: of what, in whose words, and where the value stands."""
+
+import pytest
+
+from envdoctor.errors import InputError
+from envdoctor.intake import parse_report
+from envdoctor.model.evidence import Absent
+from envdoctor.model.facts import Facts, Gpu
+
+
+def lines(stated):
+    return "\n".join(f"{key}: {value}" for key, value in stated.items())
+
+
+def read(text):
+    try:
+        return parse_report(text)
+    except InputError:
+        return Facts()
+
+
+@pytest.mark.parametrize(
+    ("stated", "field", "expected"),
+    [
+        ({"driver": "535.161.08 (R535)"}, "driver.release", "535.161.08"),
+        ({"driver_cuda": "12.4"}, "driver.cuda_version", "12.4"),
+        ({"gpu": "NVIDIA H20 x8"}, "gpus", (Gpu(name="NVIDIA H20"),) * 8),
+        (
+            {"gpu": "Tesla V100", "gpu_arch": "sm_70"},
+            "gpus",
+            (Gpu(name="Tesla V100", compute_capability="7.0"),),
+        ),
+        ({"gpu": "none visible in container"}, "gpus", ()),
+        (
+            {"gpu": "RTX 3090", "gpu_memory_gib": 24},
+            "gpus",
+            (Gpu(name="RTX 3090", memory_total=24 << 30),),
+        ),
+        ({"torch": "2.8.0+cu129"}, "torch.version", "2.8.0+cu129"),
+        ({"torch_cuda": "12.1"}, "torch.cuda", "12.1"),
+        ({"nvcc": "12.8.93"}, "toolkit.version", "12.8.93"),
+        ({"cuda_runtime": "12.4.131 (system toolkit)"}, "toolkit.version", "12.4.131"),
+        ({"python": "3.11"}, "python.version", "3.11"),
+        ({"glibc": "2.31"}, "glibc.version", "2.31"),
+        ({"os": "CentOS 7"}, "os.platform", "linux"),
+        ({"platform": "WSL2"}, "os.wsl", True),
+        ({"cpu_arch": "aarch64"}, "os.architecture", "aarch64"),
+        ({"dev_shm": "16MB"}, "shm.size", 16 << 20),
+        ({"nofile_soft": 1024}, "rlimit.nofile", 1024),
+        ({"memlock_kb": 8192}, "rlimit.memlock", 8192 * 1024),
+        ({"host_memory_gb": 252}, "memory.total", 252 * 10**9),
+        ({"cluster_ray": "2.43.0"}, "ray.cluster_version", "2.43.0"),
+        ({"process_ray": "2.44.1"}, "ray.process_version", "2.44.1"),
+        ({"fabricmanager": "550.90.07"}, "driver.fabric_manager", "550.90.07"),
+        ({"cxx11_abi": False}, "torch.cxx11abi", False),
+        ({"cuda_available": False}, "torch.cuda_available", False),
+        ({"pcie_acs_iommu": "enabled"}, "pcie.acs_iommu", True),
+        ({"cwd": "site-packages/vllm"}, "python.working_directory", "site-packages/vllm"),
+        ({"image": "vllm/vllm-openai:v0.9.0"}, "image.name", "vllm/vllm-openai:v0.9.0"),
+        (
+            {"LD_LIBRARY_PATH": "/opt/conda/lib first"},
+            "variables",
+            {"LD_LIBRARY_PATH": "/opt/conda/lib"},
+        ),
+        ({"vllm_engine": "V1"}, "request", {"engine": "V1"}),
+        ({"tensor_parallel": 2}, "request", {"tensor_parallel_size": "2"}),
+    ],
+)
+def test_stated_facts(stated, field, expected):
+    value = parse_report(lines(stated)).value(field)
+    assert (value.settings() if field == "request" else value) == expected
+
+
+@pytest.mark.parametrize(
+    ("stated", "name", "version", "constraint"),
+    [
+        ({"vllm": "0.7.3 (some index, CUDA 12.4)"}, "vllm", "0.7.3", ""),
+        ({"flash_attn": "2.8.3+cu12torch2.7"}, "flash-attn", "2.8.3+cu12torch2.7", ""),
+        ({"vllm": ">=0.16.0"}, "vllm", None, ">=0.16.0"),
+        ({"flash_attn": "2.x wheel"}, "flash-attn", None, "==2.*"),
+        ({"some-unheard-of": "1.2.3"}, "some-unheard-of", "1.2.3", ""),
+        ({"nvidia-cublas-cu12": "12.1.3.1"}, "nvidia-cublas-cu12", "12.1.3.1", ""),
+        ({"torch": "2.11rc"}, "torch", "2.11rc", ""),
+    ],
+)
+def test_stated_packages(stated, name, version, constraint):
+    found = parse_report(lines(stated)).value("distributions")[name]
+    assert (found.version, found.constraint) == (version, constraint)
+
+
+def test_numbers_are_no_packages():
+    stated = {"weights_gb": 14.99, "kv_tokens": 23648, "gpu_gb_after_prepare": 46}
+    assert parse_report(lines(stated)).value("distributions") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "expected"),
+    [
+        # the value before its name
+        ("64 GB of RAM", "memory.total", 64 * 10**9),
+        ("We have 16MB of /dev/shm", "shm.size", 16 << 20),
+        ("running the 580.65.06 driver", "driver.release", "580.65.06"),
+        # a branch alone, in every spelling
+        ("driver 535", "driver.release", "535"),
+        ("NVIDIA driver version: R550", "driver.release", "550"),
+        ("driver: 570.xx", "driver.release", "570"),
+        # units in the key
+        ("memlock_kb: 64", "rlimit.memlock", 64 << 10),
+        ("host memory (GB): 252", "memory.total", 252 * 10**9),
+        # other tools' labels
+        ("CUDA Driver Version: 535.183.06", "driver.release", "535.183.06"),
+        ("torch cuda version ............... 12.1", "torch.cuda", "12.1"),
+        ("pytorch.cuda: available", "torch.cuda_available", True),
+        ("- PyTorch version (GPU?): 2.1.0+cu121 (True)", "torch.cuda_available", True),
+        ("PyTorch settings found: CUDA_VERSION=121, Highest Compute Capability: (8, 9).", "torch.cuda", "12.1"),
+        ("ii  libcudnn9-cuda-12  9.1.0.70-1  amd64  cuDNN", "cudnn.system_version", "9.1.0"),
+        # Chinese labels
+        ("驱动版本：550.54.15", "driver.release", "550.54.15"),
+        ("显卡型号：8卡 H20", "gpus", (Gpu(name="H20"),) * 8),
+        ("显卡：RTX 4090 x 2", "gpus", (Gpu(name="RTX 4090"),) * 2),
+        ("内存：512GB", "memory.total", 512 * 10**9),
+        # what was asked for is none, what stands behind it is
+        ("It needs driver 580 but I have driver 535.129.03", "driver.release", "535.129.03"),
+        ("expected Python 3.12, found 3.10.4", "python.version", "3.10.4"),
+        ("vllm requires driver 580.65.06", "driver.release", None),
+        ("PyTorch 2.1.0+cu121 with CUDA 1201 (you have 2.2.0+cu121)", "torch.version", "2.2.0+cu121"),
+        # JSON on one line, and settings of an engine
+        ('{"driver": "550.54.15", "python": "3.11.4"}', "python.version", "3.11.4"),
+        ("LLM(model=\"m/x\", tensor_parallel_size=2)", "request", {"model": "m/x", "tensor_parallel_size": "2"}),
+        ("TP=4 PP=2", "request", {"tensor_parallel_size": "4", "pipeline_parallel_size": "2"}),
+        ("--tensor-parallel-size 8 --max-model-len=4096", "request", {"tensor_parallel_size": "8", "max_model_len": "4096"}),
+        ("there is no volume at /dev/shm", "shm.size", 64 << 20),
+        ("Initializing a V1 LLM engine (v0.9.1) with config: model='m'", "request", {"engine": "V1", "model": "m"}),
+        # mentions
+        ("It works on A100 with driver 535.129.03", "gpus", None),
+        ("I read that torch 2.9 is out", "gpus", None),
+        ("/usr/lib/python3.10/site-packages/torch/2.6.0/x", "torch.version", None),
+    ],
+)  # fmt: skip
+def test_statements(text, field, expected):
+    value = read(text).value(field)
+    assert (value.settings() if field == "request" and value is not None else value) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "flash-attn: not installed",
+        "flash_attn is not installed",
+        "without flash-attn",
+        "flash-attn: Module Not Found",
+        "flash-attn: 未安装",
+    ],
+)
+def test_what_is_not_installed_is_absent(text):
+    facts = read(f"driver 535.129.03\n{text}")
+    assert isinstance(facts.distribution("flash-attn"), Absent)
+    assert not isinstance(read("driver 535.129.03").distribution("flash-attn"), Absent)
+
+
+def test_a_bracket_adds_to_its_line():
+    facts = read("vllm: 0.7.3 (PyPI, CUDA 12.4)\nNVIDIA Driver: 590.48.01 (CUDA Version: 13.1)")
+    vllm = facts.value("distributions")["vllm"]
+    assert (vllm.version, vllm.build) == ("0.7.3", "cu124")
+    assert facts.value("driver.cuda_version") == "13.1"
+
+
+def test_what_stood_before_word_for_word_says_nothing_new():
+    assert len(read("GPU: 8x H100\ndriver 535.129.03\nGPU: 8x H100").value("gpus")) == 8
+    assert read("NCCL_DEBUG=A\nNCCL_DEBUG=B\nNCCL_DEBUG=A").value("variables") == {
+        "NCCL_DEBUG": "A"
+    }
+
+
+def test_lines_that_are_not_understood_are_counted_and_kept():
+    facts = read("driver 535.129.03\nflux capacitor: 1.21 GW\n\nThank you all")
+    assert facts.value("report.unread") == ("2: flux capacitor: 1.21 GW",)
+    assert facts.value("report.lines") == 2
+
+
+def test_a_version_that_no_release_has_is_not_believed():
+    from envdoctor.matrix.loader import load_matrix
+
+    facts = parse_report("vllm 0.6.99\ntransformers 4.48.1\npython 3.11", load_matrix().package)
+    assert facts.version_of("vllm") is None
+    assert facts.version_of("transformers") == "4.48.1"
+    assert "0.6.99" in facts.evidence("distributions").detail
+
+
+def test_a_day_bounds_the_release():
+    from envdoctor.matrix.loader import load_matrix
+
+    facts = parse_report("vllm: 2024-08-15", load_matrix().package)
+    assert facts.value("distributions")["vllm"].constraint == "<=0.5.4"
