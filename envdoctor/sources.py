@@ -8,11 +8,12 @@ from .errors import InputError, suggest
 from .model.evidence import Evidence, Fact, Known, Unknown
 from .model.facts import PACKAGE_GROUPS, Facts, fields_of
 from .model.record import NamedTuple
+from .mounts import mounts_elsewhere
 from .text_files import name_of, read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
+    from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 __all__ = ["Sources", "gather", "probe", "read_assumptions"]
 
@@ -147,8 +148,45 @@ def read_assumptions(assumptions: Sequence[str]) -> Dict[str, Fact[Any]]:
     return assumed
 
 
+def check_answers(named: Mapping[str, Sequence[Optional[str]]]) -> None:
+    """Raise :class:`InputError` for a path, by what names it, that a dead mount holds for ever."""
+    if not mounts_elsewhere():
+        return
+    from .probes.watched import find_silent
+
+    for name, paths in named.items():
+        silent = find_silent([path for path in paths if path and path != "-"])
+        if silent is not None:
+            raise InputError(f"{name}: {silent[0]} does not answer: {silent[1]}")
+
+
+def pass_over_silent_updates() -> str:
+    """Have the built-in matrix serve where the folder of its updates, often in a home folder, does
+    not answer; return that in words, or "".
+    """
+    from .matrix import place
+    from .probes.watched import find_silent
+
+    where = place.folder()
+    silent = find_silent([os.path.join(where, "current")]) if where is not None else None
+    if where is None or silent is None:
+        return ""
+    place.pass_over(where)
+    return f"{silent[0]} does not answer ({silent[1]}), so the built-in matrix serves"
+
+
 def _check_sources(sources: Sources) -> None:
-    """Raise :class:`InputError` for options that contradict each other."""
+    """Raise :class:`InputError` for options that contradict each other, and for what hangs."""
+    check_answers(
+        {
+            "--facts": sources.facts,
+            "--report": [sources.report],
+            "--requirements": [sources.requirements],
+            "--lock": [sources.lock],
+            "--root": [sources.root],
+            "--python": _places_of(sources.python) if sources.root is None else (),
+        }
+    )
     if sources.facts and sources.report is not None:
         raise InputError("--facts and --report both name the target; give one of them")
     files = "--facts" if sources.facts else "--report" if sources.report is not None else ""
@@ -162,6 +200,17 @@ def _check_sources(sources: Sources) -> None:
     if sources.root is not None and not os.path.isdir(sources.root):
         kind = "a file" if os.path.exists(sources.root) else "nothing"
         raise InputError(f"--root {sources.root}: expected a directory, found {kind}")
+
+
+def _places_of(python: Optional[str]) -> Sequence[str]:
+    """Return where an interpreter is looked for that ``--python`` names."""
+    if python is None:
+        return ()
+    if "/" in python or os.path.isabs(python):
+        path = os.path.abspath(python)
+        return [path, *(f"{path}/{end}" for end in ("pyvenv.cfg", "bin/python3", "bin/python"))]
+    folders = os.environ.get("PATH", "").split(":")
+    return [os.path.join(folder, python) for folder in folders if os.path.isabs(folder)]
 
 
 def _check_python(python: str, root: Optional[str]) -> None:

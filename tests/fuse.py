@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import functools
 import json
 import os
 import signal
@@ -29,15 +30,17 @@ LOOKUP, FORGET, GETATTR, READLINK, OPEN, READ, RELEASE, FLUSH = 1, 2, 3, 5, 14, 
 INIT, OPENDIR, READDIR, RELEASEDIR, INTERRUPT, BATCH_FORGET = 26, 27, 28, 29, 36, 42
 SILENT = 0
 MNT_DETACH = 2
+CLONE_NEWNS, MS_REC, MS_SLAVE = 0x20000, 0x4000, 0x80000
 
 
 @contextlib.contextmanager
 def mounted(source: Path, place: Path, faults: Dict[str, int]) -> Iterator[subprocess.Popen]:
     """Mount a mirror of ``source`` at ``place`` for as long as the context lasts.
 
-    ``faults``: by name of a file or folder (""; the top) the errno with which it answers when it is
-    looked at, opened or listed, or ``SILENT`` for no answer at all.
+    ``faults``: by name of a file or folder ("" is the top) the errno with which it, and all below
+    it, answers, or ``SILENT`` for no answer at all.
     """
+    _hide_mounts()
     server = subprocess.Popen(
         [sys.executable, __file__, str(source), str(place), json.dumps(faults)],
         stdout=subprocess.PIPE,
@@ -55,6 +58,16 @@ def mounted(source: Path, place: Path, faults: Dict[str, int]) -> Iterator[subpr
         server.wait()
         server.stdout.close()
         ctypes.CDLL(None).umount2(os.fsencode(place), MNT_DETACH)
+
+
+@functools.cache
+def _hide_mounts() -> None:
+    """Keep mounts to this process and its children: beside one that never answers, every probe of
+    this machine takes another way.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNS) or libc.mount(None, b"/", None, MS_REC | MS_SLAVE, None):
+        pytest.skip("a mount namespace cannot be made here")
 
 
 def wait_for(condition, seconds: float = 5.0) -> bool:
@@ -113,13 +126,18 @@ class Server:
             return struct.pack("<IIIIHHIIHHI7I", major, 31, ahead, 0, 9, 9, size, 1, 32, *[0] * 9)
         if kind == LOOKUP:
             path = os.path.join(self.paths[node], os.fsdecode(body.rstrip(b"\0")))
+            fault = self.fault(path)
+            if fault == SILENT:
+                return None
             status = os.lstat(os.path.join(self.source, path))
+            if fault is not None:
+                raise OSError(fault, "")
             number = self.numbers.setdefault(path, len(self.numbers) + 1)
             self.paths[number] = path
             return struct.pack("<QQQQII", number, 0, 0, 0, 0, 0) + self.attributes(number, status)
         path = os.path.join(self.source, self.paths[node]).rstrip("/")
         if kind in (GETATTR, OPEN, OPENDIR):
-            fault = self.faults.get(os.path.basename(self.paths[node]))
+            fault = self.fault(self.paths[node])
             if fault == SILENT:
                 return None
             if fault is not None:
@@ -141,6 +159,11 @@ class Server:
         if kind in (RELEASE, FLUSH, RELEASEDIR):
             return b""
         raise OSError(errno.ENOSYS, "")
+
+    def fault(self, path: str) -> Optional[int]:
+        """Return the fault of a path, or of a folder above it."""
+        names = [name for name in ("", *path.split("/")) if name in self.faults]
+        return self.faults[names[0]] if names else None
 
     @staticmethod
     def names(path: str, offset: int, size: int) -> bytes:

@@ -9,7 +9,7 @@ from ..app import check
 from ..model.calls import OwnCall
 from ..model.report import Ignore, Report
 from ..report.selection import FAIL_ON, Options
-from ..sources import gather
+from ..sources import check_answers, gather
 from ..text_files import read_text
 from .command import Command
 from .output import view
@@ -134,6 +134,7 @@ def _ignores(path: Optional[str]) -> Tuple[Ignore, ...]:
         return ()
     from ..intake.ignores import parse_ignores
 
+    check_answers({"--ignore-file" if path else "ENVDOCTOR_IGNORE": [chosen]})
     return parse_ignores(read_text(chosen), chosen)
 
 

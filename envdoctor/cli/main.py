@@ -164,6 +164,7 @@ def _run(arguments: List[str]) -> int:
         _refuse(name)
     from importlib import import_module
 
+    from ..mounts import mounts_elsewhere
     from .command import HelpWanted, parse
     from .output import PROGRESS, write_file
 
@@ -174,6 +175,8 @@ def _run(arguments: List[str]) -> int:
         return write(wanted.text, 0)
     try:
         PROGRESS.start("" if options.quiet else command.doing)
+        if mounts_elsewhere():
+            _pass_over_silent_updates()
         text, code = command.execute(options)
     finally:
         PROGRESS.stop()
@@ -182,6 +185,15 @@ def _run(arguments: List[str]) -> int:
         return write(text, code)
     write_file(file, text)
     return code
+
+
+def _pass_over_silent_updates() -> None:
+    from ..sources import pass_over_silent_updates
+    from .output import write_error
+
+    note = pass_over_silent_updates()
+    if note:
+        write_error(f"envdoctor: note: {note}")
 
 
 def _refuse(name: str) -> NoReturn:

@@ -14,10 +14,8 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Tuple
 
     from ..matrix.loader import Matrix
-    from ..model.evidence import Fact
     from ..model.facts import Facts
     from ..model.report import Report
-    from ..probes import Machine, Probe
 
 __all__ = ["check_start"]
 
@@ -32,7 +30,12 @@ def check_start(settings: Settings, announce: Callable[[str], None]) -> Answer:
     """
     announce("reading the baseline")
     from ..matrix.loader import load_matrix
+    from ..mounts import mounts_elsewhere
 
+    if mounts_elsewhere():
+        from ..sources import pass_over_silent_updates
+
+        pass_over_silent_updates()
     matrix = load_matrix()
     baseline, note = _baseline(settings, matrix.date)
     facts = _read(settings, announce, baseline, matrix)
@@ -141,19 +144,8 @@ def _read(
 
         machine.described = WEIGHED | matrix.spoken_of
         chosen = probes.all_probes()
-    return probes.run_probes(machine, [_announced(probe, announce) for probe in chosen])
-
-
-def _announced(probe: Probe, announce: Callable[[str], None]) -> Probe:
-    """Return a probe that says its name before it runs, so that one that hangs for ever has a
-    name.
-    """
-
-    def run(machine: Machine) -> Dict[str, Fact[Any]]:
-        announce(f"probe {probe.name}")
-        return probe.function(machine)
-
-    return probe._replace(function=run)
+    # One that hangs for ever has a name.
+    return probes.run_probes(machine, chosen, lambda name: announce(f"probe {name}"))
 
 
 def _judge(facts: Facts, matrix: Matrix, settings: Settings, baseline: Dict[str, Any]) -> Report:

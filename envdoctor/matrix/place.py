@@ -25,10 +25,11 @@ from ..model.record import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Mapping, Optional
+    from typing import Mapping, Optional, Set
 
-__all__ = ["Generation", "current", "folder"]
+__all__ = ["Generation", "current", "folder", "pass_over"]
 
+_PASSED_OVER: Set[str] = set()
 _NAME = pattern(r"(\d{4}-\d{2}-\d{2})\.f(\d+)\.([0-9a-f]{12})\.(\d+)")
 
 
@@ -74,13 +75,18 @@ def folder(environment: Mapping[str, str] = os.environ) -> Optional[str]:
     )
 
 
+def pass_over(where: str) -> None:
+    """Have a folder of updates count as none from here on: it does not answer."""
+    _PASSED_OVER.add(where)
+
+
 def current(where: Optional[str] = None) -> Optional[Generation]:
     """Return the update that ``current`` names, or None.
 
     Costs one ``readlink``; whether its files are whole is not looked at.
     """
     where = folder() if where is None else where
-    if where is None:
+    if where is None or where in _PASSED_OVER:
         return None
     try:
         target = os.readlink(os.path.join(where, "current"))

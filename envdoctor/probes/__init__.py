@@ -13,6 +13,7 @@ from importlib import import_module
 from ..errors import EnvdoctorError
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..model.facts import Facts, Oddity
+from ..mounts import mounts_elsewhere
 from .alarm import Alarm, TooLong
 from .machine import Machine, Probe
 
@@ -33,6 +34,8 @@ DEEP_DEADLINE = 60.0
 """The same where every file of the environment is read."""
 
 _GRACE = 0.3
+
+_MOST = 200  # places of which a report says that they could not be read
 
 UNREAD = "files.unread"
 """The field of what no probe could read: each of them adds to it."""
@@ -56,7 +59,7 @@ MODULES = (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
+    from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 
 
 def all_probes() -> Tuple[Probe, ...]:
@@ -94,29 +97,64 @@ def probe_machine(
     return run_probes(Machine(root or "", environment, python, deep, deadline), all_probes())
 
 
-def run_probes(machine: Machine, probes: Sequence[Probe]) -> Facts:
-    """Run probes in order and join their facts. A probe that fails costs its own fields only."""
+def run_probes(
+    machine: Machine, probes: Sequence[Probe], announce: Optional[Callable[[str], None]] = None
+) -> Facts:
+    """Run probes in order and join their facts. A probe that fails costs its own fields only.
+
+    Where a file system is mounted that may never answer, they run in a child (``watched``).
+
+    Args:
+        machine: What is looked at.
+        probes: What is run.
+        announce: Is told the name of each probe before it runs.
+    """
     machine.end = time.monotonic() + machine.deadline
+    elsewhere = mounts_elsewhere()
+    if elsewhere:
+        from .watched import run_watched
+
+        run_watched(machine, probes, elsewhere, announce)
+    else:
+        _run_here(machine, probes, announce)
+    if machine.unread:
+        unread = [
+            Oddity("unread", "", path, why) for path, why in list(machine.unread.items())[:_MOST]
+        ]
+        machine.facts[UNREAD] = Known(tuple(unread), Evidence("probes"))
+    return Facts(machine.facts)
+
+
+def _run_here(
+    machine: Machine, probes: Sequence[Probe], announce: Optional[Callable[[str], None]]
+) -> None:
     with Alarm() as alarm:
         for probe in probes:
-            left = machine.end - time.monotonic()
-            if left <= 0:
-                _join(
-                    machine.facts,
-                    _failed(probe, f"not started, {machine.deadline:.3g} s had passed"),
-                )
-                continue
-            # What reads every file is not held to the time of what reads a few.
-            _join(
-                machine.facts,
-                _run(probe, machine, left if machine.deep else min(probe.deadline, left), alarm),
-            )
-    if machine.unread:
-        machine.facts[UNREAD] = Known(
-            tuple([Oddity("unread", "", path, why) for path, why in machine.unread.items()]),
-            Evidence("probes"),
-        )
-    return Facts(machine.facts)
+            if announce is not None:
+                announce(probe.name)
+            run_probe(probe, machine, alarm)
+
+
+def run_probe(probe: Probe, machine: Machine, alarm: Alarm) -> None:
+    """Run one probe and join its facts to the machine's."""
+    left = machine.end - time.monotonic()
+    if left <= 0:
+        fail_probe(probe, machine, f"not started, {machine.deadline:.3g} s had passed")
+    else:
+        join_facts(machine.facts, _run(probe, machine, time_of(probe, machine), alarm))
+
+
+def fail_probe(probe: Probe, machine: Machine, reason: str) -> None:
+    """Have what a probe would have read be not known."""
+    join_facts(machine.facts, _failed(probe, reason))
+
+
+def time_of(probe: Probe, machine: Machine) -> float:
+    """Return the seconds that a probe has: what reads every file is not held to the time of what
+    reads a few.
+    """
+    left = machine.end - time.monotonic()
+    return left if machine.deep else min(probe.deadline, left)
 
 
 def _run(probe: Probe, machine: Machine, deadline: float, alarm: Alarm) -> Dict[str, Fact[Any]]:
@@ -170,7 +208,7 @@ def _rank(fact: Fact[Any]) -> int:
     return 0 if fact.probe is None else 1
 
 
-def _join(table: Dict[str, Fact[Any]], facts: Mapping[str, Fact[Any]]) -> None:
+def join_facts(table: Dict[str, Fact[Any]], facts: Mapping[str, Fact[Any]]) -> None:
     """Add facts: known over absent, absent over failed; of two equals the first stands."""
     for name, fact in facts.items():
         present = table.get(name)

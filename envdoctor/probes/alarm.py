@@ -1,8 +1,7 @@
 """An end for the probes of this process: a slow filesystem must not hold the whole report.
 
-What remains: a read in state D (a hard NFS mount whose server is gone) is ended by no signal but
-SIGKILL. Only a child could be left behind there, and a fork for each probe would cost more than all
-of them. Reads of FUSE, autofs and soft mounts, and the sum of many slow reads, end here.
+It ends the sum of many slow reads. One look-up in state D (a dead NFS server, a FUSE that does not
+answer) is ended by no signal: where such a file system is mounted, ``watched`` runs the probes.
 """
 
 from __future__ import annotations

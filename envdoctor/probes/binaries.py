@@ -175,7 +175,7 @@ class _Reader:
     def _library(self, path: str) -> Optional[ElfFile]:
         if path not in self.open:
             try:
-                self.open[path] = open_elf(self.machine.path(path))
+                self.open[path] = self.machine.use(open_elf, path)
             except (OSError, ElfError):
                 self.open[path] = None
         return self.open[path]
@@ -183,7 +183,7 @@ class _Reader:
     def read(self, distribution: str, path: str) -> Optional[Binary]:
         """Read one file; None where it is no ELF file."""
         try:
-            with open_elf(self.machine.path(path)) as elf:
+            with self.machine.use(open_elf, path) as elf:
                 return self._judge(distribution, path, elf)
         except (OSError, ElfError):
             return None
@@ -305,7 +305,7 @@ def _glibcxx(machine: Machine, process: Optional[TorchProcess]) -> Fact[str]:
     if held is None:
         return Unknown("torch's process would load no libstdc++.so.6")
     try:
-        with open_elf(machine.path(held.path)) as elf:
+        with machine.use(open_elf, held.path) as elf:
             version = highest(elf.version_definitions(), "GLIBCXX")
     except (OSError, ElfError) as error:
         return Unknown(f"{held.path}: {error}")

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..model.record import NamedTuple
+from ..mounts import Mount, parse_mountinfo
 from .machine import FOLDER_ONLY, Probe
 
 TYPE_CHECKING = False
@@ -31,12 +32,10 @@ __all__ = [
     "Hierarchy",
     "Membership",
     "MemoryLimit",
-    "Mount",
     "find_hierarchy",
     "find_memory_limit",
     "mounts_of",
     "parse_cgroup",
-    "parse_mountinfo",
     "parse_table",
 ]
 
@@ -72,6 +71,9 @@ class Files(Protocol):
     def exists(self, path: str) -> bool:
         """Tell whether a path exists."""
 
+    def realpath(self, path: str) -> str:
+        """Resolve every symbolic link."""
+
 
 class Membership(NamedTuple):
     """One line of ``/proc/<pid>/cgroup``: v2 has no controllers, a named v1 ``name=systemd``."""
@@ -79,15 +81,6 @@ class Membership(NamedTuple):
     controllers: Tuple[str, ...]
     path: str
     deleted: bool = False
-
-
-class Mount(NamedTuple):
-    """One line of ``/proc/<pid>/mountinfo``."""
-
-    root: str
-    point: str
-    kind: str  # file system type
-    options: Tuple[str, ...]  # of the super block
 
 
 class Hierarchy(NamedTuple):
@@ -129,42 +122,6 @@ def parse_cgroup(text: str) -> Tuple[Membership, ...]:
             Membership(tuple(name for name in controllers.split(",") if name), path, deleted)
         )
     return tuple(memberships)
-
-
-def parse_mountinfo(text: str, kinds: Tuple[str, ...] = ("cgroup", "cgroup2")) -> Tuple[Mount, ...]:
-    """Return the mounts of some file system types, in the order of ``/proc/<pid>/mountinfo``.
-
-    The type is looked at first: other types have roots that are no paths (``net:[4026532281]``).
-    """
-    mounts = []
-    for line in text.split("\n"):
-        left, dash, right = line.partition(" - ")
-        if not dash:
-            continue
-        after = right.split(" ")
-        if after[0] not in kinds:
-            continue
-        before = left.split(" ")
-        if len(before) < 6 or len(after) < 3:
-            continue
-        root, point = _unescape(before[3]), _unescape(before[4])
-        if root.startswith("/") and point.startswith("/"):
-            mounts.append(Mount(root, point, after[0], tuple(after[2].split(","))))
-    return tuple(mounts)
-
-
-def _unescape(text: str) -> str:
-    r"""Undo the kernel's octal escapes: ``\040`` is a space, ``\134`` a backslash."""
-    if "\\" not in text:
-        return text
-    head, *rest = text.split("\\")
-    out = [head]
-    for part in rest:
-        if len(part) >= 3 and all(digit in "01234567" for digit in part[:3]):
-            out.append(chr(int(part[:3], 8)) + part[3:])
-        else:
-            out.append("\\" + part)
-    return "".join(out)
 
 
 def find_hierarchy(

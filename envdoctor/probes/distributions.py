@@ -122,7 +122,7 @@ class _Search:
         self.editable: List[str] = []  # the files of editable installs in the folder being read
         self.described = machine.described
         # Under a root every link is resolved inside it; here the kernel does that.
-        self.direct = not machine.root
+        self.direct = machine.is_plain
 
     def folder(self, folder: str) -> None:
         """Read one folder of the search path."""
@@ -171,7 +171,7 @@ class _Search:
 
         def rank(entry: _Entry) -> Tuple[bool, float, str]:
             try:
-                changed = os.stat(self.machine.path(entry.path)).st_mtime
+                changed = self.machine.use(os.stat, entry.path).st_mtime
             except OSError:
                 changed = 0.0
             return entry.good, changed, entry.path
@@ -660,9 +660,8 @@ def _differences(
 
 def _size_of(machine: Machine, path: str) -> Optional[int]:
     try:
-        return os.stat(machine.path(path)).st_size
-    except (OSError, ValueError) as error:
-        machine.keep_unread(path, error)
+        return machine.use(os.stat, path).st_size
+    except (OSError, ValueError):
         return None
 
 

@@ -247,7 +247,7 @@ class Loader:
     def _state(self, path: str) -> str:
         """Tell whether the loader would map a file, go on to the next one, or give up."""
         try:
-            with open_elf(self.machine.path(path)) as elf:
+            with self.machine.use(open_elf, path) as elf:
                 return _FITS if elf.kind == self.kind else _OTHER
         except (OSError, NotRegularError):
             return _OTHER
@@ -309,14 +309,14 @@ class LinkMap:
             self.missing.setdefault(name, asker.path)
 
     def _map(self, path: str, name: str, origin: str, parent: Optional[Loaded]) -> Optional[Loaded]:
-        host = self.loader.machine.path(path)
+        machine = self.loader.machine
         try:
-            status = os.stat(host)
+            status = machine.use(os.stat, path)
             identity = (status.st_dev, status.st_ino)
             for held in self.objects:
                 if held.identity == identity:
                     return held
-            with open_elf(host) as elf:
+            with machine.use(open_elf, path) as elf:
                 if elf.kind != self.loader.kind:
                     return None
                 held = Loaded(path, name, origin, parent, elf, identity)

@@ -14,12 +14,13 @@ import os
 import select
 import sys
 import time
+from contextlib import suppress
 
 from ..model.record import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Mapping, Optional, Sequence
+    from typing import Callable, List, Mapping, Optional, Sequence
 
 __all__ = [
     "GRACE",
@@ -30,6 +31,7 @@ __all__ = [
     "run_command",
     "run_isolated",
     "start_isolated",
+    "start_stream",
 ]
 
 GRACE = 0.2
@@ -68,6 +70,24 @@ class Child:
         self._limit = limit
         self._command = command
         self._started = time.monotonic()
+
+    def read(self, seconds: float) -> Optional[bytes]:
+        """Return what the child wrote next, b"" where it closed its output, None where nothing came
+        in time.
+        """
+        poll = select.poll()
+        poll.register(self._pipe, select.POLLIN)
+        return os.read(self._pipe, 1 << 16) if poll.poll(max(seconds, 0) * 1000) else None
+
+    def stop(self, seconds: float = 0.0) -> str:
+        """End the child, if it does not end of itself in so many seconds; return what is to be said
+        of its death, or "".
+        """
+        os.close(self._pipe)
+        status = _reap(self.pid, seconds)
+        if status is None:
+            return self._kill()
+        return f"; {_signal_name(os.WTERMSIG(status))}" if os.WIFSIGNALED(status) else ""
 
     def wait(self, deadline: float) -> ChildOutcome:
         """Return the outcome, ``deadline`` plus ``GRACE`` seconds after the start at most."""
@@ -153,6 +173,17 @@ def start_isolated(
     return _start(body, deadline, limit, False)
 
 
+def start_stream(body: Callable[[Callable[[bytes], None]], None], deadline: float) -> Child:
+    """Start ``body`` in a forked child and give it a function that writes; the parent takes that
+    with :meth:`Child.read` and ends it with :meth:`Child.stop`.
+    """
+
+    def work(pipe: int) -> None:
+        body(lambda content: _write(pipe, content))
+
+    return _start(work, deadline, OUTPUT_LIMIT, False, own=True)
+
+
 def run_isolated(
     function: Callable[[], bytes], deadline: float, limit: int = OUTPUT_LIMIT
 ) -> ChildOutcome:
@@ -214,7 +245,9 @@ def run_command(
     return child.wait(deadline)
 
 
-def _start(body: Callable[[int], None], deadline: float, limit: int, command: bool) -> Child:
+def _start(
+    body: Callable[[int], None], deadline: float, limit: int, command: bool, own: bool = False
+) -> Child:
     reader, writer = os.pipe()
     try:
         pid = os.fork()
@@ -226,7 +259,7 @@ def _start(body: Callable[[int], None], deadline: float, limit: int, command: bo
         # Nothing of the parent may run again in the child: no exit handler, no flush of its
         # buffers.
         try:
-            _settle(deadline)
+            _settle(deadline, writer, own)
             body(writer)
             os._exit(0)
         finally:
@@ -235,8 +268,12 @@ def _start(body: Callable[[int], None], deadline: float, limit: int, command: bo
     return Child(pid, reader, limit, command)
 
 
-def _settle(deadline: float) -> None:
-    """Prepare the child: own group, default signals, no output, no core, an end of its own."""
+def _settle(deadline: float, pipe: int, own: bool) -> None:
+    """Prepare the child: own group, default signals, no output, an end of its own, and no core but
+    where only ``own`` code runs, which is to see the limits of this process.
+
+    Nothing of the parent's stays open: what cannot be killed must not hold a lock or a pipe.
+    """
     os.setpgid(0, 0)
     for number in (
         signal.SIGINT,
@@ -252,11 +289,17 @@ def _settle(deadline: float) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
+    for descriptor in _open_descriptors():
+        if descriptor > 2 and descriptor != pipe:
+            with suppress(OSError):  # the one that listed them
+                os.close(descriptor)
     if "faulthandler" in sys.modules:
         # It would print a crash of the child through a descriptor of its own.
         sys.modules["faulthandler"].disable()
     # Should the parent be killed, the child must not outlive its deadline for long.
     signal.setitimer(signal.ITIMER_REAL, deadline + 1.0)
+    if own:
+        return
     try:
         import resource
 
@@ -265,6 +308,13 @@ def _settle(deadline: float) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (1, hard) if hard else (0, 0))
     except (ImportError, OSError, ValueError):
         return  # Debian's python3-minimal has no resource module
+
+
+def _open_descriptors() -> List[int]:
+    try:
+        return [int(name) for name in os.listdir("/proc/self/fd")]
+    except OSError:  # no /proc
+        return list(range(3, 256))
 
 
 def _write(pipe: int, content: bytes) -> None:

@@ -15,13 +15,12 @@ from __future__ import annotations
 import os
 
 from ..model.evidence import Evidence, Fact, Known, Unknown
+from ..mounts import Mount, parse_mountinfo
 from .container import (
     Files,
     Membership,
-    Mount,
     mounts_of,
     parse_cgroup,
-    parse_mountinfo,
     parse_table,
 )
 
@@ -43,7 +42,7 @@ def find_java(files: Files, environment: Mapping[str, str]) -> Optional[str]:
     homes = [environment["JAVA_HOME"].rstrip("/")] if environment.get("JAVA_HOME") else []
     for folder in environment.get("PATH", "").split(":"):
         if folder.startswith("/") and files.exists(f"{folder}/java"):
-            homes.append(os.path.dirname(os.path.dirname(os.path.realpath(f"{folder}/java"))))
+            homes.append(os.path.dirname(os.path.dirname(files.realpath(f"{folder}/java"))))
             break
     return next((home for home in homes if files.exists(f"{home}/release")), None)
 

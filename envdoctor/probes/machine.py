@@ -17,7 +17,9 @@ from ..model.record import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Tuple
+    from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Tuple, TypeVar
+
+    T = TypeVar("T")
 
 __all__ = ["FOLDER_ONLY", "READ_LIMIT", "Machine", "Probe", "reason_of"]
 
@@ -27,7 +29,6 @@ FOLDER_ONLY = "a folder is judged, not a machine"
 
 _LINKS = 40  # as the kernel's MAXSYMLINKS
 _ENTRIES = 100_000
-_MOST_UNREAD = 200
 
 # What only says that a name is not there, or is something else than was asked for.
 _PLAIN = frozenset(
@@ -90,6 +91,11 @@ class Machine:
         self.packages: Tuple[str, ...] = ()
         self.unread: Dict[str, str] = {}
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether a path means what the kernel says, and may be looked up without more ado."""
+        return not self.root
+
     def remaining(self, most: float) -> float:
         """Return the seconds that a probe may wait for a child: ``most``, or less near the end."""
         return max(0.05, min(most, self.end - time.monotonic()))
@@ -110,8 +116,7 @@ class Machine:
             return
         if number in _REFUSED and not self._is_of_packages(path):
             return
-        if len(self.unread) < _MOST_UNREAD:
-            self.unread.setdefault(path, reason_of(error))
+        self.unread.setdefault(path, reason_of(error))
 
     def _is_of_packages(self, path: str) -> bool:
         return any(
@@ -170,6 +175,16 @@ class Machine:
         if self.root and (host_path == self.root or host_path.startswith(self.root + "/")):
             return host_path[len(self.root) :] or "/"
         return host_path
+
+    def use(self, function: Callable[[str], T], path: str) -> T:
+        """Return what a function makes of a path of this host, such as an open file; raises what it
+        raises.
+        """
+        try:
+            return function(self.path(path))
+        except OSError as error:
+            self.keep_unread(path, error)
+            raise
 
     def read_bytes(self, path: str, limit: int = READ_LIMIT) -> Optional[bytes]:
         """Return at most ``limit`` bytes of a regular file, or None where it cannot be read.

@@ -458,7 +458,7 @@ def _on_path(machine: Machine, name: str) -> Optional[str]:
         if (
             folder.startswith("/")
             and machine.isfile(path)
-            and os.access(machine.path(path), os.X_OK)
+            and machine.use(lambda host: os.access(host, os.X_OK), path)
         ):
             return path
     return None

@@ -12,7 +12,8 @@ import os
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..model.record import NamedTuple
 from ..model.sizes import parse_size
-from .container import Files, parse_mountinfo
+from ..mounts import parse_mountinfo
+from .container import Files
 from .machine import FOLDER_ONLY, Probe
 
 TYPE_CHECKING = False

@@ -267,8 +267,9 @@ def _has_blackwell(machine: Machine) -> bool:
 
 
 def _tool_version(machine: Machine, path: str) -> Optional[str]:
-    version = _reported_version(machine, path) if os.access(path, os.X_OK) else None
-    return version or _search_file(machine.path(path))
+    may_run = machine.use(lambda host: os.access(host, os.X_OK), path)
+    version = _reported_version(machine, path) if may_run else None
+    return version or machine.use(_search_file, path)
 
 
 def _search_file(path: str) -> Optional[str]:

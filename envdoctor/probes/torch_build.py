@@ -96,7 +96,7 @@ def _cxx11_abi(machine: Machine, path: str) -> Fact[bool]:
     from .elf import ElfError, open_elf
 
     try:
-        with open_elf(machine.path(path)) as elf:
+        with machine.use(open_elf, path) as elf:
             for stem in (_CHECK, _ERROR):
                 for value, mark in ((True, _NEW_STRING), (False, _OLD_STRING)):
                     if elf.mentions(stem + mark):
@@ -136,7 +136,7 @@ def _simulate(machine: Machine) -> Optional[TorchProcess]:
     library = f"{folder}/lib"
     names = machine.listdir(library) or ()
     try:
-        with open_elf(machine.path(f"{library}/libc10.so")) as elf:
+        with machine.use(open_elf, f"{library}/libc10.so") as elf:
             kind = elf.kind
     except (OSError, ElfError):
         return None

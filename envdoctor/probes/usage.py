@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ..model.record import NamedTuple
+from ..mounts import parse_mountinfo
 from .container import (
     Files,
     Hierarchy,
     find_hierarchy,
     find_memory_limit,
     parse_cgroup,
-    parse_mountinfo,
     parse_table,
 )
 from .process_limits import parse_meminfo, parse_status

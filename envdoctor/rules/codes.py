@@ -119,13 +119,13 @@ CODES: Mapping[str, str] = {
     "ED804": "damaged-files",
     "ED805": "shadowed-module",
     "ED806": "hidden-distribution",
-    "ED807": "unread-files",
     "ED901": "probe-failed",
     "ED902": "matrix-age",
     "ED903": "not-judged",
     "ED904": "not-pinned",
     "ED905": "no-environment",
     "ED906": "check-failed",
+    "ED907": "unread-files",
 }
 
 #: Those of CODES whose rule is gone, with the day on which it went.

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
-
 from ..model.calls import InstallerCall, reinstall, shell_word
 from ..model.evidence import Evidence, Known
 from ..model.facts import Oddity
-from ..model.finding import Finding, Gap, Remedy
+from ..model.finding import Finding, Remedy
 from ..model.pattern import pattern
 from ..model.row import Source
 from .rule import Context, Rule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Iterator, List, Optional, Sequence, Tuple
+    from typing import Iterator, List, Optional, Sequence, Tuple
 
 __all__ = ["RULES_HERE"]
 
@@ -377,58 +375,6 @@ def check_hidden(context: Context) -> Iterator[Finding]:
         )
 
 
-def check_unread(context: Context) -> Iterator[Finding]:
-    """Something that is there, or may be, could not be read.
-
-    What it checks:
-        Folders of distributions, their metadata and ``.pth`` files, pyvenv.cfg that the system
-        refuses to this user; any file with an I/O error, on a mount whose server is gone, or on
-        one that did not answer.
-
-    Why it matters:
-        What was not read was not judged: silence about it is no sign of health. The program that is
-        to run may meet the same error, or hang.
-
-    How to fix:
-        Run the check as the user who runs the program, mount the file system again, or repair the
-        disk.
-
-    References:
-        https://man7.org/linux/man-pages/man3/errno.3.html
-    """
-    groups: Dict[Tuple[str, str], List[Oddity]] = {}
-    for oddity in context.facts.value("files.unread", ()):
-        folder, name = os.path.split(oddity.path)
-        if folder.endswith((".dist-info", ".egg-info")):
-            folder, name = os.path.split(folder)
-        alone = oddity.path if name.endswith(("-packages", ".pth", ".cfg")) else folder
-        groups.setdefault((alone, oddity.detail), []).append(oddity)
-    for (folder, reason), members in list(groups.items())[:_MOST]:
-        path = members[0].path
-        what = f"{len(members)} files in {folder}, of which {path} is the first,"
-        what = path if len(members) == 1 else what
-        yield Finding(
-            code="ED807",
-            component="files",
-            kind="probe-failed",
-            severity="warning",
-            verdict="undetermined",
-            subject=path,
-            message=f"{what} cannot be read ({reason}), so what it holds is not judged.",
-            evidence=tuple([Evidence(member.path, reason) for member in members[:_MOST]]),
-            sources=(Source("https://man7.org/linux/man-pages/man3/errno.3.html"),),
-            remedies=(
-                Remedy(
-                    "Run the check as a user who may read it; after an I/O error look at the mount "
-                    "and the disk.",
-                    (f"ls -ld {shell_word(path)}",),
-                    "safe",
-                ),
-            ),
-            missing=Gap("field", path),
-        )
-
-
 _USER_SITE = "/.local/lib/python"
 
 
@@ -493,12 +439,5 @@ RULES_HERE: Tuple[Rule, ...] = (
         "A user-wide copy hides the distribution of the environment",
         check_hidden,
         half="environment",
-    ),
-    Rule(
-        "ED807",
-        "unread-files",
-        "probe-failed",
-        "Something that is there could not be read",
-        check_unread,
     ),
 )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ..model.evidence import Known, Unknown
+import os
+
+from ..model.evidence import Evidence, Known, Unknown
+from ..model.facts import Oddity
 from ..model.finding import Finding, Gap, Remedy
 from .rule import Context, Rule
 
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["RULES_HERE", "fault_finding"]
 
 _STALE_DAYS = 90
+_MOST_PLACES = 8  # that could not be read, for different reasons
 
 
 def fault_finding(name: str, error: Exception) -> Finding:
@@ -255,6 +259,57 @@ def check_environment_found(context: Context) -> Iterator[Finding]:
     )
 
 
+def check_unread(context: Context) -> Iterator[Finding]:
+    """Something that is there, or may be, could not be read.
+
+    What it checks:
+        Folders of distributions, their metadata and ``.pth`` files, pyvenv.cfg that the system
+        refuses to this user; any file with an I/O error, on a mount whose server is gone, or on
+        one that did not answer.
+
+    Why it matters:
+        What was not read was not judged: silence about it is no sign of health. The program that is
+        to run may meet the same error, or hang.
+
+    How to fix:
+        Run the check as the user who runs the program, mount the file system again, or repair the
+        disk.
+
+    References:
+        https://man7.org/linux/man-pages/man3/errno.3.html
+    """
+    groups: Dict[Tuple[str, str], List[Oddity]] = {}
+    for oddity in context.facts.value("files.unread", ()):
+        folder, name = os.path.split(oddity.path)
+        if folder.endswith((".dist-info", ".egg-info")):
+            folder, name = os.path.split(folder)
+        alone = oddity.path if name.endswith(("-packages", ".pth", ".cfg")) else folder
+        groups.setdefault((alone, oddity.detail), []).append(oddity)
+    for (folder, reason), members in list(groups.items())[:_MOST_PLACES]:
+        path = members[0].path
+        what = f"{len(members)} files in {folder}, of which {path} is the first,"
+        what = path if len(members) == 1 else what
+        yield Finding(
+            code="ED907",
+            component="files",
+            kind="probe-failed",
+            severity="warning",
+            verdict="undetermined",
+            subject=path,
+            message=f"{what} cannot be read ({reason}), so what it holds is not judged.",
+            evidence=tuple([Evidence(member.path, reason) for member in members[:_MOST_PLACES]]),
+            remedies=(
+                Remedy(
+                    "Run the check as a user who may read it; after an I/O error look at the mount "
+                    "(findmnt -T PATH) and at the kernel's log.",
+                    (),
+                    "safe",
+                ),
+            ),
+            missing=Gap("field", path),
+        )
+
+
 RULES_HERE: Tuple[Rule, ...] = (
     Rule("ED901", "probe-failed", "probe-failed", "A probe failed", check_probes),
     Rule("ED902", "matrix-age", "stale-matrix", "The matrix is old", check_matrix_age),
@@ -278,5 +333,12 @@ RULES_HERE: Tuple[Rule, ...] = (
         "not-judged",
         "No Python environment below a root",
         check_environment_found,
+    ),
+    Rule(
+        "ED907",
+        "unread-files",
+        "probe-failed",
+        "Something that is there could not be read",
+        check_unread,
     ),
 )

@@ -28,12 +28,12 @@ PARENT = {
 # Besides, of our own, what the child of a baked start loads where no driver is there and nothing is
 # wrong.
 CHILD = {
-    "envdoctor": "errors matrix model probes report rules",
+    "envdoctor": "errors matrix model mounts probes report rules",
     "envdoctor.entrypoint": "answer baseline handoff options verdict",
     # folder: in a checkout, to see whether it was compiled.
     "envdoctor.matrix": "bind compiled derive derived_rows folder loader place tables",
     "envdoctor.model": (
-        "cause_tree evidence facts finding pattern record redaction report row serde sizes "
+        "calls cause_tree evidence facts finding pattern record redaction report row serde sizes "
         "variables version versions"
     ),
     # java and shm_usage only where there is a Java, and something in /dev/shm.

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from envdoctor.model.evidence import Absent, Known, Unknown
 from envdoctor.model.facts import FIELDS
+from envdoctor.mounts import parse_mountinfo
 from envdoctor.probes import container
 from envdoctor.probes import process_limits as limits
 from envdoctor.probes.machine import FOLDER_ONLY, Machine
@@ -122,7 +123,7 @@ def test_cgroup_lines(text, expected):
     ],
 )
 def test_mount_lines(line, expected):
-    assert [tuple(mount) for mount in container.parse_mountinfo(line)] == expected
+    assert [tuple(mount) for mount in parse_mountinfo(line)] == expected
 
 
 @pytest.mark.parametrize(
@@ -167,7 +168,7 @@ LINES = st.lists(
 def test_parsers_take_anything(text):
     for line in container.parse_cgroup(text):
         assert line.path.startswith("/")
-    for mount in container.parse_mountinfo(text):
+    for mount in parse_mountinfo(text):
         assert mount.root.startswith("/")
         assert mount.point.startswith("/")
 
@@ -204,7 +205,7 @@ def test_the_probe_takes_any_files(cgroup, path, contents):
     }
     files.update({f"/sys/fs/cgroup{below}/cgroup.procs": "" for below in ("", "/a", "/a/b")})
     files["/proc/meminfo"] = contents[0]
-    mounts = container.parse_mountinfo(
+    mounts = parse_mountinfo(
         (
             "1 2 0:3 / /sys/fs/cgroup rw - cgroup2 x rw\n1 2 0:3 / /sys/fs/cgroup rw - cgroup x "
             "rw,memory,cpu,pids\n"
@@ -224,7 +225,7 @@ def test_the_probe_takes_any_files(cgroup, path, contents):
 
 
 def test_a_limit_is_never_absent_where_an_ancestor_is_hidden():
-    mounts = container.parse_mountinfo("1 2 0:3 / /sys/fs/cgroup rw - cgroup2 x rw\n")
+    mounts = parse_mountinfo("1 2 0:3 / /sys/fs/cgroup rw - cgroup2 x rw\n")
     files = {
         "/sys/fs/cgroup/cgroup.procs": "",
         "/sys/fs/cgroup/cgroup.events": "",

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from envdoctor.model.evidence import Known, Unknown
-from envdoctor.probes.container import parse_cgroup, parse_mountinfo
+from envdoctor.mounts import parse_mountinfo
+from envdoctor.probes.container import parse_cgroup
 from envdoctor.probes.java import find_java, java_facts, jvm_memory
 from envdoctor.probes.machine import Machine
 

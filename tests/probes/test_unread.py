@@ -90,11 +90,11 @@ def assert_said(facts: Facts, path: Path, name: str) -> None:
     assert facts.value("distributions.complete") in (False, None)
     report = check((facts,), None, Options(fail_on="undetermined"))
     assert report.exit_code == 1
-    assert [(found.code, found.subject) for found in report.unread] == [("ED807", str(path))]
+    assert [(found.code, found.subject) for found in report.unread] == [("ED907", str(path))]
     for form in ("text", "plain", "json", "sarif", "github", "markdown"):
         text = render(report, form, View(2000))
         text = text.replace("\\", "") if form == "markdown" else text
-        assert "ED807" in text, form
+        assert "ED907" in text, form
         assert str(path) in text.replace("%2C", ","), form
         assert reason in text, form
         assert "no problem found" not in text, form
@@ -148,7 +148,7 @@ def test_a_folder_that_may_be_entered_and_not_listed(venv):
 def test_files_that_may_be_listed_and_not_read_are_one_finding(venv):
     (venv / SITE).chmod(0o444)
     report = check((read(venv),), None, Options())
-    assert [found.code for found in report.unread] == ["ED807"]
+    assert [found.code for found in report.unread] == ["ED907"]
     assert "2 files in" in report.unread[0].message
 
 
