@@ -23,7 +23,8 @@ class Sources(NamedTuple):
 
     Without ``facts`` and ``report`` it is this machine; ``requirements`` replaces the environment.
 
-    ``lock`` is compared with it.
+    ``lock`` is compared with it. ``elsewhere``: a driver or a GPU that is assumed is that of
+    another machine.
     """
 
     facts: Sequence[str] = ()
@@ -35,6 +36,7 @@ class Sources(NamedTuple):
     root: Optional[str] = None
     deep: bool = False
     lock: Optional[str] = None
+    elsewhere: bool = False
 
 
 def probe(*, python: Optional[str] = None, root: Optional[str] = None, deep: bool = False) -> Facts:
@@ -74,9 +76,11 @@ def gather(sources: Sources) -> Tuple[Facts, ...]:
     if stated:
         targets = [(path, Facts({**dict(facts), **stated})) for path, facts in targets]
     if assumed:
-        from .intake.assumptions import with_assumptions
+        from .intake.assumptions import of_another_machine, with_assumptions
 
         targets = [(path, with_assumptions(facts, assumed)) for path, facts in targets]
+        if sources.elsewhere:
+            targets = [(path, of_another_machine(facts, assumed)) for path, facts in targets]
     return _named(targets) if len(targets) > 1 else (targets[0][1],)
 
 

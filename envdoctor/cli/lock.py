@@ -130,6 +130,7 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
             report=options.report,
             assume=options.assume,
             python_version=options.python_version,
+            elsewhere=True,
         )
     )
     # a tenth of the time: what the solver makes stays until the process ends, and holds no cycles
@@ -225,16 +226,17 @@ def _write(options: argparse.Namespace, resolution: Resolution, matrix: Matrix) 
     if folder is not None:
         _keep_closed(folder, resolution, options.close)
         _write_all(folder, files, set(NAMES))
-    is_refused = closure.state == "refused"
-    if is_refused:
+    # Without uv nothing can be closed; where it could not do it, less was made than asked for.
+    fell_short = bool(closure.tool) and not closure.is_closed
+    if closure.state == "refused":
         write_error(f"envdoctor: {closure.reason}; core pins only\n{closure.message}")
     elif options.close and not options.dry_run and not closure.is_closed:
-        write_error(f"envdoctor: not closed: {closure.reason}")
+        write_error(f"envdoctor: not closed, core pins only: {closure.reason}")
     if shown is not None:
-        return files[shown], int(is_refused)
+        return files[shown], int(fell_short)
     written = TextLine(f"written to {folder}: {', '.join(files)}", "fine")
     lines = [*summary_lines(resolution), written]
-    return draw_lines(lines, view(options)), int(is_refused)
+    return draw_lines(lines, view(options)), int(fell_short)
 
 
 def _nothing_known(resolution: Resolution, matrix: Matrix) -> str:

@@ -7,14 +7,14 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence
 
 from ..errors import InputError, suggest
 from ..model.evidence import Evidence, Fact, Known, Unknown
-from ..model.facts import FIELDS, Distribution, Facts, Gpu
+from ..model.facts import FIELDS, Distribution, Facts, Gpu, fields_of
 from ..model.redaction import redact_value
 from ..model.requirement import try_requirement
 from ..model.sizes import parse_limit, parse_size
 from ..model.versions import try_version
 from ..model.workload import stated_workload
 
-__all__ = ["parse_assumptions", "with_assumptions"]
+__all__ = ["of_another_machine", "parse_assumptions", "with_assumptions"]
 
 #: The names that are offered. Any other word of the vocabulary for the same field will do, too.
 _OFFERED = (
@@ -141,6 +141,23 @@ def with_assumptions(facts: Facts, assumed: Mapping[str, Fact[Any]]) -> Facts:
                 tuple(entry for entry in binaries.value if entry.distribution not in stated.value),
                 binaries.evidence,
             )
+    return Facts(table)
+
+
+def of_another_machine(facts: Facts, assumed: Mapping[str, Fact[Any]]) -> Facts:
+    """Return facts without what this machine says of itself alone, where a driver or GPUs are
+    assumed: who plans for a cluster may sit at a Mac, or at a machine with another nvcc.
+    """
+    if not {"driver.release", "gpus"} & set(assumed):
+        return facts
+    dropped = set(fields_of("toolkit"))
+    table: Dict[str, Fact[Any]] = dict(facts)
+    if facts.value("os.platform") not in (None, "linux") and "os.platform" not in assumed:
+        dropped |= set(fields_of("system", "glibc"))
+        table["os.platform"] = Known("linux", Evidence("--assume", "drivers and GPUs are of Linux"))
+        dropped.remove("os.platform")
+    unknown = Unknown("what is assumed is another machine")
+    table.update((field, unknown) for field in dropped if field in table and field not in assumed)
     return Facts(table)
 
 

@@ -150,8 +150,9 @@ class Closure(NamedTuple):
     refused, with what to loosen. conflicts: requirements that the pins do not meet, of packages
     that the matrix may not know. holes: pins that the index cannot serve. platform: the wheels that
     the lines stand for ("x86_64-manylinux_2_28"). sources: options that name further indexes,
-    without credentials. pylock: the text of ``pylock.toml``. late: what the as-of date does not
-    bind.
+    without credentials. strategy: uv's for several indexes. local: names of the lines that only a
+    folder of the machine that closed the lock has. pylock: the text of ``pylock.toml``. late: what
+    the as-of date does not bind.
     """
 
     state: str = "core"
@@ -165,6 +166,13 @@ class Closure(NamedTuple):
     pylock: str = ""
     late: Tuple[str, ...] = ()
     holes: Tuple[Hole, ...] = ()
+    strategy: str = ""
+    local: Tuple[str, ...] = ()
+
+    @property
+    def indexes(self) -> Tuple[str, ...]:
+        """The indexes that the lines are from, without folders of one machine."""
+        return tuple(sorted({line.source for line in self.lines if line.source}))
 
     @property
     def is_closed(self) -> bool:

@@ -247,7 +247,8 @@ def test_the_plain_build_is_locked_where_a_folder_has_the_same_release_with_a_la
     assert done.returncode == 0, done.stderr
     files = written(tmp_path / "lock")
     assert "torch===2.4.0 \\" in files["requirements.txt"].splitlines()
-    assert f"--find-links {other}" in files["requirements.txt"]
+    assert not [name for name, text in files.items() if str(tmp_path) in text]
+    assert "uv's index strategy" not in files["requirements.txt"]  # one index
     torch = next(
         line
         for line in json.loads(files["envdoctor.lock.json"])["closure"]["lines"]
@@ -255,6 +256,32 @@ def test_the_plain_build_is_locked_where_a_folder_has_the_same_release_with_a_la
     )
     assert set(torch["hashes"]) <= index.hashes("torch")
     assert install(tmp_path / "lock", tool)["torch"] == "2.4.0"
+
+
+def test_what_only_a_folder_here_has_is_named_and_the_folder_is_not(lock, install, index, tmp_path):
+    """A lock travels: no other machine has that folder."""
+    held = {name: entry for name, entry in index.files.items() if entry[0] == "jinja2"}
+    index.files = {name: entry for name, entry in index.files.items() if name not in held}
+    folder = Index()
+    folder.files = held
+    place = folder.write(tmp_path / "wheels")
+    done = lock(
+        "torch==2.4.0",
+        *H20,
+        *("--index-url", index.address, "--extra-index-url", f"{index.address}../simple/"),
+        *("--find-links", place, "-o", tmp_path / "lock"),
+    )
+    assert done.returncode == 0, done.stderr
+    files = written(tmp_path / "lock")
+    assert not [name for name, text in files.items() if str(tmp_path) in text or "file:" in text]
+    assert "pylock.toml" not in files
+    for name in ("requirements.txt", "install.sh", "Dockerfile", "environment.yml"):
+        assert f"# indexes: {index.address.rstrip('/')}" in files[name], name
+        assert "uv's index strategy: unsafe-best-match" in files[name]
+        assert "from a folder of the machine that closed this: jinja2;" in files[name]
+    assert "--index-strategy unsafe-best-match" in files["install.sh"]
+    held_by = json.loads(files["envdoctor.lock.json"])["closure"]
+    assert held_by["local"] == ["jinja2"]
 
 
 def test_no_setup_code_runs_and_a_source_archive_tells_what_it_requires(lock, index, tmp_path):
@@ -287,7 +314,7 @@ def test_a_source_archive_that_does_not_tell_is_no_full_lock(lock, index, tmp_pa
         "jinja2", "3.1.6", {"PKG-INFO": "Metadata-Version: 1.0\nName: jinja2\nVersion: 3.1.6\n"}
     )
     done = lock("torch==2.4.0", *H20, "--index-url", index.address, "-o", tmp_path / "lock")
-    assert done.returncode == 0
+    assert done.returncode == 1
     assert b"--allow-build jinja2" in done.stderr
     assert "pylock.toml" not in written(tmp_path / "lock")
 
@@ -343,7 +370,8 @@ def test_without_an_index_there_are_core_pins_and_a_closed_lock_stays(lock, inde
     done = lock(
         "torch==2.4.0", *H20, *more, "--index-url", address, "-o", tmp_path / "other", env=variables
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1
+    assert b"not closed, core pins only" in done.stderr
     assert (
         "core pins, not a full lock"
         in (tmp_path / "other" / "requirements.txt").read_text().splitlines()[0]

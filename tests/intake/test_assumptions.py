@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from envdoctor.errors import InputError
 from envdoctor.intake import parse_assumptions, parse_report
-from envdoctor.intake.assumptions import with_assumptions
+from envdoctor.intake.assumptions import of_another_machine, with_assumptions
 from envdoctor.model.evidence import Evidence, Known, Unknown
 from envdoctor.model.facts import FIELDS, Binary, Facts, Gpu
 
@@ -137,4 +137,32 @@ def test_assumptions_join_tables_and_overrule_what_was_read():
     assert (
         with_assumptions(Facts(), parse_assumptions(["glibc=2.31"])).value("glibc.version")
         == "2.31"
+    )
+
+
+@pytest.mark.parametrize("platform", ["darwin", "win32", "linux"])
+def test_an_assumed_gpu_is_in_another_machine_which_runs_linux(platform):
+    here = Evidence("here")
+    read = Facts(
+        {
+            "os.platform": Known(platform, here),
+            "os.architecture": Known("arm64", here),
+            "toolkit.version": Known("13.0", here),
+            "python.version": Known("3.12.1", here),
+        }
+    )
+    for texts in (["gpu=H100"], ["nvidia-driver=580.95.05"]):
+        assumed = parse_assumptions(texts)
+        facts = of_another_machine(with_assumptions(read, assumed), assumed)
+        assert facts.value("os.platform") == "linux"
+        assert facts.value("toolkit.version") is None
+        assert facts.value("os.architecture") == ("arm64" if platform == "linux" else None)
+        assert facts.value("python.version") == "3.12.1"
+    stated = parse_assumptions(["gpu=H100", f"platform={platform}", "cuda-toolkit=12.8"])
+    facts = of_another_machine(with_assumptions(read, stated), stated)
+    assert facts.value("os.platform") == platform
+    assert facts.value("toolkit.version") == "12.8"
+    assumed = parse_assumptions(["glibc=2.31"])
+    assert of_another_machine(with_assumptions(read, assumed), assumed).value("os.platform") == (
+        platform
     )

@@ -34,7 +34,7 @@ from ...model.request import Root
 from ...model.resolution import ClosedLine, Closure, Pin, Resolution
 from ...model.toml import parse_toml
 from ...model.versions import canonicalize_name, parse_version
-from .index_sources import IndexSources
+from .index_sources import IndexSources, is_local
 from .refusal import advised, find_conflicts, find_holes
 from .sdist_metadata import SdistMetadata, Unreadable, fetch_sdist, read_sdist
 from .uv import Uv, UvLine, UvOutcome, find_uv, python_platform, read_lines
@@ -252,6 +252,7 @@ class _Closing:
     def _arguments(self, given: _Inputs) -> List[str]:
         overridden = {override.name for override in self._found.overrides}
         lines = [root.text for root in self._found.request.others] + list(given.extra)
+        lines += [line for pin in given.pins if pin.build is not None for line in pin.build.needs]
         lines += [
             _requirement(pin, pin.name in given.exact)
             for pin in given.pins
@@ -390,7 +391,7 @@ class _Closing:
                 line.version,
                 line.hashes,
                 line.via,
-                line.source,
+                "" if is_local(line.source) else line.source,
                 line.name in self._exact,
             )
             for line in lines
@@ -409,6 +410,7 @@ class _Closing:
         ]
         closed.sort(key=lambda line: line.name)
         unhashed = [line.name for line in closed if not line.hashes]
+        local = tuple(line.name for line in lines if is_local(line.source))
         late = (
             tuple(sorted(self._exempt))
             if self._dated
@@ -422,8 +424,10 @@ class _Closing:
             "tool": self._tool,
             "platform": self._platform,
             "sources": self._sources.options,
+            "strategy": self._sources.strategy,
+            "local": local,
         }
-        if not unhashed:  # each file of a pylock.toml needs an address and a hash
+        if not unhashed and not local:  # each file of a pylock.toml needs an address and a hash
             outcome = self._compile(pylock=True)
             if outcome.kind != "done":
                 return self._core(_first_words(outcome.message, self._sources.offline))
@@ -434,7 +438,13 @@ class _Closing:
         return Closure("closed", **common)
 
     def _core(self, reason: str) -> Closure:
-        return Closure("core", reason, tool=self._tool, platform=self._platform)
+        return Closure("core", self._portable(reason), tool=self._tool, platform=self._platform)
+
+    def _portable(self, text: str) -> str:
+        """A text without the folders of this machine: it goes into files that travel."""
+        for place in sorted((*self._sources.local, self._uv.folder), key=len, reverse=True):
+            text = text.replace(place, "a folder of this machine")
+        return text
 
     def _refused(self, message: str) -> Closure:
         reason = f"{self._tool} finds nothing that fits these pins"
@@ -442,7 +452,7 @@ class _Closing:
             find_conflicts(message, self._found.pins),
             find_holes(message, self._found.pins),
         )
-        words = advised(message, self._found, holes)
+        words = self._portable(advised(message, self._found, holes))
         return Closure(
             "refused",
             reason,

@@ -16,7 +16,7 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 from ...errors import InputError
 from ...model.redaction import without_credentials
 
-__all__ = ["IndexSources", "read_sources"]
+__all__ = ["IndexSources", "is_local", "read_sources"]
 
 #: pip's option -> the variable that says the same to uv; what uv's user has set wins.
 _SAME: Mapping[str, str] = {
@@ -43,18 +43,25 @@ _PATHS = ("UV_CACHE_DIR", "UV_CONFIG_FILE", "SSL_CERT_FILE", "SSL_CLIENT_CERT")
 
 
 class IndexSources(NamedTuple):
-    """What uv is told. ``options`` says the same as options of pip and uv, without credentials;
-    ``environment`` is uv's whole environment.
+    """What uv is told; ``environment`` is its whole environment.
+
+    options: what of it another machine can be told as well, as options of pip and uv, without
+    credentials. strategy: uv's, where there is more than one index. local: the folders of this
+    machine that are looked into.
     """
 
     environment: Mapping[str, str]
     options: Tuple[str, ...] = ()
     offline: bool = False
+    strategy: str = ""
+    local: Tuple[str, ...] = ()
 
     @property
     def further(self) -> bool:
         """Whether there is more than one index: a release may then stand in several builds."""
-        return any(not option.startswith(("--index-url", "--no-index")) for option in self.options)
+        return bool(self.local) or any(
+            not option.startswith(("--index-url", "--no-index")) for option in self.options
+        )
 
 
 def read_sources(
@@ -135,7 +142,19 @@ def read_sources(
     for name in _PATHS:
         if found.get(name):
             found[name] = os.path.abspath(os.path.expanduser(found[name]))
-    return IndexSources(found, tuple(options), offline)
+    places = [option.partition(" ")[2] for option in options]
+    return IndexSources(
+        found,
+        tuple(option for option in options if not is_local(option.partition(" ")[2])),
+        offline,
+        found.get("UV_INDEX_STRATEGY", "") if extra and not no_index else "",
+        tuple(place for place in places if is_local(place)),
+    )
+
+
+def is_local(place: str) -> bool:
+    """Tell whether an index or a page of links lies on this machine, where no other finds it."""
+    return place.startswith(("file:", "/", "~", "."))
 
 
 def _address(text: str) -> str:

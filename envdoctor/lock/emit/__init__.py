@@ -31,13 +31,13 @@ _FILES: Mapping[str, Callable[[Resolution, str], Optional[str]]] = {
     "overrides.txt": overrides.render,
     "pylock.toml": pylock.render,
     "install.sh": install_script.render,
-    "Dockerfile": dockerfile.render,
     "envdoctor.lock.json": lock_json.render,
 }
 
 #: File name -> what writes it of a resolution, with the matrix, for the names that another
 #: ecosystem has.
 _FOREIGN_FILES: Mapping[str, Callable[[Resolution, str, Matrix], str]] = {
+    "Dockerfile": dockerfile.render,
     "environment.yml": conda.render_environment,
     "recipe.yaml": conda.render_recipe,
 }

@@ -51,6 +51,9 @@ def lock_json(resolution: Resolution, version: str) -> Dict[str, Any]:
                 "extras": list(pin.extras),
                 "yanked": pin.yanked,
                 "from_source": pin.from_source,
+                "build": None
+                if pin.build is None
+                else {**pin.build._asdict(), "needs": list(pin.build.needs)},
                 "requires": list(pin.requires),
                 "reasons": [_reason_json(reason) for reason in pin.reasons],
             }
@@ -87,6 +90,8 @@ def _closure_json(closure: Closure) -> Dict[str, Any]:
         "tool": closure.tool,
         "platform": closure.platform,
         "sources": list(closure.sources),
+        "strategy": closure.strategy,
+        "local": list(closure.local),
         "lines": [
             {
                 "name": line.name,

@@ -18,6 +18,9 @@ def render(resolution: Resolution, version: str) -> Optional[str]:
     if not resolution.closure.pylock:
         return None
     lines = header(resolution, version, "pylock.toml")
-    lines.append("# install with uv: uv pip sync pylock.toml (it removes what is not in here)")
-    lines.append("# install with pip: pip install --no-deps -r pylock.toml")
+    if any(pin.from_source for pin in resolution.pins):
+        lines.append("# install with install.sh: what is built from source needs an order")
+    else:
+        lines.append("# install with uv: uv pip sync pylock.toml (it removes what is not in here)")
+        lines.append("# install with pip: pip install --no-deps -r pylock.toml")
     return "\n".join(lines) + "\n\n" + resolution.closure.pylock

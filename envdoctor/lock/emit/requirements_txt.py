@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import List, Tuple
 
+from ...model.requirement import parse_requirement
 from ...model.resolution import ClosedLine, Pin, Reason, Resolution
+from .build_steps import build_lines, built_on_torch, built_plain, tool_requirements, tools
 from .words import header, pin_line, reason_lines
 
 __all__ = ["install_commands", "install_steps", "render"]
 
 #: Lines that cannot be installed with the others are marked with the step in which they are; lines
 #: stand in paragraphs, so awk can part them.
-_SOURCE = "step 2"
-_SEPARATE = "step 3"
+_TOOL = "build tool"
+_PLAIN = "built from source, before torch is there"
+_SOURCE = "built from source, on torch"
+_SEPARATE = "apart"
 _ELSEWHERE = "come from the index {}: add its address with --extra-index-url"
 _WHERE = {
     "github": (
@@ -26,11 +30,7 @@ def render(resolution: Resolution, version: str) -> str:
     """Return the text of ``requirements.txt``."""
     lines = header(resolution, version, "requirements.txt")
     lines += [f"# install with {tool}: {command}" for tool, command in install_commands(resolution)]
-    if _built_on_torch(resolution):
-        lines.append(
-            "# step 2 compiles: it takes nvcc of torch's CUDA, ninja, setuptools and wheel in the "
-            "environment, and up to hours"
-        )
+    lines += [f"# {line}" for line in build_lines(resolution)]
     others = sorted({pin.index_name for pin in resolution.pins} - {"pypi"})
     lines += [
         f"# lines with a local label (+...) {_WHERE.get(name, _ELSEWHERE).format(name)}"
@@ -47,6 +47,9 @@ def render(resolution: Resolution, version: str) -> str:
             *_comments(pin, resolution),
             pin_line(pin) + ("  # override" if pin.name in overridden else ""),
         ]
+    for needed in tool_requirements(resolution):
+        mark = _TOOL if parse_requirement(needed).name in tools(resolution) else "for a build"
+        lines += ["", f"# {mark}; not judged by envdoctor, and not pinned", needed]
     for root in resolution.request.others:
         lines += [
             "",
@@ -60,8 +63,8 @@ def install_commands(resolution: Resolution) -> List[Tuple[str, str]]:
     """Return (tool, command) that install ``requirements.txt``, run in its folder.
 
     A closed file has everything, so nothing is resolved again: an override would be refused
-    otherwise. pip wants a hash at every line or at none, and a build on torch wants torch first, so
-    these are steps of their own.
+    otherwise. pip wants a hash at every line or at none, and what is built wants what builds it
+    first, so these are steps of their own.
     """
     return [
         (tool, " && ".join(install_steps(resolution, tool, command)))
@@ -75,41 +78,43 @@ def install_steps(resolution: Resolution, tool: str, command: str) -> List[str]:
     """
     closure = resolution.closure
     pipe = "-" if tool == "uv" else "/dev/stdin"
-    sources = "".join(f" {option}" for option in closure.sources)
+    strategy = f"--index-strategy {closure.strategy}" if closure.strategy and tool == "uv" else ""
+    sources = "".join(f" {option}" for option in (*closure.sources, strategy) if option)
+    overrides = resolution.overrides and not closure.is_closed
+    alone = f"{command} --no-deps{sources}"
     if closure.is_closed:
-        checked = f"{command} --no-deps --require-hashes{sources}"
-        unhashed = f"{command} --no-deps{sources}" if closure.unhashed else ""
-        built = f"{checked} --no-build-isolation"
+        checked = f"{alone} --require-hashes"
+        first, built = checked, f"{checked} --no-build-isolation"
     else:
-        checked = command + (
-            " --override overrides.txt" if resolution.overrides and tool == "uv" else ""
+        checked = command + (" --override overrides.txt" if overrides and tool == "uv" else "")
+        first, built = command, f"{command} --no-build-isolation"
+
+    def step(mark: str, how: str) -> str:
+        return f"{_SELECT} '/# {mark}/' requirements.txt | {how} -r {pipe}"
+
+    steps = []
+    if built_plain(resolution):
+        plain = built if closure.is_closed else f"{built} --no-deps"
+        steps += [step(_TOOL, first), step(_PLAIN, plain)]
+    apart = [
+        mark
+        for mark, there in (
+            (_SOURCE, built_on_torch(resolution)),
+            (_SEPARATE, closure.unhashed or (overrides and tool == "pip")),
         )
-        unhashed = (
-            f"{command} --no-deps -r overrides.txt"
-            if resolution.overrides and tool == "pip"
-            else ""
-        )
-        built = f"{command} --no-build-isolation"
-    source = _built_on_torch(resolution)
-    apart = [step for step, there in ((_SOURCE, source), (_SEPARATE, unhashed)) if there]
-    if not apart:
-        return [f"{checked} -r requirements.txt"]
-    steps = [f"{_SELECT} '!/# ({'|'.join(apart)})/' requirements.txt | {checked} -r {pipe}"]
-    steps += [f"{_SELECT} '/# {_SOURCE}/' requirements.txt | {built} -r {pipe}"] if source else []
-    if unhashed:
+        if there
+    ]
+    if apart:
+        steps.append(f"{_SELECT} '!/# ({'|'.join(apart)})/' requirements.txt | {checked} -r {pipe}")
+    else:
+        steps.append(f"{checked} -r requirements.txt")
+    if _SOURCE in apart:
+        steps.append(step(_SOURCE, built))
+    if _SEPARATE in apart:
         steps.append(
-            f"{_SELECT} '/# {_SEPARATE}/' requirements.txt | {unhashed} -r {pipe}"
-            if closure.is_closed
-            else unhashed
+            step(_SEPARATE, alone) if closure.is_closed else f"{command} --no-deps -r overrides.txt"
         )
     return steps
-
-
-def _built_on_torch(resolution: Resolution) -> List[str]:
-    """The pins whose build imports torch, so that it has to be there before, and not in a folder of
-    the build's own.
-    """
-    return [pin.name for pin in resolution.pins if pin.from_source and "torch" in pin.requires]
 
 
 def _closed_line(line: ClosedLine, resolution: Resolution) -> List[str]:
@@ -125,16 +130,29 @@ def _closed_line(line: ClosedLine, resolution: Resolution) -> List[str]:
             else []
         )
         comments += [f"# via {', '.join(via)}"] if via else []
+        comments += _marks(line.name, resolution)
     pinned = f"{line.name}{'===' if line.exact else '=='}{line.version}"
     if not line.hashes:
         return [*comments, f"# {_SEPARATE}: no hash is to be had", pinned]
     return [*comments, " \\\n".join([pinned, *(f"    --hash={digest}" for digest in line.hashes)])]
 
 
+def _marks(name: str, resolution: Resolution) -> List[str]:
+    """The steps of its own that a line has."""
+    return [
+        f"# {mark}"
+        for mark, names in (
+            (_TOOL, tools(resolution)),
+            (_PLAIN, built_plain(resolution)),
+            (_SOURCE, built_on_torch(resolution)),
+        )
+        if name in names
+    ]
+
+
 def _comments(pin: Pin, resolution: Resolution) -> List[str]:
     comments = [f"# {text}" for reason in _core_reasons(pin) for text in reason_lines(reason)]
-    if pin.name in _built_on_torch(resolution):
-        comments.append(f"# {_SOURCE}: built from source, after torch")
+    comments += _marks(pin.name, resolution)
     if not resolution.closure.is_closed and any(
         override.name == pin.name for override in resolution.overrides
     ):

@@ -6,6 +6,7 @@ from typing import List
 
 from ...model.line import TextLine
 from ...model.resolution import Explanation, Resolution
+from .build_steps import build_lines
 from .words import one_line, pin_line, profile_lines, requires_words, state_words, warning_lines
 
 __all__ = ["explanation_lines", "summary_lines"]
@@ -38,11 +39,7 @@ def summary_lines(resolution: Resolution) -> List[TextLine]:
         for name, value in sorted(resolution.settings.items())
     ]
     lines += profile_lines(resolution)
-    lines += [
-        TextLine(f"built from source when installed: {pin_line(pin)}", "dim")
-        for pin in resolution.pins
-        if pin.from_source
-    ]
+    lines += [TextLine(line, "dim") for line in build_lines(resolution)]
     lines += [
         TextLine(f"yanked: {pin_line(pin)}; nothing else meets the request")
         for pin in resolution.pins

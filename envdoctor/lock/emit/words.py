@@ -37,6 +37,20 @@ def header(resolution: Resolution, version: str, what: str) -> List[str]:
     lines += [f"# set: {name}={value}" for name, value in sorted(resolution.settings.items())]
     lines += [f"# {line}" for line in (*profile_lines(resolution), *warning_lines(resolution))]
     lines += [f"# note: {one_line(note)}" for note in resolution.notes]
+    return lines + [f"# {line}" for line in _index_lines(resolution)]
+
+
+def _index_lines(resolution: Resolution) -> List[str]:
+    """Return which indexes closed a lock, how they were joined, and what none of them has."""
+    closure = resolution.closure
+    lines = [f"indexes: {', '.join(closure.indexes)}"] if closure.indexes else []
+    if lines and closure.strategy:
+        lines[0] += f"; uv's index strategy: {closure.strategy}"
+    if closure.local:
+        lines.append(
+            f"from a folder of the machine that closed this: {', '.join(closure.local)}; to "
+            "install elsewhere, name one with these files in PIP_FIND_LINKS or UV_FIND_LINKS"
+        )
     return lines
 
 

@@ -135,3 +135,27 @@ def test_credentials_are_left_out(text):
     shown = without_credentials(text)
     assert "@" not in shown
     assert "host.example" in shown
+
+
+def test_options_name_nothing_of_this_machine(tmp_path):
+    environ = {"HOME": "/nonexistent", "PIP_CONFIG_FILE": os.devnull, "VIRTUAL_ENV": "/nonexistent"}
+    found = read_sources(
+        environ,
+        extra_index_url=["file:///srv/simple", "https://one.example/simple"],
+        find_links=["wheels", "https://two.example/links"],
+    )
+    assert found.environment["UV_INDEX"].split() == [
+        "file:///srv/simple",
+        "https://one.example/simple",
+    ]
+    assert found.options == (
+        "--extra-index-url https://one.example/simple",
+        "--find-links https://two.example/links",
+    )
+    assert found.local == ("file:///srv/simple", os.path.abspath("wheels"))
+    assert found.strategy == "unsafe-best-match"
+    own = read_sources(
+        {**environ, "UV_INDEX_STRATEGY": "first-index"}, extra_index_url=["https://one.example"]
+    )
+    assert own.strategy == "first-index"
+    assert read_sources(environ).strategy == ""

@@ -4,6 +4,7 @@ ones.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -14,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from envdoctor.lock.emit import install_script, render
-from tests.lock.closing.synthetic_index import wheel
+from envdoctor.model.resolution import ClosedLine, Closure
+from tests.lock.closing.synthetic_index import sdist, wheel
 
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 H20 = ("gpu=H20", "nvidia-driver=535.129.03")
@@ -105,3 +107,117 @@ def test_another_interpreter_is_refused(override_lock, tmp_path, arguments, word
     )
     assert done.returncode == 2
     assert words in done.stderr
+
+
+BACKEND = """\
+import base64, hashlib, zipfile
+import {needed}
+if {blind}:
+    try:
+        import torch_synthetic
+    except ImportError:
+        pass
+    else:
+        raise SystemExit("torch is there, so nvcc would be asked for")
+
+def build_wheel(folder, settings=None, metadata=None):
+    stem = "{stem}"
+    files = {{
+        stem + ".dist-info/METADATA": "Metadata-Version: 2.1\\nName: {name}\\nVersion: {version}\\n",
+        stem + ".dist-info/WHEEL":
+            "Wheel-Version: 1.0\\nGenerator: x\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n",
+        stem + ".dist-info/RECORD": "",
+    }}
+    with zipfile.ZipFile(folder + "/" + stem + "-py3-none-any.whl", "w") as archive:
+        for path, text in files.items():
+            archive.writestr(path, text)
+    return stem + "-py3-none-any.whl"
+"""
+
+
+def _archive(name, version, needed, blind):
+    """A source archive with a build of its own that imports what it is built with."""
+    stem = f"{name.replace('-', '_')}-{version}"
+    backend = BACKEND.format(needed=needed, blind=blind, stem=stem, name=name, version=version)
+    project = '[build-system]\nrequires = ["not-to-be-had"]\nbuild-backend = "own"\n'
+    return sdist(
+        name.replace("-", "_"),
+        version,
+        {
+            "PKG-INFO": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+            "pyproject.toml": f'{project}backend-path = ["."]\n',
+            "own.py": backend,
+        },
+    )
+
+
+@pytest.mark.parametrize("tool", ["uv", "pip"])
+@pytest.mark.parametrize("closed", [True, False])
+def test_builds_have_what_they_need_in_the_order_that_they_need_it(
+    resolution, matrix, tmp_path, tool, closed
+):
+    """deepspeed is built before torch is there, flash-attn after; neither in an isolated build."""
+    found = resolution("deepspeed==0.16.9", "flash-attn==2.7.4.post1", "torch==2.6.0")
+    found = found._replace(requires=found.requires._replace(python=PYTHON))
+    folder, wheels = tmp_path / "lock", tmp_path / "wheels"
+    folder.mkdir()
+    wheels.mkdir()
+    lines = {pin.name: str(pin.version) for pin in found.pins}
+    lines.update({"wheel": "0.45", "ninja": "1.13", "psutil": "7.0", "py-cpuinfo": "9.0"})
+    closed_lines = []
+    for name, version in sorted(lines.items()):
+        if name == "deepspeed":
+            file, content = _archive(name, version, "py_cpuinfo_synthetic", True)
+        elif name == "flash-attn":
+            file, content = _archive(name, version, "torch_synthetic", False)
+        else:
+            file, content, _ = wheel(name, version)
+        (wheels / file).write_bytes(content)
+        digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
+        closed_lines.append(ClosedLine(name, version, (digest,)))
+    if closed:
+        found = found._replace(closure=Closure("closed", lines=tuple(closed_lines)))
+    for name, text in render(found, "0", matrix).items():
+        (folder / name).write_text(text)
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    beside = f"{Path(sys.executable).parent}:" if tool == "uv" else ""
+    done = subprocess.run(
+        ["sh", folder / "install.sh", python],
+        env={
+            "PATH": f"{beside}/usr/bin:/bin",
+            "HOME": str(tmp_path),
+            "PIP_NO_INDEX": "1",
+            "PIP_FIND_LINKS": str(wheels),
+            "UV_OFFLINE": "1",
+            "UV_FIND_LINKS": str(wheels),
+            "UV_CACHE_DIR": str(tmp_path / "uv"),
+        },
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown = subprocess.run(
+        [python, "-m", "pip", "list", "--format", "freeze"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    for name, version in lines.items():
+        assert f"{name}=={version}" in shown.splitlines()
+
+
+def test_the_base_image_has_the_nvcc_of_what_is_compiled(resolution, matrix):
+    newer = ("gpu=H100", "nvidia-driver=580.95.05")
+    for found, base in (
+        # its project has a wheel for torch 2.6
+        (resolution("flash-attn==2.7.4.post1", "torch==2.6.0"), "python:3.11-slim"),
+        # and none for 2.13, which is for CUDA 13.0
+        (
+            resolution("flash-attn==2.8.3", "torch==2.13.0", assume=newer, as_of=None),
+            "nvidia/cuda:13.0.1-devel-ubuntu22.04",
+        ),
+    ):
+        text = render(found, "0", matrix)["Dockerfile"]
+        assert f"ARG BASE={base}\n" in text
+        assert ("nvcc of torch's CUDA" in text) == base.startswith("nvidia")
