@@ -8,6 +8,7 @@ Three parts, so that a check reads little:
 * ``texts.json``: titles, symptoms, fixes and sources by row id, read when a finding needs them;
 * ``packages/<name>.jsonl``: one header line, then ``key TAB release`` lines, of which only the
   wanted one is parsed;
+* ``surfaces.txt``: what releases import and others do not have (``measured_rows``);
 * ``profiles.json``, ``models.json``, ``conda.json``, ``signatures.json`` and ``index.json`` (the
   listing of the package index), read only by those who ask for them.
 

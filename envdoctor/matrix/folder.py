@@ -23,11 +23,12 @@ class MatrixFiles(NamedTuple):
     folder: str
     tables: Dict[str, str]
     packages: Dict[str, str]
+    surfaces: Dict[str, str]
 
 
 def find_sources(folder: str) -> MatrixFiles:
-    """List ``*.toml``, ``errata/*.toml`` and ``packages/*.json`` of a folder, in order of their
-    names.
+    """List ``*.toml``, ``errata/*.toml``, ``packages/*.json`` and ``surfaces/*.json`` of a folder,
+    in order of their names.
     """
     tables = {
         name: os.path.join(folder, name)
@@ -38,12 +39,16 @@ def find_sources(folder: str) -> MatrixFiles:
     tables.update(
         (f"errata/{name}", os.path.join(errata, name)) for name in list_files(errata, ".toml")
     )
-    packages = os.path.join(folder, "packages")
     return MatrixFiles(
         folder,
         tables,
-        {name[:-5]: os.path.join(packages, name) for name in list_files(packages, ".json")},
+        _list_documents(os.path.join(folder, "packages")),
+        _list_documents(os.path.join(folder, "surfaces")),
     )
+
+
+def _list_documents(folder: str) -> Dict[str, str]:
+    return {name[:-5]: os.path.join(folder, name) for name in list_files(folder, ".json")}
 
 
 def list_files(folder: str, ending: str) -> List[str]:
@@ -90,6 +95,7 @@ def _files(sources: MatrixFiles) -> List[Tuple[str, str]]:
     return [
         *sources.tables.items(),
         *((f"packages/{name}", path) for name, path in sources.packages.items()),
+        *((f"surfaces/{name}", path) for name, path in sources.surfaces.items()),
     ]
 
 

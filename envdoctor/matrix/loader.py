@@ -16,7 +16,7 @@ import os
 
 from ..errors import InputError, InternalFault, MatrixError
 from ..model.row import Row, Source
-from . import compiled, derived_rows, place
+from . import compiled, derived_rows, measured_rows, place
 from .tables import (
     Capability,
     CodeDemand,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
 
     from ..model.signature import Signature
+    from ..model.version import Version
     from .curated import CondaPackage, Model, Profile
 
 __all__ = [
@@ -197,6 +198,13 @@ class _CompiledFiles:
         if name not in self._packages:
             return None
         return compiled.load_package(_read(os.path.join(self._folder, "packages", f"{name}.jsonl")))
+
+    def surfaces(self) -> str:
+        """Return what releases import and others do not have, "" where that was not measured."""
+        try:
+            return _read(os.path.join(self._folder, "surfaces.txt"))
+        except FileNotFoundError:
+            return ""
 
     def profiles(self) -> Mapping[str, Any]:
         """Return the framework profiles by name."""
@@ -570,7 +578,12 @@ class Matrix:
     # ----------------------------------------------------------------------------------------------
     # rows
 
-    def rows_about(self, names: Iterable[str], complete: bool = False) -> List[Row]:
+    def rows_about(
+        self,
+        names: Iterable[str],
+        complete: bool = False,
+        versions: Optional[Mapping[str, Version]] = None,
+    ) -> List[Row]:
         """Return the rows that can be violated with these distributions, and those that speak of
         none.
 
@@ -582,6 +595,8 @@ class Matrix:
             names: Distributions that are there.
             complete: There are no others: a row that asks for one more cannot be violated, and is
                 left out.
+            versions: Of those whose release is known. Measured rows about other releases are left
+                out.
         """
         index = self._core["index"]
         numbers = set(index.get("", ()))
@@ -602,6 +617,7 @@ class Matrix:
                 rows += self._derived_rows(name)
                 if packages[name][0] or packages[name][1]:
                     rows += [_applied(row, name) for row in templates]
+        rows += self._surfaces.rows(wanted, versions)
         return rows + self._derived_rows("")
 
     def row(self, row_id: str) -> Optional[Row]:
@@ -614,7 +630,7 @@ class Matrix:
         if number is not None:
             return self.complete(self._stored(number))
         template, _, name = row_id.partition(":")
-        for row in self._derived_rows(name):
+        for row in [*self._derived_rows(name), *self._surfaces.rows_of(name)]:
             if row.id == row_id:
                 return row
         number = self._numbers.get(template)
@@ -642,7 +658,15 @@ class Matrix:
         """Return all rows with their texts, stored and derived."""
         stored = [self.complete(self._stored(number)) for number in range(len(self._core["rows"]))]
         derived = [row for name in ("", *self.package_names) for row in self._derived_rows(name)]
-        return stored + derived
+        surfaces = self._surfaces
+        measured = [row for name in surfaces.consumers for row in surfaces.rows_of(name)]
+        return stored + derived + measured
+
+    @property
+    def _surfaces(self) -> measured_rows.Surfaces:
+        return self._once(  # type: ignore[no-any-return]
+            "surfaces", lambda: measured_rows.Surfaces(self._files.surfaces())
+        )
 
     def _stored(self, number: int) -> Row:
         row = self._rows.get(number)

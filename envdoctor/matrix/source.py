@@ -18,6 +18,7 @@ from .compiled import KEYS, load_package, normalize_gpu
 from .curated import parse_conda, parse_models, parse_profile
 from .derived_rows import ptx_demands
 from .folder import MatrixFiles, find_sources, fingerprint, list_files
+from .measured_rows import compile_surfaces, surface_fault
 from .schema import Faults, parse_document, parse_package
 from .signatures import parse_signatures
 from .tables import Package, release_key
@@ -83,6 +84,7 @@ def compile_core(sources: MatrixFiles, label: str = "") -> Tuple[Dict[str, Any],
         if document is not None:
             packages[name] = _package_summary(document)
             dates.append(document["date"])
+    dates += [document["date"] for document in _surface_documents(sources, label, faults)]
     if faults.found:
         raise MatrixError(faults.found)
     core: Dict[str, Any] = {
@@ -131,6 +133,38 @@ def read_package(path: str, name: str, origin: str, faults: Faults) -> Optional[
         faults.add(origin, "", f"cannot be read: {error.strerror}")
         return None
     return parse_package(document, name, origin, faults)
+
+
+def _surface_documents(sources: MatrixFiles, label: str, faults: Faults) -> List[Dict[str, Any]]:
+    documents = []
+    for name, path in sources.surfaces.items():
+        origin = f"{label}surfaces/{name}.json"
+        try:
+            with open(path, encoding="utf-8") as file:
+                document = json.load(file)
+        except (ValueError, RecursionError) as error:
+            faults.add(origin, "", f"is not JSON in UTF-8: {error}")
+            continue
+        except OSError as error:
+            faults.add(origin, "", f"cannot be read: {error.strerror}")
+            continue
+        fault = surface_fault(document, name)
+        if fault:
+            faults.add(origin, "", fault)
+        else:
+            documents.append(document)
+    return documents
+
+
+def read_surfaces(sources: MatrixFiles) -> str:
+    """Return the compiled form of ``surfaces/*.json`` of a folder, "" where it has none; raises
+    :class:`MatrixError`.
+    """
+    faults = Faults()
+    documents = _surface_documents(sources, "", faults)
+    if faults.found:
+        raise MatrixError(faults.found)
+    return compile_surfaces(documents) if documents else ""
 
 
 def read_profiles(folder: str) -> Dict[str, Any]:
@@ -321,9 +355,11 @@ def write_compiled(source: str, destination: str, times: bool) -> None:
         "signatures.json": read_signatures(source),
         "index.json": read_listing(source),
     }
-    for name, extra in extras.items():
-        if extra:
-            _write(os.path.join(destination, name), _dumps(extra))
+    texts_of_extras = {name: _dumps(extra) for name, extra in extras.items() if extra}
+    texts_of_extras["surfaces.txt"] = read_surfaces(sources)
+    for name in [*extras, "surfaces.txt"]:
+        if texts_of_extras.get(name):
+            _write(os.path.join(destination, name), texts_of_extras[name])
         elif os.path.exists(os.path.join(destination, name)):
             os.unlink(os.path.join(destination, name))
     _write(os.path.join(destination, "texts.json"), _dumps(texts))
@@ -346,6 +382,10 @@ class SourceFiles:
     def texts(self) -> Mapping[str, Any]:
         """Return the texts of all rows by id."""
         return self._texts
+
+    def surfaces(self) -> str:
+        """Return what releases import and others do not have, compiled."""
+        return read_surfaces(self._sources)
 
     def package(self, name: str) -> Optional[Package]:
         """Return one package, or None where the folder has none of that name."""
@@ -386,6 +426,11 @@ class StackedFiles:
     def texts(self) -> Mapping[str, Any]:
         """Return the texts of all rows by id, the first's over the second's."""
         return {**self._second.texts(), **self._first.texts()}
+
+    def surfaces(self) -> str:
+        """Return the compiled statements of the second: a site has none."""
+        text: str = self._second.surfaces()
+        return text
 
     def package(self, name: str) -> Optional[Package]:
         """Return one package, the first's where both have it."""

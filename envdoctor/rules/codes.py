@@ -71,6 +71,7 @@ CODES: Mapping[str, str] = {
     "ED305": "wheels-for-python",
     "ED306": "lock-pins",
     "ED307": "lock-machine",
+    "ED308": "missing-names",
     "ED390": "package-rows",
     "ED395": "package-log",
     "ED401": "built-for-torch",
@@ -186,6 +187,21 @@ How to fix:
 References:
     https://github.com/triton-lang/triton
 """
+_NAMES = """A package imports what the installed release of another does not have.
+
+What it checks:
+    The imports that stand in the wheels of the packages that are installed, against the modules and
+    names in the wheels of the packages that they import from. Only imports count that run whenever
+    the package is imported, or the part of it that the finding names; what the source itself
+    guards, by try or by a question for a version, does not.
+
+Why it matters:
+    ImportError or ModuleNotFoundError, often minutes into a start. Metadata allowed the pair.
+
+How to fix:
+    Install the release that the finding names.
+"""
+
 _FAULT = """A check of envdoctor failed.
 
 What it checks:
@@ -203,6 +219,7 @@ _OTHERS = (
     ("ED101", "The driver is too old for a build's CUDA", _CUDA),
     ("ED109", "The driver does not know this GPU", _GENERATIONS),
     ("ED122", "The ptxas of triton does not know this GPU", _PTXAS),
+    ("ED308", "A package imports what another does not have", _NAMES),
     ("ED906", "A check failed", _FAULT),
 )
 

@@ -12,7 +12,7 @@ from ..model.finding import Finding, Gap, Remedy, severity_rank
 from ..model.record import NamedTuple
 from ..model.report import Judged
 from ..model.row import Row, Term
-from ..model.versions import VersionSet
+from ..model.versions import VersionSet, try_version
 from .presumption import Presumption, presume, presumed_of, with_unset_variables
 from .rule import Context, distribution_evidence, is_unindexed
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
         Tuple,
         TypeVar,
     )
+
+    from ..model.version import Version
 
     T = TypeVar("T")
 
@@ -97,18 +99,50 @@ def findings_of_rows(context: Context) -> Iterator[Finding]:
                 hits.append(hit)
             elif hit is not None:
                 gaps.setdefault(_question(hit), []).append(hit)
-    yield from _merged(hits)
+    yield from _merged(_without_repeats(hits))
     for group in gaps.values():
         yield _one_question(group)
+
+
+#: Rows that were measured pair by pair (``matrix.measured_rows``).
+_MEASURED = "ED308"
+
+
+def _without_repeats(hits: List[_Hit]) -> List[_Hit]:
+    """Leave out what a measured row says of two packages of which another row says as much.
+
+    Two releases that do not fit often miss several names: the first is enough, and a row that
+    somebody wrote knows more of the cure.
+    """
+    kept = [hit for hit in hits if hit.row.code != _MEASURED]
+    measured = [hit for hit in hits if hit.row.code == _MEASURED]
+    for hit in sorted(measured, key=lambda hit: severity_rank(hit.finding.severity)):
+        pair = frozenset(term.component for term in hit.row.terms[:2])
+        rank = severity_rank(hit.finding.severity)
+        if not any(
+            pair <= frozenset(other.row.packages) and severity_rank(other.finding.severity) <= rank
+            for other in kept
+        ):
+            kept.append(hit)
+    return kept
 
 
 def _rows_about(context: Context, presumed: Optional[Presumption]) -> List[Row]:
     """Return the rows about what is installed or presumed to be."""
     if presumed is None:
         complete = context.facts.value("distributions.complete") is True
-        return context.matrix.rows_about(list(context.distributions), complete)
+        return context.matrix.rows_about(list(context.distributions), complete, _releases(context))
     names = dict.fromkeys((*context.distributions, *presumed.context.distributions))
-    return context.matrix.rows_about(list(names), False)
+    return context.matrix.rows_about(list(names), False, _releases(presumed.context))
+
+
+def _releases(context: Context) -> Dict[str, Version]:
+    """The installed releases, where exactly one is known."""
+    return {
+        name: version
+        for name, installed in context.distributions.items()
+        if installed.version and (version := try_version(installed.version)) is not None
+    }
 
 
 def _note_examined(context: Context, rows: List[Row]) -> None:

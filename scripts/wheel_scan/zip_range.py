@@ -8,7 +8,7 @@ stream ends at the size that the directory gives and is compared with its checks
 from __future__ import annotations
 
 import zlib
-from typing import Dict, Iterator
+from typing import Dict, Iterable, Iterator, List, Tuple
 
 from matrix_refresh.errors import Refused, printable
 from matrix_refresh.transport import Transport
@@ -21,6 +21,8 @@ _PIECE = 8 << 20
 #: What is inflated from one piece at a time.
 _OUTPUT = 4 << 20
 _MOST_DIRECTORY = 64 << 20
+#: Wanted members that lie nearer than this are asked for at once.
+_GAP = 1 << 18
 
 
 class RemoteZip:
@@ -35,6 +37,8 @@ class RemoteZip:
         self._file = RemoteFile(transport, address, _TAIL, _TAIL)
         self.size = self._file.size
         self._piece = piece
+        #: Offset and bytes of what ``fetch_ahead`` read.
+        self._ahead: Tuple[int, bytes] = (0, b"")
         directory = read_directory(self._file, _MOST_DIRECTORY)
         #: Where the members end.
         self._limit = directory.start
@@ -65,6 +69,41 @@ class RemoteZip:
             )
         if before > self._limit:
             raise Refused("a member reaches into the zip directory")
+
+    def near(self, names: Iterable[str]) -> Iterator[List[str]]:
+        """Yield the names in groups whose members lie near each other, and have them ready until
+        the next group: one request for each group instead of one for each member.
+        """
+        group: List[Member] = []
+        for member in sorted(
+            (self.members[name] for name in names), key=lambda member: member.offset
+        ):
+            if group and (
+                member.offset - self._end(group[-1]) > _GAP
+                or self._end(member) - group[0].offset > self._piece
+            ):
+                yield self._fetch_ahead(group)
+                group = []
+            group.append(member)
+        if group:
+            yield self._fetch_ahead(group)
+        self._ahead = (0, b"")
+
+    def _end(self, member: Member) -> int:
+        # 1 KiB for the local header's extra field, as in _packed.
+        length = len(member.name.encode("utf-8", "surrogateescape"))
+        return min(member.offset + LOCAL.size + length + 1024 + member.packed, self._limit)
+
+    def _fetch_ahead(self, group: List[Member]) -> List[str]:
+        start = group[0].offset
+        self._ahead = (start, self._file.read(start, self._end(group[-1]) - start))
+        return [member.name for member in group]
+
+    def _read(self, start: int, length: int) -> bytes:
+        offset, content = self._ahead
+        if offset <= start and start + length <= offset + len(content):
+            return content[start - offset : start - offset + length]
+        return self._file.read(start, length)
 
     def stream(self, name: str, limit: int) -> Iterator[bytes]:
         """Yield the content of a member in pieces of at most 4 MiB.
@@ -132,7 +171,7 @@ class RemoteZip:
         length = len(member.name.encode("utf-8", "surrogateescape"))
         # The local header's own extra field may be longer than the directory's; 1 KiB holds all
         # that writers make.
-        head = self._file.read(
+        head = self._read(
             member.offset,
             min(
                 LOCAL.size + length + 1024 + min(member.packed, 1 << 16),
@@ -151,5 +190,5 @@ class RemoteZip:
         done = len(first)
         while done < member.packed:
             length = min(self._piece, member.packed - done)
-            yield self._file.read(member.offset + begin + done, length)
+            yield self._read(member.offset + begin + done, length)
             done += length

@@ -38,6 +38,18 @@ def test_members(opened, server, method):
     )  # the wheel does not come whole
 
 
+def test_members_near_each_other_come_at_once(opened, server):
+    members = {f"m{number}": noise(900 + number) for number in range(40)}
+    far = {"hole": noise(600_000), "after": b"end" * 500}
+    content = archive(**members, **far)
+    found = opened(content, 1 << 20)
+    before = len(server.ranges)
+    wanted = [*members, "after"]
+    read = {name: found.content(name, 1 << 20) for group in found.near(wanted) for name in group}
+    assert read == {name: {**members, **far}[name] for name in wanted}
+    assert len(server.ranges) - before <= 2  # the end of the archive is there already
+
+
 def test_zip64(opened, monkeypatch):
     monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 10)
     monkeypatch.setattr(zipfile, "ZIP_FILECOUNT_LIMIT", 1)

@@ -28,7 +28,7 @@ _OTHERS: Mapping[str, Callable[[str], Any]] = {
     "signatures": lambda folder: read_signatures(folder).get("signatures"),
     "index listing": read_listing,
 }
-_FOLDERS = ("errata", "packages", "profiles")
+_FOLDERS = ("errata", "packages", "profiles", "surfaces")
 
 
 def validate(folder: str) -> Dict[str, Any]:
@@ -83,7 +83,7 @@ def _strangers(folder: str) -> List[str]:
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             where = name if relative == "." else f"{relative}/{name}"
-            ending = ".json" if relative == "packages" else ".toml"
+            ending = ".json" if relative in ("packages", "surfaces") else ".toml"
             known = name == "index.json" if relative == "." else False
             if (
                 not name.startswith(".")

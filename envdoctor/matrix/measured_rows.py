@@ -1,0 +1,311 @@
+"""Rows that were measured from wheels: one release imports what another does not have.
+
+``scripts/measure_surfaces`` writes what it measured as statements, one file for each importing
+package (``matrices/surfaces/<name>.json``); here they become ordinary ``Row`` values, which check,
+lock, fix and diagnose share.
+
+The compiled form is one text, of which only the lines about two packages that are both there are
+parsed:
+
+* the first line is JSON: for each package the versions at which a range begins or ends, in order,
+  and for each importing package the day of its measurement;
+* every other line is ``importing TAB imported TAB statements``, a JSON list of :class:`MissingName`
+  as lists. Ranges are [first, last] places in the versions of the first line, so that two whole
+  numbers decide whether a statement can speak of what is installed.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+
+from ..model.record import NamedTuple
+from ..model.row import Row, Source, Term
+from ..model.versions import VersionSet, parse_version, try_version
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+    from ..model.version import Version
+
+    Span = Sequence[int]
+
+__all__ = ["MissingName", "Surfaces", "compile_surfaces", "surface_fault"]
+
+
+class MissingName(NamedTuple):
+    """What one statement says, without its two packages.
+
+    id: of the row, without the importing package. effect: blocks, where everybody who uses the
+    package imports the line, or degrades. use: what the line is for, "" where it is for all.
+    module, name: what is imported; no name: the module itself. importing, lacking: releases.
+    others: [package, specifier] of third packages, "" for any version, "-" for not
+    there, "!" before a range for anything outside it.
+    pin: the requirement that mends it, "" where none is known. archive, path, line: the witness.
+    """
+
+    id: str
+    effect: str
+    use: str
+    module: str
+    name: str
+    importing: Sequence[Span]
+    lacking: Sequence[Span]
+    others: Sequence[Sequence[str]]
+    kind: str
+    component: str
+    pin: str
+    archive: str
+    path: str
+    line: int
+
+
+def compile_surfaces(documents: Iterable[Mapping[str, Any]]) -> str:
+    """Return the compiled form of the documents of ``matrices/surfaces``."""
+    ends: Dict[str, Dict[str, None]] = {}
+    listed = sorted(documents, key=lambda document: str(document["name"]))
+    for document in listed:
+        for entry in document["statements"]:
+            for name, spans in (
+                (document["name"], entry["in"]),
+                (entry["provider"], entry["lacking"]),
+            ):
+                ends.setdefault(name, {}).update(
+                    (version, None) for span in spans for version in span
+                )
+    versions = {name: sorted(found, key=parse_version) for name, found in sorted(ends.items())}
+    places = {
+        name: {version: place for place, version in enumerate(found)}
+        for name, found in versions.items()
+    }
+    head = {
+        "versions": versions,
+        "dates": {document["name"]: document["date"] for document in listed},
+    }
+    lines = [_dumps(head)]
+    for document in listed:
+        by_provider: Dict[str, List[Any]] = {}
+        for entry in document["statements"]:
+            statement = _compiled(document["name"], entry, places)
+            by_provider.setdefault(entry["provider"], []).append(list(statement))
+        lines += [
+            f"{document['name']}\t{provider}\t{_dumps(by_provider[provider])}"
+            for provider in sorted(by_provider)
+        ]
+    return "\n".join(lines) + "\n"
+
+
+_REQUIRED = {
+    "id": str,
+    "provider": str,
+    "module": str,
+    "name": str,
+    "effect": str,
+    "in": list,
+    "lacking": list,
+    "kind": str,
+    "component": str,
+    "archive": str,
+    "path": str,
+    "line": int,
+}
+
+
+def surface_fault(document: Any, name: str) -> str:
+    """Tell what is wrong with a file of ``matrices/surfaces``, "" for nothing."""
+    if not isinstance(document, dict) or document.get("schema") != 1:
+        return "expected an object with schema 1"
+    if document.get("name") != name or not isinstance(document.get("date"), str):
+        return f"expected name {name!r} and a date, found {document.get('name')!r}"
+    statements = document.get("statements")
+    if not isinstance(statements, list):
+        return "expected a list of statements"
+    for number, entry in enumerate(statements, 1):
+        for key, kind in _REQUIRED.items():
+            if not isinstance(entry, dict) or not isinstance(entry.get(key), kind):
+                return f"statement {number}: expected {key} to be of type {kind.__name__}"
+        if entry["effect"] not in ("blocks", "degrades"):
+            return f"statement {number}: expected blocks or degrades, found {entry['effect']!r}"
+        pairs = [*entry["in"], *entry["lacking"]]
+        others = entry.get("with", [])
+        if not isinstance(others, list) or not all(_is_pair(pair) for pair in [*pairs, *others]):
+            return f"statement {number}: expected pairs of texts in in, lacking and with"
+        for version in [end for pair in pairs for end in pair]:
+            if try_version(version) is None:
+                return f"statement {number}: {version!r} is no version"
+    return ""
+
+
+def _is_pair(value: Any) -> bool:
+    return (
+        isinstance(value, list) and len(value) == 2 and all(isinstance(text, str) for text in value)
+    )
+
+
+def _compiled(
+    consumer: str, entry: Mapping[str, Any], places: Mapping[str, Mapping[str, int]]
+) -> MissingName:
+    own, others = places[consumer], places[entry["provider"]]
+    return MissingName(
+        entry["id"],
+        entry["effect"],
+        entry.get("use", ""),
+        entry["module"],
+        entry["name"],
+        [[own[first], own[last]] for first, last in entry["in"]],
+        [[others[first], others[last]] for first, last in entry["lacking"]],
+        entry.get("with", []),
+        entry["kind"],
+        entry["component"],
+        entry.get("pin", ""),
+        entry["archive"],
+        entry["path"],
+        entry["line"],
+    )
+
+
+def _dumps(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+class Surfaces:
+    """The statements of a compiled text."""
+
+    def __init__(self, text: str) -> None:
+        head, _, body = text.partition("\n")
+        document = json.loads(head or '{"versions":{},"dates":{}}')
+        self._versions: Mapping[str, Sequence[str]] = document["versions"]
+        self._dates: Mapping[str, str] = document["dates"]
+        self._lines: Dict[str, List[Tuple[str, str]]] = {}
+        for line in body.splitlines():
+            consumer, provider, statements = line.split("\t", 2)
+            self._lines.setdefault(consumer, []).append((provider, statements))
+
+    @property
+    def consumers(self) -> Tuple[str, ...]:
+        """The packages whose imports were measured and do not always meet what they ask for."""
+        return tuple(self._lines)
+
+    @property
+    def date(self) -> str:
+        """The day of the newest measurement, "" where there is none."""
+        return max(self._dates.values(), default="")
+
+    def rows(
+        self, names: Iterable[str], versions: Optional[Mapping[str, Version]] = None
+    ) -> Iterator[Row]:
+        """Yield the rows about two of these packages.
+
+        Args:
+            names: Packages that are there.
+            versions: Of those whose version is known: rows that speak of other releases are left
+                out.
+        """
+        there = frozenset(names)
+        places: Dict[str, int] = {}
+        for consumer in there:
+            for provider, text in self._lines.get(consumer, ()):
+                if provider in there:
+                    own = self._place(consumer, versions, places)
+                    other = self._place(provider, versions, places)
+                    for values in json.loads(text):
+                        statement = MissingName(*values)
+                        if _holds(statement.importing, own) and _holds(statement.lacking, other):
+                            yield self._row(consumer, provider, statement)
+
+    def rows_of(self, consumer: str) -> Iterator[Row]:
+        """Yield all rows about what one package imports."""
+        for provider, text in self._lines.get(consumer, ()):
+            for values in json.loads(text):
+                yield self._row(consumer, provider, MissingName(*values))
+
+    def _place(
+        self, name: str, versions: Optional[Mapping[str, Version]], places: Dict[str, int]
+    ) -> Optional[int]:
+        """The last end of a range that is not above what is installed; None where that is not
+        known.
+        """
+        version = None if versions is None else versions.get(name)
+        if version is None:
+            return None
+        if name not in places:
+            places[name] = bisect_right(_Parsed(self._versions[name]), version) - 1
+        return places[name]
+
+    def _row(self, consumer: str, provider: str, statement: MissingName) -> Row:
+        importing = self._spans(consumer, statement.importing)
+        lacking = self._spans(provider, statement.lacking)
+        terms = [
+            Term("env", consumer, "version", "in", _set_of(importing)),
+            Term("env", provider, "version", "in", _set_of(lacking)),
+        ]
+        terms += [_other_term(name, asked) for name, asked in statement.others]
+        what = f"{statement.module}.{statement.name}" if statement.name else statement.module
+        who = f"{consumer} {_words(importing)}"
+        if statement.name:
+            quote = f"from {statement.module} import {statement.name}"
+            symptom = f"cannot import name '{statement.name}' from '{statement.module}'"
+        else:
+            quote = f"import {statement.module}"
+            symptom = f"No module named '{statement.module}'"
+        return Row(
+            id=f"{statement.id}:{consumer}",
+            effect=statement.effect,
+            trust="established",
+            terms=tuple(terms),
+            component=statement.component,
+            kind=statement.kind,
+            code="ED308",
+            title=f"{statement.use + ' of ' if statement.use else ''}{who} imports {what}, which "
+            f"{provider} {_words(lacking)} does not have",
+            symptom=symptom,
+            fix=f"Install {statement.pin}." if statement.pin else "",
+            pins=(statement.pin,) if statement.pin else (),
+            overrides=(),
+            mitigations=(),
+            sources=(
+                Source(f"{statement.archive}: {statement.path}, line {statement.line}", quote),
+            ),
+            date=self._dates[consumer],
+            established_by="the names of all these releases were read from their wheels",
+            origin="derived",
+        )
+
+    def _spans(self, name: str, spans: Sequence[Span]) -> List[Tuple[str, str]]:
+        versions = self._versions[name]
+        return [(versions[first], versions[last]) for first, last in spans]
+
+
+class _Parsed:
+    """Versions that are parsed when they are compared: bisection looks at a few only."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = texts
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __getitem__(self, place: int) -> Version:
+        return parse_version(self._texts[place])
+
+
+def _holds(spans: Sequence[Span], place: Optional[int]) -> bool:
+    """Whether a range may hold what is at a place; ``bind`` decides what is above its last end."""
+    return place is None or any(first <= place <= last for first, last in spans)
+
+
+def _set_of(spans: Sequence[Tuple[str, str]]) -> VersionSet:
+    return VersionSet.parse("||".join(f">={first},<={last}" for first, last in spans))
+
+
+def _other_term(name: str, asked: str) -> Term:
+    if asked in ("", "-"):
+        return Term("env", name, "version", "present", not asked)
+    operator = "lacks" if asked.startswith("!") else "in"
+    return Term("env", name, "version", operator, VersionSet.parse(asked.lstrip("!")))
+
+
+def _words(spans: Sequence[Tuple[str, str]]) -> str:
+    ranges = [first if first == last else f"{first} to {last}" for first, last in spans]
+    return ranges[0] if len(ranges) == 1 else f"{', '.join(ranges[:-1])} and {ranges[-1]}"

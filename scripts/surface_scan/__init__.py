@@ -1,0 +1,1 @@
+"""What Python packages define, import and demand, measured from their wheels."""

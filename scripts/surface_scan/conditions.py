@@ -1,0 +1,347 @@
+"""Conditions under which a statement runs, as far as they speak of packages and versions.
+
+A condition is a list, so that it is JSON:
+
+* ``["version", package, operator, "4.50"]``: the installed version, compared;
+* ``["present", package]``;
+* ``["call", "is_x_available", [arguments]]`` and ``["name", "x"]``: to be looked up in the module;
+* ``["and", …]``, ``["or", …]``, ``["not", condition]``, ``["const", true]``;
+* ``["typing"]``: TYPE_CHECKING, which never runs;
+* ``["unknown"]``: anything else.
+
+Packages stand as the source names them: a module or a distribution.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from packaging.version import InvalidVersion, Version
+
+__all__ = [
+    "NEVER",
+    "Condition",
+    "Limits",
+    "LookUp",
+    "available_name",
+    "condition_of",
+    "evaluate",
+    "returned_condition",
+]
+
+Condition = List[Any]
+UNKNOWN: Condition = ["unknown"]
+
+_OPERATORS = {
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+}
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+_NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
+_VERSION_NAME = re.compile(r"_*([a-z][a-z0-9_]*?)_*(?:version|ver)_*", re.IGNORECASE)
+#: is_transformers_version(">=", "4.50"), is_torch_greater_or_equal("2.5"), is_vllm_min_version("0.9")
+_COMPARING = re.compile(
+    r"_?is_(?:greater_or_equal_)?([a-z][a-z0-9_]*?)_"
+    r"(version|greater_or_equal(?:_than)?|less_than|min_version|ge|at_least)"
+)
+_AVAILABLE = re.compile(r"_?(?:is|has|check)_([a-z][a-z0-9_]*?)_(?:available|installed|importable)")
+
+
+def condition_of(node: ast.expr, scope: Optional[Scope] = None) -> Condition:
+    """Return the condition that an expression is."""
+    scope = scope or Scope()
+    if isinstance(node, ast.Constant):
+        return ["const", bool(node.value)]
+    if isinstance(node, ast.BoolOp):
+        word = "and" if isinstance(node.op, ast.And) else "or"
+        return [word, *[condition_of(value, scope) for value in node.values]]
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return ["not", condition_of(node.operand, scope)]
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        return _compared(node, scope)
+    if isinstance(node, ast.Call):
+        return _called(node, scope)
+    if isinstance(node, ast.Subscript):  # (is it there?, its version)[0]
+        return condition_of(node.value, scope) if isinstance(node.value, ast.Call) else UNKNOWN
+    name = _last(node)
+    if name == "TYPE_CHECKING":
+        return ["typing"]
+    if isinstance(node, ast.Name):
+        return scope.conditions.get(name, ["name", name])
+    return UNKNOWN
+
+
+class Scope(NamedTuple):
+    """What is known of names: texts (None for the value None), and conditions."""
+
+    texts: Mapping[str, Optional[str]] = {}
+    conditions: Mapping[str, Condition] = {}
+
+
+def returned_condition(node: ast.FunctionDef, texts: Mapping[str, Optional[str]]) -> Condition:
+    """Return what a function answers that only asks something, called without arguments.
+
+    ``texts``: module-level names that hold texts.
+    """
+    known = dict(texts)
+    arguments = [*node.args.posonlyargs, *node.args.args]
+    defaults = node.args.defaults
+    for argument, default in zip(arguments[len(arguments) - len(defaults) :], defaults):
+        if isinstance(default, ast.Constant) and isinstance(default.value, (str, type(None))):
+            known[argument.arg] = default.value
+        elif isinstance(default, ast.Name) and default.id in known:
+            known[argument.arg] = known[default.id]
+    return _returned(node.body, known, {}, 0)
+
+
+def _returned(
+    body: Sequence[ast.stmt],
+    texts: Dict[str, Optional[str]],
+    conditions: Dict[str, Condition],
+    depth: int,
+) -> Condition:
+    for number, statement in enumerate(body):
+        scope = Scope(texts, conditions)
+        if isinstance(statement, ast.Return):
+            return condition_of(statement.value, scope) if statement.value else ["const", False]
+        if isinstance(statement, ast.Raise):
+            return ["const", False]
+        if isinstance(statement, ast.If) and depth < 8:
+            rest = body[number + 1 :]
+            test = condition_of(statement.test, scope)
+            yes = _returned([*statement.body, *rest], texts, dict(conditions), depth + 1)
+            no = _returned([*statement.orelse, *rest], texts, dict(conditions), depth + 1)
+            if yes == no:
+                return yes
+            return ["or", ["and", test, yes], ["and", ["not", test], no]]
+        if isinstance(statement, ast.Assign):
+            target = statement.targets[0]
+            if isinstance(target, ast.Tuple) and target.elts:
+                target = target.elts[0]
+            if isinstance(target, ast.Name):
+                conditions[target.id] = condition_of(statement.value, scope)
+        elif isinstance(statement, (ast.Try, ast.For, ast.While, ast.With, ast.If)):
+            return UNKNOWN
+    return ["const", False]
+
+
+def _last(node: ast.AST) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _strings(node: ast.AST) -> List[str]:
+    return [
+        part.value
+        for part in ast.walk(node)
+        if isinstance(part, ast.Constant) and isinstance(part.value, str)
+    ]
+
+
+def _is_version(text: str) -> bool:
+    try:
+        Version(text)
+    except InvalidVersion:
+        return False
+    return True
+
+
+def _package_of(node: ast.expr) -> Tuple[str, str]:
+    """The package whose version an expression is, and which part of it ("" or "major")."""
+    part = ""
+    if isinstance(node, ast.Attribute) and node.attr in ("major", "minor", "micro", "release"):
+        part, node = node.attr, node.value
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Attribute) and inner.attr in ("__version__", "VERSION"):
+            return _last(inner.value), part
+        if isinstance(inner, ast.Call) and _last(inner.func) in (
+            "version",
+            "get_distribution",
+            "get_version",
+            "_get_version",
+            "get_package_version",
+        ):
+            words = [text for text in _strings(inner) if not _is_version(text)]
+            if words:
+                return words[0], part
+    name = _last(node)
+    if isinstance(node, ast.Call) and node.args:
+        name = _last(node.args[0])
+    match = _VERSION_NAME.fullmatch(name)
+    return (match.group(1).lower(), part) if match else ("", part)
+
+
+def _number(node: ast.expr, scope: Scope) -> Optional[str]:
+    inner = node.args[0] if isinstance(node, ast.Call) and node.args else node
+    if isinstance(inner, ast.Name) and inner.id in scope.texts:
+        return scope.texts[inner.id]
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
+        return str(node.value)
+    words = [text for text in _strings(node) if _is_version(text)]
+    return words[0] if len(words) == 1 else None
+
+
+def _compared(node: ast.Compare, scope: Scope) -> Condition:
+    operator = _OPERATORS.get(type(node.ops[0]))
+    left, right = node.left, node.comparators[0]
+    if isinstance(right, ast.Constant) and right.value is None:
+        wanted = isinstance(node.ops[0], (ast.IsNot, ast.NotEq))
+        if isinstance(left, ast.Name) and left.id in scope.texts:
+            return ["const", (scope.texts[left.id] is not None) is wanted]
+        there = condition_of(left, scope)
+        return there if wanted else ["not", there]
+    if operator is None:
+        return UNKNOWN
+    package, part = _package_of(left)
+    number = _number(right, scope)
+    if not package or number is None:
+        package, part = _package_of(right)
+        number, operator = _number(left, scope), _MIRRORED[operator]
+    if not package or number is None or package in ("sys", "python", "cuda", "driver"):
+        return UNKNOWN
+    if part == "major":
+        # major > 4 is "5 or newer": numbers of majors, not of releases.
+        if operator in (">", "<="):
+            number = str(int(number) + 1) if number.isdigit() else number
+            operator = ">=" if operator == ">" else "<"
+        elif operator in ("==", "!="):
+            return UNKNOWN
+    elif part:
+        return UNKNOWN
+    return ["version", package, operator, number]
+
+
+def _called(node: ast.Call, scope: Scope) -> Condition:
+    name = _last(node.func)
+    words = [*_literals(node)]
+    match = _COMPARING.fullmatch(name)
+    if match:
+        found = _comparing_call(match.group(1), match.group(2), words)
+        if found is not None:
+            return found
+    if name in ("find_spec", "_is_package_available", "is_package_available", "module_exists"):
+        return ["present", words[0]] if words and set(words[1:]) <= {"?"} else UNKNOWN
+    if name == "bool" and len(node.args) == 1:
+        return condition_of(node.args[0], scope)
+    if isinstance(node.func, ast.Name) or _AVAILABLE.fullmatch(name):
+        return ["call", name, words]
+    return UNKNOWN
+
+
+def _literals(node: ast.Call) -> List[str]:
+    values = [*node.args, *[keyword.value for keyword in node.keywords]]
+    return [
+        value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else "?"
+        for value in values
+    ]
+
+
+def _comparing_call(package: str, kind: str, words: List[str]) -> Optional[Condition]:
+    if kind == "version" and len(words) == 2 and words[0] in _NEGATED and _is_version(words[1]):
+        return ["version", package, words[0], words[1]]
+    if words and _is_version(words[0]) and kind != "version":
+        return ["version", package, "<" if kind == "less_than" else ">=", words[0]]
+    return None
+
+
+class Limits(NamedTuple):
+    """What has to hold of installed packages for a condition to hold.
+
+    versions: (package, operator, version) clauses. present, absent: packages.
+    """
+
+    versions: Tuple[Tuple[str, str, str], ...] = ()
+    present: Tuple[str, ...] = ()
+    absent: Tuple[str, ...] = ()
+
+    def joined(self, other: Limits) -> Limits:
+        """Return both together."""
+        return Limits(
+            tuple(dict.fromkeys(self.versions + other.versions)),
+            tuple(dict.fromkeys(self.present + other.present)),
+            tuple(dict.fromkeys(self.absent + other.absent)),
+        )
+
+
+#: (name, arguments) → the condition behind it and the look-up of the place where that stands.
+LookUp = Callable[[str, List[str]], Optional[Tuple[Condition, Any]]]
+
+#: A condition that cannot hold.
+NEVER = Limits((), ("?",), ("?",))
+
+
+def evaluate(
+    condition: Condition,
+    holds: bool,
+    look_up: LookUp,
+    distribution: Callable[[str], Optional[str]],
+    depth: int = 0,
+) -> Optional[Limits]:
+    """Return what must be installed for a condition to hold (or not to), None where that cannot be
+    said, ``NEVER`` where it cannot be.
+
+    ``look_up`` gives the condition behind a name or a call, with the look-up of the module that it
+    stands in; ``distribution`` the package that a source's word means.
+    """
+    kind = condition[0]
+    if depth > 12 or kind == "unknown":
+        return None
+    if kind == "typing":
+        return NEVER if holds else Limits()
+    if kind == "const":
+        return Limits() if condition[1] is holds else NEVER
+    if kind == "not":
+        return evaluate(condition[1], not holds, look_up, distribution, depth + 1)
+    if kind in ("and", "or"):
+        parts = [evaluate(part, holds, look_up, distribution, depth + 1) for part in condition[1:]]
+        return _all_of(parts) if (kind == "and") is holds else _any_of(parts)
+    if kind == "version":
+        package = distribution(condition[1])
+        if package is None:
+            return None
+        operator = condition[2] if holds else _NEGATED[condition[2]]
+        return Limits(versions=((package, operator, condition[3]),), present=(package,))
+    if kind == "present":
+        package = distribution(condition[1])
+        if package is None:
+            return None
+        return Limits(present=(package,)) if holds else Limits(absent=(package,))
+    found = look_up(condition[1], condition[2] if kind == "call" else [])
+    if found is None:
+        return None
+    behind, look_up_there = found
+    return evaluate(behind, holds, look_up_there, distribution, depth + 1)
+
+
+def _all_of(parts: List[Optional[Limits]]) -> Optional[Limits]:
+    if NEVER in parts:
+        return NEVER
+    joined = Limits()
+    for part in parts:
+        if part is None:
+            return None
+        joined = joined.joined(part)
+    return NEVER if set(joined.present) & set(joined.absent) else joined
+
+
+def _any_of(parts: List[Optional[Limits]]) -> Optional[Limits]:
+    """Of alternatives, the one that is left where all others cannot be."""
+    left = [part for part in parts if part != NEVER]
+    if not left:
+        return NEVER
+    if Limits() in left:
+        return Limits()
+    return left[0] if len(left) == 1 else None
+
+
+def available_name(name: str) -> Optional[str]:
+    """Return the package that an ``is_x_available`` asks for, or None."""
+    match = _AVAILABLE.fullmatch(name)
+    return match.group(1) if match else None

@@ -1,0 +1,363 @@
+"""Crosses what releases import with what other releases define, and writes what does not meet:
+matrices/surfaces/<importing package>.json.
+
+A statement is "these releases of the one import a name that those releases of the other do not
+have", with the line of a wheel as its witness. Only statements with at least one pair of releases
+that metadata allows are kept, and of those that say no more than others one.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import Version
+
+from envdoctor.model.requirement import try_requirement
+
+from .conditions import Limits
+from .packages import Packages
+from .release import Demand, Readings, Release
+from .store import Sources
+
+__all__ = ["Measurement", "measure"]
+
+SCHEMA = 1
+_EFFECTS = {True: "blocks", False: "degrades"}
+
+
+class _Key(NamedTuple):
+    provider: str
+    module: str
+    name: str
+    limits: Limits
+    alternatives: Tuple[Tuple[str, str], ...]
+    main: bool
+
+
+class Measurement:
+    """All releases that were read, made on first use."""
+
+    def __init__(self, packages: Packages, sources: Sources, matrices: Path) -> None:
+        self.packages = packages
+        self._sources = sources
+        self._matrices = matrices
+        self.readings = Readings(sources)
+        self._releases: Dict[str, List[Release]] = {}
+        self._missing: Dict[Tuple[str, str, str], List[Optional[bool]]] = {}
+        self._requires: Dict[str, Dict[str, List[str]]] = {}
+
+    def releases(self, package: str) -> List[Release]:
+        """Return the releases of a package that were read, oldest first."""
+        if package not in self._releases:
+            found = [
+                Release(archive, self.packages, self.readings)
+                for archive in self._sources.archives(package)
+            ]
+            self._releases[package] = sorted(found, key=lambda release: release.version)
+        return self._releases[package]
+
+    def newest(self, package: Optional[str]) -> Optional[Release]:
+        """Return the newest release of a package, which speaks for functions that another imports
+        from it.
+        """
+        releases = self.releases(package) if package in self.packages.entries else []
+        return releases[-1] if releases else None
+
+    def forget(self, package: str) -> None:
+        """Free a package's releases."""
+        self._releases.pop(package, None)
+
+    def missing(self, provider: str, module: str, name: str) -> List[Optional[bool]]:
+        """Return for each release of a package whether a name is missing; None: not known."""
+        key = (provider, module, name)
+        if key not in self._missing:
+            answers = [
+                release.defines(module, name) if name else release.has_module(module)
+                for release in self.releases(provider)
+            ]
+            self._missing[key] = [None if there is None else not there for there in answers]
+        return self._missing[key]
+
+    def requires(self, package: str) -> Dict[str, List[str]]:
+        """Return requirement lines by version, from the package files; empty where not known."""
+        if package not in self._requires:
+            path = self._matrices / "packages" / f"{package}.json"
+            document = json.loads(path.read_text("utf-8")) if path.exists() else {"releases": []}
+            self._requires[package] = {
+                entry["version"]: entry["requires"]
+                for entry in document["releases"]
+                if "requires" in entry
+            }
+        return self._requires[package]
+
+    def allowed(self, release: Release, provider: str) -> List[bool]:
+        """Return for each release of a provider whether the metadata of a release admit it."""
+        always: List[SpecifierSet] = []
+        sometimes: List[SpecifierSet] = []
+        lines = self.requires(release.archive.package).get(release.archive.version, [])
+        for line in lines:
+            requirement = try_requirement(line)
+            if requirement is None or requirement.name != provider or not requirement.specifier:
+                continue
+            if requirement.marker_extras:
+                continue  # people install the two without the extra as well
+            try:
+                specifier = SpecifierSet(requirement.specifier)
+            except InvalidSpecifier:
+                continue
+            (sometimes if requirement.marker else always).append(specifier)
+        return [
+            all(other.version in specifier for specifier in always)
+            and (not sometimes or any(other.version in specifier for specifier in sometimes))
+            for other in self.releases(provider)
+        ]
+
+
+def measure(
+    packages: Packages,
+    names: Sequence[str],
+    sources: Sources,
+    matrices: Path,
+    say: Callable[[str], None],
+) -> None:
+    """Write the statements of packages; a file whose statements did not change stays as it is."""
+    measurement = Measurement(packages, sources, matrices)
+    for name in names:
+        statements = statements_of(measurement, name)
+        written = write_statements(matrices, name, statements, measurement)
+        say(f"{name}: {len(statements)} statements{'' if written else ', as before'}")
+        measurement.readings.flush()
+
+
+def statements_of(measurement: Measurement, consumer: str) -> List[Dict[str, Any]]:
+    """Return the statements about a package's imports."""
+    releases = measurement.releases(consumer)
+    entries = measurement.packages.entries[consumer]
+    asked: Dict[_Key, Dict[int, Demand]] = {}
+    for number, release in enumerate(releases):
+        for demand in release.demands(entries, measurement.newest):
+            if not _meets(release.version, demand.limits, consumer):
+                continue
+            key = _Key(
+                demand.provider,
+                demand.module,
+                demand.name,
+                demand.limits,
+                demand.alternatives,
+                demand.entry.main,
+            )
+            asked.setdefault(key, {}).setdefault(number, demand)
+    allowed: Dict[Tuple[int, str], List[bool]] = {}
+    broken: List[Tuple[_Key, Dict[int, Demand], List[int], Set[Tuple[int, int]]]] = []
+    for key, demands in asked.items():
+        missing = _missing(measurement, key)
+        if not missing:
+            continue
+        pairs = set()
+        for number in demands:
+            place = (number, key.provider)
+            if place not in allowed:
+                allowed[place] = measurement.allowed(releases[number], key.provider)
+            pairs.update((number, other) for other in missing if allowed[place][other])
+        if pairs:
+            broken.append((key, demands, missing, pairs))
+    # What blocks first, then what says most.
+    broken.sort(key=lambda item: (not item[0].main, -len(item[3]), item[0][:3], repr(item[0])))
+    covered: Dict[Tuple[Any, ...], Set[Tuple[int, int]]] = {}
+    statements = []
+    for key, demands, missing, pairs in broken:
+        others = tuple(_others(key.limits, consumer, key.provider))
+        seen = covered.setdefault((key.provider, ()), set())
+        if pairs <= seen:
+            continue
+        if not others:
+            seen |= pairs
+        else:
+            of_these = covered.setdefault((key.provider, others), set())
+            if pairs <= of_these | seen:
+                continue
+            of_these |= pairs
+        statements.append(_statement(measurement, releases, key, demands, missing))
+    return _with_own_ids(statements)
+
+
+def _with_own_ids(statements: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    """Tell statements apart that speak of one name under different conditions."""
+    seen: Dict[str, int] = {}
+    for statement in statements:
+        text = statement["id"]
+        seen[text] = seen.get(text, 0) + 1
+        if seen[text] > 1:
+            statement["id"] = f"{text}-{seen[text]}"
+    return statements
+
+
+def _missing(measurement: Measurement, key: _Key) -> List[int]:
+    """The releases of the provider in which an import fails, by number."""
+    vector = measurement.missing(key.provider, key.module, key.name)
+    releases = measurement.releases(key.provider)
+    tried = [measurement.missing(key.provider, *name) for name in key.alternatives]
+    return [
+        number
+        for number, missing in enumerate(vector)
+        if missing
+        and (not tried or any(other[number] for other in tried))
+        and _meets(releases[number].version, key.limits, key.provider)
+    ]
+
+
+def _meets(version: Version, limits: Limits, package: str) -> bool:
+    return package not in limits.absent and all(
+        SpecifierSet(f"{operator}{text}").contains(version, prereleases=True)
+        for name, operator, text in limits.versions
+        if name == package
+    )
+
+
+def _others(limits: Limits, consumer: str, provider: str) -> Iterable[List[str]]:
+    """What has to hold of third packages: [package, specifier], "" for there, "-" for not there."""
+    both = (consumer, provider)
+    ranged: Dict[str, List[str]] = {}
+    for name, operator, text in limits.versions:
+        if name not in both:
+            ranged.setdefault(name, []).append(f"{operator}{text}")
+    yield from ([name, ",".join(clauses)] for name, clauses in sorted(ranged.items()))
+    for name in limits.present:
+        if name not in both and name not in ranged:
+            yield [name, ""]
+    yield from ([name, "-"] for name in limits.absent if name not in both)
+
+
+def _statement(
+    measurement: Measurement,
+    releases: List[Release],
+    key: _Key,
+    demands: Dict[int, Demand],
+    missing: List[int],
+) -> Dict[str, Any]:
+    numbers = sorted(demands)
+    witness = demands[numbers[-1]]
+    archive = releases[numbers[-1]].archive
+    providers = measurement.releases(key.provider)
+    kind, component = _direction(archive.package, key.provider, missing, len(providers))
+    statement: Dict[str, Any] = {
+        "id": _identity(key, archive.package),
+        "provider": key.provider,
+        "module": key.module,
+        "name": key.name,
+        "effect": _EFFECTS[key.main],
+        "in": spans([release.archive.version for release in releases], numbers),
+        "lacking": spans([release.archive.version for release in providers], missing),
+        "kind": kind,
+        "component": component,
+        "archive": archive.file,
+        "path": witness.path,
+        "line": witness.line,
+    }
+    if witness.entry.use:
+        statement["use"] = witness.entry.use
+    statement["entry"] = witness.entry.module
+    others = list(_others(key.limits, archive.package, key.provider))
+    others += [
+        [name, asked]
+        for name, asked in measurement.packages.patched.get((key.provider, key.name), ())
+        if name != archive.package
+    ]
+    if others:
+        statement["with"] = others
+    pin = _pin(measurement, releases, numbers, key.provider, missing)
+    if pin:
+        statement["pin"] = pin
+    return statement
+
+
+def _identity(key: _Key, consumer: str) -> str:
+    """The id of a row without its importing package: what is imported, and when."""
+    what = f"{key.module}.{key.name}" if key.name else key.module
+    others = [
+        f"{'without' if asked == '-' else 'with'}-{name}"
+        for name, asked in _others(key.limits, consumer, key.provider)
+    ]
+    return "-".join(["imports" if key.main else "uses", what, *others])
+
+
+def _direction(consumer: str, provider: str, missing: Sequence[int], count: int) -> Tuple[str, str]:
+    """Which of two packages is of the wrong age: (kind, component)."""
+    if missing[-1] == count - 1 and missing[0] > 0:
+        return "too-old", consumer  # the name was removed for good
+    if missing[0] == 0 and missing[-1] < count - 1:
+        return "too-old", provider  # the name came later
+    return "version-mismatch", consumer
+
+
+def _pin(
+    measurement: Measurement,
+    releases: Sequence[Release],
+    numbers: Sequence[int],
+    provider: str,
+    missing: Sequence[int],
+) -> str:
+    """The requirement that mends it: releases of the provider that have the name and that the
+    newest importing release admits; else a newer importing package; else "".
+    """
+    others = measurement.releases(provider)
+    allowed = measurement.allowed(releases[numbers[-1]], provider)
+    lacking = frozenset(missing)
+    fitting = [number for number in range(len(others)) if number not in lacking and allowed[number]]
+    if fitting:
+        last = first = fitting[-1]
+        while first - 1 in fitting:
+            first -= 1
+        clauses = [f">={others[first].archive.version}"] if first else []
+        if last + 1 < len(others):
+            clauses.append(f"<={others[last].archive.version}")
+        return f"{provider}{','.join(clauses)}" if clauses else ""
+    consumer = releases[0].archive.package
+    if numbers[-1] + 1 < len(releases):
+        return f"{consumer}>={releases[numbers[-1] + 1].archive.version}"
+    if numbers[0] > 0:
+        return f"{consumer}<{releases[numbers[0]].archive.version}"
+    return ""
+
+
+def spans(versions: Sequence[str], numbers: Iterable[int]) -> List[List[str]]:
+    """Return [first, last] of each run of releases that follow one another."""
+    found: List[List[int]] = []
+    for number in sorted(numbers):
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return [[versions[first], versions[last]] for first, last in found]
+
+
+def write_statements(
+    matrices: Path, name: str, statements: List[Dict[str, Any]], measurement: Measurement
+) -> bool:
+    """Write the file of a package where something in it changed; tell whether it was written."""
+    path = matrices / "surfaces" / f"{name}.json"
+    measured = [release.archive.version for release in measurement.releases(name)]
+    lines = [json.dumps(statement, ensure_ascii=False) for statement in statements]
+    old = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    if old.get("statements") == statements and old.get("measured") == measured:
+        return False
+    if not measured:
+        return False
+    head = {
+        "schema": SCHEMA,
+        "name": name,
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
+        "measured": measured,
+    }
+    body = ",\n".join(lines)
+    text = json.dumps(head)[:-1] + ', "statements": [\n' + body + ("\n" if body else "") + "]}\n"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(text, "utf-8")
+    os.replace(temporary, path)
+    return True

@@ -1,0 +1,459 @@
+"""What one Python module binds, imports and asks, read from its source without running it.
+
+The reading is JSON, so that it is kept: a source that many releases share is parsed once.
+
+* ``bound``: names bound at module level in any branch, ``all``: a literal ``__all__``.
+* ``stars``: [level, module] of star imports.
+* ``dynamic``: why names may exist that nobody can read here, or "".
+* ``trees``: folders, relative to the module's, whose modules' ``__all__`` it offers (transformers'
+  ``define_import_structure``).
+* ``places``: submodules of lazy names.
+* ``imports``: see :class:`Import`. ``names``: conditions by the module-level name or the function
+  that holds them.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set
+
+from .conditions import Condition, Scope, condition_of, returned_condition
+
+__all__ = ["REVISION", "Import", "read_module"]
+
+#: Raised when another reading of the same source is wanted.
+REVISION = "4"
+
+_CAUGHT = frozenset(
+    (
+        "ImportError",
+        "ModuleNotFoundError",
+        "AttributeError",
+        "RuntimeError",
+        "Exception",
+        "BaseException",
+    )
+)
+
+
+class Import(NamedTuple):
+    """One import statement at module level.
+
+    names: what it takes from the module, None for ``import module``. guarded: a failure is caught.
+    conditions: all have to hold for it to run. after: it stands in a handler, and runs where one of
+    the imports of these numbers failed.
+    """
+
+    line: int
+    level: int
+    module: str
+    names: Optional[List[str]]
+    guarded: bool
+    conditions: List[Condition]
+    after: List[int]
+
+
+def read_module(source: bytes) -> Dict[str, Any]:
+    """Return the reading of a module; ``dynamic`` where it cannot be parsed."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return {"bound": [], "dynamic": f"cannot be parsed: {type(error).__name__}", "imports": []}
+    reader = _Reader()
+    reader.statements(tree.body)
+    reader.finish()
+    if b"global " in source or b":=" in source:
+        reader.names_from_inside(tree)
+    reading: Dict[str, Any] = {
+        "bound": sorted(reader.bound | reader.lazy),
+        "imports": [list(item) for item in reader.imports],
+    }
+    optional = {
+        "all": reader.all,
+        "stars": reader.stars,
+        "dynamic": reader.dynamic,
+        "trees": reader.trees,
+        "names": reader.names,
+        "places": reader.places,
+    }
+    reading.update({key: value for key, value in optional.items() if value})
+    return reading
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.bound: Set[str] = set()
+        self.lazy: Set[str] = set()
+        self.all: Optional[List[str]] = None
+        self.stars: List[List[Any]] = []
+        self.dynamic = ""
+        self.trees: List[str] = []
+        self.imports: List[Import] = []
+        self.names: Dict[str, Any] = {}
+        self.places: Dict[str, str] = {}
+        self._guarded = 0
+        self._conditions: List[Condition] = []
+        self._after: List[int] = []
+        self._tables_of_getattr: Set[str] = set()
+        self._words: Dict[str, Set[str]] = {}
+        self._computed: Set[str] = set()
+        self._text_of: Dict[str, Optional[str]] = {}
+
+    def finish(self) -> None:
+        """Add the words of the tables that ``__getattr__`` looks into, wherever they stood."""
+        for name in self._tables_of_getattr:
+            words = self._words.get(name)
+            self.lazy.update(words or ())
+            if words is None and name in self._computed:
+                self.dynamic = self.dynamic or f"__getattr__ looks into {name}, which is computed"
+
+    def statements(self, body: Iterable[ast.stmt]) -> None:
+        for statement in body:
+            self.statement(statement)
+
+    def statement(self, node: ast.stmt) -> None:
+        visit = getattr(self, f"_{type(node).__name__.lower()}", None)
+        if visit is not None:
+            visit(node)
+        for name in _bound_by(node):
+            self.bound.add(name)
+
+    # imports
+
+    def _import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            self.bound.add(alias.asname or alias.name.split(".")[0])
+            self._add(node.lineno, 0, alias.name, None)
+
+    def _importfrom(self, node: ast.ImportFrom) -> None:
+        names = [alias.name for alias in node.names]
+        if names == ["*"]:
+            # Under TYPE_CHECKING it mirrors a lazy table, and does not run.
+            if ["typing"] not in self._conditions:
+                self.stars.append([node.level, node.module or ""])
+        else:
+            self.bound.update(alias.asname or alias.name for alias in node.names)
+        if node.module != "__future__":
+            self._add(node.lineno, node.level, node.module or "", names)
+
+    def _add(self, line: int, level: int, module: str, names: Optional[List[str]]) -> None:
+        self.imports.append(
+            Import(
+                line,
+                level,
+                module,
+                names,
+                self._guarded > 0,
+                list(self._conditions),
+                list(self._after),
+            )
+        )
+
+    # compound statements
+
+    def _if(self, node: ast.If) -> None:
+        test = condition_of(node.test, Scope(self._text_of))
+        self._conditions.append(test)
+        self.statements(node.body)
+        self._conditions[-1] = ["not", test]
+        self.statements(node.orelse)
+        self._conditions.pop()
+
+    def _try(self, node: ast.Try) -> None:
+        guarded = any(_catches(handler) and not _raises(handler) for handler in node.handlers)
+        first = len(self.imports)
+        self._guarded += guarded
+        self.statements(node.body)
+        self._guarded -= guarded
+        tried = list(range(first, len(self.imports)))
+        for handler in node.handlers:
+            if handler.name:
+                self.bound.add(handler.name)
+            if _catches(handler):
+                self._after, outer = [*self._after, *tried] or [-1], self._after
+                self.statements(handler.body)
+                self._after = outer
+        self.statements(node.orelse)
+        self.statements(node.finalbody)
+
+    _trystar = _try
+
+    def _with(self, node: ast.With) -> None:
+        suppressed = any(_suppresses(item.context_expr) for item in node.items)
+        self._guarded += suppressed
+        self.statements(node.body)
+        self._guarded -= suppressed
+
+    def _for(self, node: ast.For) -> None:
+        self.statements(node.body)
+        self.statements(node.orelse)
+
+    def _while(self, node: ast.While) -> None:
+        self.statements(node.body)
+
+    def _match(self, node: ast.AST) -> None:
+        for case in getattr(node, "cases", ()):
+            self._conditions.append(["unknown"])
+            self.statements(case.body)
+            self._conditions.pop()
+
+    def _classdef(self, node: ast.ClassDef) -> None:
+        self.bound.add(node.name)
+        inner = _Reader()
+        inner._guarded, inner._conditions = self._guarded, list(self._conditions)
+        inner._after = list(self._after)
+        inner.imports = self.imports
+        inner.statements(node.body)
+
+    def _functiondef(self, node: ast.FunctionDef) -> None:
+        self.bound.add(node.name)
+        if node.name == "__getattr__":
+            self._getattr(node)
+        elif _IS.match(node.name):
+            self.names[f"{node.name}()"] = returned_condition(node, self._text_of)
+
+    def _asyncfunctiondef(self, node: ast.AsyncFunctionDef) -> None:
+        self.bound.add(node.name)
+
+    # assignments and calls
+
+    def _assign(self, node: ast.Assign) -> None:
+        for target in node.targets:
+            self._assigned(target, node.value)
+            if _is_own_module(target) and "Lazy" not in _called_name(node.value):
+                self.dynamic = self.dynamic or f"it replaces itself at line {node.lineno}"
+        self._expression(node.value)
+
+    def _annassign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self._assigned(node.target, node.value)
+            self._expression(node.value)
+
+    def _augassign(self, node: ast.AugAssign) -> None:
+        if isinstance(node.target, ast.Name) and node.target.id == "__all__":
+            self.all = [*(self.all or ()), *_strings(node.value)]
+        elif isinstance(node.target, (ast.Name, ast.Subscript)):
+            self._table(node.target, node.value)
+
+    def _expr(self, node: ast.Expr) -> None:
+        call = node.value
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+            owner = call.func.value
+            if isinstance(owner, ast.Name) and owner.id == "__all__":
+                self.all = [*(self.all or ()), *_strings(call)]
+            elif isinstance(owner, (ast.Name, ast.Subscript)):
+                self._table(owner, call)
+        self._expression(call)
+
+    def _assigned(self, target: ast.expr, value: ast.expr) -> None:
+        if isinstance(target, ast.Name):
+            if target.id == "__all__":
+                self.all = _strings(value)
+            elif isinstance(value, ast.Constant) and isinstance(value.value, str):
+                self._text_of[target.id] = value.value
+            elif isinstance(value, (ast.Compare, ast.BoolOp, ast.Call, ast.UnaryOp)):
+                condition = condition_of(value, Scope(self._text_of))
+                if condition != ["unknown"] and condition[0] != "call":
+                    self.names[target.id] = condition
+                elif condition[0] == "call":
+                    self.names.setdefault(target.id, condition)
+        elif isinstance(target, ast.Tuple) and target.elts and isinstance(value, ast.Call):
+            first = target.elts[0]  # available, version = _is_package_available("x", True)
+            if isinstance(first, ast.Name):
+                self.names[first.id] = condition_of(value, Scope(self._text_of))
+        self._table(target, value)
+
+    def _table(self, target: ast.expr, value: ast.expr) -> None:
+        """Take the strings of what looks like a table of lazy names."""
+        owner = target.value if isinstance(target, ast.Subscript) else target
+        if isinstance(owner, ast.Name) and isinstance(
+            value, (ast.Dict, ast.List, ast.Tuple, ast.Set, ast.Call, ast.DictComp)
+        ):
+            words = {text for text in _strings(value) if text.isidentifier()}
+            self._words.setdefault(owner.id, set()).update(words)
+            if isinstance(value, (ast.DictComp, ast.Call)) and not words:
+                self._computed.add(owner.id)
+            if _TABLE.search(owner.id):
+                self.lazy.update(words)
+                self._place(target, value)
+
+    def _place(self, target: ast.expr, value: ast.expr) -> None:
+        """Note which submodule a lazy name comes from: ``{"module": ["Name"]}``."""
+        if isinstance(value, ast.Dict):
+            for key, names in zip(value.keys, value.values):
+                if isinstance(key, ast.Constant) and isinstance(names, (ast.List, ast.Tuple)):
+                    self.places.update(dict.fromkeys(_strings(names), str(key.value)))
+        elif isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
+            self.places.update(dict.fromkeys(_strings(value), str(target.slice.value)))
+
+    def _expression(self, node: ast.expr) -> None:
+        for part in ast.walk(node):
+            if isinstance(part, ast.Call):
+                self._call(part)
+
+    def _call(self, node: ast.Call) -> None:
+        name = _last(node.func)
+        if name == "define_import_structure":
+            self.trees.append("/".join(_strings(node.args[0]) if node.args else ()))
+        elif name in ("attach", "attach_stub"):  # lazy_loader
+            self.lazy.update(text for text in _strings(node) if text.isidentifier())
+            if name == "attach_stub":
+                self.dynamic = self.dynamic or "lazy_loader reads a stub"
+        elif name == "exec" or (name == "setattr" and "__name__" in ast.dump(node)):
+            self.dynamic = self.dynamic or f"{name} at line {node.lineno}"
+        elif (
+            name == "update"
+            and isinstance(node.func, ast.Attribute)
+            and _is_globals(node.func.value)
+        ):
+            self.dynamic = self.dynamic or f"globals() at line {node.lineno}"
+
+    def _getattr(self, node: ast.FunctionDef) -> None:
+        """A module's ``__getattr__``: readable where all that it answers stands as text in it or in
+        a table of the module.
+        """
+        words = {text for text in _strings(node) if text.isidentifier()}
+        self.lazy.update(words)
+        readable = any(
+            isinstance(part, ast.Compare)
+            and any(isinstance(operator, (ast.In, ast.Eq)) for operator in part.ops)
+            for part in ast.walk(node)
+        )
+        raises = any(isinstance(part, ast.Raise) for part in ast.walk(node))
+        if not readable or not raises:
+            self.dynamic = self.dynamic or f"__getattr__ at line {node.lineno}"
+        else:
+            # It looks names up in tables of the module; their words count whatever they are called.
+            self._tables_of_getattr.update(
+                part.id for part in ast.walk(node) if isinstance(part, ast.Name)
+            )
+
+    def names_from_inside(self, tree: ast.AST) -> None:
+        """Add what functions and expressions bind in the module."""
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Global):
+                self.bound.update(node.names)
+            elif isinstance(node, ast.NamedExpr):
+                self.bound.add(node.target.id)
+
+
+_TABLE = re.compile(r"(?i)import|lazy|export|attr|module|public|_map|names|__all__")
+_IS = re.compile(r"_?(is|has|check|use|can)_")
+
+
+def _bound_by(node: ast.stmt) -> Iterator[str]:
+    """Names that an assignment, a loop or a with statement binds."""
+    targets: Sequence[ast.expr] = ()
+    if isinstance(node, ast.Assign):
+        targets = node.targets
+    elif isinstance(node, (ast.AnnAssign, ast.AugAssign, ast.For, ast.AsyncFor)):
+        targets = [node.target]
+    elif isinstance(node, (ast.With, ast.AsyncWith)):
+        targets = [item.optional_vars for item in node.items if item.optional_vars is not None]
+    elif type(node).__name__ == "TypeAlias":
+        targets = [node.name]  # type: ignore[attr-defined]
+    for target in targets:
+        for part in ast.walk(target):
+            if isinstance(part, ast.Name):
+                yield part.id
+            elif (
+                isinstance(part, ast.Subscript)
+                and _is_globals(part.value)
+                and isinstance(part.slice, ast.Constant)
+            ):
+                yield str(part.slice.value)
+
+
+def _is_own_module(target: ast.expr) -> bool:
+    """``sys.modules[__name__]``."""
+    return (
+        isinstance(target, ast.Subscript)
+        and _last(target.value) == "modules"
+        and _last(target.slice) == "__name__"
+    )
+
+
+def _called_name(node: ast.expr) -> str:
+    return _last(node.func) if isinstance(node, ast.Call) else ""
+
+
+def _is_globals(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and _last(node.func) in ("globals", "vars", "locals")
+
+
+def _last(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _strings(node: ast.AST) -> List[str]:
+    return [
+        part.value
+        for part in ast.walk(node)
+        if isinstance(part, ast.Constant) and isinstance(part.value, str)
+    ]
+
+
+def _caught(node: Optional[ast.expr]) -> Iterator[str]:
+    if node is None:
+        yield "Exception"
+    elif isinstance(node, ast.Tuple):
+        for item in node.elts:
+            yield from _caught(item)
+    else:
+        yield _last(node)
+
+
+def _catches(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler takes an import that fails; an exception of the package's own may be a
+    subclass.
+    """
+    return any(name in _CAUGHT or name not in _OTHER_ERRORS for name in _caught(handler.type))
+
+
+_OTHER_ERRORS = frozenset(
+    (
+        "OSError",
+        "IOError",
+        "KeyError",
+        "ValueError",
+        "TypeError",
+        "NameError",
+        "IndexError",
+        "FileNotFoundError",
+        "NotImplementedError",
+        "AssertionError",
+        "StopIteration",
+        "PackageNotFoundError",
+        "InvalidVersion",
+        "UnicodeDecodeError",
+        "SyntaxError",
+    )
+)
+
+
+def _raises(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler always ends in an error."""
+    for statement in handler.body:
+        if isinstance(statement, ast.Raise):
+            return True
+        if (
+            isinstance(statement, ast.Expr)
+            and isinstance(statement.value, ast.Call)
+            and ast.unparse(statement.value.func) in ("sys.exit", "exit", "quit")
+        ):
+            return True
+    return False
+
+
+def _suppresses(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and _last(node.func) in (
+        "suppress",
+        "try_import",
+        "skip_if_missing",
+    )

@@ -1,0 +1,86 @@
+"""Which packages are measured, and where people enter them: ``packages.toml``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Any, Dict, FrozenSet, Mapping, NamedTuple, Optional, Tuple
+
+from matrix_refresh.errors import UsageFault
+from packaging.utils import canonicalize_name
+
+__all__ = ["Entry", "Packages", "load_packages"]
+
+_LIST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "packages.toml")
+
+
+class Entry(NamedTuple):
+    """A module that people start a package by.
+
+    use: what it is for, in words ("GRPO training"). main: everybody who uses the package imports
+    it (the top-level module, the engine's server): what fails there blocks.
+    """
+
+    module: str
+    use: str
+    main: bool
+
+
+class Packages(NamedTuple):
+    """The list. modules: top-level module → package. entries: by package. patched: names that a
+    third package puts into another: (provider, name) → [third package, "!" and its releases].
+    """
+
+    names: Tuple[str, ...]
+    early: FrozenSet[str]
+    modules: Mapping[str, str]
+    entries: Mapping[str, Tuple[Entry, ...]]
+    patched: Mapping[Tuple[str, str], Tuple[Tuple[str, str], ...]] = {}
+
+    def owner(self, module: str) -> Optional[str]:
+        """Return the package that a module belongs to, None for those that are not measured."""
+        while module:
+            if module in self.modules:
+                return self.modules[module]
+            module = module.rpartition(".")[0]
+        return None
+
+    def distribution(self, word: str) -> Optional[str]:
+        """Return the package that a source means by a word: a module or a distribution."""
+        found = self.modules.get(word)
+        name = str(canonicalize_name(word))
+        return found or (name if name in self.entries else None)
+
+
+def load_packages(path: str = _LIST) -> Packages:
+    """Read the list; raises :class:`UsageFault`."""
+    tomllib: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    try:
+        with open(path, "rb") as file:
+            document = tomllib.load(file)
+    except OSError as error:
+        raise UsageFault(f"{path}: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageFault(f"{path}: is not TOML: {error}") from error
+    names = []
+    modules = {}
+    entries = {}
+    for name, values in document["package"].items():
+        if canonicalize_name(name) != name:
+            raise UsageFault(f"{path}: expected a canonical name, found {name!r}")
+        names.append(name)
+        for module in values.get("modules", [name.replace("-", "_")]):
+            modules[module] = name
+        main = values.get("modules", [name.replace("-", "_")])[:1]
+        entries[name] = tuple(
+            [Entry(module, "", True) for module in values.get("enter", main)]
+            + [Entry(module, use, False) for module, use in values.get("uses", {}).items()]
+        )
+    patched: Dict[Tuple[str, str], Tuple[Tuple[str, str], ...]] = {}
+    for patch in document.get("patch", ()):
+        key = (patch["provider"], patch["name"])
+        patched[key] = (*patched.get(key, ()), (patch["by"], f"!{patch['in']}"))
+    return Packages(
+        tuple(names), frozenset(document.get("prereleases", ())), modules, entries, patched
+    )

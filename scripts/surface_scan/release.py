@@ -1,0 +1,416 @@
+"""One release as its archive shows it: which modules and names it has, and what its entry modules
+import.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    FrozenSet,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Set,
+    Tuple,
+)
+
+from packaging.version import Version
+
+from .conditions import NEVER, Condition, Limits, LookUp, available_name, evaluate
+from .module import REVISION, Import, read_module
+from .packages import Entry, Packages
+from .store import Archive, Sources
+
+__all__ = ["Demand", "Readings", "Release"]
+
+_ALL = re.compile(r"^__all__\s*(?::[^=\n]*)?\+?=\s*[\[(](.*?)[\])]", re.DOTALL | re.MULTILINE)
+_MARKED = re.compile(r"^@(?:export|requires)\b[^\n]*\n(?:@[^\n]*\n)*(?:class|def)\s+(\w+)", re.M)
+_TEXT = re.compile(r"[\"'.](\w+)[\"']")
+_WORD = re.compile(r"[\"'](\w+)[\"']")
+
+
+class Demand(NamedTuple):
+    """An import of another package's name that runs whenever an entry module is imported.
+
+    name: "" for a module. alternatives: it runs where one of these (module, name) of the same
+    package was missing; empty where it always runs.
+    """
+
+    provider: str
+    module: str
+    name: str
+    limits: Limits
+    entry: Entry
+    path: str
+    line: int
+    alternatives: Tuple[Tuple[str, str], ...]
+
+
+class Readings:
+    """Readings of sources, kept in memory for the packages at hand and in the store for good."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._memory: Dict[str, Dict[str, Any]] = {}
+        self._listed: Dict[str, Set[str]] = {}
+        self._texts: Dict[str, FrozenSet[str]] = {}
+        self._new: List[Tuple[str, str]] = []
+
+    def module(self, key: str) -> Dict[str, Any]:
+        """Return the reading of a source."""
+        reading = self._memory.get(key)
+        if reading is None:
+            text = self._sources.reading(key, REVISION)
+            if text is None:
+                reading = read_module(self._sources.source(key))
+                self._new.append((key, json.dumps(reading, separators=(",", ":"))))
+                if len(self._new) > 500:
+                    self.flush()
+            else:
+                reading = json.loads(text)
+            reading["bound"] = frozenset(reading["bound"])
+            self._memory[key] = reading
+        return reading
+
+    def listed(self, key: str) -> Set[str]:
+        """Return the names in a source's ``__all__`` and those that a decorator exports."""
+        names = self._listed.get(key)
+        if names is None:
+            text = self._sources.source(key).decode("utf-8", "replace")
+            names = {word for block in _ALL.findall(text) for word in _WORD.findall(block)}
+            names.update(_MARKED.findall(text))
+            self._listed[key] = names
+        return names
+
+    def mentions(self, key: str, word: str) -> bool:
+        """Tell whether a source holds a word as (the end of) a text."""
+        words = self._texts.get(key)
+        if words is None:
+            text = self._sources.source(key).decode("utf-8", "replace")
+            words = self._texts[key] = frozenset(_TEXT.findall(text))
+        return word in words
+
+    def flush(self) -> None:
+        """Keep what was read."""
+        self._sources.keep_readings(self._new, REVISION)
+        self._new = []
+
+    def forget(self) -> None:
+        """Free the memory; what was read is kept."""
+        self.flush()
+        self._memory.clear()
+        self._listed.clear()
+        self._texts.clear()
+
+
+class Release:
+    """The modules of one archive."""
+
+    def __init__(self, archive: Archive, packages: Packages, readings: Readings) -> None:
+        self.archive = archive
+        self.version = Version(archive.version)
+        self._packages = packages
+        self._readings = readings
+        self._from_source = not archive.file.endswith(".whl")
+        self._modules: Dict[str, str] = {}  # dotted name → path
+        self._folders: Set[str] = set()
+        self._inits: Set[str] = set()
+        for path in archive.members:
+            self._enter(path)
+        self._trees: Dict[str, Set[str]] = {}
+        self._defined: Dict[Tuple[str, str], Optional[bool]] = {}
+
+    def _enter(self, path: str) -> None:
+        parts = path.split("/")
+        stem = parts[-1].split(".", 1)[0]
+        for depth in range(1, len(parts)):
+            self._folders.add(".".join(parts[:depth]))
+        if stem == "__init__":
+            dotted = ".".join(parts[:-1])
+            self._inits.add(dotted)
+        else:
+            dotted = ".".join([*parts[:-1], stem])
+        # A source wins over an extension module of the same name.
+        if dotted not in self._modules or path.endswith(".py"):
+            self._modules[dotted] = path
+
+    # what it has
+
+    def reading(self, module: str) -> Optional[Dict[str, Any]]:
+        """Return the reading of a module, None where there is none to read."""
+        path = self._modules.get(module)
+        key = self.archive.members[path] if path is not None else ""
+        return self._readings.module(key) if key else None
+
+    def has_module(self, module: str) -> Optional[bool]:
+        """Tell whether there is such a module; None where it cannot be said."""
+        if module in self._modules or module in self._folders:
+            return True
+        parent, _, last = module.rpartition(".")
+        if not parent:
+            return None  # not this archive's to say
+        above = self.has_module(parent)
+        if above is not True:
+            return above
+        if self._from_source and (last.startswith("_") or "version" in last):
+            return None  # made by the build
+        names = module.split(".")[:-1]
+        for depth in range(1, len(names) + 1):
+            ancestor = ".".join(names[:depth])
+            path = self._modules.get(ancestor)
+            key = self.archive.members[path] if path is not None else ""
+            if path is not None and (not key or self._readings.mentions(key, last)):
+                return None
+        if parent not in self._folders:
+            return None if self.reading(parent) is None else False
+        return False
+
+    def defines(self, module: str, name: str) -> Optional[bool]:
+        """Tell whether ``from module import name`` finds something; None where it cannot be
+        said.
+        """
+        key = (module, name)
+        if key not in self._defined:
+            self._defined[key] = self._define(module, name, frozenset())
+        return self._defined[key]
+
+    def _define(self, module: str, name: str, above: FrozenSet[str]) -> Optional[bool]:
+        if module in above:  # a circle of star imports brings nothing new
+            return False
+        there = self.has_module(module)
+        if there is not True:
+            return there
+        reading = self.reading(module)
+        if name.startswith("__") or (
+            reading and (name in reading["bound"] or name in (reading.get("all") or ()))
+        ):
+            return True
+        if f"{module}.{name}" in self._modules or f"{module}.{name}" in self._folders:
+            return True
+        if reading is None:
+            return None if module in self._modules else False
+        answers: List[Optional[bool]] = [
+            self._by_star(module, level, target, name, above | {module})
+            for level, target in reading.get("stars", ())
+        ]
+        answers += [self._in_tree(module, tree, name) for tree in reading.get("trees", ())]
+        if True in answers:
+            return True
+        return None if None in answers or reading.get("dynamic") else False
+
+    def _by_star(
+        self, module: str, level: int, target: str, name: str, above: FrozenSet[str]
+    ) -> Optional[bool]:
+        source = self.absolute(module, level, target)
+        if self._packages.owner(source) != self.archive.package:
+            return None
+        reading = self.reading(source)
+        if reading is None:
+            return None
+        if reading.get("all") is not None and not reading.get("dynamic"):
+            return name in reading["all"] or (None if reading.get("stars") else False)
+        return False if name.startswith("_") else self._define(source, name, above)
+
+    def _in_tree(self, module: str, tree: str, name: str) -> Optional[bool]:
+        below = "" if tree == "__file__" else tree.strip("/")
+        folder = "/".join([*module.split("."), *filter(None, [below])]) + "/"
+        if folder not in self._trees:
+            names: Set[str] = set()
+            for path, key in self.archive.members.items():
+                if key and path.startswith(folder):
+                    names |= self._readings.listed(key)
+            self._trees[folder] = names
+        return name in self._trees[folder]
+
+    def absolute(self, module: str, level: int, target: str) -> str:
+        """Return the full name of a module that a statement in ``module`` names."""
+        if not level:
+            return target
+        parts = module.split(".")
+        drop = level - 1 if module in self._inits else level
+        base = parts[: len(parts) - drop]
+        return ".".join([*base, target] if target else base)
+
+    # what it imports
+
+    def demands(self, entries: Tuple[Entry, ...], foreign: Foreign) -> List[Demand]:
+        """Return what importing the entry modules imports of other packages."""
+        found: Dict[Tuple[str, str, str, Limits, bool], Demand] = {}
+        # What an earlier entry always runs needs no second look: entries of everybody come first.
+        always: Set[str] = set()
+        for entry in entries:
+            reached = self._reached(entry.module, foreign, always)
+            always.update(module for module, limits in reached.items() if limits == Limits())
+            for module, limits in reached.items():
+                for demand in self._of_module(module, limits, entry, foreign):
+                    key = (
+                        demand.provider,
+                        demand.module,
+                        demand.name,
+                        demand.limits,
+                        entry.main,
+                    )
+                    found.setdefault(key, demand)
+        return list(found.values())
+
+    def _reached(self, entry: str, foreign: Foreign, known: Set[str]) -> Dict[str, Limits]:
+        """The modules of this release, but those ``known``, that importing one runs, with what must
+        be installed for it.
+        """
+        reached: Dict[str, Limits] = {}
+        if entry not in self._modules:
+            return reached
+        waiting: List[Tuple[str, Limits]] = [(entry, Limits())]
+        while waiting:
+            # Those that always run first: the way with the fewest conditions counts.
+            waiting.sort(key=lambda item: -sum(map(len, item[1])))
+            module, limits = waiting.pop()
+            for name in _with_parents(module):
+                if name in reached or name in known or name not in self._modules:
+                    continue
+                reached[name] = limits
+                waiting += self._edges(name, limits, foreign)
+        return reached
+
+    def _edges(self, module: str, limits: Limits, foreign: Foreign) -> Iterator[Tuple[str, Limits]]:
+        reading = self.reading(module)
+        for raw in (reading or {}).get("imports", ()):
+            item = Import(*raw)
+            target = self.absolute(module, item.level, item.module)
+            if item.guarded or item.after or target.split(".")[0] != module.split(".")[0]:
+                continue
+            own = self._limits(module, item.conditions, foreign)
+            if own is None or own == NEVER:
+                continue
+            joined = limits.joined(own)
+            yield target, joined
+            places = (self.reading(target) or {}).get("places", {})
+            for name in item.names or ():
+                if f"{target}.{name}" in self._modules:
+                    yield f"{target}.{name}", joined
+                elif name in places:
+                    yield f"{target}.{places[name]}", joined
+
+    def _of_module(
+        self, module: str, limits: Limits, entry: Entry, foreign: Foreign
+    ) -> Iterator[Demand]:
+        reading = self.reading(module)
+        imports = [Import(*raw) for raw in (reading or {}).get("imports", ())]
+        for item in imports:
+            provider = self._packages.owner(item.module) if not item.level else None
+            if provider is None or provider == self.archive.package or item.guarded:
+                continue
+            own = self._limits(module, item.conditions, foreign)
+            if own is None or own == NEVER:
+                continue
+            alternatives = self._tried(item, imports, provider)
+            if alternatives is None:
+                continue
+            for name in item.names or [""]:
+                yield Demand(
+                    provider,
+                    item.module,
+                    "" if name == "*" else name,
+                    limits.joined(own),
+                    entry,
+                    self._modules[module],
+                    item.line,
+                    alternatives,
+                )
+
+    def _tried(
+        self, item: Import, imports: List[Import], provider: str
+    ) -> Optional[Tuple[Tuple[str, str], ...]]:
+        """What was tried before an import in a handler; None where that is not only names of the
+        same package.
+        """
+        tried: List[Tuple[str, str]] = []
+        for number in item.after:
+            if number < 0:
+                return None
+            other = imports[number]
+            if other.level or self._packages.owner(other.module) != provider:
+                return None
+            tried += [(other.module, name) for name in other.names or [""]]
+        return tuple(tried)
+
+    def _limits(
+        self, module: str, conditions: List[Condition], foreign: Foreign
+    ) -> Optional[Limits]:
+        joined = Limits()
+        for condition in conditions:
+            found = evaluate(
+                condition,
+                True,
+                self.look_up_in(module, foreign),
+                self._packages.distribution,
+            )
+            if found is None or found == NEVER:
+                return found
+            joined = joined.joined(found)
+        return NEVER if set(joined.present) & set(joined.absent) else joined
+
+    def look_up_in(self, module: str, foreign: Foreign) -> LookUp:
+        """Return the look-up of names as a module sees them."""
+        return lambda name, words: self._look_up(module, name, words, foreign)
+
+    def _look_up(
+        self, module: str, name: str, words: List[str], foreign: Foreign, depth: int = 0
+    ) -> Optional[Tuple[Condition, LookUp]]:
+        """Return the condition behind a name or a function in a module, followed through
+        imports.
+        """
+        reading = self.reading(module)
+        if reading is None or depth > 6:
+            return None
+        names: Mapping[str, Condition] = reading.get("names", {})
+        here = self.look_up_in(module, foreign)
+        if f"{name}()" in names:
+            answer = _with_arguments(name, words, names[f"{name}()"])
+            return None if answer is None else (answer, here)
+        if name in names:
+            return names[name], here
+        for raw in reading["imports"]:
+            item = Import(*raw)
+            if name not in (item.names or ()):
+                continue
+            target = self.absolute(module, item.level, item.module)
+            owner = self._packages.owner(target)
+            release = self if owner == self.archive.package else foreign(owner)
+            if release is not None:
+                return release._look_up(target, name, words, foreign, depth + 1)
+        for level, star in reading.get("stars", ()):
+            target = self.absolute(module, level, star)
+            found = self._look_up(target, name, words, foreign, depth + 1)
+            if found is not None:
+                return found
+        package = available_name(name)
+        defined_here = name in reading["bound"]
+        if package is not None and not words and not defined_here:
+            return ["present", package], here
+        return None
+
+
+def _with_arguments(name: str, words: List[str], answer: Condition) -> Optional[Condition]:
+    """What a function answers to arguments: ``is_x_available("0.19")`` asks for a version."""
+    package = available_name(name)
+    if not words:
+        return answer
+    if package is None or len(words) != 1 or not re.fullmatch(r"\d[\w.]*", words[0]):
+        return None
+    return ["and", answer, ["version", package, ">=", words[0]]]
+
+
+Foreign = Callable[[Optional[str]], Optional[Release]]
+
+
+def _with_parents(module: str) -> Iterator[str]:
+    parts = module.split(".")
+    for depth in range(1, len(parts) + 1):
+        yield ".".join(parts[:depth])

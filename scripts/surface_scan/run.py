@@ -1,0 +1,135 @@
+"""The run of ``scripts/measure_surfaces``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import List, Optional, Sequence
+
+from matrix_refresh.errors import Refused, Unreachable, UsageFault
+from matrix_refresh.index import default_index
+from matrix_refresh.store import default_folder
+from matrix_refresh.transport import Transport
+
+from .collect import Wanted, collect, releases_of
+from .packages import Packages, load_packages
+from .store import Sources
+
+__all__ = ["main"]
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="measure_surfaces",
+        description="Measure what Python packages define, import and demand, from their wheels.",
+    )
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="these packages")
+    parser.add_argument("--collect", action="store_true", help="read, measure later")
+    parser.add_argument("--measure", action="store_true", help="measure what was read")
+    parser.add_argument(
+        "--coverage", action="store_true", help="print releases, read and measured, by package"
+    )
+    parser.add_argument(
+        "--recall",
+        action="store_true",
+        help="print which of the rows written by hand are reproduced by measured ones",
+    )
+    parser.add_argument(
+        "--since",
+        default="2023-01-01",
+        metavar="DAY",
+        help="releases from this day on (default 2023-01-01)",
+    )
+    parser.add_argument(
+        "--connections",
+        type=int,
+        default=4,
+        choices=range(1, 9),
+        metavar="N",
+        help="archives at a time (default 4)",
+    )
+    parser.add_argument("--index-url", metavar="URL", help="default: the index that pip uses here")
+    parser.add_argument(
+        "--cache", default=default_folder(), metavar="DIR", help="where is kept what was read"
+    )
+    parser.add_argument(
+        "--matrices", type=Path, default=ROOT / "matrices", metavar="DIR", help="what is written"
+    )
+    return parser
+
+
+def main(arguments: Optional[Sequence[str]] = None) -> int:
+    """Run; return the exit code: 0, 1 where something could not be read, 2 for wrong options."""
+    options = _parser().parse_args(arguments)
+    try:
+        packages = load_packages()
+        names = _chosen(packages, options.only)
+        sources = Sources(options.cache)
+        faults = 0
+        if not (options.measure or options.coverage or options.recall):
+            faults = _collect(options, packages, names, sources)
+        if options.coverage:
+            from .coverage import coverage_lines
+
+            for line in coverage_lines(packages, sources, options.matrices, options.since):
+                print(line)
+        elif options.recall:
+            from envdoctor.matrix.loader import load_folder
+
+            from .measure import Measurement
+            from .recall import recall, recall_lines
+
+            matrix = load_folder(str(options.matrices))
+            measurement = Measurement(packages, sources, options.matrices)
+            for line in recall_lines(list(recall(matrix, measurement))):
+                print(line)
+        elif not options.collect:
+            from .measure import measure
+
+            measure(packages, names, sources, options.matrices, _say)
+    except UsageFault as error:
+        print(f"measure_surfaces: {error}", file=sys.stderr)
+        return 2
+    return 1 if faults else 0
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _chosen(packages: Packages, only: Optional[List[str]]) -> List[str]:
+    unknown = sorted(set(only or ()) - set(packages.names))
+    if unknown:
+        raise UsageFault(
+            f"--only: expected names of surface_scan/packages.toml, found {', '.join(unknown)}"
+        )
+    return [name for name in packages.names if not only or name in only]
+
+
+def _collect(
+    options: argparse.Namespace, packages: Packages, names: Sequence[str], sources: Sources
+) -> int:
+    transport = Transport()
+    index = (options.index_url or default_index()).rstrip("/")
+    faults = 0
+    for name in names:
+        try:
+            wanted = releases_of(transport, index, name, options.since, name in packages.early)
+        except (Refused, Unreachable) as error:
+            _say(f"{name}: {error}")
+            faults += 1
+            continue
+        new = [item for item in wanted if not sources.has(item.file.sha256)]
+        before = transport.bytes_read
+
+        def report(item: Wanted, fault: str) -> None:
+            if fault:
+                _say(f"{item.file.name}: {fault}")
+
+        faults += collect(new, transport, sources, options.connections, report)
+        read = (transport.bytes_read - before) >> 20
+        _say(f"{name}: {len(wanted)} releases, {len(new)} new, {read} MB")
+    return faults

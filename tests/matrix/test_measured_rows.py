@@ -1,0 +1,158 @@
+"""Measured statements as rows: what a range holds, what is left out by release, what a file may
+say.
+"""
+
+import copy
+import itertools
+
+import pytest
+from packaging.version import Version as Oracle
+
+from envdoctor.matrix.bind import bind
+from envdoctor.matrix.derive import derive_target
+from envdoctor.matrix.loader import load_matrix
+from envdoctor.matrix.measured_rows import Surfaces, compile_surfaces, surface_fault
+from envdoctor.model.evidence import Evidence, Known
+from envdoctor.model.facts import Distribution, Facts
+from envdoctor.model.versions import parse_version
+
+MATRIX = load_matrix()
+DOCUMENT = {
+    "schema": 1,
+    "name": "user",
+    "date": "2026-11-22",
+    "statements": [
+        {
+            "id": "imports-maker.gone",
+            "provider": "maker",
+            "module": "maker",
+            "name": "gone",
+            "effect": "blocks",
+            "in": [["1.0", "1.2"], ["2.0", "2.0"]],
+            "lacking": [["0.5", "0.9"], ["3.0", "4.0"]],
+            "kind": "too-old",
+            "component": "user",
+            "archive": "user-2.0-py3-none-any.whl",
+            "path": "user/__init__.py",
+            "line": 3,
+            "pin": "maker>=1.0,<=2.9",
+        },
+        {
+            "id": "uses-maker.sub-with-third",
+            "provider": "maker",
+            "module": "maker.sub",
+            "name": "",
+            "effect": "degrades",
+            "use": "training",
+            "in": [["1.1", "2.0"]],
+            "lacking": [["0.5", "2.0"]],
+            "kind": "too-old",
+            "component": "maker",
+            "archive": "user-2.0-py3-none-any.whl",
+            "path": "user/train.py",
+            "line": 9,
+            "with": [["third", ">=2"]],
+        },
+    ],
+}
+VERSIONS = (
+    "0.4",
+    "0.5",
+    "0.9",
+    "0.9.post1",
+    "0.9+cu121",
+    "1.0rc1",
+    "1.0",
+    "1.1.5",
+    "1.2",
+    "1.3",
+    "2.0",
+    "2.0.post1",
+    "2.5",
+    "3.0.dev1",
+    "3.0",
+    "4.0",
+    "4.0+local",
+    "4.0.post1",
+    "5.0",
+)
+
+
+def facts_of(**versions):
+    here = Evidence("test")
+    found = {name: Distribution(name, version) for name, version in versions.items() if version}
+    return Facts({"distributions": Known(found, here), "distributions.complete": Known(True, here)})
+
+
+def violated(surfaces, filtered, **versions):
+    facts = facts_of(**versions)
+    target = derive_target(facts, MATRIX)
+    known = {name: parse_version(text) for name, text in versions.items() if text}
+    rows = surfaces.rows(known, known if filtered else None)
+    return {row.id for row in rows if bind(row, target).outcome == "violated"}
+
+
+def within(version, spans):
+    public = Oracle(Oracle(version).public)
+    return any(Oracle(first) <= Oracle(version) and public <= Oracle(last) for first, last in spans)
+
+
+def test_a_row_holds_where_its_ranges_do():
+    surfaces = Surfaces(compile_surfaces([DOCUMENT]))
+    for user, maker, third in itertools.product(VERSIONS, VERSIONS, ("", "1.0", "2.5")):
+        expected = set()
+        for entry, holds in zip(DOCUMENT["statements"], (True, third == "2.5")):
+            if holds and within(user, entry["in"]) and within(maker, entry["lacking"]):
+                expected.add(f"{entry['id']}:user")
+        for filtered in (True, False):
+            assert violated(surfaces, filtered, user=user, maker=maker, third=third) == expected, (
+                user,
+                maker,
+                third,
+            )
+
+
+def test_a_row_says_who_what_and_where():
+    row = next(Surfaces(compile_surfaces([DOCUMENT])).rows({"user", "maker"}))
+    assert row.title == (
+        "user 1.0 to 1.2 and 2.0 imports maker.gone, which maker 0.5 to 0.9 and 3.0 to 4.0 does "
+        "not have"
+    )
+    assert row.sources[0] == (
+        "user-2.0-py3-none-any.whl: user/__init__.py, line 3",
+        "from maker import gone",
+    )
+    assert row.pins == ("maker>=1.0,<=2.9",)
+
+
+def test_nothing_measured_is_no_row():
+    assert list(Surfaces("").rows({"user", "maker"})) == []
+    assert Surfaces("").consumers == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (lambda document: document.update(schema=2), "schema"),
+        (lambda document: document.update(name="other"), "name"),
+        (lambda document: document.update(statements={}), "list"),
+        (lambda document: document["statements"][0].pop("provider"), "statement 1"),
+        (lambda document: document["statements"][1].update(line="9"), "statement 2"),
+        (lambda document: document["statements"][1].update({"in": [["x", "1"]]}), "no version"),
+        (lambda document: document["statements"][1].update({"in": ["1"]}), "statement 2"),
+        (lambda document: document["statements"][1].update({"with": "third"}), "statement 2"),
+        (lambda document: document["statements"][1].update(effect="breaks"), "statement 2"),
+    ],
+)
+def test_a_faulty_file_is_refused(change, fault):
+    assert surface_fault(DOCUMENT, "user") == ""
+    document = copy.deepcopy(DOCUMENT)
+    change(document)
+    assert fault in surface_fault(document, "user")
+
+
+def test_every_row_is_found_by_its_id():
+    rows = [row for row in MATRIX.rows() if row.code == "ED308"]
+    assert len({row.id for row in rows}) == len(rows) > 0
+    for row in rows[:: max(1, len(rows) // 50)]:
+        assert MATRIX.row(row.id) == row
