@@ -6,6 +6,7 @@ import os
 from functools import partial
 
 from .errors import InputError
+from .model.evidence import Known
 from .model.facts import Facts
 from .model.finding import Finding
 from .model.report import Judged, Report
@@ -16,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, List, Optional, Sequence, Set, Tuple, Union
 
+    from .diagnose.draft import Knowledge
     from .matrix.loader import Matrix
     from .model.diagnosis import Diagnosis, Trace
     from .model.log import Reading
@@ -33,6 +35,7 @@ def check(
     *,
     run: Sequence[str] = (),
     framework: Optional[str] = None,
+    logs: Sequence[str] = (),
 ) -> Report:
     """Judge one target, or several as the nodes of one cluster.
 
@@ -43,6 +46,8 @@ def check(
         run: A launch script, configuration files or a command: what it takes of memory is judged
             too.
         framework: "verl" or "verl==0.4.1", where the run does not tell it.
+        logs: Texts that may hold lines of a log: what these decide stands before what a check
+            finds.
     """
     matrix = matrix or _builtin_matrix()
     options = options or Options()
@@ -54,8 +59,19 @@ def check(
 
     judged: Set[Judged] = set()
     findings = _judge_all(nodes, matrix, run, framework, judged)
+    if logs:
+        findings = _with_logs(logs, nodes, matrix, findings)
     report = report_of(addressed(findings, nodes), nodes, str(matrix.date), options)
     return report._replace(examined=examined_of(judged, options))
+
+
+def _with_logs(
+    logs: Sequence[str], nodes: Tuple[Facts, ...], matrix: Matrix, findings: List[Finding]
+) -> List[Finding]:
+    """Return what the lines of logs decide, then the findings that they did not take up."""
+    reading, knowledge = _read_logs(logs, matrix)
+    traces, rest = _explained(reading, knowledge, nodes, matrix, findings)
+    return [*(trace.finding for trace in traces), *rest]
 
 
 def _judge_all(
@@ -196,45 +212,73 @@ def diagnose(
     Raises:
         InputError: a log that cannot be read.
     """
-    from .diagnose.draft import Knowledge
-    from .diagnose.failure import explain
-    from .intake.log_reader import read_logs
-    from .matrix.signatures import patterns_of, symptom_patterns
     from .model.diagnosis import Diagnosis
 
     matrix = matrix or _builtin_matrix()
-    signatures = matrix.signatures
-    symptoms, rows_of = symptom_patterns(
-        (matrix.complete(row) for row in matrix.rows()), matrix.modules
-    )
-    patterns = [*patterns_of(signatures), *symptoms]
-    reading = read_logs(logs, patterns)
-    nodes = (facts,) if isinstance(facts, Facts) else tuple(facts or ())
-    if not nodes:
-        nodes = (_facts_of_log(reading, matrix),)
-        facts_from = "the log" if any(True for _ in nodes[0]) else ""
-    knowledge = Knowledge(
-        {signature.id: signature for signature in signatures}, rows_of, matrix.modules
-    )
-    traces, rest = explain(
-        reading.events,
-        knowledge,
-        _contexts(nodes, matrix),
-        _judge_all(nodes, matrix, run, framework),
-    )
+    reading, knowledge = _read_logs(logs, matrix)
+    own = _facts_of_log(reading, matrix)
+    given = (facts,) if isinstance(facts, Facts) else tuple(facts or ())
+    nodes = given or (own,)
+    if not given:
+        facts_from = "the log" if any(True for _ in own) else ""
+    elif logs and len(given) == 1:
+        nodes = (_joined(given[0], own),)
+    findings = _judge_all(nodes, matrix, run, framework)
+    traces, rest = _explained(reading, knowledge, nodes, matrix, findings)
     return Diagnosis(
         tuple([_addressed_trace(trace, nodes) for trace in traces]),
         tuple(_grave(rest, nodes)),
         reading.sources,
         reading.lines,
         reading.size,
-        len(patterns),
+        knowledge.size,
         nodes,
         facts_from,
         str(matrix.date),
         1 if traces else 0,
         reading.damages,
     )
+
+
+def _read_logs(logs: Sequence[str], matrix: Matrix) -> Tuple[Reading, Knowledge]:
+    """Read logs in one pass, and return what is known of the lines that were looked for."""
+    from .diagnose.draft import Knowledge
+    from .intake.log_reader import read_logs
+    from .matrix.signatures import patterns_of, symptom_patterns
+
+    symptoms, rows_of = symptom_patterns(
+        (matrix.complete(row) for row in matrix.rows()), matrix.modules
+    )
+    patterns = [*patterns_of(matrix.signatures), *symptoms]
+    signatures = {signature.id: signature for signature in matrix.signatures}
+    knowledge = Knowledge(signatures, rows_of, matrix.modules, len(patterns))
+    return read_logs(logs, patterns), knowledge
+
+
+def _explained(
+    reading: Reading,
+    knowledge: Knowledge,
+    nodes: Tuple[Facts, ...],
+    matrix: Matrix,
+    findings: List[Finding],
+) -> Tuple[List[Trace], List[Finding]]:
+    from .diagnose.failure import explain
+
+    traces, rest = explain(reading.events, knowledge, _contexts(nodes, matrix), findings)
+    return list(traces), list(rest)
+
+
+def _joined(given: Facts, own: Facts) -> Facts:
+    """Return what was given, with what only the log tells; its packages count where no whole list
+    was given.
+    """
+    table = {**dict(own), **dict(given)}
+    for field in ("distributions", "variables"):
+        both = given.get(field), own.get(field)
+        whole = given.value(f"{field}.complete") is not False
+        if isinstance(both[0], Known) and isinstance(both[1], Known) and not whole:
+            table[field] = Known({**both[1].value, **both[0].value}, both[0].evidence)
+    return Facts(table)
 
 
 def _contexts(nodes: Tuple[Facts, ...], matrix: Matrix) -> List[Context]:

@@ -14,6 +14,7 @@ __all__ = [
     "InternalFault",
     "MatrixError",
     "NoResolution",
+    "NothingRecognised",
     "suggest",
 ]
 
@@ -30,6 +31,10 @@ class InputError(EnvdoctorError):
     """A file, an option or a report that cannot be read or does not mean anything."""
 
     exit_code = 2
+
+
+class NothingRecognised(InputError):
+    """A text in which nothing about an environment was found."""
 
 
 class MatrixError(InputError):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-from .errors import InputError, suggest
+from .errors import InputError, NothingRecognised, suggest
 from .model.evidence import Evidence, Fact, Known, Unknown
 from .model.facts import PACKAGE_GROUPS, Facts, fields_of
 from .model.record import NamedTuple
 from .mounts import mounts_elsewhere
-from .text_files import name_of, read_text
+from .text_files import begins_with, name_of, read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,8 +92,13 @@ def _targets(sources: Sources) -> List[Tuple[str, Facts]]:
         return [(path, load_facts(read_text(path), name_of(path))) for path in sources.facts]
     if sources.report is not None:
         from .intake import parse_report
+        from .intake.text_kind import PACKED
         from .matrix.loader import load_matrix
 
+        if begins_with(sources.report, *PACKED):
+            raise NothingRecognised(
+                f"{sources.report}: is packed; such logs are read by 'envdoctor diagnose FILE'"
+            )
         text = read_text(sources.report, lenient=True)
         return [(sources.report, parse_report(text, load_matrix().package))]
     return [("", probe(python=sources.python, root=sources.root, deep=sources.deep))]

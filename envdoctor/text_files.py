@@ -7,10 +7,42 @@ import sys
 from .errors import InputError
 from .model.sizes import size_text
 
-__all__ = ["name_of", "read_text"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import BinaryIO, List
+
+__all__ = ["begins_with", "name_of", "read_text", "standard_input"]
 
 #: Bytes. Facts of a machine with thousands of packages take 4 MiB.
 _SIZE_LIMIT = 16 << 20
+
+
+#: What was read of standard input: it is told by its content what it is, and then read as that.
+_kept: List[bytes] = []
+
+
+def standard_input() -> BinaryIO:
+    """Return standard input, from its beginning also where :func:`read_text` has read it."""
+    if sys.stdin is None:
+        raise InputError("standard input is closed, so '-' cannot be read")
+    if not _kept:
+        return sys.stdin.buffer
+    from io import BytesIO
+
+    return BytesIO(_kept[0])
+
+
+def begins_with(path: str, *beginnings: bytes) -> bool:
+    """Tell whether a file begins with one of these; False for one that cannot be read, and for
+    standard input.
+    """
+    if path == "-":
+        return False
+    try:
+        with open(path, "rb") as file:
+            return file.read(8).startswith(beginnings)
+    except (OSError, ValueError):
+        return False
 
 
 def read_text(path: str, lenient: bool = False) -> str:
@@ -22,9 +54,8 @@ def read_text(path: str, lenient: bool = False) -> str:
     where = name_of(path)
     try:
         if path == "-":
-            if sys.stdin is None:
-                raise InputError("standard input is closed, so '-' cannot be read")
-            data = sys.stdin.buffer.read(_SIZE_LIMIT + 1)
+            data = standard_input().read(_SIZE_LIMIT + 1)
+            _kept[:] = [data]
         else:
             with open(path, "rb") as file:
                 data = file.read(_SIZE_LIMIT + 1)

@@ -6,11 +6,13 @@ import argparse
 import os
 
 from ..app import check
+from ..errors import InputError, NothingRecognised
 from ..model.calls import OwnCall
+from ..model.facts import Facts
 from ..model.report import Ignore, Report
 from ..report.selection import FAIL_ON, Options
 from ..sources import check_answers, gather
-from ..text_files import read_text
+from ..text_files import begins_with, name_of, read_text
 from .command import Command
 from .output import view
 from .shared_options import (
@@ -26,14 +28,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import List, Optional, Sequence, Tuple
 
-    from ..model.facts import Facts
-
 __all__ = ["COMMAND"]
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
     from ..report import REPORTERS
 
+    parser.add_argument(
+        "file",
+        metavar="FILE",
+        nargs="?",
+        help="anything that says something of an environment: a report, an issue with its log, "
+        "requirements, a lock, facts, a launch script ('-' is standard input); what it is, is told "
+        "by its content",
+    )
     add_sources(parser)
     add_options(parser.add_argument_group("the run that is to start there"), "plan", "framework")
     group = parser.add_argument_group("what is reported")
@@ -91,12 +99,51 @@ def _judge(options: argparse.Namespace) -> Report:
     from ..matrix.loader import load_matrix
 
     ignores = _ignores(options.ignore_file)
-    facts = gather(sources_of(options))
+    if options.file is not None:
+        _take(options.file, options)
     matrix = load_matrix(options.matrix)
     wanted = Options(split_codes(options.only), split_codes(options.skip), ignores, options.fail_on)
-    report = check(facts, matrix, wanted, run=options.plan or (), framework=options.framework)
+    run, framework = options.plan or (), options.framework
+    logs = [options.report] if options.report else ()
+    try:
+        facts = gather(sources_of(options))
+    except NothingRecognised:
+        # A log alone may decide; the facts that it states are those of its report.
+        facts = (Facts(),)
+        report = check(facts, matrix, wanted, run=run, framework=framework, logs=logs)
+        if not report.findings and not report.undetermined:
+            raise
+    else:
+        report = check(facts, matrix, wanted, run=run, framework=framework, logs=logs)
     for_people = options.format in ("text", "plain")
     return report._replace(fix_command=_fix_command(options, facts) if for_people else None)
+
+
+def _take(path: str, options: argparse.Namespace) -> None:
+    """Take a file as what its content says it is, as if it were given with that option."""
+    given = (options.facts, options.report, options.requirements, options.root, options.lock)
+    if any(given):
+        raise InputError(
+            f"{path}: expected one thing to be judged; give it without an option, or with the one "
+            "that says what it is"
+        )
+    if os.path.isdir(path):
+        options.lock = path
+        return
+    from ..intake.text_kind import PACKED, kind_of
+
+    if begins_with(path, *PACKED):
+        options.report = path
+        return
+    kind = kind_of(read_text(path, lenient=True), name_of(path))
+    if kind == "facts":
+        options.facts = [path]
+    elif kind == "requirements":
+        options.requirements = path
+    elif kind == "run":
+        options.plan = [*(options.plan or ()), path]
+    else:
+        options.report = path
 
 
 def _fix_command(options: argparse.Namespace, nodes: Sequence[Facts]) -> Optional[OwnCall]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from typing import Tuple
+from typing import Optional, Tuple
 
 from ..app import diagnose
-from ..errors import InputError
+from ..errors import InputError, NothingRecognised
+from ..model.facts import Facts
 from ..sources import Sources, gather, read_assumptions
 from .command import Command
-from .output import view
+from .output import view, write_error
 from .shared_options import TEXT_FORMATS, add_format, add_general, add_options
 
 __all__ = ["COMMAND"]
@@ -19,8 +20,9 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "logs",
         metavar="LOG",
-        nargs="+",
-        help="logs of any size, gzip, bzip2 and xz too; '-' is standard input",
+        nargs="*",
+        help="logs of any size, gzip, bzip2 and xz too; '-' is standard input; without one, this "
+        "machine is read",
     )
     group = parser.add_argument_group(
         "where they were written (default: what the logs say of that)"
@@ -41,14 +43,14 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     facts = None
     if options.facts or options.report or options.assume:
         if options.facts or options.report:
-            sources = Sources(facts=options.facts, report=options.report, assume=options.assume)
-            facts = gather(sources)
+            facts = _gathered(options)
         else:
             from ..intake.assumptions import with_assumptions
-            from ..model.facts import Facts
 
             facts = (with_assumptions(Facts(), read_assumptions(options.assume)),)
-    given = ", ".join(options.facts) or options.report or ("--assume" if options.assume else "")
+    elif not options.logs:
+        facts = gather(Sources())
+    given = ", ".join(options.facts) or options.report or _other_source(options)
     diagnosis = diagnose(
         options.logs,
         facts,
@@ -58,6 +60,21 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
         facts_from=given,
     )
     return render_diagnosis(diagnosis, options.format, view(options)), diagnosis.exit_code
+
+
+def _gathered(options: argparse.Namespace) -> Optional[Tuple[Facts, ...]]:
+    """Read what was given beside the logs; a report that says nothing is as good as none."""
+    try:
+        return gather(Sources(facts=options.facts, report=options.report, assume=options.assume))
+    except NothingRecognised as error:
+        if not options.logs:
+            raise
+        write_error(f"envdoctor: note: {options.report}: {str(error).split(';')[0]}")
+        return None
+
+
+def _other_source(options: argparse.Namespace) -> str:
+    return "--assume" if options.assume else "" if options.logs else "this machine"
 
 
 COMMAND = Command(_configure, _execute, doing="reading the logs")

@@ -175,6 +175,7 @@ def view(options: Namespace) -> View:
         getattr(options, "format", "text") != "plain" and _is_colored(options),
         _columns(),
         options.quiet,
+        getattr(options, "format", "") == "markdown",
     )
 
 

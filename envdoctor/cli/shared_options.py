@@ -28,6 +28,7 @@ __all__ = [
 TEXT_FORMATS: Mapping[str, str] = {
     "text": "for people (default), in colour on a terminal",
     "plain": "the same without colour",
+    "markdown": "to be pasted into an issue",
 }
 
 _MANY: Dict[str, Any] = {"nargs": "+", "action": "extend", "default": []}

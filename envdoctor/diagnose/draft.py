@@ -53,11 +53,14 @@ _SYMPTOM = "symptom:"
 
 
 class Knowledge(NamedTuple):
-    """What lines mean: signatures by id, rows by symptom, distributions by module."""
+    """What lines mean: signatures by id, rows by symptom, distributions by module; ``size`` counts
+    the lines that are looked for.
+    """
 
     signatures: Mapping[str, Signature]
     symptoms: Mapping[str, Tuple[str, ...]]
     modules: Mapping[str, str]
+    size: int = 0
 
 
 class TraceDraft:

@@ -15,7 +15,6 @@ time that grows with its size alone. What is not matched for that reason is coun
 from __future__ import annotations
 
 import re
-import sys
 from operator import attrgetter
 from typing import Any, BinaryIO, Dict, FrozenSet, Iterator, List, Optional, Sequence, Tuple
 
@@ -24,6 +23,7 @@ from ..model.log import Clock, Event, LogLine, Pattern, Reading
 from ..model.pattern import UNSEEN
 from ..model.record import NamedTuple
 from ..model.redaction import HIDDEN, redact
+from ..text_files import standard_input
 from .packed_log import open_packed
 
 __all__ = ["read_logs"]
@@ -122,6 +122,7 @@ _REPORT_MARKS = (
 )
 _REPORT_PIECE = 64 << 10
 _REPORT_SIZE = 512 << 10
+_SHORT = 1 << 20
 
 
 def read_logs(paths: Sequence[str], patterns: Sequence[Pattern]) -> Reading:
@@ -162,9 +163,7 @@ def _open(path: str, name: str) -> Any:
     """Open a log by what its first bytes say it is."""
     try:
         if path == "-":
-            if sys.stdin is None:
-                raise InputError("standard input is closed, so '-' cannot be read")
-            return sys.stdin.buffer
+            return standard_input()
         file = open(path, "rb", buffering=0)  # noqa: SIM115 - closed by the caller
     except (OSError, ValueError) as error:
         raise InputError(
@@ -403,6 +402,13 @@ class _Search:
         return event
 
     def _keep_report(self, data: bytes, cut: int) -> None:
+        """Keep what may describe the environment: of a short log everything, of a longer one what
+        stands behind a mark.
+        """
+        if self.size <= _SHORT:
+            self._report.append(data[:cut].decode("utf-8", "replace"))
+            self._report_size += cut
+            return
         for mark in _REPORT_MARKS:
             position = data.find(mark, 0, cut)
             if position < 0:

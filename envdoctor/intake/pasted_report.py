@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any, Callable, Dict, List, Optional, Set
 
-from ..errors import InputError
+from ..errors import NothingRecognised
 from ..model.evidence import Evidence, Fact, Known
 from ..model.facts import Facts
 from .clean_text import Line, clean_lines
@@ -158,7 +158,8 @@ def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] =
             which only the day is known, and to disbelieve a version that none of them has.
 
     Raises:
-        InputError: nothing at all was recognised, or the text is too large.
+        NothingRecognised: there is nothing about an environment in it.
+        InputError: the text is too large, or none.
     """
     draft = Draft(packages=packages)
     readers = _Readers(draft)
@@ -168,7 +169,7 @@ def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] =
     readers.finish()
     facts = draft.facts()
     if not any(True for _ in facts):
-        raise InputError(
+        raise NothingRecognised(
             f"nothing about an environment was recognised in the report; what is read: {FORMATS}"
         )
     evidence = Evidence("report")

@@ -43,6 +43,10 @@ def draw(blocks: Iterable[Block], view: View) -> str:
     """Return blocks as lines of at most ``view.width`` columns, commands and long words excepted;
     words and line breaks are the same with and without colour.
     """
+    if view.markdown:
+        from .markdown import draw as draw_markdown
+
+        return draw_markdown(_first(blocks) if view.quiet else blocks)
     lines = []
     for block in _first(blocks) if view.quiet else blocks:
         head_style, text_style = _STYLES.get(block.style, _PLAIN) if view.color else _PLAIN

@@ -34,6 +34,7 @@ _NOTHING_FOUND = (
     "and the logs of the other ranks."
 )
 _ALSO_FOUND = "Also found in this environment or plan; the log does not say whether it took part:"
+_FOUND = "Found in this environment ('envdoctor check' says what to do):"
 _BLANK = Block("")
 _CERTAINTY = {"established": "established", "likely": "likely", "candidate": "not established"}
 
@@ -52,6 +53,10 @@ def render_diagnosis(diagnosis: Diagnosis, format_name: str, view: View) -> str:
 
 def summary(diagnosis: Diagnosis, width: int = 80) -> str:
     """Return the verdict in one line of at most ``width`` columns."""
+    if not diagnosis.sources:
+        count = len(diagnosis.findings)
+        problems = f"{count} problem{'' if count == 1 else 's'} found here"
+        return f"envdoctor: no log was given; {problems if count else 'no problem found here'}"
     if not diagnosis.traces:
         return "envdoctor: none of the known causes is in the log"
     first = diagnosis.traces[0]
@@ -71,7 +76,7 @@ def _lay_out(diagnosis: Diagnosis, view: View) -> List[Block]:
         blocks += [] if depth else [_BLANK]
         blocks += _trace(trace, 2 * depth, view.verbose)
     if diagnosis.findings:
-        blocks += [_BLANK, heading(_ALSO_FOUND)]
+        blocks += [_BLANK, heading(_ALSO_FOUND if diagnosis.sources else _FOUND)]
     for finding in diagnosis.findings:
         label = f"{finding.code} {finding.severity}:"
         blocks.append(Block(fold(clean(finding.message)), label, finding.severity, 2, 4))
@@ -79,6 +84,13 @@ def _lay_out(diagnosis: Diagnosis, view: View) -> List[Block]:
 
 
 def _what_was_read(diagnosis: Diagnosis) -> Iterator[Block]:
+    if not diagnosis.sources:
+        known = "; ".join(filter(None, map(target_line, diagnosis.nodes)))
+        yield Block(
+            f"This machine was read: {known}." if known else "This machine was read.", hang=2
+        )
+        yield Block("The log of what failed says more: envdoctor diagnose LOG", hang=2)
+        return
     names = ", ".join(clean(name) for name in diagnosis.sources)
     yield Block(f"Read {diagnosis.lines} lines ({size_text(diagnosis.size)}) of {names}.", hang=2)
     for damage in diagnosis.damages:

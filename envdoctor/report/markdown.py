@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import List
+from typing import Iterable, List
 
-from ..model.finding import Finding, findings_tree
+from ..model.finding import SEVERITIES, Finding, findings_tree
 from ..model.pattern import pattern
 from ..model.report import Report
 from .headline import open_questions, summary_line, target_line
+from .layout import Block
 from .text import clean, fold
 from .view import View
 
-__all__ = ["render"]
+__all__ = ["draw", "render"]
 
 _SPECIAL = pattern(r"([\\`*_\[\]<>|#~])")
 
@@ -57,6 +58,30 @@ def render(report: Report, view: View) -> str:
         ]
     lines.append(f"envdoctor {__version__}, matrix of {_escape(report.matrix_date)}")
     return "\n".join(lines) + "\n"
+
+
+def draw(blocks: Iterable[Block]) -> str:
+    """Return the blocks of any report as Markdown: what is copied stays as it is, in fences."""
+    lines: List[str] = []
+    fenced = False
+    for number, block in enumerate(blocks):
+        verbatim = block.verbatim and number > 0
+        if verbatim is not fenced:
+            lines += ["```"] if verbatim else ["```", ""]
+            fenced = verbatim
+        if verbatim:
+            lines.append(clean(block.text).replace("```", ""))
+            continue
+        text = _escape(" ".join(f"{block.head} {block.text}".split()))
+        if not text:
+            lines.append("")
+        elif number == 0 or block.style == "title":
+            lines += [f"**{text}**", ""]
+        elif block.style in SEVERITIES and not block.indent:
+            lines += [f"### {text}", ""]
+        else:
+            lines.append(f"- {text}")
+    return "\n".join([*lines, *(["```"] if fenced else [])]) + "\n"
 
 
 def _finding(finding: Finding, root: bool, verbose: bool) -> List[str]:

@@ -291,3 +291,44 @@ def test_python_interface():
     )
     assert done.stderr == b""
     assert done.stdout.startswith(b"1 ED")
+
+
+ISSUE = """PyTorch version: 2.8.0+cu129
+GPU 0: NVIDIA H100
+Nvidia driver version: 535.129.03
+
+RuntimeError: CUDA error: the provided PTX was compiled with an unsupported toolchain
+"""
+
+
+def test_a_file_is_told_by_its_content(envdoctor, broken, tmp_path):
+    assert "ED101" in codes_of(checked(envdoctor, broken))  # facts
+    (tmp_path / "issue").write_text(ISSUE)
+    for arguments, given in ((str(tmp_path / "issue"), b""), ("-", ISSUE.encode())):
+        found = checked(envdoctor, arguments, input=given)["findings"][0]
+        assert found["code"] == "ED102"
+        # the line of the log, beside the lines of the report
+        assert found["evidence"][0]["source"].endswith(":5")
+        assert "report, line 3" in [entry["source"] for entry in found["evidence"]]
+    (tmp_path / "requirements.txt").write_text("torch==2.6.0\n")
+    assert checked(envdoctor, str(tmp_path / "requirements.txt"), "--fail-on", "never")
+
+
+def test_a_log_alone_is_diagnosed(envdoctor, tmp_path):
+    (tmp_path / "run.log").write_text(
+        "[Fri Nov 21 10:05:00 2025] Memory cgroup out of memory: Killed process 9187 (python) "
+        "total-vm:2kB, anon-rss:16736460kB\n"
+    )
+    assert checked(envdoctor, str(tmp_path / "run.log"))["findings"][0]["kind"] == "host-oom"
+
+
+def test_a_file_that_says_nothing_is_refused(refused, tmp_path):
+    (tmp_path / "empty").write_text("hello\n")
+    assert "nothing about an environment" in refused("check", str(tmp_path / "empty"))
+
+
+def test_lines_that_are_not_understood_are_shown(envdoctor, tmp_path):
+    (tmp_path / "issue").write_text("driver 535.129.03\nflux capacitor: 1.21 GW\n")
+    text = envdoctor("check", str(tmp_path / "issue"), "--verbose").stdout.decode()
+    assert "1 of 2 lines not understood" in text
+    assert "2: flux capacitor: 1.21 GW" in text

@@ -134,3 +134,28 @@ def test_explain_says_what_a_code_of_a_log_means(envdoctor):
     assert "kernel-oom-cgroup" in text
     assert envdoctor("explain", "ed795").returncode == 0
     assert envdoctor("explain", "ED995").returncode == 2
+
+
+def test_a_report_that_says_nothing_stops_no_diagnosis(envdoctor, tmp_path):
+    log, report = tmp_path / "run.log", tmp_path / "report.txt"
+    log.write_text(LINE)
+    report.write_text("hello\n")
+    done = envdoctor("diagnose", str(log), "--report", str(report))
+    assert done.returncode == 1
+    assert b"The kernel killed python" in done.stdout
+    assert b"nothing about an environment" in done.stderr
+
+
+def test_what_the_log_itself_tells_is_joined_with_what_was_given(envdoctor, tmp_path):
+    log, report = tmp_path / "run.log", tmp_path / "report.txt"
+    log.write_text("[pip3] torch==2.4.0\nFloating point exception (core dumped)\n")
+    report.write_text("GPU 0: NVIDIA H20\n[pip3] nvidia-cublas-cu12==12.1.3.1\n")
+    text = envdoctor("diagnose", str(log), "--report", str(report)).stdout.decode()
+    assert "torch 2.4.0" in text
+    assert "H20" in text
+
+
+def test_without_a_log_this_machine_is_read(envdoctor):
+    text = envdoctor("diagnose", "--format", "markdown").stdout.decode()
+    assert text.startswith("**envdoctor: no log was given")
+    assert "This machine was read" in text

@@ -1,0 +1,33 @@
+"""What a file is, told by its content."""
+
+import pytest
+
+from envdoctor.intake.text_kind import kind_of
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "kind"),
+    [
+        ("a.json", '{"schema_version": 1, "facts": {}}', "facts"),
+        ("a.json", '{"torch": "2.6.0"}', "report"),
+        ("Pipfile.lock", '{"_meta": {}, "default": {}}', "requirements"),
+        (
+            "requirements.txt",
+            "# pinned\ntorch==2.6.0 \\\n  --hash=sha256:0\nvllm\n",
+            "requirements",
+        ),
+        ("dev.txt", "-r base.txt\ntorch>=2.6\n", "requirements"),
+        ("issue.txt", "torch==2.6.0\nPython 3.11 on Ubuntu\n", "report"),
+        ("notes.txt", "hello\nworld\n", "report"),
+        ("standard input", "torch==2.6.0\n", "report"),
+        ("x", "[[package]]\nname = 'torch'\n", "requirements"),
+        ("environment.yml", "name: x\ndependencies:\n  - python=3.11\n", "requirements"),
+        ("compose.yaml", "services:\n  vllm:\n    image: a/b:1\n", "report"),
+        ("ppo.yaml", "actor_rollout_ref:\n  rollout:\n    name: vllm\n", "run"),
+        ("train", "#!/usr/bin/env bash\ntorchrun x.py\n", "run"),
+        ("train.sh", "torchrun x.py\n", "run"),
+        ("run.log", "INFO 02-11 10:00:00 started\n", "report"),
+    ],
+)
+def test_kinds(name, text, kind):
+    assert kind_of(text, name) == kind
