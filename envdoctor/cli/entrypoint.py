@@ -16,8 +16,8 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.usage = "envdoctor entrypoint [OPTION ...] -- CMD [ARGUMENT ...]"
     parser.epilog = (
         "ENVDOCTOR_DISABLE=1 runs CMD unchecked, whatever the options say. Exit codes where CMD "
-        "does not start: 64 wrong usage, 78 refused, 126 CMD cannot be run, 127 CMD not found. "
-        "Otherwise this process becomes CMD."
+        "does not start: 64 wrong usage, 69 no verdict (enforce --strict), 78 refused, 126 CMD "
+        "cannot be run, 127 CMD not found. Otherwise this process becomes CMD."
     )
     group = parser.add_argument_group("options")
     group.add_argument("--help", "-h", action="help", help="show this help")

@@ -94,7 +94,7 @@ def _hand_off(arguments: List[str]) -> NoReturn:
             for number in (signal.SIGPIPE, signal.SIGXFSZ):
                 signal.signal(number, signal.SIG_DFL)
             os.execvp(command[0], command)  # noqa: S606 - no shell is wanted
-        os._exit(78)
+        os._exit(69)
 
 
 def _say_plainly(message: str) -> None:
@@ -236,7 +236,7 @@ def _help() -> str:
         "  4    a fault in envdoctor itself, or a search that was given up",
         "  130  interrupted",
         "watch exits as its command does; entrypoint becomes its command, or exits with",
-        "64, 78, 126 or 127.",
+        "64, 69, 78, 126 or 127.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -81,12 +81,14 @@ def take_stamp() -> Dict[str, Any]:
 
 
 def _folders() -> List[str]:
-    """Return the folders in which distributions are found; the first entry of sys.path is where the
-    program lies.
+    """Return the folders in which distributions are found, as they are read without site: a start
+    runs without it, bake with it.
     """
+    from ..probes.interpreter import search_path_without_site
+
     return [
         folder
-        for folder in sys.path[1:]
+        for folder in search_path_without_site()
         if folder.endswith(("site-packages", "dist-packages")) or _has_metadata(folder)
     ]
 

@@ -24,14 +24,17 @@ if TYPE_CHECKING:
 __all__ = [
     "CANNOT_RUN",
     "NOT_FOUND",
+    "NO_VERDICT",
     "REFUSED",
     "USAGE",
+    "decide_start",
     "execute",
     "hand_off",
     "supervise",
 ]
 
 USAGE = 64  # EX_USAGE
+NO_VERDICT = 69  # EX_UNAVAILABLE: refused, since envdoctor itself failed
 REFUSED = 78  # EX_CONFIG: free of the codes of shells, docker and signals
 CANNOT_RUN = 126
 NOT_FOUND = 127
@@ -56,8 +59,15 @@ class _Stopped(BaseException):
 
 
 def hand_off(arguments: List[str]) -> NoReturn:
-    """Do ``envdoctor entrypoint``: check, then become the command, or end with 64, 78, 126 or
+    """Do ``envdoctor entrypoint``: check, then become the command, or end with 64, 69, 78, 126 or
     127.
+    """
+    execute(decide_start(arguments))
+
+
+def decide_start(arguments: List[str]) -> List[str]:
+    """Check, say what was found, and return the command; end with 64, 69 or 78 where it may not
+    start.
     """
     settings = parse_settings(arguments, os.environ)
     if not settings.command:
@@ -65,7 +75,7 @@ def hand_off(arguments: List[str]) -> NoReturn:
         say(f"envdoctor: error: {why}: expected 'envdoctor entrypoint [OPTION ...] -- CMD ...'")
         os._exit(USAGE)
     if settings.disabled or (settings.policy == "off" and not settings.troubles):
-        execute(settings.command)
+        return settings.command
     if settings.troubles and settings.policy == "enforce":
         say(
             f"envdoctor: error: {'; '.join(settings.troubles)}; 'envdoctor entrypoint --help' says "
@@ -76,7 +86,7 @@ def hand_off(arguments: List[str]) -> NoReturn:
         settings,
         _checked(settings) if settings.policy != "off" else Answer("fault", _NOT_CHECKED),
     )
-    execute(settings.command)
+    return settings.command
 
 
 def _checked(settings: Settings) -> Answer:
@@ -102,8 +112,9 @@ def _decide(settings: Settings, answer: Answer) -> None:
     is_refused = settings.policy == "enforce" and (
         answer.kind == "errors" or (settings.strict and answer.kind not in ("ok", "usage"))
     )
+    code = NO_VERDICT if answer.kind == "fault" else REFUSED
     _add_troubles(settings, answer)
-    text = f"{answer.line}\n{_outcome(settings, answer, is_refused)}{answer.details}"
+    text = f"{answer.line}\n{_outcome(settings, answer, code if is_refused else 0)}{answer.details}"
     said = {"text": text, "line": answer.line, "json": answer.document or answer.line}
     if settings.format in said:
         say(said[settings.format])
@@ -112,7 +123,7 @@ def _decide(settings: Settings, answer: Answer) -> None:
     if is_refused or answer.kind == "errors":
         _leave_message(text)
     if is_refused:
-        os._exit(REFUSED)
+        os._exit(code)
 
 
 def _add_troubles(settings: Settings, answer: Answer) -> None:
@@ -127,12 +138,15 @@ def _add_troubles(settings: Settings, answer: Answer) -> None:
         )
 
 
-def _outcome(settings: Settings, answer: Answer, is_refused: bool) -> str:
-    """Say what becomes of the command, where that is not simply that it starts."""
+def _outcome(settings: Settings, answer: Answer, code: int) -> str:
+    """Say what becomes of the command, where that is not simply that it starts.
+
+    code: The exit code where it is refused, else 0.
+    """
     command = settings.command[0]
-    if is_refused:
+    if code:
         policy = "enforce --strict" if settings.strict else "enforce"
-        return f"  refused: {command} does not start under policy {policy} (exit code {REFUSED})\n"
+        return f"  refused: {command} does not start under policy {policy} (exit code {code})\n"
     if answer.kind == "errors":
         return f"  policy warn: {command} starts all the same\n"
     return ""
@@ -414,14 +428,21 @@ def _leave_message(text: str) -> None:
 # exec
 
 
-def execute(command: List[str]) -> NoReturn:
+def execute(
+    command: List[str], entries: Optional[List[bytes]] = None, ignored: int = 0
+) -> NoReturn:
     """Become the command; where that is impossible, end with 127 (not found) or 126, as shells and
     docker do.
+
+    Args:
+        command: Its words.
+        entries: Its environment, where that is not this process's.
+        ignored: The signals that stay ignored of those that Python ignores, bit n - 1 for n.
     """
     _restore_locale()
-    _restore_signals()
+    _restore_signals(ignored)
     words = [os.fsencode(word) for word in command]
-    error = _try_candidates(words)
+    error = _try_candidates(words, entries)
     why = "not found" if error is None else str(error.strerror)
     if error is None and b"/" in words[0] and os.path.exists(words[0]):
         why = "found, but the interpreter that it names is missing"
@@ -429,18 +450,18 @@ def execute(command: List[str]) -> NoReturn:
     os._exit(NOT_FOUND if error is None else CANNOT_RUN)
 
 
-def _restore_signals() -> None:
+def _restore_signals(ignored: int) -> None:
     """Python ignores these two, and an ignored signal stays ignored over an exec."""
     for number in (signal.SIGPIPE, getattr(signal, "SIGXFSZ", None)):
-        if number is not None:
+        if number is not None and not ignored & 1 << number - 1:
             signal.signal(number, signal.SIG_DFL)
 
 
-def _try_candidates(words: List[bytes]) -> Optional[OSError]:
+def _try_candidates(words: List[bytes], entries: Optional[List[bytes]]) -> Optional[OSError]:
     """Return why no file of that name can be run; None where there is none."""
     first: Optional[OSError] = None
     for path in _candidates(words[0]):
-        error = _try(path, words)
+        error = _try(path, words, entries)
         if error is None or isinstance(error, (FileNotFoundError, NotADirectoryError)):
             continue
         first = first or error
@@ -450,24 +471,36 @@ def _try_candidates(words: List[bytes]) -> Optional[OSError]:
     return first
 
 
-def _try(path: bytes, words: List[bytes]) -> Optional[OSError]:
+def _try(path: bytes, words: List[bytes], entries: Optional[List[bytes]]) -> Optional[OSError]:
     """Become this file; return why that is impossible, None where no file can have this name."""
     try:
-        os.execv(path, words)  # noqa: S606 - no shell is wanted
+        _exec(path, words, entries)
     except OSError as error:
-        # What a shell would do (and tini, env): no "#!" and no ELF header is a script of the shell.
-        return _execute_script(path, words) if error.errno == 8 else error  # ENOEXEC
+        if error.errno != 8:  # ENOEXEC
+            return error
     except ValueError:  # an empty word, or a null byte
         return None
-    raise AssertionError("exec returned")
-
-
-def _execute_script(path: bytes, words: List[bytes]) -> OSError:
+    # What a shell would do (and tini, env): no "#!" and no ELF header is a script of the shell.
     try:
-        os.execv(b"/bin/sh", [b"sh", path, *words[1:]])  # noqa: S606 - what execvp(3) does
+        _exec(b"/bin/sh", [b"sh", path, *words[1:]], entries)
     except OSError as error:
         return error
-    raise AssertionError("exec returned")
+
+
+def _exec(path: bytes, words: List[bytes], entries: Optional[List[bytes]]) -> NoReturn:
+    if entries is None:
+        os.execv(path, words)  # noqa: S606 - no shell is wanted
+    variables = dict(entry.partition(b"=")[::2] for entry in entries)
+    if len(variables) == len(entries) and all(b"=" in entry[1:] for entry in entries):
+        os.execve(path, words, variables)  # noqa: S606 - the same
+    # The same name twice, or no "=": what no mapping holds.
+    import ctypes
+
+    library = ctypes.CDLL(None, use_errno=True)
+    arrays = [(ctypes.c_char_p * (len(texts) + 1))(*texts) for texts in (words, entries)]
+    library.execve(path, *arrays)
+    number = ctypes.get_errno()
+    raise OSError(number, os.strerror(number))
 
 
 def _candidates(name: bytes) -> List[bytes]:

@@ -32,6 +32,7 @@ __all__ = [
     "parse_pth",
     "parse_pyvenv",
     "probe_interpreter",
+    "search_path_without_site",
 ]
 
 FIELDS_HERE = (
@@ -208,9 +209,7 @@ def _find(machine: Machine) -> Interpreter:
     if machine.python is not None:
         return _foreign(machine, machine.python)
     if sys.flags.no_site:
-        # Started with -S to save time: sys.path holds the standard library only, as in a foreign
-        # interpreter.
-        return _from_layout(machine, sys.executable, "this interpreter")
+        return _this_without_site(machine)
     return _this(machine)
 
 
@@ -237,6 +236,35 @@ def _this(machine: Machine) -> Interpreter:
         user_site=user or "",
         source="this interpreter",
     )
+
+
+def _this_without_site(machine: Machine) -> Interpreter:
+    """Started with -S, as by the script envdoctor-entrypoint: sys.path holds the standard library,
+    and what site would add to it is read.
+    """
+    executable = sys.executable or ""
+    configuration = _configuration(machine, executable)
+    prefix = sys.prefix if configuration is None else _two_up(executable)
+    minor = ".".join(map(str, sys.version_info[:2]))
+    own = [] if configuration is None else _known_sites(prefix, minor)
+    user = _user_site(machine, minor)
+    sites = _site_folders(machine, configuration, own, user, _known_sites(sys.base_prefix, minor))
+    search, unexecuted = _search_path(machine, sites)
+    return _this(machine)._replace(
+        prefix=prefix,
+        search_path=search,
+        environment=_environment_kind(machine, prefix, configuration),
+        system_site=configuration is not None and _sees_system(configuration),
+        user_site=user,
+        unexecuted=unexecuted,
+    )
+
+
+def search_path_without_site() -> Tuple[str, ...]:
+    """Return the directories in which this interpreter finds distributions, as files tell, whether
+    it ran site or not.
+    """
+    return _this_without_site(Machine()).search_path
 
 
 _ABI_PREFIX = {"cpython": "cp", "pypy": "pp"}

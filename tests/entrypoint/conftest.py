@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -55,3 +56,26 @@ def start():
         return subprocess.run([*COMMAND, *arguments], check=False, **options)
 
     return run
+
+
+@pytest.fixture
+def freezer(prerequisite):
+    """Return a v1 freezer group: what is frozen there is in state D and dies of no signal, as in a
+    hung ioctl.
+    """
+    root = "/sys/fs/cgroup/freezer"
+    prerequisite(
+        os.geteuid() == 0 and os.access(f"{root}/cgroup.procs", os.W_OK),
+        "root and a v1 freezer cgroup",
+    )
+    group = f"{root}/envdoctor-chaos-{os.getpid()}"
+    os.mkdir(group)
+    yield group
+    Path(group, "freezer.state").write_text("THAWED")
+    for _ in range(300):
+        try:
+            os.rmdir(group)
+            break
+        except OSError:  # the kill that was waiting for the thaw is on its way
+            time.sleep(0.01)
+    assert not os.path.exists(group)

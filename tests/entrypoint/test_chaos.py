@@ -2,7 +2,6 @@
 runs or is refused as the policy says.
 """
 
-import os
 import subprocess
 import sys
 import time
@@ -25,29 +24,6 @@ MODES = {
 }
 SCRIPT = Path(__file__).with_name("chaos.py")
 COMMAND = ["sh", "-c", "echo ran; exit 7"]
-
-
-@pytest.fixture
-def freezer(prerequisite):
-    """Return a v1 freezer group: what is frozen there is in state D and dies of no signal, as in a
-    hung ioctl.
-    """
-    root = "/sys/fs/cgroup/freezer"
-    prerequisite(
-        os.geteuid() == 0 and os.access(f"{root}/cgroup.procs", os.W_OK),
-        "root and a v1 freezer cgroup",
-    )
-    group = f"{root}/envdoctor-chaos-{os.getpid()}"
-    os.mkdir(group)
-    yield group
-    Path(group, "freezer.state").write_text("THAWED")
-    for _ in range(300):
-        try:
-            os.rmdir(group)
-            break
-        except OSError:  # the kill that was waiting for the thaw is on its way
-            time.sleep(0.01)
-    assert not os.path.exists(group)
 
 
 def face(mode, probe, fault, group="-"):
@@ -95,7 +71,8 @@ def judge(mode, probe, fault, done, seconds):
     if mode == "check":
         assert done.returncode == 0, text
     elif mode == "strict":
-        assert (done.returncode, done.stdout) == (78, ""), text
+        assert done.returncode in (69, 78), text
+        assert done.stdout == ""
     else:
         assert (done.returncode, done.stdout) == (7, "ran\n"), text
 

@@ -405,7 +405,7 @@ sys.meta_path.insert(0, Broken)
         done = start(*options, *command, env=broken)
         assert (done.returncode, ignored(done)) == (7, ignored(bare))
     assert b"envdoctor: no verdict: ImportError: broken" in done.stderr
-    assert start("--policy", "enforce", "--strict", *command, env=broken).returncode == 78
+    assert start("--policy", "enforce", "--strict", *command, env=broken).returncode == 69
 
 
 def test_no_process_can_be_made(prerequisite):
