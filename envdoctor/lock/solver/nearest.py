@@ -19,10 +19,11 @@ from ...model.change import Change, kind_of_change
 from ...model.facts import Facts
 from ...model.request import Request
 from ...model.resolution import Explanation, Override, Reason, Requires, Statement
+from .building import build_problem
 from .engine import Nogood, Outcome, Variable, solve
 from .installed import INSTALLED, InstalledCatalog, Situation, usual_python
 from .objective import Attempt, resolution_of
-from .problem import Problem, Why, build_problem
+from .problem import Problem, Why
 
 __all__ = ["Counted", "Repair", "counted", "repair", "request_for", "settle"]
 

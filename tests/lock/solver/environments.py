@@ -9,10 +9,10 @@ from typing import Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
 
 from envdoctor.fix.repair import changed_facts, errors_of, plan
 from envdoctor.intake.assumptions import parse_assumptions
+from envdoctor.lock.solver.building import build_problem
 from envdoctor.lock.solver.engine import Nogood, Variable
 from envdoctor.lock.solver.installed import InstalledCatalog, Situation
 from envdoctor.lock.solver.nearest import Item, counted, request_for, settle
-from envdoctor.lock.solver.problem import build_problem
 from envdoctor.matrix.loader import Matrix
 from envdoctor.model.evidence import Evidence, Known
 from envdoctor.model.facts import Distribution, Facts

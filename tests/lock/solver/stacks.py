@@ -7,6 +7,7 @@ import time
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from envdoctor.intake.assumptions import parse_assumptions
+from envdoctor.lock.solver.building import build_problem
 from envdoctor.lock.solver.candidates import Catalog
 from envdoctor.lock.solver.engine import solve
 from envdoctor.lock.solver.explanation import minimal_groups
@@ -15,7 +16,6 @@ from envdoctor.lock.solver.problem import (
     MONTHS_BEHIND,
     MONTHS_OF_REQUIRED,
     YEARS_BEHIND,
-    build_problem,
 )
 from envdoctor.matrix.loader import Matrix
 from envdoctor.model.facts import Facts

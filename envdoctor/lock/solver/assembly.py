@@ -1,0 +1,250 @@
+"""From what takes part to the problem that the engine takes: the order of the variables, and the
+nogoods.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+
+from ...matrix.bind import Target
+from ...model.request import Root
+from ...model.row import Row
+from .candidates import Catalog, bits_of
+from .engine import Nogood, Variable
+from .ordering import requirers_first, topological
+from .problem import (
+    MONTHS_BEHIND,
+    MONTHS_OF_REQUIRED,
+    YEARS_BEHIND,
+    BoundRow,
+    Edge,
+    OverrideOption,
+    Problem,
+    Why,
+    base_of,
+)
+
+__all__ = ["Cost", "Parts", "assemble"]
+
+#: A variable that settles nothing yet, and one that says of a row or an override whether it is:
+#: "not" is what is preferred.
+_UNWEIGHED = Variable(0b1, 0)
+_YES, _NO = 0b01, 0b10
+_YES_OR_NO = Variable(_YES | _NO, _NO)
+
+
+class Cost(NamedTuple):
+    """A row that does not bind: the node that says whether it is violated, and what violates it."""
+
+    node: str
+    row: Row
+    violating: Tuple[Mapping[str, int], ...]
+
+
+class Parts(NamedTuple):
+    """What takes part in a problem.
+
+    domains: the candidates of each node. edges: by requirer and required node, for each set of
+    admitted candidates the requirers and the specifier. refused: what cannot be installed, by
+    package, limit and words; left out where the domains do not hold it. weighed: whether it is to
+    have an optimum that sees age.
+    """
+
+    roots: Tuple[Root, ...]
+    domains: Mapping[str, int]
+    edges: Mapping[Tuple[str, str], Mapping[int, Tuple[int, str]]]
+    rows: Tuple[BoundRow, ...]
+    costs: Tuple[Cost, ...]
+    settings: Tuple[BoundRow, ...]
+    overrides: Tuple[OverrideOption, ...]
+    refused: Mapping[str, Mapping[Tuple[str, str], int]]
+    targets: Tuple[Target, ...]
+    tail: FrozenSet[str]
+    weighed: bool
+
+
+def assemble(parts: Parts, catalog: Catalog, overrides_allowed: int) -> Problem:
+    """Return the problem in which at most so many metadata edges may be broken."""
+    return _Assembly(parts, catalog).problem(overrides_allowed)
+
+
+class _Assembly:
+    def __init__(self, parts: Parts, catalog: Catalog) -> None:
+        self._parts = parts
+        self._catalog = catalog
+        self._peers, required, others = _order(parts)
+        self._packages = (*self._peers, *required, *others)
+        # The roots stand first; then what a choice of the others costs; then the others.
+        weighed = parts.weighed
+        self._nodes = (
+            *((YEARS_BEHIND, MONTHS_BEHIND) if weighed else ()),
+            *self._peers,
+            *((MONTHS_OF_REQUIRED,) if weighed else ()),
+            *required,
+            *(cost.node for cost in parts.costs),
+            *others,
+            *(option.node for option in parts.overrides),
+        )
+        self._numbers = {node: number for number, node in enumerate(self._nodes)}
+        self._tables = {node: catalog.table(base_of(node)) for node in self._packages}
+        self._variables = tuple(map(self._variable, self._nodes))
+        self._nogoods: List[Nogood] = []
+
+    def problem(self, overrides_allowed: int) -> Problem:
+        parts = self._parts
+        self._add_requests()
+        self._add_extras()
+        self._add_edges()
+        self._add_rows()
+        self._add_refusals()
+        self._bound_overrides(overrides_allowed)
+        return Problem(
+            self._nodes,
+            self._variables,
+            tuple(self._nogoods),
+            self._tables,
+            tuple(
+                Edge(node, wanted, bits, allowed, specifier)
+                for (node, wanted), groups in sorted(parts.edges.items())
+                for allowed, (bits, specifier) in _by_bits(groups)
+            ),
+            parts.overrides,
+            parts.targets,
+            tuple(self._settings()),
+            parts.tail,
+            tuple(node for node in self._peers if node == base_of(node)),
+        )
+
+    def _variable(self, node: str) -> Variable:
+        table = self._tables.get(node)
+        if table is not None:
+            return Variable(self._parts.domains[node] | table.absent, table.absent)
+        is_count = node in (YEARS_BEHIND, MONTHS_BEHIND, MONTHS_OF_REQUIRED)
+        return _UNWEIGHED if is_count else _YES_OR_NO
+
+    def _nogood(self, masks: Mapping[str, int], why: Why) -> Optional[Nogood]:
+        """Return a nogood over what takes part, or None where it cannot be violated."""
+        terms = []
+        for node, mask in masks.items():
+            number = self._numbers.get(node)
+            if number is None:  # nothing reaches it, so it is absent
+                if mask & self._catalog.table(base_of(node)).absent:
+                    continue
+                return None
+            narrowed = mask & self._variables[number].domain
+            if not narrowed:
+                return None
+            terms.append((number, narrowed))
+        return Nogood(tuple(sorted(terms)), why)
+
+    def _add(self, masks: Mapping[str, int], why: Why) -> None:
+        nogood = self._nogood(masks, why)
+        if nogood is not None:
+            self._nogoods.append(nogood)
+
+    def _add_requests(self) -> None:
+        for root in self._parts.roots:
+            table = self._tables[root.name]
+            why = Why("request", ("request", root.text), text=root.text)
+            outside = table.all & ~table.mask(root.specifier)
+            self._add({root.name: outside | table.absent}, why)
+            for extra in root.extras:
+                self._add({f"{root.name}[{extra}]": table.absent}, why)
+
+    def _add_extras(self) -> None:
+        """An extra is there with its own release alone."""
+        for node in self._packages:
+            if node != base_of(node):
+                for bit in bits_of(self._parts.domains[node]):
+                    self._add({node: bit, base_of(node): ~bit}, Why("extra", ("extra",)))
+
+    def _add_edges(self) -> None:
+        """Add what metadata asks: requirer there, and the required one absent or outside.
+
+        A row may break the edge, at the price of an override.
+        """
+        breaking: Dict[Tuple[str, str], List[OverrideOption]] = {}
+        for option in self._parts.overrides:
+            breaking.setdefault((option.requirer, option.name), []).append(option)
+        for (node, wanted), groups in sorted(self._parts.edges.items()):
+            table = self._tables[wanted]
+            for allowed, (bits, specifier) in _by_bits(groups):
+                why = Why(
+                    "metadata",
+                    ("metadata", base_of(node), base_of(wanted)),
+                    Edge(node, wanted, bits, allowed, specifier),
+                )
+                masks = {node: bits, wanted: table.all & ~allowed | table.absent}
+                for option in breaking.get((node, wanted), ()):
+                    if allowed & option.bit:
+                        continue
+                    masks[option.node] = _NO
+                    other = table.all & ~option.bit | table.absent
+                    self._add(
+                        {node: bits, wanted: other, option.node: _YES},
+                        why._replace(kind="override"),
+                    )
+                self._add(masks, why)
+
+    def _add_rows(self) -> None:
+        for row, masks, limits, targets in self._parts.rows:
+            kind = "build" if row.origin == "build" else "row"
+            concerned = targets if limits else ()
+            self._add(masks, Why(kind, (kind, row.id), row=row, limits=limits, targets=concerned))
+        for cost in self._parts.costs:
+            for masks in cost.violating:
+                why = Why("cost", ("cost", cost.row.id), row=cost.row)
+                self._add({**masks, cost.node: _NO}, why)
+
+    def _add_refusals(self) -> None:
+        for name, groups in sorted(self._parts.refused.items()):
+            if name in self._numbers:
+                for (limit, text), bits in sorted(groups.items()):
+                    key = ("host", limit, name)
+                    self._add({name: bits}, Why("host", key, text=text, limits=frozenset((limit,))))
+
+    def _bound_overrides(self, allowed: int) -> None:
+        """No more than so many overrides at once."""
+        nodes = [option.node for option in self._parts.overrides]
+        if allowed < len(nodes):
+            for group in combinations(nodes, allowed + 1):
+                self._add(dict.fromkeys(group, _YES), Why("override", ("override",)))
+
+    def _settings(self) -> List[Tuple[Nogood, Row]]:
+        settings = []
+        for row, masks, _, _ in self._parts.settings:
+            nogood = self._nogood(masks, Why("row", ("setting", row.id), row=row))
+            if nogood is not None:
+                settings.append((nogood, self._catalog.matrix.complete(row)))
+        return settings
+
+
+def _by_bits(groups: Mapping[int, Tuple[int, str]]) -> List[Tuple[int, Tuple[int, str]]]:
+    """The groups of an edge, that of the best requirers first."""
+    return sorted(groups.items(), key=lambda group: group[1][0])
+
+
+def _order(parts: Parts) -> Tuple[Sequence[str], Sequence[str], Sequence[str]]:
+    """The nodes of the roots that no other requires, as asked; of the other roots, and of all else,
+    requirers before what they require, by name where that leaves a choice.
+
+    So an engine is chosen before the torch that it pins, and whether a package is needed at all is
+    settled before its version is chosen; what is not needed is absent.
+    """
+    asked: Dict[str, List[str]] = {}
+    for root in parts.roots:
+        listed = asked.setdefault(root.name, [root.name])
+        listed += [f"{root.name}[{extra}]" for extra in root.extras]
+    requires: Dict[str, Set[str]] = {node: set() for node in parts.domains}
+    for node, wanted in parts.edges:
+        requires[node].add(wanted)
+    for node in parts.domains:
+        if node != base_of(node):
+            requires[node].add(base_of(node))
+    peers, required = (
+        list(dict.fromkeys(node for name in names for node in asked[name]))
+        for names in requirers_first(asked, requires)
+    )
+    placed = {*peers, *required}
+    return peers, required, [node for node in topological(requires) if node not in placed]
