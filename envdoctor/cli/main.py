@@ -86,7 +86,7 @@ def _hand_off(arguments: List[str]) -> NoReturn:
     except Exception as error:  # noqa: BLE001 - see above
         end = arguments.index("--") if "--" in arguments else len(arguments)
         own, command = " ".join(arguments[:end]), arguments[end + 1 :]
-        _say_plainly(f"envdoctor: no verdict: {type(error).__name__}: {error}")
+        _say_plainly(f"envdoctor: no verdict: {_words_of(error)}")
         enforced = "enforce" in own or os.environ.get("ENVDOCTOR_POLICY") == "enforce"
         if command and not (enforced and "--strict" in own):
             import signal
@@ -95,6 +95,16 @@ def _hand_off(arguments: List[str]) -> NoReturn:
                 signal.signal(number, signal.SIG_DFL)
             os.execvp(command[0], command)  # noqa: S606 - no shell is wanted
         os._exit(69)
+
+
+def _words_of(error: Exception) -> str:
+    """Return what an exception says, without secrets; its type alone where that cannot be told."""
+    try:
+        from ..model.redaction import redact
+
+        return redact(f"{type(error).__name__}: {error}")
+    except Exception:  # noqa: BLE001 - a broken installation is what failed
+        return type(error).__name__
 
 
 def _say_plainly(message: str) -> None:
@@ -245,10 +255,9 @@ def _internal_fault(error: Exception) -> int:
     if os.environ.get("ENVDOCTOR_DEBUG"):
         import traceback
 
-        try:
-            traceback.print_exc()
-        except (OSError, ValueError):  # standard error is full or closed
-            return INTERNAL_FAULT
+        from .output import write_error
+
+        write_error(traceback.format_exc().rstrip("\n"))
         return INTERNAL_FAULT
     place = error.__traceback__
     while place is not None and place.tb_next is not None:
@@ -259,7 +268,7 @@ def _internal_fault(error: Exception) -> int:
         else ""
     )
     _say_error(
-        f"this is a fault of envdoctor itself: {type(error).__name__}: {str(error)[:200]}{where}. "
+        f"this is a fault of envdoctor itself: {_words_of(error)[:200]}{where}. "
         "Please report it with what ENVDOCTOR_DEBUG=1 shows (CONTRIBUTING.md, 'Reporting a fault')"
     )
     return INTERNAL_FAULT

@@ -38,6 +38,7 @@ __all__ = [
     "redact_tree",
     "redact_value",
     "redact_words",
+    "redacted_start",
     "without_credentials",
 ]
 
@@ -213,6 +214,15 @@ def redact(text: str) -> str:
         if any(word in searched for word in words):
             text = hide(text)
     return _OPAQUE.sub(_redact_opaque, text) if _has_long_word(text) else text
+
+
+def redacted_start(text: str, length: int) -> str:
+    """Return the beginning of a text that is to be redacted, or is already.
+
+    It is cut when nothing secret is left: the first half of an address no longer shows that a
+    password is in it.
+    """
+    return redact(text)[:length] if len(text) > length else text
 
 
 def redact_words(words: Sequence[str]) -> List[str]:

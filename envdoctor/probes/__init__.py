@@ -166,7 +166,7 @@ def _run(probe: Probe, machine: Machine, deadline: float, alarm: Alarm) -> Dict[
     except TooLong:
         return _failed(probe, f"took longer than {deadline:.2g} s")
     except Exception as error:  # noqa: BLE001 - one broken probe must not cost the report
-        return _failed(probe, f"{type(error).__name__}: {error}"[:500])
+        return _failed(probe, f"{type(error).__name__}: {error}")
 
 
 def _run_isolated(probe: Probe, machine: Machine, deadline: float) -> Dict[str, Fact[Any]]:
@@ -197,7 +197,9 @@ def _declared(probe: Probe, facts: Mapping[str, Fact[Any]]) -> Dict[str, Fact[An
 
 
 def _failed(probe: Probe, reason: str) -> Dict[str, Fact[Any]]:
-    return dict.fromkeys(probe.fields, Unknown(reason, probe.name))
+    from ..model.redaction import redact
+
+    return dict.fromkeys(probe.fields, Unknown(redact(reason)[:500], probe.name))
 
 
 def _rank(fact: Fact[Any]) -> int:

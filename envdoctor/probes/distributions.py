@@ -164,7 +164,7 @@ class _Search:
                 yield entry
 
     def _note(self, kind: str, name: str, path: str, detail: str) -> None:
-        self.oddities.append(Oddity(kind, name, path, detail))
+        self.oddities.append(Oddity(kind, name, path, redact(detail)))
 
     def _decide(self, name: str, several: Sequence[_Entry]) -> _Entry:
         """Of several entries of one name the one installed last: its files lie over the others'."""
@@ -227,8 +227,7 @@ class _Search:
         return _Entry(distribution, path, not metadata.fault)
 
     def _installer(self, path: str) -> str:
-        content = self._read(path + "/INSTALLER", 64)[0] or b""
-        return content.strip().decode("ascii", "replace")
+        return _installer(self._read(path + "/INSTALLER", 64)[0] or b"")
 
     def _direct_url(self, path: str) -> Tuple[str, bool]:
         content = self._read(path + "/direct_url.json", _FIRST_READ)[0]
@@ -546,6 +545,11 @@ def _value(header: str, key: str) -> Optional[str]:
 def _values(header: str, key: str) -> List[str]:
     """The values of all lines of a key."""
     return [part.partition("\n")[0].strip() for part in header.split(f"\n{key}:")[1:]]
+
+
+@lru_cache(maxsize=64)
+def _installer(content: bytes) -> str:
+    return redact(content.strip().decode("ascii", "replace"))
 
 
 @lru_cache(maxsize=256)  # the same few texts, again and again

@@ -21,7 +21,9 @@ _MOST_PLACES = 8  # that could not be read, for different reasons
 
 def fault_finding(name: str, error: Exception) -> Finding:
     """Return the finding for a rule that raised; the other rules still run."""
-    text = " ".join(str(error).split())[:200]
+    from ..model.redaction import redact
+
+    text = redact(" ".join(str(error).split()))[:200]
     return Finding(
         code="ED906",
         component="envdoctor",

@@ -164,7 +164,9 @@ class _Watch:
         try:
             return step()
         except Exception as error:  # noqa: BLE001 - whatever it is, the run has nothing to do with it
-            fault = f"{type(error).__name__}: {error}"[:200]
+            from ..model.redaction import redact
+
+            fault = redact(f"{type(error).__name__}: {error}")[:200]
             self.failure = f"a fault of envdoctor itself while sampling, {fault}"
             return otherwise
 

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 from ...model.evidence import Evidence, Fact, Known, Unknown
+from ...model.redaction import redacted_start
 from ...model.workload import ConfigurationProblem
 from .adapter import Run
 from .configuration import Configuration
@@ -148,7 +149,7 @@ def remark_problem(kind: str, place: Evidence, text: str) -> ConfigurationProble
     if kind == "not-an-identifier":
         name = text.partition(" ")[2].partition("=")[0]
         message = (
-            f"bash refuses '{text[:100]}': a name with dots is no variable, and the "
+            f"bash refuses '{redacted_start(text, 100)}': a name with dots is no variable, and the "
             "framework does not read it from the environment"
         )
         return ConfigurationProblem(
@@ -156,12 +157,12 @@ def remark_problem(kind: str, place: Evidence, text: str) -> ConfigurationProble
             place,
             name,
             message,
-            f"{text.partition(' ')[2][:100]} as an argument of the training command",
+            f"{redacted_start(text.partition(' ')[2], 100)} as an argument of the training command",
         )
     key = text.partition("=")[0].split()[0]
     message = (
         "this stands as a command of its own, so the training command never sees it; the "
-        f"line before has to end in a backslash: {text[:100]}"
+        f"line before has to end in a backslash: {redacted_start(text, 100)}"
     )
     return ConfigurationProblem("lost-line", place, key, message)
 

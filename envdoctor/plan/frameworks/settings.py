@@ -11,7 +11,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 from ...errors import InputError
 from ...model.evidence import Evidence
 from ...model.record import NamedTuple
-from ...model.redaction import redact, redact_tree
+from ...model.redaction import redact, redact_tree, redacted_start
 from ..shell.reader import MARK, Word
 
 __all__ = ["MAX_CONFIG_BYTES", "Setting", "flags", "flatten", "override", "read_config", "scalar"]
@@ -57,7 +57,7 @@ def override(word: Word, name: str) -> Optional[Setting]:
     if not equals and (operator != "~" or value):
         return None
     written = word.raw or word.readable
-    place = Evidence(f"{name}:{word.line}" if word.line else name, written[:200])
+    place = Evidence(f"{name}:{word.line}" if word.line else name, redacted_start(written, 200))
     if MARK in value:
         return Setting(key, None, place, operator, word.why)
     return Setting(key, _value(value), place, operator)
@@ -97,9 +97,8 @@ def _is_value(words: Sequence[Word], position: int) -> bool:
 
 def _flag(key: str, written: Sequence[Word], values: Sequence[Word], name: str) -> Setting:
     line = written[0].line
-    place = Evidence(
-        f"{name}:{line}" if line else name, " ".join(one.readable for one in written)[:200]
-    )
+    text = " ".join(one.readable for one in written)
+    place = Evidence(f"{name}:{line}" if line else name, redacted_start(text, 200))
     unclear = next((value.why for value in values if not value.known), "")
     if unclear:
         return Setting(key, None, place, "--", unclear)
@@ -351,7 +350,8 @@ class _Leaves:
                 yield from self._walk(value, name, depth + 1)
             else:
                 plain = self._plain(value, 0)
-                yield Setting(name, plain, Evidence(f"{self.name}:{line}", f"{key}: {plain}"[:200]))
+                written = redacted_start(f"{key}: {plain}", 200)
+                yield Setting(name, plain, Evidence(f"{self.name}:{line}", written))
 
     def _plain(self, value: Any, depth: int) -> Any:
         self.nodes += 1

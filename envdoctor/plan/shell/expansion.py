@@ -14,7 +14,7 @@ from typing import Callable, Dict, List, Mapping, Optional, Tuple
 
 from ...intake.word_lists import words
 from ...model.record import NamedTuple
-from ...model.redaction import redact
+from ...model.redaction import redact, redacted_start
 from .syntax import UnreadableScript, past, past_quotes
 
 __all__ = [
@@ -166,7 +166,7 @@ class Expander:
 
     def calculate(self, text: str, line: int) -> Word:
         """Return the value of ``$(( … ))``; what it assigns is unclear from then on."""
-        why = f"$(({' '.join(text.split())[:60]})) is not computed"
+        why = f"$(({redacted_start(' '.join(text.split()), 60)})) is not computed"
         for name in assigned_names(text):
             self.assign(name, ShellVariable((unclear_word(why, line),)))
         expanded = self.text(text.replace('"', ""), line)
@@ -287,7 +287,7 @@ class Expander:
     def _parameter(self, body: str, fields: _Fields, quoted: bool) -> None:
         match = _PARAMETER.match(body)
         if match is None:
-            fields.unclear(f"${{{body[:60]}}} is not read", quoted)
+            fields.unclear(f"${{{redacted_start(body, 60)}}} is not read", quoted)
             return
         name, index, sign, alternative = match.groups(default="")
         many = name in "@*" or index in ("[@]", "[*]")
