@@ -46,7 +46,8 @@ class Parts(NamedTuple):
     """What takes part in a problem.
 
     domains: the candidates of each node. edges: by requirer and required node, for each set of
-    admitted candidates the requirers and the specifier. refused: what cannot be installed, by
+    admitted candidates the requirers and the specifier. named: by package, for each pre-release
+    that only counts where it is named, who names it. refused: what cannot be installed, by
     package, limit and words; left out where the domains do not hold it. weighed: whether it is to
     have an optimum that sees age.
     """
@@ -54,6 +55,7 @@ class Parts(NamedTuple):
     roots: Tuple[Root, ...]
     domains: Mapping[str, int]
     edges: Mapping[Tuple[str, str], Mapping[int, Tuple[int, str]]]
+    named: Mapping[str, Mapping[int, Mapping[str, int]]]
     rows: Tuple[BoundRow, ...]
     costs: Tuple[Cost, ...]
     settings: Tuple[BoundRow, ...]
@@ -95,6 +97,7 @@ class _Assembly:
         parts = self._parts
         self._add_requests()
         self._add_extras()
+        self._add_named()
         self._add_edges()
         self._add_rows()
         self._add_refusals()
@@ -158,6 +161,16 @@ class _Assembly:
             if node != base_of(node):
                 for bit in bits_of(self._parts.domains[node]):
                     self._add({node: bit, base_of(node): ~bit}, Why("extra", ("extra",)))
+
+    def _add_named(self) -> None:
+        """A pre-release is not there without something that names it."""
+        for name, named in self._parts.named.items():
+            for bit, namers in named.items():
+                silent = {
+                    node: self._tables[node].all & ~bits | self._tables[node].absent
+                    for node, bits in namers.items()
+                }
+                self._add({**silent, name: bit}, Why("extra", ("early",)))
 
     def _add_edges(self) -> None:
         """Add what metadata asks: requirer there, and the required one absent or outside.

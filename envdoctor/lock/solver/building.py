@@ -93,6 +93,8 @@ class Builder:
             any(target.gpus or "driver" in target.host.attributes for target in self.targets),
         )
         self._domains: Dict[str, int] = {}
+        self._held: Dict[str, int] = {}  # pre-releases that nothing names so far, by node
+        self._named: Dict[str, Dict[int, Dict[str, int]]] = {}  # package -> bit -> who names it
         self._edges: Dict[Tuple[str, str], Dict[int, Tuple[int, str]]] = {}
         self._waiting: List[Tuple[str, int]] = []
         self._refused: Dict[str, Mapping[Tuple[str, str], int]] = {}
@@ -133,6 +135,7 @@ class Builder:
             self._request.roots,
             self._domains,
             self._edges,
+            self._named,
             tuple(self._rows),
             tuple(self._find_costs(names) if self._weighed else ()),
             tuple(self._settings.values()),
@@ -162,6 +165,10 @@ class Builder:
         excluded = self._exclusions(base)
         if not self._complete:
             mask &= ~excluded
+        held = mask & self._catalog.table(base).early & ~sum(self._named.get(base, ()))
+        if held:
+            self._held[node] = self._held.get(node, 0) | held
+            mask &= ~held
         new = mask & ~self._domains.setdefault(node, 0)
         if new:
             self._domains[node] |= new
@@ -184,10 +191,24 @@ class Builder:
                 asked, unknown = self._catalog.asks(node, bit)
                 self._tail.update(unknown)
                 for wanted, allowed, specifier in asked:
+                    self._name(node, bit, base_of(wanted), specifier)
                     groups = self._edges.setdefault((node, wanted), {})
                     known, first = groups.get(allowed, (0, specifier))
                     groups[allowed] = (known | bit, first)
                     self._ask(wanted, allowed)
+
+    def _name(self, node: str, bit: int, name: str, specifier: str) -> None:
+        """Let the pre-releases take part that a requirement names: installers judge that over all
+        requirements on a package together.
+        """
+        new = 0
+        for early in bits_of(self._catalog.table(name).named(specifier)):
+            namers = self._named.setdefault(name, {}).setdefault(early, {})
+            new |= 0 if namers else early
+            namers[node] = namers.get(node, 0) | bit
+        for waiting, held in list(self._held.items()) if new else ():
+            if base_of(waiting) == name and held & new:
+                self._ask(waiting, held & new)
 
     # ----------------------------------------------------------------------------------------------
     # rows
@@ -338,7 +359,8 @@ class Builder:
             requirement = parse_requirement(pin)
             if requirement.name != name:
                 continue
-            fixed = table.mask(requirement.specifier) & ~bad & ~self._exclusions(name)
+            fixed = table.mask(requirement.specifier) & ~table.early & ~bad
+            fixed &= ~self._exclusions(name)
             usable = [
                 bit
                 for bit in bits_of(fixed)

@@ -129,20 +129,23 @@ class CandidateTable:
         )
         self._versions = [self.candidates[number].version for number in order]
         self._sums = [0]
-        self._early = 0  # pre-releases
+        early = 0
         for number in order:
             self._sums.append(self._sums[-1] | 1 << number)
             if self.candidates[number].version.is_prerelease:
-                self._early |= 1 << number
-        # A package that publishes nothing but pre-releases (opentelemetry's exporters) is taken as
-        # it is, as installers do.
-        self._free = name in frozenset(named) or self._early == self.all
+                early |= 1 << number
+        # A package that offers nothing but pre-releases (opentelemetry's exporters, flash-attn-4)
+        # is taken as it is, as installers do.
+        final = [entry for entry in self.candidates if not entry.version.is_prerelease]
+        free = name in frozenset(named) or all(entry.release.yanked for entry in final)
+        #: Pre-releases that only count where a requirement names them (``named``).
+        self.early = 0 if free else early
         self._masks: Dict[str, int] = {}
         self._terms: Dict[Term, int] = {}
 
     def mask(self, specifier: str) -> int:
-        """Return the candidates that a specifier admits: pre-releases only where it names one, or
-        where they are asked for.
+        """Return the candidates that a specifier admits, pre-releases too: whether these count is
+        decided over all requirements together.
         """
         found = self._masks.get(specifier)
         if found is None:
@@ -150,18 +153,24 @@ class CandidateTable:
                 found = self._members(VersionSet.parse(specifier.replace("||", ",")))
             except InvalidSpecifier:
                 found = self.all  # a line that no tool understands binds nobody
-            if self._early and not self._free:
-                early = _early_versions(specifier)
-                named = 0
-                for operator, version in early:
-                    if operator in ("==", "==="):
-                        named |= self._members(VersionSet.parse(f"=={version}"))
-                final = found & ~self._early
-                # sglang asks for flash-attn-4>=4.0.0b9, of which there is no final release
-                if final or not early:
-                    found = final | found & named
             self._masks[specifier] = found
         return found
+
+    def named(self, specifier: str) -> int:
+        """Return the pre-releases that a specifier asks for: by ``==``, or by another bound that is
+        one, where no final release meets it (flash-attn-4>=4.0.0b9).
+        """
+        versions = _early_versions(specifier) if self.early else []
+        if not versions:
+            return 0
+        admitted = self.mask(specifier)
+        if not admitted & ~self.early:
+            return admitted
+        exact = 0
+        for operator, version in versions:
+            if operator in ("==", "==="):
+                exact |= self._members(VersionSet.parse(f"=={version}"))
+        return admitted & exact & self.early
 
     def _members(self, wanted: VersionSet) -> int:
         found = 0

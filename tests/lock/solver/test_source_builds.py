@@ -11,7 +11,7 @@ import pytest
 
 from envdoctor.intake.assumptions import parse_assumptions
 from envdoctor.lock.solver import resolve
-from envdoctor.lock.solver.candidates import Catalog
+from envdoctor.lock.solver.candidates import Catalog, Limits
 from envdoctor.lock.solver.source_builds import build_of
 from envdoctor.matrix.loader import Matrix
 from envdoctor.model.evidence import Absent, Evidence
@@ -59,7 +59,7 @@ def test_what_is_built_is_known_to_build(matrix: Matrix, python: str) -> None:
     catalog = Catalog(matrix, Request((), python))
     for name in matrix.package_names:
         for candidate in catalog.table(name).candidates:
-            if candidate.from_source and catalog.refusal(candidate, None) is None:
+            if candidate.from_source and catalog.refusal(name, candidate, Limits()) is None:
                 build = candidate.build
                 assert build is not None
                 assert set(build.needs) <= set(candidate.release.requires or ())
