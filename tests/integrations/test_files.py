@@ -9,10 +9,13 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 import yaml
+
+from tests.fuse import SILENT, mounted
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "scripts" / "integrations"
@@ -129,6 +132,47 @@ def test_shell_files(prerequisite, name):
     text = (FOLDER / name).read_text()
     assert "/usr/bin/python3" in text
     assert "/usr/bin/timeout" in text
+
+
+STANDS_IN = """import sys
+print("ERROR:  nhc:  Health check failed:  envdoctor: 1 error")
+sys.exit({code})
+"""
+
+
+def prolog(program, **variables):
+    """Run the prolog as slurmd does, with another program in the place of the archive."""
+    return run(
+        FOLDER / "slurm-prolog",
+        env={"ENVDOCTOR_PYZ": str(program), **variables},
+        stdin=subprocess.DEVNULL,
+    )
+
+
+@pytest.mark.parametrize(("code", "ended"), [(0, 0), (1, 1), (2, 0), (4, 0)])
+def test_the_prolog_takes_an_error_alone_for_one(tmp_path, code, ended):
+    (tmp_path / "x.py").write_text(STANDS_IN.format(code=code))
+    done = prolog(tmp_path / "x.py")
+    assert (done.returncode, done.stderr) == (ended, "")
+    assert done.stdout.startswith("print ERROR:") is (ended == 1)
+
+
+@pytest.mark.slow
+def test_the_prolog_ends_beside_a_check_in_state_d(tmp_path, prerequisite):
+    """The archive lies on a file system that does not answer: the kernel ends nothing that waits."""
+    prerequisite(os.path.exists("/dev/fuse") and os.geteuid() == 0, "root and /dev/fuse")
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "x.py").write_text(STANDS_IN.format(code=1))
+    (tmp_path / "dead").mkdir()
+    path = tmp_path / "dead" / "x.py"
+    with mounted(tmp_path / "source", tmp_path / "dead", {"x.py": SILENT}):
+        start = time.monotonic()
+        done = prolog(path, ENVDOCTOR_SECONDS="1")
+        assert time.monotonic() - start < 5
+        assert (done.returncode, done.stdout) == (0, "")
+        states = run("ps", "-wweo", "stat,args").stdout.splitlines()
+        assert any(line.startswith("D") and str(path) in line for line in states), states
+        # What is left behind holds no pipe of slurmd: run() has read to the end of both.
 
 
 @pytest.mark.slow
