@@ -111,11 +111,7 @@ def run_probes(
     """
     machine.end = time.monotonic() + machine.deadline
     elsewhere = mounts_elsewhere()
-    if elsewhere:
-        from .watched import run_watched
-
-        run_watched(machine, probes, elsewhere, announce)
-    else:
+    if not elsewhere or not _run_watched(machine, probes, elsewhere, announce):
         _run_here(machine, probes, announce)
     if machine.unread:
         unread = [
@@ -123,6 +119,17 @@ def run_probes(
         ]
         machine.facts[UNREAD] = Known(tuple(unread), Evidence("probes"))
     return Facts(machine.facts)
+
+
+def _run_watched(
+    machine: Machine,
+    probes: Sequence[Probe],
+    elsewhere: Sequence[str],
+    announce: Optional[Callable[[str], None]],
+) -> bool:
+    from .watched import run_watched
+
+    return run_watched(machine, probes, elsewhere, announce)
 
 
 def _run_here(

@@ -36,10 +36,14 @@ __all__ = ["WatchedMachine", "find_silent", "run_watched"]
 _PATIENCE = 2.0
 """Seconds that one look-up may take. A cold file on a large Lustre takes tens of milliseconds."""
 
+_FIRST_PATIENCE = 1.0  # the same before the probes begin
 _SHARE = 0.4  # of the time of all probes: two dead mounts still leave some for the rest
 _SLACK = 0.5  # a probe that waits for children of its own ends of itself, and says more
 _TICK = 0.05
 _PAGE = 8192
+
+_SILENT: Dict[str, str] = {}
+"""What this process leaves alone from here on: mounts, with the path that did not answer there."""
 
 
 class Place:
@@ -82,16 +86,15 @@ class Place:
 class WatchedMachine(Machine):
     """A machine that says at which path it is, and looks nothing up where one did not answer.
 
-    ``silent``: mounts and folders that are left alone, with the path that did not answer there.
+    ``place``: where it says so.
     """
 
-    __slots__ = ("place", "silent")
+    __slots__ = ("place",)
 
-    def __init__(self, machine: Machine, place: Place, silent: Dict[str, str]) -> None:
+    def __init__(self, machine: Machine, place: Place) -> None:
         for name in Machine.__slots__:
             setattr(self, name, getattr(machine, name))
         self.place = place
-        self.silent = silent
 
     @property
     def is_plain(self) -> bool:
@@ -132,7 +135,7 @@ class WatchedMachine(Machine):
             return function(*arguments)
 
     def _is_left_alone(self, path: str) -> bool:
-        for folder, culprit in self.silent.items():
+        for folder, culprit in _SILENT.items():
             if _is_in(path, folder):
                 self.unread.setdefault(path, f"left alone, since {culprit} did not answer")
                 return True
@@ -144,8 +147,9 @@ def run_watched(
     probes: Sequence[Probe],
     elsewhere: Sequence[str],
     announce: Optional[Callable[[str], None]] = None,
-) -> None:
-    """Run probes in a child and join their facts to the machine's, whatever never answers.
+) -> bool:
+    """Run probes in a child and join their facts to the machine's, whatever never answers; return
+    False where there can be no child, so that nothing was run.
 
     Args:
         machine: What is looked at; its ``end`` is kept to.
@@ -155,11 +159,17 @@ def run_watched(
     """
     rounds = _Rounds(machine, list(probes), announce)
     while rounds.waiting and machine.end > time.monotonic():
-        silent = rounds.run()
+        try:
+            silent = rounds.run()
+        except OSError:
+            if len(rounds.waiting) == len(probes):
+                return False
+            break
         if silent:
-            rounds.silent[_mount_of(silent, elsewhere)] = silent
+            _SILENT[_mount_of(silent, elsewhere)] = silent
     for probe in rounds.waiting:
         fail_probe(probe, machine, f"not started, {machine.deadline:.3g} s had passed")
+    return True
 
 
 class _Rounds:
@@ -170,22 +180,18 @@ class _Rounds:
     ) -> None:
         self.machine = machine
         self.waiting = waiting
-        self.silent: Dict[str, str] = {}
         self._announce = announce
         self._place = Place()
         self._patience = min(_PATIENCE, machine.deadline * _SHARE)
         self._began = self._limit = 0.0  # of the first of the waiting
 
     def run(self) -> str:
-        """Run one child until it is done, fails or hangs; return the path that did not answer."""
+        """Run one child until it is done, fails or hangs; return the path that did not answer.
+
+        Raises OSError where none can be made.
+        """
         self._place.clear()
-        try:
-            child = start_stream(self._work, max(self.machine.end - time.monotonic(), 0))
-        except OSError as error:
-            while self.waiting:
-                reason = f"no child process: {error.strerror}"
-                fail_probe(self.waiting.pop(0), self.machine, reason)
-            return ""
+        child = start_stream(self._work, max(self.machine.end - time.monotonic(), 0))
         try:
             reason, silent = self._follow(child)
         except BaseException:  # an interruption
@@ -200,7 +206,7 @@ class _Rounds:
 
     def _work(self, write: Callable[[bytes], None]) -> None:
         """Run the probes, in the child."""
-        machine = WatchedMachine(self.machine, self._place, self.silent)
+        machine = WatchedMachine(self.machine, self._place)
         for probe in self.waiting:
             write(b"\n")
             before = set(machine.unread)
@@ -266,9 +272,13 @@ def find_silent(paths: Sequence[str]) -> Optional[Tuple[str, str]]:
                 os.stat(path)
         return b""
 
-    outcome = run_isolated(look, _PATIENCE) if mounts_elsewhere() else None
+    elsewhere = mounts_elsewhere()
+    outcome = run_isolated(look, _FIRST_PATIENCE) if elsewhere else None
     path = os.fsdecode(place.get()[1:])
-    return (path, outcome.reason) if outcome is not None and outcome.reason and path else None
+    if outcome is None or not outcome.reason or not path:
+        return None
+    _SILENT[_mount_of(path, elsewhere)] = path
+    return path, outcome.reason
 
 
 def _mount_of(path: str, elsewhere: Sequence[str]) -> str:

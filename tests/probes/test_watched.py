@@ -186,7 +186,7 @@ def test_commands_with_a_dead_environment(dead, command):
     place = dead("venv")
     done = run(command, "--python", place / "venv")
     assert done.returncode == 2
-    assert f"--python: {place}/venv does not answer: no answer within 2 s" in done.stderr
+    assert f"--python: {place}/venv does not answer: no answer within 1 s" in done.stderr
     assert left_behind(done.stderr)
     assert run("check", "--python", place / "venv", "--exit-style", "nagios").returncode == 3
 
@@ -279,3 +279,14 @@ def test_find_silent(dead):
 )
 def test_mounts_that_may_never_answer(line, points):
     assert points_elsewhere(line) == points
+
+
+def test_where_no_child_can_be_made_the_probes_run_here(dead, monkeypatch):
+    dead()
+
+    def refuse():
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(os, "fork", refuse)
+    probe = Probe("last", lambda _: {"memory.total": Known(1, Evidence("test"))}, ("memory.total",))
+    assert run_probes(Machine(deadline=3.0), [probe]).value("memory.total") == 1
