@@ -112,7 +112,7 @@ def _requirements(path: Optional[str]) -> Dict[str, Fact[Any]]:
 
     unknown = Unknown("not part of a requirements file")
     facts: Dict[str, Fact[Any]] = dict.fromkeys(fields_of(*PACKAGE_GROUPS), unknown)
-    facts.update(parse_requirements(read_text(path), name_of(path)))
+    facts.update(parse_requirements(read_text(path), name_of(path), read_text))
     return facts
 
 

@@ -10,7 +10,7 @@ from ..model.evidence import Evidence, Fact, Known, Unknown
 from ..model.facts import FIELDS, Distribution, Facts, Gpu, fields_of
 from ..model.redaction import redact_value
 from ..model.requirement import try_requirement
-from ..model.sizes import parse_limit, parse_size
+from ..model.sizes import parse_limit, parse_size, whole_number
 from ..model.versions import try_version
 from ..model.workload import stated_workload
 
@@ -248,7 +248,7 @@ def _gpus(value: str, text: str) -> Sequence[Gpu]:
     for entry in value.split(","):
         name, _, count = entry.strip().partition(":")
         number = count or "1"
-        if not name.strip() or not number.isdigit() or not 0 < int(number[:5]) <= 1024:
+        if not name.strip() or not 0 < (whole_number(number) or 0) <= 1024:
             raise InputError(
                 f"--assume {text}: expected gpu=NAME or gpu=NAME:COUNT such as gpu=H20:8, found "
                 f"{entry.strip()!r}"

@@ -5,8 +5,20 @@ Exact pins are candidates.
 
 from __future__ import annotations
 
+import os
 import re
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
 from ..errors import InputError
 from ..model.evidence import Evidence, Fact, Known
@@ -26,6 +38,8 @@ _PYTHON_COMMENT = re.compile(
     r"#.*(?:with Python|--python-version[ =]|--python[ =])\s*(3\.\d{1,2}(?:\.\d{1,2})?)\b"
 )
 _EGG = re.compile(r"[#&]egg=([\w.-]+)")
+_INCLUDED = re.compile(r"(-r|-c|--requirement|--constraint)(?:[ =]\s*|(?<=-[rc]))(\S.*)")
+_MOST_INCLUDED = 100  # files
 _TORCH_FAMILY = frozenset(["torch", "torchvision", "torchaudio"])
 _CONDA_FILE = re.compile(r"/([^/\s#]+?)-([^-/\s]+)-([^-/\s]+)\.(?:conda|tar\.bz2)(?:#\S*)?$")
 _PYTHONS = ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
@@ -43,15 +57,18 @@ class _Pin(NamedTuple):
     constraint: str = ""
 
 
-def parse_requirements(text: str, name: str) -> Facts:
+def parse_requirements(text: str, name: str, read: Optional[Callable[[str], str]] = None) -> Facts:
     """Read a requirements file, pylock.toml, uv.lock, poetry.lock, Pipfile.lock, environment.yml or
     conda's explicit list.
 
     Exact pins become distributions; a range becomes one whose version is not known, only where it
     lies. Only of a lock is the list complete. Raises :class:`InputError` with file and position for
     text that is broken.
+
+    ``read`` gives the text of a file that ``-r`` and ``-c`` name; without it, and for an address,
+    the list is not complete.
     """
-    text = redact(text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff"))
+    text = redact(_plain_ends(text))
     lowered = name.lower()
     if lowered.endswith((".json", "pipfile.lock")) or text.lstrip().startswith("{"):
         return _pipfile(text, name)
@@ -63,14 +80,26 @@ def parse_requirements(text: str, name: str) -> Facts:
         return _environment(text, name)
     if re.search(r"^@EXPLICIT\s*$", text, re.MULTILINE):
         return _explicit(text, name)
-    return _plain(text, name)
+    reader = _Plain(name, read)
+    reader.take(text, name)
+    return reader.facts()
+
+
+def _plain_ends(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff")
 
 
 def _facts(
-    pins: Sequence[_Pin], name: str, *, complete: bool, python: Optional[Tuple[str, int]] = None
+    pins: Sequence[_Pin],
+    name: str,
+    *,
+    complete: bool,
+    python: Optional[Tuple[str, int]] = None,
+    included: Sequence[str] = (),
 ) -> Facts:
     chosen = _chosen(pins)
-    where = Evidence(_place(name, [pin.line for pin in pins if pin.line]))
+    with_others = f"with {', '.join(included[:5])}" if included else ""
+    where = Evidence(_place(name, [pin.line for pin in pins if pin.line]), with_others)
     table: Dict[str, Fact[Any]] = {
         "distributions": Known({key: chosen[key] for key in sorted(chosen)}, where),
         "distributions.complete": Known(
@@ -169,36 +198,94 @@ def _applies(marker: str, extras: Sequence[str] = ()) -> bool:
 # requirements.txt
 
 
-def _plain(text: str, name: str) -> Facts:
-    pins: List[_Pin] = []
-    hashed = 0
-    partial = False
-    label = ""
-    python: Optional[Tuple[str, int]] = None
-    for number, line in _joined_lines(text):
-        comment = _PYTHON_COMMENT.search(line)
-        if comment and python is None:
-            python = (comment.group(1), number)
-        line = re.sub(r"(?:^|\s)#.*$", "", line).strip()
-        if not line:
-            continue
-        if line.startswith("-") and not line.startswith(("-e ", "--editable")):
-            index = _WHEEL_INDEX.search(line)
-            if index and re.match(r"(?:-i|--index-url|--extra-index-url|-f|--find-links)\b", line):
-                label = f"+{index.group(1)}"
-            partial |= bool(re.match(r"(?:-r|-c|--requirement|--constraint)\b", line))
-            continue
-        requirement = _requirement(line, number, name)
-        hashed += "--hash" in line
-        pins.append(requirement)
-    if not pins:
-        raise InputError(
-            f"{name}: no requirement was found; expected lines such as 'torch==2.6.0', "
-            "or a lock (pylock.toml, uv.lock, poetry.lock, Pipfile.lock, environment.yml)"
+class _Plain:
+    """Reads a requirements file with those that it includes, as pip does."""
+
+    def __init__(self, name: str, read: Optional[Callable[[str], str]]) -> None:
+        self.name = name  # of the file that was given; others were never asked for by their name
+        self.read = read
+        self.pins: List[_Pin] = []
+        self.constraints: List[_Pin] = []
+        self.included: Dict[str, None] = {}
+        self.hashed = 0
+        self.whole = True  # every file that it includes was read
+        self.label = ""
+        self.python: Optional[Tuple[str, int]] = None
+
+    def take(self, text: str, name: str, *, constrains: bool = False) -> None:
+        """Take all lines of one file; those of ``-c`` only narrow what others ask for."""
+        for number, line in _joined_lines(text):
+            comment = _PYTHON_COMMENT.search(line)
+            if comment and self.python is None:
+                self.python = (comment.group(1), number if name == self.name else 0)
+            line = re.sub(r"(?:^|\s)#.*$", "", line).strip()
+            if not line:
+                continue
+            if line.startswith("-") and not line.startswith(("-e ", "--editable")):
+                self._take_option(line, f"{name}:{number}", constrains)
+                continue
+            pin = _requirement(line, number, name, quoted=name == self.name)
+            if name != self.name:
+                pin = pin._replace(line=0)
+            self.hashed += "--hash" in line and not constrains
+            (self.constraints if constrains else self.pins).append(pin)
+
+    def _take_option(self, line: str, place: str, constrains: bool) -> None:
+        index = _WHEEL_INDEX.search(line)
+        if index and re.match(r"(?:-i|--index-url|--extra-index-url|-f|--find-links)\b", line):
+            self.label = f"+{index.group(1)}"
+        included = _INCLUDED.match(line)
+        if included is None:
+            return
+        target = included.group(2).strip("\"'")
+        if self.read is None or "://" in target:
+            self.whole = False
+            return
+        path = os.path.normpath(os.path.join(os.path.dirname(place), target))
+        if path in self.included:
+            return
+        if len(self.included) >= _MOST_INCLUDED:
+            raise InputError(f"{place}: more than {_MOST_INCLUDED} files are included")
+        if not os.path.isfile(path):
+            found = "something else" if os.path.exists(path) else "no such file"
+            raise InputError(f"{place}: {line[:80]}: expected a file, found {found}")
+        self.included[path] = None
+        text = redact(_plain_ends(self.read(path)))
+        self.take(text, path, constrains=constrains or included.group(1) in ("-c", "--constraint"))
+
+    def facts(self) -> Facts:
+        """Return what all lines say together."""
+        if not self.pins:
+            raise InputError(
+                f"{self.name}: no requirement was found; expected lines such as 'torch==2.6.0', "
+                "or a lock (pylock.toml, uv.lock, poetry.lock, Pipfile.lock, environment.yml)"
+            )
+        limits: Dict[str, List[_Pin]] = {}
+        for limit in self.constraints:
+            if _applies(limit.marker):
+                limits.setdefault(limit.name, []).append(limit)
+        kept = [
+            _limited(pin, limits.get(pin.name, ())) for pin in self.pins if _applies(pin.marker)
+        ]
+        return _facts(
+            _labelled(kept, self.label),
+            self.name,
+            complete=self.hashed == len(self.pins) and self.whole,
+            python=self.python,
+            included=tuple(self.included),
         )
-    pins = _labelled(pins, label)
-    kept = [pin for pin in pins if _applies(pin.marker)]
-    return _facts(kept, name, complete=hashed == len(pins) and not partial, python=python)
+
+
+def _limited(pin: _Pin, limits: Sequence[_Pin]) -> _Pin:
+    """Return a requirement with what constraints say of its version."""
+    for limit in limits:
+        if pin.version is not None or pin.direct_url:
+            break
+        ranges = ",".join(filter(None, (pin.constraint, limit.constraint)))
+        pin = pin._replace(
+            version=limit.version, constraint="" if limit.version is not None else ranges
+        )
+    return pin
 
 
 def _labelled(pins: List[_Pin], label: str) -> List[_Pin]:
@@ -231,8 +318,12 @@ def _joined_lines(text: str) -> Iterator[Tuple[int, str]]:
         yield start, "".join(pending)
 
 
-def _requirement(line: str, number: int, name: str) -> _Pin:
-    """Read one requirement. Raises :class:`InputError` for what pip would not read either."""
+def _requirement(line: str, number: int, name: str, *, quoted: bool) -> _Pin:
+    """Read one requirement. Raises :class:`InputError` for what pip would not read either.
+
+    ``quoted``: the message may quote the line. A file that another one includes may be any file of
+    this machine.
+    """
     editable = re.match(r"(?:-e|--editable)[ =]+", line)
     body = line[editable.end() :] if editable else line
     body = re.split(r"\s+--[a-z]", body, maxsplit=1)[0].strip()
@@ -266,7 +357,8 @@ def _requirement(line: str, number: int, name: str) -> _Pin:
         return _Pin(canonicalize_name(egg.group(1)) if egg else "", None, number, direct_url=body)
     if requirement is None:
         raise InputError(
-            f"{name}:{number}: expected a requirement such as 'torch==2.6.0', found {line[:80]!r}"
+            f"{name}:{number}: expected a requirement such as 'torch==2.6.0', found "
+            f"{repr(line[:80]) if quoted else 'something else'}"
         )
     version = _pinned(requirement)
     constraint = "" if version is not None else requirement.specifier
@@ -431,7 +523,7 @@ def _environment(text: str, name: str) -> Facts:
             index = _WHEEL_INDEX.search(value)
             label = f"+{index.group(1)}" if index else label
         else:
-            pin = _requirement(value, number, name)
+            pin = _requirement(value, number, name, quoted=True)
             if _applies(pin.marker):
                 pins.append(pin)
     if "dependencies" not in keys:

@@ -477,6 +477,9 @@ def check_date(text: Optional[str]) -> None:
 def _common(facts: Sequence[Facts], field: str, advice: str, default: Optional[str] = None) -> str:
     """Return the value that all targets have; of Python, only the minor has to agree."""
     known = [str(entry.value(field)) for entry in facts if entry.value(field) is not None]
+    odd = [value for value in known if field == "python.version" and try_version(value) is None]
+    if odd:
+        raise InputError(f"expected a version as {field} of a target, found {odd[0]!r}; {advice}")
     shown = {
         ".".join(value.split(".")[:2]) if field == "python.version" else value for value in known
     }

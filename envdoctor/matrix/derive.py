@@ -552,7 +552,7 @@ def _code_of(entry: str) -> Optional[str]:
     if kind not in ("sm", "compute") or len(digits) < 2:
         return None
     number = digits.rstrip("af")
-    if not number.isdigit():
+    if not (number.isascii() and number.isdigit()):
         return None
     suffix = digits[len(number) :]
     return f"{'sass' if kind == 'sm' else 'ptx'}:{number[:-1]}.{number[-1]}{suffix}"

@@ -16,6 +16,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ..model.row import Row, Source, Term
+from ..model.sizes import whole_number
 from ..model.versions import VersionSet, parse_version, try_version
 from .tables import Capability, CodeDemand, CudaMajor, DriverBranch
 
@@ -248,8 +249,9 @@ def toolkit_of_ptx(version: str) -> Optional[str]:
     libraries that are built with one toolkit each.
     """
     major, _, minor = version.partition(".")
-    if major.isdigit() and minor.isdigit() and int(major) >= 9:
-        return f"{int(major) + 4}.{minor}"
+    number = whole_number(major)
+    if number is not None and number >= 9 and whole_number(minor) is not None:
+        return f"{number + 4}.{minor}"
     return _TOOLKITS.get(version)
 
 

@@ -5,6 +5,7 @@ for.
 from __future__ import annotations
 
 from ..model.pattern import pattern
+from ..model.sizes import whole_number
 from ..model.versions import Version, parse_version
 
 TYPE_CHECKING = False
@@ -26,7 +27,7 @@ def serves_python(tag: str, python: Version) -> bool:
     """
     interpreter, _, abi = tag.partition("-")
     digits = interpreter[2:]
-    if not digits.isdigit():
+    if whole_number(digits) is None:
         # cp313t is a free-threaded build; any other odd tag is taken to fit.
         return not interpreter.endswith("t")
     wanted = (int(digits[0]), int(digits[1:])) if len(digits) > 1 else (int(digits[0]),)

@@ -228,14 +228,16 @@ def redacted_start(text: str, length: int) -> str:
 def redact_words(words: Sequence[str]) -> List[str]:
     """Return the words of a command without secrets, also those that follow their option."""
     return [
-        HIDDEN
-        if option[:1] == "-"
-        and word[:1] not in ("-", "")
-        and "=" not in option
-        and is_secret_name(option)
-        else redact(word)
-        for option, word in zip(["", *words], words)
+        HIDDEN if word[:1] not in ("-", "") and _asks_for_secret(before) else redact(word)
+        for before, word in zip(["", *words], words)
     ]
+
+
+def _asks_for_secret(word: str) -> bool:
+    """Tell whether a word says that the next one is a secret: ``--token``, ``password:``."""
+    if word[:1] == "-":
+        return "=" not in word and is_secret_name(word)
+    return word[-1:] in (":", "=") and is_secret_name(word[:-1])
 
 
 def redact_tree(tree: Any) -> Any:

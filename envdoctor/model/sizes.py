@@ -10,7 +10,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Optional
 
-__all__ = ["GIB", "MIB", "gib_text", "parse_limit", "parse_size", "size_text"]
+__all__ = [
+    "GIB",
+    "MIB",
+    "gib_text",
+    "parse_limit",
+    "parse_size",
+    "size_text",
+    "whole_number",
+]
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -20,6 +28,14 @@ _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 _BYTES = ("bytes", "byte", "b")
 _MOST_DIGITS = 18
 _UNLIMITED = frozenset(["unlimited", "infinity", "max", "-1"])
+
+
+def whole_number(text: str, digits: int = _MOST_DIGITS) -> Optional[int]:
+    """Return the number that a text of at most so many ASCII digits is, else None.
+
+    ``str.isdigit`` alone lets "²" through, which ``int`` refuses, and so many digits that it does.
+    """
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None
 
 
 def size_text(size: float) -> str:

@@ -114,7 +114,7 @@ def cuda_of_variant(variant: str) -> Optional[str]:
     label) gives ``12``: the minor is unknown.
     """
     digits = variant[2:]
-    if not variant.startswith("cu") or not digits.isdigit():
+    if not variant.startswith("cu") or not (digits.isascii() and digits.isdigit()):
         return None
     if len(digits) == 3:
         return digits[:2] + "." + digits[2]

@@ -22,6 +22,7 @@ _SUPPLY = {
 }
 _BAR_WIDEST = 56
 _FEW_TERMS = 6
+_MOST_FINDINGS = 100
 _STYLE = {"fits": "fine", "tight": "warning", "does not fit": "error", "cannot tell": "advice"}
 
 
@@ -53,8 +54,11 @@ def lay_out(result: PlanResult, view: View) -> List[Block]:
     for pool in plan.pools:
         blocks += [Block(""), *_pool(pool, view)]
     blocks += _cache(plan)
-    for finding in result.findings:
+    for finding in result.findings[:_MOST_FINDINGS]:
         blocks += [Block(""), *finding_blocks(finding, view.verbose)]
+    left_out = len(result.findings) - _MOST_FINDINGS
+    if left_out > 0:
+        blocks += [Block(""), paragraph(f"And {left_out} more findings; --format json has all.")]
     if any(finding.row for finding in result.findings):
         blocks += [
             Block(""),

@@ -10,6 +10,7 @@ from ..model.evidence import Absent, Known, Unknown
 from ..model.finding import Finding, Remedy
 from ..model.record import NamedTuple
 from ..model.row import Source
+from ..model.sizes import whole_number
 from ..model.versions import Version, parse_version, try_version
 from .rule import Context, Rule, device_names, model_kinds, needs_cuda
 
@@ -572,7 +573,8 @@ def _all_hidden(context: Context, setting: Known[str], devices: Sequence[Gpu]) -
 
 def _unresolved(entry: str, devices: Sequence[Gpu]) -> str:
     """Return in words why CUDA cannot resolve an entry, "" where it can."""
-    if entry.isdigit() and int(entry) >= len(devices):
+    number = whole_number(entry)
+    if number is not None and number >= len(devices):
         return f"device {entry} of {len(devices)} (they count from 0)"
     uuids = [device.uuid for device in devices if device.uuid]
     if (

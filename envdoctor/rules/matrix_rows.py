@@ -12,6 +12,7 @@ from ..model.finding import Finding, Gap, Remedy, severity_rank
 from ..model.record import NamedTuple
 from ..model.report import Judged
 from ..model.row import Row, Term
+from ..model.sizes import whole_number
 from ..model.versions import VersionSet, try_version
 from .presumption import Presumption, presume, presumed_of, with_unset_variables
 from .rule import Context, distribution_evidence, is_unindexed
@@ -435,8 +436,8 @@ def _sm_name(code: str) -> str:
 
 
 def _sm_order(name: str) -> Tuple[int, str]:
-    digits = "".join(letter for letter in name if letter.isdigit())
-    return (int(digits or 0), name)
+    digits = "".join(letter for letter in name if letter.isdecimal())
+    return (whole_number(digits) or 0, name)
 
 
 def _devices(context: Context, row: Row, binding: Binding) -> str:

@@ -8,6 +8,7 @@ from ..model.evidence import Evidence
 from ..model.facts import Distribution
 from ..model.finding import Finding, Remedy
 from ..model.row import Source
+from ..model.sizes import whole_number
 from ..model.versions import InvalidSpecifier, Version, VersionSet, parse_version, try_version
 from . import requirement_lines
 from .quantified import allowed_releases, share_of
@@ -677,7 +678,7 @@ def _wheels_finding(
 
 def _tag_version(tag: str) -> Optional[Version]:
     digits = tag.split("-")[0][2:]
-    if not digits.isdigit():
+    if whole_number(digits) is None:
         return None
     return parse_version(digits[0] + ("." + digits[1:] if len(digits) > 1 else ""))
 

@@ -10,6 +10,7 @@ from envdoctor.errors import InputError
 from envdoctor.intake import parse_requirements
 from envdoctor.model.facts import Facts
 from envdoctor.model.serde import dump_facts, load_facts
+from envdoctor.text_files import read_text
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "requirements"
 
@@ -62,6 +63,64 @@ def test_requirements_with_a_hash_for_each_are_a_lock():
         parse_requirements("-r other.txt\n" + text, "r.txt").value("distributions.complete")
         is False
     )
+
+
+def included(tmp_path, **files):
+    """Read r.txt of a folder with these files."""
+    for name, text in files.items():
+        path = tmp_path / name.replace("__", "/").replace("_txt", ".txt")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    path = str(tmp_path / "r.txt")
+    return parse_requirements(read_text(path), path, read_text)
+
+
+def test_files_that_a_file_includes_are_read(tmp_path):
+    """As pip reads them: relative to the file that names them, each once, constraints apart."""
+    facts = included(
+        tmp_path,
+        r_txt="-r sub/base.txt\n--constraint=c.txt\n-r r.txt\nvllm\nray>=2.40\nflash-attn==2.7.4\n",
+        sub__base_txt="-rmore.txt\nnumpy==1.26.4\n",
+        sub__more_txt="--extra-index-url https://download.pytorch.org/whl/cu124\ntorch==2.6.0\n",
+        c_txt="vllm==0.8.5\nray<2.44\nflash-attn==2.6.3\nxformers==0.0.29\n"
+        "vllm==0.8.4; sys_platform == 'win32'\n",
+    )
+    found = facts.value("distributions")
+    assert {name: found[name].version for name in found} == {
+        "torch": "2.6.0+cu124",
+        "numpy": "1.26.4",
+        "vllm": "0.8.5",
+        "ray": None,
+        "flash-attn": "2.7.4",
+    }
+    assert found["ray"].constraint == ">=2.40,<2.44"
+    assert "base.txt" in facts.evidence("distributions").detail
+    assert facts.value("distributions.complete") is False
+
+
+def test_hashes_in_included_files_make_a_lock(tmp_path):
+    hashed = "torch==2.6.0 --hash=sha256:00\n"
+    facts = included(tmp_path, r_txt="-r b.txt\n" + hashed, b_txt=hashed.replace("torch", "numpy"))
+    assert facts.value("distributions.complete") is True
+    facts = included(tmp_path, r_txt="-r https://h/b.txt\n" + hashed)
+    assert facts.value("distributions.complete") is False
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("missing.txt", "r.txt:2: -r missing.txt: expected a file, found no such file"),
+        (".", "found something else"),
+        ("/dev/zero", "found something else"),
+        ("-", "found no such file"),
+        ("other.txt", "other.txt:1: expected a requirement.*found something else"),
+    ],
+)
+def test_what_cannot_be_included_is_said(tmp_path, target, words):
+    """No line of a file that nobody named is quoted: it may be any file of the machine."""
+    with pytest.raises(InputError, match=words) as caught:
+        included(tmp_path, r_txt=f"torch\n-r {target}\n", other_txt="root:$6$abc:19000:0:99999\n")
+    assert "root" not in str(caught.value).replace(str(tmp_path), "")
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from envdoctor import sources
+from envdoctor.errors import InputError
 from envdoctor.lock.locking import lock
 from envdoctor.model.evidence import Absent, Evidence, Known
 from envdoctor.model.facts import Facts
@@ -33,3 +34,12 @@ def test_a_lock_for_a_gpu_is_for_linux_wherever_it_is_made(monkeypatch, platform
     assert str(found.pin("nvidia-cublas-cu12").version) == "12.3.4.1"
     own = gather(Sources(python_version="3.10", elsewhere=True))
     assert lock(["numpy"], own).request.platform == platform
+
+
+@pytest.mark.parametrize("version", ["3.10.x", "", "²", "cp310"])
+def test_a_python_that_is_no_version_is_said(version):
+    facts = Facts({"python.version": Known(version, Evidence("facts.json"))})
+    with pytest.raises(
+        InputError, match=r"expected a version as python\.version.*--python-version"
+    ):
+        lock(["vllm"], [facts])

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from envdoctor.model import redaction
-from envdoctor.model.redaction import redact
+from envdoctor.model.redaction import HIDDEN, redact, redact_words
 
 SECRET = "Zq7xW9pLk2Vn8Rt4"
 
@@ -187,3 +187,9 @@ def test_the_working_directory_is_no_secret():
         assert redaction.redact_value(name, value) == redaction.HIDDEN
     assert "hunter2" not in redaction.redact("Driver=x;UID=sa;PWD=hunter2")
     assert "hunter2" not in redaction.redact("PWD=hunter2")
+
+
+def test_words_of_a_command_may_stand_apart_from_their_name():
+    words = ["x", "api_key:", SECRET, "--hf-token", SECRET, "password=", SECRET, "n:", "8"]
+    hidden = ["x", "api_key:", HIDDEN, "--hf-token", HIDDEN, "password=", HIDDEN, "n:", "8"]
+    assert redact_words(words) == hidden

@@ -320,7 +320,7 @@ def usual_python(facts: Facts, matrix: Matrix) -> str:
     supports.
     """
     known = facts.value("python.version")
-    if known is not None:
+    if try_version(known) is not None:
         return str(known)
     catalogs = (Catalog(matrix, Request((), python)) for python in _PYTHONS)
     listed: Mapping[str, Distribution] = facts.value("distributions", {})

@@ -5,10 +5,10 @@ with interpolations resolved.
 from __future__ import annotations
 
 import re
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
-from .key_tables import KeyTable
+from .key_tables import KeyTable, parents_of
 from .settings import Setting, flatten, scalar
 
 __all__ = [
@@ -45,14 +45,17 @@ class Configuration:
         self.environ = environ
         self.absent = absent  # a file of settings that is not at hand: what it may set is not known
         self.given: Dict[str, Setting] = {}
+        self._below: Dict[str, Set[str]] = {}  # the keys that were given under each parent
         for setting in [*files, *given]:
             for leaf in flatten(setting):
                 self._set(leaf)
 
     def _set(self, leaf: Setting) -> None:
-        for key in [key for key in self.given if key.startswith(leaf.key + ".")]:
-            del self.given[key]
+        for key in self._below.pop(leaf.key, ()):
+            self.given.pop(key, None)
         self.given[leaf.key] = leaf
+        for parent in parents_of(leaf.key):
+            self._below.setdefault(parent, set()).add(leaf.key)
 
     @property
     def span(self) -> str:

@@ -12,14 +12,15 @@ import json
 import os
 from bisect import bisect_left, bisect_right
 from functools import lru_cache
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ...errors import InternalFault
 from ...model.versions import try_version
 
-__all__ = ["KeyTable", "load_table", "overlaid"]
+__all__ = ["KeyTable", "load_table", "overlaid", "parents_of"]
 
 _FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "defaults")
+_MOST_PARENTS = 30
 
 
 class KeyTable:
@@ -32,6 +33,7 @@ class KeyTable:
         self.switches = frozenset(content.get("switches", ()))
         self.rows: Dict[str, List[List[Any]]] = content["configs"][config]
         self._by_key: Dict[str, Tuple[str, ...]] = {}
+        self._taking: Dict[str, Tuple[str, ...]] = {}
         self._parents: Optional[Dict[str, Set[str]]] = None
 
     def __contains__(self, key: str) -> bool:
@@ -60,11 +62,33 @@ class KeyTable:
         if self._parents is None:
             self._parents = {}
             for key in self.rows:
-                parent = key.rpartition(".")[0]
-                while parent:
+                for parent in parents_of(key):
                     self._parents.setdefault(parent, set()).update(self.versions_of(key))
-                    parent = parent.rpartition(".")[0]
         return self._parents
+
+    def versions_taking(self, key: str) -> Tuple[str, ...]:
+        """Return the versions that take a key: they know it, what lies under it, or a parent that
+        takes any key.
+        """
+        taking = self._taking.get(key)
+        if taking is None:
+            versions = {*self.versions_of(key), *self.parents.get(key, ())}
+            for parent in parents_of(key):
+                for first, last, value in self.rows.get(parent, ()):
+                    if value is None or isinstance(value, dict):
+                        versions.update(self.versions[first : last + 1])
+            taking = tuple(version for version in self.versions if version in versions)
+            self._taking[key] = taking
+        return taking
+
+    def keys_by_last_part(self, versions: Sequence[str]) -> Mapping[str, List[str]]:
+        """Return the keys that one of ``versions`` knows, by what stands behind their last dot."""
+        possible = set(versions)
+        named: Dict[str, List[str]] = {}
+        for key in self.rows:
+            if possible.intersection(self.versions_of(key)):
+                named.setdefault(key.rpartition(".")[2], []).append(key)
+        return named
 
     def values(self, key: str, versions: Sequence[str]) -> List[Tuple[Any, Tuple[str, ...]]]:
         """Return the defaults of a key among ``versions``, each with the versions that give it."""
@@ -93,6 +117,16 @@ class KeyTable:
         equal = known[start:end]
         nearest = equal[-1:] or [*known[max(start - 1, 0) : start], *known[end : end + 1]]
         return tuple(name for _, name in nearest)
+
+
+def parents_of(key: str) -> Iterator[str]:
+    """Yield ``a.b`` and ``a`` for ``a.b.c``; of what is no key, as deep as it is, the nearest."""
+    parent = key.rpartition(".")[0]
+    for _ in range(_MOST_PARENTS):
+        if not parent:
+            return
+        yield parent
+        parent = parent.rpartition(".")[0]
 
 
 @lru_cache(maxsize=16)

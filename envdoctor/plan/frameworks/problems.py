@@ -4,6 +4,7 @@ version, values that cannot be.
 
 from __future__ import annotations
 
+from collections import Counter
 from difflib import get_close_matches
 from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
@@ -25,6 +26,8 @@ __all__ = [
     "value_problems",
 ]
 
+#: Keys for which the one that was meant is looked for; whoever has more, has another problem.
+_MOST_NEAREST = 40
 _MUST_EXIST = ("", "~", "--")
 _HYDRA = ("hydra.", "hydra/")
 
@@ -40,7 +43,7 @@ def key_problems(
     table, versions = configuration.table, configuration.versions
     problems: List[ConfigurationProblem] = []
     for setting in settings:
-        where = _versions_of(table, setting.key)
+        where = table.versions_taking(setting.key)
         if _may_be_new(setting) or set(where) & set(versions):
             continue
         if where:
@@ -52,7 +55,8 @@ def key_problems(
         else:
             kind = "unknown-key"
             message = f"no version of {table.framework} that is known here has a key {setting.key}"
-        nearest = nearest_key(setting.key, table, versions)
+        few = len(problems) < _MOST_NEAREST
+        nearest = nearest_key(setting.key, table, versions) if few else ""
         certain = exact and not free
         problems.append(
             ConfigurationProblem(kind, setting.place, setting.key, message, nearest, certain)
@@ -69,22 +73,26 @@ def _may_be_new(setting: Setting) -> bool:
 def unknown_keys(table: KeyTable, settings: Sequence[Setting]) -> int:
     """Count the keys that must exist and that the best of the versions does not know."""
     wanted = [
-        _versions_of(table, setting.key)
+        table.versions_taking(setting.key)
         for setting in settings
         if setting.operator in _MUST_EXIST and not setting.key.startswith(_HYDRA)
     ]
-    known = max(
-        (sum(version in where for where in wanted) for version in table.versions), default=0
-    )
-    return len(wanted) - known
+    return len(wanted) - max(_scores(wanted).values(), default=0)
+
+
+def _scores(wanted: Sequence[Sequence[str]]) -> Counter[str]:
+    """Return how many of the keys each version takes."""
+    return Counter(version for versions in wanted for version in versions)
 
 
 def narrowed(table: KeyTable, settings: Sequence[Setting]) -> Tuple[Tuple[str, ...], Fact[Any]]:
     """Return the versions that know the most of the keys, and what that tells of the version."""
     wanted = [
-        _versions_of(table, setting.key) for setting in settings if setting.operator in _MUST_EXIST
+        table.versions_taking(setting.key)
+        for setting in settings
+        if setting.operator in _MUST_EXIST
     ]
-    score = {version: sum(version in where for where in wanted) for version in table.versions}
+    score = _scores(wanted)
     best = max(score.values(), default=0)
     versions = tuple(version for version in table.versions if score[version] == best)
     if len(versions) == len(table.versions):
@@ -115,33 +123,14 @@ def _stated_by(run: Run) -> Evidence:
     return Evidence("--framework", run.version)
 
 
-def _versions_of(table: KeyTable, key: str) -> Sequence[str]:
-    """Versions that know a key: itself, what lies under it, or a parent that takes any key."""
-    versions = set(table.versions_of(key))
-    versions.update(table.parents.get(key, ()))
-    parent = key.rpartition(".")[0]
-    while parent:
-        for first, last, value in table.rows.get(parent, ()):
-            if value is None or isinstance(value, dict):
-                versions.update(table.versions[first : last + 1])
-        parent = parent.rpartition(".")[0]
-    return [version for version in table.versions if version in versions]
-
-
 def nearest_key(key: str, table: KeyTable, versions: Sequence[str]) -> str:
     """Return the key that was probably meant: of the same last part, else the closest."""
-    possible = set(versions)
-    known = [name for name in table.rows if possible.intersection(table.versions_of(name))]
-    last = _last_part(key)
-    same = [name for name in known if _last_part(name) == last]
-    if not same:
-        tails = get_close_matches(last, {_last_part(name) for name in known}, 1, 0.8)
-        same = [name for name in known if _last_part(name) in tails]
+    named = table.keys_by_last_part(versions)
+    last = key.rpartition(".")[2]
+    same = named.get(last) or [
+        name for tail in get_close_matches(last, named, 1, 0.8) for name in named[tail]
+    ]
     return (get_close_matches(key, same, 1, 0.0) or [""])[0]
-
-
-def _last_part(key: str) -> str:
-    return key.rpartition(".")[2]
 
 
 def remark_problem(kind: str, place: Evidence, text: str) -> ConfigurationProblem:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ...errors import InputError
@@ -47,8 +48,12 @@ def scalar(text: str) -> Any:
     return text
 
 
+@lru_cache(maxsize=1 << 17)
 def override(word: Word, name: str) -> Optional[Setting]:
-    """Read ``key=value`` with its ``+``, ``++`` or ``~``; None where the word is none."""
+    """Read ``key=value`` with its ``+``, ``++`` or ``~``; None where the word is none.
+
+    Every adapter asks for every word, some several times.
+    """
     match = _KEY.match(word.text)
     if match is None:
         return None

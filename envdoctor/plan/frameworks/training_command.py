@@ -18,7 +18,7 @@ from ...intake.container_spec import ContainerReader
 from ...intake.draft import Draft
 from ...model.evidence import Evidence, Fact, Known, Unknown
 from ...model.redaction import redact
-from ...model.sizes import parse_size
+from ...model.sizes import parse_size, whole_number
 from ...model.variables import shown_value
 from ..shell.reader import Script, SimpleCommand, Word, read_script
 from .adapter import Run
@@ -365,8 +365,9 @@ def _ray_start(name: str, command: SimpleCommand, facts: Dict[str, Fact[Any]]) -
             continue
         given = word._replace(text=value) if equals else following
         evidence = Evidence(f"{name}:{word.line}", f"{option} {given.readable}")
-        if given.text.isdigit():
-            facts[field] = Known(int(given.text), evidence)
+        number = whole_number(given.text)
+        if number is not None:
+            facts[field] = Known(number, evidence)
         else:
             facts[field] = Unknown(given.why or f"{evidence}: not a number")
 

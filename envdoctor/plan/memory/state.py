@@ -27,6 +27,7 @@ from __future__ import annotations
 from typing import List, Optional, Tuple
 
 from ...model.memory_plan import PHASES, MemoryTerm
+from ...model.sizes import whole_number
 from ...model.versions import parse_version, try_version
 from .inputs import Inputs, Role
 from .pinned import SOURCE as PINNED
@@ -337,7 +338,7 @@ class _Builder:
     def zero(self) -> None:
         """DeepSpeed's ZeRO, or plain data parallelism, in mixed precision."""
         digits = self.role.strategy[4:]
-        stage = int(digits) if digits.isdigit() and self.role.strategy != "ddp" else 0
+        stage = (whole_number(digits) or 0) if self.role.strategy != "ddp" else 0
         optimizer_away = self._get("offload_optimizer") if stage else False
         params_away = self._get("offload_params") if stage == 3 else False
         if self.role.ranks is not None:

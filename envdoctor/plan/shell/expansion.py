@@ -15,6 +15,7 @@ from typing import Callable, Dict, List, Mapping, Optional, Tuple
 from ...intake.word_lists import words
 from ...model.record import NamedTuple
 from ...model.redaction import redact, redacted_start
+from ...model.sizes import whole_number
 from .syntax import UnreadableScript, past, past_quotes
 
 __all__ = [
@@ -37,7 +38,8 @@ _PARAMETER = re.compile(
 )
 _PLAIN = re.compile(r"[^\\'\"$`<>]+")
 _COMPUTED = re.compile(
-    r"([A-Za-z_]\w*)\s*(?:[-+*/%&|^]?=(?!=)|<<=|>>=|\+\+|--)|(?:\+\+|--)\s*([A-Za-z_]\w*)"
+    r"(?<!\w)([A-Za-z_]\w*)\s*(?:[-+*/%&|^]?=(?!=)|<<=|>>=|\+\+|--)"
+    r"|(?:\+\+|--)\s*([A-Za-z_]\w*)"
 )
 _EXPR = re.compile(r"expr [\s\w$+*/%\\-]+\Z")
 _BLANKS = re.compile(r"[ \t\n]+")
@@ -145,7 +147,7 @@ class Expander:
         """Return a variable; None where it is surely unset, as far as the script tells."""
         if name in _DYNAMIC:
             return ShellVariable((unclear_word(f"${name} is known only when the script runs", 0),))
-        if name in "@*#" or name.isdigit():
+        if name in "@*#" or name.isdecimal():
             return self._argument(name)
         if name in self.variables:
             return self.variables[name]
@@ -156,8 +158,8 @@ class Expander:
 
     def _argument(self, name: str) -> Optional[ShellVariable]:
         arguments = self.variables["@"].words
-        if name.isdigit():
-            argument = _element(arguments, int(name) - 1)
+        if name.isdecimal():
+            argument = _element(arguments, (whole_number(name) or 0) - 1)
             return ShellVariable(argument) if argument else None
         if name != "#":
             return self.variables["@"]
@@ -475,7 +477,7 @@ class _Fields:
 
 
 def _unset(name: str) -> str:
-    return f"${name} {'is an argument of' if name.isdigit() else 'is not set in'} the script"
+    return f"${name} {'is an argument of' if name.isdecimal() else 'is not set in'} the script"
 
 
 def _element(elements: Tuple[Word, ...], number: int) -> Tuple[Word, ...]:

@@ -20,6 +20,7 @@ from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence, 
 from ...errors import InputError
 from ...intake.word_lists import words
 from ...model.record import NamedTuple
+from ...model.sizes import whole_number
 from .expansion import MARK, MAX_TEXT, Expander, ShellVariable, Word, assigned_names, unclear_word
 from .syntax import Node, Raw, UnreadableScript, parse
 
@@ -426,9 +427,10 @@ class _Reader(Expander):
     def _shift(self, fields: Sequence[Word]) -> Optional[bool]:
         count = fields[1].text if len(fields) > 1 else "1"
         arguments = self.variables["@"].words
-        known = count.isdigit() and all(word.known for word in arguments)
-        rest = arguments[int(count) :] if known else (unclear_word("arguments are shifted", 0),)
-        if not known or int(count) <= len(arguments):
+        number = whole_number(count) if all(word.known for word in arguments) else None
+        unclear = (unclear_word("arguments are shifted", 0),)
+        rest = unclear if number is None else arguments[number:]
+        if number is None or number <= len(arguments):
             self.assign("@", ShellVariable(rest, array=True))
         return True
 

@@ -15,6 +15,7 @@ from ...model.record import NamedTuple
 __all__ = ["Node", "Raw", "UnreadableScript", "parse", "past", "past_quotes"]
 
 _MAX_DEPTH = 60
+_MOST_COMMANDS = 80_000
 _OPERATOR = re.compile(r"&>>|<<<|<<-|;;&|\|\||&&|;;|;&|\|&|&>|<<|<&|>&|>>|>\||<>|[|&;()<>\n]")
 _BLANK = re.compile(r"(?:[ \t]|\\\n)+")
 _ARRAY = re.compile(r"[A-Za-z_]\w*\+?=\(")
@@ -143,6 +144,7 @@ class _Parser:
         self.at = 0
         self.line = line
         self.depth = 0
+        self.count = 0  # of commands
         self.documents: List[Tuple[str, bool, List[str]]] = []  # those that wait for the line's end
         self.token: Union[str, Raw] = self._scan()
 
@@ -267,6 +269,9 @@ class _Parser:
     def _command(self) -> Node:
         line = self.token.line if isinstance(self.token, Raw) else self.line
         self.depth += 1
+        self.count += 1
+        if self.count > _MOST_COMMANDS:
+            raise UnreadableScript(line, f"more than {_MOST_COMMANDS} commands")
         if self.depth > _MAX_DEPTH:
             raise UnreadableScript(line, f"more than {_MAX_DEPTH} commands inside each other")
         reader = {

@@ -384,6 +384,7 @@ def test_names_with_dots_and_lost_lines_are_told() -> None:
         ("A=$((" + "(" * 50 + "1" + ")" * 50 + "))\nrun $((" + "-" * 9000 + "1))", ""),
         ("case a in " + "*a" * 5000 + "b) run;; esac", ""),
         ("run a\n" * 50_000, ""),
+        ("a\n" * 500_000, "more than 80000 commands"),
         ("export A=$A; run $A\n" * 25_000, ""),
         ("for x in 1 2; do A=$x\ndone\n" * 20_000, ""),
         ("if [ -f x ]; then A=1\nfi\n" * 20_000 + "run $A", ""),
@@ -391,6 +392,9 @@ def test_names_with_dots_and_lost_lines_are_told() -> None:
         ("run '" + "a" * 1_000_000 + "'", ""),
         ("#" + "{" * 1_000_000, ""),
         ("run " + "{" * 1_000_000, ""),
+        ("run $((" + "a" * 500_000 + "))", ""),
+        ("((" + "+" * 500_000 + "))", ""),
+        ("f() { run $²; shift ²; shift " + "9" * 5000 + "; }\nf a b\n", ""),
         ("\x00\x01", "binary"),
         ("x" * 10_000_000, "at most"),
     ],
@@ -405,6 +409,23 @@ def test_hostile_scripts_cost_little(script: str, text: str) -> None:
         error = str(problem)
     assert time.process_time() - started < 6
     assert re.match(rf"h\.sh.*{text}" if text else r"\Z", error)
+
+
+@pytest.mark.parametrize("body", ["`", "${x:-`}", "$(", "${", "$((`))", "'`\""])
+@pytest.mark.parametrize(
+    "script",
+    [
+        "cat <<EOF\n{}\nEOF\nrun\n",
+        "cat > a.json <<EOF\n{}\nEOF\nrun\n",
+        "read -r -d '' X <<EOF\n{}\nEOF\nrun $X\n",
+        "f() {{ cat <<EOF\n{}\nEOF\n}}\nf; run\n",
+        "run <<EOF\n{}\n",
+    ],
+)
+def test_a_document_that_bash_cannot_expand_leaves_the_rest(script: str, body: str) -> None:
+    """Bash says so of the document alone, and goes on."""
+    found = read_script(script.format(body), "s.sh")
+    assert found.commands[-1].words[0].text == "run"
 
 
 @given(st.text(alphabet="ab$ {}()[]'\"\\`;|&<>\n=#!*?~-", max_size=60))

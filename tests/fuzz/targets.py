@@ -1,0 +1,384 @@
+"""Every parser of text that somebody else wrote, and every output made of it, as one function of
+bytes each; ``TARGETS`` names them with their seeds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Callable, Dict, List, NamedTuple, Tuple
+
+from .invariants import check_texts, planted
+
+DATA = Path(__file__).resolve().parent.parent / "data"
+REPOSITORY = DATA.parent.parent
+
+
+class Target(NamedTuple):
+    """One function under test; ``seeds`` are patterns below the repository."""
+
+    run: Callable[[bytes], None]
+    seeds: Tuple[str, ...]
+
+
+@lru_cache(maxsize=1)
+def _matrix() -> Any:
+    from envdoctor.matrix.loader import load_matrix
+
+    return load_matrix()
+
+
+@lru_cache(maxsize=1)
+def _folder() -> str:
+    root = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    return tempfile.mkdtemp(prefix="envdoctor-fuzz-", dir=root)
+
+
+def _file(data: bytes, name: str) -> str:
+    path = os.path.join(_folder(), name)
+    with open(path, "wb") as file:
+        file.write(data)
+    return path
+
+
+def _chosen(data: bytes, names: Tuple[str, ...]) -> Tuple[str, bytes]:
+    """Let the first byte of an input choose among names; seeds begin with a digit."""
+    return names[data[0] % len(names)] if data else names[0], data[1:]
+
+
+#: Which share of the inputs whose facts are not what is looked at is judged too: that takes most of
+#: the time.
+judged_every = 1
+
+
+def _judged(facts: Any, data: bytes = b"") -> None:
+    """Judge facts and write what comes of them in every format."""
+    if sum(data) % judged_every:
+        return
+    from envdoctor.app import check
+    from envdoctor.model.serde import dump_facts
+    from envdoctor.report import REPORTERS, render
+    from envdoctor.report.console import draw
+    from envdoctor.report.facts_text import lay_out_facts
+    from envdoctor.report.monitoring import STYLES, render_status
+    from envdoctor.report.view import View
+
+    view = View(80, verbose=True)
+    texts = [json.dumps(dump_facts(facts), indent=1), draw(lay_out_facts(facts, True), view)]
+    report = check([facts], _matrix())
+    texts += [render(report, name, view) for name in REPORTERS]
+    texts += [render_status(report, style)[0] for style in STYLES]
+    check_texts(texts)
+
+
+def report(data: bytes) -> None:
+    """A pasted report: its facts, judged and written."""
+    from envdoctor.intake.pasted_report import parse_report
+
+    _judged(parse_report(planted(data)), data)
+
+
+def log(data: bytes) -> None:
+    """A log, packed or not: what is diagnosed of it."""
+    from envdoctor.app import diagnose
+    from envdoctor.report.diagnosis_text import DIAGNOSIS_FORMATS, render_diagnosis
+    from envdoctor.report.view import View
+
+    packed = data[:2] == b"\x1f\x8b" or data[:3] == b"BZh" or data[:2] == b"\xfd7"
+    path = _file(data if packed else planted(data).encode("utf-8", "replace"), "run.log")
+    result = diagnose([path], matrix=_matrix())
+    view = View(80, verbose=True)
+    check_texts(render_diagnosis(result, name, view) for name in DIAGNOSIS_FORMATS)
+
+
+_LOCKS = ("requirements.txt", "pylock.toml", "uv.lock", "Pipfile.lock", "environment.yml", "x.txt")
+
+
+def requirements(data: bytes) -> None:
+    """A requirements file or somebody's lock."""
+    from envdoctor.intake.requirement_files import parse_requirements
+
+    name, rest = _chosen(data, _LOCKS)
+    _judged(parse_requirements(rest.decode("utf-8", "replace"), name), data)
+
+
+def lock(data: bytes) -> None:
+    """An envdoctor.lock.json."""
+    from envdoctor.intake.lock_reader import lock_facts, parse_lock
+    from envdoctor.model.facts import Facts
+
+    _judged(
+        Facts(lock_facts(parse_lock(data.decode("utf-8", "replace"), "envdoctor.lock.json"))), data
+    )
+
+
+def facts(data: bytes) -> None:
+    """A facts file."""
+    from envdoctor.model.serde import load_facts
+
+    _judged(load_facts(data.decode("utf-8", "replace"), "facts.json"))
+
+
+def assumptions(data: bytes) -> None:
+    """Lines ``KEY=VALUE``."""
+    from envdoctor.intake.assumptions import with_assumptions
+    from envdoctor.model.facts import Facts
+    from envdoctor.sources import read_assumptions
+
+    lines = data.decode("utf-8", "replace").split("\n")
+    _judged(with_assumptions(Facts({}), read_assumptions(lines)))
+
+
+def launch(data: bytes) -> None:
+    """A launch script: what it starts, and what that takes of the memory."""
+    from envdoctor.app import plan
+    from envdoctor.model.facts import Facts
+    from envdoctor.report import plan_json, plan_text
+    from envdoctor.report.view import View
+
+    text = planted(data).encode("utf-8", "replace")
+    result, _ = plan([_file(text, "run.sh")], Facts({}), _matrix())
+    view = View(80, verbose=True)
+    check_texts([plan_text.render(result, view), plan_json.render(result, view)])
+
+
+def configuration(data: bytes) -> None:
+    """A configuration file of a framework, in YAML or JSON."""
+    from envdoctor.plan.frameworks.settings import read_config
+
+    name, rest = _chosen(data, ("config.yaml", "config.json"))
+    read_config(rest.decode("utf-8", "replace"), name)
+
+
+def rows(data: bytes) -> None:
+    """A TOML file of a site's own rows."""
+    from envdoctor.errors import MatrixError
+    from envdoctor.matrix.loader import load_matrix
+
+    os.makedirs(os.path.join(_folder(), "site", "errata"), exist_ok=True)
+    folder = os.path.dirname(os.path.dirname(_file(data, "site/errata/rows.toml")))
+    try:
+        matrix = load_matrix([folder])
+    except MatrixError as error:
+        from envdoctor.report.text import clean
+
+        check_texts([clean(fault) for fault in error.faults])
+        return
+    for row in matrix.rows():
+        if row.origin.endswith("rows.toml"):
+            matrix.complete(row)
+
+
+def signatures(data: bytes) -> None:
+    """A signatures.toml."""
+    from envdoctor.matrix.schema import Faults
+    from envdoctor.matrix.signatures import parse_signatures
+    from envdoctor.matrix.source import read_toml
+
+    faults = Faults()
+    document = read_toml(_file(data, "signatures.toml"), "signatures.toml", faults)
+    if document is not None:
+        parse_signatures(document, "signatures.toml", faults)
+
+
+def archive(data: bytes) -> None:
+    """An archive of a matrices folder."""
+    import shutil
+
+    from envdoctor.matrix.update.archive import unpack
+
+    path = _file(data, "matrix.archive")
+    destination = os.path.join(_folder(), "unpacked")
+    shutil.rmtree(destination, ignore_errors=True)
+    os.mkdir(destination)
+    unpack(path, destination)
+
+
+def smi(data: bytes) -> None:
+    """What nvidia-smi, the kernel module and its files print."""
+    from envdoctor.probes import nvidia_text
+
+    text = data.decode("utf-8", "replace")
+    nvidia_text.parse_kernel_version(text)
+    nvidia_text.parse_gpu_information(text)
+    nvidia_text.parse_maps(text, "libcuda.so")
+    nvidia_text.parse_pci_list(text, "10de")
+    nvidia_text.parse_smi_gpus(text, ("name", "uuid", "memory.total"))
+    nvidia_text.parse_fabric_version(text)
+    nvidia_text.is_release(text)
+
+
+def elf(data: bytes) -> None:
+    """A shared library."""
+    from envdoctor.probes.elf import ElfError, open_elf
+
+    try:
+        with open_elf(_file(data, "lib.so")) as file:
+            for part in ("version_needs", "version_definitions", "undefined"):
+                getattr(file, part)()
+            file.mentions(b"cuInit")
+            file.defines("cuInit")
+    except ElfError:
+        return
+
+
+def metadata(data: bytes) -> None:
+    """The files of an installed distribution."""
+    from envdoctor.model.requirement import try_requirement
+    from envdoctor.probes import distributions
+
+    read = distributions.parse_metadata(data)
+    for line in read.requires or ():
+        try_requirement(line)
+    distributions.parse_requires_txt(data)
+    distributions.parse_direct_url(data)
+    list(distributions.parse_record(data))
+    text = data.decode("utf-8", "replace")
+    distributions.split_name(text)
+    distributions.parse_conda_name(text)
+
+
+def wheel_names(data: bytes) -> None:
+    """Names of wheels and their tags."""
+    from envdoctor.intake.package_lists import wheel_file
+    from envdoctor.matrix.tags import glibc_for, serves_python
+    from envdoctor.model.versions import parse_version
+
+    for line in data.decode("utf-8", "replace").split("\n"):
+        wheel = wheel_file(line)
+        for tag in wheel[2] if wheel else (line,):
+            serves_python(tag, parse_version("3.12"))
+            glibc_for(tag, "linux", "x86_64")
+
+
+def proc(data: bytes) -> None:
+    """Files of the kernel: control groups, mounts, limits, memory."""
+    from envdoctor.probes import container, process_limits, schedulers, system, toolkits
+
+    text = data.decode("utf-8", "replace")
+    container.parse_cgroup(text)
+    container.parse_mountinfo(text)
+    container.parse_table(text)
+    process_limits.parse_limits(text)
+    process_limits.parse_meminfo(text)
+    process_limits.parse_status(text)
+    process_limits.count_list(text)
+    schedulers.parse_quantity(text)
+    schedulers.parse_ray_usage(text)
+    schedulers.slurm_memory({"SLURM_MEM_PER_NODE": text, "SLURM_MEM_PER_CPU": text})
+    system.parse_os_release(text)
+    system.parse_glibc(data)
+    toolkits.parse_version_json(text)
+    toolkits.parse_version_text(text)
+    toolkits.parse_cuda_header(text)
+    toolkits.parse_tool_version(data)
+
+
+def environment_files(data: bytes) -> None:
+    """pyvenv.cfg, .pth files, torch's version.py, the loader's cache and list."""
+    from envdoctor.probes import dynamic_loader, interpreter, torch_build
+
+    text = data.decode("utf-8", "replace")
+    interpreter.parse_pyvenv(text)
+    interpreter.parse_pth(text)
+    torch_build.parse_version_file(text)
+    dynamic_loader.parse_cache(data)
+    dynamic_loader.parse_list(text)
+
+
+def ignores(data: bytes) -> None:
+    """A file of ignore entries."""
+    from envdoctor.intake.ignores import parse_ignores
+
+    parse_ignores(data.decode("utf-8", "replace"), "ignore.txt")
+
+
+def baseline(data: bytes) -> None:
+    """The baseline of an image, read at its start."""
+    from envdoctor.entrypoint.baseline import read_baseline
+
+    try:
+        read_baseline(_file(data, "baseline.json"))
+    except ValueError:  # which its caller words
+        return
+
+
+def secrets(data: bytes) -> None:
+    """Any text with a secret in a line of its own."""
+    from envdoctor.model.redaction import redact
+    from envdoctor.report.text import clean
+
+    check_texts([clean(line) for line in redact(planted(data)).split("\n")])
+
+
+def output(data: bytes) -> None:
+    """A finding whose every text is the input, in every format."""
+    from envdoctor.model.evidence import Evidence
+    from envdoctor.model.finding import Finding, Remedy
+    from envdoctor.model.report import Report
+    from envdoctor.model.row import Source
+    from envdoctor.report import REPORTERS, render
+    from envdoctor.report.monitoring import STYLES, render_status
+    from envdoctor.report.view import View
+
+    text = data.decode("utf-8", "surrogateescape" if data[:1] == b"s" else "replace")
+    finding = Finding(
+        code="ED190",
+        component=text,
+        kind="conflict",
+        severity="error",
+        message=text,
+        subject=text,
+        evidence=(Evidence(text, text),),
+        sources=(Source(f"https://{text}", text),),
+        remedies=(Remedy(text, (text,), "safe"),),
+    )
+    result = Report((finding,), (), (), (), (), "2026-11-22", 1)
+    view = View(80, verbose=True)
+    texts = [render(result, name, view) for name in REPORTERS]
+    check_texts([*texts, *(render_status(result, style)[0] for style in STYLES)])
+
+
+TARGETS: Dict[str, Target] = {
+    "report": Target(report, ("tests/data/reports/*.txt",)),
+    "log": Target(log, ("tests/data/logs/*.log",)),
+    "requirements": Target(requirements, ("tests/data/requirements/*", "tests/data/health/v*.txt")),
+    "lock": Target(lock, ()),
+    "facts": Target(facts, ("tests/data/reports/*.json",)),
+    "assumptions": Target(assumptions, ()),
+    "launch": Target(launch, ("tests/data/workloads/*/*.sh", "tests/data/workloads/*.sh")),
+    "configuration": Target(configuration, ("tests/data/workloads/*/*.yaml",)),
+    "rows": Target(rows, ("matrices/errata/*.toml",)),
+    "signatures": Target(signatures, ("matrices/signatures.toml",)),
+    "archive": Target(archive, ()),
+    "smi": Target(smi, ("tests/data/reports/nvidia*.txt",)),
+    "elf": Target(elf, ()),
+    "metadata": Target(metadata, ()),
+    "wheel_names": Target(wheel_names, ()),
+    "proc": Target(proc, ("tests/data/cgroups/*.json",)),
+    "environment_files": Target(environment_files, ()),
+    "ignores": Target(ignores, ()),
+    "baseline": Target(baseline, ()),
+    "secrets": Target(secrets, ("tests/data/reports/vllm*.txt",)),
+    "output": Target(output, ()),
+}
+
+
+def seeds(name: str, largest: int = 1 << 15) -> List[bytes]:
+    """Return the inputs to begin with: data of other tests, and all that was ever found."""
+    found = [
+        path.read_bytes()
+        for pattern in TARGETS[name].seeds
+        for path in sorted(REPOSITORY.glob(pattern))
+        if path.is_file()
+    ]
+    found += [path.read_bytes() for path in regressions(name)]
+    return [data[:largest] for data in found] or [b"0"]
+
+
+def regressions(name: str) -> List[Path]:
+    """Return the inputs that once broke an invariant of a target."""
+    return sorted((DATA / "fuzz" / name).glob("*"))
