@@ -128,6 +128,7 @@ class Finding(NamedTuple):
         str, ...
     ] = ()  # ids of further rows of the same severity that this finding speaks for
     packages: Tuple[str, ...] = ()
+    presumed: bool = False  # rests on what nobody said; never the headline of a report
 
     @property
     def rule(self) -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Dict, List, Sequence, Tuple
 
 __all__ = [
+    "FEW_QUESTIONS",
     "OpenQuestion",
     "counts_text",
     "grouped",
@@ -25,6 +26,8 @@ __all__ = [
     "verdict_text",
 ]
 
+#: What is not known and would decide something: as many are asked for at once.
+FEW_QUESTIONS = 3
 _SUMMARY_WIDTH = 80
 _TOOL = "envdoctor: "
 _FEW_NAMES = 6
@@ -83,11 +86,11 @@ def verdict_text(report: Report, width: int = _SUMMARY_WIDTH - len(_TOOL)) -> st
     ):
         return "nothing is known about this target, so nothing was judged"
     line = counts_text(report)
-    first = (*report.findings, *report.unread)
+    first = [*(entry for entry in report.findings if not entry.presumed), *report.unread]
     if first:
         message = fold(clean(first[0].message)).rstrip(".")
         line += f": {_lead(message, width - len(line) - 2)}"
-    elif report.undetermined:
+    elif report.undetermined and not report.findings:
         count = len(report.undetermined)
         line += f", {count} question{'s' if count != 1 else ''} undetermined"
     return clip(line, width)

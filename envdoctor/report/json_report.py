@@ -141,6 +141,7 @@ def dump_finding(finding: Finding) -> Dict[str, Any]:
         "nodes": [clean(name) for name in finding.nodes],
         "rows": list(finding.rows),
         "packages": [clean(name) for name in finding.packages],
+        "presumed": finding.presumed,
     }
 
 

@@ -9,7 +9,7 @@ from ..model.change import OF_PACKAGES
 from ..model.finding import Finding, Remedy, findings_tree
 from ..model.record import NamedTuple
 from ..model.report import Examined, Report
-from .headline import grouped, open_questions, summary_line, target_line
+from .headline import FEW_QUESTIONS, grouped, open_questions, summary_line, target_line
 from .repetition import Repeated, repeated
 from .text import cells, clean, fold, wrap
 from .view import View
@@ -32,7 +32,6 @@ __all__ = [
 ]
 
 _LABEL_WIDTH = 8
-_FEW_QUESTIONS = 3
 _FEW_EVIDENCE = 4
 _FEW_REPEATED = 8
 _MANY_WORDS = 8
@@ -278,7 +277,7 @@ def _questions(report: Report, verbose: bool) -> Iterator[Block]:
         return
     yield _BLANK
     yield Block("Not determined, because these facts are missing:", style="title")
-    shown = questions if verbose else questions[:_FEW_QUESTIONS]
+    shown = questions if verbose else questions[:FEW_QUESTIONS]
     for question in shown:
         count = f"{question.findings} check{'s' if question.findings != 1 else ''}"
         yield Block(

@@ -8,7 +8,7 @@ from typing import Iterable, List
 from ..model.finding import SEVERITIES, Finding, findings_tree
 from ..model.pattern import pattern
 from ..model.report import Report
-from .headline import open_questions, summary_line, target_line
+from .headline import FEW_QUESTIONS, open_questions, summary_line, target_line
 from .layout import Block
 from .text import clean, fold
 from .view import View
@@ -40,7 +40,7 @@ def render(report: Report, view: View) -> str:
         lines += ["Not determined:", ""]
         lines += [
             f"- {_escape(question.missing)} is not known ({_escape(', '.join(question.codes))})"
-            for question in questions
+            for question in (questions if view.verbose else questions[:FEW_QUESTIONS])
         ]
         lines.append("")
     for ignored in report.expired:

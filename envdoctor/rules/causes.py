@@ -238,8 +238,9 @@ def _identity(finding: Finding) -> _Identity:
     return finding.key, finding.message
 
 
-def _weight(finding: Finding) -> Tuple[int, str, str, str]:
-    return (severity_rank(finding.severity), finding.code, finding.key, finding.message)
+def _weight(finding: Finding) -> Tuple[int, bool, str, str, str]:
+    rank = severity_rank(finding.severity)
+    return (rank, finding.presumed, finding.code, finding.key, finding.message)
 
 
 def _unique(findings: Sequence[Finding]) -> List[Finding]:

@@ -15,6 +15,7 @@ from ..model.row import Row, Term
 from ..model.sizes import whole_number
 from ..model.versions import VersionSet, try_version
 from .presumption import Presumption, presume, presumed_of, with_unset_variables
+from .quantified import most_violate
 from .rule import Context, distribution_evidence, is_unindexed
 
 TYPE_CHECKING = False
@@ -68,6 +69,8 @@ _HOST_WORDS = {
     "toolkit": "CUDA toolkit",
 }
 
+#: Of the releases that a name without a version may mean.
+_MOST = 0.9
 #: Pins on what pip does not install.
 _HOST_PINS = frozenset(["nvidia-driver", "nvidia-fabricmanager", "cuda-compat", "python", "glibc"])
 
@@ -172,7 +175,30 @@ def _undecided(
     missing = _single_gap(row, binding, context)
     if missing is None:
         return None
+    grave = row.effect in ("blocks", "degrades") and row.trust == "established"
+    if missing.scope == "env" and grave:
+        hit = _for_most(context, row, missing.component)
+        if hit is not None:
+            return hit
     return _undetermined(context, context.matrix.complete(row), binding, missing)
+
+
+def _for_most(context: Context, row: Row, name: str) -> Optional[_Hit]:
+    """Word a row that nearly every release violates that a name without a version may mean."""
+    found = most_violate(context, row, name, _MOST)
+    if found is None:
+        return None
+    world, binding, share = found
+    hit = _violated(world, context.matrix.complete(row), binding)
+    stated = context.distributions[name].constraint or "of the time"
+    quantity = "every release" if share == 1 else "most releases"
+    finding = hit.finding._replace(
+        severity="warning" if hit.finding.severity == "error" else hit.finding.severity,
+        message=f"{hit.finding.message[:-1]} (so it is for {quantity} {stated} that {name}, of "
+        "which no version is named, may be).",
+        presumed=True,
+    )
+    return _Hit(row, finding, hit.packages)
 
 
 def _question(hit: _Hit) -> Hashable:
@@ -277,6 +303,7 @@ def _presumed(presumption: Presumption, row: Row, binding: Binding) -> _Hit:
     finding = hit.finding._replace(
         severity="warning" if hit.finding.severity == "error" else hit.finding.severity,
         message=hit.finding.message[:-1] + tail,
+        presumed=True,
     )
     return _Hit(row, finding, hit.packages)
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Presumption", "presume", "with_unset_variables"]
 
 _UNSET = Subject(False)
+_WITH_TORCH = ("torchvision", "torchaudio")
 
 
 class Presumption(NamedTuple):
@@ -93,11 +94,24 @@ def _pinned(facts: Facts, matrix: Any, why: Dict[str, str]) -> Dict[str, Distrib
         for name, version in _exact_pins(requirements):
             if name in known or name in added:
                 continue
+            version = _of_the_same_index(name, version, known)
             added[name] = Distribution(name, version)
             why[name] = f"{name} {version}, which {requirer.name} {requirer.version} requires"
             if name == "torch":
                 waiting.append(added["torch"])
     return added
+
+
+def _of_the_same_index(name: str, version: str, known: Mapping[str, Distribution]) -> str:
+    """Return a version with the local label of the torch that is known: who took torch from an
+    index of builds took what belongs to it from there.
+    """
+    torch = known.get("torch")
+    number = try_version(torch.version) if torch is not None else None
+    label = number.local if number is not None else None
+    if label is None or name not in _WITH_TORCH or "+" in version:
+        return version
+    return f"{version}+{label}"
 
 
 def _exact_pins(requirements: Sequence[Requirement]) -> Iterator[Tuple[str, str]]:

@@ -1,0 +1,57 @@
+"""What was seen to happen outranks what a table concludes."""
+
+from envdoctor.intake import parse_report
+from envdoctor.matrix.loader import load_matrix
+from envdoctor.report.headline import summary_line
+from envdoctor.report.selection import Options, report_of
+from envdoctor.rules import judge
+
+STACK = "PyTorch version: 2.11.0+cu130\nNvidia driver version: 550.54.15\nGPU 0: NVIDIA H100\n"
+
+
+def findings(text):
+    return judge(parse_report(text), load_matrix(), today="2026-11-21")
+
+
+def of(code, text):
+    return [finding for finding in findings(text) if finding.code == code]
+
+
+def test_a_device_that_torch_reached_makes_a_note_of_the_error():
+    (error,) = of("ED101", STACK)
+    assert error.severity == "error"
+    (note,) = of("ED101", STACK + "Is CUDA available: True\n")
+    assert note.severity == "advice"
+    assert "is_available() was True" in note.message
+    assert not note.remedies
+    assert any("line 4" in entry.source for entry in note.evidence)
+    (error,) = of("ED101", STACK + "Is CUDA available: False\n")
+    assert error.severity == "error"
+
+
+def test_a_torch_that_was_imported_has_the_glibc_and_python_that_it_needs():
+    text = "torch: 2.11.0+cu130\npython: 3.8\nglibc: 2.17\ntransformers: 5.9.0\n"
+    before = [finding for finding in of("ED303", text) if "torch" in finding.packages]
+    after = of("ED303", text + "CUDA available: False\n")
+    assert before
+    # what is said of transformers, too, stays an error
+    assert any(finding.severity == "error" for finding in after)
+    alone = of("ED303", "torch: 2.11.0+cu130\npython: 3.8\nCUDA available: False\n")
+    assert [finding.severity for finding in alone] == ["advice"]
+
+
+def test_companions_follow_the_label_of_torch():
+    text = "vllm 0.10.2\nPyTorch version: 2.8.0+cu129\nPython 3.11\nOS: Ubuntu 22.04\n"
+    messages = [entry.message for entry in findings(text) if "torchaudio" in entry.message]
+    assert messages
+    assert all("torchaudio 2.8.0+cu129" in message for message in messages)
+    assert all(entry.verdict == "undetermined" for entry in findings(text))
+
+
+def test_a_presumption_is_no_headline():
+    facts = parse_report("python: 3.14\nvllm: 0.15.1\nIs debug build: False\n")
+    found = judge(facts, load_matrix(), today="2026-11-21")
+    presumed = tuple(finding for finding in found if finding.presumed)
+    assert presumed
+    report = report_of(presumed, (facts,), "2026-11-21", Options())
+    assert summary_line(report) == f"envdoctor: {len(presumed)} warning"

@@ -1,0 +1,51 @@
+"""What holds for every release, or for most, that a name without a version may mean."""
+
+from envdoctor.intake import parse_report
+from envdoctor.matrix.loader import load_matrix
+from envdoctor.rules import judge
+
+MATRIX = load_matrix()
+OLD_GPU = "torch: 2.5.1+cu121\ntransformers 4.46.3\nflash-attn: {}\nGPU: Tesla V100\npython 3.10\n"
+
+
+def findings(text):
+    return judge(parse_report(text, MATRIX.package), MATRIX, today="2026-11-21")
+
+
+def test_what_is_true_of_every_release_is_a_warning_that_says_so():
+    (warning,) = [
+        entry
+        for entry in findings(OLD_GPU.format("installed"))
+        if entry.row == "flash-attn-2-before-ampere"
+    ]
+    assert (warning.verdict, warning.severity, warning.presumed) == ("violated", "warning", True)
+    assert "every release of the time that flash-attn" in warning.message
+
+
+def test_a_range_that_leaves_releases_without_the_fault_is_a_question():
+    rows = {entry.row: entry.verdict for entry in findings(OLD_GPU.format("<=2.0.0"))}
+    assert rows.get("flash-attn-2-before-ampere") != "violated"
+
+
+def test_most_releases_of_a_range_refuse_this_python():
+    (warning,) = [
+        entry for entry in findings("python: 3.14\nvllm: 2026-02\n") if entry.code == "ED303"
+    ]
+    assert warning.severity == "warning"
+    assert "most releases of vllm <=" in warning.message
+    assert not [
+        entry for entry in findings("python: 3.11\nvllm: 2026-02\n") if entry.code == "ED303"
+    ]
+
+
+def test_a_branch_of_the_driver_is_too_old_where_all_its_releases_are():
+    stack = "torch: 2.11.0+cu130\nGPU: H100\ndriver {}\n"
+    assert any(
+        entry.code == "ED101" and entry.severity == "error"
+        for entry in findings(stack.format("535"))
+    )
+    # CUDA 13 came with 580.65.06: some releases of the branch will do
+    assert not any(
+        entry.code == "ED101" and entry.verdict == "violated"
+        for entry in findings(stack.format("580"))
+    )
