@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Sequence, Tuple, Un
 
 from ..errors import InputError, NoResolution
 from ..intake.lock_reader import read_lock
+from ..model.change import GOALS
 from ..sources import gather
 from .command import Command
 from .output import PROGRESS, draw_lines, view, write_error
@@ -36,6 +37,14 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         "--as-of",
         metavar="DATE",
         help="only releases up to this day; 'latest' (default): of any day",
+    )
+    group.add_argument(
+        "--to",
+        dest="goal",
+        metavar="GOAL",
+        choices=GOALS,
+        default="working",
+        help="working (default): nothing fails; healthy: nothing is warned of either",
     )
     add_options(group, "allow-index", "matrix")
     group = parser.add_argument_group("what is done (default: nothing; the plan is shown)")
@@ -114,7 +123,12 @@ def _plan(options: argparse.Namespace, facts: Facts, matrix: Matrix) -> Union[Pl
     if options.lock is not None:
         return plan_for_lock(facts, read_lock(options.lock), matrix)
     return plan(
-        facts, matrix, python=options.python_version, as_of=as_of, allow_index=options.allow_index
+        facts,
+        matrix,
+        python=options.python_version,
+        as_of=as_of,
+        allow_index=options.allow_index,
+        goal=options.goal,
     )
 
 
@@ -178,15 +192,13 @@ def _apply(
     PROGRESS.start("changing the environment")
     apply_plan(plan, environment, _verifier(plan, options, matrix), _notes(plan, facts))
     changes = f"{len(plan.changes)} change{'s' if len(plan.changes) != 1 else ''}"
-    if plan.remaining:
-        return (
-            (
-                f"{changes} made in {environment.prefix}; {len(plan.remaining)} errors remain "
-                "that packages cannot cure\n"
-            ),
-            1,
-        )
-    return f"{changes} made in {environment.prefix}; check finds no error\n", 0
+    made = f"{changes} made in {environment.prefix}"
+    count = len(plan.remaining)
+    if count:
+        remain = "problem remains" if count == 1 else "problems remain"
+        return f"{made}; {count} {remain} that packages cannot cure\n", 1
+    found = "nothing that fails" if plan.goal == "working" else "no problem"
+    return f"{made}; check finds {found}\n", 0
 
 
 def _agreed(prefix: str, count: int) -> bool:
@@ -199,9 +211,8 @@ def _agreed(prefix: str, count: int) -> bool:
 def _verifier(
     plan: Plan, options: argparse.Namespace, matrix: Matrix
 ) -> Callable[[], Sequence[str]]:
-    from ..fix.repair import errors_of
+    from ..fix.repair import faults_of
     from ..model.facts import Distribution
-    from ..model.versions import meets_pin
 
     def verify() -> Sequence[str]:
         facts = gather(sources_of(options))[0]
@@ -211,16 +222,17 @@ def _verifier(
             now = distributions.get(change.name)
             if change.after is None:
                 faults += [f"{change.name} is still there"] if now is not None else []
-            elif now is None or not meets_pin(now.version, change.after):
+            elif now is None or not change.is_met(now.version):
                 faults.append(
-                    f"{change.name} {change.after} was to be installed, and "
+                    f"{change.requirement} was to be installed, and "
                     f"{now.version if now is not None else 'nothing'} is there"
                 )
         expected = {finding.key for finding in plan.remaining}
+        cured = {finding.key for finding in plan.errors} - expected
         return faults + [
             f"{finding.code} {finding.message}"
-            for finding in errors_of(facts, matrix)
-            if finding.key not in expected
+            for finding in faults_of(facts, matrix, plan.goal)
+            if finding.key in cured or (finding.breaks and finding.key not in expected)
         ]
 
     return verify

@@ -26,6 +26,7 @@ _KINDS = {
     "install": "new",
     "remove": "remove",
     "pin": "pin",
+    "reinstall": "installed anew",
 }
 _SHOWN = 40
 
@@ -41,6 +42,7 @@ class Step(NamedTuple):
     indexes: Tuple[str, ...] = ()
     no_deps: bool = False
     no_build_isolation: bool = False
+    anew: bool = False
     wheels: Tuple[str, ...] = ()
     why: str = ""
 
@@ -49,6 +51,7 @@ class Step(NamedTuple):
         options = (
             *(("--no-deps",) if self.no_deps else ()),
             *(("--no-build-isolation",) if self.no_build_isolation else ()),
+            *(("--force-reinstall",) if self.anew else ()),
         )
         return InstallerCall(
             self.action, self.requirements, options, self.indexes, python=python, uv=tool
@@ -66,9 +69,9 @@ def steps_of(plan: Plan) -> List[Step]:
         change.name for change in plan.changes if change.after is None or change.kind == "build"
     )
     moved = [change for change in plan.changes if change.after is not None]
-    plain, built, fetched = (
+    plain, built, fetched, anew = (
         [change for change in moved if _way_of(change, plan) == way]
-        for way in ("plain", "built", "fetched")
+        for way in ("plain", "built", "fetched", "anew")
     )
     steps = [
         Step(
@@ -76,10 +79,18 @@ def steps_of(plan: Plan) -> List[Step]:
             gone,
             why="what goes, and what is replaced by another build of the same version",
         ),
-        Step("install", tuple(map(_pin, plain)), _indexes(plain)),
+        Step("install", tuple(change.requirement for change in plain), _indexes(plain)),
         Step(
             "install",
-            tuple(map(_pin, built)),
+            tuple(change.requirement for change in anew),
+            _indexes(anew),
+            no_deps=True,
+            anew=True,
+            why="files that are missing or damaged",
+        ),
+        Step(
+            "install",
+            tuple(change.requirement for change in built),
             no_build_isolation=True,
             why="compiled against what is installed now",
         ),
@@ -102,6 +113,8 @@ def steps_of(plan: Plan) -> List[Step]:
 
 def _way_of(change: Change, plan: Plan) -> str:
     """Tell how a release gets in: with the others, built, fetched as a wheel, or last and alone."""
+    if change.kind == "reinstall":
+        return "anew"
     if change.index_name == "github":
         return "fetched"
     if any(override.name == change.name for override in plan.overrides):
@@ -121,10 +134,6 @@ def _overriding_pins(plan: Plan) -> Tuple[str, ...]:
     return tuple(
         f"{name}=={version}" for name, version in versions.items() if every or name in moved
     )
-
-
-def _pin(change: Change) -> str:
-    return f"{change.name}=={change.after}"
 
 
 def _variable(change: Change) -> str:
@@ -148,13 +157,17 @@ def plan_lines(plan: Plan) -> List[TextLine]:
     """Return a plan for people: what changes and why, what stays wrong, what else would help."""
     lines: List[TextLine] = []
     if not plan.errors and not plan.changes:
-        return [TextLine(f"nothing to change: no error found ({plan.target})", "title")]
+        found = "no problem found" if plan.goal == "healthy" else "nothing fails"
+        text = f"nothing to change: {found} ({plan.target})"
+        return [TextLine(text, "title"), *_left_alone(plan)]
     if plan.changes:
         count = len(plan.changes)
-        cured = len(plan.errors) - len(plan.remaining)
+        known = {finding.key for finding in plan.errors}
+        cured = len(known - {finding.key for finding in plan.remaining})
+        noun = "error" if all(f.severity == "error" for f in plan.errors) else "problem"
         text = (
             f"{_counted(count, 'change')} {_s(count, 'cures', 'cure')} {cured} of "
-            f"{_counted(len(plan.errors), 'error')} ({plan.target})"
+            f"{_counted(len(known), noun)} ({plan.target})"
         )
         lines.append(TextLine(text, "title"))
         for change in plan.changes[:_SHOWN]:
@@ -185,12 +198,25 @@ def plan_lines(plan: Plan) -> List[TextLine]:
             lines += [
                 TextLine(f"-> {_line(remedy.text)}", indent=6) for remedy in finding.remedies[:2]
             ]
+    lines += _left_alone(plan)
     if plan.alternatives:
         lines.append(TextLine("other ways:", "title"))
         lines += [TextLine(f"- {text}", indent=2) for text in plan.alternatives]
     if plan.presumed:
         lines.append(TextLine(f"presumed: {'; '.join(plan.presumed)}", "dim"))
     return lines
+
+
+def _left_alone(plan: Plan) -> List[TextLine]:
+    """Say how many warnings the goal leaves alone."""
+    if not plan.left:
+        return []
+    stay = _s(plan.left, "stays", "stay")
+    text = (
+        f"{_counted(plan.left, 'warning')} {stay}, by which nothing is known to fail; "
+        f"--to healthy cures {_s(plan.left, 'it', 'them')} too where packages can"
+    )
+    return [TextLine(text, "dim")]
 
 
 def _left(plan: Plan) -> List[Tuple[str, List[Finding]]]:
@@ -214,8 +240,10 @@ def _change_line(change: Change) -> str:
         if change.index_name == "pypi"
         else f", from the index {change.index_name}"
     )
-    after = change.after or "removed"
-    arrow = after if change.before is None else f"{change.before} -> {after}"
+    after = "removed" if change.after is None else change.after or "any release"
+    arrow = f"{change.before} -> {after}"
+    if change.before is None or change.kind == "reinstall":
+        arrow = after
     return f"{change.name} {arrow} ({_KINDS.get(change.kind, change.kind)}{source})"
 
 
@@ -250,6 +278,7 @@ def plan_json(plan: Plan, version: str) -> str:
         "envdoctor": version,
         "matrix": plan.matrix_date,
         "target": plan.target,
+        "goal": plan.goal,
         "python": plan.python,
         "changes": [_change_json(change) for change in plan.changes],
         "overrides": [
@@ -266,6 +295,7 @@ def plan_json(plan: Plan, version: str) -> str:
         "broken": list(plan.broken),
         "errors": [_finding_json(finding) for finding in plan.errors],
         "not_cured": [_finding_json(finding) for finding in plan.remaining],
+        "warnings_left": plan.left,
         "alternatives": list(plan.alternatives),
         "presumed": list(plan.presumed),
         "steps": [
@@ -281,6 +311,7 @@ def _change_json(change: Change) -> Dict[str, Any]:
         "name": change.name,
         "before": change.before,
         "after": change.after,
+        "is_range": change.is_range,
         "kind": change.kind,
         "index": change.index_name,
         "top": change.top,
@@ -298,6 +329,8 @@ def _finding_json(finding: Finding) -> Dict[str, Any]:
         "key": finding.key,
         "code": finding.code,
         "component": finding.component,
+        "severity": finding.severity,
+        "effect": finding.effect,
         "message": finding.message,
         "remedies": [remedy.text for remedy in finding.remedies],
     }

@@ -15,6 +15,7 @@ from typing import (
     Callable,
     Dict,
     FrozenSet,
+    Iterator,
     List,
     Mapping,
     NamedTuple,
@@ -27,20 +28,22 @@ from typing import (
 
 from ..errors import InputError, InternalFault
 from ..matrix.loader import Matrix
+from ..model.calls import InstallerCall
 from ..model.change import OF_PACKAGES, Change, Plan, kind_of_change
 from ..model.evidence import Evidence, Fact, Known, Unknown
 from ..model.facts import PACKAGE_GROUPS, Distribution, Facts, fields_of
-from ..model.finding import Finding
+from ..model.finding import Finding, Remedy
 from ..model.lock_file import Lock
 from ..model.request import Request, parse_root
+from ..model.requirement import Requirement, parse_requirement
 from ..model.resolution import Explanation, Reason
-from ..model.versions import meets_pin
+from ..model.versions import meets_pin, try_version
 
 if TYPE_CHECKING:
     from ..lock.solver.installed import Situation
     from ..lock.solver.nearest import Repair
 
-__all__ = ["changed_facts", "errors_of", "plan", "plan_for_lock"]
+__all__ = ["changed_facts", "errors_of", "faults_of", "plan", "plan_for_lock"]
 
 _ROUNDS = 6
 _OF_PYTHON = ("ED303", "ED305")
@@ -49,14 +52,23 @@ _INDEXES = ("pytorch", "github")
 
 def errors_of(facts: Facts, matrix: Matrix) -> List[Finding]:
     """Return what ``check`` calls an error of a target."""
+    return [finding for finding in _violated(facts, matrix) if finding.severity == "error"]
+
+
+def faults_of(facts: Facts, matrix: Matrix, goal: str = "working") -> List[Finding]:
+    """Return what a goal wants cured: what fails, and for "healthy" every warning too."""
+    return [finding for finding in _violated(facts, matrix) if _is_wanted(finding, goal)]
+
+
+def _is_wanted(finding: Finding, goal: str) -> bool:
+    return finding.breaks or (goal == "healthy" and finding.severity == "warning")
+
+
+def _violated(facts: Facts, matrix: Matrix) -> List[Finding]:
     from ..rules import judge
 
     findings = judge(facts, matrix, today=str(matrix.date))
-    return [
-        finding
-        for finding in findings
-        if finding.severity == "error" and finding.verdict == "violated"
-    ]
+    return [finding for finding in findings if finding.verdict == "violated"]
 
 
 def plan(
@@ -67,8 +79,9 @@ def plan(
     as_of: Optional[str] = None,
     allow_index: Sequence[str] = (),
     alternatives: bool = True,
+    goal: str = "working",
 ) -> Union[Plan, Explanation]:
-    """Find the smallest set of changes after which no error is left that packages can cure, keeping
+    """Find the smallest set of changes after which nothing fails that packages can cure, keeping
     the driver.
 
     Args:
@@ -79,6 +92,7 @@ def plan(
         allow_index: further indexes whose builds may be taken ("pytorch").
         alternatives: also look for what another index or driver would save, which takes a search
             each.
+        goal: "working" cures what fails, "healthy" what is warned of too.
 
     Raises:
         InputError: nothing is known of what is installed.
@@ -88,40 +102,44 @@ def plan(
     from ..lock.solver.objective import target_words
 
     _check(facts)
-    errors = errors_of(facts, matrix)
+    violated = _violated(facts, matrix)
+    errors = [finding for finding in violated if _is_wanted(finding, goal)]
     request = request_for(facts, matrix, python=python, as_of=as_of, allow_index=allow_index)
     blank = Plan(
         (),
         tuple(errors),
         target=target_words(facts),
         python=request.python,
+        goal=goal,
+        left=sum(f.severity == "warning" for f in violated if f not in errors),
         presumed=_presumed(facts, request),
         matrix_date=str(matrix.date),
     )
     if not errors:
         return blank
     seen = {finding.key: finding for finding in errors}
-    best = _search(facts, seen, request, matrix)
+    best = _search(facts, seen, request, matrix, goal)
     if isinstance(best, Explanation):
         return best
+    best = _with_remedies(facts, best, matrix, goal)
     known = {error.key for error in errors}
     fresh = [finding for finding in best.remaining if finding.key not in known]
-    if fresh:
+    if any(finding.severity == "error" for finding in fresh):
         raise InternalFault(
             f"check refuses what was to be the cure: {fresh[0].code} {fresh[0].message}"
         )
     return blank._replace(
         changes=tuple(_worded(change, seen) for change in best.repair.changes),
-        remaining=tuple(best.remaining),
+        remaining=tuple(_with_tried_remedies(facts, best, matrix, goal)),
         broken=best.repair.broken,
         overrides=best.repair.overrides,
         settings=best.repair.settings,
-        alternatives=tuple(_alternatives(best, request, matrix)) if alternatives else (),
+        alternatives=tuple(_alternatives(best, request, matrix, goal)) if alternatives else (),
     )
 
 
 def _search(
-    facts: Facts, seen: Dict[str, Finding], request: Request, matrix: Matrix
+    facts: Facts, seen: Dict[str, Finding], request: Request, matrix: Matrix, goal: str
 ) -> Union[_Tried, Explanation]:
     """Try changes until the errors that they leave teach nothing new; return the best try.
 
@@ -130,11 +148,12 @@ def _search(
         seen: the errors to cure, by key; those that changes bring are added.
         request: what the solver is asked.
         matrix: what is known of versions and hardware.
+        goal: what counts as an error.
     """
     faulty: FrozenSet[str] = frozenset()
     best: Optional[_Tried] = None
     for _ in range(_ROUNDS):
-        tried = _try(facts, seen, faulty, request, matrix)
+        tried = _try(facts, seen, faulty, request, matrix, goal)
         if isinstance(tried, Explanation):
             if best is None:
                 return tried
@@ -150,7 +169,7 @@ def _search(
     if best is None:
         raise InternalFault("no round of the search for changes was run")
     for name in sorted(best.situation.faulty):  # given up in vain
-        tried = _try(facts, seen, best.situation.faulty - {name}, request, matrix)
+        tried = _try(facts, seen, best.situation.faulty - {name}, request, matrix, goal)
         if isinstance(tried, _Tried) and len(tried.remaining) <= len(best.remaining):
             best = tried
     return best
@@ -172,6 +191,7 @@ def _try(
     faulty: FrozenSet[str],
     request: Request,
     matrix: Matrix,
+    goal: str,
 ) -> Union[_Tried, Explanation]:
     from ..lock.solver.installed import Situation
     from ..lock.solver.nearest import repair
@@ -180,9 +200,118 @@ def _try(
     outcome = repair(situation, request, matrix)
     if isinstance(outcome, Explanation):
         return outcome
-    return _Tried(
-        situation, outcome, tuple(errors_of(changed_facts(facts, outcome.changes), matrix))
+    after = changed_facts(facts, outcome.changes)
+    return _Tried(situation, outcome, tuple(faults_of(after, matrix, goal)))
+
+
+# --------------------------------------------------------------------------------------------------
+# what a finding's own remedy cures
+
+
+def _with_remedies(facts: Facts, tried: _Tried, matrix: Matrix, goal: str) -> _Tried:
+    """Add the changes that remedies of the findings that are left name, as far as ``check`` finds
+    less with them: packages of which no release is known, files that are damaged.
+    """
+    for finding in tried.remaining:
+        if finding.key not in {left.key for left in tried.remaining}:
+            continue  # an earlier remedy cured it
+        for remedy in finding.remedies:
+            changes = _changes_of_remedy(finding, remedy, facts, matrix)
+            made = {change.name for change in tried.repair.changes}
+            if not changes or made.intersection(change.name for change in changes):
+                continue
+            changes = [*tried.repair.changes, *changes]
+            remaining = faults_of(changed_facts(facts, changes), matrix, goal)
+            if {left.key for left in remaining} < {left.key for left in tried.remaining}:
+                repair = tried.repair._replace(changes=tuple(changes))
+                tried = tried._replace(repair=repair, remaining=tuple(remaining))
+                break
+    return tried
+
+
+def _changes_of_remedy(
+    finding: Finding, remedy: Remedy, facts: Facts, matrix: Matrix
+) -> List[Change]:
+    """Return a remedy as changes; nothing where it is more than installing packages."""
+    calls = [call for call in remedy.commands if isinstance(call, InstallerCall)]
+    if not calls or len(calls) < len(remedy.commands):
+        return []
+    changes: Dict[str, Optional[Change]] = {}
+    for call in calls:
+        if call.action not in ("install", "uninstall"):
+            return []
+        for text in call.packages:
+            change = _change_of(text, call, finding, facts, matrix)
+            changes[parse_requirement(text).name] = change
+    return [change for change in changes.values() if change is not None]
+
+
+def _change_of(
+    text: str, call: InstallerCall, finding: Finding, facts: Facts, matrix: Matrix
+) -> Optional[Change]:
+    """Return what a call does to one package; None where it is there as the call wants it."""
+    from ..rules.requirement_lines import meets
+
+    requirement = parse_requirement(text)
+    name = requirement.name
+    distributions: Mapping[str, Distribution] = facts.value("distributions", {})
+    installed = distributions.get(name)
+    before = installed.version if installed is not None else None
+    reason = Reason(
+        "finding", f"{finding.code} {finding.message}", finding.row, finding.sources[:1]
     )
+    if call.action == "uninstall":
+        return Change(name, before, None, "remove", reason) if before is not None else None
+    is_anew = "--force-reinstall" in call.options
+    version = try_version(before)
+    if version is not None and meets(version, requirement.specifier):
+        return Change(name, before, str(version), "reinstall", reason) if is_anew else None
+    newest = _newest(requirement, facts, matrix)
+    if newest is not None:
+        return Change(name, before, newest, kind_of_change(before, newest), reason)
+    kind = "install" if before is None else "pin"
+    return Change(name, before, requirement.specifier, kind, reason, is_range=True)
+
+
+def _newest(requirement: Requirement, facts: Facts, matrix: Matrix) -> Optional[str]:
+    """Return the newest release that a requirement admits and that this Python can have; None
+    where no release of the package is known.
+    """
+    package = matrix.package(requirement.name)
+    if package is None:
+        return None
+    from ..rules.requirement_lines import meets
+
+    python = try_version(facts.value("python.version"))
+    admitted = [
+        version
+        for version, release in package.releases()
+        if not version.is_prerelease
+        and not release.yanked
+        and meets(version, requirement.specifier)
+        and (python is None or meets(python, release.requires_python or "") is not False)
+    ]
+    return str(max(admitted)) if admitted else None
+
+
+def _with_tried_remedies(
+    facts: Facts, tried: _Tried, matrix: Matrix, goal: str
+) -> Iterator[Finding]:
+    """Yield what is left with those of its remedies that ``check`` does not refuse: what installs
+    packages has to cure it, beside the changes of the plan, and bring nothing new.
+    """
+    known = {finding.key for finding in tried.remaining}
+    for finding in tried.remaining:
+        remedies = []
+        for remedy in finding.remedies:
+            changes = _changes_of_remedy(finding, remedy, facts, matrix)
+            if changes:
+                after = changed_facts(facts, [*tried.repair.changes, *changes])
+                left = {other.key for other in faults_of(after, matrix, goal)}
+                if finding.key in left or not left <= known:
+                    continue
+            remedies.append(remedy)
+        yield finding._replace(remedies=tuple(remedies))
 
 
 def plan_for_lock(facts: Facts, lock: Lock, matrix: Matrix) -> Plan:
@@ -219,11 +348,11 @@ def plan_for_lock(facts: Facts, lock: Lock, matrix: Matrix) -> Plan:
             )
         )
     changes.sort(key=lambda change: (change.before is None, not change.top, change.name))
-    errors = errors_of(facts, matrix)
+    errors = faults_of(facts, matrix)
     return Plan(
         tuple(changes),
         tuple(errors),
-        tuple(errors_of(changed_facts(facts, changes), matrix)),
+        tuple(faults_of(changed_facts(facts, changes), matrix)),
         overrides=lock.overrides,
         settings=lock.settings,
         target=target_words(facts),
@@ -310,7 +439,9 @@ def changed_facts(facts: Facts, changes: Sequence[Change]) -> Facts:
     for change in changes:
         if change.after is None:
             after.pop(change.name, None)
-        else:
+        elif change.is_range:
+            after[change.name] = Distribution(change.name, None, constraint=change.after)
+        elif change.kind != "reinstall":
             after[change.name] = Distribution(change.name, change.after)
     moved = {change.name for change in changes}
     here = Evidence("plan")
@@ -361,8 +492,8 @@ def _weight(changes: Sequence[Change]) -> _Weight:
     )
 
 
-def _alternatives(tried: _Tried, request: Request, matrix: Matrix) -> List[str]:
-    """Say what another index or another driver would save."""
+def _alternatives(tried: _Tried, request: Request, matrix: Matrix, goal: str) -> List[str]:
+    """Say what another index or another driver would save, where ``check`` agrees."""
     from ..lock.solver.engine import GaveUp
     from ..lock.solver.nearest import Repair, repair
 
@@ -371,13 +502,17 @@ def _alternatives(tried: _Tried, request: Request, matrix: Matrix) -> List[str]:
         return []
     lines = []
     weight = _weight(changes)
+    known = {finding.key for finding in tried.remaining}
 
     def attempt(where: Situation, wanted: Request) -> Optional[Repair]:
         try:
             other = repair(where, wanted, matrix)
         except GaveUp:
             return None  # a side question: no answer is none
-        return other if isinstance(other, Repair) else None
+        if not isinstance(other, Repair):
+            return None
+        left = faults_of(changed_facts(where.facts, other.changes), matrix, goal)
+        return other if {finding.key for finding in left} <= known else None
 
     for index in _INDEXES:
         if index in request.allow_index:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .cause_tree import cause_tree
 from .evidence import Evidence
 from .record import NamedTuple
-from .row import Source
+from .row import EFFECTS, Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,9 +13,22 @@ if TYPE_CHECKING:
 
     from .calls import Call
 
-__all__ = ["KINDS", "SEVERITIES", "Finding", "Gap", "Remedy", "findings_tree", "severity_rank"]
+__all__ = [
+    "FINDING_EFFECTS",
+    "KINDS",
+    "SEVERITIES",
+    "Finding",
+    "Gap",
+    "Remedy",
+    "findings_tree",
+    "severity_rank",
+]
 
 SEVERITIES = ("error", "warning", "advice")
+
+#: The words of ``effect``: those of rows, and what only may fail: users report it, or it hangs on
+#: what was presumed.
+FINDING_EFFECTS = (*EFFECTS, "may-block")
 
 #: The words of ``kind``, and what each says of ``component``.
 KINDS = {
@@ -129,6 +142,12 @@ class Finding(NamedTuple):
     ] = ()  # ids of further rows of the same severity that this finding speaks for
     packages: Tuple[str, ...] = ()
     presumed: bool = False  # rests on what nobody said; never the headline of a report
+    effect: str = ""  # what follows from it, one of FINDING_EFFECTS; "" where nothing says so
+
+    @property
+    def breaks(self) -> bool:
+        """Whether something fails for certain: it does not import, start or run."""
+        return self.severity == "error" or self.effect == "blocks"
 
     @property
     def rule(self) -> str:

@@ -50,11 +50,15 @@ _MOST_CASES = (
     50  # oddities of one kind and folder: a broken copy of an environment must not flood the report
 )
 
-# Distributions whose files are compared with RECORD under --deep: what a broken file of breaks a
-# whole stack.
+# Distributions of which every file is compared with RECORD under --deep: what a broken file of
+# breaks a whole stack. Of the others only code that is missing counts.
 _WEIGHED = pattern(
     r"(torch|nvidia-.*|vllm|ray|triton|flash-attn|xformers|sglang|sgl-kernel|transformers|torchvision|torchaudio)\Z"
 )
+
+
+#: Folders that whoever makes an image small takes out.
+_LEFT_OUT = frozenset(("test", "tests", "testing", "doc", "docs", "examples", "benchmarks"))
 
 
 class Metadata(NamedTuple):
@@ -630,9 +634,11 @@ def _damage(machine: Machine, search: _Search) -> List[Oddity]:
     oddities = []
     for name, distribution in sorted(search.distributions.items()):
         path = search.paths[name]
-        if not _WEIGHED.match(name) or distribution.editable or not path.endswith(".dist-info"):
+        if distribution.editable or not path.endswith(".dist-info"):
             continue
         missing, altered, total = _differences(machine, distribution.location, search.record(path))
+        if not _WEIGHED.match(name):
+            missing, altered = [file for file in missing if _is_code(file)], []
         for kind, files in (("missing-files", missing), ("altered-files", altered)):
             if files:
                 # Libraries first: their absence is what fails.
@@ -640,6 +646,12 @@ def _damage(machine: Machine, search: _Search) -> List[Oddity]:
                 detail = f"{len(files)} of {total} files: {', '.join(files[:3])}"
                 oddities.append(Oddity(kind, name, path, detail, ".so" in files[0]))
     return oddities
+
+
+def _is_code(file: str) -> bool:
+    """Tell whether a file is a module or a library that no slim image leaves out."""
+    folders = file.split("/")[:-1]
+    return file.endswith((".py", ".so")) and not _LEFT_OUT.intersection(folders)
 
 
 def _differences(

@@ -70,6 +70,7 @@ def check_duplicates(context: Context) -> Iterator[Finding]:
             component=oddity.name,
             kind="damaged",
             severity="warning",
+            effect="may-block",
             subject=oddity.path,
             message=f"{oddity.name} is installed twice in one folder: {oddity.detail}.{more}",
             evidence=(Evidence(oddity.path),),
@@ -228,6 +229,7 @@ def check_damage(context: Context) -> Iterator[Finding]:
             component=oddity.name,
             kind="damaged",
             severity="warning" if missing or oddity.libraries else "advice",
+            effect="blocks" if missing else "may-block",
             subject=oddity.path,
             message=f"{oddity.name}: "
             f"{'files missing' if missing else 'files of another size than when installed'}: "

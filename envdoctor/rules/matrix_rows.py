@@ -215,6 +215,11 @@ def _severity(row: Row) -> str:
     return "advice" if row.effect == "note" else "warning"
 
 
+def effect_of_row(row: Row) -> str:
+    """Return what follows from a row that is violated; what is only reported may fail."""
+    return "may-block" if row.effect == "blocks" and row.trust != "established" else row.effect
+
+
 def _single_gap(row: Row, binding: Binding, context: Context) -> Optional[Term]:
     """Return the one term that is missing and worth asking for, or None.
 
@@ -246,10 +251,10 @@ def _subject_key(term: Term) -> Tuple[str, str, str]:
 
 def _violated(context: Context, row: Row, binding: Binding) -> _Hit:
     """Word a violated row: its title, then every value that made it apply."""
-    severity = _severity(row)
+    severity, effect = _severity(row), effect_of_row(row)
     unindexed = _unindexed_builds(context, row)
     if severity == "error" and unindexed:
-        severity = "warning"
+        severity, effect = "warning", "may-block"
     values, evidence, packages = _values(context, row, binding)
     message = f"{row.title}: found {', '.join(values)}." if values else f"{row.title}."
     if unindexed:
@@ -270,6 +275,7 @@ def _violated(context: Context, row: Row, binding: Binding) -> _Hit:
         row=row.id,
         trust=row.trust,
         packages=row.packages,
+        effect=effect,
     )
     return _Hit(row, finding, tuple(packages))
 
@@ -302,6 +308,7 @@ def _presumed(presumption: Presumption, row: Row, binding: Binding) -> _Hit:
     )
     finding = hit.finding._replace(
         severity="warning" if hit.finding.severity == "error" else hit.finding.severity,
+        effect="may-block" if hit.finding.effect == "blocks" else hit.finding.effect,
         message=hit.finding.message[:-1] + tail,
         presumed=True,
     )

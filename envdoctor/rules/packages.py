@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Interval = Tuple[Optional[Version], Optional[Version]]
 
-__all__ = ["RULES_HERE", "WEIGHED", "accepted_edges", "requirement_sets"]
+__all__ = ["COMPANIONS", "RULES_HERE", "WEIGHED", "accepted_edges", "requirement_sets"]
 
 #: Engines whose binaries are compiled against one torch release: their pin on torch is a fact about
 #: code.
@@ -42,7 +42,7 @@ _ENGINES = frozenset(
     ]
 )
 #: Companions of torch, released with it: where they differ, they are what has to change.
-_COMPANIONS = frozenset(
+COMPANIONS = frozenset(
     ["torchvision", "torchaudio", "torchtext", "xformers", "torchcodec", "functorch"]
 )
 #: transformers checks these against its own requirements when it is imported, and raises
@@ -61,9 +61,11 @@ _CHECKED_AT_IMPORT = frozenset(
         "pyyaml",
     ]
 )
+#: They load what they compiled against torch when they are imported.
+_LOADED_AT_IMPORT = ("torchvision", "torchaudio")
 #: Whose metadata can make an error or take one back (a build of one's own is judged less surely);
 #: that of all others makes warnings.
-WEIGHED = _ENGINES | _COMPANIONS | _CHECKED_AT_IMPORT | {"transformers", *LINKED}
+WEIGHED = _ENGINES | COMPANIONS | _CHECKED_AT_IMPORT | {"transformers", *LINKED}
 _SIDES = {"too-old": "too old", "too-new": "too new"}
 _OPPOSITE = {"too-old": "too-new", "too-new": "too-old"}
 _FEW = 5  # of what a message names
@@ -71,6 +73,10 @@ _MOST = 0.5  # of the releases that a statement allows
 _TRANSFORMERS = Source(
     "https://github.com/huggingface/transformers/blob/main/src/transformers/dependency_versions_check.py",
     "pkgs_to_check_at_runtime: an ImportError is raised where a version does not fit",
+)
+_NUMPY_2 = Source(
+    "https://numpy.org/doc/stable/numpy_2_0_migration_guide.html",
+    "A module that was compiled using NumPy 1.x cannot be run in NumPy 2",
 )
 _NMS = Source(
     "https://github.com/pytorch/vision#installation",
@@ -251,7 +257,7 @@ def check_torch_pin(context: Context) -> Iterator[Finding]:
     for kind, group in engines.items():
         yield _engines_finding(context, torch, kind, group)
     for violation in violations:
-        if violation.requirer.name in _COMPANIONS:
+        if violation.requirer.name in COMPANIONS:
             yield _companion_finding(context, torch, violation, bool(engines))
 
 
@@ -267,6 +273,7 @@ def _engines_finding(
         component="torch",
         kind=kind,
         severity="error" if far and not exempt else "warning",
+        effect="blocks" if far and not exempt else "may-block",
         message=(
             f"torch {_shown(torch)} is installed, but {_demands(violations)} "
             f"{'is' if len(violations) == 1 else 'are'} built for another one"
@@ -312,6 +319,7 @@ def _companion_finding(
         component=name,
         kind="version-mismatch",
         severity=severity,
+        effect="blocks" if far and not exempt and name in _LOADED_AT_IMPORT else "may-block",
         message=f"{name} {requirer.version} is built for torch{pin}, but torch {_shown(torch)} is "
         f"installed{': importing it fails.' if far and is_vision else '.'}",
         evidence=_evidence(context, [violation]),
@@ -367,7 +375,7 @@ def check_requirements(context: Context) -> Iterator[Finding]:
 def _is_torch_pin(violation: Violation) -> bool:
     """Tell whether ED304 speaks of a violation."""
     name = violation.requirer.name
-    return violation.requirement.name == "torch" and (name in _ENGINES or name in _COMPANIONS)
+    return violation.requirement.name == "torch" and (name in _ENGINES or name in COMPANIONS)
 
 
 def _component_and_kind(violation: Violation) -> Tuple[str, str]:
@@ -402,6 +410,19 @@ def _other_torch_finding(
     )
 
 
+def _is_compiled_for_numpy_1(violation: Violation) -> bool:
+    """Tell whether NumPy 2 is there and a compiled package admits none of it."""
+    installed = try_version(violation.installed.version) if violation.installed else None
+    if installed is None or installed.major < 2 or is_unindexed(violation.requirer):
+        return False
+    if not any(not tag.endswith("-any") for tag in violation.requirer.tags):
+        return False
+    try:
+        return not violation.requirement.versions & VersionSet.parse(">=2")
+    except InvalidSpecifier:
+        return False
+
+
 def _conflict_finding(
     context: Context, component: str, kind: str, violations: List[Violation]
 ) -> Finding:
@@ -410,16 +431,23 @@ def _conflict_finding(
         violation.requirer.name == "transformers" for violation in violations
     )
     certain = stops and installed is not None and not is_unindexed(installed)
+    compiled = component == "numpy" and any(map(_is_compiled_for_numpy_1, violations))
+    consequence = ", and transformers stops at import" if stops else ""
+    source = _TRANSFORMERS if stops else _metadata_source(violations[0])
+    if compiled and not stops:
+        consequence = ", and what was compiled against NumPy 1 alone crashes beside NumPy 2"
+        source = _NUMPY_2
     return Finding(
         code="ED301",
         component=component,
         kind=kind,
         severity="error" if certain else "warning",
+        effect="blocks" if certain or compiled else "may-block",
         message=f"{component} {_shown(installed) if installed else ''} is not what "
         f"{_demands(violations)} {'requires' if len(violations) == 1 else 'require'}"
-        f"{', and transformers stops at import.' if stops else '.'}",
+        f"{consequence}.",
         evidence=_evidence(context, violations),
-        sources=(_TRANSFORMERS if stops else _metadata_source(violations[0]),),
+        sources=(source,),
         remedies=(
             Remedy(
                 f"Install a version of {component} that meets the requirement.",
@@ -462,6 +490,7 @@ def check_missing_requirements(context: Context) -> Iterator[Finding]:
             component=name,
             kind="missing",
             severity="warning",
+            effect="blocks",
             message=f"{name} is not installed, although {_first_of(requirers)} "
             f"{'requires' if len(requirers) == 1 else 'require'} it.",
             evidence=_evidence(context, entries[:_FEW]),

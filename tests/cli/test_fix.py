@@ -12,6 +12,7 @@ import pytest
 
 from tests.lock.closing.wheels import make_environment, make_wheel, offline, tree
 
+from ..schemas import validate
 from .conftest import environment
 
 H100 = ("--assume", "gpu=H100", "--assume", "nvidia-driver=550.54.15", "--python-version", "3.11")
@@ -73,6 +74,7 @@ def test_json(envdoctor, requirements):
     found = json.loads(
         envdoctor("fix", "--requirements", requirements, *H100, "--format", "json").stdout
     )
+    validate(found, "fix")
     assert [(change["name"], change["after"]) for change in found["changes"]] == [
         ("vllm", "0.19.1"),
         ("torch", "2.10.0"),
@@ -153,7 +155,7 @@ def test_apply_in_a_real_environment(envdoctor, broken_environment):
         make_wheel(wheels, change["name"], change["after"])
     done = envdoctor("fix", "--python", python, "--apply", "--yes", env=own)
     assert done.returncode == 0, done.stderr
-    assert b"check finds no error" in done.stdout
+    assert b"check finds nothing that fails" in done.stdout
     assert envdoctor("check", "--python", python, "--fail-on", "error").returncode == 0
     assert envdoctor("fix", "--python", python).stdout.startswith(b"nothing to change")
 

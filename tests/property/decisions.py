@@ -119,6 +119,7 @@ def _finding(finding: Any) -> List[Any]:
         list(finding.rows),
         list(finding.packages),
         finding.missing,
+        finding.effect,
         [list(remedy.commands) for remedy in finding.remedies],
     ]
 

@@ -6,9 +6,11 @@ import jsonschema
 import pytest
 
 from envdoctor.cli.matrix import MATRIX_SCHEMA_VERSION
+from envdoctor.fix import change_plan
 from envdoctor.lock.emit import lock_json
 from envdoctor.model import facts
-from envdoctor.model.finding import KINDS, SEVERITIES
+from envdoctor.model.change import GOALS
+from envdoctor.model.finding import FINDING_EFFECTS, KINDS, SEVERITIES
 from envdoctor.model.memory_plan import PHASES, VERDICTS
 from envdoctor.model.row import EFFECTS, TRUSTS
 from envdoctor.model.signature import CERTAINTIES, CONFIDENCES, ROLES
@@ -27,6 +29,7 @@ VERSIONS = {
     "diagnosis": DIAGNOSIS_SCHEMA_VERSION,
     "explain": EXPLAIN_SCHEMA_VERSION,
     "facts": facts.SCHEMA_VERSION,
+    "fix": change_plan.SCHEMA_VERSION,
     "lock": lock_json.SCHEMA_VERSION,
     "matrix": MATRIX_SCHEMA_VERSION,
     "plan": PLAN_SCHEMA_VERSION,
@@ -59,6 +62,10 @@ WORDS = {
     ("report", "/properties/kind"): KINDS,
     ("report", "/properties/severity"): SEVERITIES,
     ("report", "/properties/trust"): TRUSTS,
+    ("report", "/properties/effect"): ("", *FINDING_EFFECTS),
+    ("fix", "/properties/effect"): ("", *FINDING_EFFECTS),
+    ("fix", "/properties/goal"): GOALS,
+    ("fix", "/properties/severity"): SEVERITIES,
     ("bake", "/properties/kind"): KINDS,
     ("explain", "/$defs/row/properties/effect"): EFFECTS,
     ("explain", "/properties/role"): ROLES,

@@ -35,6 +35,7 @@ from ...model.versions import (
     parse_version,
     try_version,
 )
+from ...rules.packages import COMPANIONS
 from .candidates import Candidate, Catalog, Limits
 
 __all__ = ["INSTALLED", "InstalledCatalog", "Situation", "usual_python"]
@@ -289,6 +290,9 @@ class InstalledCatalog(Catalog):
         """
         core = frozenset(self.core)
         wants = {name: self.wants(name) & core for name in self.core}
+        followers = COMPANIONS & core if "torch" in core else frozenset()
+        for name in followers:  # they are released for a torch, and go where it goes
+            wants[name] -= {"torch"}
         asked = frozenset().union(*wants.values())
 
         def reach(name: str) -> Set[str]:
@@ -308,7 +312,13 @@ class InstalledCatalog(Catalog):
                 tops.append(name)
                 covered |= {name} | reach(name)
         order = sorted(
-            self.core, key=lambda name: (-len(reach(name)), -len(self.wants(name)), name)
+            self.core,
+            key=lambda name: (
+                name in followers,
+                -len(reach(name)),
+                -len(self.wants(name)),
+                name,
+            ),
         )
         return [name for name in order if name in tops], [
             name for name in order if name not in tops

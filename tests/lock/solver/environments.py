@@ -7,7 +7,7 @@ from __future__ import annotations
 import random
 from typing import Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
 
-from envdoctor.fix.repair import changed_facts, errors_of, plan
+from envdoctor.fix.repair import changed_facts, faults_of, plan
 from envdoctor.intake.assumptions import parse_assumptions
 from envdoctor.lock.solver.building import build_problem
 from envdoctor.lock.solver.engine import Nogood, Variable
@@ -218,12 +218,12 @@ class CountingOracle:
 
 def judge_repair(facts: Facts, matrix: Matrix) -> Tuple[str, str]:
     """Repair one environment; returns (what came of it, what is wrong with that, or nothing)."""
-    if not errors_of(facts, matrix):
+    if not faults_of(facts, matrix):
         return "healthy", ""
     found = plan(facts, matrix, alternatives=False)
     if isinstance(found, Explanation):
         return "explained", "" if found.causes else "no cause is named"
-    after = {finding.key for finding in errors_of(changed_facts(facts, found.changes), matrix)}
+    after = {finding.key for finding in faults_of(changed_facts(facts, found.changes), matrix)}
     if after != {finding.key for finding in found.remaining}:
         return "repaired", f"the plan says that {found.remaining} remains, and {after} does"
     unexplained = [change.name for change in found.changes if not change.reason.text]

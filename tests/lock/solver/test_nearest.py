@@ -10,7 +10,7 @@ from typing import Callable, List, Tuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envdoctor.fix.repair import changed_facts, errors_of, plan
+from envdoctor.fix.repair import changed_facts, faults_of, plan
 from envdoctor.intake.assumptions import parse_assumptions
 from envdoctor.lock.solver.engine import Nogood, Variable
 from envdoctor.lock.solver.nearest import Item, settle
@@ -107,13 +107,13 @@ def test_no_change_can_be_left_out(matrix: Matrix) -> None:
     judged = 0
     while judged < 8:
         facts = random_environment(chance, matrix)
-        found = plan(facts, matrix, alternatives=False) if errors_of(facts, matrix) else None
+        found = plan(facts, matrix, alternatives=False) if faults_of(facts, matrix) else None
         if not isinstance(found, Plan) or found.remaining or not 0 < len(found.changes) < 4:
             continue
         judged += 1
         for change in found.changes:
             kept = [other for other in found.changes if other != change]
-            if not errors_of(changed_facts(facts, kept), matrix):
+            if not faults_of(changed_facts(facts, kept), matrix):
                 names = {other.name for other in kept}
                 assert change.reason.kind in ("required", "follows"), change
                 assert any(name in change.reason.text for name in names), change
@@ -195,7 +195,7 @@ def test_warnings_move_nothing(matrix: Matrix) -> None:
     facts = environment(
         "vllm==0.8.2 torch==2.7.0 numpy==2.0.2", "nvidia-driver=570.86.15", "gpu=H100"
     )
-    assert not [finding for finding in errors_of(facts, matrix) if finding.component == "numpy"]
+    assert not [finding for finding in faults_of(facts, matrix) if finding.component == "numpy"]
     assert moves(plan(facts, matrix)) == [("torch", "2.7.0", "2.6.0", "downgrade")]
 
 
@@ -230,7 +230,7 @@ def test_what_packages_cannot_cure_is_listed_as_such(matrix: Matrix) -> None:
         "gpu=H100:8",
         "fabric-manager=570.124.06",
     )
-    errors = errors_of(facts, matrix)
+    errors = faults_of(facts, matrix)
     assert errors
     found = plan(facts, matrix)
     assert isinstance(found, Plan)

@@ -1,0 +1,143 @@
+"""Plans by facts by hand: what is cured, what stays, and that ``check`` agrees with every change."""
+
+from __future__ import annotations
+
+import pytest
+
+from envdoctor.fix.change_plan import plan_lines, steps_of
+from envdoctor.fix.repair import changed_facts, faults_of, plan
+from envdoctor.matrix.loader import load_matrix
+from envdoctor.model.calls import InstallerCall
+from envdoctor.model.evidence import Evidence, Known
+from envdoctor.model.facts import Distribution, Facts, Oddity
+from envdoctor.model.line import text_of
+
+HERE = Evidence("test")
+
+
+@pytest.fixture(scope="module")
+def matrix():
+    return load_matrix()
+
+
+def installed(name, version, *requires, tags=("py3-none-any",)):
+    return Distribution(name, version, f"/site/{name}-{version}.dist-info", requires, tags=tags)
+
+
+def facts_of(*distributions, **fields):
+    table = {
+        "python.version": "3.12.4",
+        "os.platform": "linux",
+        "os.architecture": "x86_64",
+        "glibc.version": "2.36",
+        "distributions": {entry.name: entry for entry in distributions},
+        "distributions.complete": True,
+        **{name.replace("__", "."): value for name, value in fields.items()},
+    }
+    return Facts({name: Known(value, HERE) for name, value in table.items()})
+
+
+def changes_of(facts, matrix, goal="working"):
+    """Return the changes of a plan, after which ``check`` has to find what the plan says."""
+    found = plan(facts, matrix, alternatives=False, goal=goal)
+    after = changed_facts(facts, found.changes)
+    assert {finding.key for finding in faults_of(after, matrix, goal)} == {
+        finding.key for finding in found.remaining
+    }
+    return [(change.name, change.before, change.after, change.kind) for change in found.changes]
+
+
+def test_a_missing_requirement_of_which_no_release_is_known_is_left_to_the_installer(matrix):
+    requests = installed("requests", "2.32.3", "idna<4,>=2.5", "nothing-known")
+    facts = facts_of(requests)
+    assert changes_of(facts, matrix) == [
+        ("idna", None, ">=2.5,<4", "install"),
+        ("nothing-known", None, "", "install"),
+    ]
+    (step,) = steps_of(plan(facts, matrix, alternatives=False))
+    assert step.requirements == ("idna>=2.5,<4", "nothing-known")
+
+
+def test_requirers_of_one_missing_package_are_asked_together(matrix):
+    facts = facts_of(
+        installed("one", "1.0", "idna>=2.5"), installed("two", "1.0", "idna<3.4", "idna!=3.0")
+    )
+    assert changes_of(facts, matrix) == [("idna", None, ">=2.5,<3.4,!=3.0", "install")]
+
+
+def test_a_missing_requirement_that_the_matrix_knows_gets_a_release(matrix):
+    facts = facts_of(
+        installed("transformers", "4.46.3", "tokenizers<0.21,>=0.20", "numpy>=1.17"),
+        installed("numpy", "1.26.4"),
+    )
+    assert ("tokenizers", None, "0.20.3", "install") in changes_of(facts, matrix)
+    # What only an unknown package asks for, too.
+    other = facts_of(installed("ours", "1.0", "tokenizers<0.21"))
+    assert ("tokenizers", None, "0.20.3", "install") in changes_of(other, matrix)
+
+
+def test_a_companion_follows_torch(matrix):
+    facts = facts_of(
+        installed("torch", "2.6.0"), installed("torchvision", "0.20.1", "torch==2.5.1")
+    )
+    changes = changes_of(facts, matrix)
+    assert ("torchvision", "0.20.1", "0.21.0", "upgrade") in changes
+    assert "torch" not in {name for name, *_ in changes}
+
+
+@pytest.mark.parametrize(
+    ("kind", "goal", "changed"),
+    [
+        ("missing-files", "working", True),
+        ("altered-files", "working", False),
+        ("altered-files", "healthy", True),
+        ("duplicate", "working", False),
+        ("duplicate", "healthy", True),
+    ],
+)
+def test_damage_is_cured_by_the_same_release(matrix, kind, goal, changed):
+    oddity = Oddity(kind, "ours", "/site/ours-1.0.dist-info", "1 of 2 files: a.so", True)
+    facts = facts_of(installed("ours", "1.0", "six"), installed("six", "1.16"))
+    facts = facts.updated({"distributions.oddities": Known((oddity,), HERE)})
+    anew = [("ours", "1.0", "1.0", "reinstall")] if changed else []
+    assert changes_of(facts, matrix, goal) == anew
+    found = plan(facts, matrix, alternatives=False, goal=goal)
+    for step in steps_of(found):
+        assert step.call("", "python") == InstallerCall(
+            "install", ("ours==1.0",), ("--no-deps", "--force-reinstall")
+        )
+    assert found.left == (goal == "working" and not changed)
+
+
+def test_conflicts_that_only_may_fail_are_cured_for_healthy_alone(matrix):
+    facts = facts_of(
+        installed("requests", "2.31.0", "urllib3<3,>=1.21.1"), installed("urllib3", "1.20")
+    )
+    assert changes_of(facts, matrix) == []
+    working = text_of(plan_lines(plan(facts, matrix)))
+    assert working.startswith("nothing to change: nothing fails")
+    assert "1 warning stays" in working
+    assert "--to healthy" in working
+    assert changes_of(facts, matrix, "healthy") == [("urllib3", "1.20", ">=1.21.1,<3", "pin")]
+
+
+def test_numpy_2_under_what_was_compiled_for_numpy_1(matrix):
+    compiled = installed("ours", "1.0", "numpy<2,>=1.22", tags=("cp312-cp312-linux_x86_64",))
+    facts = facts_of(compiled, installed("numpy", "2.2.6"))
+    assert changes_of(facts, matrix) == [("numpy", "2.2.6", "1.26.4", "downgrade")]
+    pure = compiled._replace(tags=("py3-none-any",))
+    assert changes_of(facts_of(pure, installed("numpy", "2.2.6")), matrix) == []
+
+
+def test_what_no_package_cures_stays_with_remedies_that_hold(matrix):
+    """Two packages that exclude each other: no remedy that check refuses is printed."""
+    facts = facts_of(
+        installed("one", "1.0", "idna<3"),
+        installed("two", "1.0", "idna>=3.4"),
+        installed("idna", "3.6"),
+    )
+    found = plan(facts, matrix, goal="healthy", alternatives=False)
+    assert found.changes == ()
+    assert [finding.component for finding in found.remaining] == ["idna"]
+    assert found.remaining[0].remedies == ()
+    assert "ED301" in text_of(plan_lines(found))
