@@ -16,8 +16,8 @@ from .draft import EXACT, PROSE, Draft
 from .names import FIRST_WORDS, known_distribution
 from .package_lists import read_range
 from .printed import read_printed
-from .values import GPU_NAME, Statement, parse_gpus, state
-from .vocabulary import HEADS, Subject, setting_name, subject_of
+from .values import GPU_NAME, Claim, parse_gpus, state
+from .vocabulary import HEADS, Topic, setting_name, subject_of
 
 __all__ = ["StatementReader"]
 
@@ -158,7 +158,7 @@ class StatementReader:
         versioned = subject is not None and subject.kind == "distribution"
         if versioned and not text.lstrip("v")[:1].isdigit():
             subject = None
-        if subject is not None and state(Statement(subject, "labelled", text, line), draft):
+        if subject is not None and state(Claim(subject, "labelled", text, line), draft):
             self._heading = (line.number, heading if subject.kind == "gpus" else "")
             return True
         return self._read(text, line, draft) or understood
@@ -182,20 +182,20 @@ class StatementReader:
         if row is not None and known_distribution(row.group(1)):
             subject = subject_of(row.group(1))
             if subject is not None and subject.kind == "distribution":
-                return state(Statement(subject, "labelled", row.group(2), line), draft)
+                return state(Claim(subject, "labelled", row.group(2), line), draft)
         return read_sentence(text, line, draft)
 
     def _read_pair(self, key: str, value: str, line: Line, draft: Draft) -> Optional[bool]:
         """Read ``key: value``; None leaves the line to the reader of sentences."""
         subject = self._subject(key, line)
         if subject is None and _UNHEARD_OF.fullmatch(key) and _WHOLE_VERSION.fullmatch(value):
-            subject = Subject(key, "distribution")
+            subject = Topic(key, "distribution")
         if subject is None:
             return None
         parts = [value] if subject.kind in _WHOLE else _split(value, _PARTS)
         if subject.kind == "os":
             parts = _split(value, _OS_PARTS)
-        if not state(Statement(subject, "labelled", parts[0], line), draft):
+        if not state(Claim(subject, "labelled", parts[0], line), draft):
             return None if len(parts) == 1 else read_sentence(value, line, draft) or None
         _read_aside(subject, key, parts[0], line, draft)
         rest = parts[1:]
@@ -207,7 +207,7 @@ class StatementReader:
             _read_assigned(value, line, draft)
         return True
 
-    def _subject(self, key: str, line: Line) -> Optional[Subject]:
+    def _subject(self, key: str, line: Line) -> Optional[Topic]:
         if key.isupper() and "_" in key:  # a variable, whatever it is named after
             return subject_of(key) if key.startswith("CUDA_") else None
         subject = subject_of(key)
@@ -233,7 +233,7 @@ def _is_value(text: str) -> bool:
     return _PAIR.match(text) is None and len(text) < 120
 
 
-def _read_aside(subject: Subject, key: str, value: str, line: Line, draft: Draft) -> None:
+def _read_aside(subject: Topic, key: str, value: str, line: Line, draft: Draft) -> None:
     """Read what a bracket behind a value adds to it: ``2.6.0 (True)``, ``0.7.3 (PyPI, CUDA 12.4)``,
     ``580.65 (open)``.
     """
@@ -242,8 +242,8 @@ def _read_aside(subject: Subject, key: str, value: str, line: Line, draft: Draft
         if "?" in key and subject.name == "torch" and inner in ("True", "False", "CUDA"):
             draft.put("torch.cuda_available", inner != "False", line, EXACT)
         elif subject.kind == "distribution" and cuda:
-            built = Subject(subject.name, "build")
-            state(Statement(built, "labelled", next(filter(None, cuda.groups())), line), draft)
+            built = Topic(subject.name, "build")
+            state(Claim(built, "labelled", next(filter(None, cuda.groups())), line), draft)
         elif subject.kind not in ("gpus", "release", "os", "python", "nothing"):
             read_sentence(inner, line, draft)
 
@@ -260,7 +260,7 @@ def read_sentence(text: str, line: Line, draft: Draft) -> bool:
         return True
     heard = _read_assigned(text, line, draft)
     for sentence in _SENTENCES.split(text):
-        asked: Optional[Subject] = None
+        asked: Optional[Topic] = None
         wished = False
         for clause in _CLAUSES.split(sentence):
             wanted, had = _WANTED.search(clause), _HAD.search(clause)
@@ -280,12 +280,12 @@ def read_sentence(text: str, line: Line, draft: Draft) -> bool:
     return heard
 
 
-def _first_subject(text: str) -> Optional[Subject]:
+def _first_subject(text: str) -> Optional[Topic]:
     subjects = _subjects(text)
     return subjects[0][0] if subjects else None
 
 
-def _read_clause(text: str, line: Line, draft: Draft, asked: Optional[Subject]) -> bool:
+def _read_clause(text: str, line: Line, draft: Draft, asked: Optional[Topic]) -> bool:
     build = _BUILD.search(text)
     heard = build is not None
     if build:
@@ -301,19 +301,19 @@ def _read_clause(text: str, line: Line, draft: Draft, asked: Optional[Subject]) 
             continue
         named = True
         end = value[1]
-        heard |= state(Statement(subject, "said", value[0], line), draft)
+        heard |= state(Claim(subject, "said", value[0], line), draft)
         if subject.name == "driver.release" and (cuda := _DRIVER_CUDA.search(text[end:])):
             draft.put("driver.cuda_version", cuda.group(1), line, PROSE)
     if asked is not None and not named:
         value = _value_beside(asked, text, 0, 0)
-        heard |= value is not None and state(Statement(asked, "said", value[0], line), draft)
+        heard |= value is not None and state(Claim(asked, "said", value[0], line), draft)
     return _read_devices(text, line, draft) or heard
 
 
-def _subjects(text: str) -> List[Tuple[Subject, int, int]]:
+def _subjects(text: str) -> List[Tuple[Topic, int, int]]:
     """Return the subjects that a text names, with where each name begins and ends."""
     atoms = [(atom.group().lower(), atom.start(), atom.end()) for atom in _ATOM.finditer(text)]
-    named: List[Tuple[Subject, int, int]] = []
+    named: List[Tuple[Topic, int, int]] = []
     reached = 0
     for number, (word, start, _) in enumerate(atoms):
         if word not in _FIRST or start < reached:
@@ -339,7 +339,7 @@ _TWO_WORDS = re.compile(
 )
 
 
-def _distribution_at(text: str, start: int) -> Optional[Tuple[Subject, int, int]]:
+def _distribution_at(text: str, start: int) -> Optional[Tuple[Topic, int, int]]:
     if start and text[start - 1] in "/\\.@-_:=":
         return None
     for pattern in (_TWO_WORDS, _WORD):
@@ -348,7 +348,7 @@ def _distribution_at(text: str, start: int) -> Optional[Tuple[Subject, int, int]
         if match is not None and name is not None:
             end = start + len(match.group().rstrip("-_"))
             return (
-                (Subject(name, "distribution"), start, end)
+                (Topic(name, "distribution"), start, end)
                 if text[end : end + 1] not in ("/", ".")
                 else None
             )
@@ -363,7 +363,7 @@ def _stands_alone(text: str, start: int, end: int, parts: Sequence[str]) -> bool
     return not (after[:1] in ("_", "/", "\\") or (after[:1] in (".", "-") and after[1:2].isalpha()))
 
 
-def _value_beside(subject: Subject, text: str, start: int, end: int) -> Optional[Tuple[str, int]]:
+def _value_beside(subject: Topic, text: str, start: int, end: int) -> Optional[Tuple[str, int]]:
     """Return the value behind a name, else the one before it, and where it ends."""
     patterns = _VALUES.get(subject.kind)
     if patterns is None:
@@ -423,7 +423,7 @@ def _read_devices(text: str, line: Line, draft: Draft) -> bool:
         return True
     count = _COUNTED.search(text)
     if count:
-        return state(Statement(Subject("gpus", "gpu count"), "said", count.group(1), line), draft)
+        return state(Claim(Topic("gpus", "gpu count"), "said", count.group(1), line), draft)
     return False
 
 

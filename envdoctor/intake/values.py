@@ -18,10 +18,10 @@ from .draft import EXACT, INTENT, LABEL, PROSE, Draft
 from .names import known_distribution
 from .nvidia_output import driver_release
 from .platforms import architecture, operating_system, platform_words, python_platform
-from .vocabulary import Subject
+from .vocabulary import Topic
 from .word_lists import phrases
 
-__all__ = ["ClaimedVersion", "Statement", "claimed_version", "parse_gpus", "state"]
+__all__ = ["Claim", "ClaimedVersion", "claimed_version", "parse_gpus", "state"]
 
 _NUMBER = r"\d+(?:\.\d+)+(?:[a-zA-Z0-9.]*)(?:\+[A-Za-z0-9.]*)?"
 _VERSION = re.compile(rf"v?({_NUMBER}|\d+\.\w+)")
@@ -88,13 +88,13 @@ GPU_NAME = re.compile(
 )
 
 
-class Statement(NamedTuple):
+class Claim(NamedTuple):
     """One thing that a text says: of what, how it says it, and where.
 
     ``relation``: "printed" (the label of a tool), "labelled", "said" (a sentence).
     """
 
-    subject: Subject
+    subject: Topic
     relation: str
     value: str
     line: Line
@@ -119,10 +119,10 @@ class ClaimedVersion(NamedTuple):
     constraint: str = ""
 
 
-_Reader = Callable[[Statement, Draft], bool]
+_Reader = Callable[[Claim, Draft], bool]
 
 
-def state(statement: Statement, draft: Draft) -> bool:
+def state(statement: Claim, draft: Draft) -> bool:
     """Put what a statement says into the draft; False where that means nothing."""
     value = " ".join(statement.value.lower().strip("()[]<>.").split())
     if value in _UNLEARNED or value in _NONE or value.startswith(("not installed", "未安装")):
@@ -203,7 +203,7 @@ def _gpu(text: str) -> Optional[Tuple[int, Gpu]]:
 # kinds of values
 
 
-def _release(statement: Statement, draft: Draft) -> bool:
+def _release(statement: Claim, draft: Draft) -> bool:
     """A driver's release, its branch alone, or the CUDA version that stands in its place."""
     value = statement.value
     release = driver_release(value)
@@ -217,18 +217,18 @@ def _release(statement: Statement, draft: Draft) -> bool:
     return bool(release or branch or cuda)
 
 
-def _no_release(statement: Statement, draft: Draft) -> bool:
+def _no_release(statement: Claim, draft: Draft) -> bool:
     draft.note(statement.name, statement.value.lower(), statement.line)
     return True
 
 
-def _no_gpu_models(statement: Statement, draft: Draft) -> bool:
+def _no_gpu_models(statement: Claim, draft: Draft) -> bool:
     """What collect_env says where nvidia-smi lists no device."""
     draft.note("gpus", statement.value.lower(), statement.line)
     return True
 
 
-def _compat(statement: Statement, draft: Draft) -> bool:
+def _compat(statement: Claim, draft: Draft) -> bool:
     release = driver_release(statement.value)
     if release:
         draft.put("compat.release", release, statement.line, statement.rank)
@@ -238,7 +238,7 @@ def _compat(statement: Statement, draft: Draft) -> bool:
     return bool(release or match)
 
 
-def _cuda(statement: Statement, draft: Draft) -> bool:
+def _cuda(statement: Claim, draft: Draft) -> bool:
     match = _CUDA.search(statement.value)
     if match:
         version = ".".join(match.group(1).split(".")[:2])
@@ -246,7 +246,7 @@ def _cuda(statement: Statement, draft: Draft) -> bool:
     return match is not None
 
 
-def _torch_cuda(statement: Statement, draft: Draft) -> bool:
+def _torch_cuda(statement: Claim, draft: Draft) -> bool:
     if statement.value.lower().startswith(("available", "not available")):  # xformers.info
         available = statement.value.lower().startswith("available")
         draft.put("torch.cuda_available", available, statement.line, LABEL)
@@ -260,27 +260,27 @@ def _torch_cuda(statement: Statement, draft: Draft) -> bool:
     return True
 
 
-def _no_torch_cuda(statement: Statement, draft: Draft) -> bool:
+def _no_torch_cuda(statement: Claim, draft: Draft) -> bool:
     # collect_env prints torch.version.cuda; only a failed import gives "N/A".
     if statement.value.lower() in ("none", "could not collect"):
         draft.absent("torch.cuda", statement.line, EXACT, "torch.version.cuda is None")
     return True
 
 
-def _hip(statement: Statement, draft: Draft) -> bool:
+def _hip(statement: Claim, draft: Draft) -> bool:
     match = re.match(r"\d+\.\d+[\w.-]{0,40}", statement.value)
     if match:
         draft.put("torch.hip", match.group(), statement.line, EXACT)
     return match is not None
 
 
-def _no_hip(statement: Statement, draft: Draft) -> bool:
+def _no_hip(statement: Claim, draft: Draft) -> bool:
     if statement.value in ("N/A", "None"):
         draft.absent("torch.hip", statement.line, EXACT)
     return True
 
 
-def _toolkit(statement: Statement, draft: Draft) -> bool:
+def _toolkit(statement: Claim, draft: Draft) -> bool:
     value, line = statement.value, statement.line
     exact = re.search(r"V(\d{1,2}\.\d{1,2}\.\d{1,4})", value) or _CUDA.search(value)
     path = re.search(r"(/[\w./-]+)", value)
@@ -291,12 +291,12 @@ def _toolkit(statement: Statement, draft: Draft) -> bool:
     return exact is not None
 
 
-def _no_toolkit(_statement: Statement, draft: Draft) -> bool:
+def _no_toolkit(_statement: Claim, draft: Draft) -> bool:
     draft.unknown("toolkit.version", "nvcc was not found on PATH")
     return True
 
 
-def _cudnn(statement: Statement, draft: Draft) -> bool:
+def _cudnn(statement: Claim, draft: Draft) -> bool:
     value = statement.value
     match = _CUDNN.search(value)
     if match and "site-packages" not in value and "dist-packages" not in value:
@@ -309,7 +309,7 @@ def _cudnn(statement: Statement, draft: Draft) -> bool:
     return True
 
 
-def _python(statement: Statement, draft: Draft) -> bool:
+def _python(statement: Claim, draft: Draft) -> bool:
     match = _PYTHON.match(statement.value)
     if match is None or _MORE.match(statement.value[match.end() :]):
         return False
@@ -319,28 +319,28 @@ def _python(statement: Statement, draft: Draft) -> bool:
     return True
 
 
-def _interpreter_path(statement: Statement, draft: Draft) -> bool:
+def _interpreter_path(statement: Claim, draft: Draft) -> bool:
     match = re.search(r"\bpython(3\.\d{1,2})\b", statement.value)
     if match:
         draft.put("python.version", match.group(1), statement.line, INTENT)
     return True
 
 
-def _glibc(statement: Statement, draft: Draft) -> bool:
+def _glibc(statement: Claim, draft: Draft) -> bool:
     match = _GLIBC.match(statement.value)
     if match:
         draft.put("glibc.version", match.group(1), statement.line, statement.rank)
     return match is not None
 
 
-def _kernel(statement: Statement, draft: Draft) -> bool:
+def _kernel(statement: Claim, draft: Draft) -> bool:
     if not re.match(r"\d+\.\d+", statement.value):
         return False
     draft.put("os.kernel", statement.value.split()[0], statement.line, statement.rank)
     return True
 
 
-def _leading_size(statement: Statement, *, binary: bool = False) -> Optional[int]:
+def _leading_size(statement: Claim, *, binary: bool = False) -> Optional[int]:
     """Return the size at the start of a value (``64 GiB RAM``), or of a bare number whose key has
     the unit.
     """
@@ -352,7 +352,7 @@ def _leading_size(statement: Statement, *, binary: bool = False) -> Optional[int
     return parse_size(match.group(1) + unit, binary=binary)
 
 
-def _memory(statement: Statement, draft: Draft) -> bool:
+def _memory(statement: Claim, draft: Draft) -> bool:
     size = _leading_size(statement, binary=statement.subject.printed)
     if size is None or size < 1 << 20:
         return False
@@ -361,7 +361,7 @@ def _memory(statement: Statement, draft: Draft) -> bool:
     return True
 
 
-def _shm(statement: Statement, draft: Draft) -> bool:
+def _shm(statement: Claim, draft: Draft) -> bool:
     # Docker, df and Kubernetes count /dev/shm in powers of two, also where they print "MB".
     size = _leading_size(statement, binary=True)
     if size is None or size < 1 << 16:
@@ -371,7 +371,7 @@ def _shm(statement: Statement, draft: Draft) -> bool:
 
 
 def _limit_in(unit: int) -> _Reader:
-    def read(statement: Statement, draft: Draft) -> bool:
+    def read(statement: Claim, draft: Draft) -> bool:
         value = statement.value.split()[0] if statement.value.split() else ""
         bare = {"KiB": 1024}.get(statement.subject.unit, unit)
         size = parse_limit(value, unit=bare)
@@ -382,14 +382,14 @@ def _limit_in(unit: int) -> _Reader:
     return read
 
 
-def _number(statement: Statement, draft: Draft) -> bool:
+def _number(statement: Claim, draft: Draft) -> bool:
     match = re.match(r"\d{1,9}(?:\.\d{1,9})?", statement.value)
     if match:
         draft.put(statement.name, float(match.group()), statement.line, statement.rank)
     return match is not None
 
 
-def _bool(statement: Statement, draft: Draft) -> bool:
+def _bool(statement: Claim, draft: Draft) -> bool:
     word = statement.value.lower().split(" ")[0].strip(",;.")
     if word not in _TRUE and word not in _FALSE:
         return False
@@ -397,49 +397,49 @@ def _bool(statement: Statement, draft: Draft) -> bool:
     return True
 
 
-def _version(statement: Statement, draft: Draft) -> bool:
+def _version(statement: Claim, draft: Draft) -> bool:
     match = re.search(r"\d+(?:\.\d+)+(?:rc\d+|\.post\d+|\.dev\d+)?", statement.value)
     if match:
         draft.put(statement.name, match.group(), statement.line, statement.rank)
     return match is not None
 
 
-def _text(statement: Statement, draft: Draft) -> bool:
+def _text(statement: Claim, draft: Draft) -> bool:
     draft.put(statement.name, statement.value[:200], statement.line, statement.rank)
     return True
 
 
-def _strings(statement: Statement, draft: Draft) -> bool:
+def _strings(statement: Claim, draft: Draft) -> bool:
     values = tuple(part.strip() for part in statement.value.split(",") if part.strip())
     draft.put(statement.name, values, statement.line, statement.rank)
     return bool(values)
 
 
-def _arch_list(statement: Statement, draft: Draft) -> bool:
+def _arch_list(statement: Claim, draft: Draft) -> bool:
     architectures = _ARCHITECTURES.findall(statement.value)[:40]
     if architectures:
         draft.put("torch.arch_list", tuple(architectures), statement.line, statement.rank)
     return bool(architectures)
 
 
-def _os(statement: Statement, draft: Draft) -> bool:
+def _os(statement: Claim, draft: Draft) -> bool:
     rank = PROSE if not statement.subject.printed else LABEL
     return operating_system(statement.value, statement.line, draft, rank)
 
 
-def _platform(statement: Statement, draft: Draft) -> bool:
+def _platform(statement: Claim, draft: Draft) -> bool:
     if python_platform(statement.value, statement.line, draft):
         return True
     return platform_words(statement.value, statement.line, draft)
 
 
-def _hypervisor(statement: Statement, draft: Draft) -> bool:
+def _hypervisor(statement: Claim, draft: Draft) -> bool:
     if statement.value.startswith("Microsoft") and "WSL" in statement.value:
         draft.put("os.wsl", True, statement.line)
     return True
 
 
-def _architecture(statement: Statement, draft: Draft) -> bool:
+def _architecture(statement: Claim, draft: Draft) -> bool:
     machine = architecture(statement.value)
     if machine:
         draft.put("os.architecture", machine, statement.line)
@@ -447,7 +447,7 @@ def _architecture(statement: Statement, draft: Draft) -> bool:
     return bool(_CAPABILITY_SAID.search(statement.value)) and _capability(statement, draft)
 
 
-def _directory(statement: Statement, draft: Draft) -> bool:
+def _directory(statement: Claim, draft: Draft) -> bool:
     value = statement.value
     if not value.startswith(("/", "~", ".")) and not re.match(r"[A-Za-z]:\\|[\w-]+/", value):
         return False
@@ -455,26 +455,26 @@ def _directory(statement: Statement, draft: Draft) -> bool:
     return True
 
 
-def _variable_path(statement: Statement, draft: Draft) -> bool:
+def _variable_path(statement: Claim, draft: Draft) -> bool:
     if "/" not in statement.value:
         return False
     return draft.variable(statement.name, statement.value, statement.line)
 
 
-def _module_loading(statement: Statement, draft: Draft) -> bool:
+def _module_loading(statement: Claim, draft: Draft) -> bool:
     if statement.value in ("LAZY", "EAGER", "DEFAULT"):
         draft.variable("CUDA_MODULE_LOADING", statement.value, statement.line)
     return True
 
 
-def _image(statement: Statement, draft: Draft) -> bool:
+def _image(statement: Claim, draft: Draft) -> bool:
     image = image_of_words(statement.value)
     if image:
         draft.image(image, statement.line)
     return image is not None
 
 
-def _loader_cache(statement: Statement, draft: Draft) -> bool:
+def _loader_cache(statement: Claim, draft: Draft) -> bool:
     if "libcuda.so.1" in statement.value:
         unversioned = re.search(r"libcuda\.so(?!\.\d)", statement.value) is not None
         draft.put(statement.name, unversioned, statement.line)
@@ -485,7 +485,7 @@ def _loader_cache(statement: Statement, draft: Draft) -> bool:
 # devices
 
 
-def _gpus(statement: Statement, draft: Draft) -> bool:
+def _gpus(statement: Claim, draft: Draft) -> bool:
     value = statement.value
     if value.isdigit():
         return _gpu_count(statement, draft)
@@ -498,12 +498,12 @@ def _gpus(statement: Statement, draft: Draft) -> bool:
     return bool(devices)
 
 
-def _gpu_models(statement: Statement, draft: Draft) -> bool:
+def _gpu_models(statement: Claim, draft: Draft) -> bool:
     # torch's ROCm builds name other makers' devices here, which are not judged.
     return "gfx" in statement.value or _gpus(statement, draft)
 
 
-def _no_gpus(statement: Statement, draft: Draft) -> bool:
+def _no_gpus(statement: Claim, draft: Draft) -> bool:
     if statement.value.lower() in _UNLEARNED or "collect" in statement.value.lower():
         return True
     if statement.relation != "said":
@@ -512,7 +512,7 @@ def _no_gpus(statement: Statement, draft: Draft) -> bool:
     return True
 
 
-def _gpu_count(statement: Statement, draft: Draft) -> bool:
+def _gpu_count(statement: Claim, draft: Draft) -> bool:
     match = re.match(rf"({_COUNT})(?![\w.])", statement.value.strip(), re.IGNORECASE)
     if match is None:
         return False
@@ -521,7 +521,7 @@ def _gpu_count(statement: Statement, draft: Draft) -> bool:
     return True
 
 
-def _gpu_memory(statement: Statement, draft: Draft) -> bool:
+def _gpu_memory(statement: Claim, draft: Draft) -> bool:
     total = re.search(
         r"(?:/ ?|^|\s)(\d{1,7}(?:\.\d{1,4})?)\s?((?:[MG]i?)?B?)(?:\s+total)?(?:$|[\s,;(])",
         statement.value,
@@ -538,19 +538,19 @@ def _gpu_memory(statement: Statement, draft: Draft) -> bool:
     return size is not None
 
 
-def _gpu_memory_free(statement: Statement, draft: Draft) -> bool:
+def _gpu_memory_free(statement: Claim, draft: Draft) -> bool:
     draft.free_device_memory(_leading_size(statement, binary=True))
     return True
 
 
-def _gpu_memory_used(statement: Statement, draft: Draft) -> bool:
+def _gpu_memory_used(statement: Claim, draft: Draft) -> bool:
     size = _leading_size(statement, binary=True)
     if size:
         draft.device(0, Gpu(memory_used=size), statement.line, PROSE + 9)
     return size is not None
 
 
-def _capability(statement: Statement, draft: Draft) -> bool:
+def _capability(statement: Claim, draft: Draft) -> bool:
     match = _CAPABILITY_SAID.search(statement.value) or _CAPABILITY.search(statement.value)
     if match:
         device = Gpu(compute_capability=".".join(match.groups()))
@@ -558,7 +558,7 @@ def _capability(statement: Statement, draft: Draft) -> bool:
     return match is not None
 
 
-def _mig(statement: Statement, draft: Draft) -> bool:
+def _mig(statement: Claim, draft: Draft) -> bool:
     enabled = statement.value.lower().split(" ")[0] in _TRUE or bool(_MIG.search(statement.value))
     draft.device(0, Gpu(mig_mode=enabled), statement.line, PROSE + 9)
     return True
@@ -567,7 +567,7 @@ def _mig(statement: Statement, draft: Draft) -> bool:
 # distributions and settings
 
 
-def _distribution(statement: Statement, draft: Draft) -> bool:
+def _distribution(statement: Claim, draft: Draft) -> bool:
     """A version, a range, a build or a day; a name with anything else is there at least."""
     name, value, line = statement.name, statement.value, statement.line
     if (
@@ -594,7 +594,7 @@ def _distribution(statement: Statement, draft: Draft) -> bool:
     return True
 
 
-def _no_distribution(statement: Statement, draft: Draft) -> bool:
+def _no_distribution(statement: Claim, draft: Draft) -> bool:
     if " ".join(statement.value.lower().strip("()").split()) in _UNLEARNED:
         if statement.name == "torch":
             draft.unknown("torch.version", "the report could not import torch")
@@ -603,7 +603,7 @@ def _no_distribution(statement: Statement, draft: Draft) -> bool:
     return True
 
 
-def _build(statement: Statement, draft: Draft) -> bool:
+def _build(statement: Claim, draft: Draft) -> bool:
     """The CUDA version that a distribution was built for."""
     match = _CUDA.search(statement.value) or _CUDA_SHORT.match(statement.value)
     if match is None:
@@ -618,14 +618,14 @@ def _build(statement: Statement, draft: Draft) -> bool:
     return True
 
 
-def _nvcc_wheel(statement: Statement, draft: Draft) -> bool:
+def _nvcc_wheel(statement: Claim, draft: Draft) -> bool:
     match = _CUDA.search(statement.value)
     if match:
         draft.distribution("nvidia-cuda-nvcc", match.group(1), statement.line, statement.rank)
     return match is not None
 
 
-def _framework(statement: Statement, draft: Draft) -> bool:
+def _framework(statement: Claim, draft: Draft) -> bool:
     name, _, rest = statement.value.partition(" ")
     known = known_distribution(name)
     if known is None:
@@ -636,19 +636,19 @@ def _framework(statement: Statement, draft: Draft) -> bool:
     return True
 
 
-def _engine(statement: Statement, draft: Draft) -> bool:
+def _engine(statement: Claim, draft: Draft) -> bool:
     match = re.match(r"[Vv]([01])\b", statement.value)
     if match:
         draft.request("engine", "V" + match.group(1), statement.line)
         if statement.name:
             draft.distribution(statement.name, None, statement.line)
     elif statement.name or known_distribution(statement.value.split(" ")[0]):
-        named = statement._replace(subject=Subject(statement.name, "distribution"))
+        named = statement._replace(subject=Topic(statement.name, "distribution"))
         return _distribution(named, draft) if statement.name else _framework(statement, draft)
     return match is not None
 
 
-def _setting(statement: Statement, draft: Draft) -> bool:
+def _setting(statement: Claim, draft: Draft) -> bool:
     value = statement.value.strip().strip("\"'`,")
     match = re.match(r"[\w./+-][\w./+:@-]{0,200}", value)
     if match is None or (statement.relation == "said" and not re.match(r"\d", value)):
@@ -659,7 +659,7 @@ def _setting(statement: Statement, draft: Draft) -> bool:
     return True
 
 
-def _parallel(statement: Statement, draft: Draft) -> bool:
+def _parallel(statement: Claim, draft: Draft) -> bool:
     """``TP+PP``: each that is named splits over at least two devices."""
     draft.request("parallel", statement.value, statement.line)
     for word, name in (("TP", "tensor"), ("PP", "pipeline"), ("DP", "data")):
@@ -669,13 +669,13 @@ def _parallel(statement: Statement, draft: Draft) -> bool:
     return True
 
 
-def _ray_process(statement: Statement, draft: Draft) -> bool:
+def _ray_process(statement: Claim, draft: Draft) -> bool:
     draft.put("ray.process_version", statement.value, statement.line)
     draft.distribution("ray", statement.value, statement.line)
     return True
 
 
-def _python_process(statement: Statement, draft: Draft) -> bool:
+def _python_process(statement: Claim, draft: Draft) -> bool:
     draft.put("ray.process_python", statement.value, statement.line)
     draft.put("python.version", statement.value, statement.line)
     return True

@@ -20,14 +20,14 @@ from .word_lists import phrases, words
 __all__ = [
     "HEADS",
     "SETTINGS",
-    "Subject",
+    "Topic",
     "plain",
     "setting_name",
     "subject_of",
 ]
 
 
-class Subject(NamedTuple):
+class Topic(NamedTuple):
     """What a statement is about.
 
     ``name``: a field of the facts, a distribution or a launch setting. ``kind``: how the value
@@ -346,15 +346,15 @@ def _settings() -> Dict[str, str]:
 SETTINGS = _settings()
 
 
-def _table() -> Dict[str, Subject]:
-    table = {label: Subject(name, "setting") for label, name in SETTINGS.items()}
+def _table() -> Dict[str, Topic]:
+    table = {label: Topic(name, "setting") for label, name in SETTINGS.items()}
     for name, field in FIELDS.items():
         if field.assume:
-            table[plain(name)] = Subject(name, _kind_of_field(name, field.type))
+            table[plain(name)] = Topic(name, _kind_of_field(name, field.type))
     for name, kind, said, printed in _FIELDS:
         for labels, is_printed in ((said, False), (printed, True)):
             for label in phrases(labels) - {""}:
-                table[plain(label)] = Subject(name, kind, is_printed)
+                table[plain(label)] = Topic(name, kind, is_printed)
     return table
 
 
@@ -373,7 +373,7 @@ def setting_name(name: str) -> Optional[str]:
 
 
 @lru_cache(maxsize=4096)
-def subject_of(label: str) -> Optional[Subject]:
+def subject_of(label: str) -> Optional[Topic]:
     """Return what a label names, or None where it is in no vocabulary."""
     text = plain(label)
     subject = _LABELS.get(text) or _named_distribution(text)
@@ -401,7 +401,7 @@ _OF_DISTRIBUTION = {
 }
 
 
-def _named_distribution(text: str) -> Optional[Subject]:
+def _named_distribution(text: str) -> Optional[Topic]:
     """Read ``sgl kernel cuda``: a distribution, and what of it."""
     parts = text.split()
     if sum(part.isdigit() for part in parts) > 1:  # a version stands behind the name
@@ -410,16 +410,16 @@ def _named_distribution(text: str) -> Optional[Subject]:
         kind = _OF_DISTRIBUTION.get(" ".join(parts[count:]))
         name = known_distribution(" ".join(parts[:count])) if kind is not None else None
         if kind is not None and name is not None:
-            return Subject(canonicalize_name(name), kind, printed=name == "torch")
+            return Topic(canonicalize_name(name), kind, printed=name == "torch")
     return None
 
 
-def _heads() -> Dict[str, List[Tuple[Tuple[str, ...], Subject]]]:
+def _heads() -> Dict[str, List[Tuple[Tuple[str, ...], Topic]]]:
     """Return for each first word the labels that begin with it, longest first.
 
     What a sentence may hold without meaning it (``memory``, ``system``) is left to labels.
     """
-    heads: Dict[str, List[Tuple[Tuple[str, ...], Subject]]] = {}
+    heads: Dict[str, List[Tuple[Tuple[str, ...], Topic]]] = {}
     for label, subject in _LABELS.items():
         parts = tuple(label.split())
         if subject.kind in _IN_SENTENCES and label not in _NEVER_IN_SENTENCES:
