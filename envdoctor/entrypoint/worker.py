@@ -14,11 +14,24 @@ import sys
 
 from .handoff import REFUSED
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import List
+
 __all__ = ["UnfitWorkerError", "check_worker"]
 
 _PATIENCE = (
     30.0  # seconds beyond the check's own deadline, for a machine on which many workers start
 )
+
+
+# Isolated, as the script envdoctor-entrypoint starts it.
+_BOOT = """
+import sys
+sys.path += sys.argv[1:]
+from envdoctor.entrypoint.guarded import TASKS
+TASKS["check"](["--", "true"])
+"""
 
 
 class UnfitWorkerError(RuntimeError):
@@ -38,11 +51,10 @@ def check_worker() -> None:
     """
     import subprocess
 
-    command = [sys.executable, "-m", "envdoctor", "entrypoint", "--", "true"]
+    command = [sys.executable, "-I", "-S", "-c", _BOOT, *_own_folders()]
     try:
         done = subprocess.run(
             command,
-            env=_environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -62,14 +74,9 @@ def check_worker() -> None:
         raise UnfitWorkerError(said)
 
 
-def _environment() -> dict[str, str]:
-    """Return this process's variables, with the folder from which envdoctor was loaded where a new
-    process would not find it (py_modules).
-    """
-    home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    if os.path.basename(home) in ("site-packages", "dist-packages"):
-        return dict(os.environ)
-    return {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH")))),
-    }
+def _own_folders() -> List[str]:
+    """Return the folders from which envdoctor and what it needs were loaded."""
+    import packaging
+
+    own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    return [os.path.dirname(own), os.path.dirname(os.path.dirname(packaging.__file__))]

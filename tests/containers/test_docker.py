@@ -156,7 +156,7 @@ def test_build_bakes(docker, built):
     done, _ = built
     assert "Baseline written to /usr/local/share/envdoctor/baseline.json" in done.stdout
     assert 'ENV NVIDIA_REQUIRE_CUDA="' in done.stdout
-    assert docker.inspect("checked", "Config.Entrypoint") == ["envdoctor", "entrypoint", "--"]
+    assert docker.inspect("checked", "Config.Entrypoint") == ["envdoctor-entrypoint", "--"]
 
 
 def test_build_fails_for_machines_on_which_it_cannot_work(built):
@@ -281,7 +281,7 @@ def test_closed_and_full_outputs(docker, built, outputs):
     done = docker.run(
         "checked",
         "-c",
-        f"exec envdoctor entrypoint -- sh -c {inner} {outputs}",
+        f"exec envdoctor-entrypoint -- sh -c {inner} {outputs}",
         options=("--entrypoint", "/bin/sh"),
     )
     assert done.returncode == 9
@@ -361,6 +361,6 @@ def test_codes_of_commands_that_do_not_start(docker, run):
 
 def test_ends_with_64_where_there_is_no_command(docker, built):
     done = docker(
-        "run", "--rm", "--network=none", "--entrypoint", "envdoctor", "checked", "entrypoint", "--"
+        "run", "--rm", "--network=none", "--entrypoint", "envdoctor-entrypoint", "checked", "--"
     )
     assert done.returncode == 64

@@ -70,8 +70,9 @@ def test_the_schema_of_their_makers(prerequisite, tmp_path, name):
 def commands():
     """Yield each envdoctor command line of the manifests."""
     for path in MANIFESTS:
-        for words in re.findall(r'command: (\["envdoctor".*\])', path.read_text()):
-            yield yaml.safe_load(words)
+        for words in re.findall(r'command: (\["envdoctor.*\])', path.read_text()):
+            program, *arguments = yaml.safe_load(words)
+            yield [*program.split("-"), *arguments]  # envdoctor-entrypoint: as the command
 
 
 @pytest.mark.parametrize("words", list(commands()), ids=" ".join)

@@ -70,14 +70,12 @@ def render(resolution: Resolution, version: str, matrix: Matrix) -> str:
         "RUN sh /opt/envdoctor-lock/install.sh python3",
         *(f"ENV {name}={json.dumps(value)}" for name, value in sorted(resolution.settings.items())),
         (
-            "# To be told at start what this host lacks (scripts/build_pyz of envdoctor makes the "
-            "file):"
+            "# To be told at start what this host lacks (scripts/build_pyz of envdoctor makes both "
+            "files):"
         ),
-        "# COPY envdoctor.pyz /opt/envdoctor.pyz",
-        (
-            '# ENTRYPOINT ["python3", "/opt/envdoctor.pyz", "entrypoint", "--lock", '
-            '"/opt/envdoctor-lock", "--"]'
-        ),
+        "# COPY envdoctor.pyz /usr/local/bin/envdoctor",
+        "# COPY envdoctor-entrypoint /usr/local/bin/envdoctor-entrypoint",
+        '# ENTRYPOINT ["envdoctor-entrypoint", "--lock", "/opt/envdoctor-lock", "--"]',
     ]
     return "\n".join(lines) + "\n"
 
