@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import sys
 
 TYPE_CHECKING = False
@@ -49,6 +50,8 @@ def default_path() -> str:
 
 def read_baseline(path: str) -> Dict[str, Any]:
     """Return a baseline; raises OSError, or ValueError where it is none that this version reads."""
+    if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would be waited for
+        raise ValueError("it is no regular file")
     with open(path, "rb") as file:
         text = file.read(_LARGEST).decode("utf-8")
     try:

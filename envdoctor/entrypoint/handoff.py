@@ -19,7 +19,10 @@ from .options import Settings, parse_settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Iterator, List, NoReturn, Optional, Tuple
+    from typing import Callable, Dict, Iterator, List, NoReturn, Optional, Tuple, Union
+
+    Check = Callable[[Callable[[str], None], Dict[str, str], float], Answer]
+    Finish = Callable[[Answer], str]
 
 __all__ = [
     "CANNOT_RUN",
@@ -41,6 +44,12 @@ NOT_FOUND = 127
 
 GRACE = 0.2
 """Seconds that a killed child has to die before it is left behind."""
+
+PATIENCE = 2.0
+"""Seconds for a killed child that is not held by the kernel."""
+
+AGAIN = 1.0
+"""Seconds for a check without the probe that crashed the first, or held it until the deadline."""
 
 _SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 _NOT_CHECKED = "envdoctor: not checked"
@@ -92,14 +101,19 @@ def decide_start(arguments: List[str]) -> List[str]:
 def _checked(settings: Settings) -> Answer:
     """Return the answer of a child; a signal that ends this process ends the child first."""
 
-    def check(announce: Callable[[str], None]) -> Answer:
+    def check(announce: Callable[[str], None], failed: Dict[str, str], seconds: float) -> Answer:
         from .verdict import check_start
 
-        return check_start(settings, announce)
+        return check_start(settings, announce, failed, seconds)
+
+    def write(answer: Answer) -> str:
+        from .verdict import write_report
+
+        return write_report(str(settings.report), answer.document)
 
     kept = _catch()
     try:
-        answer = supervise(check, settings.timeout)
+        answer = supervise(check, settings.timeout, write if settings.report is not None else None)
         _release(kept)
     except _Stopped as stopped:
         _release(kept, raising=False)
@@ -156,14 +170,45 @@ def _outcome(settings: Settings, answer: Answer, code: int) -> str:
 # the child
 
 
-def supervise(function: Callable[[Callable[[str], None]], Answer], timeout: float) -> Answer:
-    """Run a check in a child and return its answer after at most ``timeout`` seconds (plus twice
-    ``GRACE`` for its death).
+class _Loss:
+    """A check that gave no answer.
 
-    The check gets a function to which it tells what it does next, so that what hangs or crashes has
-    a name.
+    step: What it did. reason: How it ended. is_final: Another one would end as this one did.
+    """
+
+    def __init__(self, step: str, reason: str, is_final: bool) -> None:
+        self.step = step
+        self.reason = reason
+        self.is_final = is_final
+
+
+def supervise(check: Check, timeout: float, finish: Optional[Finish] = None) -> Answer:
+    """Run a check in a child and return its answer after at most ``timeout`` seconds; ``AGAIN``
+    more where a probe crashed it or held it, and twice ``GRACE`` for the death of each child.
+
+    Args:
+        check: Gets a function to which it tells what it does next, so that what hangs or crashes
+            has a name; the probes that are left out, with the reason; and the seconds that it has.
+        timeout: Seconds.
+        finish: Is run in the child after its answer was sent; returns what went wrong, or "".
     """
     end = time.monotonic() + timeout
+    last = end + AGAIN
+    failed: Dict[str, str] = {}
+    while True:
+        outcome = _attempt(check, failed, finish, end)
+        if isinstance(outcome, Answer):
+            return outcome
+        _, _, probe = outcome.step.rpartition("probe ")
+        end = min(last, max(end, time.monotonic() + AGAIN))
+        if outcome.is_final or probe in ("", outcome.step, *failed) or end <= time.monotonic():
+            return _fault(f"{outcome.reason} in {outcome.step}")
+        failed[probe] = outcome.reason
+
+
+def _attempt(
+    check: Check, failed: Dict[str, str], finish: Optional[Finish], end: float
+) -> Union[Answer, _Loss]:
     try:
         reader, writer = os.pipe()
     except OSError as error:
@@ -177,12 +222,12 @@ def supervise(function: Callable[[Callable[[str], None]], Answer], timeout: floa
     if pid == 0:
         try:
             os.close(reader)
-            _run_child(function, writer)
+            _run_child(check, failed, finish, writer, end)
         finally:
             os._exit(70)
     os.close(writer)
     try:
-        return _await(pid, reader, end, timeout)
+        return _await(pid, reader, end)
     except BaseException:
         _stop(pid)
         raise
@@ -190,7 +235,9 @@ def supervise(function: Callable[[Callable[[str], None]], Answer], timeout: floa
         os.close(reader)
 
 
-def _run_child(function: Callable[[Callable[[str], None]], Answer], pipe: int) -> None:
+def _run_child(
+    check: Check, failed: Dict[str, str], finish: Optional[Finish], pipe: int, end: float
+) -> None:
     """Do the check. Nothing of the parent's stays open here: an unkillable child must not hold the
     job's files, locks or terminal.
     """
@@ -213,10 +260,15 @@ def _run_child(function: Callable[[Callable[[str], None]], Answer], pipe: int) -
         _send(pipe, b"S", step.encode("utf-8", "replace"))
 
     try:
-        answer = function(announce)
+        answer = check(announce, failed, end - time.monotonic())
     except Exception as error:  # noqa: BLE001 - whatever fails here, the policy decides, not a traceback
         answer = _fault(_words_of(error))
-    _send(pipe, b"A", answer.pack())
+    if finish is None or not answer.document:
+        _send(pipe, b"A", answer.pack())
+    else:
+        # What is written may hang or crash; the verdict stands.
+        _send(pipe, b"V", answer.pack())
+        _send(pipe, b"R", finish(answer).encode("utf-8", "replace"))
     os._exit(0)
 
 
@@ -248,11 +300,13 @@ def _send(pipe: int, kind: bytes, content: bytes) -> None:
         content = content[os.write(pipe, content) :]
 
 
-def _await(pid: int, pipe: int, end: float, timeout: float) -> Answer:
+def _await(pid: int, pipe: int, end: float) -> Union[Answer, _Loss]:
     """Read messages until the answer, the child's end or the deadline."""
     received = bytearray()
     step = "starting"
     status: Tuple[int, ...] = ()
+    verdict: Optional[Answer] = None
+    began = time.monotonic()
     poll = select.poll()
     poll.register(pipe, select.POLLIN)
     while True:
@@ -261,22 +315,38 @@ def _await(pid: int, pipe: int, end: float, timeout: float) -> Answer:
             part = os.read(pipe, 1 << 16)
             received += part
             for kind, content in _messages(received):
-                if kind == b"A":
+                if kind == b"S":
+                    step = content.decode("utf-8", "replace")
+                elif kind == b"R" and verdict is not None:
                     _ = status or _reap(pid, GRACE) or _stop(pid)
-                    return Answer.unpack(content)
-                step = content.decode("utf-8", "replace")
+                    return _with_trouble(verdict, content.decode("utf-8", "replace"))
+                else:
+                    verdict = Answer.unpack(content)
+                    if kind == b"A":
+                        _ = status or _reap(pid, GRACE) or _stop(pid)
+                        return verdict
             if part:
                 continue
             status = status or _reap(pid, GRACE)
-            return _fault(
-                f"{_ending(status) if status else 'no answer'} in "
-                f"{step}{'' if status else _stop(pid)}"
-            )
+            reason = _ending(status) if status else f"no answer{_stop(pid)}"
+            break
         if status:  # dead, and nothing more in the pipe: what it left behind may hold the other end
-            return _fault(f"{_ending(status)} in {step}")
+            reason = _ending(status)
+            break
         status = _reap(pid, 0)
         if left <= 0 and not status:
-            return _fault(f"no answer within {timeout:g} s in {step}{_stop(pid)}")
+            reason = f"no answer within {round(end - began, 2):g} s{_stop(pid)}"
+            break
+    if verdict is not None:
+        return _with_trouble(verdict, f"the report was not written: {reason}")
+    # Killed: by the kernel for want of memory, say.
+    return _Loss(step, reason, bool(status) and os.WTERMSIG(status[0]) == signal.SIGKILL)
+
+
+def _with_trouble(answer: Answer, trouble: str) -> Answer:
+    if trouble:
+        answer.details += f"  {trouble}\n"
+    return answer
 
 
 def _messages(received: bytearray) -> Iterator[Tuple[bytes, bytes]]:
@@ -299,7 +369,21 @@ def _stop(pid: int) -> str:
             return ""
         if _reap(pid, GRACE):
             return ""
+    # On a busy machine one that was killed may wait for its turn to die.
+    if _state(pid) != b"D" and _reap(pid, PATIENCE):
+        return ""
     return f"; process {pid} is unkillable, left behind"
+
+
+def _state(pid: int) -> bytes:
+    """Return the state letter of a process (D waits in the kernel, and does not die); b"" where it
+    cannot be read.
+    """
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read(4096).rpartition(b")")[2].split()[0]
+    except (OSError, IndexError):
+        return b""
 
 
 def _reap(pid: int, seconds: float) -> Tuple[int, ...]:

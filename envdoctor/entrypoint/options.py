@@ -43,6 +43,13 @@ OPTIONS: Mapping[str, Tuple[str, str]] = {
         ),
     ),
     "--timeout": ("S", "seconds that the check may take (default: 5); $ENVDOCTOR_TIMEOUT"),
+    "--trust-matrix": (
+        "built-in|sha256:HEX",
+        (
+            "the matrix that may judge: the one that envdoctor carries, or the installed update of "
+            "that digest (default: any); $ENVDOCTOR_TRUST_MATRIX"
+        ),
+    ),
     "--report": ("FILE", "write the report there as JSON, whole or not at all"),
     "--format": (
         "text|line|json|none",
@@ -74,6 +81,7 @@ class Settings:
         "strict",
         "timeout",
         "troubles",
+        "trust_matrix",
     )
 
     def __init__(self) -> None:
@@ -83,6 +91,7 @@ class Settings:
         self.baseline: Optional[str] = None
         self.timeout = _TIMEOUT
         self.report: Optional[str] = None
+        self.trust_matrix = ""
         self.format = "text"
         self.disabled = False
         self.command: List[str] = []
@@ -105,6 +114,7 @@ def parse_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> 
         ("ENVDOCTOR_POLICY", "--policy"),
         ("ENVDOCTOR_TIMEOUT", "--timeout"),
         ("ENVDOCTOR_FORMAT", "--format"),
+        ("ENVDOCTOR_TRUST_MATRIX", "--trust-matrix"),
     ):
         if environment.get(name):
             _apply(settings, key, environment[name], name)
@@ -159,12 +169,13 @@ def _apply(settings: Settings, key: str, value: str, where: str) -> None:
     if key == "--strict":
         settings.strict = True
     elif key == "--policy":
-        if value in POLICIES:
-            settings.policy = value
-        else:
+        if value not in POLICIES:
             settings.troubles.append(
                 f"{where}: expected one of {', '.join(POLICIES)}, found {value!r}"
             )
+            # Who wrote neither off nor warn has asked for more than to be warned.
+            value = "warn" if value.strip().lower() in ("", "off", "warn") else "enforce"
+        settings.policy = value
     elif key == "--format":
         if value in FORMATS:
             settings.format = value
@@ -180,6 +191,8 @@ def _apply(settings: Settings, key: str, value: str, where: str) -> None:
             )
         else:
             settings.timeout = seconds
+    elif key == "--trust-matrix":
+        _apply_trust(settings, value, where)
     elif key == "--lock":
         settings.lock = value
     elif key == "--baseline":
@@ -188,9 +201,23 @@ def _apply(settings: Settings, key: str, value: str, where: str) -> None:
         settings.report = value
 
 
+def _apply_trust(settings: Settings, value: str, where: str) -> None:
+    prefix, _, digest = value.partition(":")
+    if value == "built-in" or (
+        prefix == "sha256" and len(digest) == 64 and not digest.strip("0123456789abcdef")
+    ):
+        settings.trust_matrix = value
+    else:
+        # What is trusted is not known, so it is the least.
+        settings.trust_matrix = "built-in"
+        settings.troubles.append(
+            f"{where}: expected built-in or sha256: and 64 hexadecimal digits, found {value!r}"
+        )
+
+
 def _seconds(text: str) -> Optional[float]:
-    try:
-        seconds = float(text)
-    except ValueError:
+    # As the script envdoctor-entrypoint reads it: no sign, no exponent.
+    if not text.isascii() or not text.replace(".", "", 1).isdigit():
         return None
+    seconds = float(text)
     return seconds if 0.05 <= seconds <= _LONGEST else None

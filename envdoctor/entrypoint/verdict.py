@@ -11,9 +11,10 @@ from .options import Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Tuple
+    from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
     from ..matrix.loader import Matrix
+    from ..model.evidence import Fact
     from ..model.facts import Facts
     from ..model.report import Report
 
@@ -24,27 +25,34 @@ _MARGIN = 0.15
 _JUDGING = 0.25  # share of the time that is kept for judging what the probes found
 
 
-def check_start(settings: Settings, announce: Callable[[str], None]) -> Answer:
-    """Read this machine, judge it and return the answer; writes the report where one is asked
-    for.
+def check_start(
+    settings: Settings, announce: Callable[[str], None], failed: Dict[str, str], seconds: float
+) -> Answer:
+    """Read this machine, judge it and return the answer.
+
+    Args:
+        settings: What was asked for.
+        announce: Is told what is done next.
+        failed: Probes that are left out, with the reason: they ended an earlier check.
+        seconds: How long it may take.
     """
-    announce("reading the baseline")
-    from ..matrix.loader import load_matrix
-    from ..mounts import mounts_elsewhere
+    announce("looking at the memory limit")
+    from .memory import bound_memory
 
-    if mounts_elsewhere():
-        from ..sources import pass_over_silent_updates
-
-        pass_over_silent_updates()
-    matrix = load_matrix()
-    baseline, note = _baseline(settings, matrix.date)
-    facts = _read(settings, announce, baseline, matrix)
-    announce("judging")
+    reason = bound_memory()
+    if reason:
+        return Answer("fault", f"envdoctor: no verdict: {reason}")
     from ..errors import InputError
     from ..model.redaction import redact
 
+    announce("reading the lock, the matrix and the baseline")
     try:
-        report = _judge(facts, matrix, settings, baseline)
+        lock, ignores = _read_inputs(settings)
+        matrix, remark = _matrix(settings)
+        baseline, note = _baseline(settings, matrix.date)
+        facts = _read(announce, baseline, matrix, failed, seconds).updated(lock)
+        announce("judging")
+        report = _judge(facts, matrix, ignores, baseline)
     except InputError as error:
         return Answer(
             "usage",
@@ -52,14 +60,51 @@ def check_start(settings: Settings, announce: Callable[[str], None]) -> Answer:
             f"  {redact(str(error))}\n",
         )
     answer = _answer(report, settings)
-    if note:
-        answer.details += f"  {note}\n"
-    if settings.report is not None:
-        announce("writing the report")
-        trouble = write_report(settings.report, answer.document)
-        if trouble:
-            answer.details += f"  {trouble}\n"
+    answer.details += "".join(f"  {line}\n" for line in (remark, note) if line)
     return answer
+
+
+def _matrix(settings: Settings) -> Tuple[Matrix, str]:
+    """Return the matrix that serves, and where it is from if that is not envdoctor itself; raises
+    InputError for one that is not trusted.
+    """
+    from ..matrix import loader
+    from ..mounts import mounts_elsewhere
+
+    site = os.environ.get("ENVDOCTOR_MATRIX", "")
+    if settings.trust_matrix == "built-in":
+        matrix = loader.load_builtin()
+        return matrix, f"ENVDOCTOR_MATRIX={site} is not trusted, and was left out" if site else ""
+    if mounts_elsewhere():
+        from ..sources import pass_over_silent_updates
+
+        pass_over_silent_updates()
+    matrix = loader.load_matrix()
+    if settings.trust_matrix:
+        _verify(matrix, settings.trust_matrix, site)
+    own = matrix.origin not in ("built-in", loader.builtin_folder())
+    places = [matrix.origin] * own + [site] * bool(site)
+    if not places:
+        return matrix, ""
+    named = f"the matrix of {matrix.date} in {' and '.join(places)}"
+    return matrix, f"judged by {named}, not by the built-in one"
+
+
+def _verify(matrix: Matrix, pinned: str, site: str) -> None:
+    """Raise InputError where the matrix that serves is not the one that was pinned."""
+    from ..errors import InputError
+    from .trust import digest_of
+
+    if site:
+        raise InputError(
+            "ENVDOCTOR_MATRIX adds rows to the matrix, but --trust-matrix pins it: unset one"
+        )
+    digest = digest_of(matrix.origin) if os.path.isabs(matrix.origin) else "built-in"
+    if digest != pinned:
+        raise InputError(
+            f"the matrix that serves is {matrix.origin} ({digest}), but --trust-matrix expects "
+            f"{pinned}"
+        )
 
 
 def _baseline(settings: Settings, matrix_date: str) -> Tuple[Dict[str, Any], str]:
@@ -82,13 +127,10 @@ def _baseline(settings: Settings, matrix_date: str) -> Tuple[Dict[str, Any], str
             baseline["probes"] = [name for name in MODULES if name in baseline["probes"]]
             baseline["rules"] = [name for name in CHECKS if name in baseline["rules"]]
     except (OSError, ValueError, LookupError, AttributeError, TypeError, InputError) as error:
-        return (
-            {},
-            (
-                f"judged whole: the baseline {path} cannot be read "
-                f"({getattr(error, 'strerror', None) or error})"
-            ),
-        )
+        why = f"the baseline {path} cannot be read ({getattr(error, 'strerror', None) or error})"
+        if settings.baseline is not None and settings.policy == "enforce" and os.path.lexists(path):
+            raise InputError(f"--baseline: {why}") from error
+        return {}, f"judged whole: {why}"
     return ({}, f"judged whole, not as baked: {reason}") if reason else (baseline, "")
 
 
@@ -124,7 +166,11 @@ def _with_packages(facts: Facts, packages: Dict[str, Any]) -> Facts:
 
 
 def _read(
-    settings: Settings, announce: Callable[[str], None], baseline: Dict[str, Any], matrix: Matrix
+    announce: Callable[[str], None],
+    baseline: Dict[str, Any],
+    matrix: Matrix,
+    failed: Dict[str, str],
+    seconds: float,
 ) -> Facts:
     """Read the machine; where a baseline holds, the host half only.
 
@@ -134,8 +180,8 @@ def _read(
     """
     from .. import probes
 
-    deadline = settings.timeout - max(_MARGIN, settings.timeout * _JUDGING)
-    machine = probes.Machine(deadline=max(deadline, settings.timeout / 2))
+    deadline = seconds - max(_MARGIN, seconds * _JUDGING)
+    machine = probes.Machine(deadline=max(deadline, seconds / 2))
     if baseline:
         machine.facts.update(baseline["facts"])
         chosen = probes.load_probes(baseline["probes"])
@@ -144,31 +190,49 @@ def _read(
 
         machine.described = WEIGHED | matrix.spoken_of
         chosen = probes.all_probes()
+    for probe in chosen:
+        if probe.name in failed:
+            probes.fail_probe(probe, machine, failed[probe.name])
+    chosen = tuple([probe for probe in chosen if probe.name not in failed])
     # One that hangs for ever has a name.
     return probes.run_probes(machine, chosen, lambda name: announce(f"probe {name}"))
 
 
-def _judge(facts: Facts, matrix: Matrix, settings: Settings, baseline: Dict[str, Any]) -> Report:
-    """Judge by rows and rules, and by a lock where one is named; with a baseline that holds, by
-    those rules that read the host half.
+def _read_inputs(settings: Settings) -> Tuple[Dict[str, Fact[Any]], Optional[Sequence[Any]]]:
+    """Return the facts of the lock, and the entries of the ignore file (None for no file); raises
+    InputError for what cannot be read.
+    """
+    lock: Dict[str, Fact[Any]] = {}
+    if settings.lock is not None:
+        from ..intake.lock_reader import lock_facts, read_lock
+
+        lock = lock_facts(read_lock(settings.lock))
+    path = os.environ.get("ENVDOCTOR_IGNORE")
+    if not path:
+        return lock, None
+    from ..errors import InputError
+    from ..intake.ignores import parse_ignores
+    from ..text_files import read_text
+
+    if os.path.exists(path) and not os.path.isfile(path):  # a pipe would be waited for
+        raise InputError(f"ENVDOCTOR_IGNORE={path}: expected a file, found what is none")
+    return lock, parse_ignores(read_text(path), path)
+
+
+def _judge(
+    facts: Facts, matrix: Matrix, ignores: Optional[Sequence[Any]], baseline: Dict[str, Any]
+) -> Report:
+    """Judge by rows and rules; with a baseline that holds, by those rules that read the host
+    half.
     """
     from ..model.report import Report
     from ..rules import judge
 
-    if settings.lock is not None:
-        from ..intake.lock_reader import lock_facts, read_lock
-
-        facts = facts.updated(lock_facts(read_lock(settings.lock)))
     findings = judge(facts, matrix, families=baseline.get("rules"))
-    if os.environ.get("ENVDOCTOR_IGNORE"):
-        from ..intake.ignores import parse_ignores
+    if ignores is not None:
         from ..report.selection import Options, report_of
-        from ..text_files import read_text
 
-        path = os.environ["ENVDOCTOR_IGNORE"]
-        return report_of(
-            findings, (facts,), matrix.date, Options(ignores=parse_ignores(read_text(path), path))
-        )
+        return report_of(findings, (facts,), matrix.date, Options(ignores=tuple(ignores)))
     violated = tuple([finding for finding in findings if finding.verdict == "violated"])
     undetermined = tuple([finding for finding in findings if finding.verdict != "violated"])
     return Report(

@@ -308,7 +308,6 @@ def test_wrong_options_never_stop_a_command_unless_enforced(start):
     for wrong in (
         ["--polcy", "enforce"],
         ["--timeout", "soon"],
-        ["--policy=maybe"],
         ["--strict=1"],
         ["--format", "xml"],
         ["--timeout"],
@@ -342,10 +341,22 @@ def test_variables(start):
         "sh",
         "-c",
         "exit 7",
-        env=environment(ENVDOCTOR_POLICY="enfroce", ENVDOCTOR_TIMEOUT="x"),
+        env=environment(ENVDOCTOR_POLICY=" Warn", ENVDOCTOR_TIMEOUT="x"),
     )
     assert unknown.returncode == 7
     assert b"ENVDOCTOR_POLICY: expected one of" in unknown.stderr
+
+
+@pytest.mark.parametrize("value", ["Enforce", "enforce ", "enfroce", "strict", "1"])
+def test_a_policy_that_is_none_is_wrong_usage(start, value):
+    """Neither warn nor off was asked for, so the command is not waved through."""
+    for arguments, variables in (
+        (["--policy", value], {}),
+        ([], {"ENVDOCTOR_POLICY": value}),
+    ):
+        done = start(*arguments, "--", "true", env=environment(**variables))
+        assert done.returncode == 64
+        assert b"expected one of off, warn, enforce" in done.stderr
 
 
 @pytest.mark.parametrize("arguments", [[], ["--"], ["--policy", "warn"], ["--what", "true"]])
@@ -441,7 +452,7 @@ def test_memory_limit_of_a_process_costs_the_verdict_at_most(start):
 
 
 def test_the_words_of_a_fault_hold_no_secret():
-    def fails(announce):
+    def fails(announce, failed, seconds):
         raise ValueError("https://user:hunter2hunter2@host/simple cannot be read")
 
     answer = handoff.supervise(fails, 10)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import ROOT, environment
+from .conftest import ROOT, environment, write_lock
 from .test_exec import ODD, OPEN, TELL, prepare, told
 
 SCRIPT = ROOT / "envdoctor" / "entrypoint" / "envdoctor-entrypoint"
@@ -535,3 +535,162 @@ def test_what_is_said_is_what_the_entrypoint_says(installed):
     assert theirs.returncode == 7
     said = [json.loads(done.stderr) for done in (ours, theirs)]
     assert said[0]["findings"] == said[1]["findings"]
+
+
+# --------------------------------------------------------------------------------------------------
+# memory
+
+
+@pytest.fixture
+def group(prerequisite):
+    """Return a v1 memory group."""
+    root = Path("/sys/fs/cgroup/memory")
+    prerequisite(
+        os.geteuid() == 0 and os.access(root / "cgroup.procs", os.W_OK),
+        "root and a v1 memory cgroup",
+    )
+    path = root / f"envdoctor-guard-{os.getpid()}"
+    path.mkdir()
+    yield path
+    wait_for(lambda: not (path / "cgroup.procs").read_text().strip())
+    path.rmdir()
+
+
+def start_in(group, limit, folder, *arguments):
+    (group / "memory.limit_in_bytes").write_text(str(limit))
+    line = f'echo $$ >{group}/cgroup.procs; exec "$@"'
+    return subprocess.run(
+        ["sh", "-c", line, "sh", script_of(folder), *arguments, "--", *JOB],
+        env=variables(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def kills_in(group):
+    return int((group / "memory.oom_control").read_text().split("oom_kill ")[1].split()[0])
+
+
+def test_small_memory_limit_costs_the_verdict_and_no_kill(installed, group):
+    done = start_in(group, 24 << 20, installed)
+    assert (done.returncode, done.stdout) == (7, "ran\n")
+    assert "no verdict: of a memory limit of 24 MiB" in done.stderr
+    assert kills_in(group) == 0
+    refused = start_in(group, 24 << 20, installed, *POLICIES["strict"])
+    assert (refused.returncode, refused.stdout) == (69, "")
+
+
+@pytest.mark.parametrize("mebibytes", [48, 64, 128])
+def test_check_that_needs_more_than_there_is_is_not_killed(installed, group, tmp_path, mebibytes):
+    """A baseline that takes ten times its size in memory."""
+    baseline = tmp_path / "baseline.json"
+    baseline.write_text('{"schema_version": 2, "stamp": {"a": [' + "{}," * (15 << 20) + "{}]}}")
+    done = start_in(group, mebibytes << 20, installed, "--baseline", str(baseline))
+    assert (done.returncode, done.stdout) == (7, "ran\n"), done.stderr
+    assert kills_in(group) == 0
+    assert "MemoryError" in done.stderr
+
+
+# --------------------------------------------------------------------------------------------------
+# what enforce is asked for
+
+
+def test_inputs_that_cannot_be_read_are_wrong_usage_under_enforce(installed, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    broken = tmp_path / "broken"
+    broken.write_text("{")
+    for words, changes in (
+        (["--lock", str(pipe)], {}),
+        (["--lock", "/nonexistent"], {}),
+        (["--baseline", str(pipe)], {}),
+        (["--baseline", str(broken)], {}),
+        ([], {"ENVDOCTOR_IGNORE": str(pipe)}),
+        ([], {"ENVDOCTOR_IGNORE": "/nonexistent"}),
+        ([], {"ENVDOCTOR_MATRIX": "/nonexistent"}),
+        ([], {"ENVDOCTOR_POLICY": "Enforce"}),
+        (["--trust-matrix", "me"], {}),
+        (["--trust-matrix", "sha256:" + "0" * 64], {}),
+    ):
+        policy = [] if "ENVDOCTOR_POLICY" in changes else ["--policy", "enforce"]
+        done = run(installed, *policy, *words, "--", *JOB, env=variables(**changes))
+        assert (done.returncode, done.stdout) == (64, ""), (words, changes, done.stderr)
+        if policy:
+            warned = run(installed, *words, "--", *JOB, env=variables(**changes))
+            assert (warned.returncode, warned.stdout) == (7, "ran\n"), (words, changes)
+
+
+def test_another_matrix_is_named_and_may_be_left_out(installed, tmp_path):
+    site = tmp_path / "site" / "errata"
+    site.mkdir(parents=True)
+    env = variables(ENVDOCTOR_MATRIX=str(site.parent))
+    assert (
+        f"in {site.parent}, not by the built-in one" in run(installed, "--", "true", env=env).stderr
+    )
+    trusting = run(installed, "--trust-matrix", "built-in", "--", "true", env=env)
+    assert "is not trusted, and was left out" in trusting.stderr
+    pinned = run(
+        installed,
+        *POLICIES["enforce"],
+        "--trust-matrix",
+        "sha256:" + "0" * 64,
+        "--",
+        "true",
+        env=env,
+    )
+    assert pinned.returncode == 64
+
+
+# --------------------------------------------------------------------------------------------------
+# a known error counts
+
+CRASHES = """
+import ctypes, os, sys
+sys.path += {path!r}
+import envdoctor.probes as probes
+real, last = probes.run_probes, probes.all_probes()[-1].name
+
+def run_probes(machine, chosen, announce=None):
+    def body(machine):
+        {fault}
+    broken = [
+        probe._replace(function=body, isolated=False) if probe.name == last else probe
+        for probe in chosen
+    ]
+    return real(machine, broken, announce)
+
+probes.run_probes = run_probes
+from envdoctor.entrypoint.handoff import hand_off
+hand_off(["--timeout", "2", "--policy", "enforce", *sys.argv[1:], "--", "echo", "ran"])
+"""
+FAULTS = {
+    "SIGSEGV": "ctypes.string_at(0)",
+    "SIGBUS": "os.kill(os.getpid(), 7)",
+    "exit": "os._exit(0)",
+    "hang": "import signal, time; signal.pthread_sigmask(0, range(1, 65)); time.sleep(60)",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_error_that_was_found_counts_when_a_later_probe_fails(tmp_path, fault):
+    """A lock that the environment does not meet, and a last probe that crashes or hangs."""
+    lock = write_lock(tmp_path / "lock", "vllm==0.6.3", roots=["vllm"])
+    source = CRASHES.format(path=[*sys.path[1:], str(ROOT)], fault=FAULTS[fault])
+    words = [sys.executable, "-c", source, "--lock", str(lock)]
+    done = subprocess.run(
+        words, env=variables(), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (78, ""), done.stderr
+    assert "ED306 error: vllm is not installed" in done.stderr
+    assert "ED901" in done.stderr
+
+
+def test_report_that_cannot_be_written_is_a_line(installed, tmp_path):
+    lock = write_lock(tmp_path / "lock", "vllm==0.6.3", roots=["vllm"])
+    for report in ("/nonexistent/report.json", str(tmp_path), "/proc/1/x"):
+        words = ["--policy", "enforce", "--lock", str(lock), "--report", report]
+        done = run(installed, *words, "--", *JOB)
+        assert (done.returncode, done.stdout) == (78, ""), done.stderr
+        assert "the report cannot be written to" in done.stderr

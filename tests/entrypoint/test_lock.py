@@ -10,7 +10,7 @@ import pytest
 from envdoctor.app import check
 from envdoctor.entrypoint.bake import bake
 from envdoctor.entrypoint.options import parse_settings
-from envdoctor.entrypoint.verdict import _judge
+from envdoctor.entrypoint.verdict import _judge, _read_inputs
 from envdoctor.errors import InputError
 from envdoctor.intake.lock_reader import read_lock
 from envdoctor.matrix.loader import load_matrix
@@ -47,6 +47,11 @@ MACHINE = {
     "distributions.complete": True,
 }
 ABSENT, UNKNOWN = Absent(HERE), Unknown("not read")
+
+
+def judged(facts, matrix, settings, baseline):
+    lock, ignores = _read_inputs(settings)
+    return _judge(facts.updated(lock), matrix, ignores, baseline)
 
 
 def installed(**versions):
@@ -150,7 +155,7 @@ def test_one_lock_has_one_verdict(tmp_path, difference):
     assert of_lock(check(gathered, matrix)) == expected, "check --lock"
 
     settings = parse_settings(["--lock", str(folder), "--", "true"], {})
-    assert of_lock(_judge(facts, matrix, settings, {})) == expected, "entrypoint --lock"
+    assert of_lock(judged(facts, matrix, settings, {})) == expected, "entrypoint --lock"
 
     host = {field: fact for field, fact in facts if FIELDS[field].half == "host"}
     baked = bake(facts, host, matrix, read_lock(str(folder)), ())
@@ -159,7 +164,7 @@ def test_one_lock_has_one_verdict(tmp_path, difference):
     baseline = json.loads(baked.baseline)
     started = facts.updated(dict(read_facts(baseline["facts"], "facts")))
     settings = parse_settings(["--", "true"], {})
-    assert of_lock(_judge(started, matrix, settings, baseline)) == expected, "a baked start"
+    assert of_lock(judged(started, matrix, settings, baseline)) == expected, "a baked start"
 
 
 def test_a_contradiction_that_the_lock_means_is_no_error_anywhere(tmp_path):
@@ -185,10 +190,10 @@ def test_a_contradiction_that_the_lock_means_is_no_error_anywhere(tmp_path):
     without = parse_settings(["--", "true"], {})
     reports = [
         bake(facts, {}, matrix, read_lock(str(folder)), ()).report,
-        _judge(facts, matrix, settings, {}),
+        judged(facts, matrix, settings, {}),
     ]
     assert [finding for report in reports for finding in report.findings if _is_301(finding)] == []
-    assert any(map(_is_301, _judge(facts, matrix, without, {}).findings))
+    assert any(map(_is_301, judged(facts, matrix, without, {}).findings))
 
 
 def _is_301(finding):
@@ -223,7 +228,7 @@ def test_what_is_no_lock_is_refused_by_all_alike(tmp_path, how):
     assert str(tmp_path) in str(of_check.value)
     settings = parse_settings(["--lock", folder, "--", "true"], {})
     with pytest.raises(InputError) as of_start:
-        _judge(machine({}), load_matrix(), settings, {})
+        _read_inputs(settings)
     assert str(of_start.value) == str(of_check.value)
 
 
