@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
-from .errors import InputError
+from .errors import InputError, NothingRecognised
 from .model.sizes import size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import BinaryIO, List
+    from typing import Any, List
 
 __all__ = ["begins_with", "name_of", "read_text", "standard_input"]
 
@@ -21,15 +22,27 @@ _SIZE_LIMIT = 16 << 20
 _kept: List[bytes] = []
 
 
-def standard_input() -> BinaryIO:
+class _StandardInput:
+    """Standard input once more: what was read of it, then the rest."""
+
+    def __init__(self) -> None:
+        self._pieces = list(_kept)
+
+    def read(self, size: int) -> bytes:
+        """Read as a file does, though at most what one source has."""
+        if not self._pieces:
+            return sys.stdin.buffer.read(size)
+        piece = self._pieces.pop()
+        if len(piece) > size:
+            self._pieces.append(piece[size:])
+        return piece[:size]
+
+
+def standard_input() -> Any:
     """Return standard input, from its beginning also where :func:`read_text` has read it."""
     if sys.stdin is None:
         raise InputError("standard input is closed, so '-' cannot be read")
-    if not _kept:
-        return sys.stdin.buffer
-    from io import BytesIO
-
-    return BytesIO(_kept[0])
+    return _StandardInput() if _kept else sys.stdin.buffer
 
 
 def begins_with(path: str, *beginnings: bytes) -> bool:
@@ -49,12 +62,13 @@ def read_text(path: str, lenient: bool = False) -> str:
     """Read a text file, or standard input for ``-``; raises :class:`InputError`.
 
     UTF-8, or UTF-16 with a byte order mark (what PowerShell's ``>`` writes). ``lenient`` replaces
-    what does not decode.
+    what does not decode; what is too large for anything but a log is then no fault of the input:
+    :class:`NothingRecognised`.
     """
     where = name_of(path)
     try:
         if path == "-":
-            data = standard_input().read(_SIZE_LIMIT + 1)
+            data: bytes = standard_input().read(_SIZE_LIMIT + 1)
             _kept[:] = [data]
         else:
             with open(path, "rb") as file:
@@ -64,10 +78,13 @@ def read_text(path: str, lenient: bool = False) -> str:
             f"{where}: cannot be read: {getattr(error, 'strerror', None) or error}"
         ) from error
     if len(data) > _SIZE_LIMIT:
-        raise InputError(
-            f"{where}: larger than {size_text(_SIZE_LIMIT)}, so this is hardly the file that was "
-            "meant"
-        )
+        size = size_text(_SIZE_LIMIT)
+        if lenient and (path == "-" or os.path.isfile(path)):  # a device has no end
+            raise NothingRecognised(
+                f"{where}: larger than {size}; a log of any size is read by 'envdoctor diagnose "
+                "FILE'"
+            )
+        raise InputError(f"{where}: larger than {size}, so this is hardly the file that was meant")
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
         return data.decode(encoding, "replace" if lenient else "strict")

@@ -132,10 +132,11 @@ def _take(path: str, options: argparse.Namespace) -> None:
         return
     from ..intake.text_kind import PACKED, kind_of
 
-    if begins_with(path, *PACKED):
-        options.report = path
-        return
-    kind = kind_of(read_text(path, lenient=True), name_of(path))
+    try:
+        packed = begins_with(path, *PACKED)
+        kind = "report" if packed else kind_of(read_text(path, lenient=True), name_of(path))
+    except NothingRecognised:  # so large that only a log can be meant
+        kind = "report"
     if kind == "facts":
         options.facts = [path]
     elif kind == "requirements":

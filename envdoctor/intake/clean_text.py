@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from typing import Iterator, List, NamedTuple
 
-from ..errors import InputError
+from ..errors import InputError, NothingRecognised
 from ..model.pattern import UNSEEN
 from ..model.redaction import redact
 
@@ -115,7 +115,7 @@ def _check(report: str) -> None:
         (report.count("\n") + 1, MAX_LINES, "lines"),
     ):
         if count > most:
-            raise InputError(
+            raise NothingRecognised(
                 f"the report has {count} {unit}, but at most {most} are read: keep the lines about "
                 "the environment; a log of any size is read by 'envdoctor diagnose FILE'"
             )

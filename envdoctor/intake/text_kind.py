@@ -44,7 +44,7 @@ def kind_of(text: str, name: str) -> str:
 def _kind_of_json(text: str) -> str:
     try:
         table = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return "report"
     if "facts" in table and "schema_version" in table:
         return "facts"

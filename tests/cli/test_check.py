@@ -322,6 +322,20 @@ def test_a_log_alone_is_diagnosed(envdoctor, tmp_path):
     assert checked(envdoctor, str(tmp_path / "run.log"))["findings"][0]["kind"] == "host-oom"
 
 
+def test_a_log_of_any_size_is_diagnosed(envdoctor, tmp_path):
+    """No report is so long; what decides is found all the same, also in a pipe."""
+    path = tmp_path / "run.log"
+    line = "INFO 02-11 10:00:00 engine.py:83] all is well with this step\n"
+    path.write_text(
+        line
+        * ((17 << 20) // len(line))
+        + "[Fri Nov 21 10:05:00 2025] Memory cgroup out of memory: Killed process 9187 (python) "
+        "total-vm:2kB, anon-rss:16736460kB\n"
+    )
+    for arguments, given in ((str(path), b""), ("-", path.read_bytes())):
+        assert checked(envdoctor, arguments, input=given)["findings"][0]["kind"] == "host-oom"
+
+
 def test_a_file_that_says_nothing_is_refused(refused, tmp_path):
     (tmp_path / "empty").write_text("hello\n")
     assert "nothing about an environment" in refused("check", str(tmp_path / "empty"))

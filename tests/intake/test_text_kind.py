@@ -26,6 +26,7 @@ from envdoctor.intake.text_kind import kind_of
         ("ppo.yaml", "actor_rollout_ref:\n  rollout:\n    name: vllm\n", "run"),
         ("train", "#!/usr/bin/env bash\ntorchrun x.py\n", "run"),
         ("train.sh", "torchrun x.py\n", "run"),
+        ("deep.json", '{"a":' * 100_000, "report"),
         ("run.log", "INFO 02-11 10:00:00 started\n", "report"),
     ],
 )
