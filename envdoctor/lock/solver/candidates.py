@@ -41,6 +41,7 @@ from ...model.versions import (
 )
 from .inference import Inference, Inferred
 from .source_builds import attributes_of, build_of
+from .target_lines import TargetLine, TargetLines
 
 __all__ = [
     "BUILT_BY_HAND",
@@ -49,7 +50,6 @@ __all__ = [
     "CandidateTable",
     "Catalog",
     "Limits",
-    "TargetLine",
     "bits_of",
 ]
 
@@ -94,16 +94,6 @@ class Limits(NamedTuple):
 
     glibc: Optional[Version] = None
     cuda: bool = False
-
-
-class TargetLine(NamedTuple):
-    """One requirement line for one target: whether it applies at all, and for which extras."""
-
-    name: str
-    extras: Tuple[str, ...]
-    specifier: str
-    always: bool
-    for_extras: FrozenSet[str]
 
 
 def bits_of(mask: int) -> Iterator[int]:
@@ -206,46 +196,46 @@ class CandidateTable:
 NOT_THERE = Subject(False)
 
 
+class _Made:
+    """What a catalog has made so far."""
+
+    def __init__(self) -> None:
+        self.tables: Dict[str, CandidateTable] = {}
+        self.asks: Dict[
+            Tuple[str, int],
+            Tuple[Tuple[Tuple[str, int, str], ...], Tuple[str, ...], FrozenSet[str]],
+        ] = {}  # with the packages whose tables the answer rests on
+        self.refusals: Dict[Any, Dict[Tuple[str, str], int]] = {}
+        self.admitted: Dict[str, bool] = {}
+        self.served: Dict[Tuple[str, ...], bool] = {}
+        self.glibc_of: Dict[Tuple[str, ...], Tuple[Version, ...]] = {}
+
+
 class Catalog:
     """Tables and requirement lines for one Python, platform and set of indexes; kept between
     attempts, since making them costs most.
     """
 
-    def __init__(self, matrix: Matrix, request: Request) -> None:
+    def __init__(
+        self, matrix: Matrix, request: Request, family: Optional[Dict[Any, Any]] = None
+    ) -> None:
         self.matrix = matrix
         self.request = request
         self.known = frozenset(matrix.package_names)
         self._torch_of: Dict[str, Callable[[Version], Optional[str]]] = {}
-        self._tables: Dict[str, CandidateTable] = {}
-        self._lines: Dict[str, Optional[TargetLine]] = {}
-        self._markers: Dict[Tuple[str, str], bool] = {}
-        self._parsed: Dict[str, Any] = {}
-        self._asks: Dict[
-            Tuple[str, int], Tuple[Tuple[Tuple[str, int, str], ...], Tuple[str, ...]]
-        ] = {}
-        self._refusals: Dict[Tuple[str, Limits], Dict[Tuple[str, str], int]] = {}
-        self._glibc_of: Dict[Tuple[str, ...], Tuple[Version, ...]] = {}
-        self._admitted: Dict[str, bool] = {}
-        self._served: Dict[Tuple[str, ...], bool] = {}
-        self._kept: Dict[Tuple[Tuple[str, ...], str], List[TargetLine]] = {}
         self._replaced = {root.name: root.specifier for root in request.overrides}
-        python = request.python
-        self._python = parse_version(python)
-        self._environment = {
-            "python_version": ".".join(python.split(".")[:2]),
-            "python_full_version": python if python.count(".") > 1 else f"{python}.0",
-            "implementation_version": python if python.count(".") > 1 else f"{python}.0",
-            "sys_platform": request.platform,
-            "platform_system": {"linux": "Linux", "darwin": "Darwin", "win32": "Windows"}.get(
-                request.platform, request.platform
-            ),
-            "platform_machine": request.architecture,
-            "os_name": "posix",
-            "implementation_name": "cpython",
-            "platform_python_implementation": "CPython",
-            "platform_release": "",
-            "platform_version": "",
-        }
+        self._python = parse_version(request.python)
+        self._family: Dict[Any, Any] = {} if family is None else family
+        place = (request.python, request.platform, request.architecture)
+        self.lines: TargetLines = self._family.get(place) or TargetLines(*place)
+        self._family[place] = self.lines
+        # What only this request has in its own way: everything else serves all of the family that
+        # are for the same Python, platform and indexes.
+        self._named = [root.name for root in request.roots if _early_versions(root.specifier)]
+        self._own = frozenset((*request.prefer, *self._replaced, *self._named))
+        kind = (*place, request.allow_index, request.prereleases)
+        self._shared: _Made = self._family.setdefault(kind, _Made())
+        self._mine = _Made()
 
     def asking(self, roots: Sequence[Root]) -> Catalog:
         """Return a catalog for other roots that shares what was made so far."""
@@ -255,30 +245,21 @@ class Catalog:
         return other
 
     def changed(self, request: Request) -> Catalog:
-        """Return a catalog for another request that shares, for the same Python, the requirement
-        lines that were read so far.
+        """Return a catalog for another request that shares what was made so far, as far as it is
+        the same.
         """
-        other = Catalog(self.matrix, request)
+        other = Catalog(self.matrix, request, self._family)
         other._torch_of = self._torch_of
-        mine = self.request
-        if (request.python, request.platform, request.architecture) == (
-            mine.python,
-            mine.platform,
-            mine.architecture,
-        ):
-            other._lines, other._markers, other._kept = self._lines, self._markers, self._kept
-            other._glibc_of = self._glibc_of
-        other._parsed = self._parsed
         return other
 
     def table(self, name: str) -> CandidateTable:
         """Return the candidates of a known package."""
-        found = self._tables.get(name)
+        tables = (self._mine if name in self._own else self._shared).tables
+        found = tables.get(name)
         if found is None:
             # As installers have it: who names a pre-release takes those of that package.
-            named = [root.name for root in self.request.roots if _early_versions(root.specifier)]
-            found = self._tables[name] = CandidateTable(
-                name, self._candidates(name), (*self.request.prereleases, *named)
+            found = tables[name] = CandidateTable(
+                name, self._candidates(name), (*self.request.prereleases, *self._named)
             )
         return found
 
@@ -391,10 +372,17 @@ class Catalog:
         """Return what a candidate of a node asks for, as (node, allowed, specifier), and the names
         that the matrix does not know.
         """
-        found = self._asks.get((node, bit))
-        if found is None:
-            found = self._asks[(node, bit)] = self._find_asks(node, bit)
-        return found
+        key = (node, bit)
+        found = self._mine.asks.get(key) or self._shared.asks.get(key)
+        if found is not None and (not self._own or self._own.isdisjoint(found[2])):
+            return found[:2]
+        if found is None or key not in self._mine.asks:
+            asked, unknown = self._find_asks(node, bit)
+            bases = {entry[0].partition("[")[0] for entry in asked}
+            found = asked, unknown, frozenset((node.partition("[")[0], *bases))
+            own = not self._own.isdisjoint(found[2])
+            (self._mine if own else self._shared).asks[key] = found
+        return found[:2]
 
     def _find_asks(
         self, node: str, bit: int
@@ -437,19 +425,9 @@ class Catalog:
                 ) & self.table(root.name).mask(line.specifier):
                     yield root, line.specifier
 
-    def _applying(self, name: str, candidate: Candidate, extra: str) -> List[TargetLine]:
+    def _applying(self, name: str, candidate: Candidate, extra: str) -> Sequence[TargetLine]:
         """The lines that apply to a candidate, or only those that one of its extras adds."""
-        key = (candidate.release.requires or (), extra)
-        kept = self._kept.get(key)
-        if kept is None:
-            lines = [self._line(line) for line in key[0]]
-            kept = [
-                line
-                for line in lines
-                if line is not None
-                and (extra in line.for_extras and not line.always if extra else line.always)
-            ]
-            self._kept[key] = kept
+        kept = self.lines.applying(candidate.release.requires or (), extra)
         if candidate.index_name != "pypi" and name == "torch":
             kept = [line for line in kept if not line.name.startswith(_OF_DEFAULT_BUILD)]
         return kept
@@ -458,15 +436,17 @@ class Catalog:
         """Return the candidates that cannot be installed on the targets at all, by (limit,
         words).
         """
-        found = self._refusals.get((name, limits))
+        refusals = (self._mine if name in self._own else self._shared).refusals
+        key = (name, limits, self.request.as_of, self.request.of_the_time)
+        found = refusals.get(key)
         if found is None:
-            found = self._refusals[(name, limits)] = {}
+            found = refusals[key] = {}
             for number, candidate in enumerate(self.table(name).candidates):
                 refusal = self.refusal(name, candidate, limits)
                 if refusal is not None:
                     found[refusal] = found.get(refusal, 0) | 1 << number
             if self.request.of_the_time:
-                late = next((key for key in found if key[0] == "date"), None)
+                late = next((refusal for refusal in found if refusal[0] == "date"), None)
                 if late is not None and all(
                     self._is_late(candidate) for candidate in self.table(name).candidates
                 ):
@@ -482,55 +462,18 @@ class Catalog:
                 found.update(map(canonicalize_name, requirement.marker_extras))
         return frozenset(found)
 
-    def _line(self, text: str) -> Optional[TargetLine]:
-        if text in self._lines:
-            return self._lines[text]
-        line = None
-        requirement = try_requirement(text)
-        if requirement is not None and not requirement.url:
-            marker = requirement.marker
-            always = not marker or self._holds(marker, "")
-            for_extras = frozenset(
-                canonicalize_name(extra)
-                for extra in requirement.marker_extras
-                if self._holds(marker, extra)
-            )
-            if always or for_extras:
-                line = TargetLine(
-                    requirement.name, requirement.extras, requirement.specifier, always, for_extras
-                )
-        self._lines[text] = line
-        return line
-
-    def _holds(self, marker: str, extra: str) -> bool:
-        key = (marker, extra)
-        if key not in self._markers:
-            from packaging.markers import (
-                InvalidMarker,
-                Marker,
-                UndefinedComparison,
-                UndefinedEnvironmentName,
-            )
-
-            try:
-                parsed = self._parsed.get(marker) or self._parsed.setdefault(marker, Marker(marker))
-                self._markers[key] = bool(parsed.evaluate({**self._environment, "extra": extra}))
-            except (InvalidMarker, UndefinedComparison, UndefinedEnvironmentName, ValueError):
-                self._markers[key] = False  # legacy text, which installers skip as well
-        return self._markers[key]
-
     # ----------------------------------------------------------------------------------------------
     # limits
 
     def _admits(self, specifier: str) -> bool:
         """Tell whether the Python of the request meets a Requires-Python."""
-        found = self._admitted.get(specifier)
+        found = self._shared.admitted.get(specifier)
         if found is None:
             try:
                 found = self._python in VersionSet.parse(specifier.replace(" ", "").rstrip(","))
             except InvalidSpecifier:
                 found = True  # a field that installers ignore as well
-            self._admitted[specifier] = found
+            self._shared.admitted[specifier] = found
         return found
 
     def _has_wheel(self, release: Release) -> bool:
@@ -540,23 +483,25 @@ class Catalog:
         tags = release.pythons
         if not tags:
             return not any(map(_is_manylinux, release.platforms))
-        found = self._served.get(tags)
+        found = self._shared.served.get(tags)
         if found is None:
-            found = self._served[tags] = any(serves_python(tag, self._python) for tag in tags)
+            found = self._shared.served[tags] = any(
+                serves_python(tag, self._python) for tag in tags
+            )
         return found
 
     def _floors(self, release: Release) -> Tuple[Version, ...]:
         """The glibc that each wheel for this platform asks for; releases of one package mostly have
         the same tags.
         """
-        found = self._glibc_of.get(release.platforms)
+        found = self._shared.glibc_of.get(release.platforms)
         if found is None:
             every = [
                 glibc_for(tag, self.request.platform, self.request.architecture)
                 for tags in release.platforms
                 for tag in tags.split(".")
             ]
-            found = self._glibc_of[release.platforms] = tuple(
+            found = self._shared.glibc_of[release.platforms] = tuple(
                 floor for floor in every if floor is not None
             )
         return found

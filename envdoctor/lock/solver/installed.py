@@ -37,6 +37,7 @@ from ...model.versions import (
 )
 from ...rules.packages import COMPANIONS
 from .candidates import Candidate, Catalog, Limits
+from .target_lines import TargetLine
 
 __all__ = ["INSTALLED", "InstalledCatalog", "Situation", "usual_python"]
 
@@ -94,7 +95,6 @@ class InstalledCatalog(Catalog):
         """Return a catalog for another request about the same environment."""
         other = InstalledCatalog(self.matrix, request, self.situation)
         other._torch_of = self._torch_of
-        other._parsed = self._parsed
         return other
 
     def asking(self, roots: Sequence[Root]) -> InstalledCatalog:
@@ -237,7 +237,7 @@ class InstalledCatalog(Catalog):
             )
         return tuple(kept), unknown
 
-    def _applying(self, name: str, candidate: Candidate, extra: str) -> List[Any]:
+    def _applying(self, name: str, candidate: Candidate, extra: str) -> Sequence[TargetLine]:
         own = candidate.index_name == INSTALLED and self.situation.listed[name].requires is not None
         if (
             own or candidate.subject.attributes.get("index") == "pypi"
@@ -277,7 +277,7 @@ class InstalledCatalog(Catalog):
             package = self.matrix.package(name)
             release = package.release(version) if package is not None else None
             lines = self.served(release).requires if release is not None else None
-        parsed = [self._line(line) for line in lines or ()]
+        parsed = [self.lines.line(line) for line in lines or ()]
         return {
             canonicalize_name(line.name) for line in parsed if line is not None and line.always
         } - {name}

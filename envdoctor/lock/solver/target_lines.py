@@ -1,0 +1,109 @@
+"""Requirement lines as one Python and platform read them: which apply, and for which extras."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
+
+from ...model.requirement import try_requirement
+from ...model.versions import canonicalize_name
+
+__all__ = ["TargetLine", "TargetLines"]
+
+_SYSTEMS = {"linux": "Linux", "darwin": "Darwin", "win32": "Windows"}
+
+
+class TargetLine(NamedTuple):
+    """One requirement line for one target: whether it applies at all, and for which extras."""
+
+    name: str
+    extras: Tuple[str, ...]
+    specifier: str
+    always: bool
+    for_extras: FrozenSet[str]
+
+
+class TargetLines:
+    """The lines that were read so far.
+
+    python: minor ("3.11") or full version. platform, architecture: as markers name them.
+    """
+
+    def __init__(self, python: str, platform: str, architecture: str) -> None:
+        self._lines: Dict[str, Optional[TargetLine]] = {}
+        self._markers: Dict[Tuple[str, str], bool] = {}
+        self._applying: Dict[Tuple[Tuple[str, ...], str], List[TargetLine]] = {}
+        full = python if python.count(".") > 1 else f"{python}.0"
+        self._environment = {
+            "python_version": ".".join(python.split(".")[:2]),
+            "python_full_version": full,
+            "implementation_version": full,
+            "sys_platform": platform,
+            "platform_system": _SYSTEMS.get(platform, platform),
+            "platform_machine": architecture,
+            "os_name": "posix",
+            "implementation_name": "cpython",
+            "platform_python_implementation": "CPython",
+            "platform_release": "",
+            "platform_version": "",
+        }
+
+    def applying(self, lines: Tuple[str, ...], extra: str) -> Sequence[TargetLine]:
+        """Return those of a release's lines that apply, or only those that an extra adds."""
+        found = self._applying.get((lines, extra))
+        if found is None:
+            read = [line for line in map(self.line, lines) if line is not None]
+            found = self._applying[lines, extra] = [
+                line
+                for line in read
+                if (extra in line.for_extras and not line.always if extra else line.always)
+            ]
+        return found
+
+    def line(self, text: str) -> Optional[TargetLine]:
+        """Return one line, or None where it applies to nothing here."""
+        if text not in self._lines:
+            self._lines[text] = self._read(text)
+        return self._lines[text]
+
+    def _read(self, text: str) -> Optional[TargetLine]:
+        requirement = try_requirement(text)
+        if requirement is None or requirement.url:
+            return None
+        marker = requirement.marker
+        always = not marker or self._holds(marker, "")
+        for_extras = frozenset(
+            canonicalize_name(extra)
+            for extra in requirement.marker_extras
+            if self._holds(marker, extra)
+        )
+        if not always and not for_extras:
+            return None
+        return TargetLine(
+            requirement.name, requirement.extras, requirement.specifier, always, for_extras
+        )
+
+    def _holds(self, marker: str, extra: str) -> bool:
+        key = (marker, extra)
+        if key not in self._markers:
+            from packaging.markers import (
+                InvalidMarker,
+                UndefinedComparison,
+                UndefinedEnvironmentName,
+            )
+
+            try:
+                parsed = _marker(marker)
+                self._markers[key] = bool(parsed.evaluate({**self._environment, "extra": extra}))
+            except (InvalidMarker, UndefinedComparison, UndefinedEnvironmentName, ValueError):
+                self._markers[key] = False  # legacy text, which installers skip as well
+        return self._markers[key]
+
+
+#: Parsed markers, which are the same for every target.
+_PARSED: Dict[str, Any] = {}
+
+
+def _marker(text: str) -> Any:
+    from packaging.markers import Marker
+
+    return _PARSED.get(text) or _PARSED.setdefault(text, Marker(text))
