@@ -3,50 +3,43 @@
 The leaves of the refutation are grouped (one edge of metadata, one row, one request is one group)
 and groups are dropped while the rest still
 refutes: metadata first, then requests, what the hardware says last. What remains is a minimal set
-of true causes. Then each cause is relaxed alone, then pairs, then other indexes are allowed, and
-what that would give is solved.
+of true causes; what would give a resolution, ``ways_out`` tries.
 """
 
 from __future__ import annotations
 
-from itertools import combinations
 from typing import (
-    Callable,
     Dict,
     FrozenSet,
     Iterable,
     List,
-    NamedTuple,
-    Optional,
     Sequence,
-    Set,
     Tuple,
 )
 
 from ...errors import InternalFault
 from ...matrix.bind import Target
 from ...model.facts import Facts
-from ...model.request import Request, Root
-from ...model.resolution import Explanation, Resolution, Statement
+from ...model.request import Request
+from ...model.resolution import Explanation, Statement
 from ...model.row import Row, Source
 from ...model.versions import Version
 from . import objective
 from .candidates import CandidateTable, Catalog, bits_of
 from .engine import Nogood, solve
 from .problem import Problem, Why
+from .ways_out import ways_out
 
-__all__ = ["causes_of", "explain", "minimal_groups", "statements"]
+__all__ = ["causes_of", "explain", "minimal_groups", "release_words", "statements"]
 
-_PYTHONS = ("3.12", "3.11", "3.10", "3.13", "3.14", "3.9")
-#: Limits of a machine that can be relaxed, each by taking back the facts of the group of its name.
-_OF_MACHINE = ("driver", "gpu", "glibc", "toolkit")
 _DROP_ORDER = {"build": 0, "metadata": 1, "row": 2, "request": 3, "behind": 3, "host": 4}
 #: Nogoods that say how things are, and are no cause of anything.
 _STRUCTURE = ("extra", "override")
 _PIECES = 3
 _LINES = 11
-_PAIRS = 15
-_WAYS = 5
+#: Releases that are left out of a range by name, and ranges that are named one by one.
+_LEFT_OUT = 2
+_RUNS = 3
 
 Key = Tuple[str, ...]
 
@@ -59,7 +52,6 @@ def explain(catalog: Catalog, facts: Sequence[Facts]) -> Explanation:
     problem = found.problem
     groups = minimal_groups(problem, found.outcome.core)
     causes = statements(problem, groups, catalog)
-    limits = _limits(problem, groups)
     return Explanation(
         catalog.request,
         tuple(
@@ -70,7 +62,7 @@ def explain(catalog: Catalog, facts: Sequence[Facts]) -> Explanation:
                 else []
             )
         ),
-        tuple(_ways_out(catalog, facts, groups, limits)),
+        tuple(ways_out(catalog, facts, problem, groups)),
         tuple(objective.target_words(entry) for entry in facts),
     )
 
@@ -187,15 +179,15 @@ def _edge_words(problem: Problem, listed: Sequence[Nogood], reachable: Sequence[
         for _, bits in ordered:
             joined |= bits
         shown = "; ".join(
-            f"{_range(table, bits)}: {_plain(specifier)}"
+            f"{release_words(table, bits)}: {_plain(specifier)}"
             for specifier, bits in (ordered[0], ordered[-1])
         )
-        return f"{node} {_range(table, joined)} needs {wanted} of one release each ({shown})"
+        return f"{node} {release_words(table, joined)} needs {wanted} of one release each ({shown})"
     parts = []
     for place, (specifier, bits) in enumerate(ordered):
         parts.append(
             (
-                f"{'' if place else node + ' '}{_range(table, bits)} needs "
+                f"{'' if place else node + ' '}{release_words(table, bits)} needs "
                 f"{'' if place else wanted + ' '}{_plain(specifier)}"
             ).rstrip()
         )
@@ -211,14 +203,38 @@ def _plain(specifier: str) -> str:
     )
 
 
-def _range(table: CandidateTable, bits: int) -> str:
-    """Name releases: ``0.20.0``, or ``0.20.0 to 0.26.0``."""
-    versions = sorted({table.at(bit).version for bit in bits_of(bits & table.all)})
-    if not versions:
+def release_words(table: CandidateTable, bits: int) -> str:
+    """Name releases: ``0.20.0 to 0.26.0``; where others lie between, these are left out by name, or
+    the runs are named, or only how many they are.
+    """
+    named = {table.at(bit).version for bit in bits_of(bits & table.all)}
+    first, last = min(named, default=None), max(named, default=None)
+    if first is None or last is None:
         return ""
-    if len(versions) == 2:
-        return f"{versions[0]} and {versions[1]}"
-    return str(versions[0]) if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
+    runs: List[List[Version]] = []
+    between: List[Version] = []
+    follows = False
+    for version in sorted({candidate.version for candidate in table.candidates}):
+        if version in named:
+            if not follows:
+                runs.append([])
+            runs[-1].append(version)
+        elif first < version < last and not version.is_prerelease:
+            between.append(version)
+        else:
+            continue
+        follows = version in named
+    if between and len(between) <= _LEFT_OUT and len(runs) > 1:
+        return f"{first} to {last} but {' and '.join(map(str, between))}"
+    if len(runs) <= _RUNS:
+        return ", ".join(map(_run_words, runs))
+    return f"{len(named)} releases from {first} to {last}"
+
+
+def _run_words(run: Sequence[Version]) -> str:
+    if len(run) < 2:
+        return str(run[0])
+    return f"{run[0]} {'and' if len(run) == 2 else 'to'} {run[-1]}"
 
 
 def _subjects(problem: Problem, listed: Sequence[Nogood], reachable: Sequence[int]) -> str:
@@ -230,7 +246,9 @@ def _subjects(problem: Problem, listed: Sequence[Nogood], reachable: Sequence[in
     parts = []
     for variable, mask in sorted(masks.items()):
         table = problem.tables.get(problem.nodes[variable])
-        shown = _range(table, mask & reachable[variable] or mask) if table is not None else ""
+        shown = (
+            release_words(table, mask & reachable[variable] or mask) if table is not None else ""
+        )
         if shown:
             parts.append(f"{problem.nodes[variable]} {shown}")
     return " with ".join(parts)
@@ -298,195 +316,3 @@ def _has(target: Target, limits: FrozenSet[str]) -> str:
     ]
     parts += [f"{name} {target.host.attributes[name] or 'none'}" for name in named]
     return ", ".join(parts)
-
-
-# --------------------------------------------------------------------------------------------------
-# ways out
-
-
-class _Relaxation(NamedTuple):
-    """One thing that may be given up: how, and how it is said for what came of it."""
-
-    name: str
-    change: Callable[[Catalog, Tuple[Facts, ...]], Tuple[Catalog, Tuple[Facts, ...]]]
-    words: Callable[[Resolution], str]
-
-
-def _limits(problem: Problem, groups: Dict[Key, List[Nogood]]) -> List[Tuple[str, Tuple[int, ...]]]:
-    """The limits that causes rest on, with the targets that have them."""
-    found: Dict[str, Set[int]] = {}
-    for listed in groups.values():
-        for nogood in listed:
-            for limit in nogood.why.limits:
-                found.setdefault(limit, set()).update(
-                    nogood.why.targets or range(len(problem.targets))
-                )
-    return [(limit, tuple(sorted(found[limit]))) for limit in sorted(found)]
-
-
-def _ways_out(
-    catalog: Catalog,
-    facts: Sequence[Facts],
-    groups: Dict[Key, List[Nogood]],
-    limits: Sequence[Tuple[str, Tuple[int, ...]]],
-) -> List[str]:
-    relaxations = _relaxations(catalog, groups, limits)
-    ways: List[str] = []
-    for relaxation in relaxations:
-        ways += _try(catalog, facts, (relaxation,))
-    if not ways:
-        for pair in list(combinations(relaxations, 2))[:_PAIRS]:
-            ways += _try(catalog, facts, pair)
-            if len(ways) >= 3:
-                break
-    ways += _other_indexes(catalog, facts)
-    if len(facts) > 1:
-        ways += _apart(catalog, facts)
-    return ways[:_WAYS]
-
-
-def _relaxations(
-    catalog: Catalog, groups: Dict[Key, List[Nogood]], limits: Sequence[Tuple[str, Tuple[int, ...]]]
-) -> List[_Relaxation]:
-    asked = {key[1] for key in groups if key[0] == "request"}
-    found = [
-        _without_bound(root)
-        for root in catalog.request.roots
-        if root.text in asked and root.specifier
-    ]
-    for limit, targets in limits:
-        if limit in _OF_MACHINE:
-            found.append(_without_limit(limit, targets, _fault_of_machine(groups, catalog)))
-        elif limit == "date":
-            found.append(_Relaxation("date", _undated, lambda _found: "without the date"))
-        elif limit == "python":
-            found += [
-                _with_python(python)
-                for python in _PYTHONS
-                if not catalog.request.python.startswith(python)
-            ]
-    return found
-
-
-def _without_bound(root: Root) -> _Relaxation:
-    def change(catalog: Catalog, facts: Tuple[Facts, ...]) -> Tuple[Catalog, Tuple[Facts, ...]]:
-        roots = [
-            entry._replace(specifier="") if entry.name == root.name else entry
-            for entry in catalog.request.roots
-        ]
-        return catalog.asking(roots), facts
-
-    return _Relaxation(
-        "request",
-        change,
-        lambda _found: f"ask for {root._replace(specifier='').text} without {root.specifier}",
-    )
-
-
-def _fault_of_machine(groups: Dict[Key, List[Nogood]], catalog: Catalog) -> Optional[Row]:
-    """The row that a target violates whatever is installed, if that is the cause."""
-    rows = [nogood.why.row for listed in groups.values() for nogood in listed if not nogood.terms]
-    return catalog.matrix.complete(rows[0]) if rows else None
-
-
-def _without_limit(
-    limit: str, targets: Tuple[int, ...], fault: Optional[Row] = None
-) -> _Relaxation:
-    def change(catalog: Catalog, facts: Tuple[Facts, ...]) -> Tuple[Catalog, Tuple[Facts, ...]]:
-        return catalog, tuple(
-            entry.without(limit) if number in targets else entry
-            for number, entry in enumerate(facts)
-        )
-
-    def words(found: Resolution) -> str:
-        requires = found.requires
-        if limit == "driver" and fault is not None and fault.kind == "too-new":
-            return fault.fix[:1].lower() + fault.fix[1:].rstrip(".")
-        if limit == "gpu" and fault is not None:
-            return "use a GPU that the driver supports"
-        if limit == "driver" and requires.driver is not None:
-            return f"update the driver to {requires.driver} or newer"
-        if limit == "glibc" and requires.glibc is not None:
-            return f"use a system with glibc {requires.glibc} or newer"
-        if limit == "gpu" and requires.sm:
-            return f"use a GPU of compute capability {', '.join(requires.sm)}"
-        return {"gpu": "use another GPU", "toolkit": "use another CUDA toolkit"}.get(
-            limit, f"use another {limit}"
-        )
-
-    return _Relaxation(limit, change, words)
-
-
-def _undated(catalog: Catalog, facts: Tuple[Facts, ...]) -> Tuple[Catalog, Tuple[Facts, ...]]:
-    return catalog.changed(catalog.request._replace(as_of=None)), facts
-
-
-def _with_python(python: str) -> _Relaxation:
-    def change(catalog: Catalog, facts: Tuple[Facts, ...]) -> Tuple[Catalog, Tuple[Facts, ...]]:
-        return catalog.changed(catalog.request._replace(python=python)), facts
-
-    return _Relaxation("python", change, lambda _found: f"use Python {python}")
-
-
-def _try(catalog: Catalog, facts: Sequence[Facts], relaxations: Sequence[_Relaxation]) -> List[str]:
-    """Solve with these things given up; one line on what it gives, or nothing."""
-    if sum(relaxation.name == "python" for relaxation in relaxations) > 1:
-        return []  # two Pythons at once
-    changed = (catalog, tuple(facts))
-    for relaxation in sorted(relaxations, key=lambda relaxation: relaxation.name == "request"):
-        changed = relaxation.change(*changed)
-    found = objective.answer(*changed)
-    if found is None:
-        return []
-    return [
-        f"{' and '.join(relaxation.words(found) for relaxation in relaxations)}: {_gives(found)}"
-    ]
-
-
-def _other_indexes(catalog: Catalog, facts: Sequence[Facts]) -> List[str]:
-    """What builds from an index that was not allowed would make possible."""
-    named = {
-        build.index_name
-        for name in _core_names(catalog)
-        for candidate in catalog.table(name).candidates
-        for build in candidate.release.builds
-    }
-    ways = []
-    for index in sorted(named - {"pypi", *catalog.request.allow_index}):
-        request = catalog.request._replace(allow_index=(*catalog.request.allow_index, index))
-        found = objective.answer(catalog.changed(request), tuple(facts))
-        if found is not None:
-            ways.append(
-                f"allow builds from the index {index} (--allow-index {index}): {_gives(found)}"
-            )
-    return ways
-
-
-def _core_names(catalog: Catalog) -> List[str]:
-    """The roots, and torch, on which everything that has several builds rests."""
-    return [
-        name
-        for name in dict.fromkeys([*(root.name for root in catalog.request.roots), "torch"])
-        if name in catalog.known
-    ]
-
-
-def _apart(catalog: Catalog, facts: Sequence[Facts]) -> List[str]:
-    """Say which targets have a resolution of their own, where one for all is impossible."""
-    alone = [
-        (objective.target_words(entry), objective.answer(catalog, (entry,))) for entry in facts
-    ]
-    if any(found is None for _, found in alone):
-        return []
-    shown = "; ".join(f"{words}: {_gives(found)}" for words, found in alone if found is not None)
-    return [f"make one lock for each kind of machine ({shown})"]
-
-
-def _gives(found: Resolution) -> str:
-    names = list(dict.fromkeys([*(root.name for root in found.request.roots), "torch"]))
-    pins: List[str] = []
-    for name in names:
-        pin = found.pin(name)
-        if pin is not None:
-            pins.append(f"{pin.name} {pin.version}")
-    return ", ".join(pins)

@@ -18,7 +18,7 @@ from ...matrix.bind import Subject, bind
 from ...model.evidence import Evidence, Known
 from ...model.facts import PACKAGE_GROUPS, Distribution, Facts, fields_of
 from ...model.lock_file import machine_of
-from ...model.resolution import Override, Pin, Reason, Resolution
+from ...model.resolution import Override, Pin, Reason, Requires, Resolution
 from ...model.row import Source
 from .building import Builder
 from .candidates import Candidate, Catalog
@@ -34,6 +34,7 @@ __all__ = [
     "answer",
     "applied",
     "attempt",
+    "requires_for",
     "resolution_of",
     "target_words",
 ]
@@ -119,14 +120,7 @@ def resolution_of(found: Attempt, catalog: Catalog, facts: Sequence[Facts]) -> R
         request=request,
         pins=tuple(pins),
         overrides=overrides,
-        requires=requires_of(
-            subjects,
-            catalog.matrix,
-            python=request.python,
-            platform=request.platform,
-            architecture=request.architecture,
-            devices=_kinds_of_devices(problem),
-        ),
+        requires=requires_for(problem, subjects, catalog),
         settings={**request.settings, **_settings(problem, bits)},
         warnings=tuple(_warnings(catalog, problem, subjects)),
         matrix_date=catalog.matrix.date,
@@ -194,6 +188,19 @@ def _replaced(
                     f"the maintainers install {request.profile} so",
                     (Source(request.origin),),
                 )
+
+
+def requires_for(problem: Problem, subjects: Mapping[str, Subject], catalog: Catalog) -> Requires:
+    """Return what these packages require of a machine like the targets."""
+    request = catalog.request
+    return requires_of(
+        subjects,
+        catalog.matrix,
+        python=request.python,
+        platform=request.platform,
+        architecture=request.architecture,
+        devices=_kinds_of_devices(problem),
+    )
 
 
 def _kinds_of_devices(problem: Problem) -> List[Subject]:
