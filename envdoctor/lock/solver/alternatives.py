@@ -90,7 +90,12 @@ def _causes(name: str, found: Attempt, catalog: Catalog) -> List[str]:
     groups = minimal_groups(asked, outcome.core)
     for key in [key for key in groups if key[0] == "behind"]:
         del groups[key]
-    listed = [statement.text for statement in statements(asked, groups, catalog)]
+    bounds = {root.text for root in catalog.request.roots if root.specifier}
+    listed = [
+        statement.text
+        for statement in statements(asked, groups, catalog)
+        if statement.kind != "request" or statement.requirement in bounds
+    ]
     return listed[:_CAUSES]
 
 

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from typing import List, Sequence, Set, Tuple
+from typing import Dict, List, Optional, Sequence, Set, Tuple
 
 from ...matrix.loader import Matrix
 from ...model.row import Row, Source, Term
-from ...model.versions import Version, VersionSet
-from .candidates import BUILT_BY_HAND, Catalog
+from ...model.versions import Version, VersionSet, parse_version
+from .candidates import BUILT_BY_HAND, Candidate, Catalog
 from .source_builds import COMPILED, FETCHED, span_of, unbuildable_rows
 
-__all__ = ["build_rows", "dropped_rows"]
+__all__ = ["build_rows", "dropped_rows", "floor_rows", "twin_rows"]
+
+#: The first transformers that switches an older torch off ("Disabling PyTorch because PyTorch >=
+#: 2.1 is required"; 4.51.3 does not): up to 4.57 before 2.1, from 5 on before what its extra torch
+#: asks for. transformers/utils/import_utils.py of 4.51.3, 4.52.4, 4.53.3, 4.55.0, 4.57.1, 5.0.0,
+#: 5.9.0 and 5.23.0.
+_SWITCHES_OFF = VersionSet.parse(">=4.52")
+_BY_EXTRA = VersionSet.parse(">=5")
+_FLOOR_BEFORE = parse_version("2.1")
+
+#: Packages that have to be of the same release as another one, and who says so.
+_TWINS = {
+    "flashinfer-cubin": ("flashinfer-python", "flashinfer/jit/env.py of flashinfer-python 0.6.13"),
+}
 
 
 def build_rows(names: Sequence[str], catalog: Catalog) -> List[Row]:
@@ -119,6 +132,71 @@ def _compiler_rows(names: Sequence[str], catalog: Catalog) -> List[Row]:
                 row = _build_row(name, f"nvcc-{major}", "", terms)
                 rows.append(row._replace(title=title, kind="missing", sources=(how[name],)))
     return rows
+
+
+def twin_rows(names: Sequence[str], catalog: Catalog) -> List[Row]:
+    """Return the rows of packages that have to be of one release: ``import flashinfer`` raises
+    RuntimeError where flashinfer-cubin is of another.
+    """
+    rows = []
+    for name in sorted(set(names) & set(_TWINS)):
+        other, source = _TWINS[name]
+        versions = {candidate.version for candidate in catalog.table(name).candidates}
+        for version in sorted(versions if other in names else ()):
+            span = VersionSet.parse(f"=={version}")
+            terms = (
+                Term("env", name, "version", "in", span),
+                Term("env", other, "version", "present", True),
+                Term("env", other, "version", "lacks", span),
+            )
+            row = _build_row(name, f"{other}-{version}", "", terms)
+            title = f"{other} of another release cannot be imported beside {name} {version}"
+            rows.append(row._replace(title=title, kind="conflict", sources=(Source(source),)))
+    return rows
+
+
+def floor_rows(names: Sequence[str], catalog: Catalog) -> List[Row]:
+    """Return the rows of a torch that transformers switches off: its metadata asks for none."""
+    if "torch" not in names or "transformers" not in names:
+        return []
+    spans: Dict[Version, List[Version]] = {}
+    for candidate in catalog.table("transformers").candidates:
+        floor = _floor_of(candidate, catalog) if candidate.version in _SWITCHES_OFF else None
+        if floor is not None:
+            spans.setdefault(floor, []).append(candidate.version)
+    rows = []
+    for floor, versions in sorted(spans.items()):
+        low, high = min(versions), max(versions)
+        final = [version for version in versions if not version.is_prerelease] or versions
+        named = " to ".join(str(version) for version in sorted({min(final), max(final)}))
+        terms = (
+            Term("env", "transformers", "version", "in", VersionSet.parse(f">={low},<={high}")),
+            Term("env", "torch", "version", "in", VersionSet.parse(f"<{floor}")),
+        )
+        row = _build_row("transformers", f"torch-{floor}", "", terms)
+        rows.append(
+            row._replace(
+                title=f"transformers {named} switches a torch before {floor} off",
+                kind="too-old",
+                sources=(Source("transformers/utils/import_utils.py"),),
+            )
+        )
+    return rows
+
+
+def _floor_of(candidate: Candidate, catalog: Catalog) -> Optional[Version]:
+    """The oldest torch that a release of transformers takes."""
+    lines = catalog.lines.applying(candidate.release.requires or (), "torch")
+    lows = [
+        low
+        for line in lines
+        if line.name == "torch"
+        for low, _ in VersionSet.parse(line.specifier).intervals[:1]
+        if low is not None
+    ]
+    if candidate.version in _BY_EXTRA:
+        return max(lows, default=None)
+    return _FLOOR_BEFORE
 
 
 def dropped_rows(names: Sequence[str], matrix: Matrix) -> List[Row]:

@@ -19,7 +19,7 @@ from ...model.requirement import parse_requirement
 from ...model.row import Row, Term
 from ...model.versions import Version, parse_version
 from .assembly import Cost, Parts, assemble
-from .build_rows import build_rows, dropped_rows
+from .build_rows import build_rows, dropped_rows, floor_rows, twin_rows
 from .candidates import NOT_THERE, Catalog, Limits, bits_of
 from .engine import Nogood
 from .problem import BoundRow, OverrideOption, Problem, Why, base_of
@@ -252,6 +252,8 @@ class Builder:
             if row.effect == "blocks" and row.trust == "established":
                 yield row
         yield from build_rows(names, self._catalog)
+        yield from twin_rows(names, self._catalog)
+        yield from floor_rows(names, self._catalog)
         yield from dropped_rows(names, self._catalog.matrix)
 
     def _masks_of(self, row: Row, target: Target) -> Optional[Dict[str, int]]:

@@ -23,8 +23,13 @@ __all__ = ["Aged", "days_behind", "months", "optimum", "years"]
 
 _MONTH = 30  # days
 _YEAR = 365
-#: How many months older a release of a root may be that spares a row of this effect.
-_MONTHS_WORTH = {"wrong-results": 12, "blocks": 9, "degrades": 6}
+#: How many months older a release of a root may be that spares a row of this effect: between
+#: packages, and where the row rests on the machine, which often hits single features alone.
+_MONTHS_WORTH = {
+    "wrong-results": (12, 12),
+    "blocks": (9, 9),
+    "degrades": (6, 3),
+}
 _VIOLATED = 0b01  # of a variable that says of a row whether it is
 
 
@@ -97,7 +102,9 @@ def _faults(problem: Problem, names: Sequence[str]) -> Dict[str, Dict[int, int]]
     for nogood in problem.nogoods:
         row = nogood.why.row
         if nogood.why.kind == "cost" and row.component in found:
-            found[row.component][number_of[f"cost:{row.id}"]] = _MONTHS_WORTH[row.effect]
+            on_machine = any(term.scope in ("host", "gpu") for term in row.terms)
+            worth = _MONTHS_WORTH[row.effect][on_machine]
+            found[row.component][number_of[f"cost:{row.id}"]] = worth
     return found
 
 

@@ -124,6 +124,7 @@ class SatOracle:
 
 MONTH, YEAR = 30, 365
 MONTHS_OF_FAULT = {"wrong-results": 12, "blocks": 9, "degrades": 6}
+MONTHS_OF_SLOWER_MACHINE = 3
 
 
 class AgeOracle:
@@ -258,7 +259,10 @@ class AgeOracle:
         }
         for row in faults.values():
             violated = oracle.name(self._number[f"cost:{row.id}"], 0b01)
-            weights.append({violated: MONTHS_OF_FAULT[row.effect]})
+            machine = [term for term in row.terms if term.scope not in ("env", "var", "request")]
+            slower = bool(machine) and row.effect == "degrades"
+            months = MONTHS_OF_SLOWER_MACHINE if slower else MONTHS_OF_FAULT[row.effect]
+            weights.append({violated: months})
         return weights
 
     @staticmethod

@@ -1,0 +1,57 @@
+"""What follows from code and no metadata says: twins of one release, floors of transformers."""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+import pytest
+
+from envdoctor.intake.assumptions import parse_assumptions
+from envdoctor.lock.solver import resolve
+from envdoctor.matrix.loader import Matrix
+from envdoctor.model.facts import Facts
+from envdoctor.model.request import Request, parse_root
+from envdoctor.model.resolution import Explanation, Resolution
+
+
+def answer(matrix: Matrix, roots: Sequence[str], *assumed: str) -> Resolution | Explanation:
+    request = Request(tuple(map(parse_root, roots)), "3.11", as_of="2026-11-22")
+    return resolve(request, (Facts(parse_assumptions(assumed)),), matrix)
+
+
+def test_flashinfer_and_its_cubins_are_of_one_release(matrix: Matrix) -> None:
+    found = answer(matrix, ["flashinfer-python", "flashinfer-cubin"])
+    assert isinstance(found, Resolution)
+    versions = {str(pin.version) for pin in found.pins if pin.name.startswith("flashinfer")}
+    assert versions == {"0.6.13"}
+    apart = answer(matrix, ["flashinfer-python==0.7.2", "flashinfer-cubin==0.6.13"])
+    assert isinstance(apart, Explanation)
+    assert any("cannot be imported beside" in cause.text for cause in apart.causes)
+
+
+@pytest.mark.parametrize(
+    ("transformers", "torch", "fits"),
+    [
+        ("5.23.0", "2.5.1", False),
+        ("5.23.0", "2.6.0", True),
+        ("4.57.6", "2.0.1", False),
+        ("4.57.6", "2.1.2", True),
+        ("4.51.3", "2.0.1", True),
+    ],
+)
+def test_transformers_switches_an_older_torch_off(
+    transformers: str, torch: str, fits: bool, matrix: Matrix
+) -> None:
+    found = answer(matrix, [f"transformers=={transformers}", f"torch=={torch}"])
+    assert isinstance(found, Resolution) is fits
+    if isinstance(found, Explanation):
+        assert any("switches a torch before" in cause.text for cause in found.causes)
+
+
+def test_an_old_driver_gets_the_transformers_that_takes_its_torch(matrix: Matrix) -> None:
+    found = answer(matrix, ["torch", "transformers"], "gpu=RTX 3090", "nvidia-driver=470.82.01")
+    assert isinstance(found, Resolution)
+    pins = {pin.name: str(pin.version) for pin in found.pins}
+    assert (pins["torch"], pins["transformers"]) == ("2.0.1", "4.51.3")
+    (note,) = found.notes
+    assert "switches a torch before 2.1 off" in note
