@@ -18,6 +18,7 @@ from .output import PROGRESS, draw_lines, view, write_error
 from .shared_options import TEXT_FORMATS, add_format, add_general, add_options
 
 if TYPE_CHECKING:
+    from ..intake.wanted import Wanted
     from ..matrix.loader import Matrix
     from ..model.facts import Facts
 
@@ -36,6 +37,37 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME[:REQUEST]",
         help="what a framework needs: verl (the newest of its requests that fits), verl:0.7-vllm; "
         "see 'envdoctor matrix list profiles'",
+    )
+    parser.add_argument(
+        "--requirement",
+        "-r",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="a requirements file, or a pyproject.toml with its dependencies ('-' reads standard "
+        "input)",
+    )
+    parser.add_argument(
+        "--constraint",
+        "-c",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="bounds for versions, as pip's constraints",
+    )
+    parser.add_argument(
+        "--extra",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="also this extra of the pyproject.toml",
+    )
+    parser.add_argument(
+        "--group",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="also this dependency group of the pyproject.toml",
     )
     group = parser.add_argument_group("the machines it is for (default: this one)")
     add_options(
@@ -120,6 +152,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
+    from ..intake.wanted import read_wanted
     from ..lock.emit import summary_lines
     from ..matrix.loader import load_matrix
 
@@ -137,9 +170,16 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     # worth a search
     gc.disable()
     matrix = load_matrix(options.matrix)
-    resolution = _resolve(options, nodes, matrix)
+    wanted = read_wanted(
+        options.requirements,
+        options.requirement,
+        options.constraint,
+        options.extra,
+        options.group,
+    )
+    resolution = _resolve(options, wanted, nodes, matrix)
     if options.close and not options.dry_run:
-        resolution = _close(options, resolution, nodes, matrix)
+        resolution = _close(options, wanted, resolution, nodes, matrix)
     closure = resolution.closure
     if not resolution.pins and not closure.is_closed and closure.state != "refused":
         raise InputError(_nothing_known(resolution, matrix))
@@ -155,7 +195,7 @@ def _check_options(options: argparse.Namespace) -> None:
     folder = _folder(options)
     if folder is not None and os.path.exists(folder) and not os.path.isdir(folder):
         raise InputError(f"--output {folder}: expected a directory, found a file")
-    if not options.requirements and options.profile is None:
+    if not options.requirements and not options.requirement and options.profile is None:
         hint = put_first("REQ") if options.assume or options.facts else ""
         raise InputError(
             f"expected at least one requirement, such as 'vllm>=0.8', or --profile NAME{hint}"
@@ -168,12 +208,14 @@ def _folder(options: argparse.Namespace) -> Optional[str]:
     return None if options.output == "-" else options.output
 
 
-def _resolve(options: argparse.Namespace, nodes: Sequence[Facts], matrix: Matrix) -> Resolution:
+def _resolve(
+    options: argparse.Namespace, wanted: Wanted, nodes: Sequence[Facts], matrix: Matrix
+) -> Resolution:
     """Choose the core pins; raises :class:`NoResolution`."""
     from ..lock.emit import explanation_lines
 
     answer = lock(
-        options.requirements,
+        (),
         nodes,
         matrix,
         python=options.python_version,
@@ -181,6 +223,7 @@ def _resolve(options: argparse.Namespace, nodes: Sequence[Facts], matrix: Matrix
         allow_index=options.allow_index,
         profile=options.profile,
         others=True,
+        wanted=wanted,
     )
     if isinstance(answer, Explanation):
         raise NoResolution(draw_lines(explanation_lines(answer)))
@@ -188,15 +231,19 @@ def _resolve(options: argparse.Namespace, nodes: Sequence[Facts], matrix: Matrix
 
 
 def _close(
-    options: argparse.Namespace, resolution: Resolution, nodes: Sequence[Facts], matrix: Matrix
+    options: argparse.Namespace,
+    wanted: Wanted,
+    resolution: Resolution,
+    nodes: Sequence[Facts],
+    matrix: Matrix,
 ) -> Resolution:
     from ..lock.closing.index_sources import read_sources
 
     sources = read_sources(
         os.environ,
-        index_url=options.index_url,
-        extra_index_url=options.extra_index_url,
-        find_links=options.find_links,
+        index_url=options.index_url or next(iter(wanted.index_url), None),
+        extra_index_url=[*options.extra_index_url, *wanted.extra_index_url],
+        find_links=[*options.find_links, *wanted.find_links],
         offline=options.offline,
     )
     return close(

@@ -22,6 +22,7 @@ from typing import (
 )
 
 from ..errors import InputError, InternalFault, suggest
+from ..intake.wanted import Wanted
 from ..model.facts import Facts
 from ..model.versions import Version, parse_version, try_version
 
@@ -42,6 +43,7 @@ _CLOSING_ROUNDS = 6
 #: 0.8.5 with transformers of its month, 4.51.3, and of today, 5.23.0).
 _GRACE = 30
 _MUCH_NEWER = 365  # days
+_STRANGERS = 10  # of more, the lock names the names alone
 
 
 def lock(
@@ -54,6 +56,7 @@ def lock(
     allow_index: Sequence[str] = (),
     profile: Optional[str] = None,
     others: bool = False,
+    wanted: Optional[Wanted] = None,
 ) -> Union[Resolution, Explanation]:
     """Choose versions that work together on all targets at once, or explain why there are none.
 
@@ -70,49 +73,58 @@ def lock(
             ("verl:0.7-vllm"); its Python is that of the targets or the newest that it allows.
         others: Let pass what the matrix does not know; the resolution names it in
             ``request.others``.
+        wanted: What files ask for besides (``intake.wanted``).
 
     Raises:
         InputError: a request that means nothing, or targets that cannot share a lock.
         GaveUp: the search limit was reached; nothing is proven.
     """
-    from ..model.request import Request, parse_root
+    from ..model.request import Request, parse_source
     from ..model.resolution import Resolution
+    from .asked import check_asked, read_roots
     from .solver import resolve
 
     if matrix is None:
         from ..matrix.loader import load_matrix
 
         matrix = load_matrix()
-    asked = tuple(parse_root(text) for text in requirements)
+    wanted = wanted or Wanted()
+    lines = (*requirements, *wanted.requirements)
+    steps = tuple(map(parse_source, wanted.direct))
+    if not lines and profile is None:
+        named = ", ".join(step.name for step in steps)
+        raise InputError(
+            f"expected at least one requirement beside {named}: what that requires was not read"
+            if steps
+            else "expected at least one requirement, such as 'vllm>=0.8', or --profile NAME"
+        )
+    request = Request(
+        (),
+        python
+        or _common(facts, "python.version", "give --python-version", "3.12" if profile else None),
+        _common(facts, "os.platform", "one lock is for one platform", "linux"),
+        _common(facts, "os.architecture", "one lock is for one architecture", "x86_64"),
+        allow_index=tuple(dict.fromkeys(allow_index)),
+        sources=steps,
+    )
+    asked = read_roots(lines, request)
     if not asked and profile is None:
         raise InputError(
-            "expected at least one requirement, such as 'vllm>=0.8', or --profile NAME"
+            f"nothing of what was asked for is for Python {request.python} on {request.platform} "
+            f"{request.architecture}, as the markers say"
         )
     known = frozenset(matrix.package_names)
     unknown = tuple(root for root in asked if root.name not in known) if others else ()
     roots = tuple(root for root in asked if root not in unknown)
     day, pinned = _day(as_of, roots, matrix)
-    request = Request(
-        roots,
-        python
-        or _common(
-            facts,
-            "python.version",
-            "give --python-version",
-            "3.12" if profile is not None else None,
-        ),
-        _common(facts, "os.platform", "one lock is for one platform", "linux"),
-        _common(
-            facts,
-            "os.architecture",
-            "one lock is for one architecture",
-            _usual_architecture(facts, matrix),
-        ),
-        day,
-        tuple(dict.fromkeys(allow_index)),
+    request = request._replace(
+        roots=roots,
+        as_of=day,
         others=unknown,
         of_the_time=bool(pinned),
+        constraints=read_roots(wanted.constraints, request),
     )
+    check_asked(request, wanted.pythons, matrix)
     if profile is not None:
         answer = _of_profile(profile, request, facts, matrix, python, as_of)
     else:
@@ -127,7 +139,8 @@ def lock(
         *(_age_notes(answer, matrix, pinned) if not newer else [_newer_note(pinned, day)]),
         *(reason.text for reason in answer.passed),
         *_without_torch(answer, matrix),
-        *(_stranger_note(root, known) for root in unknown),
+        *_stranger_notes(unknown, known),
+        *wanted.notes,
     ]
     answer = answer._replace(notes=tuple(notes))
     _verify(answer, facts, matrix)
@@ -154,11 +167,18 @@ def _newer_note(pinned: str, day: Optional[str]) -> str:
     )
 
 
-def _stranger_note(root: Root, known: Collection[str]) -> str:
-    return (
-        f"{root.text} is not judged by envdoctor: the matrix does not know it"
-        f"{suggest(root.name, known, 0.8)}"
-    )
+def _stranger_notes(roots: Sequence[Root], known: Collection[str]) -> List[str]:
+    """Name what nothing judges; of a long list, which is a file, the names alone."""
+    if len(roots) > _STRANGERS:
+        names = ", ".join(root.name for root in roots)
+        return [f"{len(roots)} packages are not judged by envdoctor: {names}"]
+    return [
+        (
+            f"{root.text} is not judged by envdoctor: the matrix does not know it"
+            f"{suggest(root.name, known, 0.8)}"
+        )
+        for root in roots
+    ]
 
 
 def _of_profile(

@@ -55,7 +55,8 @@ class Request(NamedTuple):
     installed, what maintainers tested). profile: name of the profile's request that it comes from
     ("verl:0.7-vllm"), origin: where that stands. overrides: exact versions that replace whatever
     metadata asks of these packages. settings: environment variables that will be set.
-    sources: what is installed from repositories. others: roots that the matrix does not know:
+    sources: what is installed from repositories. constraints: what bounds versions of packages that
+    take part, and asks for none. others: roots that the matrix does not know:
     nothing judges them. of_the_time: as_of is not the user's own word but follows from a pinned
     root, and does not bind packages that have no release of that day or before.
     """
@@ -75,6 +76,7 @@ class Request(NamedTuple):
     overrides: Tuple[Root, ...] = ()
     settings: Mapping[str, str] = {}
     sources: Tuple[SourceStep, ...] = ()
+    constraints: Tuple[Root, ...] = ()
 
 
 def parse_root(text: str) -> Root:
@@ -100,6 +102,6 @@ def parse_source(text: str, note: str = "") -> SourceStep:
     requirement = try_requirement(text)
     match = _GIT.fullmatch(requirement.url) if requirement is not None else None
     if requirement is None or match is None or requirement.marker:
-        raise InputError(f"expected 'NAME @ git+https://…@TAG', found {text!r}")
+        raise InputError(f"expected 'NAME @ git+ADDRESS@TAG' with an https address, found {text!r}")
     url, reference = match.groups()
     return SourceStep(requirement.name, requirement.extras, url, reference, text.strip(), note)

@@ -349,6 +349,14 @@ def _equal(version: Version) -> VersionSet:
     return VersionSet([(version, _after_locals(version))])
 
 
+def _identical(version: Version) -> VersionSet:
+    """The versions of ``=== version``: one without a local label means none with one."""
+    if version.local is not None:
+        return _equal(version)
+    # "0a" sorts before every label that begins with a letter, as those of all indexes do.
+    return VersionSet([(version, parse_version(f"{version}+0a"))])
+
+
 def _compatible(version: Version) -> VersionSet:
     """The versions of ``~= version``: not older, and of the release that its last number is cut
     from.
@@ -360,7 +368,7 @@ def _compatible(version: Version) -> VersionSet:
 
 
 _SETS: Mapping[str, Callable[[Version], VersionSet]] = {
-    "===": lambda version: VersionSet([(version, _after_locals(version))]),
+    "===": _identical,
     "==": _equal,
     "!=": lambda version: ~_equal(version),
     "~=": _compatible,

@@ -75,7 +75,7 @@ def test_a_profile_says_which_request_it_is_and_what_comes_from_git(envdoctor, t
     assert "# note: verl:latest does not fit: " in text
     done = envdoctor("lock", "--no-close", "--profile", "tinyzero", *H20)
     assert (
-        b"# then: pip install --no-deps 'verl @ "
+        b"# then: python -m pip install --no-deps 'verl @ "
         b"git+https://github.com/Jiayi-Pan/TinyZero@95df88f2dcb05f33bd18da546531b52d0954c18b'"
     ) in done.stdout
     assert b"# set: VLLM_ATTENTION_BACKEND=XFORMERS" in done.stdout
@@ -129,7 +129,7 @@ def test_a_mixed_cluster_gets_one_lock(envdoctor, tmp_path):
         (("tranformers",), "did you mean transformers"),
         (("vllm==",), "expected a requirement"),
         (("vllm>=2,<1",), "exclude each other"),
-        (("vllm @ git+https://example.org/x",), "expected a requirement"),
+        (("vllm @ git+https://example.org/x",), "expected 'NAME @ git+ADDRESS@TAG'"),
         (("vllm", "--as-of", "yesterday"), "--as-of"),
         (("vllm", "--target", "/nonexistent.json"), "/nonexistent.json"),
     ],

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from envdoctor import sources
 from envdoctor.errors import InputError
+from envdoctor.intake.wanted import Wanted
 from envdoctor.lock.locking import lock
 from envdoctor.model.evidence import Absent, Evidence, Known
 from envdoctor.model.facts import Facts
-from envdoctor.model.resolution import Resolution
+from envdoctor.model.resolution import Explanation, Resolution
+from envdoctor.model.versions import parse_version
 from envdoctor.sources import Sources, gather
 
 HERE = Evidence("here")
@@ -43,3 +47,60 @@ def test_a_python_that_is_no_version_is_said(version):
         InputError, match=r"expected a version as python\.version.*--python-version"
     ):
         lock(["vllm"], [facts])
+
+
+def _asked(*texts: str, **options):
+    return lock(list(texts), [Facts({})], python="3.12", others=True, **options)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("vllm==0.99", "the nearest is 0.33.0; 'envdoctor matrix update' may bring newer ones"),
+        ("vllm>0.8.5,<0.8.5.post1", "no version can meet this"),
+        ("vllm==0.8.6", "the nearest are 0.8.5.post1 and 0.9.0"),
+        ("vllm[flashinfr]", "vllm has no extra 'flashinfr' (did you mean flashinfer?)"),
+        ("numpy ; python_versio < '3'", "Expected a marker"),
+        ("numpy ; sys_platform == 'win32'", "nothing of what was asked for is for Python 3.12 on"),
+    ],
+)
+def test_what_there_is_not_is_said(text, words):
+    with pytest.raises(InputError) as caught:
+        _asked(text)
+    assert words in str(caught.value)
+
+
+def test_exactly_a_version_is_no_build_with_a_label():
+    found = _asked("torch===2.6.0", allow_index=["pytorch"])
+    assert isinstance(found, Resolution)
+    assert str(found.pin("torch").version) == "2.6.0"
+    labelled = _asked("torch===2.6.0+cu126", allow_index=["pytorch"])
+    assert isinstance(labelled, Resolution)
+    assert str(labelled.pin("torch").version) == "2.6.0+cu126"
+
+
+def test_constraints_bound_and_ask_for_nothing():
+    bounds = Wanted(("transformers",), constraints=("numpy<2", "torch<2.6", "tokenizers<=0.21"))
+    found = _asked(wanted=bounds, as_of="latest")
+    assert isinstance(found, Resolution)
+    assert found.pin("torch") is None
+    assert found.pin("numpy").version < parse_version("2")
+    assert found.pin("tokenizers").version <= parse_version("0.21")
+    refused = _asked(wanted=Wanted(("numpy>=2",), constraints=("numpy<2",)))
+    assert isinstance(refused, Explanation)
+    assert any("kept out by the constraint numpy<2" in cause.text for cause in refused.causes)
+
+
+def test_a_project_says_for_which_python_it_is():
+    with pytest.raises(InputError, match=r"asks for Python >=3\.13, but the lock is for 3\.12"):
+        _asked(wanted=Wanted(("numpy",), pythons=(">=3.13",)))
+
+
+def test_a_file_of_400_lines_takes_no_second():
+    lines = tuple(f"some-package-{number}>={number}" for number in range(380))
+    begun = time.process_time()
+    found = _asked(wanted=Wanted((*lines, "vllm==0.9.2", "ray[default]", "numpy")))
+    assert isinstance(found, Resolution)
+    assert len(found.request.others) == 380
+    assert len(found.notes) < 10
+    assert time.process_time() - begun < 3  # half a second on a machine with nothing else to do

@@ -261,11 +261,14 @@ class _Closing:
         lines += [f"{name}=={version}" for name, version in given.sdists if version]
         overrides = [f"{pin.name}=={pin.version}" for pin in given.pins if pin.name in overridden]
         overrides += [f"{name} ; python_version < '0'" for name in sorted(given.without)]
+        bounds = [root.text for root in self._found.request.constraints]
         self._write("requests.in", lines)
+        self._write("constraints.in", bounds)
         self._write("overrides.txt", overrides)
         found = [
             "requests.in",
             *(["--overrides", "overrides.txt"] if overrides else []),
+            *(["--constraints", "constraints.in"] if bounds else []),
             "--only-binary",
             ":all:",
         ]

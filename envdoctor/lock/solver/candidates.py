@@ -232,7 +232,8 @@ class Catalog:
         # What only this request has in its own way: everything else serves all of the family that
         # are for the same Python, platform and indexes.
         self._named = [root.name for root in request.roots if _early_versions(root.specifier)]
-        self._own = frozenset((*request.prefer, *self._replaced, *self._named))
+        bounded = [root.name for root in request.constraints]
+        self._own = frozenset((*request.prefer, *self._replaced, *self._named, *bounded))
         kind = (*place, request.allow_index, request.prereleases)
         self._shared: _Made = self._family.setdefault(kind, _Made())
         self._mine = _Made()
@@ -445,6 +446,11 @@ class Catalog:
                 refusal = self.refusal(name, candidate, limits)
                 if refusal is not None:
                     found[refusal] = found.get(refusal, 0) | 1 << number
+            for root in self.request.constraints:
+                if root.name == name:
+                    words = f"is kept out by the constraint {root.text}"
+                    outside = self.table(name).all & ~self.table(name).mask(root.specifier)
+                    found["constraint", words] = outside & ~sum(found.values())
             if self.request.of_the_time:
                 late = next((refusal for refusal in found if refusal[0] == "date"), None)
                 if late is not None and all(
