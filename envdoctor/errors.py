@@ -6,7 +6,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterable, Sequence
+    from typing import Iterable, List, Sequence
 
 __all__ = [
     "EnvdoctorError",
@@ -15,8 +15,12 @@ __all__ = [
     "MatrixError",
     "NoResolution",
     "NothingRecognised",
+    "bounded",
     "suggest",
 ]
+
+#: Faults that one message tells; a person mends the first ones first.
+_MOST_FAULTS = 50
 
 
 class EnvdoctorError(Exception):
@@ -37,13 +41,19 @@ class NothingRecognised(InputError):
     """A text in which nothing about an environment was found."""
 
 
+def bounded(faults: Sequence[str]) -> List[str]:
+    """Return what a message says of many faults: the first ones, and how many more there are."""
+    more = len(faults) - _MOST_FAULTS
+    return [*faults[:_MOST_FAULTS], *([f"and {more} more faults"] if more > 0 else [])]
+
+
 class MatrixError(InputError):
-    """Rows that do not load. All faults are reported at once, each with file and key."""
+    """Rows that do not load. Faults are reported together, each with file and key."""
 
     def __init__(self, faults: Sequence[str]) -> None:
         self.faults = tuple(faults)
         count = f"{len(faults)} fault{'s' if len(faults) != 1 else ''} in the matrix"
-        super().__init__(count + ":\n" + "\n".join(f"  {fault}" for fault in faults))
+        super().__init__(count + ":\n" + "\n".join(f"  {fault}" for fault in bounded(faults)))
 
 
 class NoResolution(EnvdoctorError):

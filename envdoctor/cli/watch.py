@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TextIO
 
-    from ..watch.recording import Outlook
+    from ..watch.recording import Outlook, Recording
 
 __all__ = ["COMMAND"]
 
@@ -74,8 +74,6 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     from ..app import watch
-    from ..report.watch_json import dump_recording
-    from ..report.watch_text import summary_lines
 
     _check(options)
     _check_file("--svg", options.svg)
@@ -96,6 +94,21 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
         if csv is not None:
             with suppress(OSError):  # a full disk, which the summary tells
                 csv.close()
+    try:
+        report = _tell(recording, options)
+    except Exception as error:  # noqa: BLE001 - the run is over: its exit code is what counts
+        report = ""
+        write_error(
+            f"envdoctor watch: a fault of envdoctor itself: {type(error).__name__}: {error}"
+        )
+    return report, recording.exit_code or 0
+
+
+def _tell(recording: Recording, options: argparse.Namespace) -> str:
+    """Say and write what is known at the end; return what standard output gets of it."""
+    from ..report.watch_json import dump_recording
+    from ..report.watch_text import summary_lines
+
     report = ""
     lines = summary_lines(recording)[: 1 if options.quiet else None]
     if options.format == "json":
@@ -112,7 +125,7 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     if options.last_report:
         _write_last(options.last_report, report)
         report = ""
-    return report, recording.exit_code or 0
+    return report
 
 
 def _write_last(path: str, text: str) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from typing import List, Tuple
 
-from ..errors import InputError
+from ..errors import InputError, bounded
 from ..model.redaction import redact
 from ..model.report import Ignore
 
@@ -29,7 +29,7 @@ _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def parse_ignores(text: str, where: str) -> Tuple[Ignore, ...]:
-    """Parse the text of an ignore file; raises :class:`InputError` with every faulty line."""
+    """Parse the text of an ignore file; raises :class:`InputError` with the faulty lines."""
     entries: List[Ignore] = []
     faults: List[str] = []
     for number, line in enumerate(redact(text).splitlines(), 1):
@@ -39,7 +39,7 @@ def parse_ignores(text: str, where: str) -> Tuple[Ignore, ...]:
             except ValueError as fault:
                 faults.append(f"{where}:{number}: {fault}")
     if faults:
-        raise InputError("\n  ".join(faults))
+        raise InputError("\n  ".join(bounded(faults)))
     return tuple(entries)
 
 
@@ -51,7 +51,7 @@ def _entry(line: str, origin: str) -> Ignore:
         match = _MEMBER.match(line, position)
         if match is None:
             raise ValueError(
-                f"expected an entry such as {_EXAMPLE}, found {line[position:].strip()!r}"
+                f"expected an entry such as {_EXAMPLE}, found {line[position:].strip()[:80]!r}"
             )
         name = match.group(1)
         if name not in ("until", "reason") or name in members:

@@ -53,6 +53,18 @@ def test_ends_as_the_run_ends(program, code):
     assert "of CPU time" in errors
 
 
+def test_a_fault_in_what_is_said_leaves_the_exit_code(monkeypatch, capfd):
+    from envdoctor.cli.main import run as run_here
+    from envdoctor.report import watch_text
+
+    def broken(_recording):
+        raise RuntimeError("summary broke")
+
+    monkeypatch.setattr(watch_text, "summary_lines", broken)
+    assert run_here(["watch", "--", "sh", "-c", "exit 7"]) == 7
+    assert "summary broke" in capfd.readouterr().err
+
+
 def test_the_run_keeps_its_streams():
     with open(__file__) as file:
         code, output, errors = run("--", "sh", "-c", "cat; echo said >&2", stdin=file)
