@@ -1,35 +1,67 @@
-"""A root that is more than a year behind is not given in silence: the constraint that decides, and
-what else there is.
+"""A root that is behind is not given in silence: what decides stands among its reasons, and of what
+is more than a year behind a note says what else there is.
 """
 
 from __future__ import annotations
 
-from typing import Iterator, List, Mapping, Sequence, Tuple
+from typing import Iterator, List, Mapping, Sequence
 
 from ...model.facts import Facts
 from ...model.request import Root
+from ...model.resolution import Pin, Reason, Resolution
 from . import objective
 from .candidates import Catalog, bits_of
 from .engine import Nogood, solve
 from .explanation import minimal_groups, statements
 from .objective import Attempt
 from .problem import Why
-from .staleness import days_behind, months, years
+from .staleness import MONTH, YEAR, days_behind, months, years
 
-__all__ = ["notes_on_age"]
+__all__ = ["with_ages"]
 
-_CAUSES = 2
+_CAUSES = 4
 
 
-def notes_on_age(found: Attempt, catalog: Catalog, facts: Sequence[Facts]) -> Tuple[str, ...]:
-    """Return a sentence for each root of a solved attempt that is more than a year behind the
-    newest release which the targets admit alone.
+def with_ages(
+    resolution: Resolution, found: Attempt, catalog: Catalog, facts: Sequence[Facts]
+) -> Resolution:
+    """Return a resolution with a note on each root that is more than a year behind the newest
+    release which the targets admit alone, and a reason for each that is behind without a
+    requirement that says so.
     """
-    return tuple(
-        _note(name, days, found, catalog, facts)
-        for name, days in _behind(found).items()
+    behind = _behind(found)
+    unexplained = {pin.name for pin in resolution.pins if not _is_capped(pin, found)}
+    causes = {
+        name: _causes(name, found, catalog)
+        for name, days in behind.items()
+        if years(days) or (days and name in unexplained)
+    }
+    pins = [
+        pin._replace(reasons=(*pin.reasons, _reason(pin.name, causes[pin.name], found)))
+        if causes.get(pin.name)
+        else pin
+        for pin in resolution.pins
+    ]
+    notes = [
+        _note(name, days, causes[name], found, catalog, facts)
+        for name, days in behind.items()
         if years(days)
-    )
+    ]
+    return resolution._replace(pins=tuple(pins), notes=(*resolution.notes, *notes))
+
+
+def _is_capped(pin: Pin, found: Attempt) -> bool:
+    """Tell whether what requires a root excludes its newest release."""
+    if pin.name not in found.newest:
+        return True
+    table = found.problem.tables[pin.name]
+    required = [reason.requirement for reason in pin.reasons if reason.kind == "required"]
+    return any(not table.mask(text) & found.newest[pin.name] for text in required)
+
+
+def _reason(name: str, causes: Sequence[str], found: Attempt) -> Reason:
+    newest = found.problem.tables[name].at(found.newest[name]).version
+    return Reason("refused", f"not {newest}: {'; '.join(causes)}")
 
 
 def _behind(found: Attempt) -> Mapping[str, int]:
@@ -41,7 +73,14 @@ def _behind(found: Attempt) -> Mapping[str, int]:
     }
 
 
-def _note(name: str, days: int, found: Attempt, catalog: Catalog, facts: Sequence[Facts]) -> str:
+def _note(
+    name: str,
+    days: int,
+    causes: Sequence[str],
+    found: Attempt,
+    catalog: Catalog,
+    facts: Sequence[Facts],
+) -> str:
     table = found.problem.tables[name]
     bits = dict(zip(found.problem.nodes, found.outcome.model or ()))
     chosen, newest = table.at(bits[name]), table.at(found.newest[name])
@@ -49,51 +88,46 @@ def _note(name: str, days: int, found: Attempt, catalog: Catalog, facts: Sequenc
         f"{name} {chosen.version} is of {chosen.release.released}, {months(days)} months behind "
         f"{newest.version}, which would do alone"
     )
-    causes = _causes(name, found, catalog)
-    others = list(_alternatives(name, found, catalog, facts))
+    other = next(_alternatives(name, found, catalog, facts), "")
     return (
         text
         + (f": {'; '.join(causes)}" if causes else "")
-        + (f"; instead: {', or '.join(others)}" if others else "")
+        + (f"; instead: {other}" if other else "")
     )
 
 
-def _young(name: str, found: Attempt) -> int:
-    """The candidates of a root that are at most a year behind."""
+def _within(name: str, found: Attempt, most: int) -> int:
+    """The candidates of a root that are at most so many days behind."""
     table = found.problem.tables[name]
     days = days_behind(table, table.all, found.newest[name])
-    return sum(bit for bit, count in days.items() if not years(count))
+    return sum(bit for bit, count in days.items() if count <= most)
 
 
 def _causes(name: str, found: Attempt, catalog: Catalog) -> List[str]:
-    """Why no younger release goes with the others as they are."""
-    problem = found.problem
+    """Why no younger release goes with the others as they are, or, of what is more than a year
+    behind, none that is at most a year behind.
+    """
+    problem, behind = found.problem, _behind(found)
     number_of = {node: number for number, node in enumerate(problem.nodes)}
-    bits = dict(zip(problem.nodes, found.outcome.model or ()))
     wanted = []
-    for other, newest in found.newest.items():
-        days = days_behind(problem.tables[other], problem.tables[other].all, newest)
-        kept = (
-            _young(name, found)
-            if other == name
-            else sum(bit for bit, count in days.items() if count <= days[bits[other]])
-        )
-        domain = problem.variables[number_of[other]].domain
-        wanted.append(
-            Nogood(((number_of[other], domain & ~kept),), Why("behind", ("behind", other)))
-        )
+    for other, days in behind.items():
+        most = MONTH * (months(days) + 1) - 1
+        if other == name:
+            most = YEAR if years(days) else max(MONTH * months(days), days) - 1
+        kept = _within(other, found, most)
+        dropped = problem.variables[number_of[other]].domain & ~kept
+        wanted.append(Nogood(((number_of[other], dropped),), Why("behind", ("behind", other))))
     hard = [nogood for nogood in problem.nogoods if nogood.why.kind not in ("cost", "behind")]
     asked = problem._replace(nogoods=(*hard, *wanted), sums=())
     outcome = solve(asked.variables, asked.nogoods)
     if outcome.model is not None:
         return []
     groups = minimal_groups(asked, outcome.core)
-    for key in [key for key in groups if key[0] == "behind"]:
-        del groups[key]
     bounds = {root.text for root in catalog.request.roots if root.specifier}
+    told = {key: listed for key, listed in groups.items() if key[0] != "behind"}
     listed = [
         statement.text
-        for statement in statements(asked, groups, catalog)
+        for statement in statements(asked, told, catalog)
         if statement.kind != "request" or statement.requirement in bounds
     ]
     return listed[:_CAUSES]
@@ -105,7 +139,8 @@ def _alternatives(
     """Yield what a young release of the root goes with, no other root being years behind: the same
     roots, then one of them without its bound, then all but one.
     """
-    young = min(found.problem.tables[name].at(bit).version for bit in bits_of(_young(name, found)))
+    table = found.problem.tables[name]
+    young = min(table.at(bit).version for bit in bits_of(_within(name, found, YEAR)))
     roots = [
         root._replace(specifier=",".join(filter(None, (root.specifier, f">={young}"))))
         if root.name == name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Sequence, Union
 
 from ...errors import InputError, suggest
-from .alternatives import notes_on_age
+from .alternatives import with_ages
 from .candidates import Catalog
 from .explanation import explain
 from .objective import attempt, resolution_of
@@ -38,8 +38,7 @@ def resolve(
     catalog = Catalog(matrix, request)
     best = attempt(catalog, facts)
     if best.outcome.model is not None:
-        answer = resolution_of(best, catalog, facts)
-        return answer._replace(notes=notes_on_age(best, catalog, facts))
+        return with_ages(resolution_of(best, catalog, facts), best, catalog, facts)
     return explain(catalog, facts)
 
 

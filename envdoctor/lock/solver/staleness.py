@@ -19,10 +19,11 @@ from .candidates import CandidateTable, bits_of
 from .engine import Nogood, Outcome, Sum, Variable, solve
 from .problem import MONTHS_BEHIND, MONTHS_OF_REQUIRED, YEARS_BEHIND, Problem, Why
 
-__all__ = ["Aged", "days_behind", "months", "optimum", "years"]
+__all__ = ["MONTH", "YEAR", "Aged", "days_behind", "months", "optimum", "years"]
 
-_MONTH = 30  # days
-_YEAR = 365
+#: In days.
+MONTH = 30
+YEAR = 365
 #: How many months older a release of a root may be that spares a row of this effect: between
 #: packages, and where the row rests on the machine, which often hits single features alone.
 _MONTHS_WORTH = {
@@ -45,12 +46,12 @@ class Aged(NamedTuple):
 
 def months(days: int) -> int:
     """Return whole months of 30 days."""
-    return days // _MONTH
+    return days // MONTH
 
 
 def years(days: int) -> int:
     """Return how many years of 365 days are exceeded: a year to the day is none."""
-    return max(days - 1, 0) // _YEAR
+    return max(days - 1, 0) // YEAR
 
 
 def days_behind(table: CandidateTable, bits: int, newest: int) -> Dict[int, int]:

@@ -71,3 +71,12 @@ def test_a_release_of_a_root_that_cannot_be_imported_is_worth_going_back_for(
 
 def test_a_year_to_the_day_is_none() -> None:
     assert [years(days) for days in (0, 1, 365, 366, 730, 731)] == [0, 0, 0, 1, 1, 2]
+
+
+def test_a_root_that_is_behind_has_a_reason(matrix: Matrix) -> None:
+    found = lock(matrix, "vllm", "verl")
+    pin = found.pin("vllm")
+    assert pin is not None
+    if str(pin.version) != "0.33.0":
+        texts = [reason.text for reason in pin.reasons if reason.kind == "refused"]
+        assert any("verl" in text and "transformers" in text for text in texts), texts
