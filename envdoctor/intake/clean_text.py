@@ -51,7 +51,7 @@ _LOGGED = re.compile(
 )
 #: What such lines may hold all the same: the setting-up that an engine prints of itself.
 _TELLING = re.compile(
-    r"engine|[Ff]ound|you have|mismatch|compute capab|NVRM|driver|CUDA[ _]?(?:"
+    r"LLM\sengine|[Ff]ound|you\shave|mismatch|compute capab|NVRM|driver|CUDA[ _]?(?:"
     r"SETUP|version|specs)|==|settings|requires"
 )
 

@@ -130,7 +130,7 @@ class ContainerReader:
     def __init__(self) -> None:
         self._parents: List[Tuple[int, str]] = []
         self._yaml_at = -9
-        self._volume_medium = ""
+        self._variable: Tuple[int, str] = (-9, "")  # "name:" of an entry of env
 
     def read(self, line: Line, draft: Draft) -> bool:
         """Take one line; False leaves it to the others."""
@@ -171,6 +171,12 @@ class ContainerReader:
         while self._parents and self._parents[-1][0] >= indent:
             self._parents.pop()
         key, value = match.group(2), match.group(3).split(" #")[0].strip().strip("\"'")
+        if key == "name" and value.isupper():
+            self._variable = (line.number, value)
+            return True
+        if key == "value" and line.number == self._variable[0] + 1:
+            draft.variable(self._variable[1], value, line)
+            return True
         if value:
             return _read_pair(key, value, [name for _, name in self._parents], line, draft)
         if len(self._parents) < 40:

@@ -27,7 +27,12 @@ _PAIR = re.compile(
 )
 _HEADING = re.compile(r"[A-Za-z\u4e00-\u9fff][A-Za-z_ /()?\u4e00-\u9fff-]{1,50}:?")
 _PARTS = re.compile(r"\s+[/|]\s+|\s*;\s+|,\s+(?=[A-Za-z\u4e00-\u9fff])")
-_OS_PARTS = re.compile(r"\s+[/|]\s+|\s*;\s+|,\s+(?=[A-Za-z]+ ?\d)")
+_OS_PARTS = re.compile(r"\s+[/|]\s+|\s*;\s+|,\s+(?=[A-Za-z]+ ?\d|\d+ ?[GT]i?B)")
+#: What somebody asks a shell or an interpreter, with the answer on the next line.
+_ASKED = re.compile(r"(?:print\()?([a-z]\w*(?:\.[A-Za-z_]\w*)+(?:\(\d?\))?)\)?")
+_PRINTED = re.compile(r"\bprint\((.{3,200})\)")
+_ECHOED = re.compile(r"echo \$\{?([A-Z][A-Z0-9_]+)\}?")
+_FLAG_ALONE = re.compile(r"--?([a-z][a-z0-9_-]{1,50})")
 _UNHEARD_OF = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)+")
 _WHOLE_VERSION = re.compile(r"\d+\.\d+\.\d+[\w.+]*")
 _OPERATOR = re.compile(r"[<>=~!]")
@@ -60,6 +65,9 @@ _MAY_STATE = re.compile(
 )
 _COMPARED = re.compile(r"[<>~=]")
 _FIRST = FIRST_WORDS | frozenset(HEADS)
+_WORDS = re.compile(r"[a-z]+[0-9]?|[\u4e00-\u9fff]+")
+#: What may state something without a word of the vocabulary: devices, sizes of parallelism, flags.
+_MARKED = re.compile(r"\b(?:[TPD]P|RTX|GTX|Tesla|NVIDIA|[AHLBV]\d{1,3}|GPUs?)|--[a-z]|[卡张]")
 _CLAUSES = re.compile(r"[.;!?]\s+|,\s+|\s+(?=but\b|while\b|whereas\b)|[()]")
 _SENTENCES = re.compile(r"[.;!?]\s+|\s+(?=but\b)")
 _ATOM = re.compile(r"[A-Za-z0-9]+|[\u4e00-\u9fff]+")
@@ -138,7 +146,7 @@ class StatementReader:
 
     def __init__(self) -> None:
         self._heading: Tuple[int, str] = (-9, "")
-        self._section: Tuple[int, str] = (-1, "")
+        self._sections: List[Tuple[int, str]] = []  # of headings, with how far they are indented
 
     def read(self, line: Line, draft: Draft) -> bool:
         """Take one line; False where nothing was understood in it."""
@@ -148,24 +156,60 @@ class StatementReader:
         if len(text) > _LONGEST:
             return read_printed(line, draft) or _read_assigned(text, line, draft)
         understood = read_printed(line, draft)
-        if text[0] in "{\"'" or text[-1] in ",{}":
-            text = text.strip("{}, ")
-            parts = _JSON_PARTS.split(text)
-            if len(parts) > 1 or text[:1] in "\"'":
-                plain = [part.replace('"', "").strip("' ") for part in parts[:100]]
-                return sum([self._read(part, line, draft) for part in plain]) > 0 or understood
         subject = subject_of(heading) if heading and _is_value(text) else None
+        if subject is not None and subject.kind == "nothing":
+            subject = None
+        if heading and subject is None and self._read_answer(heading, text, line, draft):
+            return True
+        text = text.strip("\"'") if subject is not None else text
         versioned = subject is not None and subject.kind == "distribution"
         if versioned and not text.lstrip("v")[:1].isdigit():
             subject = None
         if subject is not None and state(Claim(subject, "labelled", text, line), draft):
             self._heading = (line.number, heading if subject.kind == "gpus" else "")
             return True
+        if text[0] in "{\"'" or text[-1] in ",{}":
+            text = text.strip("{}, ")
+            parts = _JSON_PARTS.split(text)
+            if len(parts) > 1 or text[:1] in "\"'":
+                plain = [part.replace('"', "").strip("' ") for part in parts[:100]]
+                return sum([self._read(part, line, draft) for part in plain]) > 0 or understood
         return self._read(text, line, draft) or understood
+
+    def _read_answer(self, asked: str, text: str, line: Line, draft: Draft) -> bool:
+        """Read what stands below ``print(a, b)``, ``echo $NAME`` or a flag on a line of its own."""
+        echoed = _ECHOED.fullmatch(asked)
+        if echoed:
+            return draft.variable(echoed.group(1), text, line)
+        flag = _FLAG_ALONE.fullmatch(asked)
+        if flag:
+            return _put_setting(flag.group(1), text.strip("\"'"), line, draft)
+        subjects = [subject_of(part) for part in re.split(r",\s*", asked)]
+        answers = text.split()
+        if len(subjects) < 2 or len(subjects) != len(answers):
+            return False
+        heard = False
+        for subject, answer in zip(subjects, answers):
+            if subject is not None:
+                heard |= state(Claim(subject, "labelled", answer, line), draft)
+        return heard
+
+    def _is_question(self, text: str, line: Line, draft: Draft) -> bool:
+        """Keep a question whose answer is the next line; a flag alone may be whole."""
+        asked = _PRINTED.search(text) or _ASKED.fullmatch(text)
+        if asked is None and not _ECHOED.fullmatch(text) and not _FLAG_ALONE.fullmatch(text):
+            return False
+        self._heading = (line.number, asked.group(1) if asked else text)
+        setting = setting_name(text.lstrip("-"))
+        if setting in _FLAGS:
+            draft.request(str(setting), "true", line)
+        return True
 
     def _read(self, text: str, line: Line, draft: Draft) -> bool:
         if not text:
             return False
+        if self._is_question(text, line, draft):
+            return True
         pair = _PAIR.match(text)
         if pair is not None and not _OPERATOR.match(pair.group(2)):
             heard = self._read_pair(pair.group(1), pair.group(2), line, draft)
@@ -175,7 +219,7 @@ class StatementReader:
             heading = text.rstrip(":= ")
             self._heading = (line.number, heading)
             if text.endswith(":"):
-                self._section = (line.indent, heading)
+                self._begin(line, heading)
                 if subject_of(heading) is not None:
                     return True
         row = _TABLE_ROW.fullmatch(text)
@@ -195,6 +239,8 @@ class StatementReader:
         parts = [value] if subject.kind in _WHOLE else _split(value, _PARTS)
         if subject.kind == "os":
             parts = _split(value, _OS_PARTS)
+        if subject.kind == "distribution":  # what is indented below belongs to it
+            self._begin(line, key)
         if not state(Claim(subject, "labelled", parts[0], line), draft):
             return None if len(parts) == 1 else read_sentence(value, line, draft) or None
         _read_aside(subject, key, parts[0], line, draft)
@@ -211,10 +257,15 @@ class StatementReader:
         if key.isupper() and "_" in key:  # a variable, whatever it is named after
             return subject_of(key) if key.startswith("CUDA_") else None
         subject = subject_of(key)
-        indent, section = self._section
-        if subject is None and section and line.indent > indent:
-            return subject_of(f"{section} {key}")
+        inner = [name for indent, name in self._sections if indent < line.indent]
+        if subject is None and inner:
+            subject = subject_of(f"{inner[-1]}>{key}") or subject_of(f"{inner[-1]} {key}")
         return subject
+
+    def _begin(self, line: Line, name: str) -> None:
+        """Take what is indented further for a part of this."""
+        outer = [entry for entry in self._sections if entry[0] < line.indent]
+        self._sections = [*outer[-20:], (line.indent, name)]
 
 
 def _split(text: str, pattern: re.Pattern[str]) -> List[str]:
@@ -254,7 +305,9 @@ def _read_aside(subject: Topic, key: str, value: str, line: Line, draft: Draft) 
 
 def read_sentence(text: str, line: Line, draft: Draft) -> bool:
     """Read every statement of a text that has no label."""
-    if _MAY_STATE.search(text) is None:
+    if _MAY_STATE.search(text) is None or (
+        _FIRST.isdisjoint(_WORDS.findall(text.lower())) and _MARKED.search(text) is None
+    ):
         return False
     if _COMPARED.search(text) and read_range(text, line, draft):
         return True
@@ -333,7 +386,7 @@ def _subjects(text: str) -> List[Tuple[Topic, int, int]]:
     return named
 
 
-_WORD = re.compile(r"[A-Za-z][\w-]{1,40}")
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_-]{1,40}")
 _TWO_WORDS = re.compile(
     r"[A-Za-z][\w-]{1,40} (?:attention|attn|engine|factory|vision|kernel)\b", re.IGNORECASE
 )
@@ -434,17 +487,27 @@ def _read_assigned(text: str, line: Line, draft: Draft) -> bool:
     heard = False
     if "=" in text:
         for name, value in _ASSIGNED.findall(text)[:200]:
-            setting = setting_name(name)
-            if setting is not None and (setting != "model" or value[0] in "\"'"):
-                draft.request(setting, value.strip("\"'"), line)
-                heard = True
+            if name not in ("model", "engine") or value[0] in "\"'":
+                heard |= _put_setting(name, value.strip("\"'"), line, draft)
     if "--" in text or text.startswith("-"):
         for name, value in _FLAG.findall(text)[:100]:
-            setting = setting_name(name)
-            if setting is not None:
-                draft.request(setting, value or "true", line)
-                heard = True
+            heard |= _put_setting(name, value or "true", line, draft)
     for word, value in _PARALLEL.findall(text)[:10] if "P" in text else ():
         draft.request(f"{_PARALLEL_NAMES[word]}_parallel_size", value, line)
         heard = True
     return heard
+
+
+#: Settings that a flag alone switches on; any other has its value on the next line.
+_FLAGS = frozenset(
+    ["enforce_eager", "enable_prefix_caching", "enable_sleep_mode", "disable_custom_all_reduce"]
+)
+
+
+def _put_setting(name: str, value: str, line: Line, draft: Draft) -> bool:
+    setting = setting_name(name)
+    if setting is None:
+        return False
+    if value not in ("None", "null") and (value != "true" or setting in _FLAGS):
+        draft.request(setting, value, line)
+    return True

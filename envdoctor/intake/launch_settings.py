@@ -17,6 +17,7 @@ _LAUNCHER = re.compile(
     r"\b(?:vllm\s+serve|vllm\.entrypoints|sglang\.launch_server|sglang\s+serve|torchrun|deepspeed\s+-|accelerate\s+launch|llamafactory-cli\s+train|swift\s+(?:rlhf|sft|pt|deploy)|ray\s+start|"
     r"python\d?(?:\.\d+)?\s+(?:-\w\s+){0,3}(?:-m\s+)?[\w./-]+|openrlhf\.cli)"
 )
+_SERVED = re.compile(r"\b(?:vllm|sglang) serve ([A-Za-z0-9./~][^\s=]*/?[^\s=]*)")
 _IMAGE = re.compile(r"[\w./-]*(?:vllm|sglang)[\w./-]*(?::[\w.-]+)?")
 _SHORT = {
     "-tp": "tensor_parallel_size", "--tp": "tensor_parallel_size",
@@ -60,6 +61,9 @@ def read_launch(arguments: Sequence[str], line: Line, draft: Draft) -> None:
     text = " ".join(arguments[:8])
     if not _LAUNCHER.search(text) and not (arguments and _IMAGE.fullmatch(arguments[0])):
         return
+    served = _SERVED.search(" ".join(arguments[:12]))
+    if served:
+        draft.request("model", served.group(1), line)
     position = 0
     while position < len(arguments):
         word = arguments[position]
@@ -73,6 +77,8 @@ def read_launch(arguments: Sequence[str], line: Line, draft: Draft) -> None:
                 )
                 value = following if has_value else "true"
                 position += has_value
+            if name in ("--version", "--help"):
+                continue
             if re.fullmatch(r"-{1,2}[A-Za-z][\w.-]{0,60}", name):
                 draft.request(_SHORT.get(name, name), value, line)
         else:

@@ -144,6 +144,10 @@ class PackageReader:
         if match:
             draft.put("python.version", match.group(1), line, EXACT)
             return True
+        show = re.search(r"\b(?:pip\d?|uv pip) show (?:-f )?([A-Za-z][\w.-]*)", line.text)
+        if show:
+            self._shown = show.group(1)
+            return True
         if line.prompt or re.match(
             r"(?:\S+/)?(?:pip\d?|uv|conda|python\d? -m pip)\s+(?:pip\s+)?(?:list|freeze)\b",
             line.text,

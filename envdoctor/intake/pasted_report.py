@@ -42,6 +42,8 @@ _RAY_PYTHON = re.compile(r"\bPython:\s*(\d[\w.+]{0,40})")
 _SEEMS_TO_STATE = re.compile(r"\d|\w\s*[:=]\s*\S")
 _SHOWN = 160  # characters of a line that was not understood
 _KEPT = 1000  # of such lines
+_ALIKE = 3  # lines that differ in their numbers alone, of which nothing was understood
+_WITHOUT_DIGITS = {ord(digit): None for digit in "0123456789"}
 _PATH_VERSION = re.compile(r"cudnn[/_-]?v?(\d+\.\d+\.\d+(?:\.\d+)?)", re.IGNORECASE)
 
 
@@ -141,6 +143,8 @@ class _VariableReader:
     @staticmethod
     def _inline(line: Line, draft: Draft) -> bool:
         for match in list(_INLINE.finditer(line.text))[:50]:
+            if match.group(1) == "CUDA_VERSION" and match.group(2).isdigit():  # bitsandbytes' 124
+                continue
             draft.variable(match.group(1), match.group(2).strip("\"'"), line)
         return True
 
@@ -188,6 +192,7 @@ class _Readers:
         self.unread: List[str] = []
         self._draft = draft
         self._seen: Set[str] = set()
+        self._shapes: Dict[str, int] = {}  # lines not understood, without their numbers
         self._last: Optional[Line] = None
         self._ray, self._nvidia, self._packages = _RayReader(), NvidiaReader(), PackageReader()
         self._container, self._limits = ContainerReader(), LimitsReader()
@@ -209,8 +214,13 @@ class _Readers:
         draft, text = self._draft, line.text
         repeated = text in self._seen and (self._last is None or self._last.text != text)
         self._last = line
-        if repeated and not (self._ray.waiting or self._nvidia.waiting or self._packages.waiting):
+        waiting = self._ray.waiting or self._nvidia.waiting or self._packages.waiting
+        if repeated and not waiting:
             self.lines += 1
+            return
+        shape = text.translate(_WITHOUT_DIGITS)
+        if not waiting and self._shapes.get(shape, 0) > _ALIKE:
+            self._not_understood(line, shape)
             return
         claims = draft.claims
         understood = any(reader.read(line, draft) for reader in self._readers)
@@ -218,10 +228,18 @@ class _Readers:
             understood = self._statements.read(line, draft) or draft.claims != claims
             if "=" not in text and "|" not in text:
                 self._seen.add(text)
-        if understood or _SEEMS_TO_STATE.search(text):
+        if understood:
             self.lines += 1
-        if not understood and _SEEMS_TO_STATE.search(text) and len(self.unread) < _KEPT:
-            self.unread.append(f"{line.number}: {text[:_SHOWN]}")
+        elif _SEEMS_TO_STATE.search(text):
+            self._not_understood(line, shape)
+        else:
+            self._shapes[shape] = self._shapes.get(shape, 0) + 1
+
+    def _not_understood(self, line: Line, shape: str) -> None:
+        self.lines += 1
+        self._shapes[shape] = self._shapes.get(shape, 0) + 1
+        if len(self.unread) < _KEPT:
+            self.unread.append(f"{line.number}: {line.text[:_SHOWN]}")
 
     def finish(self) -> None:
         """Say what the lines mean together."""

@@ -41,7 +41,7 @@ _TABLE = _sentences(
     (
         "nvidia-fabric",
         (
-            rf"nvidia-fabric-?manager(?:-\d{{3}})?\s*(?::|=|\s|-)\s*(?:version\s*)?(?P<"
+            rf"nvidia-fabric-?manager(?:-\d{{3}})?(?:\.x86_64)?\s*(?::|=|\s|-)\s*(?:version\s*)?(?P<"
             rf"driver__fabric_manager>{_RELEASE})"
         ),
         LABEL,
@@ -84,6 +84,7 @@ _TABLE = _sentences(
     ("cuda_", r"\bcuda_(?P<toolkit__version>\d{2}\.\d)\.r\d{2}\.\d/compiler", PROSE),
     ("-packages", r"/python(?P<python__version>3\.\d{1,2})/(?:site|dist)-packages\b", INTENT),
     ("cd ", r"(?:^|\s)cd\s+(?P<python__working_directory>/\S{1,300})\s*$", PROSE),
+    ("/bin/nvcc", r"/cuda-(?P<toolkit__version>\d{2}\.\d)/bin/nvcc\b", INTENT),
     # torch.utils.cpp_extension._check_cuda_version, deepspeed's op_builder
     (
         "mismatches the version",
@@ -145,6 +146,10 @@ _TABLE = _sentences(
 )
 #: Lines of tools that hold no fact: headings, marks of tables, notes.
 _SILENT = re.compile(
+    r"(?:memory_efficient_attention|build|source|swiglu|indexing|sp24|sequence_parallel_fused)\."
+    r"(?!cuda_version)|dcgm_profiler|is_triton_available|CUDA SETUP:|ii\s+\S+\s"
+    r"|[=+]{4,}.{0,40}[=+]{4,}$|[\d.]+/[\d.]+ (?:CPU|accelerator)|\S+/\S+ memory$|gcc \(?\d"
+    r"|Docker version|Package: Version$|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) \w{3} +\d|"
     r"Copyright \(c\)|nvcc: NVIDIA \(R\)|Built on |.?\s*Fan +Temp|.?\s*GPU +(?"
     r":Name|GI|PID)|.{0,40}Bus-Id|"
     r".{0,60}MIG M\.|.?\s*Processes:|.?\s*ID +ID|[=+|-]+$|\s*GPU\d+\s+(?:X|GPU"

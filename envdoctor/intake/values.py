@@ -605,7 +605,8 @@ def _no_distribution(statement: Claim, draft: Draft) -> bool:
 
 def _build(statement: Claim, draft: Draft) -> bool:
     """The CUDA version that a distribution was built for."""
-    match = _CUDA.search(statement.value) or _CUDA_SHORT.match(statement.value)
+    whole = re.fullmatch(r"(\d{2})0(\d)", statement.value)  # CUDA's own number: 1208
+    match = whole or _CUDA.search(statement.value) or _CUDA_SHORT.match(statement.value)
     if match is None:
         return False
     major, minor = match.groups() if len(match.groups()) == 2 else match.group(1).split(".")[:2]

@@ -85,7 +85,7 @@ _FIELDS: Tuple[Tuple[str, str, str, str], ...] = (
         accelerator, accelerators, nvidia gpu, nvidia gpus, device name, gpu card, cuda device,
         devices, card, cards, gpu on node, gpu on host, visible gpus, 显卡, 显卡型号, gpu 型号,
         设备, 硬件, 加速卡, gpu 卡, 机器""",
-        "gpu type, gpu name",
+        "gpu type, gpu name, torch cuda get device name 0, torch cuda get device name",
     ),
     (
         "gpus",
@@ -190,7 +190,7 @@ _FIELDS: Tuple[Tuple[str, str, str, str], ...] = (
         """torch cuda, pytorch cuda, torch built with cuda, pytorch built with cuda, torch compiled
         cuda, torch cuda build, cuda of torch, cuda pytorch, cuda torch, torch 的 cuda, pytorch cuda
         build, torch compiled with cuda, pytorch compiled with cuda, cuda used by pytorch""",
-        "cuda used to build pytorch, torch cuda, torch version cuda, pytorch cuda",
+        "cuda used to build pytorch, torch cuda, torch version cuda, pytorch cuda, cuda>version",
     ),
     ("torch.hip", "hip", "torch rocm", "rocm used to build pytorch, torch hip, torch version hip"),
     ("torch.arch_list", "arch list", "arch list, torch arch list", "torch cuda get arch list"),
@@ -234,6 +234,7 @@ _FIELDS: Tuple[Tuple[str, str, str, str], ...] = (
     ("CUDA_HOME", "variable path", "", "cuda home, cuda path"),
     ("CUDA_MODULE_LOADING", "module loading", "", "cuda module loading set to"),
     ("torch", "nvcc wheel", "nvcc wheel, nvidia cuda nvcc", ""),
+    ("xformers", "build", "", "build cuda"),  # xformers.info
     ("nvidia-cuda-runtime", "distribution", "cuda runtime headers, cuda headers", ""),
     ("vllm", "distribution", "vllm api server, llm engine, v1 llm engine, v0 llm engine", ""),
     ("", "framework", "framework, library, engine framework, project, 框架, backend", ""),
@@ -257,7 +258,12 @@ _FIELDS: Tuple[Tuple[str, str, str, str], ...] = (
         pytorch xpu available, pytorch npu available, pytorch mlu available, pytorch musa available,
         mkl-dnn, is available, legend, nic legend, hypervisor vendor kvm, build flags, libraries
         used, cpu, cpu model, cpus, processor, processors, cores, disk, network, date, timestamp,
-        hostname, user, uuid, git commit, commit, git sha, browser, 时间, 处理器, bash location,
+        hostname, user, uuid, git commit, commit, git sha, browser, apiversion,
+        mountpath, compute environment, distributed type, use cpu, num processes,
+        machine rank, num machines, downcast bf16, main process port, rdzv backend, same network,
+        main training function, debug, enable cpu affinity, tpu env, tpu use cluster, tpu use sudo,
+        dynamo config, hip, xpu, value, release, system>version, package, packages, cpu offload,
+        docker engine, docker compose, g++, commit hash, bash, shell, 时间, 处理器, bash location,
         accelerate bash location, accelerate default config,
         intel gpu driver, intel gpu models detected, intel gpu models onboard, level zero, rocm
         driver, gpu affinity, api version, spec, metadata, name, mount path, count, capabilities,

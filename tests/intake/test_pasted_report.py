@@ -245,7 +245,7 @@ def test_editable_and_urls():
         # as in a shell, the last one
         ("NCCL_DEBUG=INFO\nNCCL_DEBUG=WARN", "variables", {"NCCL_DEBUG": "WARN"}),
         ("vllm serve m --tensor-parallel-size 2 --gpu-memory-utilization=0.9 --enforce-eager", "request",
-         {"tensor_parallel_size": "2", "gpu_memory_utilization": "0.9", "enforce_eager": "true"}),
+         {"model": "m", "tensor_parallel_size": "2", "gpu_memory_utilization": "0.9", "enforce_eager": "true"}),
         ("python -m sglang.launch_server --model-path m --tp 8", "request", {"model_path": "m", "tensor_parallel_size": "8"}),
         ("gpu_memory_utilization=0.95", "request", {"gpu_memory_utilization": "0.95"}),
         ("vllm V1, TP + PP", "request", {"engine": "V1"}),
