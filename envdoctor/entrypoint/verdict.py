@@ -75,17 +75,18 @@ def _matrix(settings: Settings) -> Tuple[Matrix, str]:
     if settings.trust_matrix == "built-in":
         matrix = loader.load_builtin()
         return matrix, f"ENVDOCTOR_MATRIX={site} is not trusted, and was left out" if site else ""
+    silent = ""
     if mounts_elsewhere():
         from ..sources import pass_over_silent_updates
 
-        pass_over_silent_updates()
+        silent = pass_over_silent_updates()
     matrix = loader.load_matrix()
     if settings.trust_matrix:
         _verify(matrix, settings.trust_matrix, site)
     own = matrix.origin not in ("built-in", loader.builtin_folder())
     places = [matrix.origin] * own + [site] * bool(site)
     if not places:
-        return matrix, ""
+        return matrix, silent
     named = f"the matrix of {matrix.date} in {' and '.join(places)}"
     return matrix, f"judged by {named}, not by the built-in one"
 

@@ -221,6 +221,13 @@ def apply_plan(
                     cause = str(error)
             except _Interrupted as error:
                 cause = f"interrupted by {error}"
+            except _LeftBehind as error:
+                raise ChangeFailed(
+                    f"the installer, process {error}, waits in the kernel and cannot be ended; it "
+                    "may still write, so nothing was restored yet. Once it is gone, "
+                    f"'envdoctor fix --rollback --python {environment.python}' gives the "
+                    "environment back as it was"
+                ) from error
             except BaseException:  # a fault of ours: the environment first
                 _restored(environment)
                 raise
@@ -228,6 +235,10 @@ def apply_plan(
                 raise ChangeFailed(f"{cause}. {_restored(environment)}")
             with _deaf():
                 environment_snapshot.discard_snapshot(environment.prefix)
+
+
+class _LeftBehind(BaseException):
+    """An installer that no signal ends, by its number: it holds the lock of the environment."""
 
 
 class _Failed(Exception):
@@ -296,7 +307,7 @@ def _run(step: Step, tool: str, environment: Environment, lock: int) -> None:
 
 
 def _end(child: subprocess.Popen[Any]) -> None:
-    """End the installer and everything that it started."""
+    """End the installer and everything that it started; raises :class:`_LeftBehind`."""
     import subprocess
     from contextlib import suppress
 
@@ -305,7 +316,8 @@ def _end(child: subprocess.Popen[Any]) -> None:
             with suppress(ProcessLookupError, PermissionError, subprocess.TimeoutExpired):
                 os.killpg(child.pid, number)
                 child.wait(_GRACE)
-        child.wait()
+        if child.poll() is None:
+            raise _LeftBehind(child.pid)
 
 
 @contextmanager

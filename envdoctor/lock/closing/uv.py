@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import time
+from contextlib import suppress
 from typing import Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...model.redaction import redact, without_credentials
@@ -13,6 +14,7 @@ from ...model.requirement import try_requirement
 
 __all__ = ["Uv", "UvLine", "UvOutcome", "find_uv", "python_platform", "read_lines"]
 
+_GRACE = 1.0  # seconds that a killed uv has to be gone
 _TICK = 5.0  # seconds between two words of progress
 _GLIBC_MINORS = (17, 28, *range(31, 41))  # what uv's --python-platform has names for
 
@@ -129,7 +131,8 @@ class Uv:
         finally:
             if child.poll() is None:
                 child.kill()
-                child.communicate()
+                with suppress(subprocess.TimeoutExpired):  # it waits in the kernel (state D)
+                    child.communicate(timeout=_GRACE)
         message = redact(errors.strip())
         if child.returncode == 0:
             return UvOutcome("done", output, message)
