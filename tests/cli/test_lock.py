@@ -72,7 +72,8 @@ def test_a_profile_says_which_request_it_is_and_what_comes_from_git(envdoctor, t
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "verl" / "requirements.txt").read_text()
     assert "# profile: verl:0.7-vllm" in text
-    assert "# note: verl:latest does not fit: " in text
+    assert "# note: verl:0.9-vllm does not fit: " in text
+    assert "# note: the maintainers of verl tested this as '0.7.0 vllm 0.12.0'" in text
     done = envdoctor("lock", "--no-close", "--profile", "tinyzero", *H20)
     assert (
         b"# then: python -m pip install --no-deps 'verl @ "

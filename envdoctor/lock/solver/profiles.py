@@ -24,7 +24,7 @@ from ...model.facts import Facts
 from ...model.request import Request, Root, parse_root, parse_source
 from ...model.resolution import Explanation, Reason, Resolution, Statement
 from ...model.row import Source
-from ...model.versions import Version, VersionSet, parse_version
+from ...model.versions import Version, VersionSet, meets_pin, parse_version
 from .candidates import Catalog
 from .explanation import causes_of, explain
 from .objective import attempt, resolution_of
@@ -55,7 +55,12 @@ def find_wanted(text: str, matrix: Matrix) -> Wanted:
             f"--profile {text}: no such profile; there are {', '.join(sorted(matrix.profiles))}"
         )
     if not colon:
-        return Wanted(profile, profile.requests)
+        # What its maintainers tested comes before what only fits by its metadata.
+        tested = {entry.name for entry in profile.tested if entry.good}
+        return Wanted(
+            profile,
+            tuple(sorted(profile.requests, key=lambda request: request.tested not in tested)),
+        )
     found = tuple(request for request in profile.requests if request.name.lower() == wanted.lower())
     if not found:
         listed = "; ".join(
@@ -154,15 +159,36 @@ def resolve_profile(
     for named in wanted.requests:
         found = resolver.fit(named, facts)
         if found is not None:
-            return found._replace(passed=tuple(passed))
+            words = _tested_words(wanted.profile, named, found)
+            return found._replace(passed=tuple(passed), notes=(*found.notes, words))
+        stops = _stops(resolver.causes(named, facts))
         passed.append(
-            Reason(
-                "profile",
-                f"{wanted.profile.name}:{named.name} does not fit: "
-                f"{resolver.causes(named, facts)[-1].text}",
-            )
+            Reason("profile", f"{wanted.profile.name}:{named.name} does not fit: {stops}")
         )
-    return resolver.explain(wanted.requests, facts)
+    return resolver.explain(wanted.requests, facts, passed)
+
+
+def _stops(causes: Sequence[Statement]) -> str:
+    """What the hardware says of a request; where it says nothing, the last cause."""
+    of_hardware = [cause.text for cause in causes if cause.kind == "hardware"]
+    return "; ".join(of_hardware or [causes[-1].text])
+
+
+def _tested_words(profile: Profile, named: NamedRequest, found: Resolution) -> str:
+    """Say which set of the maintainers this is, and in what it differs."""
+    tested = next((entry for entry in profile.tested if entry.name == named.tested), None)
+    name = f"{profile.name}:{named.name}"
+    if tested is None or not tested.good:
+        return f"{name} names no set that its maintainers tested: it fits by metadata and rows"
+    chosen = {pin.name: str(pin.version) for pin in found.pins}
+    other = [
+        f"{pin} {chosen[pin]} (tested: {version})"
+        for pin, version in found.request.prefer.items()
+        if pin in chosen and not meets_pin(chosen[pin], version)
+    ]
+    return f"the maintainers of {profile.name} tested this as {tested.name!r}" + (
+        f", but for {', '.join(other)}" if other else ""
+    )
 
 
 class ProfileResolver:
@@ -201,12 +227,19 @@ class ProfileResolver:
         own = self._stand_in(named, facts)
         if own is not None:
             return causes_of(own, facts)
+        clash = self._clash(named)
+        if clash is not None:
+            return (clash,)
         text = f"it is for Python {named.python}, not {self._python or self._base.python}"
         return (Statement("python", text, sources=(Source(named.source),)),)
 
-    def explain(self, requests: Sequence[NamedRequest], facts: Sequence[Facts]) -> Explanation:
-        """Explain the first of these requests, none of which fits."""
-        named, *others = requests
+    def explain(
+        self, requests: Sequence[NamedRequest], facts: Sequence[Facts], passed: Sequence[Reason]
+    ) -> Explanation:
+        """Explain the first of these requests, none of which fits; ``passed`` says of each what
+        stops it.
+        """
+        named = requests[0]
         own = self._stand_in(named, facts)
         if own is not None:
             found = explain(own, facts)
@@ -216,14 +249,25 @@ class ProfileResolver:
                 tuple(self.causes(named, facts)),
                 (),
             )
+        others = [Statement("profile", reason.text) for reason in passed[1:]]
         if others:
-            names = ", ".join(map(self._name, others))
-            text = (
-                f"this is {self._name(named)}; {names} {'does' if len(others) == 1 else 'do'} "
-                "not fit either"
-            )
-            found = found._replace(causes=(*found.causes, Statement("profile", text)))
-        return found._replace(ways_out=(*self._other_ways(requests, facts), *found.ways_out))
+            others.insert(0, Statement("profile", f"this is {self._name(named)}"))
+        return found._replace(
+            causes=(*found.causes, *others),
+            ways_out=(*self._other_ways(requests, facts), *found.ways_out),
+        )
+
+    def _clash(self, named: NamedRequest) -> Optional[Statement]:
+        """Name the bound of a request that what is asked for besides excludes."""
+        for own in map(parse_root, named.requirements):
+            for root in self._base.roots:
+                both = VersionSet.parse(own.specifier) & VersionSet.parse(root.specifier)
+                if root.name == own.name and not both:
+                    text = (
+                        f"{self._name(named)} itself asks for {own.text}, and you for {root.text}"
+                    )
+                    return Statement("request", text, sources=(Source(named.source),))
+        return None
 
     def _name(self, named: NamedRequest) -> str:
         return f"{self._profile.name}:{named.name}"
@@ -231,6 +275,8 @@ class ProfileResolver:
     def _attempts(
         self, named: NamedRequest, facts: Sequence[Facts], any_python: bool = False
     ) -> Iterator[Catalog]:
+        if self._clash(named) is not None:
+            return
         for of_the_time in (True, False):
             for python in _pythons(named, self._base, None if any_python else self._python):
                 request = self._dated(

@@ -116,12 +116,27 @@ def test_only_a_profile_that_asks_gets_pre_releases() -> None:
 def test_another_request_is_tried_and_said_so() -> None:
     found = resolved("verl", machine("gpu=H100", "nvidia-driver=550.54.15"))
     assert found.request.profile == "verl:0.7-vllm"
-    assert [reason.text.partition(" does")[0] for reason in found.passed] == [
-        "verl:latest",
-        "verl:0.9-vllm",
-    ]
+    assert [reason.text.partition(" does")[0] for reason in found.passed] == ["verl:0.9-vllm"]
     assert all("CUDA 13" in reason.text and "550.54.15" in reason.text for reason in found.passed)
-    assert resolved("verl", machine("gpu=H100", "nvidia-driver=595.45.04")).passed == ()
+    newest = resolved("verl", machine("gpu=H100", "nvidia-driver=595.45.04"))
+    assert newest.passed == ()
+    # verl:latest is newer, and nobody tested it
+    assert newest.request.profile == "verl:0.9-vllm"
+    assert any("tested this as '0.9 vllm 0.24.0'" in note for note in newest.notes)
+
+
+def test_what_is_asked_for_besides_chooses_the_request_and_names_its_bounds() -> None:
+    found = resolved("verl", machine("gpu=H100", "nvidia-driver=580.95.05"), "torch==2.6.0")
+    assert found.request.profile == "verl:0.4-vllm"
+    assert [reason.text.partition(": ")[2] for reason in found.passed] == [
+        "verl:0.9-vllm itself asks for torch==2.11.0, and you for torch==2.6.0",
+        "verl:0.7-vllm itself asks for torch==2.9.0, and you for torch==2.6.0",
+    ]
+    impossible = lock(["torch==2.3.1"], machine(), MATRIX, profile="verl:0.9-vllm")
+    assert isinstance(impossible, Explanation)
+    assert [cause.text for cause in impossible.causes] == [
+        "verl:0.9-vllm itself asks for torch==2.11.0, and you for torch==2.3.1"
+    ]
 
 
 def test_a_request_by_name_is_that_one_or_nothing() -> None:
@@ -132,7 +147,9 @@ def test_a_request_by_name_is_that_one_or_nothing() -> None:
 
 def test_where_none_fits_all_are_named() -> None:
     found = refused("verl", machine("gpu=V100", "nvidia-driver=470.82.01"))
-    assert "verl:0.2" in found.causes[-1].text
+    said = {cause.text.partition(" does")[0]: cause.text for cause in found.causes}
+    for name in ("0.7-vllm", "0.4-vllm", "0.2", "latest"):  # and the causes of 0.9-vllm before
+        assert "470.82.01" in said[f"verl:{name}"], name
 
 
 @pytest.mark.parametrize(("python", "minor"), [(None, "3.11"), ("3.9", "3.9")])
