@@ -88,7 +88,7 @@ class Builder:
             for version in [target.host.attributes.get("glibc")]
             if isinstance(version, Version)
         ]
-        self._limits = Limits(
+        self.limits = Limits(
             min(known) if known else None,
             any(target.gpus or "driver" in target.host.attributes for target in self.targets),
         )
@@ -179,7 +179,7 @@ class Builder:
     def _exclusions(self, name: str) -> int:
         found = self._excluded.get(name)
         if found is None:
-            groups = self._catalog.refusals(name, self._limits)
+            groups = self._catalog.refusals(name, self.limits)
             self._refused[name] = groups
             found = self._excluded[name] = sum(groups.values())
         return found

@@ -22,7 +22,8 @@ from ...model.resolution import Override, Pin, Reason, Requires, Resolution
 from ...model.row import Source
 from .building import Builder
 from .candidates import Candidate, Catalog
-from .engine import Outcome
+from .engine import Nogood, Outcome
+from .forced import is_refuted_by_pins
 from .problem import Problem, Why, base_of
 from .reasons import Reasons
 from .requires import requires_of, with_packages
@@ -58,10 +59,20 @@ def answer(catalog: Catalog, facts: Sequence[Facts]) -> Optional[Resolution]:
     return resolution_of(found, catalog, facts) if found.outcome.model is not None else None
 
 
+#: A problem that has no solution.
+_REFUTED = Problem((), (), (Nogood((), Why("row", ("pins",))),), {}, (), (), (), (), frozenset())
+
+
 def attempt(catalog: Catalog, facts: Sequence[Facts], *, complete: bool = False) -> Attempt:
-    """Search with as few overrides as it takes; the last attempt where none suffices."""
+    """Search with as few overrides as it takes; the last attempt where none suffices.
+
+    complete: for an explanation. Without it, what the pins of the roots refute by themselves is not
+    built at all.
+    """
     allowed = 0
     builder = Builder(catalog, facts, complete=complete, costs=True)
+    if not complete and is_refuted_by_pins(catalog, builder.targets, builder.limits):
+        return Attempt(_REFUTED._replace(targets=builder.targets), Outcome(None, (0,), 0, 0), 0)
     while True:
         problem, outcome, newest = optimum(builder.problem(allowed), catalog.request.roots)
         if outcome.model is not None or allowed >= len(problem.overrides):
