@@ -24,7 +24,7 @@ from .conditions import Condition, Scope, condition_of, returned_condition
 __all__ = ["REVISION", "Import", "read_module"]
 
 #: Raised when another reading of the same source is wanted.
-REVISION = "4"
+REVISION = "5"
 
 _CAUGHT = frozenset(
     (
@@ -226,6 +226,8 @@ class _Reader:
             self._assigned(target, node.value)
             if _is_own_module(target) and "Lazy" not in _called_name(node.value):
                 self.dynamic = self.dynamic or f"it replaces itself at line {node.lineno}"
+        if _is_globals(node.value):  # "_globals = globals()", filled by others: protobuf from 4.22
+            self.dynamic = self.dynamic or f"globals() at line {node.lineno}"
         self._expression(node.value)
 
     def _annassign(self, node: ast.AnnAssign) -> None:
