@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import datetime
 import json
-import os
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
+from envdoctor.file_replacement import replace_file
 from envdoctor.model.requirement import try_requirement
 
 from .conditions import Limits
@@ -357,7 +357,5 @@ def write_statements(
     body = ",\n".join(lines)
     text = json.dumps(head)[:-1] + ', "statements": [\n' + body + ("\n" if body else "") + "]}\n"
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(text, "utf-8")
-    os.replace(temporary, path)
+    replace_file(str(path), text.encode("utf-8"))
     return True
