@@ -18,12 +18,12 @@ __all__ = ["render"]
 
 _START = """\
 set -eu
-cd "$(dirname "$0")"
-python=${1:-python3}
-command -v "$python" >/dev/null || {
-    echo "install.sh: no interpreter '$python'; usage: sh install.sh [PYTHON]" >&2
+python=$(command -v "${1:-python3}") || {
+    echo "install.sh: no interpreter '${1:-python3}'; usage: sh install.sh [PYTHON]" >&2
     exit 2
 }
+case $python in /*) ;; *) python=$PWD/$python ;; esac
+cd "$(dirname "$0")"
 """
 
 _TOOLS = """\

@@ -75,8 +75,13 @@ def test_installs_what_the_lock_says(override_lock, wheels, matrix, tmp_path, to
         "UV_FIND_LINKS": str(wheels),
         "UV_CACHE_DIR": str(tmp_path / "uv"),
     }
+    relative = python.relative_to(tmp_path)  # to where the caller stands, not to the script
     done = subprocess.run(
-        ["sh", folder / "install.sh", python], env=environment, capture_output=True, text=True
+        ["sh", folder / "install.sh", f"./{relative}"],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     listed = subprocess.run(
