@@ -58,20 +58,17 @@ def check(
     from .rules.addressing import addressed
 
     judged: Set[Judged] = set()
+    reading, knowledge = _read_logs(logs, matrix) if logs else (None, None)
+    if reading is not None and nodes == (Facts(),):
+        nodes = (_facts_of_log(reading, matrix),)
     findings = _judge_all(nodes, matrix, run, framework, judged)
-    if logs:
-        findings = _with_logs(logs, nodes, matrix, findings)
+    if reading is not None and knowledge is not None:
+        traces, rest = _explained(reading, knowledge, nodes, matrix, findings)
+        # A line that the log holds is no presumption.
+        seen = [trace.finding._replace(presumed=False) for trace in traces]
+        findings = [*seen, *rest]
     report = report_of(addressed(findings, nodes), nodes, str(matrix.date), options)
     return report._replace(examined=examined_of(judged, options))
-
-
-def _with_logs(
-    logs: Sequence[str], nodes: Tuple[Facts, ...], matrix: Matrix, findings: List[Finding]
-) -> List[Finding]:
-    """Return what the lines of logs decide, then the findings that they did not take up."""
-    reading, knowledge = _read_logs(logs, matrix)
-    traces, rest = _explained(reading, knowledge, nodes, matrix, findings)
-    return [*(trace.finding for trace in traces), *rest]
 
 
 def _judge_all(

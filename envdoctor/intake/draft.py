@@ -24,6 +24,7 @@ INTENT = 50  # what somebody asked to install or to run
 
 _VERSION = re.compile(r"v?([0-9][0-9A-Za-z.!+_-]{0,80})")
 _MAX_ENTRIES = 20_000
+_MAJORS_AHEAD = 2  # of the newest release that is known, for what is older than the report
 
 
 class _Claim(NamedTuple):
@@ -62,6 +63,7 @@ class Draft:
         self._images: List[Tuple[str, int]] = []
         self._complete: Optional[Tuple[int, str]] = None
         self._notes: Dict[str, Tuple[str, Line]] = {}
+        self._contradictions: Dict[str, str] = {}
         self._missing: Dict[str, int] = {}  # distribution -> line
         self._free_memory: Optional[int] = None
         self.device_count: Optional[int] = None
@@ -72,6 +74,9 @@ class Draft:
         self.claims += 1
         claim = _Claim(rank, line.number, value, detail)
         old = self._claims.get(field)
+        if old is not None and _contradict(old, claim) and len(self._contradictions) < 20:
+            both = f"{_short(old.value)} (line {old.line}) and {_short(value)} (line {line.number})"
+            self._contradictions.setdefault(field, f"{field}: {both}")
         self._claims[field] = claim if old is None else _settled(old, claim)
 
     def absent(self, field: str, line: Line, rank: int = LABEL, detail: str = "") -> None:
@@ -263,6 +268,9 @@ class Draft:
                 table[field] = Known(claim.value, self._evidence(claim.line, claim.note))
         self._settle_devices(table)
         self._settle_distributions(table)
+        if self._contradictions:
+            said = tuple(self._contradictions.values())
+            table["report.contradictions"] = Known(said, Evidence(self._source))
         missing = {
             name: line for name, line in self._missing.items() if name not in self._distributions
         }
@@ -289,6 +297,9 @@ class Draft:
             return
         for name in self._distributions:
             self._believe(name)
+        torch = self._distributions.get("torch")
+        if torch is not None and torch.value.version is None and torch.note:
+            table.pop("torch.version", None)
         table["distributions"] = Known(
             {name: self._distributions[name].value for name in sorted(self._distributions)},
             self._evidence_of_distributions(),
@@ -354,6 +365,17 @@ class Draft:
         )
 
 
+def _contradict(first: _Claim, second: _Claim) -> bool:
+    """Tell whether two claims of the same weight say different things of a value that is one."""
+    return (
+        first.rank == second.rank < INTENT
+        and first.value != second.value
+        and isinstance(first.value, (str, int))
+        and not _refines(first.value, second.value)
+        and not _refines(second.value, first.value)
+    )
+
+
 def _settled(old: _Claim, new: _Claim) -> _Claim:
     if old.value == new.value:
         return old if old.rank <= new.rank else new
@@ -371,9 +393,11 @@ def _settled(old: _Claim, new: _Claim) -> _Claim:
 
 
 def _was_never_released(version: Version, package: Any, finals: Sequence[Version]) -> bool:
-    """Tell whether a number lies among those of the releases and is none of them; builds of a
-    checkout and pre-releases have numbers of their own.
+    """Tell whether a number lies among those of the releases and is none of them, or far beyond
+    them; builds of a checkout and pre-releases have numbers of their own.
     """
+    if len(finals) > 1 and version.major > finals[-1].major + _MAJORS_AHEAD:
+        return True
     return (
         len(finals) > 1
         and finals[0] < version < finals[-1]

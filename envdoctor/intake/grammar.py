@@ -13,7 +13,7 @@ from typing import List, Optional, Sequence, Tuple
 
 from .clean_text import Line
 from .draft import EXACT, PROSE, Draft
-from .names import FIRST_WORDS, known_distribution
+from .names import COMMON_WORDS, FIRST_WORDS, known_distribution
 from .package_lists import read_range
 from .printed import read_printed
 from .values import GPU_NAME, Claim, parse_gpus, state
@@ -49,7 +49,9 @@ _WIDE = str.maketrans("：＝，、（）；．～", ":=,,();.~")
 _WANTED = re.compile(
     r"\b(?:requires?|requires-python|required|needs?|expect(?:s|ed)?|should|must|instead|"
     r"upgrad\w*|downgrad\w*|recommend\w*|supports?|README|fixed|works? (?:with|on)|tried|also|"
-    r"before|after|until|since|not|built (?:for|with|against)|compiled (?:for|with|against)|"
+    r"before|after|until|since|not|"
+    r"(?:built|compiled|linked|tied|made|meant) (?:for|with|against|to)|"
+    r"(?:re)?install|(?:re)?build|use|switch\w*|move to|pin(?:s|ned)?|changed|fixes|"
     r"minimum|at least|wants?|asks?|please|if|would|could)\b|n't\b",
     re.IGNORECASE,
 )
@@ -446,7 +448,11 @@ def _read_absent(text: str, line: Line, draft: Draft) -> bool:
     for match in _ABSENT.finditer(text):
         phrase = next(filter(None, match.groups()))
         name = known_distribution(phrase.split()[0]) or known_distribution(phrase)
-        if name is not None and not re.match(r"\s+v?\d", text[match.end() :]):
+        if (
+            name is not None
+            and name not in COMMON_WORDS
+            and not re.match(r"\s+v?\d", text[match.end() :])
+        ):
             draft.no_distribution(name, line)
             heard = True
     return heard

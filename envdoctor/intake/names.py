@@ -10,7 +10,7 @@ from typing import Optional
 from ..model.versions import canonicalize_name, parse_version, try_version
 from .word_lists import words
 
-__all__ = ["FIRST_WORDS", "known_distribution", "of_conda", "of_import"]
+__all__ = ["COMMON_WORDS", "FIRST_WORDS", "known_distribution", "of_conda", "of_import"]
 
 _KNOWN = words(
     """
@@ -100,6 +100,10 @@ _CONDA = {
 }
 
 
+#: Names that are words of any text: without a version they name no distribution.
+COMMON_WORDS = words(
+    "apex click kernels lark lightning outlines packaging pillow regex requests wheel"
+)
 #: The first word of every name, for readers that look for names in a text.
 FIRST_WORDS = frozenset(
     [name.split("-")[0] for name in (*_KNOWN, *_ALIASES, *_PREFIXES)] + ["flash", "transformer"]

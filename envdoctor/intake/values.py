@@ -15,7 +15,7 @@ from ..model.versions import cuda_of_variant, find_variant, try_version
 from .clean_text import Line
 from .container_spec import image_of_words
 from .draft import EXACT, INTENT, LABEL, PROSE, Draft
-from .names import known_distribution
+from .names import COMMON_WORDS, known_distribution
 from .nvidia_output import driver_release
 from .platforms import architecture, operating_system, platform_words, python_platform
 from .vocabulary import Topic
@@ -589,7 +589,7 @@ def _distribution(statement: Claim, draft: Draft) -> bool:
             draft.put("torch.cuda", cuda, line, PROSE)
     elif variant:
         draft.distribution(name, None, line, PROSE, build=variant.group(1))
-    elif statement.relation != "said" and value:
+    elif statement.relation != "said" and value and name not in COMMON_WORDS:
         draft.distribution(name, None, line, statement.rank)
     return True
 

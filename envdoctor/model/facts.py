@@ -443,6 +443,9 @@ FIELDS: Mapping[str, Field] = {
     "ray.module_path": _environment("ray", "str", "Where 'import ray' would find its module."),
     # a requirements file that stands for the environment
     "report.lines": _host("report", "int", "Lines of a report that state something."),
+    "report.contradictions": _host(
+        "report", "strings", "What a report says twice and differently: 'driver.release: … and …'."
+    ),
     "report.unread": _host("report", "strings", "Lines of a report that were not understood."),
     "requirements.unpinned": _environment(
         "packages", "strings", "Distributions that the file asks for without one version."

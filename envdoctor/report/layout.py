@@ -33,6 +33,7 @@ __all__ = [
 
 _LABEL_WIDTH = 8
 _FEW_EVIDENCE = 4
+_FEW_SAID = 3
 _FEW_REPEATED = 8
 _MANY_WORDS = 8
 
@@ -127,7 +128,9 @@ def verdict_block(verdict: str, view: View) -> Block:
 def _targets(report: Report) -> List[Block]:
     if len(report.nodes) == 1:
         line = target_line(report.nodes[0])
-        return [Block(line, hang=2)] if line else []
+        said = report.nodes[0].value("report.contradictions", ())
+        told = [Block(f"The report says both: {clean(text)}.", hang=2) for text in said[:_FEW_SAID]]
+        return ([Block(line, hang=2)] if line else []) + told
     return [
         Block(
             target_line(node),

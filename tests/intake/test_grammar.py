@@ -192,3 +192,33 @@ def test_a_day_bounds_the_release():
 
     facts = parse_report("vllm: 2024-08-15", load_matrix().package)
     assert facts.value("distributions")["vllm"].constraint == "<=0.5.4"
+
+
+def test_two_that_contradict_are_both_shown():
+    facts = read(
+        "Nvidia driver version: 550.54.15\ndriver: 535.129.03\nPython 3.10\npython: 3.10.4"
+    )
+    assert facts.value("driver.release") == "550.54.15"
+    assert facts.value("report.contradictions") == (
+        "driver.release: 550.54.15 (line 1) and 535.129.03 (line 2)",
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the wheels are linked against glibc 2.32",
+        "install torch 2.11.0 instead",
+        "you could rebuild it with torch 2.6.0",
+        "no wheel for this platform",
+        "torch 13.0",
+    ],
+)
+def test_what_is_advised_or_impossible_is_no_fact(text):
+    from envdoctor.matrix.loader import load_matrix
+
+    facts = parse_report(f"driver 535.129.03\n{text}", load_matrix().package)
+    assert facts.version_of("torch") is None
+    assert facts.value("torch.version") is None
+    assert facts.value("glibc.version") is None
+    assert facts.value("distributions.absent") is None
