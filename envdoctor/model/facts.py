@@ -110,8 +110,9 @@ class Oddity(NamedTuple):
     """Something wrong with how a distribution lies on disk.
 
     ``kind``: duplicate, leftover, no-metadata, unreadable-metadata, name-mismatch, missing-files,
-    altered-files, overlapping-files, dangling-link, not-a-directory, hidden (another copy lies
-    earlier on the search path), unread. libraries: whether shared libraries are among the files.
+    altered-files, failing-import (path: file and line, detail: the requirement that is not there),
+    overlapping-files, dangling-link, not-a-directory, hidden (another copy lies earlier on the
+    search path), unread. libraries: whether shared libraries are among the files.
     """
 
     kind: str

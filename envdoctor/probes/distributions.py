@@ -92,6 +92,8 @@ def probe_distributions(machine: Machine) -> Dict[str, Fact[Any]]:
     if machine.deep:
         oddities += _damage(machine, search)
     oddities += _overlaps(search)
+    if machine.described is None:
+        oddities += _failing_imports(machine, search)
     unread = machine.unread
     for folder in interpreter.search_path:
         if listing(machine, folder) is None:
@@ -679,6 +681,34 @@ def _size_of(machine: Machine, path: str) -> Optional[int]:
         return machine.use(os.stat, path).st_size
     except (OSError, ValueError):
         return None
+
+
+def _failing_imports(machine: Machine, search: _Search) -> Iterator[Oddity]:
+    """Yield what the import of a distribution runs into because a requirement is not there."""
+    from .imports import failing_imports, lacking
+
+    wanted = lacking(search.distributions)
+    if not wanted:
+        return
+    tops = {
+        name: _top_modules(search.record(search.paths[name]))
+        for name in wanted
+        if search.paths[name].endswith(".dist-info") and not search.distributions[name].editable
+    }
+    locations = {name: search.distributions[name].location for name in wanted}
+    yield from failing_imports(machine, search.interpreter.search_path, wanted, tops, locations)
+
+
+def _top_modules(record: Iterable[Tuple[str, Optional[int]]]) -> List[str]:
+    """Return the modules and packages that stand directly in the folder of the environment."""
+    tops: Dict[str, None] = {}
+    for file, _ in record:
+        top, _, rest = file.partition("/")
+        if rest == "__init__.py":
+            tops[top] = None
+        elif not rest and top.endswith(".py"):
+            tops[top[:-3]] = None
+    return [top for top in tops if top.isidentifier() and not top.startswith("_")]
 
 
 def _overlaps(search: _Search) -> List[Oddity]:

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
     from .machine import Machine
 
-__all__ = ["FIELDS_HERE", "PROBES_HERE", "find_module", "probe_modules"]
+__all__ = ["DISTRIBUTION_OF", "FIELDS_HERE", "PROBES_HERE", "find_module", "probe_modules"]
 
 FIELDS_HERE = ("shadowed_modules", "ray.module_path")
 
 _MOST_ENTRIES = 5000
 
 # Import names that differ from the name of their distribution.
-_DISTRIBUTION_OF = {
+DISTRIBUTION_OF = {
     "PIL": "pillow",
     "cv2": "opencv-python",
     "dateutil": "python-dateutil",
@@ -166,7 +166,7 @@ def _is_installed_elsewhere(machine: Machine, module: str, front: str) -> bool:
     if not module.isidentifier():
         return False
     distributions: Mapping[str, Distribution] = machine.value("distributions", {})
-    name = _DISTRIBUTION_OF.get(module, canonicalize_name(module))
+    name = DISTRIBUTION_OF.get(module, canonicalize_name(module))
     distribution = distributions.get(name)
     return distribution is not None and distribution.location != front
 

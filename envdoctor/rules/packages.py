@@ -463,10 +463,12 @@ def check_missing_requirements(context: Context) -> Iterator[Finding]:
 
     What it checks:
         Every requirement without extras whose marker holds for the target, in an environment that
-        was read whole.
+        was read whole; and whether a module that the import of the requirer executes imports it, as
+        its source says.
 
     Why it matters:
-        The requirer fails when it imports the missing one, often long after the start.
+        The requirer fails when it imports the missing one: at once, which is an error, or long
+        after the start.
 
     How to fix:
         Install it, or reinstall the requirer with its requirements.
@@ -477,6 +479,11 @@ def check_missing_requirements(context: Context) -> Iterator[Finding]:
     if any(distribution.build for distribution in context.distributions.values()):
         # conda calls some packages by other names (pytorch), so a missing name proves nothing
         return
+    failing = {
+        (oddity.name, oddity.detail): oddity.path
+        for oddity in context.facts.value("distributions.oddities", ())
+        if oddity.kind == "failing-import"
+    }
     missing: Dict[str, List[Violation]] = {}
     for entry in _all_violations(context):
         if entry.installed is None and not is_unindexed(entry.requirer):
@@ -485,15 +492,22 @@ def check_missing_requirements(context: Context) -> Iterator[Finding]:
         requirers = [
             f"{entry.requirer.name} {entry.requirer.version or ''}".strip() for entry in entries
         ]
+        stopped = [
+            entry.requirer.name for entry in entries if (entry.requirer.name, name) in failing
+        ]
+        consequence = f": the import of {', '.join(stopped)} fails" if stopped else ""
         yield Finding(
             code="ED302",
             component=name,
             kind="missing",
-            severity="warning",
+            severity="error" if stopped else "warning",
             effect="blocks",
             message=f"{name} is not installed, although {_first_of(requirers)} "
-            f"{'requires' if len(requirers) == 1 else 'require'} it.",
-            evidence=_evidence(context, entries[:_FEW]),
+            f"{'requires' if len(requirers) == 1 else 'require'} it{consequence}.",
+            evidence=(
+                *(Evidence(failing[requirer, name]) for requirer in stopped[:_FEW]),
+                *_evidence(context, entries[:_FEW]),
+            ),
             sources=(
                 Source(
                     f"package metadata of {requirers[0]}",

@@ -16,9 +16,11 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from envdoctor.matrix.loader import load_matrix
+from envdoctor.model.evidence import Known
+from envdoctor.model.facts import Oddity
 from envdoctor.rules import requirement_lines as requirements
 
-from .conftest import Judge, by_code, codes, distribution, errors, facts_of
+from .conftest import HERE, Judge, by_code, codes, distribution, errors, facts_of
 
 
 def test_engine_built_for_another_torch(judged: Judge) -> None:
@@ -318,3 +320,20 @@ def test_ranges_that_a_file_asks_for(judged: Judge) -> None:
     assert "ED304" not in codes(
         judged(facts_of([vllm, distribution("torch", constraint=">=2.4", location="")]))
     )
+
+
+def test_a_missing_requirement_is_an_error_where_the_import_runs_into_it(judged: Judge) -> None:
+    listed = [
+        distribution("requests 2.32.3", "certifi>=2017", "idna<4"),
+        distribution("other 1.0", "certifi"),
+    ]
+    failing = Oddity("failing-import", "requests", "/site/requests/utils.py:1", "certifi")
+    facts = facts_of(listed).updated({"distributions.oddities": Known((failing,), HERE)})
+    found = {finding.component: finding for finding in judged(facts) if finding.code == "ED302"}
+    assert {name: finding.severity for name, finding in found.items()} == {
+        "certifi": "error",
+        "idna": "warning",
+    }
+    assert all(finding.effect == "blocks" and finding.breaks for finding in found.values())
+    assert "the import of requests fails" in found["certifi"].message
+    assert found["certifi"].evidence[0].source == "/site/requests/utils.py:1"
