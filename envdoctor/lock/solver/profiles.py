@@ -30,12 +30,12 @@ from .explanation import causes_of, explain
 from .objective import attempt, resolution_of
 from .resolve import check_request
 
-__all__ = ["ProfileResolver", "Wanted", "find_wanted", "request_of", "resolve_profile"]
+__all__ = ["ProfileResolver", "WantedProfile", "find_wanted", "request_of", "resolve_profile"]
 
 _PYTHONS = ("3.14", "3.13", "3.12", "3.11", "3.10", "3.9")
 
 
-class Wanted(NamedTuple):
+class WantedProfile(NamedTuple):
     """What ``NAME[:REQUEST]`` names: a profile, and those of its requests that may be taken, the
     preferred one first.
     """
@@ -44,7 +44,7 @@ class Wanted(NamedTuple):
     requests: Tuple[NamedRequest, ...]
 
 
-def find_wanted(text: str, matrix: Matrix) -> Wanted:
+def find_wanted(text: str, matrix: Matrix) -> WantedProfile:
     """Find ``verl`` (any of its requests, as the profile orders them) or ``verl:0.7-vllm`` (that
     one); raises :class:`InputError`.
     """
@@ -57,7 +57,7 @@ def find_wanted(text: str, matrix: Matrix) -> Wanted:
     if not colon:
         # What its maintainers tested comes before what only fits by its metadata.
         tested = {entry.name for entry in profile.tested if entry.good}
-        return Wanted(
+        return WantedProfile(
             profile,
             tuple(sorted(profile.requests, key=lambda request: request.tested not in tested)),
         )
@@ -69,7 +69,7 @@ def find_wanted(text: str, matrix: Matrix) -> Wanted:
         raise InputError(
             f"--profile {text}: {profile.name} has no request {wanted!r}; it has {listed}"
         )
-    return Wanted(profile, found)
+    return WantedProfile(profile, found)
 
 
 def request_of(
@@ -129,7 +129,7 @@ def _joined(roots: Sequence[Root]) -> Tuple[Root, ...]:
 
 
 def resolve_profile(
-    wanted: Wanted,
+    wanted: WantedProfile,
     base: Request,
     facts: Sequence[Facts],
     matrix: Matrix,
