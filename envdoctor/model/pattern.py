@@ -16,11 +16,12 @@ __all__ = ["UNSEEN", "pattern"]
 
 #: The characters that no reader sees, or that turn the order of others round, as they stand in a
 #: set of an expression: what Unicode ignores by default (DerivedCoreProperties.txt,
-#: Default_Ignorable_Code_Point) but for the selectors of emoji, and interlinear annotation.
+#: Default_Ignorable_Code_Point) but for the selectors of emoji, and every other format character.
 UNSEEN = (
-    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
-    "\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
-    "\U000e0000-\U000e0fff"
+    "\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5"
+    "\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0"
+    "\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 
 _METHODS = ("finditer", "findall", "fullmatch", "match", "search", "split", "sub", "subn")

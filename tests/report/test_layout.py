@@ -281,3 +281,9 @@ def test_printable_text_holds_nothing_to_escape():
     assert [
         chr(code) for code in range(128) if chr(code).isprintable() and _UNSAFE.search(chr(code))
     ] == []
+
+
+def test_no_format_character_and_no_control_is_left():
+    kinds = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    signs = [chr(code) for code in range(0x110000) if unicodedata.category(chr(code)) in kinds]
+    assert [hex(ord(sign)) for sign in signs if sign in clean(sign)] == []

@@ -65,7 +65,7 @@ def unpack(path: str, destination: str) -> Dict[str, int]:
     try:
         for number, member in enumerate(members):
             if number >= _MEMBERS:
-                raise InputError(f"{label}: the archive has more than {_MEMBERS} files and folders")
+                raise InputError(_crowded(label))
             name = _checked(member, label)
             if name is None:
                 continue
@@ -98,6 +98,10 @@ def unpack(path: str, destination: str) -> Dict[str, int]:
                 f"found no {name} in it"
             )
     return sizes
+
+
+def _crowded(label: str) -> str:
+    return f"{label}: the archive has more than {_MEMBERS} files and folders"
 
 
 def _shown(name: str) -> str:
@@ -206,6 +210,8 @@ def _tar_members(path: str, label: str) -> Iterator[_Member]:
 
 def _zip_members(path: str) -> Iterator[_Member]:
     with zipfile.ZipFile(path) as archive:
+        if len(archive.infolist()) > _MEMBERS:  # known before anything is unpacked
+            raise InputError(_crowded(os.path.basename(path)))
         for entry in archive.infolist():
             kind = stat.S_IFMT(entry.external_attr >> 16)
             # zipfile cuts a name at a null byte and turns the system's separator round; the name in

@@ -439,10 +439,10 @@ def test_reading_is_fast() -> None:
 @pytest.mark.parametrize(
     ("words", "count"),
     [
-        ("python3 -m verl.trainer.main_ppo data.seed=8", 50_000),
-        ("python3 -m verl.trainer.main_ppo a.k{0}={0}", 50_000),
+        ("python3 -m verl.trainer.main_ppo data.seed=8", 20_000),
+        ("python3 -m verl.trainer.main_ppo a.k{0}={0}", 20_000),
         ("python3 -m verl.trainer.main_ppo a" + ".b" * 20_000 + "={0}", 20),
-        ("python3 -m openrlhf.cli.train_ppo_ray --pretrain a/b --k{0}=1", 50_000),
+        ("python3 -m openrlhf.cli.train_ppo_ray --pretrain a/b --k{0}=1", 20_000),
     ],
 )
 def test_very_many_settings_cost_little(tmp_path: Path, words: str, count: int) -> None:
@@ -452,7 +452,7 @@ def test_very_many_settings_cost_little(tmp_path: Path, words: str, count: int) 
     path.write_text(f"{command} {' '.join(word.format(number) for number in range(count))}")
     started = time.process_time()
     problems = read_workload([str(path)]).problems
-    assert time.process_time() - started < 12
+    assert time.process_time() - started < 6
     assert len(problems) >= ("{0}" in word) * count
 
 
