@@ -8,7 +8,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # typing itself is loaded only by what needs it
 if TYPE_CHECKING:
-    from typing import Optional, Sequence, Union
+    from typing import List, Optional, Sequence, Union
 
     from .app import Options
     from .matrix.loader import Matrix
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["__version__", "check", "probe"]
 
 __version__ = "0.1.0"
+
+search_path: Optional[List[str]] = None
+"""``sys.path`` as this process found it, where the command line put its own modules first."""
 
 
 def probe(*, python: Optional[str] = None, root: Optional[str] = None, deep: bool = False) -> Facts:

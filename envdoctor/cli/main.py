@@ -69,10 +69,26 @@ def main() -> NoReturn:
     # 60.
     gc.set_threshold(100_000)
     _occupy_closed_descriptors()
+    _prefer_own_modules()
     if sys.argv[1:2] == ["entrypoint"] and not {"--help", "-h"}.intersection(sys.argv[2:3]):
         _hand_off(sys.argv[2:])
     code = run(sys.argv[1:])
     os._exit(code)
+
+
+def _prefer_own_modules() -> None:
+    """Have what is imported from here on come from the standard library and from where envdoctor
+    lies, before PYTHONPATH, the user's site and the working directory: a stray json.py is what we
+    are to find, not to run.
+    """
+    import envdoctor
+
+    envdoctor.search_path = list(sys.path)
+    library = os.path.dirname(os.__file__)
+    own = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    places = [path for path in sys.path if path.startswith(library) and "-packages" not in path]
+    places.append(own)
+    sys.path[:] = places + [path for path in sys.path if path not in places]
 
 
 def _hand_off(arguments: List[str]) -> NoReturn:

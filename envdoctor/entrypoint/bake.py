@@ -45,7 +45,8 @@ def compile_start() -> int:
     import os
     import py_compile
 
-    from . import handoff, verdict  # noqa: F401 - what a start loads beside what was loaded to judge
+    # What a start loads beside what was loaded to judge.
+    from . import guarded, handoff, memory, verdict  # noqa: F401
 
     written = 0
     for module in list(sys.modules.values()):

@@ -230,12 +230,18 @@ def _this(machine: Machine) -> Interpreter:
         abi=_ABI_PREFIX.get(implementation, "py") + f"{major}{minor}{threads}",
         prefix=sys.prefix,
         base_prefix=sys.base_prefix,
-        search_path=_without_library(machine, sys.path),
+        search_path=_without_library(machine, _search_path_of_start()),
         environment=_environment_kind(machine, sys.prefix, configuration if virtual else None),
         system_site=virtual and _sees_system(configuration),
         user_site=user or "",
         source="this interpreter",
     )
+
+
+def _search_path_of_start() -> List[str]:
+    import envdoctor
+
+    return envdoctor.search_path or sys.path
 
 
 def _this_without_site(machine: Machine) -> Interpreter:

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from .conftest import BROKEN, COMMAND, environment
+from .conftest import BROKEN, COMMAND, ROOT, environment
 
 
 @pytest.mark.parametrize(
@@ -202,3 +202,22 @@ def test_utf16_facts_as_powershell_writes_them(envdoctor, tmp_path):
     path = tmp_path / "facts.json"
     path.write_bytes(json.dumps(BROKEN).encode("utf-16"))
     assert envdoctor("check", "--facts", path).returncode == 1
+
+
+@pytest.mark.parametrize("way", ["PYTHONPATH", "working directory"])
+def test_modules_beside_the_patient_are_not_imported(tmp_path, way):
+    """What the interpreter itself loads before us is theirs; all that comes later is ours."""
+    for name in ("json", "select", "shutil", "argparse", "textwrap", "subprocess", "tomllib"):
+        (tmp_path / f"{name}.py").write_text("import os\nos._exit(9)\n")
+    path = [str(ROOT), str(tmp_path)] if way == "PYTHONPATH" else [str(ROOT)]
+    done = subprocess.run(
+        [sys.executable, "-m", "envdoctor", "check", "--format", "json"],
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(reversed(path))},
+        cwd=tmp_path if way == "working directory" else "/",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stderr
+    assert ('"ED805"' in done.stdout) == (way == "working directory")

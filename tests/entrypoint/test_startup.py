@@ -29,9 +29,9 @@ PARENT = {
 # wrong.
 CHILD = {
     "envdoctor": "errors matrix model mounts probes report rules",
-    "envdoctor.entrypoint": "answer baseline handoff options verdict",
+    "envdoctor.entrypoint": "answer baseline handoff memory options verdict",
     # folder: in a checkout, to see whether it was compiled.
-    "envdoctor.matrix": "bind compiled derive derived_rows folder loader place tables",
+    "envdoctor.matrix": "bind compiled derive derived_rows folder loader measured_rows place tables",
     "envdoctor.model": (
         "calls cause_tree evidence facts finding pattern record redaction report row serde sizes "
         "variables version versions"
@@ -43,7 +43,8 @@ CHILD = {
     ),
     "envdoctor.report": "headline text view",
     "envdoctor.rules": (
-        "causes devices driver images limits lock matrix_rows nodes presumption registry rule tool"
+        "causes devices driver environment images limits lock matrix_rows measured nodes "
+        "presumption quantified registry rule tool"
     ),
 }
 ALLOWED = {f"{package}.{name}" for package, names in CHILD.items() for name in names.split()}
@@ -115,7 +116,7 @@ from envdoctor.entrypoint import handoff
 from envdoctor.entrypoint.options import parse_settings
 before = set(sys.modules)
 from envdoctor.entrypoint.verdict import check_start
-check_start(parse_settings([*{options!r}, "--", "true"], {{}}), lambda step: None)
+check_start(parse_settings([*{options!r}, "--", "true"], {{}}), lambda step: None, {{}}, 5.0)
 open({str(listing)!r}, "w").write("\\n".join(set(sys.modules) - before))
 """
     subprocess.run(
