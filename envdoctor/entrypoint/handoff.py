@@ -261,6 +261,8 @@ def _run_child(
 
     try:
         answer = check(announce, failed, end - time.monotonic())
+    except MemoryError:
+        answer = _fault("out of memory: the memory limit leaves too little for this check")
     except Exception as error:  # noqa: BLE001 - whatever fails here, the policy decides, not a traceback
         answer = _fault(_words_of(error))
     if finish is None or not answer.document:

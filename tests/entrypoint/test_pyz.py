@@ -148,3 +148,28 @@ def test_bytes_are_the_same_each_time(pyz, tmp_path):
         "envdoctor/_compiled/core.json",
     } <= set(names)
     assert not [name for name in names if name.startswith("/") or ".." in name]
+
+
+@pytest.mark.parametrize("linked", [False, True], ids=["", "through a link"])
+def test_script_beside_the_archive(pyz, tmp_path, linked):
+    """As images install both; the python3 on PATH is judged, whatever its variables say."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    shutil.copy(pyz, folder / "envdoctor")
+    shutil.copy(pyz.with_name("envdoctor-entrypoint"), folder)
+    script = folder / "envdoctor-entrypoint"
+    if linked:
+        script = tmp_path / "start"
+        script.symlink_to(folder / "envdoctor-entrypoint")
+    for options, code in (([], 7), (["--policy", "enforce", "--strict", "--lock", "/none"], 64)):
+        done = subprocess.run(
+            [str(script), *options, "--", "sh", "-c", "exit 7"],
+            env=environment(PYTHONPATH=None, PYTHONHOME="/nonexistent"),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            cwd=tmp_path,
+        )
+        assert done.returncode == code
+        assert "no verdict" not in done.stderr
