@@ -19,7 +19,7 @@ from .staleness import MONTH, YEAR, days_behind, months, years
 
 __all__ = ["with_ages"]
 
-_CAUSES = 4
+_CAUSES = 3
 
 
 def with_ages(
@@ -126,11 +126,15 @@ def _causes(name: str, found: Attempt, catalog: Catalog) -> List[str]:
     bounds = {root.text for root in catalog.request.roots if root.specifier}
     told = {key: listed for key, listed in groups.items() if key[0] != "behind"}
     listed = [
-        statement.text
+        statement
         for statement in statements(asked, told, catalog)
         if statement.kind != "request" or statement.requirement in bounds
     ]
-    return listed[:_CAUSES]
+    # What the machine says decides before what only follows.
+    listed.sort(key=lambda statement: statement.kind != "hardware")
+    texts = [statement.text for statement in listed]
+    more = [f"and {len(texts) - _CAUSES} more of this kind"] if len(texts) > _CAUSES else []
+    return [*texts[:_CAUSES], *more]
 
 
 def _alternatives(
