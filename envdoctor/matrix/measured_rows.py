@@ -1,4 +1,5 @@
-"""Rows that were measured from wheels: one release imports what another does not have.
+"""Rows that were measured from wheels: one release imports what another does not have, or its code
+refuses the other's version.
 
 ``scripts/measure_surfaces`` writes what it measured as statements, one file for each importing
 package (``matrices/surfaces/<name>.json``); here they become ordinary ``Row`` values, which check,
@@ -41,8 +42,11 @@ class MissingName(NamedTuple):
     package imports the line, or degrades. use: what the line is for, "" where it is for all.
     module, name: what is imported; no name: the module itself. importing, lacking: releases.
     others: [package, specifier] of third packages, "" for any version, "-" for not
-    there, "!" before a range for anything outside it.
+    there, "!" before a range for anything outside it, "cuda" for a build for CUDA.
     pin: the requirement that mends it, "" where none is known. archive, path, line: the witness.
+    verb: what the code does with the versions that are "lacking" ("refuses"), "" for an import;
+    text: the words of its message. equal: the importing releases, as places, that refuse any other
+    version than their own.
     """
 
     id: str
@@ -59,6 +63,13 @@ class MissingName(NamedTuple):
     archive: str
     path: str
     line: int
+    verb: str = ""
+    text: str = ""
+    equal: Sequence[int] = ()
+
+
+#: What is said aloud, with the text of the statement.
+_SAID = ("refuses", "disables", "warns of")
 
 
 def compile_surfaces(documents: Iterable[Mapping[str, Any]]) -> str:
@@ -74,6 +85,7 @@ def compile_surfaces(documents: Iterable[Mapping[str, Any]]) -> str:
                 ends.setdefault(name, {}).update(
                     (version, None) for span in spans for version in span
                 )
+            ends[document["name"]].update((version, None) for version in entry.get("equal", ()))
     versions = {name: sorted(found, key=parse_version) for name, found in sorted(ends.items())}
     places = {
         name: {version: place for place, version in enumerate(found)}
@@ -125,8 +137,10 @@ def surface_fault(document: Any, name: str) -> str:
         for key, kind in _REQUIRED.items():
             if not isinstance(entry, dict) or not isinstance(entry.get(key), kind):
                 return f"statement {number}: expected {key} to be of type {kind.__name__}"
-        if entry["effect"] not in ("blocks", "degrades"):
-            return f"statement {number}: expected blocks or degrades, found {entry['effect']!r}"
+        if entry["effect"] not in ("blocks", "degrades", "note"):
+            return (
+                f"statement {number}: expected blocks, degrades or note, found {entry['effect']!r}"
+            )
         pairs = [*entry["in"], *entry["lacking"]]
         others = entry.get("with", [])
         if not isinstance(others, list) or not all(_is_pair(pair) for pair in [*pairs, *others]):
@@ -162,6 +176,9 @@ def _compiled(
         entry["archive"],
         entry["path"],
         entry["line"],
+        entry.get("verb", ""),
+        entry.get("text", ""),
+        [own[version] for version in entry.get("equal", ())],
     )
 
 
@@ -211,14 +228,20 @@ class Surfaces:
                     other = self._place(provider, versions, places)
                     for values in json.loads(text):
                         statement = MissingName(*values)
-                        if _holds(statement.importing, own) and _holds(statement.lacking, other):
+                        if statement.equal:
+                            yield from self._equal_rows(consumer, provider, statement, own)
+                        elif _holds(statement.importing, own) and _holds(statement.lacking, other):
                             yield self._row(consumer, provider, statement)
 
     def rows_of(self, consumer: str) -> Iterator[Row]:
         """Yield all rows about what one package imports."""
         for provider, text in self._lines.get(consumer, ()):
             for values in json.loads(text):
-                yield self._row(consumer, provider, MissingName(*values))
+                statement = MissingName(*values)
+                if statement.equal:
+                    yield from self._equal_rows(consumer, provider, statement, None)
+                else:
+                    yield self._row(consumer, provider, statement)
 
     def _place(
         self, name: str, versions: Optional[Mapping[str, Version]], places: Dict[str, int]
@@ -233,6 +256,29 @@ class Surfaces:
             places[name] = bisect_right(_Parsed(self._versions[name]), version) - 1
         return places[name]
 
+    def _equal_rows(
+        self, consumer: str, provider: str, statement: MissingName, own: Optional[int]
+    ) -> Iterator[Row]:
+        """Yield for each release of a package that it takes no other release of its partner."""
+        for place in statement.equal:
+            if own is not None and place != own:
+                continue
+            version = self._versions[consumer][place]
+            same = VersionSet.parse(f"=={version}")
+            row = self._row(consumer, provider, statement)
+            yield row._replace(
+                id=f"{statement.id}-{version}:{consumer}",
+                terms=(
+                    Term("env", consumer, "version", "in", same),
+                    Term("env", provider, "version", "lacks", same),
+                    Term("env", provider, "version", "present", True),
+                    *row.terms[2:],
+                ),
+                title=f"{consumer} {version} takes no {provider} of another version",
+                fix=f"Install {provider}=={version}.",
+                pins=(f"{provider}=={version}",),
+            )
+
     def _row(self, consumer: str, provider: str, statement: MissingName) -> Row:
         importing = self._spans(consumer, statement.importing)
         lacking = self._spans(provider, statement.lacking)
@@ -243,10 +289,19 @@ class Surfaces:
         terms += [_other_term(name, asked) for name, asked in statement.others]
         what = f"{statement.module}.{statement.name}" if statement.name else statement.module
         who = f"{consumer} {_words(importing)}"
-        if statement.name:
+        code = "ED309" if statement.verb else "ED308"
+        title = f"{statement.use + ' of ' if statement.use else ''}{who} "
+        if statement.verb:
+            quote = statement.text
+            # The bound of a check, or the answer of a function, is no line of a log.
+            symptom = quote if statement.verb in _SAID and " " in quote else ""
+            title += f"{statement.verb} {provider} {_words(lacking)}"
+        elif statement.name:
+            title += f"imports {what}, which {provider} {_words(lacking)} does not have"
             quote = f"from {statement.module} import {statement.name}"
             symptom = f"cannot import name '{statement.name}' from '{statement.module}'"
         else:
+            title += f"imports {what}, which {provider} {_words(lacking)} does not have"
             quote = f"import {statement.module}"
             symptom = f"No module named '{statement.module}'"
         return Row(
@@ -256,9 +311,8 @@ class Surfaces:
             terms=tuple(terms),
             component=statement.component,
             kind=statement.kind,
-            code="ED308",
-            title=f"{statement.use + ' of ' if statement.use else ''}{who} imports {what}, which "
-            f"{provider} {_words(lacking)} does not have",
+            code=code,
+            title=title,
             symptom=symptom,
             fix=f"Install {statement.pin}." if statement.pin else "",
             pins=(statement.pin,) if statement.pin else (),
@@ -268,7 +322,7 @@ class Surfaces:
                 Source(f"{statement.archive}: {statement.path}, line {statement.line}", quote),
             ),
             date=self._dates[consumer],
-            established_by="the names of all these releases were read from their wheels",
+            established_by="read from the wheels of all these releases",
             origin="derived",
         )
 
@@ -296,16 +350,22 @@ def _holds(spans: Sequence[Span], place: Optional[int]) -> bool:
 
 
 def _set_of(spans: Sequence[Tuple[str, str]]) -> VersionSet:
+    if not spans:
+        return VersionSet()
     return VersionSet.parse("||".join(f">={first},<={last}" for first, last in spans))
 
 
 def _other_term(name: str, asked: str) -> Term:
     if asked in ("", "-"):
         return Term("env", name, "version", "present", not asked)
+    if asked == "cuda":
+        return Term("env", name, "cuda", "in", VersionSet.all())
     operator = "lacks" if asked.startswith("!") else "in"
     return Term("env", name, "version", operator, VersionSet.parse(asked.lstrip("!")))
 
 
 def _words(spans: Sequence[Tuple[str, str]]) -> str:
     ranges = [first if first == last else f"{first} to {last}" for first, last in spans]
+    if not ranges:
+        return ""
     return ranges[0] if len(ranges) == 1 else f"{', '.join(ranges[:-1])} and {ranges[-1]}"

@@ -72,6 +72,7 @@ CODES: Mapping[str, str] = {
     "ED306": "lock-pins",
     "ED307": "lock-machine",
     "ED308": "missing-names",
+    "ED309": "refused-releases",
     "ED390": "package-rows",
     "ED395": "package-log",
     "ED401": "built-for-torch",
@@ -202,6 +203,20 @@ How to fix:
     Install the release that the finding names.
 """
 
+_GATES = """A package checks the version of another in its code, and refuses the installed one.
+
+What it checks:
+    The checks that stand in the wheels of the packages that are installed: what stops an import or
+    a start (error, warning), disables a part (warning) or only warns (advice). Package managers do
+    not see them.
+
+Why it matters:
+    The package stops with the message that the finding quotes, or goes on without the other.
+
+How to fix:
+    Install the release that the finding names.
+"""
+
 _FAULT = """A check of envdoctor failed.
 
 What it checks:
@@ -220,6 +235,7 @@ _OTHERS = (
     ("ED109", "The driver does not know this GPU", _GENERATIONS),
     ("ED122", "The ptxas of triton does not know this GPU", _PTXAS),
     ("ED308", "A package imports what another does not have", _NAMES),
+    ("ED309", "A package's code refuses the release of another", _GATES),
     ("ED906", "A check failed", _FAULT),
 )
 

@@ -109,7 +109,7 @@ def findings_of_rows(context: Context) -> Iterator[Finding]:
 
 
 #: Rows that were measured pair by pair (``matrix.measured_rows``).
-_MEASURED = "ED308"
+_MEASURED = ("ED308", "ED309")
 
 
 def _without_repeats(hits: List[_Hit]) -> List[_Hit]:
@@ -118,8 +118,8 @@ def _without_repeats(hits: List[_Hit]) -> List[_Hit]:
     Two releases that do not fit often miss several names: the first is enough, and a row that
     somebody wrote knows more of the cure.
     """
-    kept = [hit for hit in hits if hit.row.code != _MEASURED]
-    measured = [hit for hit in hits if hit.row.code == _MEASURED]
+    kept = [hit for hit in hits if hit.row.code not in _MEASURED]
+    measured = [hit for hit in hits if hit.row.code in _MEASURED]
     for hit in sorted(measured, key=lambda hit: severity_rank(hit.finding.severity)):
         pair = frozenset(term.component for term in hit.row.terms[:2])
         rank = severity_rank(hit.finding.severity)

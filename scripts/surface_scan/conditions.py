@@ -21,6 +21,8 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 from packaging.version import InvalidVersion, Version
 
 __all__ = [
+    "CUDA",
+    "NEGATED",
     "NEVER",
     "Condition",
     "Limits",
@@ -29,6 +31,7 @@ __all__ = [
     "condition_of",
     "evaluate",
     "returned_condition",
+    "version_of",
 ]
 
 Condition = List[Any]
@@ -43,7 +46,7 @@ _OPERATORS = {
     ast.NotEq: "!=",
 }
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
-_NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
+NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 _VERSION_NAME = re.compile(r"_*([a-z][a-z0-9_]*?)_*(?:version|ver)_*", re.IGNORECASE)
 #: is_transformers_version(">=", "4.50"), is_torch_greater_or_equal("2.5"), is_vllm_min_version("0.9")
 _COMPARING = re.compile(
@@ -78,10 +81,13 @@ def condition_of(node: ast.expr, scope: Optional[Scope] = None) -> Condition:
 
 
 class Scope(NamedTuple):
-    """What is known of names: texts (None for the value None), and conditions."""
+    """What is known of names: texts (None for the value None), conditions, and the packages whose
+    versions they hold.
+    """
 
     texts: Mapping[str, Optional[str]] = {}
     conditions: Mapping[str, Condition] = {}
+    versions: Mapping[str, str] = {}
 
 
 def returned_condition(node: ast.FunctionDef, texts: Mapping[str, Optional[str]]) -> Condition:
@@ -178,6 +184,17 @@ def _package_of(node: ast.expr) -> Tuple[str, str]:
     return (match.group(1).lower(), part) if match else ("", part)
 
 
+def _package_in(node: ast.expr, scope: Scope) -> Tuple[str, str]:
+    name = _last(node.args[0] if isinstance(node, ast.Call) and node.args else node)
+    return (scope.versions[name], "") if name in scope.versions else _package_of(node)
+
+
+def version_of(node: ast.expr) -> str:
+    """Return the package whose version an expression is, as the source names it, or ""."""
+    package, part = _package_of(node)
+    return "" if part or isinstance(node, ast.Name) else package
+
+
 def _number(node: ast.expr, scope: Scope) -> Optional[str]:
     inner = node.args[0] if isinstance(node, ast.Call) and node.args else node
     if isinstance(inner, ast.Name) and inner.id in scope.texts:
@@ -199,10 +216,10 @@ def _compared(node: ast.Compare, scope: Scope) -> Condition:
         return there if wanted else ["not", there]
     if operator is None:
         return UNKNOWN
-    package, part = _package_of(left)
+    package, part = _package_in(left, scope)
     number = _number(right, scope)
     if not package or number is None:
-        package, part = _package_of(right)
+        package, part = _package_in(right, scope)
         number, operator = _number(left, scope), _MIRRORED[operator]
     if not package or number is None or package in ("sys", "python", "cuda", "driver"):
         return UNKNOWN
@@ -244,7 +261,7 @@ def _literals(node: ast.Call) -> List[str]:
 
 
 def _comparing_call(package: str, kind: str, words: List[str]) -> Optional[Condition]:
-    if kind == "version" and len(words) == 2 and words[0] in _NEGATED and _is_version(words[1]):
+    if kind == "version" and len(words) == 2 and words[0] in NEGATED and _is_version(words[1]):
         return ["version", package, words[0], words[1]]
     if words and _is_version(words[0]) and kind != "version":
         return ["version", package, "<" if kind == "less_than" else ">=", words[0]]
@@ -269,6 +286,17 @@ class Limits(NamedTuple):
             tuple(dict.fromkeys(self.absent + other.absent)),
         )
 
+
+#: Stands among what is present for a torch that is built for CUDA.
+CUDA = "torch[cuda]"
+#: What functions ask of the machine that answer so on one with NVIDIA's GPUs.
+_MACHINE = {
+    **dict.fromkeys(("is_cuda", "is_cuda_alike"), True),
+    **dict.fromkeys(("is_hip", "is_npu", "is_xpu", "is_hpu", "is_musa", "is_cpu"), False),
+}
+
+#: Functions that ask for a variable of the environment that nobody sets by default.
+_SWITCHES = frozenset(("get_bool_env_var", "get_env_flag", "env_flag"))
 
 #: (name, arguments) → the condition behind it and the look-up of the place where that stands.
 LookUp = Callable[[str, List[str]], Optional[Tuple[Condition, Any]]]
@@ -306,13 +334,17 @@ def evaluate(
         package = distribution(condition[1])
         if package is None:
             return None
-        operator = condition[2] if holds else _NEGATED[condition[2]]
+        operator = condition[2] if holds else NEGATED[condition[2]]
         return Limits(versions=((package, operator, condition[3]),), present=(package,))
     if kind == "present":
         package = distribution(condition[1])
         if package is None:
             return None
         return Limits(present=(package,)) if holds else Limits(absent=(package,))
+    if kind == "call" and condition[1] in _MACHINE:
+        return Limits(present=(CUDA,)) if _MACHINE[condition[1]] is holds else NEVER
+    if kind == "call" and condition[1] in _SWITCHES:
+        return NEVER if holds else Limits()
     found = look_up(condition[1], condition[2] if kind == "call" else [])
     if found is None:
         return None

@@ -19,9 +19,9 @@ from packaging.version import Version
 from envdoctor.file_replacement import replace_file
 from envdoctor.model.requirement import try_requirement
 
-from .conditions import Limits
+from .conditions import CUDA, Limits
 from .packages import Packages
-from .release import Demand, Readings, Release
+from .release import Demand, Gate, Readings, Release
 from .store import Sources
 
 __all__ = ["Measurement", "measure"]
@@ -171,7 +171,7 @@ def statements_of(measurement: Measurement, consumer: str) -> List[Dict[str, Any
     covered: Dict[Tuple[Any, ...], Set[Tuple[int, int]]] = {}
     statements = []
     for key, demands, missing, pairs in broken:
-        others = tuple(_others(key.limits, consumer, key.provider))
+        others = tuple(map(tuple, _others(key.limits, consumer, key.provider)))
         seen = covered.setdefault((key.provider, ()), set())
         if pairs <= seen:
             continue
@@ -183,7 +183,61 @@ def statements_of(measurement: Measurement, consumer: str) -> List[Dict[str, Any
                 continue
             of_these |= pairs
         statements.append(_statement(measurement, releases, key, demands, missing))
-    return _with_own_ids(statements)
+    return _with_own_ids([*statements, *gate_statements(measurement, consumer)])
+
+
+def gate_statements(measurement: Measurement, consumer: str) -> List[Dict[str, Any]]:
+    """Return the statements about versions that a package's code refuses, disables or warns of."""
+    releases = measurement.releases(consumer)
+    found: Dict[Gate, Dict[int, Tuple[str, int, Gate]]] = {}
+    for number, release in enumerate(releases):
+        for gate, path, line in release.gates(measurement.newest):
+            provider = measurement.packages.distribution(gate.package)
+            if provider and provider != consumer:
+                # Words and functions change more often than what is asked.
+                key = gate._replace(package=provider, message="", use="")
+                found.setdefault(key, {}).setdefault(number, (path, line, gate))
+    statements = []
+    for gate, places in found.items():
+        numbers = sorted(places)
+        others = measurement.releases(gate.package)
+        refused = [number for number, other in enumerate(others) if gate.refuses(other.version)]
+        allowed = [measurement.allowed(releases[number], gate.package) for number in numbers]
+        if gate.kind != "equal" and not any(row[number] for row in allowed for number in refused):
+            continue
+        path, line, newest = places[numbers[-1]]
+        kind, component = "version-mismatch", gate.package
+        if refused and gate.kind != "equal":
+            kind, component = _direction(consumer, gate.package, refused, len(others))
+        statement: Dict[str, Any] = {
+            "id": gate.identity,
+            "provider": gate.package,
+            "module": "",
+            "name": "",
+            "effect": gate.effect,
+            "verb": gate.verb,
+            "text": newest.message,
+            "in": spans([release.archive.version for release in releases], numbers),
+            "lacking": spans([release.archive.version for release in others], refused),
+            "kind": kind,
+            "component": component,
+            "archive": releases[numbers[-1]].archive.file,
+            "path": path,
+            "line": line,
+        }
+        if newest.use:
+            statement["use"] = newest.use
+        asked = list(_others(gate.limits, consumer, gate.package))
+        if asked:
+            statement["with"] = asked
+        if gate.kind == "equal":
+            statement["equal"] = [releases[number].archive.version for number in numbers]
+        else:
+            pin = _pin(measurement, releases, numbers, gate.package, refused)
+            if pin:
+                statement["pin"] = pin
+        statements.append(statement)
+    return statements
 
 
 def _with_own_ids(statements: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
@@ -220,7 +274,9 @@ def _meets(version: Version, limits: Limits, package: str) -> bool:
 
 
 def _others(limits: Limits, consumer: str, provider: str) -> Iterable[List[str]]:
-    """What has to hold of third packages: [package, specifier], "" for there, "-" for not there."""
+    """What has to hold of third packages: [package, specifier], "" for there, "-" for not there,
+    "cuda" for a build for CUDA.
+    """
     both = (consumer, provider)
     ranged: Dict[str, List[str]] = {}
     for name, operator, text in limits.versions:
@@ -228,7 +284,9 @@ def _others(limits: Limits, consumer: str, provider: str) -> Iterable[List[str]]
             ranged.setdefault(name, []).append(f"{operator}{text}")
     yield from ([name, ",".join(clauses)] for name, clauses in sorted(ranged.items()))
     for name in limits.present:
-        if name not in both and name not in ranged:
+        if name == CUDA:
+            yield ["torch", "cuda"]
+        elif name not in both and name not in ranged:
             yield [name, ""]
     yield from ([name, "-"] for name in limits.absent if name not in both)
 
@@ -282,6 +340,7 @@ def _identity(key: _Key, consumer: str) -> str:
     others = [
         f"{'without' if asked == '-' else 'with'}-{name}"
         for name, asked in _others(key.limits, consumer, key.provider)
+        if asked != "cuda"
     ]
     return "-".join(["imports" if key.main else "uses", what, *others])
 

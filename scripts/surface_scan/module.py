@@ -299,6 +299,9 @@ class _Reader:
 
     def _call(self, node: ast.Call) -> None:
         name = _last(node.func)
+        if any(_is_globals(argument) for argument in node.args):
+            # What it is called with it may fill, as generated modules of protobuf do.
+            self.dynamic = self.dynamic or f"globals() at line {node.lineno}"
         if name == "define_import_structure":
             self.trees.append("/".join(_strings(node.args[0]) if node.args else ()))
         elif name in ("attach", "attach_stub"):  # lazy_loader

@@ -28,29 +28,31 @@ class Entry(NamedTuple):
 
 
 class Packages(NamedTuple):
-    """The list. modules: top-level module → package. entries: by package. patched: names that a
+    """The list. modules: top-level module → the packages that
+    install it. entries: by package. patched: names that a
     third package puts into another: (provider, name) → [third package, "!" and its releases].
     """
 
     names: Tuple[str, ...]
     early: FrozenSet[str]
-    modules: Mapping[str, str]
+    elsewhere: FrozenSet[str]
+    modules: Mapping[str, Tuple[str, ...]]
     entries: Mapping[str, Tuple[Entry, ...]]
     patched: Mapping[Tuple[str, str], Tuple[Tuple[str, str], ...]] = {}
 
-    def owner(self, module: str) -> Optional[str]:
-        """Return the package that a module belongs to, None for those that are not measured."""
+    def owners(self, module: str) -> Tuple[str, ...]:
+        """Return the packages that install a module, none for those that are not measured."""
         while module:
             if module in self.modules:
                 return self.modules[module]
             module = module.rpartition(".")[0]
-        return None
+        return ()
 
     def distribution(self, word: str) -> Optional[str]:
         """Return the package that a source means by a word: a module or a distribution."""
-        found = self.modules.get(word)
+        found = self.modules.get(word) or self.modules.get(word.lower())
         name = str(canonicalize_name(word))
-        return found or (name if name in self.entries else None)
+        return found[0] if found else (name if name in self.entries else None)
 
 
 def load_packages(path: str = _LIST) -> Packages:
@@ -64,14 +66,14 @@ def load_packages(path: str = _LIST) -> Packages:
     except ValueError as error:
         raise UsageFault(f"{path}: is not TOML: {error}") from error
     names = []
-    modules = {}
+    modules: Dict[str, Tuple[str, ...]] = {}
     entries = {}
     for name, values in document["package"].items():
         if canonicalize_name(name) != name:
             raise UsageFault(f"{path}: expected a canonical name, found {name!r}")
         names.append(name)
         for module in values.get("modules", [name.replace("-", "_")]):
-            modules[module] = name
+            modules[module] = (*modules.get(module, ()), name)
         main = values.get("modules", [name.replace("-", "_")])[:1]
         entries[name] = tuple(
             [Entry(module, "", True) for module in values.get("enter", main)]
@@ -82,5 +84,10 @@ def load_packages(path: str = _LIST) -> Packages:
         key = (patch["provider"], patch["name"])
         patched[key] = (*patched.get(key, ()), (patch["by"], f"!{patch['in']}"))
     return Packages(
-        tuple(names), frozenset(document.get("prereleases", ())), modules, entries, patched
+        tuple(names),
+        frozenset(document.get("prereleases", ())),
+        frozenset(document.get("elsewhere", ())),
+        modules,
+        entries,
+        patched,
     )

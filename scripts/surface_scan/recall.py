@@ -49,8 +49,8 @@ def recall(matrix: Matrix, measurement: Measurement) -> Iterator[Recalled]:
             measured.setdefault((consumer, provider), []).append(row)
             measured.setdefault((provider, consumer), []).append(row)
     for row in matrix.rows():
-        if row.origin == "derived" or row.effect == "note":
-            continue
+        if row.origin == "derived" or any(term.argument is False for term in row.terms):
+            continue  # what is not installed at all is no question of releases
         basis = next((name for name, text in BASES.items() if text.search(row.symptom)), "")
         sets = _ranges(row)
         if not basis or len(sets) != 2:
@@ -70,11 +70,16 @@ def recall(matrix: Matrix, measurement: Measurement) -> Iterator[Recalled]:
 
 
 def _ranges(row: Row) -> List[Tuple[str, VersionSet]]:
+    """The two packages with their releases; "lacks" beside "present" is the rest of them."""
+    present = {
+        term.component for term in row.terms if (term.operator, term.argument) == ("present", True)
+    }
     return [
-        (term.component, term.argument)
+        (term.component, term.argument if term.operator == "in" else ~term.argument)
         for term in row.terms
-        if (term.scope, term.attribute, term.operator) == ("env", "version", "in")
+        if (term.scope, term.attribute) == ("env", "version")
         and isinstance(term.argument, VersionSet)
+        and (term.operator == "in" or term.component in present)
     ]
 
 
@@ -108,7 +113,8 @@ def _within(version: Version, versions: VersionSet) -> bool:
 def _covers(row: Row, first: str, one: str, second: str, two: str) -> bool:
     installed = {first: parse_version(one), second: parse_version(two)}
     return all(
-        installed[term.component] in term.argument  # type: ignore[operator]
+        (installed[term.component] in term.argument)  # type: ignore[operator]
+        is not (term.operator == "lacks")
         for term in row.terms[:2]
     )
 

@@ -4,6 +4,7 @@ import.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from typing import (
@@ -20,9 +21,11 @@ from typing import (
     Tuple,
 )
 
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
-from .conditions import NEVER, Condition, Limits, LookUp, available_name, evaluate
+from .conditions import NEGATED, NEVER, Condition, Limits, LookUp, available_name, evaluate
+from .gates import GATES_REVISION, read_gates
 from .module import REVISION, Import, read_module
 from .packages import Entry, Packages
 from .store import Archive, Sources
@@ -31,6 +34,7 @@ __all__ = ["Demand", "Readings", "Release"]
 
 _ALL = re.compile(r"^__all__\s*(?::[^=\n]*)?\+?=\s*[\[(](.*?)[\])]", re.DOTALL | re.MULTILINE)
 _MARKED = re.compile(r"^@(?:export|requires)\b[^\n]*\n(?:@[^\n]*\n)*(?:class|def)\s+(\w+)", re.M)
+_ALIAS = re.compile(r"\w+\(\s*f?[\"'][^\"'\n]*\.(\w+)[\"'],\s*[\"'](\.[\w.]+)[\"']")
 _TEXT = re.compile(r"[\"'.](\w+)[\"']")
 _WORD = re.compile(r"[\"'](\w+)[\"']")
 
@@ -52,6 +56,62 @@ class Demand(NamedTuple):
     alternatives: Tuple[Tuple[str, str], ...]
 
 
+class Gate(NamedTuple):
+    """What a release's code does about versions of another package.
+
+    kind: as in ``gates``. package: as the source names it. specifier: what it accepts, with "||"
+    between alternatives; "" for an equal version. at_import: it stops the import.
+    """
+
+    kind: str
+    package: str
+    specifier: str
+    limits: Limits
+    at_import: bool
+    known: bool
+    main: bool
+    use: str
+    message: str
+
+    @property
+    def effect(self) -> str:
+        """What becomes of it: blocks, degrades or note."""
+        if self.kind in ("window", "absent") or not self.known:
+            return "note"
+        if self.kind == "disable" or not self.at_import or not self.main:
+            return "degrades"
+        return "blocks"
+
+    @property
+    def verb(self) -> str:
+        """What the package does with what it does not accept."""
+        return {
+            "window": "warns of",
+            "disable": "disables",
+            "absent": "goes on as if there were no",
+        }.get(self.kind, "refuses")
+
+    @property
+    def identity(self) -> str:
+        """The id of a row without the package that it is about."""
+        word = {
+            "window": "supports",
+            "disable": "disables",
+            "equal": "equals",
+            "absent": "passes-over",
+        }
+        specifier = re.sub(r"[^\w.]+", "-", self.specifier).strip("-")
+        parts = [word.get(self.kind, "refuses"), self.package, specifier]
+        return "-".join(filter(None, parts))
+
+    def refuses(self, version: Version) -> bool:
+        """Tell whether a release is not accepted."""
+        return not any(
+            SpecifierSet(part).contains(version, prereleases=True)
+            for part in self.specifier.split("||")
+        )
+
+
 class Readings:
     """Readings of sources, kept in memory for the packages at hand and in the store for good."""
 
@@ -59,6 +119,7 @@ class Readings:
         self._sources = sources
         self._memory: Dict[str, Dict[str, Any]] = {}
         self._listed: Dict[str, Set[str]] = {}
+        self._gates: Dict[str, List[List[Any]]] = {}
         self._texts: Dict[str, FrozenSet[str]] = {}
         self._new: List[Tuple[str, str]] = []
 
@@ -78,6 +139,17 @@ class Readings:
             self._memory[key] = reading
         return reading
 
+    def gates(self, key: str) -> List[List[Any]]:
+        """Return the gates of a source."""
+        gates = self._gates.get(key)
+        if gates is None:
+            text = self._sources.reading(f"gates {key}", GATES_REVISION)
+            gates = json.loads(text) if text else read_gates(self._sources.source(key))
+            if not text:
+                self._sources.keep_readings([(f"gates {key}", json.dumps(gates))], GATES_REVISION)
+            self._gates[key] = gates
+        return gates
+
     def listed(self, key: str) -> Set[str]:
         """Return the names in a source's ``__all__`` and those that a decorator exports."""
         names = self._listed.get(key)
@@ -96,6 +168,16 @@ class Readings:
             words = self._texts[key] = frozenset(_TEXT.findall(text))
         return word in words
 
+    def line_of(self, key: str, text: str) -> int:
+        """Return the first line of a source that begins with a text, 1 where none does."""
+        lines = self._sources.source(key).decode("utf-8", "replace").splitlines()
+        start = text.rstrip("()")
+        return next((n for n, line in enumerate(lines, 1) if line.startswith(start)), 1)
+
+    def aliases(self, key: str) -> Dict[str, str]:
+        """Return the modules that a source registers under another name."""
+        return dict(_ALIAS.findall(self._sources.source(key).decode("utf-8", "replace")))
+
     def flush(self) -> None:
         """Keep what was read."""
         self._sources.keep_readings(self._new, REVISION)
@@ -107,6 +189,7 @@ class Readings:
         self._memory.clear()
         self._listed.clear()
         self._texts.clear()
+        self._gates.clear()
 
 
 class Release:
@@ -123,6 +206,7 @@ class Release:
         self._inits: Set[str] = set()
         for path in archive.members:
             self._enter(path)
+        self._entered: Dict[str, Tuple[Limits, Entry]] = {}
         self._trees: Dict[str, Set[str]] = {}
         self._defined: Dict[Tuple[str, str], Optional[bool]] = {}
 
@@ -154,12 +238,15 @@ class Release:
             return True
         parent, _, last = module.rpartition(".")
         if not parent:
-            return None  # not this archive's to say
+            # What it is known to install in other releases.
+            return False if self.archive.package in self._packages.modules.get(module, ()) else None
         above = self.has_module(parent)
         if above is not True:
             return above
         if self._from_source and (last.startswith("_") or "version" in last):
             return None  # made by the build
+        if self._alias(module):
+            return True
         names = module.split(".")[:-1]
         for depth in range(1, len(names) + 1):
             ancestor = ".".join(names[:depth])
@@ -186,6 +273,8 @@ class Release:
         there = self.has_module(module)
         if there is not True:
             return there
+        if module not in self._modules and module not in self._folders:
+            return self._define(self._alias(module), name, above | {module})
         reading = self.reading(module)
         if name.startswith("__") or (
             reading and (name in reading["bound"] or name in (reading.get("all") or ()))
@@ -204,11 +293,24 @@ class Release:
             return True
         return None if None in answers or reading.get("dynamic") else False
 
+    def _alias(self, module: str) -> str:
+        """The module that a package registers under another name: a call such as
+        ``alias(f"{__name__}.old", ".new")`` in its ``__init__``; "" where there is none.
+        """
+        parent, _, last = module.rpartition(".")
+        path = self._modules.get(parent)
+        key = self.archive.members[path] if path is not None else ""
+        if not key or not self._readings.mentions(key, last):
+            return ""
+        target = self._readings.aliases(key).get(last, "")
+        found = f"{parent}{target}"
+        return found if target and found in self._modules else ""
+
     def _by_star(
         self, module: str, level: int, target: str, name: str, above: FrozenSet[str]
     ) -> Optional[bool]:
         source = self.absolute(module, level, target)
-        if self._packages.owner(source) != self.archive.package:
+        if self.archive.package not in self._packages.owners(source):
             return None
         reading = self.reading(source)
         if reading is None:
@@ -248,6 +350,8 @@ class Release:
             reached = self._reached(entry.module, foreign, always)
             always.update(module for module, limits in reached.items() if limits == Limits())
             for module, limits in reached.items():
+                self._entered.setdefault(module, (limits, entry))
+            for module, limits in reached.items():
                 for demand in self._of_module(module, limits, entry, foreign):
                     key = (
                         demand.provider,
@@ -258,6 +362,82 @@ class Release:
                     )
                     found.setdefault(key, demand)
         return list(found.values())
+
+    def gates(self, foreign: Foreign) -> Iterator[Tuple[Gate, str, int]]:
+        """Yield what the modules that ``demands`` reached do about versions of other packages, with
+        path and line.
+        """
+        for module, (limits, entry) in self._entered.items():
+            path = self._modules[module]
+            key = self.archive.members[path]
+            for name, package, specifier in self._floors(module, foreign):
+                gate = Gate(
+                    "absent",
+                    package,
+                    specifier,
+                    Limits(),
+                    True,
+                    True,
+                    entry.main,
+                    "",
+                    f"{name} is false",
+                )
+                yield gate, path, self._readings.line_of(key, f"def {name}")
+            for raw in self._readings.gates(key) if key else ():
+                kind, what, line, at_import, conditions, function, message = raw
+                own = self._limits(module, conditions, foreign)
+                if own == NEVER or (own is None and kind != "floor"):
+                    continue
+                for package, specifier, more in self._accepted(kind, what, module, foreign):
+                    joined = limits.joined(own or Limits()).joined(more)
+                    use = entry.use if at_import else f"{function}()"
+                    asked = available_name(function)
+                    is_asked = asked and self._packages.distribution(asked) == (
+                        self._packages.distribution(package)
+                    )
+                    if kind == "if" and not (at_import or is_asked):
+                        continue  # who calls it is not known; is_x_available is called by many
+                    known = own is not None
+                    gate = Gate(
+                        kind, package, specifier, joined, at_import, known, entry.main, use, message
+                    )
+                    yield gate, path, line
+
+    def _floors(self, module: str, foreign: Foreign) -> Iterator[Tuple[str, str, str]]:
+        """Yield (function, package, specifier) for each ``is_x_available`` of a module that asks for
+        versions of x.
+        """
+        reading = self.reading(module) or {}
+        for key, condition in reading.get("names", {}).items():
+            package = available_name(key[:-2]) if key.endswith("()") else None
+            distribution = self._packages.distribution(package) if package else None
+            if distribution is None or distribution == self.archive.package:
+                continue
+            limits = self._limits(module, [condition], foreign)
+            versions = limits.versions if limits is not None else ()
+            if versions and {name for name, _, _ in versions} == {distribution}:
+                clauses = ",".join(f"{operator}{text}" for _, operator, text in versions)
+                yield f"{key}", distribution, clauses
+
+    def _accepted(
+        self, kind: str, what: Any, module: str, foreign: Foreign
+    ) -> Iterator[Tuple[str, str, Limits]]:
+        """Yield (package, specifier that is accepted, what else has to hold)."""
+        if kind == "equal":
+            yield what[0], "", Limits()
+        elif kind != "if":
+            try:
+                [SpecifierSet(part) for part in what[1].split("||")]
+            except InvalidSpecifier:
+                return
+            yield what[0], what[1], Limits()
+        else:
+            refused = self._limits(module, [what], foreign)
+            clauses = refused.versions if refused is not None else ()
+            if refused is None or refused == NEVER or len(clauses) != 1:
+                return
+            package, operator, version = clauses[0]
+            yield package, f"{NEGATED[operator]}{version}", Limits()
 
     def _reached(self, entry: str, foreign: Foreign, known: Set[str]) -> Dict[str, Limits]:
         """The modules of this release, but those ``known``, that importing one runs, with what must
@@ -303,16 +483,16 @@ class Release:
         reading = self.reading(module)
         imports = [Import(*raw) for raw in (reading or {}).get("imports", ())]
         for item in imports:
-            provider = self._packages.owner(item.module) if not item.level else None
-            if provider is None or provider == self.archive.package or item.guarded:
+            providers = self._packages.owners(item.module) if not item.level else ()
+            if not providers or self.archive.package in providers or item.guarded:
                 continue
             own = self._limits(module, item.conditions, foreign)
             if own is None or own == NEVER:
                 continue
-            alternatives = self._tried(item, imports, provider)
+            alternatives = self._tried(item, imports, providers)
             if alternatives is None:
                 continue
-            for name in item.names or [""]:
+            for provider, name in itertools.product(providers, item.names or [""]):
                 yield Demand(
                     provider,
                     item.module,
@@ -325,7 +505,7 @@ class Release:
                 )
 
     def _tried(
-        self, item: Import, imports: List[Import], provider: str
+        self, item: Import, imports: List[Import], providers: Tuple[str, ...]
     ) -> Optional[Tuple[Tuple[str, str], ...]]:
         """What was tried before an import in a handler; None where that is not only names of the
         same package.
@@ -335,7 +515,7 @@ class Release:
             if number < 0:
                 return None
             other = imports[number]
-            if other.level or self._packages.owner(other.module) != provider:
+            if other.level or self._packages.owners(other.module) != providers:
                 return None
             tried += [(other.module, name) for name in other.names or [""]]
         return tuple(tried)
@@ -381,8 +561,9 @@ class Release:
             if name not in (item.names or ()):
                 continue
             target = self.absolute(module, item.level, item.module)
-            owner = self._packages.owner(target)
-            release = self if owner == self.archive.package else foreign(owner)
+            owners = self._packages.owners(target)
+            own = self.archive.package in owners
+            release = self if own else foreign(owners[0] if owners else None)
             if release is not None:
                 return release._look_up(target, name, words, foreign, depth + 1)
         for level, star in reading.get("stars", ()):

@@ -116,6 +116,8 @@ def _collect(
     index = (options.index_url or default_index()).rstrip("/")
     faults = 0
     for name in names:
+        if name in packages.elsewhere:
+            continue
         try:
             wanted = releases_of(transport, index, name, options.since, name in packages.early)
         except (Refused, Unreachable) as error:

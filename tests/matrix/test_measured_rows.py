@@ -156,3 +156,57 @@ def test_every_row_is_found_by_its_id():
     assert len({row.id for row in rows}) == len(rows) > 0
     for row in rows[:: max(1, len(rows) // 50)]:
         assert MATRIX.row(row.id) == row
+
+
+#: Pairs that were run or read by hand before they were measured, and their neighbours that work.
+KNOWN = [
+    ({"trl": "1.12.0", "vllm": "0.33.0"}, {"trl": "1.12.0", "vllm": "0.27.1"}),
+    ({"trl": "1.1.0", "vllm": "0.10.2"}, {"trl": "1.1.0", "vllm": "0.11.0"}),
+    ({"trl": "1.11.0", "vllm": "0.11.0"}, {"trl": "1.11.0", "vllm": "0.19.0"}),
+    ({"verl": "0.8.0", "transformers": "5.4.0"}, {"verl": "0.8.0", "transformers": "5.3.0"}),
+    ({"verl": "0.7.1", "transformers": "5.23.0"}, {"verl": "0.7.1", "transformers": "5.3.0"}),
+    (
+        {"lm-format-enforcer": "0.11.3", "transformers": "5.0.0"},
+        {"lm-format-enforcer": "0.11.3", "transformers": "4.57.6"},
+    ),
+    (
+        {"compressed-tensors": "0.14.0", "transformers": "4.52.4"},
+        {"compressed-tensors": "0.14.0", "transformers": "4.53.0"},
+    ),
+    (
+        {"mamba-ssm": "2.2.4", "transformers": "5.0.0"},
+        {"mamba-ssm": "2.2.4", "transformers": "4.57.6"},
+    ),
+    (
+        {"optimum": "1.25.0", "transformers": "5.0.0"},
+        {"optimum": "1.25.0", "transformers": "4.48.3"},
+    ),
+    (
+        {"peft": "0.13.0", "huggingface-hub": "0.22.2"},
+        {"peft": "0.13.0", "huggingface-hub": "0.23.0"},
+    ),
+    ({"peft": "0.19.0", "torchao": "0.15.0"}, {"peft": "0.19.0", "torchao": "0.16.0"}),
+    (
+        {"flashinfer-python": "0.6.3", "flashinfer-cubin": "0.6.2"},
+        {"flashinfer-python": "0.6.3", "flashinfer-cubin": "0.6.3"},
+    ),
+    ({"torch": "2.9.1", "torchao": "0.18.0"}, {"torch": "2.10.0", "torchao": "0.18.0"}),
+    (
+        {"tensorboard": "2.19.0", "setuptools": "82.0.0"},
+        {"tensorboard": "2.19.0", "setuptools": "80.9.0"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("fails", "works"), KNOWN)
+def test_known_pairs(fails, works):
+    def effects(versions):
+        target = derive_target(facts_of(**versions), MATRIX)
+        return {
+            row.effect
+            for row in MATRIX.rows_about(list(versions))
+            if row.code in ("ED308", "ED309") and bind(row, target).outcome == "violated"
+        }
+
+    assert effects(fails) & {"blocks", "degrades"}
+    assert not effects(works) & {"blocks", "degrades"}

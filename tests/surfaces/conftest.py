@@ -28,7 +28,8 @@ class Workshop:
         self.packages = Packages(
             ("maker", "user", "third"),
             frozenset(),
-            {"maker": "maker", "user": "user", "third": "third"},
+            frozenset(),
+            {name: (name,) for name in ("maker", "user", "third")},
             {name: (Entry(name, "", True),) for name in ("maker", "user", "third")},
         )
 

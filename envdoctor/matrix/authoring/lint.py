@@ -27,6 +27,7 @@ from ...model.row import EFFECTS, Row, Term
 from ...model.versions import Version, VersionSet, canonicalize_name
 from ..loader import Matrix
 from ..signatures import symptom_texts
+from .measured import disagreements
 
 __all__ = ["CHECKS", "LintRemark", "lint"]
 
@@ -82,6 +83,7 @@ def lint(
         for check in _ROW_CHECKS:
             findings += check(row, bench)
     findings += _pairs(written, {row.id for row in rows}, bench)
+    findings += [_note(check, row, message) for check, row, message in disagreements(matrix, rows)]
     if chosen is None:
         findings += _tables(bench)
         findings += _packages(bench)
@@ -753,6 +755,8 @@ CHECKS: Mapping[str, str] = {
     "looked-at-everywhere": "a row without package and GPU",
     "repeated": "two rows that ask for the same",
     "shadowed": "a row that another, wider one makes needless",
+    "measured-otherwise": "a row about a missing name that was measured for other releases",
+    "measured-graver": "a row that calls harmless what a measured one does not",
     "overlapping": "two rows of one kind that ask for the same things in overlapping ranges",
     "contradicting": "a pin that leads into another row at least as bad, with nothing else changed",
     "pin-into-row": (

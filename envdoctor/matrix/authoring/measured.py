@@ -1,0 +1,101 @@
+"""Where rows that somebody wrote and rows that were measured do not agree."""
+
+from __future__ import annotations
+
+from typing import Dict, FrozenSet, Iterator, List, Sequence, Tuple
+
+from ...model.row import EFFECTS, Row
+from ...model.versions import Version, VersionSet
+from ..loader import Matrix
+
+__all__ = ["disagreements"]
+
+_MEASURED = ("ED308", "ED309")
+_Pair = FrozenSet[str]
+
+
+def disagreements(matrix: Matrix, written: Sequence[Row]) -> Iterator[Tuple[str, Row, str]]:
+    """Yield (check, row, sentence) for written rows that measured ones contradict.
+
+    "measured-otherwise": both speak of one missing name, and not of the same releases.
+    "measured-graver": what the row calls harmless stops an import.
+    """
+    measured: Dict[_Pair, List[Row]] = {}
+    for row in matrix.rows():
+        if row.origin == "derived" and row.code in _MEASURED:
+            measured.setdefault(_pair(row), []).append(row)
+    for row in written:
+        others = measured.get(_pair(row), ())
+        about = [other for other in others if _name_of(other) and _name_of(other) in row.symptom]
+        if about:
+            yield from _otherwise(row, about, matrix)
+        yield from _graver(row, others, matrix)
+
+
+def _pair(row: Row) -> _Pair:
+    """The packages whose releases a row compares."""
+    return frozenset(
+        term.component for term in row.terms if term.scope == "env" and term.attribute == "version"
+    )
+
+
+def _name_of(row: Row) -> str:
+    """The beginning of a measured symptom, up to the missing name."""
+    return row.symptom.partition(" from ")[0]
+
+
+def _otherwise(row: Row, measured: Sequence[Row], matrix: Matrix) -> Iterator[Tuple[str, Row, str]]:
+    own = _releases(row, matrix)
+    for other in measured:
+        theirs = _releases(other, matrix)
+        for name in sorted(set(own) & set(theirs)):
+            known = [version for version in _all(matrix, name) if _in_reach(version, theirs[name])]
+            more = [version for version in known if version in own[name] - theirs[name]]
+            if more and len(measured) == 1:
+                yield (
+                    "measured-otherwise",
+                    row,
+                    f"says more of {name} than {other.id}: {_few(more)}",
+                )
+
+
+def _in_reach(version: Version, releases: FrozenSet[Version]) -> bool:
+    """Whether a release is not older than all that were measured."""
+    return bool(releases) and min(releases) <= version
+
+
+def _graver(row: Row, measured: Sequence[Row], matrix: Matrix) -> Iterator[Tuple[str, Row, str]]:
+    own = _releases(row, matrix)
+    for other in measured:
+        theirs = _releases(other, matrix)
+        if (
+            EFFECTS.index(other.effect) < EFFECTS.index(row.effect)
+            and other.effect != "note"
+            and all(own[name] & theirs.get(name, frozenset()) for name in own)
+        ):
+            yield "measured-graver", row, f"is {row.effect}, where {other.id} {other.effect}"
+
+
+def _releases(row: Row, matrix: Matrix) -> Dict[str, FrozenSet[Version]]:
+    """The known releases that a row's ranges hold, by package."""
+    held: Dict[str, FrozenSet[Version]] = {}
+    for term in row.terms:
+        if term.attribute != "version" or not isinstance(term.argument, VersionSet):
+            continue
+        found = frozenset(
+            version
+            for version in _all(matrix, term.component)
+            if (version in term.argument) is not (term.operator == "lacks")
+        )
+        held[term.component] = held.get(term.component, found) & found
+    return held
+
+
+def _all(matrix: Matrix, name: str) -> Tuple[Version, ...]:
+    package = matrix.package(name)
+    return package.versions if package is not None else ()
+
+
+def _few(versions: Sequence[Version]) -> str:
+    shown = [str(version) for version in versions[:3]]
+    return ", ".join(shown) + (f" and {len(versions) - 3} more" if len(versions) > 3 else "")

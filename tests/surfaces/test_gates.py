@@ -1,0 +1,75 @@
+"""Checks of versions in code, against a Python that runs the code with versions around the bound."""
+
+import pytest
+from surface_scan.conditions import NEVER
+from surface_scan.gates import read_gates
+from surface_scan.packages import Entry
+
+HEAD = (
+    "import importlib.metadata, maker\nfrom packaging.version import Version, parse\n"
+    "from packaging import version\n"
+    "def assert_pkg_version(pkg, floor, message):\n"
+    "    if Version(maker.__version__) < Version(floor):\n"
+    "        raise RuntimeError(message)\n"
+    "MIN = Version('2.0')\nmaker_version = parse(maker.__version__)\n"
+)
+#: Code that stops an import below 2.0, and code that does not.
+GATES = {
+    "call": "assert_pkg_version('maker', '2.0', 'old')",
+    "call-in-function": "def start():\n    assert_pkg_version('maker', '2.0', 'old')\nstart()",
+    "if": "if Version(maker.__version__) < Version('2.0'):\n    raise ImportError('old')",
+    "if-not": "if not version.parse(maker.__version__) >= version.parse('2.0'):\n    raise ImportError",
+    "constant": "if maker_version < MIN:\n    raise ImportError(f'needs {MIN}')",
+    "function": "def check():\n    if maker_version < MIN:\n        raise ImportError\ncheck()",
+    "never-called": "def check():\n    if maker_version < MIN:\n        raise ImportError",
+    "caught": "try:\n    if maker_version < MIN:\n        raise ImportError\nexcept ImportError:\n    pass",
+    "warned": "if maker_version < MIN:\n    print('old')",
+    "switch": "import os\nif os.environ.get('CHECK') and maker_version < MIN:\n    raise ImportError",
+}
+VERSIONS = ("1.9", "2.0", "2.0.1", "3.0")
+
+
+@pytest.mark.parametrize("form", GATES)
+def test_what_stops_an_import(workshop, form):
+    user = workshop.release("user", {"user/__init__.py": HEAD + GATES[form] + "\n"})
+    user.demands((Entry("user", "", True),), lambda name: None)
+    gates = [gate for gate, _, _ in user.gates(lambda name: None) if gate.at_import and gate.known]
+    for version in VERSIONS:
+        text = f"__version__ = {version!r}\n"
+        maker = workshop.release("maker", {"maker/__init__.py": text}, version)
+        error = workshop.run(["import user"], f"maker-{version}", "user-1.0")[0]
+        said = any(gate.refuses(maker.version) for gate in gates)
+        assert said == bool(error), (version, error, gates)
+
+
+@pytest.mark.parametrize(
+    ("text", "gate"),
+    [
+        ("X currently supports vLLM versions from 0.19.0 to 0.27.1. You have", ">=0.19.0,<=0.27.1"),
+        (
+            "X currently supports vLLM versions: 0.10.2, 0.11.0, 0.11.1.",
+            "==0.10.2||==0.11.0||==0.11.1",
+        ),
+        ("X currently only supports vLLM version `0.10.2`. You", "==0.10.2"),
+        ("Disabling PyTorch because PyTorch >= 2.4 is required but found 2.1", ">=2.4"),
+    ],
+)
+def test_what_a_text_states(text, gate):
+    found = read_gates(f"import warnings\nwarnings.warn(f{text + ' {1}'!r})\n".encode())
+    assert [item[1][1] for item in found][:1] == [gate]
+
+
+def test_a_partner_of_another_version(workshop):
+    source = (
+        "import partner\nfrom .own import __version__ as own_version\n"
+        "partner_version = partner.__version__\n"
+        "def check():\n    if partner_version != own_version:\n        raise RuntimeError('differ')\n"
+        "check()\n"
+    )
+    gates = read_gates(source.encode())
+    assert [(gate[0], gate[1], gate[3]) for gate in gates] == [("equal", ["partner"], True)]
+
+
+def test_a_condition_that_cannot_be_is_none(workshop):
+    user = workshop.release("user", {"user/__init__.py": "", "user/a.py": ""})
+    assert user._limits("user", [["const", False]], lambda name: None) == NEVER
