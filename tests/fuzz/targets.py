@@ -32,6 +32,14 @@ def _matrix() -> Any:
 
 
 @lru_cache(maxsize=1)
+def _patterns() -> Any:
+    from envdoctor.matrix.signatures import patterns_of, symptom_patterns
+
+    rows = (_matrix().complete(row) for row in _matrix().rows())
+    return [*patterns_of(_matrix().signatures), *symptom_patterns(rows, _matrix().modules)[0]]
+
+
+@lru_cache(maxsize=1)
 def _folder() -> str:
     root = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     return tempfile.mkdtemp(prefix="envdoctor-fuzz-", dir=root)
@@ -84,11 +92,18 @@ def report(data: bytes) -> None:
 def log(data: bytes) -> None:
     """A log, packed or not: what is diagnosed of it."""
     from envdoctor.app import diagnose
+    from envdoctor.intake.log_reader import read_logs
     from envdoctor.report.diagnosis_text import DIAGNOSIS_FORMATS, render_diagnosis
+    from envdoctor.report.text import clean
     from envdoctor.report.view import View
 
     packed = data[:2] == b"\x1f\x8b" or data[:3] == b"BZh" or data[:2] == b"\xfd7"
     path = _file(data if packed else planted(data).encode("utf-8", "replace"), "run.log")
+    if sum(data) % judged_every:
+        reading = read_logs([path], _patterns())
+        lines = [line for event in reading.events for line in (event.first, event.last)]
+        check_texts([clean(f"{line.process} {line.text}") for line in lines])
+        return
     result = diagnose([path], matrix=_matrix())
     view = View(80, verbose=True)
     check_texts(render_diagnosis(result, name, view) for name in DIAGNOSIS_FORMATS)
