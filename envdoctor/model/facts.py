@@ -112,7 +112,8 @@ class Oddity(NamedTuple):
     ``kind``: duplicate, leftover, no-metadata, unreadable-metadata, name-mismatch, missing-files,
     altered-files, failing-import (path: file and line, detail: the requirement that is not there),
     overlapping-files, dangling-link, not-a-directory, hidden (another copy lies earlier on the
-    search path), unread. libraries: whether shared libraries are among the files.
+    search path), unfinished-change (of envdoctor's own fix), unread. libraries: whether shared
+    libraries are among the files.
     """
 
     kind: str

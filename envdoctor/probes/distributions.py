@@ -94,6 +94,10 @@ def probe_distributions(machine: Machine) -> Dict[str, Fact[Any]]:
     oddities += _overlaps(search)
     if machine.described is None:
         oddities += _failing_imports(machine, search)
+    # state.json is there from the first file that a change touches to its end (envdoctor.fix).
+    change = f"{interpreter.prefix}/.envdoctor-change/state.json"
+    if interpreter.prefix and machine.isfile(change):
+        oddities.append(Oddity("unfinished-change", "", change))
     unread = machine.unread
     for folder in interpreter.search_path:
         if listing(machine, folder) is None:

@@ -121,6 +121,7 @@ CODES: Mapping[str, str] = {
     "ED804": "damaged-files",
     "ED805": "shadowed-module",
     "ED806": "hidden-distribution",
+    "ED807": "unfinished-change",
     "ED901": "probe-failed",
     "ED902": "matrix-age",
     "ED903": "not-judged",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..model.calls import InstallerCall, reinstall, shell_word
+from ..model.calls import InstallerCall, OwnCall, reinstall, shell_word
 from ..model.evidence import Evidence, Known
 from ..model.facts import Oddity
 from ..model.finding import Finding, Remedy
@@ -393,6 +393,44 @@ _STACK = pattern(
 )
 
 
+def check_unfinished_change(context: Context) -> Iterator[Finding]:
+    """A change that envdoctor made to this environment was neither finished nor rolled back.
+
+    What it checks:
+        ``.envdoctor-change/state.json`` in the environment's prefix: ``fix --apply`` writes it
+        before it touches a file, and removes it when the change is verified or rolled back.
+
+    Why it matters:
+        The process was killed in between. What is installed may be partly of before and partly of
+        after, and the copy of before still holds disk space.
+
+    How to fix:
+        Roll back; then ``fix`` can be asked again.
+
+    References:
+        docs/fix.md
+    """
+    prefix = context.facts.value("python.prefix") or ""
+    for oddity in _oddities(context, "unfinished-change"):
+        yield Finding(
+            code="ED807",
+            component="envdoctor",
+            kind="damaged",
+            severity="warning",
+            effect="may-block",
+            subject=oddity.path,
+            message=f"A change of envdoctor to {prefix} was interrupted and is not rolled back.",
+            evidence=(Evidence(oddity.path),),
+            sources=(Source("docs/fix.md of envdoctor"),),
+            remedies=(
+                Remedy(
+                    "Give the environment back as it was.",
+                    (OwnCall("fix", ("--rollback",), prefix or None),),
+                ),
+            ),
+        )
+
+
 RULES_HERE: Tuple[Rule, ...] = (
     Rule(
         "ED801",
@@ -440,6 +478,14 @@ RULES_HERE: Tuple[Rule, ...] = (
         "shadowed",
         "A user-wide copy hides the distribution of the environment",
         check_hidden,
+        half="environment",
+    ),
+    Rule(
+        "ED807",
+        "unfinished-change",
+        "damaged",
+        "A change of envdoctor was interrupted and is not rolled back",
+        check_unfinished_change,
         half="environment",
     ),
 )

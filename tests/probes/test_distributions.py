@@ -7,6 +7,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import os
+import subprocess
 import sys
 import time
 
@@ -14,6 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from envdoctor import sources
+from envdoctor.fix import environment_snapshot
 from envdoctor.model.evidence import Known, Unknown
 from envdoctor.model.versions import canonicalize_name
 from envdoctor.probes import distributions as probe
@@ -497,3 +500,20 @@ def test_any_name_is_split(text):
     assert version is None or version in text
     found = probe.parse_conda_name(text)
     assert found is None or all(found)
+
+
+def test_an_unfinished_change_of_our_own_is_read(tmp_path):
+    """``fix --apply`` leaves its state where it was killed."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    folder = tmp_path / "venv" / environment_snapshot.FOLDER
+
+    def kinds():
+        found = sources.probe(python=str(tmp_path / "venv")).value("distributions.oddities", ())
+        return [oddity.kind for oddity in found]
+
+    assert "unfinished-change" not in kinds()
+    environment_snapshot.take_snapshot(str(tmp_path / "venv"), (), {})
+    assert (folder / "state.json").is_file()
+    assert "unfinished-change" in kinds()
+    environment_snapshot.discard_snapshot(str(tmp_path / "venv"))
+    assert "unfinished-change" not in kinds()

@@ -173,3 +173,15 @@ def test_a_copy_in_pythonpath(judged: Judge) -> None:
 
 def test_nothing_known_nothing_said(judged: Judge) -> None:
     assert not [code for code in codes(judged(facts_of())) if code.startswith("ED80")]
+
+
+def test_an_unfinished_change_of_our_own_is_told(judged: Judge) -> None:
+    facts = with_oddities(
+        facts_of(["torch 2.6.0"]).updated({"python.prefix": Known("/my venv", HERE)}),
+        Oddity("unfinished-change", "", "/my venv/.envdoctor-change/state.json"),
+    )
+    finding = by_code(judged(facts), "ED807")
+    assert finding.severity == "warning"
+    words = shlex.split(str(finding.remedies[0].commands[0]))
+    assert words == ["envdoctor", "fix", "--python", "/my venv", "--rollback"]
+    assert "ED807" not in codes(judged(facts_of(["torch 2.6.0"])))
