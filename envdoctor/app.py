@@ -312,13 +312,23 @@ def _addressed_trace(trace: Trace, nodes: Sequence[Facts]) -> Trace:
 
 
 def _facts_of_log(reading: Reading, matrix: Matrix) -> Facts:
-    """Return what a report inside the log tells (a pasted collect_env), or no facts."""
+    """Return what a log tells of its environment, or no facts. The path of a traceback, or the two
+    packages of one message, are no description of it.
+    """
     from .intake import parse_report
 
+    if not reading.report:
+        return Facts()
     try:
-        return parse_report(reading.report, matrix.package) if reading.report else Facts()
+        facts = parse_report(reading.report, matrix.package)
     except InputError:  # nothing about an environment in it
         return Facts()
+    stated = [
+        field
+        for field, _ in facts
+        if not field.startswith("report.") and not field.endswith(".complete")
+    ]
+    return facts if len(stated) > 1 else Facts()
 
 
 def watch(**options: Any) -> Recording:
