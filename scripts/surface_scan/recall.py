@@ -49,11 +49,13 @@ def recall(matrix: Matrix, measurement: Measurement) -> Iterator[Recalled]:
             measured.setdefault((consumer, provider), []).append(row)
             measured.setdefault((provider, consumer), []).append(row)
     for row in matrix.rows():
-        if row.origin == "derived" or any(term.argument is False for term in row.terms):
-            continue  # what is not installed at all is no question of releases
+        if row.origin == "derived":
+            continue
         basis = next((name for name, text in BASES.items() if text.search(row.symptom)), "")
         sets = _ranges(row)
-        if not basis or len(sets) != 2:
+        # An import of what is not installed at all is no question of releases.
+        absent = any(term.argument is False for term in row.terms)
+        if not basis or len(sets) != 2 or (basis == "import" and absent):
             continue
         (first, of_first), (second, of_second) = sets
         pairs = _pairs(measurement, first, of_first, second, of_second)
