@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from difflib import get_close_matches
-from typing import Any, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ...model.evidence import Evidence, Fact, Known, Unknown
 from ...model.redaction import redacted_start
@@ -42,10 +42,12 @@ def key_problems(
     """
     table, versions = configuration.table, configuration.versions
     problems: List[ConfigurationProblem] = []
+    reported: Set[str] = set()
     for setting in settings:
         where = table.versions_taking(setting.key)
-        if _may_be_new(setting) or set(where) & set(versions):
+        if _may_be_new(setting) or set(where) & set(versions) or setting.key in reported:
             continue
+        reported.add(setting.key)
         if where:
             kind = "other-version"
             message = (
