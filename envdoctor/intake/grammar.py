@@ -13,10 +13,11 @@ from typing import List, Optional, Sequence, Tuple
 
 from .clean_text import Line
 from .draft import EXACT, PROSE, Draft
+from .gpu_names import GPU_NAME, parse_gpus
 from .names import COMMON_WORDS, FIRST_WORDS, known_distribution
 from .package_lists import read_range
 from .printed import read_printed
-from .values import GPU_NAME, Claim, parse_gpus, state
+from .values import Claim, state
 from .vocabulary import HEADS, Topic, setting_name, subject_of
 
 __all__ = ["StatementReader"]

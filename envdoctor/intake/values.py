@@ -7,30 +7,24 @@ nothing for its subject. What could mean two things stays unknown.
 from __future__ import annotations
 
 import re
-from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, Mapping, NamedTuple, Optional
 
 from ..model.facts import Gpu
 from ..model.sizes import parse_limit, parse_size
-from ..model.versions import cuda_of_variant, find_variant, try_version
+from ..model.versions import cuda_of_variant, find_variant
+from .claimed_version import MORE, claimed_version
 from .clean_text import Line
 from .container_spec import image_of_words
 from .draft import EXACT, INTENT, LABEL, PROSE, Draft
+from .gpu_names import CAPABILITY, MIG, parse_gpus
 from .names import COMMON_WORDS, known_distribution
 from .nvidia_output import driver_release
 from .platforms import architecture, operating_system, platform_words, python_platform
 from .vocabulary import Topic
 from .word_lists import phrases
 
-__all__ = ["Claim", "ClaimedVersion", "claimed_version", "parse_gpus", "state"]
+__all__ = ["Claim", "state"]
 
-_NUMBER = r"\d+(?:\.\d+)+(?:[a-zA-Z0-9.]*)(?:\+[A-Za-z0-9.]*)?"
-_VERSION = re.compile(rf"v?({_NUMBER}|\d+\.\w+)")
-_MORE = re.compile(
-    r"\s*(?:\+|or (?:later|newer|above|more|higher|greater)|and "
-    r"(?:later|newer|above|up|higher)|及以上|以上)(?:$|[\s,;)])"
-)
-_LESS = re.compile(r"\s*or (?:older|below|earlier|lower|less)\b")
-_RANGE = re.compile(r"(?:(?:>=|<=|==|~=|!=|<|>)\s*v?\d[\w.+*]*\s*,?\s*)+")
 _BRANCH = re.compile(r"(?:R|r|branch |version )?([3-9]\d{2})(?:\.[xX]{1,3}|\+)?(?![\w.])")
 _CUDA = re.compile(r"(?<![\d.])(\d{1,2}\.\d{1,2}(?:\.\d{1,4})?)(?![\d])")
 _CUDA_SHORT = re.compile(r"(?:cu|CUDA )?(\d{2})\.?(\d)(?:\D|$)")
@@ -41,9 +35,6 @@ _PYTHON = re.compile(r"(?:Python )?v?([23]\.\d{1,2}(?:\.\d{1,2})?(?:rc\d|a\d|b\d
 _GLIBC = re.compile(r"(?:.*?\bglibc[- ]?|)(\d\.\d{1,2})\b", re.IGNORECASE)
 _CUDNN = re.compile(r"libcudnn\S{0,40}?\.so\.(\d+\.\d+\.\d+)")
 _CAPABILITY = re.compile(r"(?:sm_?|compute_|^\(?)?(\d{1,2})(?:\.|, ?)?(\d)[af]?\b", re.IGNORECASE)
-_CAPABILITY_SAID = re.compile(
-    r"\b(?:sm_?|compute_|compute capability:?\s*|cc\s*)(\d{1,2})\.?(\d)[af]?\b", re.IGNORECASE
-)
 _ARCHITECTURES = re.compile(r"\b(?:sm|compute)_\d{2,3}[af]?\b")
 _DAY = re.compile(r"20\d{2}-\d{2}(?:-\d{2})?$")
 _TRUE = phrases("enabled, true, on, yes, active, 1, available, 是")
@@ -58,34 +49,12 @@ _NONE = phrases(
 _UNLEARNED = phrases(
     ", n/a, na, could not collect, unknown, ?, -, n a, not set, unset, null, nan, no cuda"
 )
-_MIG = re.compile(
-    r"\bMIG\b.{0,20}\b(?:enabled|on|\dg\.\d{1,3}gb)|\b\dg\.\d{1,3}gb\b", re.IGNORECASE
-)
 _COUNT = r"\d{1,3}|single|one|two|three|four|eight|sixteen|单|两|双|四|八"
 _COUNTS = {
     **dict.fromkeys(("single", "one", "单"), 1), **dict.fromkeys(("two", "两", "双"), 2),
     "three": 3, **dict.fromkeys(("four", "四"), 4), **dict.fromkeys(("eight", "八"), 8),
     "sixteen": 16,
 }  # fmt: skip
-_COUNT_BEFORE = re.compile(
-    r"^(\d{1,3})\s*(?:[x×*卡张块]\s*|\s(?=(?:NVIDIA|Tesla|RTX|GTX|GeForce|[AHBLV]\d)))(?=[A-Za-z])",
-    re.IGNORECASE,
-)
-_COUNT_AFTER = re.compile(
-    r"\s*(?:[x×*]\s*(\d{1,3})|\((?:x\s*)?(\d{1,3})(?:x|\s+GPUs?)?\)|(\d{1,3})\s*[卡张块])\s*$",
-    re.IGNORECASE,
-)
-GPU_NAME = re.compile(
-    r"(?:NVIDIA |GeForce |Tesla |Quadro )*(?:"
-    r"(?:RTX|GTX)\s?(?:PRO\s?)?A?\d{3,4}\w?"
-    r"(?:[ -](?:Ti|SUPER|D|Ada(?: "
-    r"Generation)?|Blackwell|Max-Q|Laptop|GPU|v2|Workstation|Server|Edition|Generation|Turing|\d{1,3}GB))*"
-    r"|(?:DGX )?(?:GH|GB)\d{2,3}\b"
-    r"|(?<![\w.-])[AHBLVTPKM](?:2|4|10|10G|16|20|30|40|40S|60|80|100|200|300|800|40m|100X)\b"
-    r"(?:[ -](?:SXM\d?|PCI[eE]|PCIE|NVL|HBM\d?e?|\d{1,3} ?GB?|\d{1,3}G|3e|DGXS|FHHL))*"
-    r"|(?:TITAN)\s+(?:RTX|V|Xp?|Black)\b|DGX Spark(?: \(GB10\))?|Jetson(?: "
-    r"\w+){1,3}|PG\d{3}-\d{3}|MI\d{3}\w?|Radeon[\w ]+|CMP \d+HX)",
-)
 
 
 class Claim(NamedTuple):
@@ -112,13 +81,6 @@ class Claim(NamedTuple):
         return self.subject.name
 
 
-class ClaimedVersion(NamedTuple):
-    """What a text says of a version: the version itself, or the range that it leaves."""
-
-    version: Optional[str] = None
-    constraint: str = ""
-
-
 _Reader = Callable[[Claim, Draft], bool]
 
 
@@ -129,74 +91,6 @@ def state(statement: Claim, draft: Draft) -> bool:
         reader = _OF_NOTHING.get(statement.subject.kind)
         return reader(statement, draft) if reader is not None else True
     return KINDS[statement.subject.kind](statement, draft)
-
-
-def claimed_version(text: str) -> Optional[ClaimedVersion]:
-    """Read ``0.7.3 (PyPI)``, ``>=0.16.0``, ``0.16.0+`` or ``2.x`` at the start of a text."""
-    text = text.strip().strip("\"'")
-    match = _RANGE.match(text)
-    if match:
-        constraint = re.sub(r"\s+|(?<=[<>=~!])v", "", match.group()).strip(",")
-        exact = re.fullmatch(r"==([0-9][\w.+]*)", constraint)
-        return ClaimedVersion(exact.group(1)) if exact else ClaimedVersion(None, constraint)
-    match = _VERSION.match(text)
-    if match is None:
-        return None
-    version, rest = match.group(1).rstrip("."), text[match.end() :]
-    wild = re.fullmatch(r"(\d+(?:\.\d+)*)\.[xX]{1,2}", version)
-    if wild:
-        return ClaimedVersion(None, f"=={wild.group(1)}.*")
-    if version.endswith("+"):
-        version, rest = version[:-1], "+" + rest
-    if try_version(version) is None:
-        return None
-    if _MORE.match(rest):
-        return ClaimedVersion(None, f">={version}")
-    if _LESS.match(rest):
-        return ClaimedVersion(None, f"<={version}")
-    return ClaimedVersion(version)
-
-
-def parse_gpus(text: str) -> List[Tuple[int, Gpu]]:
-    """Read devices and their counts: ``8x H100 80GB``, ``RTX PRO 6000 + RTX 6000 Ada``."""
-    devices = []
-    for part in re.split(r"\s+(?:\+|and|&)\s+|\s*;\s*", text[:300]):
-        entry = _gpu(part)
-        if entry is not None:
-            devices.append(entry)
-    return devices
-
-
-def _gpu(text: str) -> Optional[Tuple[int, Gpu]]:
-    capability = _CAPABILITY_SAID.search(text)
-    memory = re.search(r"[,(]\s*(\d{1,6}(?:\.\d{1,3})?\s?(?:GiB|GB|MiB|G))\b", text)
-    mig = True if _MIG.search(text) else None
-    text = re.sub(r"(?<=\d)(?=(?:Ti|SUPER|Super)\b)", " ", text)
-    plain = (
-        re.sub(r"\((?!GB10)(?!x?\s*\d{1,3}(?:x| GPUs?)?\))[^()]{0,100}\)", " ", text)
-        .split(",")[0]
-        .strip(" .")
-    )
-    count = 1
-    before = _COUNT_BEFORE.match(plain)
-    if before:
-        count, plain = int(before.group(1)), plain[before.end() :]
-    after = _COUNT_AFTER.search(plain)
-    if after:
-        count = int(after.group(1) or after.group(2) or after.group(3))
-        plain = plain[: after.start()]
-    name = GPU_NAME.search(plain)
-    if name is None or count == 0:
-        return None
-    words = re.sub(r"\b(RTX|GTX)(?=\d)", r"\1 ", name.group().strip())
-    chip = re.search(r"\((GB10)\)", text)
-    device = Gpu(
-        name=f"NVIDIA {chip.group(1)}" if chip else words,
-        compute_capability=".".join(capability.groups()) if capability else None,
-        memory_total=parse_size(memory.group(1)) if memory else None,
-        mig_mode=mig,
-    )
-    return count, device
 
 
 # --------------------------------------------------------------------------------------------------
@@ -311,7 +205,7 @@ def _cudnn(statement: Claim, draft: Draft) -> bool:
 
 def _python(statement: Claim, draft: Draft) -> bool:
     match = _PYTHON.match(statement.value)
-    if match is None or _MORE.match(statement.value[match.end() :]):
+    if match is None or MORE.match(statement.value[match.end() :]):
         return False
     draft.put("python.version", match.group(1).rstrip("+"), statement.line, statement.rank)
     if "PyPy" in statement.value:
@@ -444,7 +338,7 @@ def _architecture(statement: Claim, draft: Draft) -> bool:
     if machine:
         draft.put("os.architecture", machine, statement.line)
         return True
-    return bool(_CAPABILITY_SAID.search(statement.value)) and _capability(statement, draft)
+    return bool(CAPABILITY.search(statement.value)) and _capability(statement, draft)
 
 
 def _directory(statement: Claim, draft: Draft) -> bool:
@@ -551,7 +445,7 @@ def _gpu_memory_used(statement: Claim, draft: Draft) -> bool:
 
 
 def _capability(statement: Claim, draft: Draft) -> bool:
-    match = _CAPABILITY_SAID.search(statement.value) or _CAPABILITY.search(statement.value)
+    match = CAPABILITY.search(statement.value) or _CAPABILITY.search(statement.value)
     if match:
         device = Gpu(compute_capability=".".join(match.groups()))
         draft.device(0, device, statement.line, PROSE + 9)
@@ -559,7 +453,7 @@ def _capability(statement: Claim, draft: Draft) -> bool:
 
 
 def _mig(statement: Claim, draft: Draft) -> bool:
-    enabled = statement.value.lower().split(" ")[0] in _TRUE or bool(_MIG.search(statement.value))
+    enabled = statement.value.lower().split(" ")[0] in _TRUE or bool(MIG.search(statement.value))
     draft.device(0, Gpu(mig_mode=enabled), statement.line, PROSE + 9)
     return True
 
