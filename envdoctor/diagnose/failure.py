@@ -99,13 +99,19 @@ def _join_rows(
         confirmed = [finding for finding in findings if _speaks_for_one(finding, rows)]
         for finding in confirmed:
             _put_under(_causes(on_line), confirm(drafts, finding, [event]))
-        undecided = [row for row in rows if not _is_refuted(row, contexts)]
+        undecided = _one_of_each([row for row in rows if not _is_refuted(row, contexts)])
         if undecided and not confirmed:
             _join_undecided(drafts, event, undecided, on_line)
 
 
 def _is_refuted(row: Row, contexts: Sequence[Context]) -> bool:
     return all(bind(row, context.target).outcome == "satisfied" for context in contexts)
+
+
+def _one_of_each(rows: Sequence[Row]) -> Sequence[Row]:
+    """Leave out rows that were measured of packages of which a written row speaks too."""
+    written = [packages_of(row) for row in rows if row.origin != "derived"]
+    return [row for row in rows if row.origin != "derived" or packages_of(row) not in written]
 
 
 def _causes(drafts: Iterable[TraceDraft]) -> List[TraceDraft]:

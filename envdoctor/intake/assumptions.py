@@ -174,6 +174,11 @@ def _joined(field: str, old: Known[Any], assumed: Known[Any]) -> Known[Any]:
 
 def _read(text: str, facts: Dict[str, Fact[Any]]) -> None:
     key, equals, value = (part.strip() for part in text.partition("="))
+    if not equals and ("." in key or "/" in key) and not _fields_of(key):
+        raise InputError(
+            f"--assume {text}: expected KEY=VALUE such as gpu=H20:8, found {text!r}; --assume "
+            "takes all words that follow, so put a file before it"
+        )
     fields = _fields_of(key)
     if not fields:
         near = suggest(key, [*_OFFERED, *_assumed_fields()], most=1)

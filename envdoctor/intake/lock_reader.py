@@ -11,7 +11,7 @@ from ..model.evidence import Evidence, Fact, Known
 from ..model.facts import Facts
 from ..model.lock_file import SCHEMA_VERSION, Lock
 from ..model.redaction import redact_tree
-from ..model.resolution import Override, Pin, Reason, Requires
+from ..model.resolution import BuildStep, Override, Pin, Reason, Requires
 from ..model.row import Source
 from ..model.serde import read_facts
 from ..model.versions import Version, canonicalize_name, try_version
@@ -144,6 +144,18 @@ class _Reader:
             entry.get("yanked") is True,
             entry.get("from_source") is True,
             self.strings(entry, "requires", f"{place}.") if "requires" in entry else (),
+            self.build(entry, place),
+        )
+
+    def build(self, entry: Mapping[str, Any], place: str) -> Optional[BuildStep]:
+        """Return how a pin is built; None for a wheel, and in a lock of before this was kept."""
+        if entry.get("build") is None:
+            return None
+        build: Mapping[str, Any] = self.member(entry, "build", dict, f"{place}.")
+        return BuildStep(
+            self.strings(build, "needs", f"{place}.build."),
+            self.optional(build, "compiler", f"{place}.build.") or "",
+            build.get("fetched") is True,
         )
 
     def reason(self, entry: Any, place: str) -> Reason:

@@ -59,7 +59,7 @@ def test_every_format_and_command_of_the_documents_exists():
     documents = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
     texts = [path.read_text(encoding="utf-8") for path in documents]
     blocks = "\n".join(re.findall(r"```sh\n(.*?)```", "\n".join(texts), re.DOTALL))
-    commands = re.findall(r"envdoctor (?!is\b)([a-z]+)(?= |$)", blocks, re.MULTILINE)
+    commands = re.findall(r"envdoctor[ -](?!is\b)([a-z]+)(?= |$)", blocks, re.MULTILINE)
     assert set(commands) == set(COMMANDS)
     page = (ROOT / "docs" / "check.md").read_text(encoding="utf-8")
     table = page.split("## Formats")[1].split("\n\n")[1]

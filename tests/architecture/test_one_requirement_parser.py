@@ -31,9 +31,7 @@ ALLOWED = {
     "intake/package_lists.py": {
         r"(?<![\w.<": "pins in running prose and commands: 'uses torch==v2.6'"
     },
-    "intake/prose.py": {
-        r"([A-Za-z/][\w ": "a label and what stands behind it: 'CUDA version: 12.4'"
-    },
+    "intake/grammar.py": {r"([A-Za-z/#": "a label and what stands behind it: 'CUDA version: 12.4'"},
     "intake/requirement_files.py": {
         r"(?:[\w./-]+::)?": "conda's own grammar: 'channel::name=1.0=py_0'"
     },

@@ -19,6 +19,7 @@ from envdoctor.model.change import Plan
 from envdoctor.model.evidence import Evidence, Known
 from envdoctor.model.facts import Distribution, Facts
 from envdoctor.model.resolution import Explanation
+from envdoctor.rules import judge
 
 from .environments import compare_with_oracle, judge_repair, objective, random_environment
 from .oracle import values
@@ -113,7 +114,11 @@ def test_no_change_can_be_left_out(matrix: Matrix) -> None:
         judged += 1
         for change in found.changes:
             kept = [other for other in found.changes if other != change]
-            if not faults_of(changed_facts(facts, kept), matrix):
+            taken_back = changed_facts(facts, kept)
+            warned = {finding.row for finding in judge(taken_back, matrix, today=matrix.date)}
+            if change.reason.row and change.reason.row in warned:
+                continue  # it rests on a torch that is presumed, and so is no error
+            if not faults_of(taken_back, matrix):
                 names = {other.name for other in kept}
                 assert change.reason.kind in ("required", "follows"), change
                 assert any(name in change.reason.text for name in names), change
