@@ -130,6 +130,19 @@ def violated_nogoods(
     return violated
 
 
+def is_said_of_the_pair(name: str, found: set[str], matrix: Matrix) -> bool:
+    """Tell whether a measured row is silent since check refuses its two packages already: of the
+    names that one release misses in another it says the first.
+    """
+    row = matrix.row(name)
+    assert row is not None
+    pair = {term.component for term in row.terms[:2]}
+    others = [matrix.row(other) for other in found]
+    return row.code in ("ED308", "ED309") and any(
+        other is not None and pair <= set(other.packages) for other in others
+    )
+
+
 @pytest.mark.parametrize(
     ("count", "seed"),
     [(500, 20261121), pytest.param(3000, 20261122, marks=pytest.mark.slow)],
@@ -157,7 +170,7 @@ def test_blocking_errors_of_check_are_the_violated_nogoods_of_the_solver(
         for finding in judge(facts, matrix, propagate=True):
             if finding.verdict == "violated" and finding.severity == "error":
                 found.update(part for part in (finding.row, *finding.rows) if part)
-        missed = expected - found
+        missed = {name for name in expected - found if not is_said_of_the_pair(name, found, matrix)}
         invented = {row for row in found - expected if matrix.row(row) is not None}
         assert not missed, f"the solver would refuse {sorted(missed)}, check does not: {assignment}"
         assert not invented, f"check refuses {sorted(invented)}, the solver would not: {assignment}"
