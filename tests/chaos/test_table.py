@@ -16,13 +16,13 @@ import sys
 import pytest
 
 from ..entrypoint.conftest import ROOT, write_lock
+from ..entrypoint.conftest import environment as variables
 from ..entrypoint.test_guard import make_environment, shells
-from ..entrypoint.test_guard import variables as base_variables
 from ..fuse import SILENT, mounted
 from .conditions import BUILDS, CONDITIONS, FAST, POLICIES
 from .conftest import PROPERTY, fits
 
-LIMIT_S = 60
+LIMIT_S = 30
 SCRIPT = "envdoctor-entrypoint"
 
 
@@ -59,7 +59,7 @@ class Workshop:
             (info / "METADATA").write_text(text)
         if build == "baked":
             bake = [str(environment / "bin" / "envdoctor"), "bake"]
-            subprocess.run(bake, env=base_variables(), check=True, capture_output=True)
+            subprocess.run(bake, env=variables(PYTHONPATH=None), check=True, capture_output=True)
         if build == "pyz":
             for path in (site / "envdoctor", site / "packaging", environment / "bin" / SCRIPT):
                 path.unlink()
@@ -193,7 +193,7 @@ def state_of(done, bare):
     return str(code) if not output else f"{code} with output {output[:40]!r}"
 
 
-@pytest.mark.parametrize(("condition", "build"), cells())
+@pytest.mark.parametrize(("condition", "build"), list(cells()))
 def test_condition(condition, build, workshop, texts, prerequisite, record_property):
     fill = texts(condition, build)
     if condition.interpreter in ("dash", "bash", "busybox"):
@@ -213,7 +213,9 @@ def test_condition(condition, build, workshop, texts, prerequisite, record_prope
     bare = None
     job = condition.words[condition.words[:1] == ("--",) :]
     if job:
-        bare = start(condition, job, base_variables(**{"PATH": search, **changes}), fill)
+        bare = start(
+            condition, job, variables(**{"PYTHONPATH": None, "PATH": search, **changes}), fill
+        )
         prerequisite(
             not (condition.mounts or condition.wrap.startswith("unshare")) or bare[0] == 7,
             f"{condition.wrap or 'mounts'}: {bare[2][:100]}",
@@ -222,7 +224,7 @@ def test_condition(condition, build, workshop, texts, prerequisite, record_prope
     for policy, letter in zip(POLICIES, letters):
         words, stated = policy_words(condition, policy)
         words = [*script, *words, *map(fill, condition.options), *condition.words]
-        environment = base_variables(**{"PATH": search, **stated, **changes})
+        environment = variables(**{"PYTHONPATH": None, "PATH": search, **stated, **changes})
         done = start(condition, words, environment, fill)
         state = state_of(done, bare)
         if "Traceback" in done[2]:
