@@ -42,6 +42,18 @@ _DROPPED = (
 _PATHS = ("UV_CACHE_DIR", "UV_CONFIG_FILE", "SSL_CERT_FILE", "SSL_CLIENT_CERT")
 
 
+_DEFAULTS = ("UV_DEFAULT_INDEX", "UV_INDEX_URL")
+_PLACED = (
+    *_DEFAULTS,
+    "UV_INDEX",
+    "UV_EXTRA_INDEX_URL",
+    "UV_FIND_LINKS",
+    "UV_NO_INDEX",
+)
+"""Variables of uv that name places; they are written anew."""
+_PROXIES = ("ALL_PROXY", "all_proxy", "HTTPS_PROXY", "https_proxy")
+
+
 class IndexSources(NamedTuple):
     """What uv is told; ``environment`` is its whole environment.
 
@@ -80,20 +92,7 @@ def read_sources(
         InputError: a configuration file of pip that pip could not read either.
     """
     pip = _pip_options(environ)
-    found = {name: value for name, value in environ.items() if name not in _DROPPED}
-    for name, variable in _SAME.items():
-        if name in pip:
-            found.setdefault(variable, pip[name])
-    if "proxy" in pip and not any(
-        name in environ for name in ("ALL_PROXY", "all_proxy", "HTTPS_PROXY", "https_proxy")
-    ):
-        found["ALL_PROXY"] = pip["proxy"] if "://" in pip["proxy"] else f"http://{pip['proxy']}"
-    default = (
-        index_url
-        or environ.get("UV_DEFAULT_INDEX")
-        or environ.get("UV_INDEX_URL")
-        or pip.get("index-url")
-    )
+    default = index_url or _first(environ, *_DEFAULTS) or pip.get("index-url")
     extra = [
         *extra_index_url,
         *_words(environ, "UV_INDEX"),
@@ -102,54 +101,90 @@ def read_sources(
     ]
     links = [
         *find_links,
-        *[entry for entry in environ.get("UV_FIND_LINKS", "").split(",") if entry],
+        *environ.get("UV_FIND_LINKS", "").split(","),
         *pip.get("find-links", "").split(),
     ]
-    links = list(
-        dict.fromkeys(
-            entry if "://" in entry else os.path.abspath(os.path.expanduser(entry))
-            for entry in links
-        )
+    no_index = _is_on(pip.get("no-index", "")) or _is_on(environ.get("UV_NO_INDEX", ""))
+    places = _Places(
+        None if no_index else default,
+        () if no_index else tuple(dict.fromkeys(extra)),
+        tuple(dict.fromkeys(map(_whole, filter(None, links)))),
+        no_index,
     )
-    extra = list(dict.fromkeys(extra))
-    no_index = pip.get("no-index", "").lower() in ("1", "true", "yes", "on") or environ.get(
-        "UV_NO_INDEX", ""
-    ) not in ("", "0", "false")
-    for name in (
-        "UV_INDEX_URL",
-        "UV_INDEX",
-        "UV_EXTRA_INDEX_URL",
-        "UV_FIND_LINKS",
-        "UV_DEFAULT_INDEX",
-    ):
-        found.pop(name, None)
-    options: List[str] = []
-    if default and not no_index:
-        found["UV_DEFAULT_INDEX"] = default
-        options.append(f"--index-url {_address(default)}")
-    if extra and not no_index:
-        found["UV_INDEX"] = " ".join(extra)
-        options += [f"--extra-index-url {_address(entry)}" for entry in extra]
+    variables = {**_variables_of(environ, pip), **places.variables()}
+    if places.extra:
         # As pip does with the same options: the best version of all indexes, not whatever the first
         # one has.
-        found.setdefault("UV_INDEX_STRATEGY", "unsafe-best-match")
-    if links:
-        found["UV_FIND_LINKS"] = ",".join(links)
-        options += [f"--find-links {_address(entry)}" for entry in links]
-    if no_index:
-        found["UV_NO_INDEX"] = "1"
-        options.append("--no-index")
-    for name in _PATHS:
-        if found.get(name):
-            found[name] = os.path.abspath(os.path.expanduser(found[name]))
-    places = [option.partition(" ")[2] for option in options]
+        variables.setdefault("UV_INDEX_STRATEGY", "unsafe-best-match")
+    options = places.options()
     return IndexSources(
-        found,
-        tuple(option for option in options if not is_local(option.partition(" ")[2])),
+        variables,
+        tuple(f"{name} {place}".strip() for name, place in options if not is_local(place)),
         offline,
-        found.get("UV_INDEX_STRATEGY", "") if extra and not no_index else "",
-        tuple(place for place in places if is_local(place)),
+        variables.get("UV_INDEX_STRATEGY", "") if places.extra else "",
+        tuple(place for _, place in options if is_local(place)),
     )
+
+
+class _Places(NamedTuple):
+    """Where packages come from. ``no_index``: from the links alone."""
+
+    default: Optional[str]
+    extra: Tuple[str, ...]
+    links: Tuple[str, ...]
+    no_index: bool
+
+    def variables(self) -> Dict[str, str]:
+        """The places as variables of uv."""
+        named = {
+            "UV_DEFAULT_INDEX": self.default or "",
+            "UV_INDEX": " ".join(self.extra),
+            "UV_FIND_LINKS": ",".join(self.links),
+            "UV_NO_INDEX": "1" if self.no_index else "",
+        }
+        return {name: value for name, value in named.items() if value}
+
+    def options(self) -> List[Tuple[str, str]]:
+        """The places as options of uv and pip, without credentials."""
+        named = [
+            *(("--index-url", place) for place in (self.default,) if place),
+            *(("--extra-index-url", place) for place in self.extra),
+            *(("--find-links", place) for place in self.links),
+        ]
+        switches = [("--no-index", "")] if self.no_index else []
+        return [*((name, _address(place)) for name, place in named), *switches]
+
+
+def _variables_of(environ: Mapping[str, str], pip: Mapping[str, str]) -> Dict[str, str]:
+    """Return the environment for uv, with what pip's configuration says besides, and no places."""
+    variables = {
+        name: value
+        for name, value in environ.items()
+        if name not in _DROPPED and name not in _PLACED
+    }
+    for name, variable in _SAME.items():
+        if name in pip:
+            variables.setdefault(variable, pip[name])
+    if "proxy" in pip and not any(name in environ for name in _PROXIES):
+        variables["ALL_PROXY"] = pip["proxy"] if "://" in pip["proxy"] else f"http://{pip['proxy']}"
+    for name in _PATHS:
+        if variables.get(name):
+            variables[name] = _whole(variables[name])
+    return variables
+
+
+def _first(environ: Mapping[str, str], *names: str) -> str:
+    return next((environ[name] for name in names if environ.get(name)), "")
+
+
+def _is_on(value: str) -> bool:
+    """As pip and uv read a switch."""
+    return value.lower() in ("1", "true", "yes", "on", "t", "y")
+
+
+def _whole(place: str) -> str:
+    """An address as it is, a path from the root."""
+    return place if "://" in place else os.path.abspath(os.path.expanduser(place))
 
 
 def is_local(place: str) -> bool:
