@@ -48,7 +48,7 @@ def without_capabilities(spec):
 
 
 def without_namespaces(spec):
-    kept = ("mount", "pid")
+    kept = ("mount", "pid", "uts")
     namespaces = spec["linux"]["namespaces"]
     spec["linux"]["namespaces"] = [entry for entry in namespaces if entry["type"] in kept]
 
@@ -85,7 +85,16 @@ def places(tmp_path_factory):
     return folder, environment, write_lock(folder / "bad", "vllm==0.6.3", roots=["vllm"])
 
 
-@pytest.mark.parametrize("name", CONTAINERS)
+NO_PROCESS = pytest.mark.xfail(reason="sh ends where it cannot start a process", strict=True)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[NO_PROCESS] if name == "2 processes" else [])
+        for name in CONTAINERS
+    ],
+)
 def test_in_a_container(runc, places, name):  # noqa: F811
     folder, script, bad = places[0], script_of(places[1]), places[2]
     letters, change, options = CONTAINERS[name]

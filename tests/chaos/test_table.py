@@ -227,15 +227,13 @@ def test_condition(condition, build, workshop, texts, prerequisite, record_prope
         environment = variables(**{"PYTHONPATH": None, "PATH": search, **stated, **changes})
         done = start(condition, words, environment, fill)
         state = state_of(done, bare)
-        if "Traceback" in done[2]:
-            state += " with a traceback"
         is_unjudged = state == "runs" and "no verdict" in done[2]
         is_lost = policy == "warn" and letter == "r" and state != "runs"
         is_waved = policy == "strict" and (
             (letter in "xnu" and state == "runs") or (letter == "e" and is_unjudged)
         )
         seen.append((policy, letter, state, is_lost, is_waved))
-        if is_lost or is_waved or not fits(letter, state):
+        if is_lost or is_waved or not fits(letter, state) or "Traceback" in done[2]:
             faults.append(f"{policy}: {state}, expected {letter}: {done[2][-400:]}")
     record_property(PROPERTY, (condition.name, build, seen))
     assert not faults, "\n".join(faults)
