@@ -319,7 +319,7 @@ def interpreters() -> Iterator[Condition]:
         ("is late", "rrr", f'#!/bin/sh\nsleep 0.7; exec {real} "$@"'),
         ("leaves a child behind", "rrr", f'#!/bin/sh\nsleep 2 & exec {real} "$@"'),
         ("reads its input", "rrr", f'#!/bin/sh\ncat >/dev/null; exec {real} "$@"'),
-        ("closes everything", "rrr", f'#!/bin/sh\nexec {real} "$@" >&- 2>&- <&-'),
+        ("closes everything", "rre", f'#!/bin/sh\nexec {real} "$@" >&- 2>&- <&-'),
     ):
         # Its name decides which environment an interpreter serves, not what it is called by.
         setup = (
@@ -382,7 +382,7 @@ def own_files() -> Iterator[Condition]:
         {"": "rrn", "pyz": "rrx"},
         setup="mv @SITE@ @SITE@.hidden; ln -s site-packages @SITE@",
     )
-    yield Condition("packaging is gone", "rrn", setup="rm -r @SITE@/packaging", builds=installed)
+    yield Condition("packaging is gone", "rrr", setup="rm -r @SITE@/packaging", builds=installed)
     own = "cp -rL @SITE@/envdoctor @HERE@/copy; rm @SITE@/envdoctor; mv @HERE@/copy @SITE@/envdoctor; cd @SITE@/envdoctor; find . -name __pycache__ -exec rm -r {} +; "
     for what, change in {
         "verdict.py is gone": "rm entrypoint/verdict.py",
@@ -396,10 +396,7 @@ def own_files() -> Iterator[Condition]:
         "the matrix is empty": ": >_compiled/core.json",
         "the matrix is garbage": "head -c 9999 /bin/sh >_compiled/core.json",
     }.items():
-        # A matrix that cannot be read is wrong usage, or no verdict: refused either way.
-        yield Condition(
-            what, "ruu" if "matrix" in what else "rrn", setup=own + change, builds=installed
-        )
+        yield Condition(what, "rrn", setup=own + change, builds=installed)
     for what, change in {
         "missing": "rm F",
         "empty": ": >F",
@@ -901,6 +898,7 @@ KNOWN: Dict[str, Tuple[Tuple[str, ...], str]] = {
         (("",), _NO_PROCESS),
     ),
     "busybox: 12 files": (("",), "busybox ends itself where it has no descriptor left"),
+    "named baseline missing": (("",), "it counts as none, though it was named"),
     "matrix folder with a FIFO": (("",), "a row that is a FIFO is waited for"),
     **{
         f"python3 exits with {code}": (("",), "warn believes the exit code of any Python")
