@@ -20,9 +20,13 @@ __all__ = ["EXACT", "INTENT", "LABEL", "PROSE", "Draft"]
 EXACT = 10  # a tool's own output for exactly this
 LABEL = 20  # a labelled line of a report
 PROSE = 40  # a sentence
+MENTION = PROSE + 5  # a device that a sentence names beside other things
 INTENT = 50  # what somebody asked to install or to run
 
 _VERSION = re.compile(r"v?([0-9][0-9A-Za-z.!+_-]{0,80})")
+_NO_MODEL = re.compile(
+    r"\b(?:nvidia|geforce|tesla|quadro|gpu|sxm\d?|pcie|nvl\d*|hbm\d?e?|\d+ ?gb?)\b"
+)
 _MAX_ENTRIES = 20_000
 _MAJORS_AHEAD = 2  # of the newest release that is known, for what is older than the report
 
@@ -56,6 +60,7 @@ class Draft:
         self._distributions: Dict[str, _Claim] = {}
         self._variables: Dict[str, Tuple[str, int]] = {}
         self._request: Dict[str, Tuple[str, int]] = {}
+        self._mentions: List[Tuple[int, Gpu, int]] = []  # count, device, line
         self._devices: Dict[int, Dict[int, Gpu]] = {}  # rank -> index -> device
         self._device_lines: Dict[int, int] = {}
         self._no_devices: Optional[Tuple[int, str]] = None
@@ -96,6 +101,14 @@ class Draft:
     def unknown(self, field: str, reason: str) -> None:
         """Note why a field could not be learned, where nothing else tells it."""
         self._unknown.setdefault(field, reason)
+
+    def presume(self, field: str, value: Any, of: str, detail: str) -> None:
+        """Take a value to follow from another field's; anything that is claimed wins."""
+        self._claims.setdefault(field, _Claim(INTENT, self._claims[of].line, value, detail))
+
+    def is_disputed(self, field: str) -> bool:
+        """Tell whether two statements of the same weight say different things of a field."""
+        return field in self._contradictions
 
     def claimed(self, field: str) -> Any:
         """Return the value claimed so far, or None."""
@@ -223,6 +236,12 @@ class Draft:
         for index in range(start, start + min(count, 1024)):
             self.device(index, device, line, rank)
 
+    def mention(self, count: int, device: Gpu, line: Line) -> None:
+        """Claim the devices of a sentence: they hold where sentences name one model alone."""
+        if len(self._mentions) < 100:
+            self.claims += 1
+            self._mentions.append((count, device, line.number))
+
     def device_list_is_empty(self, line: Line, why: str) -> None:
         """Claim that the driver shows no device."""
         if self._no_devices is None:
@@ -325,7 +344,22 @@ class Draft:
             unknown = claim.value._replace(version=None)
             self._distributions[name] = claim._replace(value=unknown, note=why)
 
+    def _settle_mentions(self, table: Dict[str, Fact[Any]]) -> None:
+        if not self._mentions or MENTION in self._devices:
+            return
+        models = {_model(device.name or ""): device.name for _, device, _ in self._mentions}
+        if len(models) > 1:
+            named = ", ".join(str(name) for name in list(models.values())[:4])
+            table.setdefault("gpus", Unknown(f"sentences name several devices: {named}"))
+            return
+        count, device, line = max(
+            self._mentions, key=lambda entry: (entry[0], len(entry[1].name or ""))
+        )
+        self._devices[MENTION] = dict.fromkeys(range(min(count, 1024)), device)
+        self._device_lines[MENTION] = line
+
     def _settle_devices(self, table: Dict[str, Fact[Any]]) -> None:
+        self._settle_mentions(table)
         if self._devices:
             rank = min(self._devices)
             devices = dict(self._devices[rank])
@@ -460,6 +494,11 @@ def _joined(first: Gpu, second: Gpu) -> Gpu:
     ):
         values["name"] = second.name
     return Gpu(**values)
+
+
+def _model(name: str) -> str:
+    """Return a device's name without vendor, form factor and size of memory."""
+    return _NO_MODEL.sub("", name.lower()).replace(" ", "").replace("-", "")
 
 
 def _same_device(first: Gpu, second: Gpu) -> bool:

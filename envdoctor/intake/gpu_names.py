@@ -8,12 +8,18 @@ from typing import List, Optional, Tuple
 from ..model.facts import Gpu
 from ..model.sizes import parse_size
 
-__all__ = ["CAPABILITY", "GPU_NAME", "MIG", "parse_gpus"]
+__all__ = ["CAPABILITY", "COUNT", "COUNTS", "GPU_NAME", "MIG", "named_gpus", "parse_gpus"]
 
 CAPABILITY = re.compile(
     r"\b(?:sm_?|compute_|compute capability:?\s*|cc\s*)(\d{1,2})\.?(\d)[af]?\b", re.IGNORECASE
 )
 MIG = re.compile(r"\bMIG\b.{0,20}\b(?:enabled|on|\dg\.\d{1,3}gb)|\b\dg\.\d{1,3}gb\b", re.IGNORECASE)
+COUNT = r"\d{1,3}|single|one|two|dual|three|four|quad|eight|sixteen|单|两|双|四|八"
+COUNTS = {
+    **dict.fromkeys(("single", "one", "单"), 1), **dict.fromkeys(("two", "dual", "两", "双"), 2),
+    "three": 3, **dict.fromkeys(("four", "quad", "四"), 4), **dict.fromkeys(("eight", "八"), 8),
+    "sixteen": 16,
+}  # fmt: skip
 _COUNT_BEFORE = re.compile(
     r"^(\d{1,3})\s*(?:[x×*卡张块]\s*|\s(?=(?:NVIDIA|Tesla|RTX|GTX|GeForce|[AHBLV]\d)))(?=[A-Za-z])",
     re.IGNORECASE,
@@ -24,14 +30,16 @@ _COUNT_AFTER = re.compile(
 )
 GPU_NAME = re.compile(
     r"(?:NVIDIA |GeForce |Tesla |Quadro )*(?:"
-    r"(?:RTX|GTX)\s?(?:PRO\s?)?A?\d{3,4}\w?"
-    r"(?:[ -](?:Ti|SUPER|D|Ada(?: "
+    r"(?:RTX|GTX)\s?(?:PRO\s?)?A?\d{3,4}(?!s\b)\w?"
+    r"(?:[ -](?:Ti|SUPER|Super|D|A(?= Laptop)|OEM|SFF|Embedded|with Max-Q Design|Ada(?: "
     r"Generation)?|Blackwell|Max-Q|Laptop|GPU|v2|Workstation|Server|Edition|Generation|Turing|\d{1,3}GB))*"
-    r"|(?:DGX )?(?:GH|GB)\d{2,3}\b"
-    r"|(?<![\w.-])[AHBLVTPKM](?:2|4|10|10G|16|20|30|40|40S|60|80|100|200|300|800|40m|100X)\b"
+    r"|(?:DGX )?(?:GH|GB)\d{2,3}(?=s?\b)(?:[ -](?:\d{1,3}GB?|HBM3e?|NVL\d{0,2}))*"
+    r"|(?:(?<![\w.-])|(?<=[1-9][x×*]))(?![BHMPTV]2\b)[AHBLVTPKM](?:2|4|10|10G|16|20|30|40|40S|60|80|100|200|300|800|40m|100S|100X)(?=s?\b)"
     r"(?:[ -](?:SXM\d?|PCI[eE]|PCIE|NVL|HBM\d?e?|\d{1,3} ?GB?|\d{1,3}G|3e|DGXS|FHHL))*"
-    r"|(?:TITAN)\s+(?:RTX|V|Xp?|Black)\b|DGX Spark(?: \(GB10\))?|Jetson(?: "
-    r"\w+){1,3}|PG\d{3}-\d{3}|MI\d{3}\w?|Radeon[\w ]+|CMP \d+HX)",
+    r"|Quadro [A-Z]{1,2}\d{3,4}|GeForce (?:GT|MX)\s?\d{3,4}"
+    r"|TITAN\s+(?:RTX|V|Xp?|Black)\b|DGX Spark(?: \(GB10\))?|Jetson"
+    r"(?: (?:AGX|NX|Nano|Orin|Super|Thor|TX[12]|T\d{4}|Xavier|Developer Kit"
+    r"|\d{1,2}GB))+|PG\d{3}-\d{3}|MI\d{3}\w?|Radeon[\w ]+|CMP \d+HX)",
 )
 
 
@@ -75,3 +83,80 @@ def _gpu(text: str) -> Optional[Tuple[int, Gpu]]:
         mig_mode=mig,
     )
     return count, device
+
+
+#: What stands before a device that somebody runs on, and what makes it one among many.
+_THEIRS = re.compile(
+    r"\b(?:on|using|with|have|has|had|got|own|my|our|this|these|running)\s+"
+    r"(?:(?:an?|the|my|our|this|these|same|new|local|remote|node|machine|server|box|host|instance|"
+    r"of|with|gpus?|device|cards?)\s+)*$",
+    re.IGNORECASE,
+)
+_OTHERS = re.compile(
+    r"\b(?:for|per|than|like|as|vs\.?|versus|e\.g\.?|from|any|every|all|other|another|no|or)\s+"
+    r"(?:an?\s+|the\s+)?$",
+    re.IGNORECASE,
+)
+_COUNTED = re.compile(rf"(?<![\w./+-])({COUNT})(?:(\s?[x×*]\s?)|[ -])$", re.IGNORECASE)
+_TIMES_BEFORE = re.compile(r"(?<![\w./+-])[x×](\d{1,3})\s$")
+_TIMES_BEHIND = re.compile(r"s?(?:\s?[x×*]\s?(\d{1,3})|\s?\(x?(\d{1,3})x?\))(?!\w)")
+_BEHIND = re.compile(r"s?(?:[\s,;:!?)(]|\.(?!\w)|$)")
+_OF_THE_KIND = re.compile(
+    r"s?\s+(?:support|kernels?|images?|wheels?|builds?|branch|paths?|config\w*|tun\w+|or\b|class\b|"
+    r"equivalents?|performance|prices?|SSDs?|NVMe)",
+    re.IGNORECASE,
+)
+_GPU_BEFORE = re.compile(r"\b(?:GPU|card|device)\s+$", re.IGNORECASE)
+_GPU_BEHIND = re.compile(r"s?\s+(?:GPU|card)", re.IGNORECASE)
+#: Names that are also those of other things; each has a vendor, a count or "GPU" beside it.
+_SHORT = re.compile(r"[A-Z]\d{1,2}[A-Z]?(?!\w)")
+
+
+def named_gpus(text: str) -> List[Tuple[int, Gpu]]:
+    """Read the devices that a clause says somebody runs on: ``on two H100s``, ``my RTX 4090``,
+    ``with 8 x A100``; not those that it only speaks of (``faster than an H100``).
+    """
+    devices = []
+    for match in GPU_NAME.finditer(text):
+        before, start = text[: match.start()], match.start()
+        if (start and text[start - 1] in "/\\.@-_:=#") or not _stands_behind(text, match.end()):
+            continue
+        count, sure, rest = _count_beside(before, text, match.end())
+        if _OTHERS.search(rest) or not (sure or _THEIRS.search(rest)):
+            continue
+        short = _SHORT.fullmatch(match.group()) is not None and count is None
+        if short and not (_GPU_BEHIND.match(text, match.end()) or _GPU_BEFORE.search(rest)):
+            continue
+        entry = _gpu(match.group())
+        if entry is not None and count != 0:
+            devices.append((count or 1, entry[1]))
+    return devices
+
+
+def _stands_behind(text: str, end: int) -> bool:
+    if _OF_THE_KIND.match(text, end):
+        return False
+    return bool(_BEHIND.match(text, end) or _TIMES_BEHIND.match(text, end))
+
+
+def _count_beside(before: str, text: str, end: int) -> Tuple[Optional[int], bool, str]:
+    """Return how many devices are named, whether the count alone tells that it is one, and what
+    stands before both. A bare number may belong to the word before it (``CUDA 12 H100``).
+    """
+    times = _TIMES_BEHIND.match(text, end)
+    if times:
+        return int(times.group(1) or times.group(2)), True, before
+    times = _TIMES_BEFORE.search(before)
+    if times:
+        return int(times.group(1)), True, before[: times.start()]
+    counted = _COUNTED.search(before)
+    if counted is None:
+        return None, False, before
+    word = counted.group(1).lower()
+    count = int(word) if word.isdigit() else COUNTS[word]
+    rest = before[: counted.start()]
+    plural = re.match(r"s\b|s?\s+(?:GPU|card)s\b", text[end : end + 12], re.IGNORECASE)
+    sure = bool(counted.group(2) or (plural and not re.search(r"[A-Za-z]\s$", rest)))
+    if not sure and word.isdigit() and _THEIRS.search(rest) is None:
+        return None, False, before
+    return count, sure, rest

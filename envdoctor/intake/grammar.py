@@ -13,9 +13,10 @@ from typing import List, Optional, Sequence, Tuple
 
 from .clean_text import Line
 from .draft import EXACT, PROSE, Draft
-from .gpu_names import GPU_NAME, parse_gpus
+from .gpu_names import GPU_NAME, named_gpus, parse_gpus
 from .names import COMMON_WORDS, FIRST_WORDS, known_distribution
 from .package_lists import read_range
+from .platforms import OS_RELEASE, operating_system
 from .printed import read_printed
 from .values import Claim, state
 from .vocabulary import HEADS, Topic, setting_name, subject_of
@@ -52,8 +53,8 @@ _WANTED = re.compile(
     r"upgrad\w*|downgrad\w*|recommend\w*|supports?|README|fixed|works? (?:with|on)|tried|also|"
     r"before|after|until|since|not|"
     r"(?:built|compiled|linked|tied|made|meant) (?:for|with|against|to)|"
-    r"(?:re)?install|(?:re)?build|use|switch\w*|move to|pin(?:s|ned)?|changed|fixes|"
-    r"minimum|at least|wants?|asks?|please|if|would|could)\b|n't\b",
+    r"(?:re)?install|(?:re)?build|(?<!\bwe )(?<!\bI )use|switch\w*|move to|"
+    r"pin(?:s|ned)?|changed|fixes|minimum|at least|wants?|asks?|please|if|would|could)\b|n't\b",
     re.IGNORECASE,
 )
 _HAD = re.compile(
@@ -63,16 +64,31 @@ _HAD = re.compile(
     re.IGNORECASE,
 )
 _MAY_STATE = re.compile(
-    r"\d|\b(?:no|not|without|missing|single|one|two|four|eight|true|false)\b|--|未|没有",
+    r"\d|\b(?:no|not|without|missing|single|one|two|four|eight|true|false|Jetson)\b|--|未|没有",
     re.IGNORECASE,
 )
 _COMPARED = re.compile(r"[<>~=]")
 _FIRST = FIRST_WORDS | frozenset(HEADS)
 _WORDS = re.compile(r"[a-z]+[0-9]?|[\u4e00-\u9fff]+")
-#: What may state something without a word of the vocabulary: devices, sizes of parallelism, flags.
-_MARKED = re.compile(r"\b(?:[TPD]P|RTX|GTX|Tesla|NVIDIA|[AHLBV]\d{1,3}|GPUs?)|--[a-z]|[卡张]")
+#: What a device or a distribution of Linux begins with.
+_NAMED = re.compile(
+    r"\b(?:[AHLBV]\d{1,3}|\d{1,3}[x×*][A-Z]|[TPKM]\d|G[HB]\d{2}|RTX|GTX|Tesla|NVIDIA|GeForce|"
+    r"Quadro|TITAN|Jetson|[Uu]buntu|[Dd]ebian|Rocky|Alma|RHEL|Red Hat|CentOS|Oracle L|Amazon L)"
+)
+#: What else may state something without a word of the vocabulary: parallelism, flags, counts.
+_MARKED = re.compile(r"\b(?:[TPD]P|GPUs?)|--[a-z]|[卡张]")
+#: ``On H100, FlashAttention 3 is used`` says when, not where.
+_CONDITION = re.compile(r"(?:On|With|In|For|Under)\s[^,]*,")
 _CLAUSES = re.compile(r"[.;!?]\s+|,\s+|\s+(?=but\b|while\b|whereas\b)|[()]")
-_SENTENCES = re.compile(r"[.;!?]\s+|\s+(?=but\b)")
+_SENTENCES = re.compile(r"(?<=[.;!?])\s+|\s+(?=but\b)")
+#: What makes of a name in a clause no fact of theirs: advice, what may be, what is compared.
+_GENERAL = re.compile(
+    r"\b(?:support\w*|compatib\w*|can|will|may|might|when|whether|does|do|did|is|are|like|than|vs|"
+    r"such as|compar\w*|similar|benchmark\w*|optimi[sz]ed|only|works?|worked|fine|plan\w*|"
+    r"buy|order|consider\w*|someone|somebody|anyone|people|they|he|she|you|your|his|their|how|what|"
+    r"which|any|other|another|different|previous\w*|earlier|instead|without)\b",
+    re.IGNORECASE,
+)
 _ATOM = re.compile(r"[A-Za-z0-9]+|[\u4e00-\u9fff]+")
 _LINK = re.compile(
     r"\s*(?:(?:versions?|ver\.?|release|branch|is|was|are|of|at|to|set|size|returns?|installed|"
@@ -308,9 +324,10 @@ def _read_aside(subject: Topic, key: str, value: str, line: Line, draft: Draft) 
 
 def read_sentence(text: str, line: Line, draft: Draft) -> bool:
     """Read every statement of a text that has no label."""
-    if _MAY_STATE.search(text) is None or (
-        _FIRST.isdisjoint(_WORDS.findall(text.lower())) and _MARKED.search(text) is None
-    ):
+    if _MAY_STATE.search(text) is None:
+        return False
+    named = _NAMED.search(text) is not None
+    if not (named or not _FIRST.isdisjoint(_WORDS.findall(text.lower())) or _MARKED.search(text)):
         return False
     if _COMPARED.search(text) and read_range(text, line, draft):
         return True
@@ -318,6 +335,9 @@ def read_sentence(text: str, line: Line, draft: Draft) -> bool:
     for sentence in _SENTENCES.split(text):
         asked: Optional[Topic] = None
         wished = False
+        asking = sentence.endswith("?")
+        sentence = sentence.rstrip(".;!?")
+        general = not named or asking or _CONDITION.match(sentence) is not None
         for clause in _CLAUSES.split(sentence):
             wanted, had = _WANTED.search(clause), _HAD.search(clause)
             heard |= _read_absent(clause, line, draft)
@@ -333,7 +353,21 @@ def read_sentence(text: str, line: Line, draft: Draft) -> bool:
                 wished = False
             elif not wished:
                 heard |= _read_clause(clause, line, draft, None)
+            if not (wished or general) and _NAMED.search(clause) and not _GENERAL.search(clause):
+                heard |= _read_named(clause, line, draft)
     return heard
+
+
+def _read_named(text: str, line: Line, draft: Draft) -> bool:
+    """Read the devices and the release of an operating system that a clause runs on."""
+    devices = named_gpus(text)
+    for count, device in devices:
+        draft.mention(count, device, line)
+    releases = set(OS_RELEASE.findall(text))
+    if len(releases) == 1:  # of two, one is somewhere else
+        operating_system(releases.pop(), line, draft, PROSE + 1)
+        return True
+    return bool(devices)
 
 
 def _first_subject(text: str) -> Optional[Topic]:
@@ -471,7 +505,7 @@ def _devices_of(text: str) -> bool:
 
 
 def _put_devices(text: str, line: Line, draft: Draft) -> bool:
-    counted = re.search(r"(?<!\w)\d{1,3}\s?[x×*].*", text)
+    counted = re.search(r"(?<!\w)\d{1,3}\s?[x×*]\s?(?=[A-Z]).*", text)
     devices = parse_gpus(counted.group() if counted else text)
     for count, device in devices:
         draft.devices(count, device, line, PROSE)

@@ -19,6 +19,7 @@ from .launch_settings import LaunchReader
 from .machine_limits import LimitsReader
 from .nvidia_output import NvidiaReader
 from .package_lists import PackageReader
+from .platforms import glibc_of_release
 
 __all__ = ["parse_report"]
 
@@ -44,6 +45,10 @@ _SHOWN = 160  # characters of a line that was not understood
 _KEPT = 1000  # of such lines
 _ALIKE = 3  # lines that differ in their numbers alone, of which nothing was understood
 _WITHOUT_DIGITS = {ord(digit): None for digit in "0123456789"}
+_CONTAINED = re.compile(
+    r"docker|container|podman|apptainer|singularity|enroot|kubernetes|k8s|\bpods?\b|\bimage\b",
+    re.IGNORECASE,
+)
 _PATH_VERSION = re.compile(r"cudnn[/_-]?v?(\d+\.\d+\.\d+(?:\.\d+)?)", re.IGNORECASE)
 
 
@@ -171,6 +176,7 @@ def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] =
         if line.text:
             readers.read(line)
     readers.finish()
+    _presume_glibc(text, draft)
     facts = draft.facts()
     if not any(True for _ in facts):
         raise NothingRecognised(
@@ -268,6 +274,19 @@ def _derive_devices(draft: Draft) -> None:
         draft.put("driver.nvml_error", why, line)
     else:
         draft.unknown("gpus", "the report could not collect them")
+
+
+def _presume_glibc(text: str, draft: Draft) -> None:
+    """Take the glibc of the named release of the operating system, where the text states none and
+    speaks of no container, whose libraries would be another's.
+    """
+    name = draft.claimed("os.name")
+    if name is None or draft.claimed("glibc.version") is not None or draft.is_disputed("os.name"):
+        return
+    glibc = glibc_of_release(name)
+    if glibc and not draft.images and _CONTAINED.search(text) is None:
+        detail = f"presumed: {name} has glibc {glibc}"
+        draft.presume("glibc.version", glibc, "os.name", detail)
 
 
 def _derive(last: Line, draft: Draft) -> None:

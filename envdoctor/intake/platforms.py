@@ -9,7 +9,14 @@ from .clean_text import Line
 from .draft import EXACT, LABEL, Draft
 from .word_lists import phrases
 
-__all__ = ["architecture", "operating_system", "platform_words", "python_platform"]
+__all__ = [
+    "OS_RELEASE",
+    "architecture",
+    "glibc_of_release",
+    "operating_system",
+    "platform_words",
+    "python_platform",
+]
 
 _NOTHING = phrases(", n/a, could not collect, none, not found, unknown, na")
 _PLATFORM = re.compile(
@@ -23,6 +30,41 @@ _ARCHITECTURES = {
     "arm64": "aarch64",
     "ppc64le": "ppc64le",
 }
+
+#: A release of a distribution, as sentences name it.
+OS_RELEASE = re.compile(
+    r"(?<![\w./:@=-])(?:Ubuntu|Debian(?: GNU/Linux)?|Rocky(?: Linux)?|Alma ?Linux|"
+    r"RHEL|Red Hat Enterprise Linux|CentOS(?: Linux| Stream)?|Oracle Linux|Amazon Linux)"
+    r"(?: release)? ?\d{1,4}(?:\.\d{1,2}){0,2}(?![\w-]|\.\w)",
+    re.IGNORECASE,
+)
+#: The glibc of each release; it stays the same for the life of one. Sources: libc6 at
+#: packages.ubuntu.com and packages.debian.org, glibc in Red Hat's and Amazon's release notes.
+_GLIBC = {
+    "ubuntu": {
+        "16.04": "2.23", "18.04": "2.27", "20.04": "2.31", "22.04": "2.35", "22.10": "2.36",
+        "23.04": "2.37", "23.10": "2.38", "24.04": "2.39", "24.10": "2.40", "25.04": "2.41",
+    },
+    "debian": {"9": "2.24", "10": "2.28", "11": "2.31", "12": "2.36", "13": "2.41"},
+    "red hat": {"7": "2.17", "8": "2.28", "9": "2.34", "10": "2.39"},
+    "amazon": {"2": "2.26", "2023": "2.34"},
+}  # fmt: skip
+_RELEASE = re.compile(
+    r"(?:(?P<ubuntu>ubuntu)|(?P<debian>debian)|(?P<amazon>amazon linux)|(?P<red_hat>rocky|"
+    r"alma ?linux|rhel|red hat enterprise|centos|oracle linux))\D{0,30}(?P<number>\d[\d.]*)",
+    re.IGNORECASE,
+)
+
+
+def glibc_of_release(name: str) -> Optional[str]:
+    """Return the glibc of ``Ubuntu 22.04.3 LTS``, or None where the name tells none."""
+    match = _RELEASE.search(name)
+    if match is None:
+        return None
+    vendor = next(key for key in ("ubuntu", "debian", "amazon", "red_hat") if match.group(key))
+    parts = match.group("number").rstrip(".").split(".")
+    number = ".".join(parts[: 2 if vendor == "ubuntu" else 1])
+    return _GLIBC[vendor.replace("_", " ")].get(number)
 
 
 def architecture(text: str) -> Optional[str]:

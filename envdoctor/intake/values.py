@@ -16,7 +16,7 @@ from .claimed_version import MORE, claimed_version
 from .clean_text import Line
 from .container_spec import image_of_words
 from .draft import EXACT, INTENT, LABEL, PROSE, Draft
-from .gpu_names import CAPABILITY, MIG, parse_gpus
+from .gpu_names import CAPABILITY, COUNT, COUNTS, MIG, parse_gpus
 from .names import COMMON_WORDS, known_distribution
 from .nvidia_output import driver_release
 from .platforms import architecture, operating_system, platform_words, python_platform
@@ -49,12 +49,6 @@ _NONE = phrases(
 _UNLEARNED = phrases(
     ", n/a, na, could not collect, unknown, ?, -, n a, not set, unset, null, nan, no cuda"
 )
-_COUNT = r"\d{1,3}|single|one|two|three|four|eight|sixteen|单|两|双|四|八"
-_COUNTS = {
-    **dict.fromkeys(("single", "one", "单"), 1), **dict.fromkeys(("two", "两", "双"), 2),
-    "three": 3, **dict.fromkeys(("four", "四"), 4), **dict.fromkeys(("eight", "八"), 8),
-    "sixteen": 16,
-}  # fmt: skip
 
 
 class Claim(NamedTuple):
@@ -407,11 +401,11 @@ def _no_gpus(statement: Claim, draft: Draft) -> bool:
 
 
 def _gpu_count(statement: Claim, draft: Draft) -> bool:
-    match = re.match(rf"({_COUNT})(?![\w.])", statement.value.strip(), re.IGNORECASE)
+    match = re.match(rf"({COUNT})(?![\w.])", statement.value.strip(), re.IGNORECASE)
     if match is None:
         return False
     word = match.group(1).lower()
-    draft.device_count = int(word) if word.isdigit() else _COUNTS[word]
+    draft.device_count = int(word) if word.isdigit() else COUNTS[word]
     return True
 
 

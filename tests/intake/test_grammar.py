@@ -4,6 +4,8 @@ import pytest
 
 from envdoctor.errors import InputError
 from envdoctor.intake import parse_report
+from envdoctor.intake.gpu_names import named_gpus
+from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.evidence import Absent
 from envdoctor.model.facts import Facts, Gpu
 
@@ -222,3 +224,87 @@ def test_what_is_advised_or_impossible_is_no_fact(text):
     assert facts.value("torch.version") is None
     assert facts.value("glibc.version") is None
     assert facts.value("distributions.absent") is None
+
+
+NAMED = [
+    ("- 1x GH200", "GH200", 1),
+    ("Measured on a Jetson Thor (L4T R38.4 / JetPack 7, CUDA 13.0).", "Jetson Thor", 1),
+    ("I run this on two H100s.", "H100", 2),
+    ("It happens on 4xL40S and nowhere else", "L40S", 4),
+    ("running on dual RTX 3090", "RTX 3090", 2),
+    ("Using 2 A100s (80GB)", "A100", 2),
+    ("Tested with an NVIDIA L4", "NVIDIA L4", 1),
+    ("with 4 L4 GPUs", "L4", 4),
+    ("seen on a node with 8 x H200, R570", "H200", 8),
+    ("We use 16x H100 across 2 nodes", "H100", 16),
+    ("crashes on a p4d.24xlarge with 8xA100-40GB", "A100-40GB", 8),
+    ("Passed on A800 but fails on RTX 5090", None, 0),  # which of them is meant?
+    ("Works fine on A100 but fails on RTX 5090", "RTX 5090", 1),
+    ("Built on RTX 4000 SFF Ada Generation", "RTX 4000 SFF Ada Generation", 1),
+    # what is asked, advised, compared, or another thing
+    ("does it work on H100?", None, 0),
+    ("Same error on H100?", None, 0),
+    ("I quantized the model on T4", None, 0),
+    ("MacBook with M4", None, 0),
+    ("2x M2 SSD", None, 0),
+    ("CUDA 12 H100 wheels", None, 0),
+    ("this is faster than on an H100", None, 0),
+    ("You need an A100 for this", None, 0),
+    ("FP8 is available on H100 and L40S", None, 0),
+    ("On H100, FlashAttention 3 is used", None, 0),
+    ("running with nvidia/Llama-3-H100-Instruct", None, 0),
+    ("see https://example.com/on/H100 and /data/8x/H100", None, 0),
+]
+
+
+@pytest.mark.parametrize(("text", "name", "count"), NAMED)
+def test_devices_named_in_sentences(text, name, count):
+    gpus = read(f"driver 570.86.15\n{text}").value("gpus") or ()
+    assert [gpu.name for gpu in gpus] == [name] * count
+
+
+def test_the_same_devices_said_twice_are_not_more():
+    assert len(read("seen on two H100s\nhere I have two H100 80GB").value("gpus")) == 2
+    assert read("seen on an H100\nit happened with an RTX A6000").value("gpus") is None
+
+
+def test_a_report_wins_over_what_a_sentence_names():
+    said = "It happened on an RTX 4090\nGPU 0: NVIDIA H20 (UUID: GPU-1)\n"
+    assert [gpu.name for gpu in read(said).value("gpus")] == ["NVIDIA H20"]
+
+
+def test_no_name_of_the_matrix_reads_as_another_device():
+    matrix = load_matrix()
+    read_as_itself = 0
+    for model in matrix.gpus:
+        devices = named_gpus(f"Measured on 2x NVIDIA {model.name} with vllm")
+        for count, device in devices:
+            known = matrix.gpu(device.name, None)
+            assert count == 2
+            assert known is None or known.compute_capability == model.compute_capability, device
+            read_as_itself += known is not None
+    assert read_as_itself > 0.85 * len(matrix.gpus)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "glibc"),
+    [
+        ("Ubuntu 20.04", "Ubuntu 20.04", "2.31"),
+        ("Confirmed on Ubuntu 24.04, Python 3.12.3", "Ubuntu 24.04", "2.39"),
+        ("OS: Ubuntu 22.04.3 LTS", "Ubuntu 22.04.3 LTS", "2.35"),
+        ("Same here on Debian 12", "Debian 12", "2.36"),
+        ("Reproduced on Rocky Linux 8.9", "Rocky Linux 8.9", "2.28"),
+        ("RHEL 9.4 host", "RHEL 9.4", "2.34"),
+        ("on CentOS 7 with glibc 2.28", "CentOS 7", "2.28"),  # what is stated wins
+        ("Ubuntu 20.04, in a Docker container", "Ubuntu 20.04", None),
+        ("on Ubuntu 20.04\nsame on Debian 12", "Ubuntu 20.04", None),
+        ("FROM nvidia/cuda:12.4.1-devel-ubuntu22.04", None, None),
+        ("Ubuntu 20.04 or Debian 12", None, None),
+        ("does it run on Ubuntu 18.04?", None, None),
+        ("You need Ubuntu 22.04", None, None),
+        ("On Ubuntu 22.04, install the toolkit from apt", None, None),
+    ],
+)
+def test_releases_of_systems_named_in_sentences(text, name, glibc):
+    facts = read(f"driver 570.86.15\n{text}")
+    assert (facts.value("os.name"), facts.value("glibc.version")) == (name, glibc)
