@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 __all__ = ["TASKS"]
 
 _SAID = 70  # EX_SOFTWARE: that there is no verdict was said
+_START = 80  # the command may start; not 0, with which anything called python3 may end
 
 
 def _check(arguments: List[str]) -> NoReturn:
-    """Check, and end with 0, or with the exit code that keeps the command from starting."""
+    """Check, and end with 80, or with the exit code that keeps the command from starting."""
     import gc
 
     # Nothing that is built here is garbage before the end.
@@ -35,7 +36,7 @@ def _check(arguments: List[str]) -> NoReturn:
         line = f"envdoctor: no verdict: {type(error).__name__}: {error}"
         os.write(2, f"{line[:300]}\n".encode("utf-8", "backslashreplace"))
         os._exit(_SAID)
-    os._exit(0)
+    os._exit(_START)
 
 
 def _enter_environment() -> None:

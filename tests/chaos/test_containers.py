@@ -85,16 +85,7 @@ def places(tmp_path_factory):
     return folder, environment, write_lock(folder / "bad", "vllm==0.6.3", roots=["vllm"])
 
 
-NO_PROCESS = pytest.mark.xfail(reason="sh ends where it cannot start a process", strict=True)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[NO_PROCESS] if name == "2 processes" else [])
-        for name in CONTAINERS
-    ],
-)
+@pytest.mark.parametrize("name", CONTAINERS)
 def test_in_a_container(runc, places, name):  # noqa: F811
     folder, script, bad = places[0], script_of(places[1]), places[2]
     letters, change, options = CONTAINERS[name]
