@@ -135,7 +135,8 @@ def test_a_probe_that_takes_too_long_costs_itself_alone(dead):
     assert isinstance(facts.get("os.kernel"), Unknown)
     assert "took longer" in facts.get("os.kernel").reason
     assert "ZeroDivisionError" in facts.get("os.platform").reason
-    assert "SIGBUS" in facts.get("os.wsl").reason
+    # By which signal is told where the kernel has written a core within the grace.
+    assert "the process that read it ended" in facts.get("os.wsl").reason
     assert (facts.value("node.name"), facts.value("memory.total")) == ("here", 1)
 
 
