@@ -150,7 +150,8 @@ def _specifier(text: str, line: str) -> str:
     if text[:1] == "(" and text[-1:] == ")":
         text = text[1:-1].strip()
     clauses = split_clauses(text)
-    if [1 for operator, version in clauses if not operator or not version]:
+    # "> =1.0" is no operator for packaging either.
+    if [1 for operator, version in clauses if not operator or version[:1] in ("", *"<>=!~")]:
         raise _fault(line)
     specifier = ",".join([operator + version for operator, version in clauses])
     if text[:1] == "," or not _SPECIFIER_SIGNS.issuperset(specifier):

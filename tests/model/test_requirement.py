@@ -102,6 +102,7 @@ def _means_something(requirement):
 @example("torch 2.6.0")
 @example("torch[")
 @example("torch>=1 <2")
+@example("torch > =1")
 @example("torch @")
 @example("-torch")
 @example("torch;")
