@@ -8,12 +8,23 @@ from typing import List, Optional, Tuple
 from ..model.facts import Gpu
 from ..model.sizes import parse_size
 
-__all__ = ["CAPABILITY", "COUNT", "COUNTS", "GPU_NAME", "MIG", "named_gpus", "parse_gpus"]
+__all__ = [
+    "ARCHITECTURES",
+    "CAPABILITY",
+    "COUNT",
+    "COUNTS",
+    "GPU_NAME",
+    "MIG",
+    "named_gpus",
+    "parse_gpus",
+]
 
 CAPABILITY = re.compile(
     r"\b(?:sm_?|compute_|compute capability:?\s*|cc\s*)(\d{1,2})\.?(\d)[af]?\b", re.IGNORECASE
 )
 MIG = re.compile(r"\bMIG\b.{0,20}\b(?:enabled|on|\dg\.\d{1,3}gb)|\b\dg\.\d{1,3}gb\b", re.IGNORECASE)
+#: GPU architectures, as torch.cuda.get_arch_list prints them.
+ARCHITECTURES = re.compile(r"\b(?:sm|compute)_\d{2,3}[af]?\b")
 COUNT = r"\d{1,3}|single|one|two|dual|three|four|quad|eight|sixteen|单|两|双|四|八"
 COUNTS = {
     **dict.fromkeys(("single", "one", "单"), 1), **dict.fromkeys(("two", "dual", "两", "双"), 2),

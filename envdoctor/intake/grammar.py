@@ -19,7 +19,7 @@ from .package_lists import read_range
 from .platforms import OS_RELEASE, operating_system
 from .printed import read_printed
 from .values import Claim, state
-from .vocabulary import HEADS, Topic, setting_name, subject_of
+from .vocabulary import HEADS, SETTINGS, Topic, setting_name, subject_of
 
 __all__ = ["StatementReader"]
 
@@ -155,7 +155,6 @@ _OWNED = re.compile(
 )
 _NO_SHM = re.compile(r"\bno (?:volume|mount|emptyDir)\b.{0,30}/dev/shm", re.IGNORECASE)
 _PARALLEL = re.compile(r"(?<![\w-])(TP|PP|DP)[ =:]{0,2}(\d{1,3})\b")
-_PARALLEL_NAMES = {"TP": "tensor", "PP": "pipeline", "DP": "data"}
 #: Keys whose value may hold what parts other values.
 _WHOLE = frozenset(["gpus", "release", "nothing", "directory", "image", "os", "arch list", "text"])
 
@@ -207,11 +206,11 @@ class StatementReader:
         answers = text.split()
         if len(subjects) < 2 or len(subjects) != len(answers):
             return False
-        heard = False
+        understood = False
         for subject, answer in zip(subjects, answers):
             if subject is not None:
-                heard |= state(Claim(subject, "labelled", answer, line), draft)
-        return heard
+                understood |= state(Claim(subject, "labelled", answer, line), draft)
+        return understood
 
     def _is_question(self, text: str, line: Line, draft: Draft) -> bool:
         """Keep a question whose answer is the next line; a flag alone may be whole."""
@@ -231,9 +230,9 @@ class StatementReader:
             return True
         pair = _PAIR.match(text)
         if pair is not None and not _OPERATOR.match(pair.group(2)):
-            heard = self._read_pair(pair.group(1), pair.group(2), line, draft)
-            if heard is not None:
-                return heard
+            understood = self._read_pair(pair.group(1), pair.group(2), line, draft)
+            if understood is not None:
+                return understood
         elif text.endswith(":") or _HEADING.fullmatch(text):
             heading = text.rstrip(":= ")
             self._heading = (line.number, heading)
@@ -331,7 +330,7 @@ def read_sentence(text: str, line: Line, draft: Draft) -> bool:
         return False
     if _COMPARED.search(text) and read_range(text, line, draft):
         return True
-    heard = _read_assigned(text, line, draft)
+    understood = _read_assigned(text, line, draft)
     for sentence in _SENTENCES.split(text):
         asked: Optional[Topic] = None
         wished = False
@@ -340,22 +339,22 @@ def read_sentence(text: str, line: Line, draft: Draft) -> bool:
         general = not named or asking or _CONDITION.match(sentence) is not None
         for clause in _CLAUSES.split(sentence):
             wanted, had = _WANTED.search(clause), _HAD.search(clause)
-            heard |= _read_absent(clause, line, draft)
+            understood |= _read_absent(clause, line, draft)
             if wanted and (had is None or had.start() < wanted.start()):
                 asked = _first_subject(clause[wanted.end() :]) or asked
                 wished = True
                 continue
             if had is not None:
                 stated = clause[had.end() :]
-                heard |= _read_clause(stated if wished else clause, line, draft, asked)
+                understood |= _read_clause(stated if wished else clause, line, draft, asked)
                 if _OWNED.match(stated) and not _devices_of(clause):
-                    heard |= _put_devices(stated, line, draft)
+                    understood |= _put_devices(stated, line, draft)
                 wished = False
             elif not wished:
-                heard |= _read_clause(clause, line, draft, None)
+                understood |= _read_clause(clause, line, draft, None)
             if not (wished or general) and _NAMED.search(clause) and not _GENERAL.search(clause):
-                heard |= _read_named(clause, line, draft)
-    return heard
+                understood |= _read_named(clause, line, draft)
+    return understood
 
 
 def _read_named(text: str, line: Line, draft: Draft) -> bool:
@@ -377,7 +376,7 @@ def _first_subject(text: str) -> Optional[Topic]:
 
 def _read_clause(text: str, line: Line, draft: Draft, asked: Optional[Topic]) -> bool:
     build = _BUILD.search(text)
-    heard = build is not None
+    understood = build is not None
     if build:
         version = f"{build.group(2)}+{build.group(3).lower()}"
         draft.distribution("torch", version, line, PROSE)
@@ -391,13 +390,13 @@ def _read_clause(text: str, line: Line, draft: Draft, asked: Optional[Topic]) ->
             continue
         named = True
         end = value[1]
-        heard |= state(Claim(subject, "said", value[0], line), draft)
+        understood |= state(Claim(subject, "said", value[0], line), draft)
         if subject.name == "driver.release" and (cuda := _DRIVER_CUDA.search(text[end:])):
             draft.put("driver.cuda_version", cuda.group(1), line, PROSE)
     if asked is not None and not named:
         value = _value_beside(asked, text, 0, 0)
-        heard |= value is not None and state(Claim(asked, "said", value[0], line), draft)
-    return _read_devices(text, line, draft) or heard
+        understood |= value is not None and state(Claim(asked, "said", value[0], line), draft)
+    return _read_devices(text, line, draft) or understood
 
 
 def _subjects(text: str) -> List[Tuple[Topic, int, int]]:
@@ -479,7 +478,7 @@ def _read_absent(text: str, line: Line, draft: Draft) -> bool:
     if _NO_SHM.search(text):
         draft.put("shm.size", 64 << 20, line, PROSE, "nothing is mounted at /dev/shm: the default")
         return True
-    heard = False
+    understood = False
     for match in _ABSENT.finditer(text):
         phrase = next(filter(None, match.groups()))
         name = known_distribution(phrase.split()[0]) or known_distribution(phrase)
@@ -489,8 +488,8 @@ def _read_absent(text: str, line: Line, draft: Draft) -> bool:
             and not re.match(r"\s+v?\d", text[match.end() :])
         ):
             draft.no_distribution(name, line)
-            heard = True
-    return heard
+            understood = True
+    return understood
 
 
 def _devices_of(text: str) -> bool:
@@ -525,18 +524,18 @@ def _read_assigned(text: str, line: Line, draft: Draft) -> bool:
     """Read settings by name: ``LLM(model="…", tensor_parallel_size=2)``, a config that an engine
     prints, flags without their program, ``TP=8``.
     """
-    heard = False
+    understood = False
     if "=" in text:
         for name, value in _ASSIGNED.findall(text)[:200]:
             if name not in ("model", "engine") or value[0] in "\"'":
-                heard |= _put_setting(name, value.strip("\"'"), line, draft)
+                understood |= _put_setting(name, value.strip("\"'"), line, draft)
     if "--" in text or text.startswith("-"):
         for name, value in _FLAG.findall(text)[:100]:
-            heard |= _put_setting(name, value or "true", line, draft)
+            understood |= _put_setting(name, value or "true", line, draft)
     for word, value in _PARALLEL.findall(text)[:10] if "P" in text else ():
-        draft.request(f"{_PARALLEL_NAMES[word]}_parallel_size", value, line)
-        heard = True
-    return heard
+        draft.request(SETTINGS[word.lower()], value, line)
+        understood = True
+    return understood
 
 
 #: Settings that a flag alone switches on; any other has its value on the next line.

@@ -14,6 +14,7 @@ from ..model.facts import Gpu
 from ..model.sizes import parse_size
 from .clean_text import Line
 from .draft import EXACT, INTENT, LABEL, PROSE, Draft
+from .gpu_names import ARCHITECTURES
 
 __all__ = ["read_printed"]
 
@@ -163,14 +164,13 @@ _SILENT = re.compile(
     r"(?:WARNING|ERROR|INFO)[ :]",
     re.IGNORECASE,
 )
-_ARCH_LIST = re.compile(r"\b(?:sm|compute)_\d{2,3}[af]?\b")
 
 
 def read_printed(line: Line, draft: Draft) -> bool:
     """Read what leaves no doubt wherever it stands in a line."""
     text = line.text
     lowered = text.lower()
-    heard = False
+    understood = False
     for mark, pattern, rank in _TABLE:
         match = pattern.search(text[:1000]) if mark in lowered else None
         if match is None:
@@ -178,13 +178,13 @@ def read_printed(line: Line, draft: Draft) -> bool:
         for group, value in match.groupdict().items():
             if value is not None:
                 _put(group, value, line, draft, rank)
-                heard = True
+                understood = True
     if "sm_" in lowered and any(word in lowered for word in ("[", "arch", "supports")):
-        architectures = _ARCH_LIST.findall(text)[:40]
+        architectures = ARCHITECTURES.findall(text)[:40]
         if len(architectures) > 1:
             draft.put("torch.arch_list", tuple(architectures), line)
-            heard = True
-    return heard or _SILENT.match(text) is not None
+            understood = True
+    return understood or _SILENT.match(text) is not None
 
 
 def _put(group: str, value: str, line: Line, draft: Draft, rank: int) -> None:

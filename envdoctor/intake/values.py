@@ -16,11 +16,11 @@ from .claimed_version import MORE, claimed_version
 from .clean_text import Line
 from .container_spec import image_of_words
 from .draft import EXACT, INTENT, LABEL, PROSE, Draft
-from .gpu_names import CAPABILITY, COUNT, COUNTS, MIG, parse_gpus
+from .gpu_names import ARCHITECTURES, CAPABILITY, COUNT, COUNTS, MIG, parse_gpus
 from .names import COMMON_WORDS, known_distribution
 from .nvidia_output import driver_release
 from .platforms import architecture, operating_system, platform_words, python_platform
-from .vocabulary import Topic
+from .vocabulary import SETTINGS, Topic
 from .word_lists import phrases
 
 __all__ = ["Claim", "state"]
@@ -35,7 +35,6 @@ _PYTHON = re.compile(r"(?:Python )?v?([23]\.\d{1,2}(?:\.\d{1,2})?(?:rc\d|a\d|b\d
 _GLIBC = re.compile(r"(?:.*?\bglibc[- ]?|)(\d\.\d{1,2})\b", re.IGNORECASE)
 _CUDNN = re.compile(r"libcudnn\S{0,40}?\.so\.(\d+\.\d+\.\d+)")
 _CAPABILITY = re.compile(r"(?:sm_?|compute_|^\(?)?(\d{1,2})(?:\.|, ?)?(\d)[af]?\b", re.IGNORECASE)
-_ARCHITECTURES = re.compile(r"\b(?:sm|compute)_\d{2,3}[af]?\b")
 _DAY = re.compile(r"20\d{2}-\d{2}(?:-\d{2})?$")
 _TRUE = phrases("enabled, true, on, yes, active, 1, available, 是")
 _FALSE = phrases("disabled, false, off, no, inactive, 0, unavailable, not available, 否")
@@ -304,7 +303,7 @@ def _strings(statement: Claim, draft: Draft) -> bool:
 
 
 def _arch_list(statement: Claim, draft: Draft) -> bool:
-    architectures = _ARCHITECTURES.findall(statement.value)[:40]
+    architectures = ARCHITECTURES.findall(statement.value)[:40]
     if architectures:
         draft.put("torch.arch_list", tuple(architectures), statement.line, statement.rank)
     return bool(architectures)
@@ -551,10 +550,10 @@ def _setting(statement: Claim, draft: Draft) -> bool:
 def _parallel(statement: Claim, draft: Draft) -> bool:
     """``TP+PP``: each that is named splits over at least two devices."""
     draft.request("parallel", statement.value, statement.line)
-    for word, name in (("TP", "tensor"), ("PP", "pipeline"), ("DP", "data")):
+    for word in ("TP", "PP", "DP"):
         match = re.search(rf"\b{word}\s*=?\s*(\d+)?", statement.value)
         if match:
-            draft.request(f"{name}_parallel_size", match.group(1) or "2", statement.line)
+            draft.request(SETTINGS[word.lower()], match.group(1) or "2", statement.line)
     return True
 
 

@@ -331,8 +331,8 @@ _ASIDE = re.compile(r"\([^()]*\?\)|\s+w\.\s*$")
 def plain(label: str) -> str:
     """Strip what does not tell: ``PyTorch version (GPU?)`` gives ``pytorch``."""
     text = _ASIDE.sub("", label.lower()) if "(" in label or " w." in label else label.lower()
-    found = _MARKS.sub(" ", text.replace("(", " ").replace(")", " ").replace("版本", " 版本 "))
-    parts = found.split()
+    spaced = text.replace("(", " ").replace(")", " ").replace("版本", " 版本 ")
+    parts = _MARKS.sub(" ", spaced).split()
     while len(parts) > 1 and parts[0] in _NOISE_BEFORE:
         del parts[0]
     while len(parts) > 1 and parts[-1] in _NOISE_AFTER:

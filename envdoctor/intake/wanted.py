@@ -15,7 +15,13 @@ from urllib.parse import unquote, urlsplit
 
 from ..errors import InputError, suggest
 from ..model.redaction import without_credentials
-from ..model.requirement import InvalidRequirement, Requirement, parse_requirement, try_requirement
+from ..model.requirement import (
+    InvalidRequirement,
+    Requirement,
+    joined_lines,
+    parse_requirement,
+    try_requirement,
+)
 from ..model.toml import parse_toml
 from ..model.versions import canonicalize_name
 from ..text_files import read_text
@@ -76,14 +82,14 @@ def read_wanted(
     for path in constraints:
         reader.read(path, "--constraint", "")
     reader.check_options()
-    return Wanted(**{name: tuple(dict.fromkeys(found)) for name, found in reader.found.items()})
+    return Wanted(**{name: tuple(dict.fromkeys(lines)) for name, lines in reader.entries.items()})
 
 
 class _Reader:
     """Collects what files and words ask for, each file once."""
 
     def __init__(self, extras: Sequence[str], groups: Sequence[str]) -> None:
-        self.found: Dict[str, List[str]] = {name: [] for name in Wanted._fields}
+        self.entries: Dict[str, List[str]] = {name: [] for name in Wanted._fields}
         self._extras = tuple(map(canonicalize_name, extras))
         self._groups = tuple(map(canonicalize_name, groups))
         self._seen: Set[Tuple[str, str]] = set()
@@ -120,7 +126,7 @@ class _Reader:
             if line.startswith("-") and not line.startswith(("-e", "--editable")):
                 self._take_option(line, where, folder, kind)
             elif kind == "--constraint":
-                self.found["constraints"].append(_checked(line, where).line)
+                self.entries["constraints"].append(_checked(line, where).line)
             else:
                 self.take(line, where, folder)
 
@@ -132,11 +138,11 @@ class _Reader:
             inside = "--constraint" if kind == "--constraint" else option
             self.read(_beside(value, folder), inside, where)
         elif option in ("--index-url", "--extra-index-url"):
-            self.found[option[2:].replace("-", "_")].append(value)
+            self.entries[option[2:].replace("-", "_")].append(value)
         elif option == "--find-links":
-            self.found["find_links"].append(value if "://" in value else _beside(value, folder))
+            self.entries["find_links"].append(value if "://" in value else _beside(value, folder))
         else:
-            self.found["notes"].append(f"{option} of {os.path.basename(where)} is passed over")
+            self.entries["notes"].append(f"{option} of {os.path.basename(where)} is passed over")
 
     def take(self, line: str, where: str, folder: str) -> None:
         """Take one requirement, wheel, project or address; ``where`` is "" for a word."""
@@ -146,7 +152,7 @@ class _Reader:
         if requirement is not None and requirement.url:
             self._take_address(requirement, where)
         elif requirement is not None and not _is_path(body):
-            self.found["requirements"].append(_checked(body, where).line)
+            self.entries["requirements"].append(_checked(body, where).line)
         elif body.partition(" ")[0].endswith(".whl") and "://" not in body:
             self._take_wheel(_beside(body, folder), where)
         elif os.path.isdir(_beside(body.partition("[")[0], folder)):
@@ -154,7 +160,7 @@ class _Reader:
         elif wheel_file(body) is not None:
             name, version, _ = wheel_file(body) or ("", "", ())
             self._note_address(name, body)
-            self.found["requirements"].append(f"{name}=={version}")
+            self.entries["requirements"].append(f"{name}=={version}")
         else:
             _checked(body, where)  # says what was expected
             raise InputError(_fault(where, f"cannot be read: {body[:80]!r}"))
@@ -163,8 +169,8 @@ class _Reader:
         url = requirement.url
         wheel = wheel_file(url)
         if url.startswith("git+"):
-            self.found["direct"].append(requirement.line)
-            self.found["notes"].append(
+            self.entries["direct"].append(requirement.line)
+            self.entries["notes"].append(
                 f"{requirement.name} comes from a repository; what it requires was not read"
             )
         elif url.startswith("file:") and wheel is not None:
@@ -173,14 +179,14 @@ class _Reader:
             self._note_address(requirement.name, url)
             extras = f"[{','.join(requirement.extras)}]" if requirement.extras else ""
             marker = f" ; {requirement.marker}" if requirement.marker else ""
-            self.found["requirements"].append(f"{requirement.name}{extras}=={wheel[1]}{marker}")
+            self.entries["requirements"].append(f"{requirement.name}{extras}=={wheel[1]}{marker}")
         else:
             raise InputError(
                 _fault(where, f"expected a wheel or git+ADDRESS@TAG behind the @, found {url!r}")
             )
 
     def _note_address(self, name: str, address: str) -> None:
-        self.found["notes"].append(
+        self.entries["notes"].append(
             f"{name} is given as {without_credentials(address)}: what it requires was not read, "
             "and the lock takes that version from the index"
         )
@@ -200,13 +206,13 @@ class _Reader:
             raise InputError(_fault(where, f"{path}: {reason}")) from error
         name, version = described.get("Name", ""), described.get("Version", "")
         own = _checked(f"{name}=={version}", where or path)
-        self.found["requirements"].append(own.line)
+        self.entries["requirements"].append(own.line)
         for line in described.get_all("Requires-Dist") or ():
             requirement = try_requirement(" ".join(line.split()))
             if requirement is not None and not requirement.marker_extras:
-                self.found["requirements"].append(requirement.line)
-        self.found["find_links"].append(os.path.dirname(os.path.abspath(path)))
-        self.found["notes"].append(
+                self.entries["requirements"].append(requirement.line)
+        self.entries["find_links"].append(os.path.dirname(os.path.abspath(path)))
+        self.entries["notes"].append(
             f"{own.name} {version} is given as a file, {os.path.basename(path)}, which was read"
         )
 
@@ -215,7 +221,7 @@ class _Reader:
         path, _, inside = body.partition("[")
         self._extras += tuple(map(canonicalize_name, filter(None, inside.rstrip("]").split(","))))
         self.read(os.path.join(_beside(path, folder), _PROJECT), "--requirement", where or body)
-        self.found["notes"].append(
+        self.entries["notes"].append(
             "a project that is given by its folder is not in the lock, only what it requires"
         )
 
@@ -243,7 +249,7 @@ class _Reader:
             self.take(line, path, os.path.dirname(path))
         python = project.get("requires-python")
         if isinstance(python, str) and python.strip():
-            self.found["pythons"].append(python.replace(" ", ""))
+            self.entries["pythons"].append(python.replace(" ", ""))
         groups = _table(data, "dependency-groups", path)
         for group in self._groups:
             for line in _group_lines(group, groups, path, ()):
@@ -312,23 +318,11 @@ def _group_lines(
 
 
 def _lines(text: str) -> Iterator[Tuple[int, str]]:
-    """Yield the lines of a requirements file with their numbers, those that a backslash joins as
-    one, without comments and hashes.
-    """
-    start, pending = 0, ""
-    rows = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff").split("\n")
-    for number, row in enumerate(rows, 1):
-        start = start or number
-        if row.endswith("\\") and not row.lstrip().startswith("#"):
-            pending += row[:-1]
-            continue
-        line = _BEHIND.split(_COMMENT.sub("", pending + row), maxsplit=1)[0].strip()
+    """Yield the lines of a requirements file with their numbers, without comments and hashes."""
+    for number, row in joined_lines(text):
+        line = _BEHIND.split(_COMMENT.sub("", row), maxsplit=1)[0].strip()
         if line:
-            yield start, line
-        start, pending = 0, ""
-    line = _BEHIND.split(_COMMENT.sub("", pending), maxsplit=1)[0].strip()
-    if line:
-        yield start, line
+            yield number, line
 
 
 def _checked(line: str, where: str) -> Requirement:

@@ -15,12 +15,13 @@ from .versions import InvalidSpecifier, VersionSet, canonicalize_name, split_cla
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Optional, Tuple
+    from typing import Iterator, List, Optional, Tuple
 
 __all__ = [
     "InvalidRequirement",
     "Requirement",
     "is_for_extra",
+    "joined_lines",
     "parse_requirement",
     "requirement_fault",
     "try_requirement",
@@ -84,6 +85,25 @@ def try_requirement(line: str) -> Optional[Requirement]:
         return parse_requirement(line)
     except InvalidRequirement:
         return None
+
+
+def joined_lines(text: str) -> Iterator[Tuple[int, str]]:
+    """Yield the lines of a requirements file with the number that each begins at, those that a
+    backslash joins as one. As in pip, a comment joins nothing that stands below it.
+    """
+    start = 0
+    pending: List[str] = []
+    rows = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff").split("\n")
+    for number, row in enumerate(rows, 1):
+        row = row.rstrip()
+        start = start or number
+        if row.endswith("\\") and not row.lstrip().startswith("#"):
+            pending.append(row[:-1])
+            continue
+        yield start, "".join([*pending, f" {row}" if row.startswith("#") else row])
+        start, pending = 0, []
+    if pending:
+        yield start, "".join(pending)
 
 
 def requirement_fault(line: str) -> str:

@@ -185,10 +185,10 @@ def _undecided(
 
 def _for_most(context: Context, row: Row, name: str) -> Optional[_Hit]:
     """Word a row that nearly every release violates that a name without a version may mean."""
-    found = most_violate(context, row, name, _MOST)
-    if found is None:
+    violation = most_violate(context, row, name, _MOST)
+    if violation is None:
         return None
-    world, binding, share = found
+    world, binding, share = violation
     hit = _violated(world, context.matrix.complete(row), binding)
     stated = context.distributions[name].constraint or "of the time"
     quantity = "every release" if share == 1 else "most releases"

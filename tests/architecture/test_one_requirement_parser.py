@@ -32,9 +32,7 @@ ALLOWED = {
         r"(?<![\w.<": "pins in running prose and commands: 'uses torch==v2.6'"
     },
     "intake/grammar.py": {r"([A-Za-z/#": "a label and what stands behind it: 'CUDA version: 12.4'"},
-    "intake/requirement_files.py": {
-        r"(?:[\w./-]+::)?": "conda's own grammar: 'channel::name=1.0=py_0'"
-    },
+    "intake/conda_files.py": {r"(?:[\w./-]+::)?": "conda's own grammar: 'channel::name=1.0=py_0'"},
     "plan/shell/reader.py": {r"\s*([^<>=!?:&|]+)": "a comparison in the arithmetic of the shell"},
 }
 

@@ -75,6 +75,12 @@ def included(tmp_path, **files):
     return parse_requirements(read_text(path), path, read_text)
 
 
+def test_a_comment_that_ends_in_a_backslash_swallows_nothing():
+    """pip's join_lines: what stands below a comment is a line of its own."""
+    facts = parse_requirements("# a note \\\ntorch==2.6.0\nnumpy \\\n# another\n", "r.txt")
+    assert sorted(facts.value("distributions")) == ["numpy", "torch"]
+
+
 def test_files_that_a_file_includes_are_read(tmp_path):
     """As pip reads them: relative to the file that names them, each once, constraints apart."""
     facts = included(
@@ -85,15 +91,15 @@ def test_files_that_a_file_includes_are_read(tmp_path):
         c_txt="vllm==0.8.5\nray<2.44\nflash-attn==2.6.3\nxformers==0.0.29\n"
         "vllm==0.8.4; sys_platform == 'win32'\n",
     )
-    found = facts.value("distributions")
-    assert {name: found[name].version for name in found} == {
+    pins = facts.value("distributions")
+    assert {name: pins[name].version for name in pins} == {
         "torch": "2.6.0+cu124",
         "numpy": "1.26.4",
         "vllm": "0.8.5",
         "ray": None,
         "flash-attn": "2.7.4",
     }
-    assert found["ray"].constraint == ">=2.40,<2.44"
+    assert pins["ray"].constraint == ">=2.40,<2.44"
     assert "base.txt" in facts.evidence("distributions").detail
     assert facts.value("distributions.complete") is False
 
