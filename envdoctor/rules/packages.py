@@ -1,30 +1,33 @@
-"""ED3xx: what distributions require of each other and of Python."""
+"""ED3xx: what distributions require of each other."""
 
 from __future__ import annotations
 
-from ..matrix.tags import serves_python
 from ..model.calls import InstallerCall
 from ..model.evidence import Evidence
 from ..model.facts import Distribution
 from ..model.finding import Finding, Remedy
 from ..model.row import Source
-from ..model.sizes import whole_number
-from ..model.versions import InvalidSpecifier, Version, VersionSet, parse_version, try_version
+from ..model.versions import InvalidSpecifier, VersionSet, try_version
 from . import requirement_lines
-from .quantified import allowed_releases, share_of
-from .requirement_lines import Violation, meets
+from .requirement_lines import Violation, direction
 from .rule import Context, Rule, distribution_evidence, is_unindexed
 from .torch_extensions import LINKED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Dict, FrozenSet, Iterator, List, Optional, Sequence, Tuple
+    from typing import Callable, Dict, Iterator, List, Sequence, Tuple
 
-    from ..matrix.tables import Package, Release
 
-    Interval = Tuple[Optional[Version], Optional[Version]]
-
-__all__ = ["COMPANIONS", "RULES_HERE", "WEIGHED", "accepted_edges", "requirement_sets"]
+__all__ = [
+    "COMPANIONS",
+    "FEW",
+    "RULES_HERE",
+    "SIDES",
+    "WEIGHED",
+    "accepted_edges",
+    "first_of",
+    "requirement_sets",
+]
 
 #: Engines whose binaries are compiled against one torch release: their pin on torch is a fact about
 #: code.
@@ -66,10 +69,9 @@ _LOADED_AT_IMPORT = ("torchvision", "torchaudio")
 #: Whose metadata can make an error or take one back (a build of one's own is judged less surely);
 #: that of all others makes warnings.
 WEIGHED = _ENGINES | COMPANIONS | _CHECKED_AT_IMPORT | {"transformers", *LINKED}
-_SIDES = {"too-old": "too old", "too-new": "too new"}
+SIDES = {"too-old": "too old", "too-new": "too new"}
 _OPPOSITE = {"too-old": "too-new", "too-new": "too-old"}
-_FEW = 5  # of what a message names
-_MOST = 0.5  # of the releases that a statement allows
+FEW = 5  # of what a message names
 _TRANSFORMERS = Source(
     "https://github.com/huggingface/transformers/blob/main/src/transformers/dependency_versions_check.py",
     "pkgs_to_check_at_runtime: an ImportError is raised where a version does not fit",
@@ -82,9 +84,6 @@ _NMS = Source(
     "https://github.com/pytorch/vision#installation",
     "the table of torch and torchvision versions; RuntimeError: operator torchvision::nms does not "
     "exist",
-)
-_SPECIFIERS = Source(
-    "https://packaging.python.org/en/latest/specifications/core-metadata/#requires-python"
 )
 
 
@@ -115,33 +114,6 @@ def requirement_sets(context: Context, distribution: Distribution) -> List[Tuple
 def _shown(distribution: Distribution) -> str:
     """The version as a message names it: what is installed, or the range that is asked for."""
     return distribution.version or distribution.constraint
-
-
-def _direction(installed: Distribution, specifier: str) -> str:
-    """Say on which side of a specifier a version (or a whole range) lies: too-old, too-new, or a
-    release that is left out.
-    """
-    try:
-        admitted = VersionSet.parse(specifier).intervals
-        version = try_version(installed.version)
-        if version is None and installed.constraint:
-            stated = VersionSet.parse(installed.constraint).intervals
-            version = stated[0][0] if stated else None
-            if stated and version is None and stated[-1][1] is not None:
-                return "too-old"  # open below and outside: it ends before what is admitted begins
-    except InvalidSpecifier:
-        return "conflict"
-    return _side(version, admitted) if version is not None and admitted else "conflict"
-
-
-def _side(version: Version, admitted: Sequence[Interval]) -> str:
-    """Say on which side of some intervals, which do not hold it, a version lies."""
-    first, last = admitted[0][0], admitted[-1][1]
-    if first is not None and version < first:
-        return "too-old"
-    if last is not None and version >= last:
-        return "too-new"
-    return "bad-version"
 
 
 def _all_violations(context: Context) -> List[Violation]:
@@ -252,7 +224,7 @@ def check_torch_pin(context: Context) -> Iterator[Finding]:
     engines: Dict[str, List[Violation]] = {}
     for violation in violations:
         if violation.requirer.name in _ENGINES:
-            side = _direction(torch, violation.requirement.specifier)
+            side = direction(torch, violation.requirement.specifier)
             engines.setdefault(side, []).append(violation)
     for kind, group in engines.items():
         yield _engines_finding(context, torch, kind, group)
@@ -385,7 +357,7 @@ def _component_and_kind(violation: Violation) -> Tuple[str, str]:
     name, installed = violation.requirement.name, violation.installed
     if installed is None:
         return name, "missing"
-    side = _direction(installed, violation.requirement.specifier)
+    side = direction(installed, violation.requirement.specifier)
     if name == "torch":
         return violation.requirer.name, _OPPOSITE.get(side, "version-mismatch")
     return name, side
@@ -502,11 +474,11 @@ def check_missing_requirements(context: Context) -> Iterator[Finding]:
             kind="missing",
             severity="error" if stopped else "warning",
             effect="blocks",
-            message=f"{name} is not installed, although {_first_of(requirers)} "
+            message=f"{name} is not installed, although {first_of(requirers)} "
             f"{'requires' if len(requirers) == 1 else 'require'} it{consequence}.",
             evidence=(
-                *(Evidence(failing[requirer, name]) for requirer in stopped[:_FEW]),
-                *_evidence(context, entries[:_FEW]),
+                *(Evidence(failing[requirer, name]) for requirer in stopped[:FEW]),
+                *_evidence(context, entries[:FEW]),
             ),
             sources=(
                 Source(
@@ -519,211 +491,10 @@ def check_missing_requirements(context: Context) -> Iterator[Finding]:
         )
 
 
-def check_python(context: Context) -> Iterator[Finding]:
-    """Python is outside what a distribution supports.
-
-    What it checks:
-        Requires-Python of each distribution, from its METADATA or from the metadata of the release,
-        against the target's Python.
-
-    Why it matters:
-        Installers refuse the release, or pick an old one without saying so; where it was forced in,
-        code may not even compile.
-
-    How to fix:
-        Use a Python version that all of them support.
-
-    References:
-        https://packaging.python.org/en/latest/specifications/core-metadata/#requires-python
-    """
-    python = context.fact_version("python.version")
-    if python is None:
-        return
-    known = frozenset(context.matrix.package_names)
-    sides: Dict[str, List[Tuple[Distribution, str]]] = {}
-    for distribution in context.distributions.values():
-        wanted = distribution.requires_python or _released_for(context, distribution, known)
-        if wanted is None and distribution.name in known:
-            yield from _most_refuse(context, python, distribution)
-        if not wanted or meets(python, wanted) is not False:
-            continue
-        sides.setdefault(_direction(Distribution("python", str(python)), wanted), []).append(
-            (distribution, wanted)
-        )
-    for kind, entries in sides.items():
-        yield _python_finding(context, python, kind, entries)
-
-
-def _most_refuse(
-    context: Context, python: Version, distribution: Distribution
-) -> Iterator[Finding]:
-    """Judge a release of which only a range is known: by what all, or most, of those in it ask."""
-    releases = allowed_releases(context, distribution)
-
-    def refuses(release: Release) -> bool:
-        wanted = requirement_lines.served_here(release, context.facts).requires_python
-        return wanted is not None and meets(python, wanted) is False
-
-    share = share_of(releases, refuses)
-    if share <= _MOST:
-        return
-    newest = next(release for _, release in releases if refuses(release))
-    wanted = requirement_lines.served_here(newest, context.facts).requires_python or ""
-    kind = _direction(Distribution("python", str(python)), wanted)
-    finding = _python_finding(context, python, kind, [(distribution, wanted)])
-    if share < 1:
-        yield finding._replace(
-            severity="warning",
-            message=f"Python {python} is {_SIDES.get(kind, 'not')} for most releases of "
-            f"{distribution.name} {distribution.constraint}: the newest ask for {wanted}.",
-        )
-    else:
-        yield finding
-
-
-def _python_finding(
-    context: Context, python: Version, kind: str, entries: Sequence[Tuple[Distribution, str]]
-) -> Finding:
-    """Say that Python lies on one side of what distributions ask for, each with its specifier."""
-    first, wanted = entries[0]
-    demands = [
-        f"{entry.name} {entry.version or ''}".strip() + f" ({specifier.replace(' ', '')})"
-        for entry, specifier in entries
-    ]
-    # What lies in site-packages was installed somehow; what is only named in a file or a report
-    # cannot be.
-    named_only = any(not entry.location and entry.installer == "" for entry, _ in entries)
-    return Finding(
-        code="ED303",
-        component="python",
-        kind=kind if kind in _SIDES else "bad-version",
-        severity="error" if named_only else "warning",
-        message=f"Python {python} is {_SIDES.get(kind, 'not')} for {_first_of(demands)}.",
-        evidence=(
-            *context.evidence("python.version"),
-            *(distribution_evidence(context.facts, entry) for entry, _ in entries[:_FEW]),
-        ),
-        sources=(
-            _SPECIFIERS,
-            Source(
-                f"package metadata of {first.name} {first.version or ''}".strip(),
-                f"Requires-Python: {wanted}",
-            ),
-        ),
-        remedies=(
-            Remedy(
-                f"Use a Python that meets {wanted}.",
-                (f"uv venv --python '{wanted.replace(' ', '')}'",),
-            ),
-        ),
-        packages=tuple(entry.name for entry, _ in entries),
-    )
-
-
-def _first_of(texts: Sequence[str]) -> str:
+def first_of(texts: Sequence[str]) -> str:
     """The first few of some texts, and how many more there are."""
-    more = f" and {len(texts) - _FEW} more" if len(texts) > _FEW else ""
-    return ", ".join(texts[:_FEW]) + more
-
-
-def _released_for(
-    context: Context, distribution: Distribution, known: FrozenSet[str]
-) -> Optional[str]:
-    """Return Requires-Python of the release in the matrix; of the newest release that has one where
-    the version is not known.
-
-    Without a version, only a Python that no release supports says anything: the widest range
-    counts.
-    """
-    if distribution.name not in known or is_unindexed(distribution):
-        return None
-    package = context.matrix.package(distribution.name)
-    if package is None:
-        return None
-    version = try_version(distribution.version)
-    if version is None:
-        return None
-    release = package.release(version)
-    return (
-        requirement_lines.served_here(release, context.facts).requires_python
-        if release is not None
-        else None
-    )
-
-
-def check_wheels(context: Context) -> Iterator[Finding]:
-    """A release that is asked for has no wheel for this Python.
-
-    What it checks:
-        The wheel tags of a release that a file or a report names, without an installed copy,
-        against the target's Python.
-
-    Why it matters:
-        pip builds from source, which for CUDA packages takes long and needs a toolkit, or refuses:
-        "no matching distribution found".
-
-    How to fix:
-        Use a Python version that has a wheel, or another release.
-
-    References:
-        https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/
-    """
-    python = context.fact_version("python.version")
-    if python is None or len(python.release) < 2:
-        return
-    known = frozenset(context.matrix.package_names)
-    for distribution in context.distributions.values():
-        if distribution.location or distribution.name not in known:
-            continue
-        release = _release_on_index(context, distribution)
-        if release is None or not release.pythons or release.sdist_only:
-            continue
-        if not any(serves_python(tag, python) for tag in release.pythons):
-            yield _wheels_finding(context, python, distribution, release.pythons)
-
-
-def _release_on_index(context: Context, distribution: Distribution) -> Optional[Release]:
-    """Return the release that a distribution is, unless it is a build that the index lacks."""
-    version = try_version(distribution.version)
-    if version is None or version.local is not None or is_unindexed(distribution):
-        return None
-    package: Optional[Package] = context.matrix.package(distribution.name)
-    return package.release(version) if package is not None else None
-
-
-def _wheels_finding(
-    context: Context, python: Version, distribution: Distribution, tags: Sequence[str]
-) -> Finding:
-    title = f"{distribution.name} {distribution.version}"
-    served = sorted(set(filter(None, map(_tag_version, tags))))
-    newest = served[-1] if served else None
-    return Finding(
-        code="ED305",
-        component="python",
-        kind="too-new" if newest is not None and python > newest else "too-old",
-        severity="warning",
-        subject=distribution.name,
-        message=f"{title} has no wheel for Python {python}; there are wheels for "
-        f"{', '.join(map(str, served)) or 'none'}.",
-        evidence=(
-            *context.evidence("python.version"),
-            distribution_evidence(context.facts, distribution),
-        ),
-        sources=(Source(f"files of {title} on the index", " ".join(tags)),),
-        remedies=(
-            Remedy(f"Use Python {newest}.", (f"uv venv --python {newest}",))
-            if newest is not None
-            else Remedy("Use another release.", ()),
-        ),
-        packages=(distribution.name,),
-    )
-
-
-def _tag_version(tag: str) -> Optional[Version]:
-    digits = tag.split("-")[0][2:]
-    if whole_number(digits) is None:
-        return None
-    return parse_version(digits[0] + ("." + digits[1:] if len(digits) > 1 else ""))
+    more = f" and {len(texts) - FEW} more" if len(texts) > FEW else ""
+    return ", ".join(texts[:FEW]) + more
 
 
 RULES_HERE: Tuple[Rule, ...] = (
@@ -749,22 +520,6 @@ RULES_HERE: Tuple[Rule, ...] = (
         "missing",
         "A required distribution is not installed",
         check_missing_requirements,
-        half="environment",
-    ),
-    Rule(
-        "ED303",
-        "python-version",
-        "too-new",
-        "Python is outside what a distribution supports",
-        check_python,
-        half="environment",
-    ),
-    Rule(
-        "ED305",
-        "wheels-for-python",
-        "too-new",
-        "A release has no wheel for this Python",
-        check_wheels,
         half="environment",
     ),
 )

@@ -22,6 +22,7 @@ CHECKS = (
     "cuda_libraries",
     "cuda_versions",
     "packages",
+    "python_versions",
     "lock",
     "abi",
     "limits",

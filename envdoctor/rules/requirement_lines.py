@@ -26,16 +26,18 @@ from .rule import is_unindexed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
+    from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
     from ..matrix.tables import Release
     from ..model.requirement import Requirement
 
     Failure = Tuple[Requirement, Optional[Distribution]]
+    Interval = Tuple[Optional[Version], Optional[Version]]
 
 __all__ = [
     "Violation",
     "accepted_edges",
+    "direction",
     "marker_holds",
     "marker_values",
     "meets",
@@ -367,3 +369,30 @@ def accepted_edges(facts: Facts, rows: Callable[[], Any]) -> Callable[[str, str]
         )
 
     return accepted
+
+
+def direction(installed: Distribution, specifier: str) -> str:
+    """Say on which side of a specifier a version (or a whole range) lies: too-old, too-new, or a
+    release that is left out.
+    """
+    try:
+        admitted = VersionSet.parse(specifier).intervals
+        version = try_version(installed.version)
+        if version is None and installed.constraint:
+            stated = VersionSet.parse(installed.constraint).intervals
+            version = stated[0][0] if stated else None
+            if stated and version is None and stated[-1][1] is not None:
+                return "too-old"  # open below and outside: it ends before what is admitted begins
+    except InvalidSpecifier:
+        return "conflict"
+    return _side(version, admitted) if version is not None and admitted else "conflict"
+
+
+def _side(version: Version, admitted: Sequence[Interval]) -> str:
+    """Say on which side of some intervals, which do not hold it, a version lies."""
+    first, last = admitted[0][0], admitted[-1][1]
+    if first is not None and version < first:
+        return "too-old"
+    if last is not None and version >= last:
+        return "too-new"
+    return "bad-version"

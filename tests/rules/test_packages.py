@@ -146,16 +146,6 @@ def test_missing_requirement(judged: Judge) -> None:
     assert "ED302" not in codes(judged(facts_of(packages, complete=False)))
 
 
-def test_python_outside_the_range(judged: Judge) -> None:
-    vllm = distribution("vllm 0.19.0", python=">=3.10,<3.14")
-    finding = by_code(judged(facts_of([vllm], python_version="3.14.0")), "ED303")
-    assert (finding.component, finding.kind) == ("python", "too-new")
-    assert finding.packages == ("vllm",)
-    assert by_code(judged(facts_of([vllm], python_version="3.9.1")), "ED303").kind == "too-old"
-    assert "ED303" not in codes(judged(facts_of([vllm], python_version="3.12.3")))
-    assert "ED303" not in codes(judged(facts_of([vllm])))
-
-
 def _site(folder: Path, name: str, *releases: dict) -> None:
     (folder / "packages").mkdir(exist_ok=True)
     document = {
