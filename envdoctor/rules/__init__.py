@@ -11,7 +11,7 @@ from ..model.finding import Finding
 from ..model.report import Judged
 from .causes import arrange
 from .matrix_rows import findings_of_rows
-from .measured import outranked
+from .observations import outranked
 from .registry import CHECKS, Context, Rule, all_rules, load_rules
 from .tool import fault_finding
 

@@ -43,7 +43,7 @@ CHILD = {
     ),
     "envdoctor.report": "headline text view",
     "envdoctor.rules": (
-        "causes devices driver environment images limits lock matrix_rows measured nodes "
+        "causes devices driver environment images limits lock matrix_rows nodes observations "
         "presumption quantified registry rule tool"
     ),
 }

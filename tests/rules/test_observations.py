@@ -50,8 +50,8 @@ def test_companions_follow_the_label_of_torch():
 
 def test_a_presumption_is_no_headline():
     facts = parse_report("python: 3.14\nvllm: 0.15.1\nIs debug build: False\n")
-    found = judge(facts, load_matrix(), today="2026-11-21")
-    presumed = tuple(finding for finding in found if finding.presumed)
+    judged = judge(facts, load_matrix(), today="2026-11-21")
+    presumed = tuple(finding for finding in judged if finding.presumed)
     assert presumed
     report = report_of(presumed, (facts,), "2026-11-21", Options())
     assert summary_line(report) == f"envdoctor: {len(presumed)} warning"
