@@ -1,0 +1,263 @@
+"""What is tried: pairs of releases at the ends of measured ranges, and stacks at random dates."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import random
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from envdoctor.matrix.loader import Matrix
+from envdoctor.model.requirement import try_requirement
+from envdoctor.model.version import Version
+from envdoctor.model.versions import VersionSet, parse_version
+
+__all__ = ["KINDS", "TORCHES", "Statements", "Trial", "draw", "torch_of"]
+
+#: Kinds of trials: a statement that blocks or degrades, a release just outside one, a whole stack.
+KINDS = ("blocks", "degrades", "allowed", "stack")
+
+#: The release of torch for environments of each day on: torch and CUDA are 5 GB a release.
+TORCHES = (
+    ("2024-04-01", "2.2.2"),
+    ("2025-02-01", "2.6.0"),
+    ("2025-08-10", "2.8.0"),
+    ("2026-05-15", "2.12.0"),
+    ("2026-10-29", "2.15.0"),
+)
+PYTHON = "3.11"
+_FIRST = TORCHES[0][0]
+#: Extensions that only a machine with a CUDA toolkit builds.
+_BUILT = frozenset(("flash-attn", "mamba-ssm", "causal-conv1d", "apex", "auto-gptq"))
+#: Roots of drawn stacks. Engines come with a gigabyte of their own and are drawn less often.
+_ROOTS = (
+    *("transformers", "trl", "peft", "accelerate", "datasets", "diffusers", "deepspeed"),
+    *("sentence-transformers", "gradio", "wandb", "torchao", "bitsandbytes", "optimum", "ray"),
+    *("lm-eval", "evaluate", "timm", "tensordict", "liger-kernel", "outlines", "xgrammar"),
+    *("compressed-tensors", "lightning", "torchmetrics", "open-clip-torch", "mlflow", "openai"),
+    *("lm-format-enforcer", "mistral-common", "ms-swift", "llamafactory", "tensorboard"),
+    *("torchdata", "torchtune", "math-verify", "pytorch-lightning", "gguf", "fastapi"),
+)
+_ENGINES = ("vllm", "sglang", "verl", "unsloth", "llmcompressor", "axolotl", "lmdeploy")
+
+
+class Trial(NamedTuple):
+    """What is installed and imported.
+
+    requirements: pinned ones come first. before: the day of the newest release that it may hold.
+    torch: its release, "" where it is one of the requirements. imports: modules. row: the id that
+    is spoken of, "" in a stack.
+    """
+
+    kind: str
+    requirements: Tuple[str, ...]
+    before: str
+    torch: str
+    imports: Tuple[str, ...]
+    row: str
+
+    @property
+    def key(self) -> str:
+        """The same for trials of the same."""
+        words = (self.kind, *self.requirements, self.before, self.torch, "import", *self.imports)
+        return " ".join(words)
+
+
+class Statements:
+    """The statements of ``matrices/surfaces`` that an import shows."""
+
+    def __init__(self, folder: Path) -> None:
+        self.measured: Dict[str, List[Version]] = {}
+        self.all: List[Tuple[str, Mapping[str, Any]]] = []
+        for path in sorted((folder / "surfaces").glob("*.json")):
+            document = json.loads(path.read_text("utf-8"))
+            name = document["name"]
+            self.measured[name] = [parse_version(text) for text in document["measured"]]
+            self.all += [
+                (name, entry)
+                for entry in document["statements"]
+                if entry.get("entry") and entry["effect"] != "note"
+            ]
+
+    def of(self, effect: str) -> List[Tuple[str, Mapping[str, Any]]]:
+        """Return those with an effect."""
+        return [(name, entry) for name, entry in self.all if entry["effect"] == effect]
+
+    def of_row(self, row: str) -> Mapping[str, Any]:
+        """Return the statement behind a row's id, empty where there is none."""
+        for name, entry in self.all:
+            if row == f"{entry['id']}:{name}" or (
+                entry.get("equal") and row.startswith(entry["id"]) and row.endswith(f":{name}")
+            ):
+                return entry
+        return {}
+
+    def speaks_of(self, consumer: str, provider: str, version: Version, other: Version) -> bool:
+        """Tell whether a statement says that two releases do not fit."""
+        return any(
+            name == consumer
+            and entry["provider"] == provider
+            and version in span_set(entry["in"])
+            and other in span_set(entry["lacking"])
+            for name, entry in self.all
+        )
+
+
+def span_set(spans: Sequence[Sequence[str]]) -> VersionSet:
+    """Return the versions from the first to the last of each span."""
+    return VersionSet.parse("||".join(f">={first},<={last}" for first, last in spans))
+
+
+def torch_of(day: str) -> str:
+    """Return the release of torch that environments of a day get."""
+    return [release for since, release in TORCHES if since <= max(day, _FIRST)][-1]
+
+
+def draw(
+    generator: random.Random, matrix: Matrix, statements: Statements, kinds: Sequence[str]
+) -> Iterator[Trial]:
+    """Yield trials without end, some of them the same."""
+    drawn = _Draw(generator, matrix, statements)
+    while True:
+        kind = generator.choice(kinds)
+        trial = drawn.stack() if kind == "stack" else drawn.pair(kind)
+        if trial is not None:
+            yield trial
+
+
+class _Draw:
+    def __init__(self, generator: random.Random, matrix: Matrix, statements: Statements) -> None:
+        self._generator = generator
+        self._matrix = matrix
+        self._statements = statements
+        self._effects = {effect: statements.of(effect) for effect in ("blocks", "degrades")}
+
+    def stack(self) -> Trial:
+        """Two to six packages of one day, chosen by uv."""
+        generator = self._generator
+        first = datetime.date.fromisoformat(_FIRST)
+        last = datetime.date.fromisoformat(self._matrix.date)
+        day = first + datetime.timedelta(days=generator.randrange((last - first).days + 1))
+        roots = generator.sample(_ROOTS, generator.randint(2, 5))
+        if generator.random() < 0.25:
+            roots.append(generator.choice(_ENGINES))
+        return Trial(
+            "stack", tuple(sorted(roots)), day.isoformat(), torch_of(day.isoformat()), (), ""
+        )
+
+    def pair(self, kind: str) -> Optional[Trial]:
+        """Two releases of which a statement speaks, or one of them beside a neighbour."""
+        effect = kind if kind in self._effects else "blocks"
+        consumer, entry = self._generator.choice(self._effects[effect])
+        provider = entry["provider"]
+        if consumer in _BUILT or any(asked == "-" for _, asked in entry.get("with", ())):
+            return None
+        others = self._releases(provider)
+        versions = [
+            version
+            for version in self._statements.measured[consumer]
+            if version in span_set(entry["in"]) and self._installs(consumer, version)
+        ]
+        if not versions or not others:
+            return None
+        version = self._end(versions)
+        allowed = [other for other in others if self._allows(consumer, version, provider, other)]
+        lacking = [other for other in allowed if other in span_set(entry["lacking"])]
+        if kind == "allowed":
+            lacking = self._neighbours(consumer, version, provider, allowed)
+        if not lacking:
+            return None
+        other = self._end(lacking)
+        torch = self._torch_asked(consumer, version)
+        if torch == "other":
+            return None
+        days = [self._released(consumer, version), self._released(provider, other), _FIRST]
+        day = datetime.date.fromisoformat(max(days)) + datetime.timedelta(days=3)
+        extra = [name for name, asked in entry.get("with", ()) if asked == "" and name != "torch"]
+        names = (consumer, provider, *extra)
+        return Trial(
+            kind,
+            (f"{consumer}=={version}", f"{provider}=={other}", *extra),
+            day.isoformat(),
+            "" if "torch" in names else torch or torch_of(day.isoformat()),
+            (entry["entry"],),
+            f"{entry['id']}:{consumer}",
+        )
+
+    def _torch_asked(self, name: str, version: Version) -> str:
+        """The release of torch that a package is built for, "" for any, "other" for one that no
+        environment has.
+        """
+        package = self._matrix.package(name)
+        release = package.release(version) if package else None
+        for line in (release.requires or ()) if release else ():
+            requirement = try_requirement(line)
+            if requirement is not None and requirement.name == "torch" and not requirement.marker:
+                asked = requirement.specifier
+                if asked.startswith("=="):
+                    torch = asked[2:].strip()
+                    return torch if torch in {release for _, release in TORCHES} else "other"
+        return ""
+
+    def _end(self, versions: Sequence[Version]) -> Version:
+        """One of a few releases: an end of them as often as any other."""
+        generator = self._generator
+        if generator.random() < 0.5:
+            return generator.choice((versions[0], versions[-1]))
+        return generator.choice(versions)
+
+    def _neighbours(
+        self, consumer: str, version: Version, provider: str, allowed: Sequence[Version]
+    ) -> List[Version]:
+        """The releases beside those of which a statement speaks."""
+        spoken = [
+            self._statements.speaks_of(consumer, provider, version, other) for other in allowed
+        ]
+        return [
+            other
+            for number, other in enumerate(allowed)
+            if not spoken[number] and any(spoken[max(0, number - 1) : number + 2])
+        ]
+
+    def _releases(self, name: str) -> List[Version]:
+        """The releases of a package that this Python takes, oldest first."""
+        if name == "torch":
+            return [parse_version(release) for _, release in TORCHES]
+        package = self._matrix.package(name)
+        if package is None or name in _BUILT:
+            return []
+        return [
+            version
+            for version, release in package.releases()
+            if not version.is_prerelease
+            and not release.yanked
+            and _takes_python(release.requires_python)
+        ]
+
+    def _installs(self, name: str, version: Version) -> bool:
+        return version in self._releases(name)
+
+    def _released(self, name: str, version: Version) -> str:
+        package = self._matrix.package(name)
+        release = package.release(version) if package else None
+        return release.released if release else _FIRST
+
+    def _allows(self, consumer: str, version: Version, provider: str, other: Version) -> bool:
+        """Whether the metadata of a release admit the other; extras are not asked for."""
+        package = self._matrix.package(consumer)
+        release = package.release(version) if package else None
+        for line in (release.requires or ()) if release else ():
+            requirement = try_requirement(line)
+            if (
+                requirement is not None
+                and requirement.name == provider
+                and not requirement.marker
+                and other not in requirement.versions
+            ):
+                return False
+        return True
+
+
+def _takes_python(specifier: Optional[str]) -> bool:
+    return not specifier or parse_version(f"{PYTHON}.7") in VersionSet.parse(specifier)
