@@ -261,7 +261,9 @@ def _explained(
 ) -> Tuple[List[Trace], List[Finding]]:
     from .diagnose.failure import explain
 
-    traces, rest = explain(reading.events, knowledge, _contexts(nodes, matrix), findings)
+    traces, rest = explain(
+        reading.events, reading.raised, knowledge, _contexts(nodes, matrix), findings
+    )
     return list(traces), list(rest)
 
 

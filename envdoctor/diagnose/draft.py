@@ -81,6 +81,11 @@ class TraceDraft:
         self.events = events
         self.parent: Optional[TraceDraft] = None
         self.suspects: List[Suspect] = []
+        #: Said of the exception that the run failed with: its line, what it came of, and that it is
+        #: the failure.
+        self.quoted: List[LogLine] = []
+        self.meaning = signature.meaning if signature is not None else ""
+        self.is_failure = False
 
     @property
     def order(self) -> int:
@@ -255,14 +260,15 @@ def draft_row(
 
 
 def traces_of(drafts: Sequence[TraceDraft]) -> List[Trace]:
-    """Return traces: roots with consequences first, then surer and earlier ones.
+    """Return traces: the failure, then roots with consequences, then surer and earlier ones.
 
     Each root is followed by its consequences in the order of time.
     """
     with_consequences = {id(draft.parent) for draft in drafts}
 
-    def weight(root: TraceDraft) -> Tuple[bool, bool, bool, int]:
+    def weight(root: TraceDraft) -> Tuple[bool, bool, bool, bool, int]:
         return (
+            not root.is_failure,
             root.certainty == "candidate",
             id(root) not in with_consequences,
             root.certainty != "established",
@@ -280,7 +286,7 @@ def traces_of(drafts: Sequence[TraceDraft]) -> List[Trace]:
 
 
 def _trace(draft: TraceDraft) -> Trace:
-    lines = _quoted(draft.events)
+    lines = list(dict.fromkeys([*draft.quoted, *_quoted(draft.events)]))
     finding = _finding_of_trace(draft, lines)
     established = draft.parent is not None and draft.role == "effect"
     return Trace(
@@ -289,7 +295,7 @@ def _trace(draft: TraceDraft) -> Trace:
         draft.role,
         tuple(lines),
         sum(event.times for event in draft.events),
-        draft.signature.meaning if draft.signature is not None else "",
+        draft.meaning,
         tuple(draft.suspects),
         draft.signature.collect if draft.signature is not None else (),
     )
@@ -312,7 +318,7 @@ def _finding_of_trace(draft: TraceDraft, lines: Sequence[LogLine]) -> Finding:
     finding = draft.finding
     if draft.parent is not None and draft.role == "effect":
         severity, verdict = "advice", "violated"
-    elif draft.signature is not None or finding.verdict != "violated":
+    elif draft.signature is not None or finding.verdict != "violated" or draft.is_failure:
         severity, verdict = _SEVERITY[draft.certainty]
     else:
         severity, verdict = finding.severity, "violated"

@@ -19,7 +19,7 @@ from ..matrix.signatures import packages_of
 from ..model.diagnosis import Suspect, Trace
 from ..model.evidence import Absent, Known
 from ..model.finding import Finding
-from ..model.log import Event
+from ..model.log import Event, Raised
 from ..model.row import Row
 from ..model.signature import CONFIDENCES, Condition, Hypothesis, Signature
 from ..rules.matrix_rows import remedies_of_row
@@ -37,6 +37,7 @@ from .draft import (
     remedies_of,
     traces_of,
 )
+from .raised import doubt, failure_of, join_failure
 
 __all__ = ["explain"]
 
@@ -49,6 +50,7 @@ _FEW_ROWS = 4
 
 def explain(
     events: Sequence[Event],
+    raised: Sequence[Raised],
     knowledge: Knowledge,
     contexts: Sequence[Context],
     findings: Sequence[Finding],
@@ -57,6 +59,7 @@ def explain(
 
     Args:
         events: what was found in the logs, in the order in which it was read.
+        raised: the exceptions whose tracebacks they hold.
         knowledge: what the patterns mean.
         contexts: facts and matrix of each node; what holds on one of them may be the cause, what is
             refuted is so on all.
@@ -68,8 +71,11 @@ def explain(
     _join_rows(drafts, events, knowledge, contexts, violated)
     _join_findings(drafts, knowledge, grave)
     _weigh_causes(drafts, contexts, grave, knowledge.modules)
+    failure = failure_of(raised, events, drafts)
     _link(drafts)
     _merge(drafts)
+    join_failure(drafts, failure, contexts, knowledge.modules)
+    doubt(drafts, raised, failure)
     traces = traces_of(drafts)
     spoken = {trace.finding.key for trace in traces}
     return traces, [

@@ -19,12 +19,12 @@ from operator import attrgetter
 from typing import Any, BinaryIO, Dict, FrozenSet, Iterator, List, Optional, Sequence, Tuple
 
 from ..errors import InputError
-from ..model.log import Clock, Event, LogLine, Pattern, Reading
-from ..model.pattern import UNSEEN
-from ..model.record import NamedTuple
+from ..model.log import PLACES_OF_LINE, Event, Pattern, Reading
 from ..model.redaction import HIDDEN, redact
 from ..text_files import standard_input
+from .log_line import Place, cleaned, log_line
 from .packed_log import open_packed
+from .tracebacks import Tracebacks
 
 __all__ = ["read_logs"]
 
@@ -34,7 +34,6 @@ _AFTER = 1536
 _OVERLAP = 8192
 # what stands above a line and may name what printed it, bytes: a traceback of about fifty frames
 _NEAR = 6144
-_SHOWN = 600  # characters of a line that are kept
 _PER_PATTERN = 24  # different events of one pattern
 _MATCHES = 200  # of one pattern in one window; beyond, lines with its anchor are dropped
 _TRIED = 6 << 20
@@ -51,16 +50,7 @@ _COMMON = frozenset(
     b"size code the and for not the one rank node task is are was".split()
 )
 
-_ANSI = re.compile(
-    r"\x1b(?:\[[0-9;?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)?|[@-Z\\^_])"
-)
 _COLOUR = re.compile(rb"\x1b\[[0-9;]{0,20}[A-Za-z]")
-_CONTROL = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029{UNSEEN}]")
-_RAY = re.compile(
-    r"^\s*\((?P<who>[\w.:<>* -]{1,80}?)\s*"
-    r"(?P<id>pid=\d{1,10}(?:, ip=[\da-fA-F.:]{2,45})?|, ip=[\da-fA-F.:]{2,45})\)\s?"
-)
-_RANK = re.compile(r"^\s*(?:\[?(?P<rank>rank\s?\d{1,6})\]?:|(?P<task>\d{1,5}):(?=\s))\s?")
 _REPEATED = re.compile(r"\[repeated (\d{1,9})x across cluster\]")
 _FRAME = re.compile(
     r"(?:site|dist)-packages/(?!torch/_ops\.py)(?P<file>\w{1,60})[/.]"
@@ -68,43 +58,16 @@ _FRAME = re.compile(
     re.MULTILINE,
 )
 _FRAME_LINES = 3  # of a frame: the code and the marks below it come behind its place
-_SPACE = re.compile(r"\s+")
 #: A line that its writer marks as of no weight, in the forms of Python's logging, glog, Ray, NCCL
 #: and uvicorn.
 _MARKED = re.compile(
     r"^(?:\([^()]{1,80}\) ?)?(?:.{0,60}?(?:^|[\s\[(])(?:INFO|DEBUG|TRACE)\b(?!=)"
     r"|\S{0,20}\[?[ID]\d{4} \d\d:|\S{0,40}\[[\d :.,-]{10,30} [ID] \d)|^.{0,80}\bNCCL INFO\b"
 )
-
-_MONTHS = {
-    name: number
-    for number, name in enumerate(
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"], 1
-    )
-}
-_TIME = re.compile(
-    r"(?P<ymd>(?:19|20)\d\d[-/](?P<m1>\d\d)[-/](?P<d1>\d\d)[T _]"
-    r"(?P<t1>\d\d:\d\d:\d\d(?:[.,]\d{1,9})?))"
-    r"|\b(?:[IWEFD]|INFO|WARNING|ERROR|DEBUG|CRITICAL)(?: (?=\d\d-))?(?P<m2>\d\d)-?(?P<d2>\d\d) "
-    r"(?P<t2>\d\d:\d\d:\d\d(?:\.\d{1,9})?)"
-    r"|\b(?P<m3>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) {1,2}"
-    r"(?P<d3>\d{1,2}) (?P<t3>\d\d:\d\d:\d\d(?:\.\d{1,9})?)"
-    r"|(?:^|kernel: )\[ {0,8}(?P<boot>\d{1,9}\.\d{6})\]"
-)
-# Before each month of a leap year: order is all that counts.
-_DAYS = (
-    0,
-    31,
-    60,
-    91,
-    121,
-    152,
-    182,
-    213,
-    244,
-    274,
-    305,
-    335,
+#: A line that its writer marks as a warning, in the same forms, and in that of Python's warnings.
+_WARNED = re.compile(
+    r"^(?:\([^()]{1,80}\) ?)?(?:.{0,60}?(?<!NCCL)(?:^|[\s\[(])WARN(?:ING)?\b(?!=)"
+    r"|\S{0,20}\[?W\d{4} \d\d:|\S{0,40}\[[\d :.,-]{10,30} W \d|.{0,300}\b[A-Z]\w{0,40}Warning: )"
 )
 
 #: What begins a description of an environment, and how much of it is kept.
@@ -246,26 +209,18 @@ class _Known:
         self.matches = self.tries = 0  # in this window
 
 
-class _Place(NamedTuple):
-    """A line before anything is read out of it; before: what stands above it."""
-
-    source: str
-    number: int
-    text: str
-    before: bytes
-
-
 class _Found:
     """An event under collection."""
 
-    __slots__ = ("count", "first", "groups", "last", "near", "order")
+    __slots__ = ("count", "first", "groups", "last", "near", "order", "warned")
 
-    def __init__(self, groups: Dict[str, str], line: _Place, order: int) -> None:
+    def __init__(self, groups: Dict[str, str], line: Place, order: int) -> None:
         self.groups = groups
         self.first = self.last = line
         self.count = 0
         self.near: Optional[FrozenSet[str]] = None
         self.order = order
+        self.warned = True
 
 
 #: Where the first anchor of a line stands, and the patterns of all its anchors.
@@ -287,7 +242,6 @@ class _Search:
         for anchor in by_anchor:
             self._by_word.setdefault(key_word(anchor), []).append(anchor)
         self._events: Dict[str, Dict[Tuple[Tuple[str, str], ...], _Found]] = {}
-        self._order = 0
         self._before = 0  # lines in the windows before this one
         self._lines = 0
         self.size = 0  # bytes, unpacked
@@ -297,6 +251,7 @@ class _Search:
         self._report_size = 0
         self._open_line = False
         self._last = b""  # the end of the window before this one
+        self._tracebacks = Tracebacks()
 
     def look(self, name: str, data: bytes, cut: int) -> None:
         """Take the hits of one window."""
@@ -315,6 +270,7 @@ class _Search:
             position += data.count(b"\n", counted, start)
             counted = start
             self._match_line(name, position + 1, data, start, hits[start])
+        self._tracebacks.look(name, data, cut, self._before, self._lines)
         self._before = position + data.count(b"\n", counted, cut)
         self._open_line = cut > 0 and data[cut - 1 : cut] != b"\n"
         self._last = data[max(0, cut - _NEAR) : cut]
@@ -348,8 +304,8 @@ class _Search:
             if start >= _NEAR
             else (self._last + data[:start])[-_NEAR:]
         )
-        line = _Place(name, number, _text_around(data, start, position), above[-2048:])
-        quoted: Optional[_Place] = None
+        line = Place(name, number, _text_around(data, start, position), above[-2048:])
+        quoted: Optional[Place] = None
         marked = _MARKED.match(line.text) is not None
         for known in wanted:
             groups = None if marked and known.loud else self._groups(known, line.text)
@@ -384,7 +340,7 @@ class _Search:
         self._dropped += 1
         return False
 
-    def _note(self, known: _Known, groups: Dict[str, str], line: _Place) -> _Found:
+    def _note(self, known: _Known, groups: Dict[str, str], line: Place) -> _Found:
         repetition = _REPEATED.search(line.text)
         times = 1 + int(repetition.group(1)) if repetition else 1
         events = self._events.setdefault(known.id, {})
@@ -395,10 +351,11 @@ class _Search:
                 self._dropped += times
                 event = next(reversed(events.values()))  # the last kind stands for all further ones
             else:
-                self._order += 1
-                event = events[key] = _Found(groups, line, self._order)
+                order = (self._lines + line.number) * PLACES_OF_LINE + 1 + known.number
+                event = events[key] = _Found(groups, line, order)
         event.count += times
         event.last = line
+        event.warned = event.warned and _WARNED.match(line.text) is not None
         return event
 
     def _keep_report(self, data: bytes, cut: int) -> None:
@@ -422,6 +379,7 @@ class _Search:
     def end(self) -> None:
         """End of one log: line numbers begin anew."""
         self._last = b""
+        self._tracebacks.end(self._before + self._open_line)
         self._lines += self._before + self._open_line
         self._before = 0
         self._open_line = False
@@ -431,11 +389,12 @@ class _Search:
             Event(
                 name,
                 found.groups,
-                _log_line(found.first),
-                _log_line(found.last),
+                log_line(found.first),
+                log_line(found.last),
                 found.count,
                 found.order,
                 found.near,
+                found.warned,
             )
             for name, group in self._events.items()
             for found in group.values()
@@ -446,6 +405,7 @@ class _Search:
             self._lines,
             self.size,
             tuple(events),
+            self._tracebacks.raised(),
             "\n".join(self._report),
             self._dropped,
             damages,
@@ -469,7 +429,7 @@ def key_word(anchor: bytes) -> bytes:
 def _text_around(data: bytes, start: int, position: int) -> str:
     """Return the text of a line, or of the part of a long one that is around a hit."""
     end = data.find(b"\n", position, position + _AFTER)
-    text = _cleaned(data[start : end if end >= 0 else position + _AFTER])
+    text = cleaned(data[start : end if end >= 0 else position + _AFTER])
     if start and start == position - _BEFORE:  # a word that was cut may be half a secret
         text = text[text.find(" ", 0, _BEFORE // 2) + 1 :]
     if end < 0 and position + _AFTER < len(data):
@@ -477,19 +437,11 @@ def _text_around(data: bytes, start: int, position: int) -> str:
     return text
 
 
-def _shown_groups(known: _Known, groups: Dict[str, str], quoted: _Place) -> Dict[str, str]:
+def _shown_groups(known: _Known, groups: Dict[str, str], quoted: Place) -> Dict[str, str]:
     """Return the groups without secrets, and with the package that the traceback names."""
     shown = {key: value if value in quoted.text else HIDDEN for key, value in groups.items()}
     frame = _frame(quoted.before) if known.frame else ""
     return {**shown, "frame": frame} if frame else shown
-
-
-def _cleaned(raw: bytes) -> str:
-    text = raw.decode("utf-8", "replace")
-    if "\x1b" in text:
-        text = _ANSI.sub("", text)
-    text = text.rpartition("\r")[2] if "\r" in text.rstrip("\r\n") else text
-    return _CONTROL.sub("", text).rstrip()
 
 
 def _frame(before: bytes) -> str:
@@ -507,53 +459,3 @@ def _frame(before: bytes) -> str:
     for match in _FRAME.finditer("\n".join(lines[first:])):
         frame = match.group("file") or match.group("module")
     return frame
-
-
-def _log_line(place: _Place) -> LogLine:
-    name, number, text, before = place
-    process = ""
-    shown = text
-    prefix = _RAY.match(shown)
-    if prefix:
-        process = f"{prefix.group('who').strip()} {prefix.group('id').lstrip(', ')}".strip()
-        shown = shown[prefix.end() :]
-    rank = _RANK.match(shown)
-    if rank:
-        process = f"{process} {rank.group('rank') or 'task ' + rank.group('task')}".strip()
-        shown = shown[rank.end() :]
-    clock = _clock(text[:300])
-    if clock is None and before:
-        clock = _clock(before.decode("utf-8", "replace"), last=True)
-    shown = _SPACE.sub(" ", shown).strip()
-    return LogLine(
-        name, number, shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "…", clock, process
-    )
-
-
-def _clock(text: str, last: bool = False) -> Optional[Clock]:
-    all_found = _TIME.finditer(text)
-    stamp = next(all_found, None)
-    if last:
-        for later in all_found:
-            stamp = later
-    if stamp is None:
-        return None
-    if stamp.group("boot"):
-        return Clock("boot", float(stamp.group("boot")))
-    for month, day, time in (("m1", "d1", "t1"), ("m2", "d2", "t2"), ("m3", "d3", "t3")):
-        if stamp.group(time):
-            return _calendar(stamp.group(month), stamp.group(day), stamp.group(time))
-    return None
-
-
-def _calendar(month: str, day: str, time: str) -> Optional[Clock]:
-    number = _MONTHS.get(month) or int(month)
-    if not 1 <= number <= 12:
-        return None
-    hours, minutes, seconds = time.replace(",", ".").split(":")
-    return Clock(
-        "calendar",
-        ((_DAYS[number - 1] + int(day)) * 24 + int(hours)) * 3600
-        + int(minutes) * 60
-        + float(seconds),
-    )

@@ -9,7 +9,10 @@ from typing import FrozenSet, Mapping, Optional, Tuple
 
 from .record import NamedTuple
 
-__all__ = ["Clock", "Event", "LogLine", "Pattern", "Reading"]
+__all__ = ["PLACES_OF_LINE", "Clock", "Event", "Frame", "LogLine", "Pattern", "Raised", "Reading"]
+
+#: Places that one line has in the order of events: an exception's, then those of the patterns.
+PLACES_OF_LINE = 1 << 16
 
 
 class Pattern(NamedTuple):
@@ -56,8 +59,10 @@ class LogLine(NamedTuple):
 class Event(NamedTuple):
     """All lines that match one pattern with the same named groups.
 
-    ``order`` tells which event came first over all logs as they were read. near: which names of the
-    pattern stand at one of the lines, None where it has none.
+    ``order`` tells which event came first over all logs as they were read; events of one line and
+    an exception compare by it as well. near: which names of the
+    pattern stand at one of the lines, None where it has none. warned: every line is marked as a
+    warning by what wrote it.
     """
 
     pattern: str
@@ -67,6 +72,42 @@ class Event(NamedTuple):
     times: int
     order: int
     near: Optional[FrozenSet[str]] = None
+    warned: bool = False
+
+
+class Frame(NamedTuple):
+    """One place of a traceback."""
+
+    file: str
+    line: int
+    function: str
+
+
+class Raised(NamedTuple):
+    """An exception whose traceback a log holds.
+
+    fate: ``ended`` (nothing caught it, so it ended its process), ``logged`` (something caught and
+    printed it; whether the run went on is not said) or ``passed`` (its writer says that it goes on:
+    a warning, a destructor, the handler of a log). frames: outermost first, those in the middle of
+    a deep one left out. until: the number of its last line. spread: lines between the first and the
+    last time. behind: lines of that log behind the last. before: the exception that was there when
+    it was raised, its direct cause where ``by_cause``. cut: the log does not hold its beginning.
+    """
+
+    kind: str
+    message: str
+    frames: Tuple[Frame, ...]
+    fate: str
+    first: LogLine  # the head of the traceback
+    line: LogLine  # the exception itself
+    until: int
+    order: int
+    times: int = 1
+    spread: int = 0
+    behind: int = 0
+    before: Optional[Raised] = None
+    by_cause: bool = False
+    cut: bool = False
 
 
 class Reading(NamedTuple):
@@ -79,6 +120,7 @@ class Reading(NamedTuple):
     lines: int
     size: int  # bytes, decompressed
     events: Tuple[Event, ...]
+    raised: Tuple[Raised, ...] = ()
     report: str = ""
     dropped: int = 0  # matches beyond the number of different events that are kept
     damages: Tuple[str, ...] = ()  # which logs end early, and why

@@ -1,0 +1,387 @@
+"""The exception that a run failed with: which of those in its logs it is, and what facts say of it.
+
+It is the last that nothing caught, of the process that failed first. What says only that another
+process failed (a launcher, a pool, a peer that waits for it) is none where another is there, and
+neither is what came after the run had been stopped from outside.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+
+from ..matrix.signatures import distribution_of
+from ..model.finding import Finding
+from ..model.log import PLACES_OF_LINE, Event, Frame, Raised
+from ..model.pattern import pattern
+from ..rules.rule import Context
+from .draft import TraceDraft, code_of_log, remedies_of
+
+__all__ = ["Failure", "doubt", "failure_of", "join_failure"]
+
+#: Lines behind an exception that nothing caught, as far as other lines do not say that the run
+#: failed: the summary of a logger, the epilogue of a scheduler.
+_FEW_BEHIND = 200
+_LAST_WORDS = 3  # lines behind an exception that was logged, and that nothing came after
+_LAST_LINES = 40  # behind an exception that was logged
+_FAR = 2000  # lines between an exception and what it brought down
+_ANNOUNCED = 3  # lines above a traceback in which its writer says that something failed
+#: What is printed of a process that ended without a word of its own.
+_DEADLY = ("shell", "kernel", "container", "slurm")
+_STOPS = ("keyboard-interrupt", "torchrun-stopped", "slurm-cancelled", "slurm-step-cancelled")
+_STOPPING = pattern(r"(?:^|\.)KeyboardInterrupt$")
+_SIGNALLED = pattern(r"got signal: (?:2|15)\b|Signals\.SIG(?:TERM|INT)\b")
+
+#: Exceptions of which the message, or the name alone, says that another process failed.
+_OF_ANOTHER = pattern(
+    r"(?:^|\.)(?:ChildFailedError|CalledProcessError|ProcessRaisedException|ProcessExitedException"
+    r"|BrokenProcessPool|BrokenBarrierError|BrokenPipeError|CancelledError|TaskCancelledError"
+    r"|ActorDiedError|RayActorError|ActorUnavailableError|WorkerCrashedError|RayTaskError"
+    r"|OwnerDiedError|ObjectLostError|NodeDiedError|LocalRayletDiedError|SignalException|SystemExit"
+    r"|(?:Async|MQ)?EngineDeadError|AsyncEngineDeadError|ExceptionGroup|BaseExceptionGroup"
+    r"|ConnectionResetError|ConnectionAbortedError)$"
+)
+_SAYS_ANOTHER = pattern(
+    r"Connection (?:closed|reset) by (?:remote )?peer|remote process (?:has )?exited|Broken pipe"
+    r"|[Ee]ngine (?:core initialization failed|process failed to start|loop (?:is not|has) )"
+    r"|WorkerProc initialization failed|See (?:root cause|stack trace) above"
+    r"|DataLoader worker \(pid.{0,40}\) (?:exited unexpectedly|is killed by signal)"
+    r"|NCCL communicator was aborted|Stop_waiting response is expected|failed to recv, got 0 bytes"
+    r"|Rank \d+ scheduler (?:is dead|died)|(?:[Ss]ubprocess|[Ww]orker|[Cc]hild) (?:process )?"
+    r"(?:died|exited|failed|is dead)|worker process has died"
+)
+_CONNECTIONS = "multiprocessing/connection.py"
+
+#: What a program says of what to do.
+_ADVISING = (
+    "add|check|consider|decrease|disable|downgrade|enable|ensure|if you|increase|install|lower"
+    "|make sure|pass|please|reduce|run|set|specify|to (?:avoid|fix|resolve)|try|upgrade|use"
+    "|you (?:can|may|must|need|should)"
+)
+_REST = r"\b[^\n]{3,300}?)(?=[.;!](?:\s|$)|\n|$)"
+_ADVICE = pattern(rf"(?i)(?:^|(?<=[.;!?:] )|(?<=\n))\s*((?:{_ADVISING}){_REST}")
+_ADVICE_WITHIN = pattern(rf"\b((?:[Pp]lease|[Yy]ou (?:must|need to)){_REST}")
+_SHOWN = 400  # characters of a message
+_INSTALLED = pattern(r"(?:site|dist)-packages/(.+)$")
+_STANDARD = pattern(r"/lib(?:64)?/python3\.\d+t?/(?!site-packages|dist-packages)(.+)$|^<(.+)>$")
+
+
+class Failure:
+    """The exception that a run failed with, or was stopped by.
+
+    is_certain: nothing caught it, and the run did not go on. stopped: the place in the order of
+    lines from which on the run was being stopped.
+    """
+
+    def __init__(self, raised: Optional[Raised], is_certain: bool, stopped: Optional[int]) -> None:
+        self.raised = raised
+        self.is_certain = is_certain
+        self.stopped = stopped
+
+
+def failure_of(
+    raised: Sequence[Raised], events: Sequence[Event], drafts: Sequence[TraceDraft]
+) -> Failure:
+    """Return the exception that a run failed with, as far as there is one."""
+    stopped = _stopped(raised, events)
+    before = [entry for entry in raised if stopped is None or entry.order < stopped]
+    living = [entry for entry in before if entry.fate != "passed" and not _is_stop(entry)]
+    own = [entry for entry in living if not of_another(entry)]
+    signs = sorted(
+        [draft.order for draft in drafts if draft.role == "effect"]
+        + [entry.order for entry in living if entry.fate == "ended"]
+    )
+    certain = [entry for entry in own if _ended_run(entry, signs)]
+    if certain:
+        return Failure(_first_process(certain), True, stopped)
+    logged = [entry for entry in own if _was_last_word(entry, signs)]
+    if logged:
+        chosen = logged[-1]
+        last = 0 if chosen.cut else _LAST_WORDS
+        return Failure(chosen, chosen.fate == "logged" and chosen.behind <= last, stopped)
+    others = [entry for entry in living if entry.fate == "ended" and _ended_run(entry, signs)]
+    return Failure(others[0] if others else None, False, stopped)
+
+
+def of_another(raised: Raised) -> bool:
+    """Tell whether an exception says no more than that another process failed."""
+    if _OF_ANOTHER.search(raised.kind) or _SAYS_ANOTHER.search(raised.message):
+        return True
+    place = raised.frames[-1].file if raised.frames else ""
+    return raised.kind == "EOFError" and place.endswith(_CONNECTIONS)
+
+
+def _is_stop(raised: Raised) -> bool:
+    signalled = raised.kind.endswith("SignalException") and _SIGNALLED.search(raised.message)
+    return _STOPPING.search(raised.kind) is not None or bool(signalled)
+
+
+def _stopped(raised: Sequence[Raised], events: Sequence[Event]) -> Optional[int]:
+    """Return from which place on the run was being stopped from outside, if it was."""
+    places = [entry.order for entry in raised if _is_stop(entry) and entry.fate != "passed"]
+    places += [event.order for event in events if event.pattern in _STOPS]
+    return min(places, default=None)
+
+
+def _ended_run(raised: Raised, signs: Sequence[int]) -> bool:
+    """Tell whether an exception that nothing caught ended the run.
+
+    One that comes again and again with other lines between does not end its process.
+    """
+    if raised.fate != "ended":
+        return False
+    after = _after(raised, signs)
+    if after:
+        return True
+    return raised.behind <= _FEW_BEHIND and not _came_again(raised)
+
+
+def _came_again(raised: Raised) -> bool:
+    return raised.times > 1 and raised.before is None and raised.spread > _LAST_LINES
+
+
+def _was_last_word(raised: Raised, signs: Sequence[int]) -> bool:
+    return raised.behind <= _LAST_LINES or bool(_after(raised, signs))
+
+
+def _after(raised: Raised, signs: Sequence[int]) -> List[int]:
+    end = _end(raised)
+    return [sign for sign in signs if end < sign <= end + _FAR * PLACES_OF_LINE]
+
+
+def _end(raised: Raised) -> int:
+    return raised.order + max(1, raised.until - raised.first.number + 1) * PLACES_OF_LINE
+
+
+def _first_process(certain: Sequence[Raised]) -> Raised:
+    """Return of the last exception of each process the first."""
+    last: Dict[Tuple[str, str], Raised] = {}
+    for raised in certain:
+        last[raised.first.source, raised.first.process] = raised
+    return min(last.values(), key=lambda raised: raised.order)
+
+
+# --------------------------------------------------------------------------------------------------
+# what it is the cause of
+
+
+def join_failure(
+    drafts: List[TraceDraft],
+    failure: Failure,
+    contexts: Sequence[Context],
+    modules: Mapping[str, str],
+) -> None:
+    """Make the failure a root, under which what came after it stands."""
+    raised = failure.raised
+    if raised is None:
+        _join_stop(drafts, failure)
+        return
+    known = _known(drafts, raised)
+    if known is None:
+        root = _draft_of(failure, raised, contexts, modules)
+        root.parent = _death_before(drafts, raised)
+        drafts.append(root)
+    else:
+        root = _root(known)
+        known.quoted = [raised.line]
+    _root(root).is_failure = failure.is_certain
+    start = raised.first.number - _ANNOUNCED
+    for draft in drafts:
+        first = draft.first
+        if draft.role != "effect" or draft.parent is not None or root.under(draft) or first is None:
+            continue
+        if first.source == raised.first.source and first.number >= start:
+            draft.parent = root
+            draft.suspects = []
+
+
+def _known(drafts: Sequence[TraceDraft], raised: Raised) -> Optional[TraceDraft]:
+    """Return what a signature says of an exception, or of the one that is its direct cause."""
+    on_lines = [
+        draft
+        for draft in drafts
+        # What says that something died is no part of a message: it stands behind it.
+        if any(_is_of(event, raised, whole=draft.role == "cause") for event in draft.events)
+    ]
+    if on_lines:
+        return min(on_lines, key=lambda draft: draft.role != "cause")
+    if raised.before is not None and (raised.by_cause or _origin(raised) is not raised):
+        return _known(drafts, raised.before)
+    return None
+
+
+def _is_of(event: Event, raised: Raised, whole: bool = True) -> bool:
+    """Tell whether an event is one of the lines of an exception, ``whole`` with its message."""
+    until = raised.until if whole else raised.line.number
+    return any(
+        line.source == raised.line.source and raised.line.number <= line.number <= until
+        for line in (event.first, event.last)
+    )
+
+
+def _root(draft: TraceDraft) -> TraceDraft:
+    while draft.parent is not None:
+        draft = draft.parent
+    return draft
+
+
+def _death_before(drafts: Sequence[TraceDraft], raised: Raised) -> Optional[TraceDraft]:
+    """Return what had ended a process of the run already, where the same log says so."""
+    before = [
+        draft
+        for draft in drafts
+        if draft.signature is not None
+        and draft.signature.layer in _DEADLY
+        and draft.first is not None
+        and draft.first.source == raised.first.source
+        and -_FAR < draft.first.number - raised.first.number < -_ANNOUNCED
+    ]
+    return min(before, key=lambda draft: draft.order, default=None)
+
+
+def _join_stop(drafts: List[TraceDraft], failure: Failure) -> None:
+    """Put what came while a run was being stopped under what says so."""
+    stopped = failure.stopped
+    if stopped is None:
+        return
+    near = [
+        draft for draft in drafts if abs(draft.order - stopped) < _ANNOUNCED * 20 * PLACES_OF_LINE
+    ]
+    stops = [
+        draft for draft in near if draft.signature is not None and draft.signature.id in _STOPS
+    ]
+    if not stops:
+        return
+    root = min(stops, key=lambda draft: draft.order)
+    for draft in drafts:
+        if draft.parent is None and draft.order >= stopped and not root.under(draft):
+            draft.parent = root
+            draft.suspects = []
+
+
+def doubt(drafts: Sequence[TraceDraft], raised: Sequence[Raised], failure: Failure) -> None:
+    """Take back what is sure only by its words: a warning, or an exception that ended nothing, of
+    which nothing came.
+    """
+    led = {id(draft.parent) for draft in drafts}
+    passed = [
+        entry
+        for entry in raised
+        if entry is not failure.raised
+        and (entry.fate == "passed" or (failure.raised is not None and entry.fate == "logged"))
+    ]
+    for draft in drafts:
+        if draft.signature is None or draft.is_failure or id(draft) in led or not draft.events:
+            continue
+        if all(
+            event.warned or any(_is_of(event, entry) for entry in passed) for event in draft.events
+        ):
+            draft.certainty = "candidate"
+
+
+# --------------------------------------------------------------------------------------------------
+# what is said of it
+
+
+def _draft_of(
+    failure: Failure, raised: Raised, contexts: Sequence[Context], modules: Mapping[str, str]
+) -> TraceDraft:
+    """Return the trace of an exception that no signature knows."""
+    origin = _origin(raised)
+    package, place = _place(origin.frames, contexts, modules)
+    component = package or "application"
+    what = _worded(raised)
+    certainty = "established" if failure.is_certain else "candidate"
+    lead = "The run failed with" if failure.is_certain else "The log holds"
+    finding = Finding(
+        code=code_of_log(component, "not-judged"),
+        component=component,
+        kind="not-judged",
+        severity="error" if failure.is_certain else "warning",
+        message=f"{lead} {what.rstrip('.')}{f', raised {place}' if place else ''}.",
+        verdict="violated" if failure.is_certain else "undetermined",
+        subject="raised",
+        remedies=remedies_of(_advice(raised.message), ()),
+    )
+    draft = TraceDraft(None, finding, certainty, "cause", [])
+    draft.quoted = [raised.line]
+    draft.meaning = _meaning(raised)
+    return draft
+
+
+def _worded(raised: Raised) -> str:
+    """Return name and message in one line; one that only leads to the next is joined with it."""
+    said = ""
+    for line in raised.message.split("\n"):
+        said = f"{said} {line.strip()}".strip()
+        if said and not said.endswith(":"):
+            break
+    said = said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…"
+    name = raised.kind.rpartition(".")[2]
+    return f"{name}: {said}" if said else name
+
+
+def _origin(raised: Raised) -> Raised:
+    """Return the same exception where it was raised first: a pool raises it a second time."""
+    before = raised.before
+    again = before is not None and (before.kind, before.message) == (raised.kind, raised.message)
+    return _origin(before) if before is not None and again else raised
+
+
+def _place(
+    frames: Sequence[Frame], contexts: Sequence[Context], modules: Mapping[str, str]
+) -> Tuple[str, str]:
+    """Return the distribution whose code raised, and where in words."""
+    if not frames:
+        return "", ""
+    installed = [(frame, _INSTALLED.search(frame.file)) for frame in frames]
+    last, match = installed[-1]
+    if match is not None:
+        package = distribution_of(last.file, modules)
+        version = next(filter(None, (_version(context, package) for context in contexts)), "")
+        caller = next(
+            (frame for frame, inside in reversed(installed) if _is_own(frame, inside)), None
+        )
+        called = f", called at {caller.file}, line {caller.line}" if caller is not None else ""
+        name = f"{package} {version}".strip()
+        return package, f"by {name} at {match.group(1)}, line {last.line}{called}"
+    package = next(
+        (distribution_of(frame.file, modules) for frame, inside in reversed(installed) if inside),
+        "",
+    )
+    standard = _STANDARD.search(last.file)
+    if standard is None:
+        return "", f"at {last.file}, line {last.line}"
+    caller = next((frame for frame, inside in reversed(installed) if not _is_standard(frame)), None)
+    called = f", called at {caller.file}, line {caller.line}" if caller is not None else ""
+    own = caller is not None and not _INSTALLED.search(caller.file)
+    name = standard.group(1) or standard.group(2)
+    return "" if own else package, f"by Python's {name}, line {last.line}{called}"
+
+
+def _is_own(frame: Frame, inside: Optional[re.Match[str]]) -> bool:
+    return inside is None and not _is_standard(frame)
+
+
+def _is_standard(frame: Frame) -> bool:
+    return _STANDARD.search(frame.file) is not None
+
+
+def _version(context: Context, package: str) -> str:
+    return context.facts.version_of(package) or ""
+
+
+def _advice(message: str) -> str:
+    """Return what the program itself says is to be done."""
+    match = _ADVICE.search(message) or _ADVICE_WITHIN.search(message)
+    return "" if match is None else f"The program itself says: {match.group(1).strip()}."
+
+
+def _meaning(raised: Raised) -> str:
+    """Say what it came of, and that no rule knows it."""
+    before = raised.before
+    while before is not None and (before.kind, before.message) == (raised.kind, raised.message):
+        before = before.before
+    if before is None:
+        return ""
+    return f"Before it came {_worded(before).rstrip('.')}."

@@ -1,0 +1,124 @@
+"""One line of a log: without what a terminal takes for itself, who wrote it, and when."""
+
+from __future__ import annotations
+
+import re
+from typing import Optional
+
+from ..model.log import Clock, LogLine
+from ..model.pattern import UNSEEN
+from ..model.record import NamedTuple
+
+__all__ = ["RANK", "RAY", "SHOWN", "Place", "cleaned", "log_line"]
+
+_ANSI = re.compile(
+    r"\x1b(?:\[[0-9;?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)?|[@-Z\\^_])"
+)
+_CONTROL = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029{UNSEEN}]")
+RAY = re.compile(
+    r"^\s*\((?P<who>[\w.:<>* -]{1,80}?)\s*"
+    r"(?P<id>pid=\d{1,10}(?:, ip=[\da-fA-F.:]{2,45})?|, ip=[\da-fA-F.:]{2,45})\)\s?"
+)
+RANK = re.compile(r"^\s*(?:\[?(?P<rank>rank\s?\d{1,6})\]?:|(?P<task>\d{1,5}):(?=\s))\s?")
+_SPACE = re.compile(r"\s+")
+SHOWN = 600  # characters of a line that are kept
+
+_MONTHS = {
+    name: number
+    for number, name in enumerate(
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"], 1
+    )
+}
+_TIME = re.compile(
+    r"(?P<ymd>(?:19|20)\d\d[-/](?P<m1>\d\d)[-/](?P<d1>\d\d)[T _]"
+    r"(?P<t1>\d\d:\d\d:\d\d(?:[.,]\d{1,9})?))"
+    r"|\b(?:[IWEFD]|INFO|WARNING|ERROR|DEBUG|CRITICAL)(?: (?=\d\d-))?(?P<m2>\d\d)-?(?P<d2>\d\d) "
+    r"(?P<t2>\d\d:\d\d:\d\d(?:\.\d{1,9})?)"
+    r"|\b(?P<m3>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) {1,2}"
+    r"(?P<d3>\d{1,2}) (?P<t3>\d\d:\d\d:\d\d(?:\.\d{1,9})?)"
+    r"|(?:^|kernel: )\[ {0,8}(?P<boot>\d{1,9}\.\d{6})\]"
+)
+# Before each month of a leap year: order is all that counts.
+_DAYS = (
+    0,
+    31,
+    60,
+    91,
+    121,
+    152,
+    182,
+    213,
+    244,
+    274,
+    305,
+    335,
+)
+
+
+class Place(NamedTuple):
+    """A line before anything is read out of it; before: what stands above it."""
+
+    source: str
+    number: int
+    text: str
+    before: bytes
+
+
+def cleaned(raw: bytes) -> str:
+    """Return a line as a terminal leaves it: no colours, nothing that was overwritten."""
+    text = raw.decode("utf-8", "replace")
+    if "\x1b" in text:
+        text = _ANSI.sub("", text)
+    text = text.rpartition("\r")[2] if "\r" in text.rstrip("\r\n") else text
+    return _CONTROL.sub("", text).rstrip()
+
+
+def log_line(place: Place) -> LogLine:
+    """Return a line with its writer and its time, and without what its launcher put before it."""
+    name, number, text, before = place
+    process = ""
+    shown = text
+    prefix = RAY.match(shown)
+    if prefix:
+        process = f"{prefix.group('who').strip()} {prefix.group('id').lstrip(', ')}".strip()
+        shown = shown[prefix.end() :]
+    rank = RANK.match(shown)
+    if rank:
+        process = f"{process} {rank.group('rank') or 'task ' + rank.group('task')}".strip()
+        shown = shown[rank.end() :]
+    clock = _clock(text[:300])
+    if clock is None and before:
+        clock = _clock(before.decode("utf-8", "replace"), last=True)
+    shown = _SPACE.sub(" ", shown).strip()
+    return LogLine(
+        name, number, shown if len(shown) <= SHOWN else shown[:SHOWN] + "…", clock, process
+    )
+
+
+def _clock(text: str, last: bool = False) -> Optional[Clock]:
+    all_found = _TIME.finditer(text)
+    stamp = next(all_found, None)
+    if last:
+        for later in all_found:
+            stamp = later
+    if stamp is None:
+        return None
+    if stamp.group("boot"):
+        return Clock("boot", float(stamp.group("boot")))
+    for month, day, time in (("m1", "d1", "t1"), ("m2", "d2", "t2"), ("m3", "d3", "t3")):
+        if stamp.group(time):
+            return _calendar(stamp.group(month), stamp.group(day), stamp.group(time))
+    return None
+
+
+def _calendar(month: str, day: str, time: str) -> Optional[Clock]:
+    number = _MONTHS.get(month) or int(month)
+    if not 1 <= number <= 12:
+        return None
+    hours, minutes, seconds = time.replace(",", ".").split(":")
+    return Clock(
+        "calendar",
+        ((_DAYS[number - 1] + int(day)) * 24 + int(hours)) * 3600
+        + int(minutes) * 60
+        + float(seconds),
+    )

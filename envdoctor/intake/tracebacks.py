@@ -1,0 +1,438 @@
+"""Tracebacks of Python in logs of any size, of each writer for itself: what was raised, where, what
+it came of, and whether anything caught it.
+
+The shapes are those of CPython 3.8 to 3.14 (``Lib/traceback.py``, ``Lib/multiprocessing``,
+``Lib/concurrent/futures/process.py``, exception groups), of Ray's remote errors, which have no
+head, of torch's errors of workers, which quote another, of rich's boxes, and of ``std::terminate``.
+The lines of a traceback begin as its head does: with a launcher's name of the rank, with Ray's of
+the worker, with the stamp of a log. Nothing is judged, nothing is executed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Callable, Dict, List, Optional, Tuple
+
+from ..model.log import PLACES_OF_LINE, Frame, Raised
+from ..model.redaction import redact
+from .log_line import RANK, RAY, Place, cleaned, log_line
+
+__all__ = ["Tracebacks"]
+
+_HEAD = "Traceback (most recent call last)"
+_TERMINATE = "terminate called after throwing an instance of '"
+_HEADS = (_HEAD.encode(), _TERMINATE.encode())
+_LINE_BYTES = 4096
+_WINDOW_LINES = 6000  # of one window that are read as tracebacks
+_OPEN = 32  # tracebacks of different writers at a time
+_IDLE = 400  # lines of others after which a traceback is given up
+_JUNK = 24  # lines of its own writer that are no part of it
+_FRAMES = 12  # kept of each end of a deep traceback
+_KEPT = 96  # different exceptions
+_MESSAGE = 1500  # characters
+_MESSAGE_LINES = 16
+_ABOVE = 2048
+_TAIL = 64 << 10
+
+_FRAME = re.compile(
+    r'^\s+File "(?P<file>[^"]{1,400})", line (?P<line>\d{1,9})(?:, in (?P<function>.{1,200}))?$'
+)
+_BOXED = re.compile(
+    r"^[│|]\s+(?P<file>[^\s:│]{1,300}\.pyx?):(?P<line>\d{1,9}) in (?P<function>[^\s│]{1,200})"
+)
+_BOX = "╭│╰|+"
+_EXCEPTION = re.compile(
+    r"^(?P<kind>[A-Za-z_][\w.]{1,160}?)(?:\((?P<inner>[\w.]{1,160})\))?(?:: ?(?P<message>.*))?$"
+)
+#: An exception that stands alone, without a traceback: its name has to tell.
+_ALONE = re.compile(
+    r"^(?P<kind>(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception|Interrupt|Exit))"
+    r"(?:: (?P<message>.*))?$"
+)
+_LINKS = (
+    "The above exception was the direct cause of the following exception",
+    "During handling of the above exception, another exception occurred",
+)
+_STAMP = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?|\d{4}[-/]\d\d[-/]\d\d|\d\d-\d\d(?= )"
+_LOGGED = re.compile(
+    r"^(?:\S{0,40}\s)?\[?(?:DEBUG|INFO|WARNING|ERROR|CRITICAL|FATAL)\b"
+    r"|^\[?(?:\d{4}-\d\d-\d\d[ T]|\d\d-\d\d \d\d:|\d\d:\d\d:\d\d\b|[IWEF]\d{4} \d\d:)"
+    r"|^\[?rank\s?\d+\]?:|^\[[a-z]\w{0,40}\d\]:"
+)
+_REPEATED = re.compile(r" ?\[repeated \d{1,9}x across cluster\].{0,200}$")
+#: What stands above a traceback that ends nothing.
+_IGNORED = re.compile(
+    r"Exception ignored (?:in|on)|--- Logging error ---|Error in (?:atexit|sys\.excepthook)"
+)
+_MINOR = re.compile(r"\b(?:WARNING|WARN|INFO|DEBUG)\b|^\[?[WI]\d{4} ")
+_WARNED = re.compile(r"\b(?:WARNING|WARN)\b|^\[?W\d{4} |Warning: ")
+#: The outermost place of code that nothing catches an exception of: the module that was started,
+#: and what starts the function of a process.
+_OUTERMOST = frozenset(("<module>", "_run_module_as_main", "_run_code", "_bootstrap", "_wrap"))
+_STARTERS = re.compile(
+    r"(?:multiprocessing/(?:process|spawn|pool)|concurrent/futures/process)\.py$"
+)
+_PROCESS = re.compile(r"^Process \S{1,80}:$|^ray::\S")
+
+
+class Tracebacks:
+    """The tracebacks of one pass over logs."""
+
+    def __init__(self) -> None:
+        self._open: List[_Block] = []
+        self._found: Dict[Tuple[str, str, str], Raised] = {}
+        self._last: Dict[str, Raised] = {}  # by writer: what the next traceback of it may come of
+        self._above: List[str] = []  # the lines above what is read next
+        self._tail = b""
+        self._tail_number = 0
+        self._name = ""
+        self._earlier = 0  # lines of the logs before this one
+
+    def look(self, name: str, data: bytes, cut: int, number: int, earlier: int) -> None:
+        """Take the tracebacks of one window.
+
+        Args:
+            name: the log.
+            data: the bytes.
+            cut: where the window ends; what lies behind comes again.
+            number: how many lines of this log came before the window.
+            earlier: how many lines of other logs came before.
+        """
+        self._name, self._earlier = name, earlier
+        position = counted = 0
+        for _ in range(_WINDOW_LINES):
+            if not self._open:
+                start = _next_head(data, position, cut)
+                if start < 0:
+                    break
+                if start > position:
+                    self._above = _lines_above(data, start)
+                position = start
+            if position >= cut:
+                break
+            end = data.find(b"\n", position, cut)
+            end = cut if end < 0 else end
+            number += data.count(b"\n", counted, position)
+            counted = position
+            self._read(cleaned(data[position : min(end, position + _LINE_BYTES)]), number + 1)
+            position = end + 1
+        if position < cut:
+            self._above = _lines_above(data, cut)
+        self._keep_tail(data, cut, number + data.count(b"\n", counted, cut))
+
+    def end(self, lines: int) -> None:
+        """End a log of so many lines."""
+        for block in list(self._open):
+            self._close(block)
+        if not self._last and not any(r.first.source == self._name for r in self._found.values()):
+            self._read_tail()
+        for prefix in list(self._last):
+            self._add(self._last.pop(prefix))
+        for key, raised in self._found.items():
+            if raised.first.source == self._name:
+                self._found[key] = raised._replace(behind=max(0, lines - raised.behind))
+        self._above = []
+        self._tail = b""
+
+    def raised(self) -> Tuple[Raised, ...]:
+        """Return what was raised, in the order in which it was read."""
+        return tuple(sorted(self._found.values(), key=lambda raised: raised.order))
+
+    def _read(self, text: str, number: int) -> None:
+        """Give a line to the traceback that it belongs to, or open one."""
+        if not self._given(text, number) and len(self._open) < _OPEN:
+            if _HEAD in text:
+                self._start(text, number, None)
+            elif _TERMINATE in text:
+                self._open.append(_terminated(text, number))
+        if text.strip():
+            self._above = [*self._above[-3:], text]
+
+    def _given(self, text: str, number: int) -> bool:
+        """Tell whether a traceback that is open took the line."""
+        for block in list(self._open):
+            inner = block.own(text)
+            if inner is None:
+                if number - block.touched > _IDLE:
+                    self._close(block)
+                continue
+            if _HEAD in inner and block.introduces(inner):
+                self._open.remove(block)
+                self._start(text, number, block)
+                return True
+            if block.take(inner, number):
+                return True
+            self._close(block)
+        return False
+
+    def _start(self, text: str, number: int, quoting: Optional[_Block]) -> None:
+        """Open a traceback at its head; ``quoting`` is one whose message holds it."""
+        prefix = text[: text.index(_HEAD)]
+        if "─" in prefix:
+            prefix = prefix[: prefix.index("╭")]  # the frame of rich's box
+        prefix = re.sub(r"\+ Exception Group $", "| ", prefix)
+        group = next((block for block in self._open if block.is_group), None)
+        block = _Block(prefix, number, text, self._above[-2:], outer=quoting or group)
+        link = [link in self._above[-1] for link in _LINKS] if self._above else []
+        if quoting is None and any(link):
+            block.before = self._last.pop(block.prefix, None)
+            block.by_cause = link[0]
+        self._open.append(block)
+
+    def _close(self, block: _Block) -> None:
+        """Take a traceback that has come to its end."""
+        self._open.remove(block)
+        whole = block.whole()
+        if whole is None:
+            return
+        earlier = self._last.pop(whole.prefix, None)
+        if earlier is not None:
+            self._add(earlier)
+        self._last[whole.prefix] = whole.raised(self._name, self._earlier)
+
+    def _add(self, raised: Raised) -> None:
+        last = f"{raised.frames[-1].file}:{raised.frames[-1].line}" if raised.frames else ""
+        key = (raised.kind, raised.message.split("\n", 1)[0][:200], last)
+        known = self._found.get(key)
+        if known is not None:
+            # One that nothing caught tells more than the same that was printed.
+            best = raised if (raised.fate, known.fate) == ("ended", "logged") else known
+            best = best._replace(first=known.first, order=known.order)
+            if raised.first.source == known.first.source:
+                spread = raised.line.number - known.line.number
+                known = known._replace(behind=raised.behind, spread=max(known.spread, spread))
+            raised = best._replace(times=known.times + 1, spread=known.spread, behind=known.behind)
+        elif len(self._found) >= _KEPT:  # those in the middle go first
+            del self._found[list(self._found)[_KEPT // 2]]
+        self._found[key] = raised
+
+    def _keep_tail(self, data: bytes, cut: int, number: int) -> None:
+        self._tail = data[cut - _TAIL : cut] if cut >= _TAIL else (self._tail + data[:cut])[-_TAIL:]
+        self._tail_number = number - self._tail.count(b"\n")
+
+    def _read_tail(self) -> None:
+        """Read the end of a log without heads: an excerpt of a traceback, or its last line."""
+        number = self._tail_number
+        alone: Optional[_Block] = None
+        for raw in self._tail.split(b"\n"):
+            number += 1
+            text = cleaned(raw[:_LINE_BYTES])
+            frame = text.find('  File "')
+            if not self._open and frame >= 0 and _FRAME.match(text[frame:]):
+                self._open.append(_Block(text[:frame], number, text, [], cut=True))
+            if self._open:
+                self._read(text, number)
+                continue
+            inner = None if alone is None else alone.own(text)
+            if alone is None or inner is None or not alone.take(inner, number):
+                alone = _alone(text, number) or alone
+        for block in list(self._open):
+            self._close(block)
+        if not self._last and alone is not None:
+            self._last[alone.prefix] = alone.raised(self._name, self._earlier)
+
+
+def _next_head(data: bytes, position: int, cut: int) -> int:
+    """Return where the line of the next head begins, or -1."""
+    found = [place for place in (data.find(head, position, cut) for head in _HEADS) if place >= 0]
+    if not found:
+        return -1
+    low = max(position, min(found) - _LINE_BYTES)
+    return max(data.rfind(b"\n", low, min(found)) + 1, low)
+
+
+def _lines_above(data: bytes, end: int) -> List[str]:
+    lines = [line for line in data[max(0, end - _ABOVE) : end].split(b"\n") if line.strip()]
+    return [cleaned(line) for line in lines[-4:]]
+
+
+def _alone(text: str, number: int) -> Optional[_Block]:
+    """Return a line that is an exception and nothing else, as a traceback without places."""
+    inner = text
+    for expression in (RAY, RANK):
+        match = expression.match(inner)
+        inner = inner[match.end() :] if match else inner
+    if not _ALONE.match(inner):
+        return None
+    block = _Block(text[: len(text) - len(inner)], number, text, [], cut=True)
+    block.take(inner, number)
+    return block
+
+
+def _terminated(text: str, number: int) -> _Block:
+    """Return what C++ says of an exception that nothing caught."""
+    prefix, _, kind = text.partition(_TERMINATE)
+    block = _Block(prefix, number, text, [])
+    block.kind = kind.rstrip("'")
+    block.fate = "ended"
+    return block
+
+
+class _Block:
+    """A traceback that is being read.
+
+    outer: the one whose message quotes it, or the group that it is of. cut: its head is missing.
+    """
+
+    def __init__(
+        self,
+        prefix: str,
+        number: int,
+        text: str,
+        above: List[str],
+        outer: Optional[_Block] = None,
+        cut: bool = False,
+    ) -> None:
+        self.prefix = prefix
+        self.touched = number
+        self.kind = ""
+        self.fate = ""
+        self.before: Optional[Raised] = None
+        self.by_cause = False
+        self._outer = outer
+        self._cut = cut
+        self._may_be_words = bool(prefix.strip())
+        self._starts = _writer(prefix)
+        self._first = self._line = (number, text)
+        self._until = number
+        self._above = above
+        self._message: List[str] = [""]
+        self._frames: List[Frame] = []
+        self._junk = 0
+
+    @property
+    def is_group(self) -> bool:
+        """Whether it is of several exceptions, whose tracebacks follow."""
+        return self.kind.endswith("ExceptionGroup")
+
+    def own(self, text: str) -> Optional[str]:
+        """Return a line without what its writer puts before each; None for one of another."""
+        match = self._starts(text)
+        if match is not None and (self.prefix or not _is_anothers(text)):
+            self._may_be_words = False
+            return text[match.end() :]
+        if self._may_be_words and _FRAME.match(text):
+            # "Scheduler hit an exception: Traceback …": no prefix of each line
+            self._starts = _writer("")
+            self.prefix = ""
+            self._may_be_words = False
+            return text
+        return None
+
+    def introduces(self, text: str) -> bool:
+        """Tell whether the head of another traceback stands in the message of this one."""
+        if not self.kind or self.is_group:
+            return False
+        above = next((line for line in reversed(self._message) if line.strip()), "")
+        return not text.startswith(_HEAD) or above.rstrip().endswith(":")
+
+    def take(self, text: str, number: int) -> bool:
+        """Take a line; False where the traceback has come to its end before it."""
+        self.touched = number
+        if self.kind:
+            return self._take_message(text, number)
+        frame = _FRAME.match(text) or _BOXED.match(text)
+        if frame is not None:
+            self._add_frame(frame)
+        elif _HEAD in text:
+            return not self._frames  # several writers at once: their heads stand together
+        elif text and not text[0].isspace() and text[0] not in _BOX:
+            self._take_end(text, number)
+        return self._junk < _JUNK
+
+    def _add_frame(self, frame: re.Match[str]) -> None:
+        function = frame.groupdict().get("function") or ""
+        self._frames.append(Frame(frame.group("file"), int(frame.group("line")), function))
+        if len(self._frames) > 2 * _FRAMES:
+            del self._frames[_FRAMES]
+
+    def _take_end(self, text: str, number: int) -> None:
+        """Take the line that says what was raised; others are not of this traceback."""
+        match = _EXCEPTION.match(_REPEATED.sub("", text))
+        if match is None:
+            self._junk += 1
+            return
+        self.kind = match.group("inner") or match.group("kind")
+        self._message = [match.group("message") or ""]
+        self._line = (number, text)
+        self._until = number
+
+    def _take_message(self, text: str, number: int) -> bool:
+        """Take a further line of the message, or the places of a remote error behind it."""
+        if _FRAME.match(text):
+            if "ray::" not in self._message[0]:
+                return False
+            self.kind = ""
+            self.fate = "ended"
+            self._frames = []
+            return self.take(text, number)
+        if text == '"""' or _HEAD in text or any(link in text for link in _LINKS):
+            return False
+        if _LOGGED.match(text):
+            return False
+        if text.startswith((self.kind, "ray::")):
+            return True  # the same of another process; the next of Ray's nested tasks
+        blank = not text.strip()
+        if len(self._message) >= _MESSAGE_LINES or (blank and not self._message[-1].strip()):
+            return blank and len(self._message) == 1
+        self._message.append(text.strip().replace("what():  ", "", 1))
+        self._until = self._until if blank else number
+        return True
+
+    def whole(self) -> Optional[_Block]:
+        """Return it, or where it is cut off the one that quotes it; None where nothing is told."""
+        if self.kind or self._outer is None or self._outer.is_group:
+            return self if self.kind else None
+        return self._outer
+
+    def raised(self, source: str, earlier: int) -> Raised:
+        """Return what was read."""
+        quoting = self._outer if self._outer is not None and not self._outer.is_group else self
+        first, line = (
+            log_line(Place(source, number, redact(text), b""))
+            for number, text in (quoting._first, self._line)
+        )
+        return Raised(
+            self.kind,
+            redact("\n".join(self._message).strip())[:_MESSAGE],
+            tuple(self._frames),
+            self.judged_fate(),
+            first,
+            line,
+            self._until,
+            (earlier + first.number) * PLACES_OF_LINE,
+            behind=line.number,  # until the log is at its end
+            before=self.before,
+            by_cause=self.by_cause,
+            cut=self._cut,
+        )
+
+    def judged_fate(self) -> str:
+        """Tell by what stands above it and by its outermost place whether anything caught it."""
+        if self.fate:
+            return self.fate
+        if self._outer is not None:
+            return self._outer.judged_fate()
+        above = "\n".join(self._above[-1:])
+        if _IGNORED.search(above) or _MINOR.search(self.prefix):
+            return "passed"
+        if any(_PROCESS.match(line.strip()) for line in self._above):
+            return "ended"
+        if self._cut or not self._frames:
+            return "logged"
+        top = self._frames[0]
+        if top.function in _OUTERMOST or not top.function or _STARTERS.search(top.file):
+            return "ended"
+        return "passed" if _WARNED.search(above) else "logged"
+
+
+def _writer(prefix: str) -> Callable[[str], Optional[re.Match[str]]]:
+    """Return what matches the beginning of a line of one writer, whose stamps differ."""
+    words = prefix.rstrip()
+    parts = [re.escape(part) for part in re.split(_STAMP, words)]
+    return re.compile(f"(?:{_STAMP})".join(parts) + ("[ \t]?" if prefix != words else "")).match
+
+
+def _is_anothers(text: str) -> bool:
+    """Tell whether a line begins with the name of a writer or with the stamp of a log."""
+    return any(expression.match(text) for expression in (RAY, RANK, _LOGGED))

@@ -1,0 +1,376 @@
+"""What one line means, and what it does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from .traces import roots
+
+SCOPE = f"cri-containerd-{'a' * 64}.scope"
+POD = f"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1b2c.slice/{SCOPE}"
+STEP = "slurmstepd: error: *** STEP 12.0 ON n1 CANCELLED AT 2026-01-01T00:00:00"
+TERMINATED = "(raylet) Raylet is terminated. Termination is unexpected. "
+COUNT = (
+    "RuntimeError: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions "
+    "before calling NumCudaDevices() "
+    "that might have already set an error? Error "
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "signature"),
+    [
+        (
+            f"oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset={SCOPE},mems_allowed=0-1,oom_memcg={POD},task_memcg={POD},task=python",
+            "kernel-oom-constraint-memcg",
+        ),
+        (
+            f"oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset={SCOPE},mems_allowed=0-1,global_oom,task_memcg={POD},task=ray::IDLE",
+            "kernel-oom-constraint-none",
+        ),
+        (
+            (
+                "NVRM: Xid (PCI:0000:01:00 GPU-I:05): 94, pid=7194, Contained: CE User Channel "
+                "(0x9). "
+                "RST: No, D-RST: No"
+            ),
+            "xid-ecc",
+        ),
+        (
+            (
+                "NVRM: Xid (PCI:0000:10:1c): 63, pid=1896, Row Remapper: New row marked for "
+                "remapping, "
+                "reset gpu to activate."
+            ),
+            "xid-row-retired",
+        ),
+        (
+            "python3[77]: segfault at 0 ip 0000000000000000 sp 00007ffe12 error 14",
+            "kernel-segfault",
+        ),
+        ("srun: error: node1: tasks 0-3: Out Of Memory", "slurm-oom"),
+        ("12.batch  batch  OUT_OF_ME+  0:125", "slurm-oom"),
+        (
+            "slurmstepd: error: Exceeded step memory limit at some point.",
+            "slurm-memory-limit-touched",
+        ),
+        (f"{STEP} ***", "slurm-step-cancelled"),
+        (f"{STEP} DUE to SIGNAL Terminated ***", "slurm-cancelled"),
+        (
+            (
+                "Memory on the node (IP: 10.0.0.1, ID: abc) was 95.01GB used / 100.00GB limit "
+                "(0.950100)"
+            ),
+            "ray-memory-monitor",
+        ),
+        (
+            (
+                "ray.exceptions.LocalRayletDiedError: The task's local raylet died. Check "
+                "raylet.out "
+                "for more information."
+            ),
+            "ray-raylet-died",
+        ),
+        (
+            (
+                "core_worker_process.cc:232: Failed to register worker to Raylet: IOError: "
+                "Failed to "
+                "read data from the socket"
+            ),
+            "ray-raylet-no-answer",
+        ),
+        (
+            (
+                f"core_worker.cc:179: Failed to register worker 01{'f' * 54} to Raylet. IOError: "
+                "[RayletClient] Unable to register worker with raylet."
+            ),
+            "ray-raylet-no-answer",
+        ),
+        (
+            (
+                "(raylet) worker_pool.cc:586: Some workers of the worker process(7) have not "
+                "registered within the timeout."
+            ),
+            "ray-worker-registration",
+        ),
+        ('                        "reason": "OOMKilled",', "container-oom-killed"),
+        ("The actor is dead because it was killed by `ray.kill`.", None),
+        (
+            (
+                f"{TERMINATED}Possible reasons include: (2) Invalid memory access from Raylet "
+                "causing "
+                "SIGSEGV or SIGBUS"
+            ),
+            "ray-raylet-died",
+        ),
+        ("(raylet) Raylet is terminated. Termination is graceful.", None),
+        ("UCX_ERROR_SIGNALS=SIGILL,SIGSEGV,SIGBUS,SIGFPE", None),
+        ("ProcessExitedException: process 0 terminated with signal SIGSEGV", "segmentation-fault"),
+        (
+            (
+                "traps: python3[7] trap divide error ip:7f sp:7f error:0 in "
+                "libcublasLt.so.12[7f00+100]"
+            ),
+            "kernel-divide-error",
+        ),
+        (
+            "traps: python3[7] trap divide error ip:7f sp:7f error:0 in libfoo.so[7f00+100]",
+            "kernel-divide-error-elsewhere",
+        ),
+        (
+            "RuntimeError: unable to write to file </torch_7_8_9>: No space left on device (28)",
+            "torch-shm",
+        ),
+        ("+ docker inspect -f '{{.State.OOMKilled}}' trainer", None),
+        (
+            "CUDA driver version is insufficient for CUDA runtime version",
+            "cuda-driver-insufficient",
+        ),
+        (f"{COUNT}2: out of memory", "cuda-error-oom"),
+        (
+            f"{COUNT}804: forward compatibility was attempted on non supported HW",
+            "cuda-compat-not-supported",
+        ),
+        (
+            (
+                "ptxas /tmp/tmpx.ptx, line 9; fatal   : Unsupported .version 8.7; current "
+                "version is "
+                "'8.4'"
+            ),
+            None,
+        ),
+        ("OSError: [Errno 23] Too many open files in system", None),
+        (
+            (
+                "NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with the "
+                "current PyTorch installation."
+            ),
+            "torch-arch-warning",
+        ),
+        (
+            "RuntimeError: CUDA error: cudaErrorInvalidDeviceFunction",
+            "cuda-invalid-device-function",
+        ),
+        (
+            (
+                "UserWarning: Plan failed with a cudnnException: cudnnFinalizeDescriptor Failed "
+                "cudnn_status: CUDNN_STATUS_NOT_SUPPORTED"
+            ),
+            None,
+        ),
+        (
+            (
+                "unable to open shared memory object </torch_1_2> in read-write mode: No such "
+                "file or "
+                "directory (2)"
+            ),
+            None,
+        ),
+        ("OSError: libfoo.so.1: cannot open shared object file: Permission denied", None),
+        (
+            (
+                "RaySystemError: System error: Failed to connect to GCS. Please check if the GCS "
+                "server is running and if"
+            ),
+            "ray-gcs-unreachable",
+        ),
+        (
+            (
+                "ERROR utils.py:1395 -- Failed to connect to GCS. Please check `gcs_server.out` "
+                "for "
+                "more details."
+            ),
+            "ray-gcs-unreachable",
+        ),
+        (
+            (
+                "WARNING utils.py:1401 -- Unable to connect to GCS (ray head) at 172.17.0.2:6379. "
+                "Check that (1) Ray with"
+            ),
+            "ray-gcs-unreachable",
+        ),
+        (
+            (
+                "WARNING node.py:1465 -- Unable to connect to GCS at 127.0.0.1:6379. Check that "
+                "(1) "
+                "Ray GCS with matching"
+            ),
+            "ray-gcs-unreachable",
+        ),
+        ("ERROR storage.py:12 -- Unable to connect to GCS bucket 'data': 403 Forbidden", None),
+        (
+            (
+                "[W ProcessGroupGloo.cpp:721] Warning: Unable to resolve hostname to a (local) "
+                "address. Using the loopback address as fallback."
+            ),
+            None,
+        ),
+        (
+            "ImportError: /x/_C.so: undefined symbol: _Z16ms_deform_attn_forwardRKN2at6TensorE",
+            "undefined-symbol",
+        ),
+        (
+            "ImportError: /x/y.so: undefined symbol: _ZNK2at6Tensor8data_ptrEv",
+            "undefined-symbol-torch",
+        ),
+        (
+            "ImportError: /x/libtorch_cuda.so: undefined symbol: cusparseLtMatmulDescSetAttribute",
+            "undefined-symbol",
+        ),
+        ("AttributeError: /x/libfoo.so: undefined symbol: PyFoo_New", "symbol-looked-up"),
+        (
+            (
+                "[12.5] Out of memory: Killed process 4242 (python3) total-vm:1kB, "
+                "anon-rss:12345kB, "
+                "file-rss:0kB"
+            ),
+            "kernel-oom-global",
+        ),
+        (
+            (
+                "slurmstepd: error: Detected 3 oom_kill events in StepId=1.0. Some of the step "
+                "tasks "
+                "have been OOM Killed."
+            ),
+            "slurm-oom",
+        ),
+        ("srun: error: node1: task 3: Killed", "killed-by-signal"),
+        ("run.sh: line 3:  1234 Aborted                 (core dumped) python train.py", "aborted"),
+        ("D-Bus error: org.freedesktop.DBus.Error.ServiceUnknown", None),
+        ("failed to register layer: write /var/lib/docker/x: no space left on device", "disk-full"),
+        ("To solve CUDA out of memory lower the batch size", None),
+        ("c++: fatal error: Killed signal terminated program cc1plus", "killed-by-signal"),
+        (
+            (
+                "libibverbs: Warning: couldn't load driver 'libmlx4.so': libmlx4.so: cannot open "
+                "shared object file: No such file or directory"
+            ),
+            None,
+        ),
+        (
+            (
+                "Failed to import from vllm._C with ImportError('/x/vllm/_C.abi3.so: undefined "
+                "symbol: "
+                "_ZN3c105ErrorD1Ev')"
+            ),
+            "undefined-symbol-torch",
+        ),
+        (
+            (
+                "ImportError: cannot import name 'RepositoryNotFoundError' from 'huggingface_hub' "
+                "(/x/__init__.py)"
+            ),
+            "import-name",
+        ),
+        ("ImportError: cannot import name 'LLM' from 'vllm' (unknown location)", "import-circular"),
+        ("ModuleNotFoundError: No module named 'google.protobuf'", "module-missing"),
+        ("/usr/bin/python3.13t: No module named pip", "module-missing"),
+        ("/usr/bin/python3: No module named json/tool", None),
+        ("/usr/bin/python3: No module named pip-tools", None),
+        ("ModuleNotFoundError: No module named 'flash-attn'", None),
+        ("    raise ModuleNotFoundError(\"No module named 'foo'\")", None),
+        (
+            "ModuleNotFoundError: No module named 'transformers_modules.deepseek-ai'",
+            "module-part-missing",
+        ),
+        ("ModuleNotFoundError: No module named 'verl.trainer/main_ppo'", None),
+        ("OSError: /x/libgds.so: undefined symbol: cuFileDriverOpen", "undefined-symbol"),
+        (
+            "numba 0.61.0 has requirement numpy<2.2,>=1.24, but you have numpy 2.2.0.",
+            "pip-conflict-line",
+        ),
+        (
+            "ImportError: cannot import name 'izip' from 'itertools' (unknown location)",
+            "import-name",
+        ),
+        (
+            (
+                "ImportError: cannot import name 'ProcessGroupNCCL' from "
+                "'torch._C._distributed_c10d' "
+                "(unknown location)"
+            ),
+            "import-name",
+        ),
+        ("    from ray.exceptions import GetTimeoutError, RayActorError", None),
+        ("    except ray.exceptions.WorkerCrashedError: continue", None),
+        ("    from vllm.v1.engine.exceptions import EngineGenerateError, EngineDeadError", None),
+        (
+            (
+                "NCCL WARN Error while attaching to shared memory segment /dev/shm/nccl-a (size "
+                "0), "
+                "error: No such file or directory (2)"
+            ),
+            None,
+        ),
+        ("fanotify_mark: No space left on device", None),
+        ("  - CUDA out of memory: try a smaller batch", None),
+        ("    if 'CUDA out of memory' in str(error):", None),
+        (
+            (
+                "RuntimeError: cuda runtime error (8) : invalid device function at "
+                "/x/THCTensorMathPointwise.cu:247"
+            ),
+            "cuda-invalid-device-function",
+        ),
+        ("RuntimeError: HIP error: invalid device function", None),
+        ("[rank0]: AssertionError: Torch not compiled with CUDA enabled", "torch-without-cuda"),
+        ("SKIPPED [1] test_kernels.py: Torch not compiled with CUDA enabled", None),
+    ],
+)
+def test_a_line_means_one_thing(said, line, signature):
+    """Lines as the sources of Linux 6.6, NVIDIA 595, Slurm 26.05, Ray 2.60, torch 2.15 and CUDA
+    12.8 write them.
+    """
+    traces = said(f"{line}\n").traces
+    found = [trace.finding.subject for trace in traces if trace.finding.subject != "raised"]
+    assert found == ([signature] if signature else [])
+
+
+def test_an_older_kernel_may_have_killed_a_child_of_what_it_names(said):
+    (trace,) = said(
+        "Memory cgroup out of memory: Kill process 123 (python) score 1000 or sacrifice child\n"
+    ).traces
+    assert trace.finding.message == (
+        "The kernel killed python (pid 123), or a child of it, because its memory cgroup was full."
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    # PDM, ANTLR, lightning, sglang with its check off, a value that was not quoted, a type of
+    # weights that safetensors 0.6.2 does not know
+    [
+        "[ResolutionImpossible]: Unable to find a resolution for a>=1",
+        "antlr4.error.Errors.LexerNoViableAltException: LexerNoViableAltException('#')",
+        "NotImplementedError: Support for `training_epoch_end` has been removed in v2.0.0.",
+        (
+            "[2025-05-01 10:00:00 TP0] The memory capacity is unbalanced. Some GPUs may be "
+            "occupied by "
+            "other processes."
+        ),
+        "bash: line 1: export: `8.0': not a valid identifier",
+        (
+            "SafetensorError: Error while deserializing header: invalid JSON in header: unknown "
+            "variant `F9_X`, expected one of `BOOL`, `F4`"
+        ),
+    ],
+)
+def test_what_other_programs_say_in_like_words(said, text):
+    assert roots(said(f"{text}\n")) == []
+
+
+def test_error_304_is_more_than_memory_that_cannot_be_pinned(said):
+    found = said(f"{COUNT}304: OS call failed or operation not supported on this OS\n")
+    assert [trace.finding.subject for trace in found.traces] == ["cuda-os-call-failed"]
+
+
+def test_offline_mode_is_not_a_hub_out_of_reach(said):
+    """The traceback names the exception on a line of its own."""
+    offline = (
+        "Cannot find the requested files in the disk cache and outgoing traffic has been disabled."
+    )
+    found = said(
+        "    raise LocalEntryNotFoundError(\nhuggingface_hub.errors.LocalEntryNotFoundError: "
+        f"{offline}\n"
+    )
+    assert [trace.finding.subject for trace in found.traces] == ["hub-offline"]

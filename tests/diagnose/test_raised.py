@@ -1,0 +1,389 @@
+"""The exception that a run failed with: programs that really fail, are stopped, or go on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from envdoctor.app import diagnose
+
+LOGS = Path(__file__).parent.parent / "data" / "logs"
+MAIN = 'if __name__ == "__main__":\n'
+
+
+def failed(program, tmp_path, expected=1):
+    """Return what a program writes that fails."""
+    path = tmp_path / "train.py"
+    path.write_text(textwrap.dedent(program))
+    done = subprocess.run(
+        [sys.executable, str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "PYTHONUNBUFFERED": "1", "NO_COLOR": "1"},
+    )
+    assert done.returncode == expected, done.stdout
+    return done.stdout
+
+
+def first(diagnosis):
+    """Return certainty and sentence of what is said first."""
+    trace = diagnosis.traces[0]
+    return trace.certainty, trace.finding.message
+
+
+PROGRAMS = {
+    "a process": (
+        """
+        import multiprocessing, sys
+        def work(n):
+            raise ValueError(f"chunk {n} has 0 rows")
+        if __name__ == "__main__":
+            process = multiprocessing.get_context("spawn").Process(target=work, args=(3,))
+            process.start(); process.join(); sys.exit(process.exitcode)
+        """,
+        "ValueError: chunk 3 has 0 rows",
+        5,
+    ),
+    "a pool": (
+        """
+        import multiprocessing
+        def work(n):
+            return {"a": 1}["b" if n == 3 else "a"]
+        if __name__ == "__main__":
+            with multiprocessing.get_context("spawn").Pool(2) as pool:
+                pool.map(work, range(8))
+        """,
+        "KeyError: 'b'",
+        4,
+    ),
+    "futures": (
+        """
+        from concurrent.futures import ProcessPoolExecutor
+        def work(n):
+            open(f"/data/shard-{n}.parquet")
+        if __name__ == "__main__":
+            with ProcessPoolExecutor(2) as pool:
+                list(pool.map(work, range(2)))
+        """,
+        "FileNotFoundError: [Errno 2] No such file or directory: '/data/shard-0.parquet'",
+        4,
+    ),
+    "asyncio": (
+        """
+        import asyncio
+        async def child():
+            raise LookupError("no worker is free")
+        async def main():
+            await asyncio.gather(child(), asyncio.sleep(1))
+        asyncio.run(main())
+        """,
+        "LookupError: no worker is free",
+        4,
+    ),
+    "a chain": (
+        """
+        def read():
+            try:
+                {}["model"]
+            except KeyError as error:
+                raise RuntimeError("config.json is no configuration") from error
+        read()
+        """,
+        "RuntimeError: config.json is no configuration",
+        6,
+    ),
+    "several lines": (
+        """
+        def load():
+            raise RuntimeError("Error(s) in loading state_dict for Net:\\n\\tsize mismatch for w")
+        load()
+        """,
+        "RuntimeError: Error(s) in loading state_dict for Net: size mismatch for w",
+        3,
+    ),
+    "a log": (
+        """
+        import logging, sys
+        logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
+        def main():
+            try:
+                raise FloatingPointError("loss is nan")
+            except Exception:
+                logging.exception("training failed")
+                sys.exit(1)
+        main()
+        """,
+        "FloatingPointError: loss is nan",
+        6,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_the_exception_that_ended_the_run_is_named_where_it_was_raised(said, tmp_path, name):
+    program, expected, line = PROGRAMS[name]
+    certainty, message = first(said(failed(program, tmp_path)))
+    assert certainty == "established"
+    assert message == f"The run failed with {expected}, raised {place(message, tmp_path, line)}."
+
+
+def place(message, tmp_path, line):
+    """Return where a program says that it raised: its own line, or Python's on behalf of it."""
+    own = f"{tmp_path / 'train.py'}, line {line}"
+    return f"at {own}" if f"raised at {own}" in message else message.partition(", raised ")[2][:-1]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="exception groups are of Python 3.11")
+def test_one_of_a_group(said, tmp_path):
+    program = """
+        import asyncio
+        async def work():
+            raise TypeError("an int is no str")
+        async def main():
+            async with asyncio.TaskGroup() as group:
+                group.create_task(work())
+        asyncio.run(main())
+    """
+    certainty, message = first(said(failed(program, tmp_path)))
+    assert certainty == "established"
+    assert "TypeError: an int is no str" in message
+
+
+def test_what_the_program_advises_is_the_remedy(said, tmp_path):
+    program = 'raise ValueError("no room for the cache. Try increasing gpu_memory_utilization.")'
+    (trace,) = said(failed(program, tmp_path)).traces
+    assert [remedy.text for remedy in trace.finding.remedies] == [
+        "The program itself says: Try increasing gpu_memory_utilization."
+    ]
+
+
+def test_the_package_that_raised_and_its_release_are_named(said, tmp_path):
+    package = tmp_path / "site-packages" / "flash_attn"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("def call():\n    raise RuntimeError('no such head')\n")
+    program = f"""
+        import sys
+        sys.path.insert(0, {str(package.parent)!r})
+        import flash_attn
+        flash_attn.call()
+    """
+    text = failed(program, tmp_path)
+    (trace,) = said(text, assume=["flash-attn==2.7.4.post1"]).traces
+    assert trace.finding.component == "flash-attn"
+    assert trace.finding.message == (
+        "The run failed with RuntimeError: no such head, raised by flash-attn 2.7.4.post1 at "
+        f"flash_attn/__init__.py, line 2, called at {tmp_path / 'train.py'}, line 5."
+    )
+
+
+def test_the_words_of_the_shell_behind_it_are_a_consequence(said, tmp_path):
+    text = failed('raise ValueError("rope_scaling must be a dictionary")', tmp_path)
+    found = said(f"{text}train.sh: line 9:  4242 Killed                  python train.py\n")
+    assert first(found)[1].startswith("The run failed with ValueError: rope_scaling")
+    killed = next(t for t in found.traces if t.finding.subject == "killed-by-signal")
+    assert killed.finding.caused_by == found.traces[0].finding.key
+    assert killed.suspects == ()
+
+
+def test_an_engine_that_did_not_start_prints_the_error_that_it_points_at(said):
+    """As vLLM 0.11 logs it: the process of the engine, then the one that waited for it."""
+    engine = "(EngineCore_DP0 pid=71) "
+    log = f"{engine}ERROR 11-21 10:00:00 [core.py:708] "
+    text = (
+        f"{log}EngineCore failed to start.\n"
+        f"{log}Traceback (most recent call last):\n"
+        f'{log}  File "/venv/lib/python3.12/site-packages/vllm/v1/engine/core.py", line 699, in '
+        "run_engine_core\n"
+        f"{log}    engine_core = EngineCoreProc(*args, **kwargs)\n"
+        f"{log}ValueError: no layer is called model.layers.61\n"
+        f"{engine}Process EngineCore_DP0:\n"
+        f"{engine}Traceback (most recent call last):\n"
+        f'{engine}  File "/usr/lib/python3.12/multiprocessing/process.py", line 314, in _bootstrap\n'
+        f"{engine}    self.run()\n"
+        f'{engine}  File "/venv/lib/python3.12/site-packages/vllm/v1/engine/core.py", line 699, in '
+        "run_engine_core\n"
+        f"{engine}    engine_core = EngineCoreProc(*args, **kwargs)\n"
+        f"{engine}ValueError: no layer is called model.layers.61\n"
+        "(APIServer pid=1) Traceback (most recent call last):\n"
+        '(APIServer pid=1)   File "/venv/bin/vllm", line 8, in <module>\n'
+        "(APIServer pid=1)     sys.exit(main())\n"
+        "(APIServer pid=1) RuntimeError: Engine core initialization failed. See root cause above. "
+        "Failed core proc(s): {'EngineCore_DP0': 1}\n"
+    )
+    found = said(text)
+    certainty, message = first(found)
+    assert certainty == "established"
+    assert message == (
+        "The run failed with ValueError: no layer is called model.layers.61, raised by vllm at "
+        "vllm/v1/engine/core.py, line 699."
+    )
+    assert {t.finding.caused_by for t in found.traces[1:]} == {found.traces[0].finding.key}
+
+
+def test_the_first_of_the_ranks(said):
+    """Lines of two ranks, mixed as two processes write them."""
+    lines = []
+    for one, two in (
+        ("Traceback (most recent call last):", "Traceback (most recent call last):"),
+        ('  File "train.py", line 7, in <module>', '  File "train.py", line 8, in <module>'),
+        ("    check()", "    dist.all_reduce(t)"),
+        (
+            "AssertionError: 30 is not divisible by 4",
+            "RuntimeError: [gloo/transport/tcp/pair.cc:553] Connection closed by peer [10.0.0.1]:1",
+        ),
+    ):
+        lines += [f"[rank1]: {two}", f"[rank0]: {one}"]
+    assert first(said("\n".join(lines) + "\n"))[1].startswith(
+        "The run failed with AssertionError: 30 is not divisible by 4"
+    )
+
+
+def test_a_box_of_rich(said):
+    text = (
+        "╭─────────── Traceback (most recent call last) ───────────╮\n"
+        "│ /work/train.py:12 in <module>                            │\n"
+        "│                                                          │\n"
+        "│ ❱ 12 main()                                              │\n"
+        "╰──────────────────────────────────────────────────────────╯\n"
+        "ValueError: the template has no generation tag\n"
+    )
+    assert first(said(text))[1] == (
+        "The run failed with ValueError: the template has no generation tag, raised at "
+        "/work/train.py, line 12."
+    )
+
+
+def test_what_cpp_did_not_catch(said):
+    text = (
+        "terminate called after throwing an instance of 'std::out_of_range'\n"
+        "  what():  map::at\n"
+        "run.sh: line 3:  7 Aborted                 (core dumped) python train.py\n"
+    )
+    found = said(text)
+    assert "out_of_range: map::at" in found.traces[0].finding.message
+
+
+GOES_ON = {
+    "a destructor": """
+        class Handle:
+            def __del__(self):
+                raise AttributeError("no handle")
+        Handle()
+        print("done")
+    """,
+    "a thread": """
+        import threading
+        def loop():
+            raise OSError("the logger died")
+        thread = threading.Thread(target=loop); thread.start(); thread.join()
+        for step in range(60):
+            print("step", step)
+    """,
+    "a warning": """
+        import logging
+        logging.basicConfig()
+        def read():
+            try:
+                raise TimeoutError("the store did not answer")
+            except TimeoutError:
+                logging.warning("again", exc_info=True)
+        for step in range(3):
+            read()
+        print("done")
+    """,
+    "an attempt": """
+        import traceback
+        for step in range(60):
+            try:
+                if step % 20 == 3:
+                    raise TimeoutError("the store did not answer")
+            except TimeoutError:
+                traceback.print_exc()
+            print("step", step)
+    """,
+    "a log that fails": """
+        import logging
+        logging.basicConfig(level=logging.INFO)
+        logging.info("%d steps", "three")
+        print("done")
+    """,
+}
+
+
+@pytest.mark.parametrize("name", sorted(GOES_ON))
+def test_a_run_that_goes_on_did_not_fail(said, tmp_path, name):
+    found = said(failed(GOES_ON[name], tmp_path, expected=0))
+    assert {trace.certainty for trace in found.traces} <= {"candidate"}
+
+
+STOPPED = {
+    "a loop": "import time\nprint('ready', flush=True)\ntime.sleep(60)\n",
+    "asyncio": (
+        "import asyncio\nasync def main():\n    print('ready', flush=True)\n"
+        "    await asyncio.sleep(60)\nasyncio.run(main())\n"
+    ),
+    "a pool": (
+        "import multiprocessing, time\n"
+        f"{MAIN}    with multiprocessing.get_context('spawn').Pool(2) as pool:\n"
+        "        pool.map(abs, range(3))\n        print('ready', flush=True)\n"
+        "        pool.map(time.sleep, [60, 60])\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(STOPPED))
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_somebody_stops_has_no_cause(said, tmp_path, name, number):
+    path = tmp_path / "train.py"
+    path.write_text(STOPPED[name])
+    process = subprocess.Popen(
+        [sys.executable, str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    ready = process.stdout.readline()
+    time.sleep(0.2)
+    os.killpg(process.pid, number)
+    text = ready + process.communicate(timeout=60)[0]
+    found = said(text)
+    assert {trace.certainty for trace in found.traces} <= {"candidate"}
+    if number == signal.SIGINT:
+        assert found.traces[0].finding.subject == "keyboard-interrupt"
+
+
+@pytest.mark.parametrize("path", sorted((LOGS / "well").glob("*.log")), ids=lambda path: path.stem)
+def test_no_cause_is_claimed_where_all_went_well_or_somebody_stopped_it(path):
+    found = diagnose([str(path)])
+    assert {trace.certainty for trace in found.traces} <= {"candidate"}
+
+
+#: What each log of a run that failed is about, by its name.
+FAILED = {
+    "torchrun-2.15-rank": "AssertionError: batch size 30 is not divisible by 4",
+    "torchrun-2.15-tee": "AssertionError: batch size 30 is not divisible by 4",
+    "torch-2.15-spawn": "IndexError: list index out of range",
+    "torch-2.15-dataloader": "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff",
+    "torch-2.15-state-dict": "RuntimeError: Error(s) in loading state_dict for Linear",
+    "ray-2.49.2-nested-task": "KeyError: 'reward_model'",
+    "ray-2.49.2-actor-init": "PermissionError: [Errno 13] Permission denied",
+    "ray-2.49.2-driver": "AssertionError: real_train_batch_size (30) must be divisible",
+}
+
+
+@pytest.mark.parametrize("name", sorted(FAILED))
+def test_the_failure_is_found_through_what_wraps_it(name):
+    certainty, message = first(diagnose([str(LOGS / f"{name}.log")]))
+    assert certainty == "established"
+    assert message.startswith(f"The run failed with {FAILED[name]}")
