@@ -7,6 +7,7 @@ import sys
 
 from .errors import InputError, NothingRecognised
 from .model.sizes import size_text
+from .regular_files import read_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,21 +59,23 @@ def begins_with(path: str, *beginnings: bytes) -> bool:
         return False
 
 
-def read_text(path: str, lenient: bool = False) -> str:
+def read_text(path: str, lenient: bool = False, waits: bool = True) -> str:
     """Read a text file, or standard input for ``-``; raises :class:`InputError`.
 
     UTF-8, or UTF-16 with a byte order mark (what PowerShell's ``>`` writes). ``lenient`` replaces
     what does not decode; what is too large for anything but a log is then no fault of the input:
-    :class:`NothingRecognised`.
+    :class:`NothingRecognised`. A pipe is waited for, except where ``waits`` is false.
     """
     where = name_of(path)
     try:
         if path == "-":
             data: bytes = standard_input().read(_SIZE_LIMIT + 1)
             _kept[:] = [data]
-        else:
+        elif waits:
             with open(path, "rb") as file:
                 data = file.read(_SIZE_LIMIT + 1)
+        else:
+            data = read_regular(path, _SIZE_LIMIT + 1)
     except (OSError, ValueError) as error:
         raise InputError(
             f"{where}: cannot be read: {getattr(error, 'strerror', None) or error}"

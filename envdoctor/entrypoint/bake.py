@@ -13,6 +13,7 @@ from ..model.evidence import Fact, Known
 from ..model.facts import FIELDS, Facts
 from ..model.record import NamedTuple
 from ..model.serde import dump_facts
+from ..probes.machine import Machine
 from .baseline import SCHEMA_VERSION, take_stamp
 from .requirement import nvidia_require, required_of
 
@@ -108,7 +109,8 @@ def bake(
             entry.soname: entry.version for entry in facts.value("libraries", ()) if entry.loaded
         },
         "known": sorted(finding.key for finding in report.findings),
-        "stamp": take_stamp(),
+        # Where something could not be read, no baseline is written.
+        "stamp": {} if report.unread else take_stamp(Machine()),
         "probes": modules,
         "rules": rules_of_host(),
         "facts": dump_facts(_of_baseline(image, modules, matrix)),

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 import sys
+
+from ..regular_files import read_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Sequence
+    from typing import Any, Dict, Optional, Sequence
+
+    from ..probes.machine import Machine
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -50,10 +53,7 @@ def default_path() -> str:
 
 def read_baseline(path: str) -> Dict[str, Any]:
     """Return a baseline; raises OSError, or ValueError where it is none that this version reads."""
-    if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would be waited for
-        raise ValueError("it is no regular file")
-    with open(path, "rb") as file:
-        text = file.read(_LARGEST).decode("utf-8")
+    text = read_regular(path, _LARGEST).decode("utf-8")
     try:
         baseline = json.loads(text)
     except RecursionError as error:
@@ -67,61 +67,70 @@ def read_baseline(path: str) -> Dict[str, Any]:
     return baseline
 
 
-def take_stamp() -> Dict[str, Any]:
-    """Return what changes when something is installed, at the price of one listing and one stat a
+def take_stamp(machine: Machine) -> Dict[str, Any]:
+    """Return what changes when something is installed, at the price of one listing and two looks a
     distribution.
 
     Names and times in seconds: inodes and parts of seconds do not survive the layers of an image.
     ``__pycache__`` and compiled files come and go with the first run, and the time of a folder with
     them.
     """
+    return {**_of_process(), "folders": _folders(machine)}
+
+
+def _of_process() -> Dict[str, Any]:
+    """Return the part of a stamp that is read of no file."""
     return {
         "python": sys.version.split()[0],
         "prefix": sys.prefix,
         "variables": {name: os.environ[name] for name in VARIABLES if os.environ.get(name)},
-        "folders": {folder: _entries(folder) for folder in _folders()},
     }
 
 
-def _folders() -> List[str]:
-    """Return the folders in which distributions are found, as they are read without site: a start
-    runs without it, bake with it.
+def _folders(machine: Machine) -> Dict[str, Dict[str, int]]:
+    """Return the folders in which distributions are found, as they are read without site (a start
+    runs without it, bake with it), with their names.
     """
-    from ..probes.interpreter import search_path_without_site
+    from ..probes.interpreter import listing, search_path_without_site
 
-    return [
-        folder
-        for folder in search_path_without_site()
-        if folder.endswith(("site-packages", "dist-packages")) or _has_metadata(folder)
-    ]
-
-
-def _has_metadata(folder: str) -> bool:
-    try:
-        return os.path.isdir(folder) and any(
-            name.endswith((".dist-info", ".egg-info")) for name in os.listdir(folder or ".")
-        )
-    except OSError:
-        return False
+    stamp = {}
+    for folder in search_path_without_site(machine):
+        if folder.endswith(("site-packages", "dist-packages")) or any(
+            name.endswith((".dist-info", ".egg-info")) for name in listing(machine, folder) or ()
+        ):
+            try:
+                stamp[folder] = machine.use(_entries, folder)
+            except OSError:  # a folder that cannot be listed is one more state to compare
+                stamp[folder] = {}
+    return stamp
 
 
 def _entries(folder: str) -> Dict[str, int]:
-    """Return the names in a folder, each distribution's with the time of its metadata."""
+    """Return the names in a folder, each distribution's with the time of its metadata; that is
+    negative where this user may not read it.
+    """
     changed: Dict[str, int] = {}
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                name = entry.name
-                if name != "__pycache__" and not name.endswith(".pyc"):
-                    changed[name] = int(entry.stat().st_mtime) if name.endswith(".dist-info") else 0
-    except OSError:  # a folder that is not there is one more state to compare
-        return changed
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            name = entry.name
+            if name.endswith(".dist-info"):
+                changed[name] = _time_of(entry)
+            elif name != "__pycache__" and not name.endswith(".pyc"):
+                changed[name] = 0
     return changed
 
 
-def stale_reason(baseline: Dict[str, Any]) -> str:
+def _time_of(entry: os.DirEntry[str]) -> int:
+    try:
+        seconds = int(entry.stat().st_mtime)
+    except FileNotFoundError:  # a link that leads nowhere
+        return 0
+    return seconds if os.access(f"{entry.path}/METADATA", os.R_OK) else -1 - seconds
+
+
+def stale_reason(baseline: Dict[str, Any], machine: Machine) -> str:
     """Return what differs from when the baseline was written, or "" for nothing."""
-    then, now = baseline["stamp"], take_stamp()
+    then, now = baseline["stamp"], _of_process()
     for name in ("python", "prefix"):
         if then.get(name) != now[name]:
             return f"{name} was {then.get(name)}, is {now[name]}"
@@ -132,13 +141,12 @@ def stale_reason(baseline: Dict[str, Any]) -> str:
                 f"{name} was {before.get(name) or 'not set'}, is "
                 f"{now['variables'].get(name) or 'not set'}"
             )
-    folders = then.get("folders", {})
-    if list(folders) != list(now["folders"]):
+    folders, folders_now = then.get("folders", {}), _folders(machine)
+    if list(folders) != list(folders_now):
         return (
-            f"distributions are looked for in {', '.join(now['folders'])}, not in "
-            f"{', '.join(folders)}"
+            f"distributions are looked for in {', '.join(folders_now)}, not in {', '.join(folders)}"
         )
-    for folder, entries in now["folders"].items():
+    for folder, entries in folders_now.items():
         if entries != folders[folder]:
             return _difference(folder, folders[folder], entries)
     return ""

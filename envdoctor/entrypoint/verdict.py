@@ -120,7 +120,7 @@ def _baseline(settings: Settings, matrix_date: str) -> Tuple[Dict[str, Any], str
 
     try:
         baseline = read_baseline(path)
-        reason = _other_tool(baseline["tool"], matrix_date) or stale_reason(baseline)
+        reason = _other_tool(baseline["tool"], matrix_date) or _stale_reason(baseline)
         if not reason:
             baseline["facts"] = _with_packages(
                 read_facts(baseline["facts"], "facts"), baseline["packages"]
@@ -129,10 +129,27 @@ def _baseline(settings: Settings, matrix_date: str) -> Tuple[Dict[str, Any], str
             baseline["rules"] = [name for name in CHECKS if name in baseline["rules"]]
     except (OSError, ValueError, LookupError, AttributeError, TypeError, InputError) as error:
         why = f"the baseline {path} cannot be read ({getattr(error, 'strerror', None) or error})"
-        if settings.baseline is not None and settings.policy == "enforce" and os.path.lexists(path):
+        if settings.baseline is not None and settings.policy == "enforce":
             raise InputError(f"--baseline: {why}") from error
         return {}, f"judged whole: {why}"
     return ({}, f"judged whole, not as baked: {reason}") if reason else (baseline, "")
+
+
+def _stale_reason(baseline: Dict[str, Any]) -> str:
+    """Return what differs from when the image was baked; its folders may never answer."""
+    from ..mounts import mounts_elsewhere
+    from ..probes import Machine
+
+    elsewhere = mounts_elsewhere()
+    if not elsewhere:
+        return stale_reason(baseline, Machine())
+    from ..probes.watched import ask_watched
+
+    outcome, silent = ask_watched(
+        lambda machine: stale_reason(baseline, machine).encode("utf-8", "backslashreplace"),
+        elsewhere,
+    )
+    return f"{silent} {outcome.reason}".strip() if outcome.reason else outcome.text
 
 
 def _other_tool(then: Dict[str, Any], matrix_date: str) -> str:
@@ -211,13 +228,10 @@ def _read_inputs(settings: Settings) -> Tuple[Dict[str, Fact[Any]], Optional[Seq
     path = os.environ.get("ENVDOCTOR_IGNORE")
     if not path:
         return lock, None
-    from ..errors import InputError
     from ..intake.ignores import parse_ignores
     from ..text_files import read_text
 
-    if os.path.exists(path) and not os.path.isfile(path):  # a pipe would be waited for
-        raise InputError(f"ENVDOCTOR_IGNORE={path}: expected a file, found what is none")
-    return lock, parse_ignores(read_text(path), path)
+    return lock, parse_ignores(read_text(path, waits=False), path)
 
 
 def _judge(

@@ -31,7 +31,7 @@ def read_lock(folder: str) -> Lock:
             f"{path}: expected envdoctor.lock.json, as 'envdoctor lock -o DIR' writes it, found "
             f"{there}"
         )
-    return parse_lock(read_text(path), path)
+    return parse_lock(read_text(path, waits=False), path)
 
 
 def parse_lock(text: str, where: str) -> Lock:

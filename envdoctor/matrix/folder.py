@@ -5,12 +5,23 @@ from __future__ import annotations
 import os
 
 from ..model.record import NamedTuple
+from ..regular_files import read_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Mapping, Tuple
 
-__all__ = ["OTHER_FILES", "MatrixFiles", "find_sources", "fingerprint", "is_fresh", "list_files"]
+__all__ = [
+    "OTHER_FILES",
+    "MatrixFiles",
+    "find_sources",
+    "fingerprint",
+    "is_fresh",
+    "list_files",
+    "read_source",
+]
+
+_LARGEST = 256 << 20  # bytes, as of an archive of a whole matrix
 
 #: TOML files of ``matrices/`` that no check needs (``curated``), or that other parts of envdoctor
 #: read.
@@ -63,6 +74,11 @@ def list_files(folder: str, ending: str) -> List[str]:
         return []
 
 
+def read_source(path: str) -> str:
+    """Return the text of a source file; raises OSError, also for a pipe, or UnicodeDecodeError."""
+    return read_regular(path, _LARGEST).decode("utf-8")
+
+
 def fingerprint(sources: MatrixFiles, times: bool) -> Dict[str, List[Any]]:
     """Return [size, mtime or None, hash] of every source file."""
     entries: Dict[str, List[Any]] = {}
@@ -102,5 +118,4 @@ def _files(sources: MatrixFiles) -> List[Tuple[str, str]]:
 def _hash(path: str) -> str:
     import hashlib
 
-    with open(path, "rb") as file:
-        return hashlib.sha256(file.read()).hexdigest()[:32]
+    return hashlib.sha256(read_regular(path, _LARGEST)).hexdigest()[:32]

@@ -17,7 +17,7 @@ from . import compiled
 from .compiled import KEYS, load_package, normalize_gpu
 from .curated import parse_conda, parse_models, parse_profile
 from .derived_rows import ptx_demands
-from .folder import MatrixFiles, find_sources, fingerprint, list_files
+from .folder import MatrixFiles, find_sources, fingerprint, list_files, read_source
 from .measured_rows import compile_surfaces, surface_fault
 from .schema import Faults, parse_document, parse_package
 from .signatures import parse_signatures
@@ -110,27 +110,25 @@ def compile_core(sources: MatrixFiles, label: str = "") -> Tuple[Dict[str, Any],
 def read_toml(path: str, origin: str, faults: Faults) -> Optional[Mapping[str, Any]]:
     """Read a TOML file, or add a fault and return None."""
     try:
-        with open(path, encoding="utf-8", newline="") as file:
-            return parse_toml(file.read())
+        return parse_toml(read_source(path))
     except UnicodeDecodeError as error:
         faults.add(origin, "", f"is not UTF-8: {error}")
     except ValueError as error:
         faults.add(origin, "", f"is not TOML: {error}")
     except OSError as error:
-        faults.add(origin, "", f"cannot be read: {error.strerror}")
+        faults.add(origin, "", f"cannot be read: {error.strerror or error}")
     return None
 
 
 def read_package(path: str, name: str, origin: str, faults: Faults) -> Optional[Mapping[str, Any]]:
     """Read and check one ``packages/<name>.json``."""
     try:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
+        document = json.loads(read_source(path))
     except (ValueError, RecursionError) as error:
         faults.add(origin, "", f"is not JSON in UTF-8: {error}")
         return None
     except OSError as error:
-        faults.add(origin, "", f"cannot be read: {error.strerror}")
+        faults.add(origin, "", f"cannot be read: {error.strerror or error}")
         return None
     return parse_package(document, name, origin, faults)
 
@@ -140,13 +138,12 @@ def _surface_documents(sources: MatrixFiles, label: str, faults: Faults) -> List
     for name, path in sources.surfaces.items():
         origin = f"{label}surfaces/{name}.json"
         try:
-            with open(path, encoding="utf-8") as file:
-                document = json.load(file)
+            document = json.loads(read_source(path))
         except (ValueError, RecursionError) as error:
             faults.add(origin, "", f"is not JSON in UTF-8: {error}")
             continue
         except OSError as error:
-            faults.add(origin, "", f"cannot be read: {error.strerror}")
+            faults.add(origin, "", f"cannot be read: {error.strerror or error}")
             continue
         fault = surface_fault(document, name)
         if fault:
@@ -215,8 +212,7 @@ def read_listing(folder: str) -> Optional[Dict[str, Any]]:
     made from, or None.
     """
     try:
-        with open(os.path.join(folder, "index.json"), encoding="utf-8") as file:
-            listing: Dict[str, Any] = json.load(file)
+        listing: Dict[str, Any] = json.loads(read_source(os.path.join(folder, "index.json")))
     except FileNotFoundError:
         return None
     except (ValueError, RecursionError, OSError) as error:
@@ -346,8 +342,8 @@ def write_compiled(source: str, destination: str, times: bool) -> None:
         if name not in wanted:
             os.unlink(os.path.join(folder, name))
     for name, path in sources.packages.items():
-        with open(path, encoding="utf-8") as file:
-            _write(os.path.join(folder, f"{name}.jsonl"), package_lines(json.load(file)))
+        lines = package_lines(json.loads(read_source(path)))
+        _write(os.path.join(folder, f"{name}.jsonl"), lines)
     extras = {
         "profiles.json": read_profiles(source),
         "models.json": read_models(source),
@@ -392,8 +388,7 @@ class SourceFiles:
         path = self._sources.packages.get(name)
         if path is None:
             return None
-        with open(path, encoding="utf-8") as file:
-            return load_package(package_lines(json.load(file)))
+        return load_package(package_lines(json.loads(read_source(path))))
 
     def profiles(self) -> Mapping[str, Any]:
         """Return the framework profiles by name."""

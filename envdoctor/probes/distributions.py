@@ -19,7 +19,7 @@ from ..model.record import NamedTuple
 from ..model.redaction import redact, without_credentials
 from ..model.versions import canonicalize_name, try_version
 from .interpreter import interpreter_of, listing
-from .machine import Probe, reason_of
+from .machine import Probe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,8 +131,7 @@ class _Search:
         self.oddities: List[Oddity] = []
         self.editable: List[str] = []  # the files of editable installs in the folder being read
         self.described = machine.described
-        # Under a root every link is resolved inside it; here the kernel does that.
-        self.direct = machine.is_plain
+        self._read = machine.try_read
 
     def folder(self, folder: str) -> None:
         """Read one folder of the search path."""
@@ -399,31 +398,6 @@ class _Search:
         """Return path and size of each file that the RECORD in a ``.dist-info`` lists."""
         return parse_record(self._read(path + "/RECORD", _RECORD_LIMIT)[0] or b"")
 
-    def _read(self, path: str, limit: int) -> Tuple[Optional[bytes], str]:
-        if not self.direct:
-            return self.machine.try_read(path, limit)
-        # The same without fstat and second read: four files each of hundreds of distributions.
-        try:
-            descriptor = os.open(path, _READ_FLAGS)
-        except (OSError, ValueError) as error:
-            self.machine.keep_unread(path, error)
-            return None, reason_of(error)
-        try:
-            content = os.read(descriptor, limit)
-            while 0 < len(content) < limit and limit > _FIRST_READ:
-                part = os.read(descriptor, limit - len(content))
-                if not part:
-                    break
-                content += part
-            return content, ""
-        except OSError as error:
-            self.machine.keep_unread(path, error)
-            return None, reason_of(error)
-        finally:
-            os.close(descriptor)
-
-
-_READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 # conda packages whose Python distribution has another name.
 _CONDA_NAMES = {

@@ -15,7 +15,7 @@ import struct
 
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
-from .elf import ElfError, ElfFile, NotRegularError, open_elf
+from .elf import ElfError, ElfFile, open_elf
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ class Loader:
         try:
             with self.machine.use(open_elf, path) as elf:
                 return _FITS if elf.kind == self.kind else _OTHER
-        except (OSError, NotRegularError):
+        except OSError:
             return _OTHER
         except ElfError:
             return _DAMAGED

@@ -9,11 +9,11 @@ MB kernel library costs some microseconds and a truncated or hostile file costs 
 from __future__ import annotations
 
 import os
-import stat
 import struct
 
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
+from ..regular_files import open_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = [
     "ElfError",
     "ElfFile",
-    "NotRegularError",
     "cxx11_abi_of",
     "highest",
     "is_torch_symbol",
@@ -54,21 +53,13 @@ class ElfError(ValueError):
     """The file is no ELF file that a loader would take."""
 
 
-class NotRegularError(ElfError):
-    """There is a directory, device or pipe of that name, not a file."""
-
-
 def open_elf(path: str) -> ElfFile:
     """Open a file on this machine; raises :class:`ElfError` or :class:`OSError`.
 
     Close it, or use it in ``with``.
     """
-    # Non-blocking: a FIFO of this name must not hang the probe.
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    descriptor = open_regular(path)
     try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise NotRegularError("not a regular file")
         return ElfFile(descriptor)
     except BaseException:
         os.close(descriptor)

@@ -219,8 +219,9 @@ def _this(machine: Machine) -> Interpreter:
     # abiflags is missing on Windows only.
     threads = "t" if "t" in getattr(sys, "abiflags", "") else ""
     virtual = sys.prefix != sys.base_prefix
-    machine.packages = (_join(sys.prefix, "pyvenv.cfg"),)
-    text = machine.read_text(machine.packages[0], _TEXT_LIMIT) if virtual else ""
+    settings = _join(sys.prefix, "pyvenv.cfg")
+    machine.packages += (settings,)
+    text = machine.read_text(settings, _TEXT_LIMIT) if virtual else ""
     configuration = parse_pyvenv(text or "")
     user = sys.modules["site"].USER_SITE if "site" in sys.modules else None
     return Interpreter(
@@ -266,11 +267,11 @@ def _this_without_site(machine: Machine) -> Interpreter:
     )
 
 
-def search_path_without_site() -> Tuple[str, ...]:
+def search_path_without_site(machine: Machine) -> Tuple[str, ...]:
     """Return the directories in which this interpreter finds distributions, as files tell, whether
     it ran site or not.
     """
-    return _this_without_site(Machine()).search_path
+    return _this_without_site(machine).search_path
 
 
 _ABI_PREFIX = {"cpython": "cp", "pypy": "pp"}

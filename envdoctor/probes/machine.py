@@ -14,6 +14,7 @@ import time
 
 from ..model.evidence import Fact, Known
 from ..model.record import NamedTuple
+from ..regular_files import NotRegularError, read_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,12 +28,13 @@ READ_LIMIT = 1 << 20
 FOLDER_ONLY = "a folder is judged, not a machine"
 """The reason of host facts (driver, devices, limits) under ``--root``."""
 
+_MISSING = f"ENOENT: {os.strerror(errno.ENOENT)}"
 _LINKS = 40  # as the kernel's MAXSYMLINKS
 _ENTRIES = 100_000
 
 # What only says that a name is not there, or is something else than was asked for.
 _PLAIN = frozenset(
-    (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EINVAL, errno.ENAMETOOLONG, errno.ENXIO)
+    (None, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EINVAL, errno.ENAMETOOLONG)
 )
 # A refusal: where it matters, in the folders of distributions, the judged program may get it too.
 _REFUSED = frozenset((errno.EACCES, errno.EPERM, errno.ELOOP))
@@ -91,11 +93,6 @@ class Machine:
         self.packages: Tuple[str, ...] = ()
         self.unread: Dict[str, str] = {}
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether a path means what the kernel says, and may be looked up without more ado."""
-        return not self.root
-
     def remaining(self, most: float) -> float:
         """Return the seconds that a probe may wait for a child: ``most``, or less near the end."""
         return max(0.05, min(most, self.end - time.monotonic()))
@@ -108,11 +105,13 @@ class Machine:
     def keep_unread(self, path: str, error: Exception) -> None:
         """Keep that something could not be read, where that is more than that it is not there.
 
-        An I/O error, or a mount whose server is gone, hides what may well be there; permissions
-        hide it from this user, which matters in the folders of distributions.
+        An I/O error, a mount whose server is gone, or a pipe hides what may well be there;
+        permissions hide it from this user, which matters in the folders of distributions.
         """
         number = getattr(error, "errno", None)
-        if number is None or number in _PLAIN or path.startswith(("/proc/", "/sys/", "/dev/")):
+        if number in _PLAIN and not isinstance(error, NotRegularError):
+            return
+        if path.startswith(("/proc/", "/sys/", "/dev/")):
             return
         if number in _REFUSED and not self._is_of_packages(path):
             return
@@ -189,44 +188,23 @@ class Machine:
     def read_bytes(self, path: str, limit: int = READ_LIMIT) -> Optional[bytes]:
         """Return at most ``limit`` bytes of a regular file, or None where it cannot be read.
 
-        Never blocks on a FIFO or a terminal and never opens a device: only regular files (procfs
-        and sysfs show theirs as regular) are read.
+        Never waits for a pipe, a terminal or a device.
         """
         return self.try_read(path, limit)[0]
 
     def try_read(self, path: str, limit: int = READ_LIMIT) -> Tuple[Optional[bytes], str]:
         """Like :meth:`read_bytes`, with the reason where nothing could be read ("" otherwise)."""
         try:
+            if not self.root:
+                return read_regular(path, limit), ""
             # A link that changes between path() and open() could leave the root; O_NOFOLLOW closes
             # the last step.
-            flags = (
-                os.O_RDONLY
-                | os.O_NONBLOCK
-                | os.O_CLOEXEC
-                | os.O_NOCTTY
-                | (os.O_NOFOLLOW if self.root else 0)
-            )
-            descriptor = os.open(self.path(path), flags)
+            return read_regular(self.path(path), limit, os.O_NOFOLLOW), ""
+        except FileNotFoundError:  # most of them, and quickly
+            return None, _MISSING
         except (OSError, ValueError) as error:
             self.keep_unread(path, error)
             return None, reason_of(error)
-        try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                return None, "not a regular file"
-            parts: List[bytes] = []
-            left = limit
-            while left > 0:
-                part = os.read(descriptor, min(left, 1 << 20))
-                if not part:
-                    break
-                parts.append(part)
-                left -= len(part)
-            return (parts[0] if len(parts) == 1 else b"".join(parts)), ""
-        except OSError as error:
-            self.keep_unread(path, error)
-            return None, reason_of(error)
-        finally:
-            os.close(descriptor)
 
     def read_text(self, path: str, limit: int = READ_LIMIT) -> Optional[str]:
         """Return at most ``limit`` bytes of a file as text (bad bytes replaced), or None."""

@@ -26,12 +26,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar
 
-    from .isolation import Child
+    from .isolation import Child, ChildOutcome
     from .machine import Probe
 
     T = TypeVar("T")
 
-__all__ = ["WatchedMachine", "find_silent", "run_watched"]
+__all__ = ["WatchedMachine", "ask_watched", "find_silent", "run_watched"]
 
 _PATIENCE = 2.0
 """Seconds that one look-up may take. A cold file on a large Lustre takes tens of milliseconds."""
@@ -95,11 +95,6 @@ class WatchedMachine(Machine):
         for name in Machine.__slots__:
             setattr(self, name, getattr(machine, name))
         self.place = place
-
-    @property
-    def is_plain(self) -> bool:
-        """No look-up goes past this."""
-        return False
 
     def realpath(self, path: str) -> str:
         """Resolve a path, as the machine does; so do all below."""
@@ -264,21 +259,32 @@ def find_silent(paths: Sequence[str]) -> Optional[Tuple[str, str]]:
 
     They are looked up only where a file system is mounted that may never answer.
     """
-    place = Place()
 
-    def look() -> bytes:
+    def look(machine: WatchedMachine) -> bytes:
         for path in paths:
-            with place.at(path), suppress(OSError, ValueError):  # that is an answer
+            with machine.place.at(path), suppress(OSError, ValueError):  # that is an answer
                 os.stat(path)
         return b""
 
     elsewhere = mounts_elsewhere()
-    outcome = run_isolated(look, _FIRST_PATIENCE) if elsewhere else None
-    path = os.fsdecode(place.get()[1:])
-    if outcome is None or not outcome.reason or not path:
+    if not elsewhere:
         return None
-    _SILENT[_mount_of(path, elsewhere)] = path
-    return path, outcome.reason
+    outcome, path = ask_watched(look, elsewhere)
+    return (path, outcome.reason) if path else None
+
+
+def ask_watched(
+    question: Callable[[WatchedMachine], bytes], elsewhere: Sequence[str]
+) -> Tuple[ChildOutcome, str]:
+    """Ask something of this machine in a child that has a second; return what came of it, and the
+    path that did not answer, or "". That one is left alone from here on.
+    """
+    place = Place()
+    outcome = run_isolated(lambda: question(WatchedMachine(Machine(), place)), _FIRST_PATIENCE)
+    path = os.fsdecode(place.get()[1:]) if outcome.reason else ""
+    if path:
+        _SILENT[_mount_of(path, elsewhere)] = path
+    return outcome, path
 
 
 def _mount_of(path: str, elsewhere: Sequence[str]) -> str:

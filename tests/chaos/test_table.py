@@ -19,7 +19,8 @@ from ..entrypoint.conftest import ROOT, write_lock
 from ..entrypoint.conftest import environment as variables
 from ..entrypoint.test_guard import make_environment, shells
 from ..fuse import SILENT, mounted
-from .conditions import BUILDS, CONDITIONS, FAST, POLICIES
+from .condition import BUILDS, POLICIES
+from .conditions import CONDITIONS, FAST
 from .conftest import PROPERTY, fits
 
 LIMIT_S = 30
@@ -30,9 +31,6 @@ def cells():
     for condition in CONDITIONS:
         for build in condition.builds:
             marks = [] if (condition.name, build) in FAST else [pytest.mark.slow]
-            reason = condition.faults.get(build, condition.faults.get(""))
-            if reason:
-                marks.append(pytest.mark.xfail(reason=reason, strict=True))
             yield pytest.param(condition, build, marks=marks, id=f"{condition.name}-{build}")
 
 

@@ -122,10 +122,44 @@ def test_lock_is_compared_and_its_requirements_are_kept(image, tmp_path):
     assert json.loads(baseline_of(image).read_text())["requires"]["driver"] == "535.104.05"
     # At the start the baked lock asks of the host what the same lock asks without a baseline: here
     # no driver is known or there.
-    for options in ([], ["--baseline", "/nonexistent", "--lock", lock]):
+    for options in ([], ["--lock", lock]):
+        if options:
+            baseline_of(image).unlink()
         done = run(image, "entrypoint", "--policy", "enforce", "--strict", *options, "--", "true")
         assert done.returncode == 78, done.stderr
         assert "numpy 1.26.4 is installed, but the lock pins 2.1.0" in done.stderr
+
+
+def test_a_baseline_that_was_named_is_there_or_enforce_refuses(image):
+    for policy, code in (("warn", 0), ("enforce", 64)):
+        named = ["--policy", policy, "--baseline", "/nonexistent"]
+        done = run(image, "entrypoint", *named, "--", "true")
+        assert done.returncode == code
+        assert "the baseline /nonexistent cannot be read (No such file" in done.stderr
+
+
+def test_metadata_that_a_start_may_not_read_is_not_as_baked(image, prerequisite):
+    prerequisite(os.geteuid() == 0, "the test takes the rights of root away")
+    run(image, "bake")
+    metadata = next(image[1].glob("numpy-*.dist-info")) / "METADATA"
+    words = ["-m", "envdoctor", "entrypoint", "--", "true"]
+    unprivileged = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+    for path in (metadata, metadata.parent):
+        mode = path.stat().st_mode
+        path.chmod(0)
+        said = [
+            subprocess.run(
+                [*before, image[0], *words],
+                env=environment(PYTHONPATH=None),
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stderr
+            for before in ([], unprivileged)
+        ]
+        path.chmod(mode)
+        assert "judged whole" not in said[0]  # root reads it
+        assert f"{metadata} cannot be read (EACCES" in said[1]
 
 
 def test_an_image_without_what_its_lock_was_asked_for_is_not_baked(image, tmp_path):

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from ..fuse import SILENT, mounted
 from .conftest import ROOT, environment, write_lock
 from .test_exec import ODD, OPEN, TELL, prepare, told
 
@@ -267,12 +268,6 @@ HOSTILE = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_variable_of_python_does_not_reach_the_check(installed, name):
-    answers(installed, env=variables(**{name: HOSTILE[name]}))
-
-
 def test_variables_of_python_do_not_reach_the_check(installed):
     answers(installed, env=variables(**HOSTILE))
     done = run(installed, "--", "env", env=variables(**HOSTILE))
@@ -475,6 +470,9 @@ LINES = [
     ["--timeout"],
     ["--timeout=2.5", "--lock", "--", "--", "-x"],
     ["-", "x"],
+    ["--policy", " Warn\t", "--", "x"],
+    ["--policy=OFF", "--strict", "--", "x"],
+    ["--policy", "", "--", "x"],
     ["--strict=1", "--format", "none", "--report=x", "--baseline", "y", "sh", "-c", "z"],
 ]
 
@@ -694,3 +692,23 @@ def test_report_that_cannot_be_written_is_a_line(installed, tmp_path):
         done = run(installed, *words, "--", *JOB)
         assert (done.returncode, done.stdout) == (78, ""), done.stderr
         assert "the report cannot be written to" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_baked_folder_that_falls_silent_is_named(own, tmp_path, prerequisite):
+    prerequisite(os.geteuid() == 0, "mounts need root")
+    source, place = tmp_path / "source", tmp_path / "place"
+    (source / "extra-1.0.dist-info").mkdir(parents=True)
+    (source / "extra-1.0.dist-info/METADATA").write_text("Name: extra\nVersion: 1.0\n")
+    place.mkdir()
+    options = {"env": environment(PYTHONPATH=str(place))}
+    strict = ["--policy", "enforce", "--strict", "--", *JOB]
+    with mounted(source, place, {}):
+        command = [str(own / "bin" / "envdoctor"), "bake"]
+        subprocess.run(command, check=True, capture_output=True, **options)
+        assert run(own, *strict, **options).stdout == "ran\n"
+    with mounted(source, place, {"": SILENT}):
+        done = run(own, *strict, **options)
+    assert (done.returncode, done.stdout) == (78, ""), done.stderr
+    assert f"judged whole, not as baked: {place}" in done.stderr
+    assert f"ED907 undetermined: {place}" in done.stderr

@@ -28,7 +28,7 @@ PARENT = {
 # Besides, of our own, what the child of a baked start loads where no driver is there and nothing is
 # wrong.
 CHILD = {
-    "envdoctor": "errors matrix model mounts probes report rules",
+    "envdoctor": "errors matrix model mounts probes regular_files report rules",
     "envdoctor.entrypoint": "answer baseline handoff memory options verdict",
     # folder: in a checkout, to see whether it was compiled.
     "envdoctor.matrix": "bind compiled derive derived_rows folder loader measured_rows place tables",

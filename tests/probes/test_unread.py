@@ -86,7 +86,7 @@ def read(prefix: Path, deep: bool = False) -> Facts:
 
 def assert_said(facts: Facts, path: Path, name: str) -> None:
     """Hold every format, the codes for monitoring and the policies to saying what was not read."""
-    reason = f"{name}: {os.strerror(getattr(errno, name))}"
+    reason = f"{name}: {os.strerror(getattr(errno, name))}" if hasattr(errno, name) else name
     assert facts.value("distributions.complete") in (False, None)
     report = check((facts,), None, Options(fail_on="undetermined"))
     assert report.exit_code == 1
@@ -124,6 +124,23 @@ PLACES = {
     "a .pth file": f"{SITE}/extra.pth",
     "pyvenv.cfg": "pyvenv.cfg",
 }
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        METADATA,
+        METADATA.replace("METADATA", "WHEEL"),
+        f"{SITE}/extra.pth",
+        f"{SITE}/old.egg-link",
+        f"{SITE}/old.egg-info",
+    ],
+)
+def test_a_pipe_in_place_of_a_file(venv, inside):
+    path = venv / inside
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    assert_said(read(venv), path, "not a regular file")
 
 
 @pytest.mark.parametrize("what", PLACES)
