@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, Dict, FrozenSet, Iterator, List, Optional, Seq
 
 from ..errors import InputError
 from ..model.log import PLACES_OF_LINE, Event, Pattern, Reading
+from ..model.pattern import pattern
 from ..model.redaction import HIDDEN, redact
 from ..text_files import standard_input
 from .log_line import Place, cleaned, log_line
@@ -198,14 +199,14 @@ class _Known:
 
     __slots__ = ("anchors", "frame", "id", "loud", "match", "matches", "near", "number", "tries")
 
-    def __init__(self, number: int, pattern: Pattern) -> None:
+    def __init__(self, number: int, known: Pattern) -> None:
         self.number = number
-        self.id = pattern.id
-        self.frame = pattern.frame
-        self.loud = pattern.loud
-        self.anchors = tuple(anchor.encode() for anchor in pattern.anchors)
-        self.match: Any = re.compile(pattern.expression).search if pattern.expression else None
-        self.near = pattern.near
+        self.id = known.id
+        self.frame = known.frame
+        self.loud = known.loud
+        self.anchors = tuple(anchor.encode() for anchor in known.anchors)
+        self.match: Any = pattern(known.expression) if known.expression else None
+        self.near = known.near
         self.matches = self.tries = 0  # in this window
 
 
@@ -328,7 +329,7 @@ class _Search:
             return {}
         known.tries += 1
         self._tried += len(text)
-        match = known.match(text)
+        match = known.match.search(text)
         if match is None:
             return None
         return {key: value for key, value in match.groupdict().items() if value is not None}
