@@ -27,6 +27,7 @@ _VERSION = re.compile(r"v?([0-9][0-9A-Za-z.!+_-]{0,80})")
 _NO_MODEL = re.compile(
     r"\b(?:nvidia|geforce|tesla|quadro|gpu|sxm\d?|pcie|nvl\d*|hbm\d?e?|\d+ ?gb?)\b"
 )
+_MACHINE = re.compile(r"-(?:manylinux|linux)\w*?_(x86_64|aarch64)$")
 _MAX_ENTRIES = 20_000
 _MAJORS_AHEAD = 2  # of the newest release that is known, for what is older than the report
 
@@ -133,6 +134,9 @@ class Draft:
         claim = _Claim(rank, line.number, Distribution(canonical, text, **extra))
         old = self._distributions.get(canonical)
         self._distributions[canonical] = claim if old is None else _settled_distribution(old, claim)
+        machines = {match.group(1) for tag in extra.get("tags", ()) if (match := _MACHINE.search(tag))}
+        if len(machines) == 1:
+            self.put("os.architecture", machines.pop(), line, INTENT, "of the wheel's name")
         if canonical == "torch" and text is not None:
             self._torch_label(text, line, rank)
 
@@ -474,6 +478,8 @@ def _settled_distribution(old: _Claim, new: _Claim) -> _Claim:
     else:
         note = winner.note or f"line {loser.line} says {other.version}"
     filled: Dict[str, Any] = {}
+    if kept.tags and other.tags and not (kept.location or other.location):  # of several files
+        filled["tags"] = tuple(dict.fromkeys(kept.tags + other.tags))
     for name in ("location", "tags", "installer", "editable", "direct_url", "build", "constraint"):
         if not getattr(kept, name) and getattr(other, name):
             filled[name] = getattr(other, name)

@@ -154,7 +154,8 @@ class Build(NamedTuple):
     libraries in the wheel.
     pythons: tags of the wheels of this build ("cp312"), where a build does not have those of the
     release.
-    nightly: only nightly wheels of it exist, so that no release of it can be installed.
+    nightly: only nightly wheels of it exist, so that no release of it can be installed; or it was
+    compiled against a nightly of its torch, which the source names.
     """
 
     index_name: str = "pypi"

@@ -73,6 +73,7 @@ CODES: Mapping[str, str] = {
     "ED307": "lock-machine",
     "ED308": "missing-names",
     "ED309": "refused-releases",
+    "ED310": "wheel-tags",
     "ED390": "package-rows",
     "ED395": "package-log",
     "ED401": "built-for-torch",

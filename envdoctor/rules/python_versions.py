@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ..matrix.tables import Package, Release
 
-__all__ = ["RULES_HERE"]
+__all__ = ["RULES_HERE", "tag_version"]
 
 _MOST = 0.5  # of the releases that a statement allows
 _SPECIFIERS = Source(
@@ -189,7 +189,7 @@ def _wheels_finding(
     context: Context, python: Version, distribution: Distribution, tags: Sequence[str]
 ) -> Finding:
     title = f"{distribution.name} {distribution.version}"
-    served = sorted(set(filter(None, map(_tag_version, tags))))
+    served = sorted(set(filter(None, map(tag_version, tags))))
     newest = served[-1] if served else None
     return Finding(
         code="ED305",
@@ -213,7 +213,8 @@ def _wheels_finding(
     )
 
 
-def _tag_version(tag: str) -> Optional[Version]:
+def tag_version(tag: str) -> Optional[Version]:
+    """Return the Python of a tag: 3.12 of ``cp312-cp312``, 3 of ``py3``; None for any other."""
     digits = tag.split("-")[0][2:]
     if whole_number(digits) is None:
         return None

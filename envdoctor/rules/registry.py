@@ -23,6 +23,7 @@ CHECKS = (
     "cuda_versions",
     "packages",
     "python_versions",
+    "wheel_tags",
     "lock",
     "abi",
     "limits",

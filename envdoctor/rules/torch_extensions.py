@@ -353,6 +353,8 @@ def _judge(context: Context, extension: _Extension, torch: Torch) -> Optional[_M
     )
     if labelled is not None or extension.is_proven_fine:
         return labelled
+    if extension.labelled:
+        return _against_nightly(context, extension, installed, torch)
     if is_unindexed(installed) or _is_unindexed_torch(context, torch):
         return None
     return _from_release(context, extension, installed, torch)
@@ -397,8 +399,6 @@ def _from_release(
     context: Context, extension: _Extension, installed: Distribution, torch: Torch
 ) -> Optional[_Mismatch]:
     """Compare the torch that a release was built for, where its version has no label."""
-    if extension.labelled:
-        return None
     if extension.name in _BUILT_BY_HAND:
         return _without_wheel(context, extension, installed, torch)
     if extension.built_for in (None, torch.minor):
@@ -545,17 +545,13 @@ def _without_wheel(
     version = try_version(installed.version)
     if version is None or installed.direct_url or installed.installer == "conda":
         return None
-    # Official wheels only: those that others build carry a label.
-    minors = sorted(
-        {
-            build.torch
-            for build in _builds(context, extension.name, version)
-            if build.torch and build.index_name in ("github", "pypi")
-        },
-        key=lambda text: tuple(map(int, text.split("."))),
-    )
+    builds = _official_builds(context, extension.name, version)
+    minors = sorted({build.torch or "" for build in builds if not build.nightly}, key=_by_number)
     if not minors or torch.minor in minors:
         return None
+    nightly = _against_nightly(context, extension, installed, torch)
+    if nightly is not None:
+        return nightly
     span = minors[0] if len(minors) == 1 else f"{minors[0]} to {minors[-1]}"
     message = (
         f"{extension.title} has prebuilt wheels only for torch {span}, but {torch} is installed: "
@@ -564,3 +560,36 @@ def _without_wheel(
     )
     source = _FLASH if extension.name.startswith("flash") else _EXTENSIONS
     return _Mismatch("ED401", "warning", message, context.installed(extension.name), (source,))
+
+
+def _official_builds(context: Context, name: str, version: Version) -> List[Build]:
+    """Return the builds that the project itself offers: those that others build carry a label."""
+    return [
+        build
+        for build in _builds(context, name, version)
+        if build.torch and build.index_name in ("github", "pypi")
+    ]
+
+
+def _by_number(minor: str) -> Tuple[int, ...]:
+    return tuple(map(int, minor.split(".")))
+
+
+def _against_nightly(
+    context: Context, extension: _Extension, installed: Distribution, torch: Torch
+) -> Optional[_Mismatch]:
+    """Judge a wheel for this torch that was compiled before this torch was released."""
+    version = try_version(installed.version)
+    official = _official_builds(context, extension.name, version) if version is not None else []
+    builds = [build for build in official if build.torch == torch.minor]
+    if not builds or not all(build.nightly for build in builds) or extension.is_proven_fine:
+        return None
+    if _is_unindexed_torch(context, torch):
+        return None
+    message = (
+        f"The wheel of {extension.title} for torch {torch.minor} was compiled against a nightly of "
+        f"it, before its release, and {torch} is installed: it may miss symbols; a build from "
+        "source against this torch works."
+    )
+    evidence = (*context.installed(extension.name), Evidence(builds[0].source))
+    return _Mismatch("ED401", "warning", message, evidence, (_FLASH,))
