@@ -74,6 +74,9 @@ _FIELDS: Tuple[Tuple[str, str, str, str], ...] = (
         fabricmanager""",
         "",
     ),
+    # whose it is, is not said: nothing follows from it but doubt about what a build's name leaves
+    # open
+    ("report.cuda", "cuda", "cuda, cuda runtime environment, cuda environment, cuda 环境", ""),
     ("driver.nvml_error", "text", "nvml error", ""),
     ("driver.unversioned_libcuda", "loader cache", "ldconfig", ""),
     ("compat.release", "compat", "cuda compat, compat, forward compat", ""),

@@ -345,9 +345,13 @@ def _possible_builds(
         cuda = facts.value("torch.cuda")
     if (installed.installer == "conda" or installed.build) and cuda is None:
         return ()  # conda builds its own
-    return find_builds(
-        release, version, facts.value("os.architecture") or usual_architecture(facts, matrix), cuda
-    )
+    architecture = facts.value("os.architecture") or usual_architecture(facts, matrix)
+    builds = find_builds(release, version, architecture, cuda)
+    stated = facts.value("report.cuda") if cuda is None and version.local is None else None
+    if stated is None or installed.name != "torch":
+        return builds
+    # "torch 2.2.0, CUDA 11.8" may speak of the build for 11.8, or of a toolkit beside the usual one
+    return tuple(dict.fromkeys((*builds, *find_builds(release, version, architecture, stated))))
 
 
 def usual_architecture(facts: Facts, matrix: Tables) -> Optional[str]:

@@ -448,6 +448,9 @@ FIELDS: Mapping[str, Field] = {
     "report.contradictions": _host(
         "report", "strings", "What a report says twice and differently: 'driver.release: … and …'."
     ),
+    "report.cuda": _environment(
+        "report", "str", "A CUDA version that a report names without saying whose, '11.8'."
+    ),
     "report.unread": _host("report", "strings", "Lines of a report that were not understood."),
     "requirements.unpinned": _environment(
         "packages", "strings", "Distributions that the file asks for without one version."
