@@ -10,7 +10,7 @@ from ..model.sizes import whole_number
 from ..model.versions import Version, parse_version, try_version
 from . import requirement_lines
 from .packages import FEW, SIDES, first_of
-from .quantified import allowed_releases, share_of
+from .quantified import releases_in, share_of
 from .requirement_lines import direction, meets
 from .rule import Context, Rule, distribution_evidence, is_unindexed
 
@@ -67,7 +67,7 @@ def _most_refuse(
     context: Context, python: Version, distribution: Distribution
 ) -> Iterator[Finding]:
     """Judge a release of which only a range is known: by what all, or most, of those in it ask."""
-    releases = allowed_releases(context, distribution)
+    releases = releases_in(context.matrix, distribution)
 
     def refuses(release: Release) -> bool:
         wanted = requirement_lines.served_here(release, context.facts).requires_python

@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from ..model.versions import Version
     from .rule import Context
 
-__all__ = ["allowed_releases", "most_violate", "share_of"]
+__all__ = ["most_violate", "releases_in", "share_of"]
 
 _HALF_LIFE = 6  # months
 _WORLDS = 10  # releases of one distribution that are tried
 _UNKNOWN = 3  # distributions without a version for which that is done
 
 
-def allowed_releases(context: Context, distribution: Distribution) -> List[Tuple[Version, Any]]:
+def releases_in(matrix: Any, distribution: Distribution) -> List[Tuple[Version, Any]]:
     """Return the final releases in the range that stands for a version, newest first; none where
     the version is known, or nothing bounds it.
     """
     if distribution.version is not None or not distribution.constraint:
         return []
-    package = context.matrix.package(distribution.name)
+    package = matrix.package(distribution.name)
     try:
         admitted = VersionSet.parse(distribution.constraint)
     except InvalidSpecifier:
@@ -69,7 +69,7 @@ def _worlds(context: Context, name: str) -> List[Tuple[float, Context]]:
     if name not in open_names[:_UNKNOWN]:
         return []
     distribution = context.distributions[name]
-    releases = allowed_releases(context, distribution) or _of_the_time(context, distribution)
+    releases = releases_in(context.matrix, distribution) or _of_the_time(context, distribution)
     worlds = []
     for version, release in releases[:_WORLDS]:
         known = {**context.distributions, name: distribution._replace(version=str(version))}

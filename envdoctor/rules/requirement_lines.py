@@ -26,7 +26,7 @@ from .rule import is_unindexed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+    from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
     from ..matrix.tables import Release
     from ..model.requirement import Requirement
@@ -263,6 +263,9 @@ def violations(facts: Facts, matrix: Any) -> Iterator[Violation]:
     # Many distributions ask for the same in the same words.
     judged: Dict[str, Optional[Failure]] = {}
     for requirer in listed.values():
+        if requirer.version is None and requirer.constraint and requirer.requires is None:
+            yield from _of_all_releases(requirer, facts, matrix, judge)
+            continue
         lines, own = requirements_of(requirer, facts, matrix, known)
         for line in lines:
             if line not in judged:
@@ -270,6 +273,30 @@ def violations(facts: Facts, matrix: Any) -> Iterator[Violation]:
             failure = judged[line]
             if failure is not None and (own or failure[1] is not None):
                 yield Violation(requirer, *failure, own)
+
+
+def _of_all_releases(
+    requirer: Distribution, facts: Facts, matrix: Any, judge: _Judge
+) -> Iterator[Violation]:
+    """Yield what every release in a range asks for and does not get, as the newest asks for it."""
+    from .quantified import releases_in
+
+    known = frozenset(matrix.package_names)
+    newest: Dict[str, Failure] = {}
+    common: Optional[Set[str]] = None
+    for version, _ in releases_in(matrix, requirer):
+        lines, _ = requirements_of(
+            requirer._replace(version=str(version)), facts, matrix, known
+        )
+        failures = [failure for failure in map(judge.failure, lines) if failure is not None]
+        names = {requirement.name for requirement, there in failures if there is not None}
+        if common is None:
+            newest = {requirement.name: (requirement, there) for requirement, there in failures}
+        common = names if common is None else common & names
+        if not common:
+            return
+    for name in sorted(common or ()):
+        yield Violation(requirer, *newest[name], False)
 
 
 class _Judge:
