@@ -134,7 +134,9 @@ class Draft:
         claim = _Claim(rank, line.number, Distribution(canonical, text, **extra))
         old = self._distributions.get(canonical)
         self._distributions[canonical] = claim if old is None else _settled_distribution(old, claim)
-        machines = {match.group(1) for tag in extra.get("tags", ()) if (match := _MACHINE.search(tag))}
+        machines = {
+            match.group(1) for tag in extra.get("tags", ()) if (match := _MACHINE.search(tag))
+        }
         if len(machines) == 1:
             self.put("os.architecture", machines.pop(), line, INTENT, "of the wheel's name")
         if canonical == "torch" and text is not None:

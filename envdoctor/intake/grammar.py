@@ -61,7 +61,8 @@ _HAD = re.compile(
     r"\b(?:found|you have|i have|we have|it has|got|detected|but (?:have|got|has|is)|"
     r"installed (?:is|version)|is installed|currently|actually|running|i am using|i'm using|"
     r"we use|i use|"
-    r"(?:fix\w*|fail\w*|error|crash\w*|breaks?|broken|wrong|bug)\b.{0,150}?\bwhen (?:using|running))\b",
+    r"(?:fix\w*|fail\w*|error|crash\w*|breaks?|broken|wrong|bug)\b.{0,150}?\b"
+    r"when (?:using|running))\b",
     re.IGNORECASE,
 )
 _MAY_STATE = re.compile(

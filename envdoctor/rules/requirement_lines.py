@@ -285,9 +285,7 @@ def _of_all_releases(
     newest: Dict[str, Failure] = {}
     common: Optional[Set[str]] = None
     for version, _ in releases_in(matrix, requirer):
-        lines, _ = requirements_of(
-            requirer._replace(version=str(version)), facts, matrix, known
-        )
+        lines, _ = requirements_of(requirer._replace(version=str(version)), facts, matrix, known)
         failures = [failure for failure in map(judge.failure, lines) if failure is not None]
         names = {requirement.name for requirement, there in failures if there is not None}
         if common is None:

@@ -104,6 +104,101 @@ def test_every_expression_can_match_a_line_with_one_of_its_anchors():
             assert any(word in literal for word in words) or not words, signature.id
 
 
+#: Lines as the programs print them, and the signature that says what each means.
+PRINTED = [
+    ("Unable to load any of {libcudnn_cnn.so.9.1.0, libcudnn_cnn.so.9}", "cudnn-part-not-found"),
+    (
+        "Found Tesla P40 which is too old to be supported by the triton GPU compiler, which is",
+        "triton-gpu-too-old",
+    ),
+    ("RuntimeError: Distributed package doesn't have NCCL built in", "torch-without-nccl"),
+    (
+        "Configured CUDA binary not found at /x/bitsandbytes/libbitsandbytes_cuda129.so",
+        "bitsandbytes-no-binary",
+    ),
+    ("Because a-b==2.5.9 has no wheels with a matching Python ABI tag", "wheel-no-python"),
+    ("ERROR: Package 'v' requires a different Python: 3.13.1 not in '<3.13'", "pip-other-python"),
+    (
+        (
+            "quantization method fp8 is not supported for the current GPU. "
+            "Minimum capability: 89. Current capability: 80."
+        ),
+        "quantization-gpu-too-old",
+    ),
+    ("ValueError: Your setup doesn't support bf16/gpu.", "bf16-setup"),
+    ("AttributeError: module 'numpy' has no attribute 'float'.", "numpy-name-removed"),
+    (
+        "AttributeError: '_OpNamespace' '_C' object has no attribute 'rms_norm'",
+        "operators-not-registered",
+    ),
+    ("AttributeError: module 'torch' has no attribute 'float8_e4m3fn'", "module-attribute"),
+    (
+        "'KernelMetadata' object has no attribute 'cluster_dims'",
+        "inductor-triton-metadata",
+    ),
+    (
+        "Exception: data did not match any variant of untagged enum ModelWrapper at line 1",
+        "tokenizer-file-newer",
+    ),
+    (
+        "X requires the SentencePiece library but it was not found in your environment.",
+        "library-not-found-hf",
+    ),
+    (
+        "output_partition_size = 576 is not divisible by weight quantization block_n = 128.",
+        "fp8-blocks-not-divisible",
+    ),
+    (
+        "TypeError: SFTTrainer.__init__() got an unexpected keyword argument 'max_seq_length'",
+        "trl-argument-moved",
+    ),
+    (
+        "TypeError: Seq2SeqTrainer.__init__() got an unexpected keyword argument 'tokenizer'",
+        "transformers-argument-gone",
+    ),
+    ("AttributeError: 'DynamicCache' object has no attribute 'seen_tokens'", "cache-class-changed"),
+    ("Failed to initialize NVML: Unknown Error", "nvml-unknown-error"),
+]
+#: What looks alike and means something else.
+OTHERWISE = [
+    "AttributeError: module 'numpy' has no attribute 'my_own'",
+    "AttributeError: module 'torch' has no attribute 'x' (consider renaming 'torch.py')",
+    "AttributeError: '_OpNamespace' 'mine' object has no attribute 'op'",
+    "TypeError: MyTrainer.__init__() got an unexpected keyword argument 'tokenizer'",
+    "AttributeError: 'DynamicCache' object has no attribute 'mine'",
+]
+
+
+@pytest.fixture(scope="module")
+def ids_of():
+    expressions = {
+        signature.id: (signature.anchors, re.compile(signature.expression or ""))
+        for signature in load_matrix().signatures
+    }
+    recent = {name for _, name in PRINTED}
+
+    def ids(line):
+        return {
+            name
+            for name, (anchors, expression) in expressions.items()
+            if name in recent
+            and any(anchor in line for anchor in anchors)
+            and expression.search(line)
+        }
+
+    return ids
+
+
+@pytest.mark.parametrize(("line", "signature"), PRINTED)
+def test_what_programs_print_is_known(ids_of, line, signature):
+    assert ids_of(line) == {signature}
+
+
+@pytest.mark.parametrize("line", OTHERWISE)
+def test_what_looks_alike_is_not(ids_of, line):
+    assert not ids_of(line)
+
+
 @pytest.mark.parametrize(
     "hostile",
     [

@@ -4,12 +4,13 @@ is known.
 
 from __future__ import annotations
 
-from typing import Tuple
+from typing import Any, Dict, List, Tuple
 
 import pytest
 
 from envdoctor.model.calls import InstallerCall, OwnCall
-from envdoctor.model.facts import Binary
+from envdoctor.model.facts import Binary, Distribution
+from envdoctor.model.finding import Finding
 
 from .conftest import Judge, by_code, codes, distribution, errors, facts_of
 
@@ -446,3 +447,19 @@ def test_a_healthy_stack_has_no_error(judged: Judge) -> None:
     )
     assert not errors(found)
     assert not _four(found)
+
+
+def test_a_wheel_made_for_a_nightly_of_this_torch(judged: Judge) -> None:
+    # 2.5.7 was built for 2.3.0.dev20240207, 2.5.8 for 2.3.0 (publish.yml at their tags)
+    here: Dict[str, Any] = {"os_architecture": "x86_64", "python_version": "3.10.12"}
+
+    def found(flash: str, torch: str) -> List[Finding]:
+        facts = facts_of([Distribution("flash-attn", flash), f"torch {torch}"], **here)
+        return [entry for entry in judged(facts) if entry.code == "ED401"]
+
+    for flash in ("2.5.7", "2.5.7+cu122torch2.3cxx11abifalse"):
+        (finding,) = found(flash, "2.3.0+cu121")
+        assert (finding.component, finding.severity) == ("flash-attn", "warning")
+        assert "nightly" in finding.message
+    assert not found("2.5.8", "2.3.0+cu121")
+    assert not found("2.5.7", "2.2.0+cu121")

@@ -49,3 +49,18 @@ def test_a_branch_of_the_driver_is_too_old_where_all_its_releases_are():
         entry.code == "ED101" and entry.verdict == "violated"
         for entry in findings(stack.format("580"))
     )
+
+
+def test_what_every_release_of_a_range_pins_is_asked_for():
+    (warning,) = [
+        entry for entry in findings("torch 2.9.x\ntriton 3.6.0\n") if entry.code == "ED301"
+    ]
+    assert (warning.component, warning.kind, warning.severity) == ("triton", "too-new", "warning")
+    # 2.9 pins 3.5, 2.10 pins 3.6
+    assert not [entry for entry in findings("torch >=2.9\ntriton 3.6.0\n") if entry.code == "ED301"]
+
+
+def test_a_cuda_version_without_an_owner_makes_no_error_of_a_build():
+    stack = "PyTorch version 2.2.0\nflash_attn-2.5.5+cu118torch2.2cxx11abiFALSE-cp38-cp38-linux_x86_64.whl\n"
+    assert any(entry.code == "ED203" for entry in findings(stack))
+    assert not any(entry.code == "ED203" for entry in findings(stack + "CUDA version 11.8\n"))

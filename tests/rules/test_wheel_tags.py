@@ -1,0 +1,85 @@
+"""ED310: a wheel file that is named, against the Python, the machine and the glibc."""
+
+from __future__ import annotations
+
+from typing import Any, Dict
+
+import pytest
+from packaging.tags import Tag, compatible_tags, cpython_tags
+from packaging.utils import parse_wheel_filename
+
+from envdoctor.intake.package_lists import wheel_file
+from envdoctor.model.facts import Distribution
+from envdoctor.rules import wheel_tags
+
+from .conftest import Judge, by_code, codes, facts_of
+
+HERE: Dict[str, Any] = {
+    "python_version": "3.12.3",
+    "glibc_version": "2.34",
+    "os_architecture": "x86_64",
+    "os_platform": "linux",
+}
+
+
+def named(file: str, location: str = "") -> Distribution:
+    """A wheel as a text names it; with a location it is installed."""
+    wheel = wheel_file(file)
+    assert wheel is not None
+    return Distribution(wheel[0], wheel[1], location, tags=wheel[2])
+
+
+@pytest.mark.parametrize(
+    ("file", "component", "kind"),
+    [
+        ("x_y-0.19+cu130-cp312-cp312-manylinux_2_35_x86_64.whl", "glibc", "too-old"),
+        ("x_y-1.0-cp310-cp310-linux_x86_64.whl", "python", "too-new"),
+        ("x_y-1.0-cp313-cp313-linux_x86_64.whl", "python", "too-old"),
+        ("x_y-1.0-cp312-cp312-manylinux2014_aarch64.whl", "x-y", "unsupported"),
+    ],
+)
+def test_what_pip_refuses(judged: Judge, file: str, component: str, kind: str) -> None:
+    finding = by_code(judged(facts_of([named(file)], complete=False, **HERE)), "ED310")
+    assert (finding.component, finding.kind, finding.severity) == (component, kind, "warning")
+    assert "x-y" in finding.message
+
+
+FITTING = [
+    "x_y-1.0-cp312-cp312-manylinux_2_34_x86_64.whl",
+    "x_y-1.0-cp38-abi3-manylinux1_x86_64.whl",
+    "x_y-1.0-py3-none-any.whl",
+    "x_y-1.0-py2.py3-none-any.whl",
+    "x_y-1.0-cp312-cp312-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
+    "x_y-1.0-cp312-cp312-linux_x86_64.whl",
+]
+
+
+@pytest.mark.parametrize("file", FITTING)
+def test_what_pip_takes(judged: Judge, file: str) -> None:
+    assert "ED310" not in codes(judged(facts_of([named(file)], complete=False, **HERE)))
+    # packaging, which pip asks, agrees
+    platforms = [f"manylinux_2_{minor}_x86_64" for minor in range(34, 4, -1)]
+    platforms += ["manylinux2014_x86_64", "manylinux1_x86_64", "linux_x86_64"]
+    supported = {
+        *cpython_tags((3, 12), platforms=platforms),
+        *compatible_tags((3, 12), "cp312", platforms),
+        Tag("py2", "none", "any"),
+    }
+    assert supported & parse_wheel_filename(file)[3]
+
+
+def test_silent_without_the_fact_and_for_what_is_installed(judged: Judge) -> None:
+    wheel = "x_y-1.0-cp310-cp310-manylinux_2_35_x86_64.whl"
+    assert "ED310" not in codes(judged(facts_of([named(wheel)], complete=False)))
+    there = named(wheel, "/site-packages/x_y-1.0.dist-info")
+    assert "ED310" not in codes(judged(facts_of([there], complete=False, **HERE)))
+    windows = {**HERE, "os_platform": "win32"}
+    assert "ED310" not in codes(judged(facts_of([named(wheel)], complete=False, **windows)))
+
+
+def test_one_of_several_files_fits(judged: Judge) -> None:
+    both = named("x_y-1.0-cp310-cp310-linux_x86_64.whl")._replace(
+        tags=("cp310-cp310-linux_x86_64", "cp312-cp312-linux_x86_64")
+    )
+    assert "ED310" not in codes(judged(facts_of([both], complete=False, **HERE)))
+    assert wheel_tags.RULES_HERE[0].code == "ED310"
