@@ -15,7 +15,7 @@ import tempfile
 import urllib.request
 from datetime import date
 from functools import lru_cache
-from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Hashable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from packaging.specifiers import SpecifierSet
 from packaging.tags import Tag, cpython_tags
@@ -47,6 +47,8 @@ _NOT = re.compile(r"^# not (\S+): (.*)$", re.MULTILINE)
 _ROW = re.compile(r"\[row ([^\]\s]+)\]")
 _SET = re.compile(r"^# set: (\w+)=(.*)$", re.MULTILINE)
 _BUILT = "# built from source"
+_WHEELS_OF = "ED401"
+"""Speaks of wheels and their torch, and not of what a lock says to build beside its torch."""
 
 
 class Written(NamedTuple):
@@ -340,6 +342,8 @@ def unnamed_findings(
 ) -> Iterator[str]:
     """Yield what check finds in the set on the machine, and the lock does not name."""
     for finding in _violated(taken, machine, written, matrix):
+        if finding.code == _WHEELS_OF and finding.component in written.built:
+            continue
         if finding.severity == "error":
             yield f"check refuses it: {finding.code} {finding.message}"
         elif (
@@ -362,12 +366,18 @@ def _violated(
             "variables": Known(dict(_SET.findall(written.header)), here),
         }
     )
-    own = {finding.key for finding in judge(bare, matrix, today=str(matrix.date))}
     return [
         finding
         for finding in judge(facts, matrix, today=str(matrix.date))
-        if finding.verdict == "violated" and finding.key not in own
+        if finding.verdict == "violated" and finding.key not in _own_keys(machine, matrix)
     ]
+
+
+@lru_cache(8)
+def _own_keys(machine: Tuple[str, ...], matrix: Matrix) -> frozenset[Hashable]:
+    """What check finds on a machine without any package."""
+    bare = Facts(parse_assumptions(machine))
+    return frozenset(finding.key for finding in judge(bare, matrix, today=str(matrix.date)))
 
 
 def judge_lock(

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ..model.request import Request, Root
     from ..model.resolution import Closure, Explanation, Hole, Resolution
     from .closing.index_sources import IndexSources
+    from .solver.profiles import ProfileResolver
 
 __all__ = ["check_date", "close", "lock", "of_its_time"]
 
@@ -57,6 +58,7 @@ def lock(
     profile: Optional[str] = None,
     others: bool = False,
     wanted: Optional[Wanted] = None,
+    resolvers: Optional[Dict[Tuple[str, Optional[str]], ProfileResolver]] = None,
 ) -> Union[Resolution, Explanation]:
     """Choose versions that work together on all targets at once, or explain why there are none.
 
@@ -74,6 +76,8 @@ def lock(
         others: Let pass what the matrix does not know; the resolution names it in
             ``request.others``.
         wanted: What files ask for besides (``intake.wanted``).
+        resolvers: Of whoever asks for a profile and a Python on many machines, and for nothing
+            else: what was read for one serves the next.
 
     Raises:
         InputError: a request that means nothing, or targets that cannot share a lock.
@@ -126,7 +130,9 @@ def lock(
     )
     check_asked(request, wanted.pythons, matrix)
     if profile is not None:
-        answer = _of_profile(profile, request, facts, matrix, python, as_of)
+        answer = _of_profile(
+            profile, request, facts, matrix, python, as_of, {} if resolvers is None else resolvers
+        )
     else:
         answer = resolve(request, facts, matrix)
     newer = bool(pinned) and profile is None and not isinstance(answer, Resolution)
@@ -188,12 +194,17 @@ def _of_profile(
     matrix: Matrix,
     python: Optional[str],
     as_of: Optional[str],
+    resolvers: Dict[Tuple[str, Optional[str]], ProfileResolver],
 ) -> Union[Resolution, Explanation]:
-    from .solver.profiles import find_wanted, resolve_profile
+    from .solver.profiles import ProfileResolver, find_wanted, resolve_profile
 
-    return resolve_profile(
-        find_wanted(profile, matrix), base, facts, matrix, python, of_its_time(as_of, matrix)
-    )
+    wanted = find_wanted(profile, matrix)
+    resolver = resolvers.get((profile, python))
+    if resolver is None:
+        dated = of_its_time(as_of, matrix)
+        resolver = ProfileResolver(wanted.profile, base, matrix, python, dated)
+        resolvers[profile, python] = resolver
+    return resolve_profile(wanted, resolver, facts)
 
 
 def of_its_time(as_of: Optional[str], matrix: Matrix) -> Callable[[Request], Request]:

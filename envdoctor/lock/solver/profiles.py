@@ -129,32 +129,20 @@ def _joined(roots: Sequence[Root]) -> Tuple[Root, ...]:
 
 
 def resolve_profile(
-    wanted: WantedProfile,
-    base: Request,
-    facts: Sequence[Facts],
-    matrix: Matrix,
-    python: Optional[str] = None,
-    dated: Callable[[Request], Request] = lambda request: request,
+    wanted: WantedProfile, resolver: ProfileResolver, facts: Sequence[Facts]
 ) -> Union[Resolution, Explanation]:
     """Resolve the first request that fits all targets, on the first Python that serves it, or
     explain why the first one does not.
 
     Args:
         wanted: a profile and the requests that may be taken.
-        base: roots that are asked for besides, date, platform and indexes; its Python is tried
-            first.
+        resolver: the one of this profile.
         facts: the targets.
-        matrix: what is known of versions and hardware.
-        python: the only Python that counts; by default the one of ``base``, then the newest that
-            the request allows.
-        dated: gives a request its as-of date. One that only follows from what is pinned is dropped
-            where nothing of its time fits.
 
     Raises:
         InputError: a root that the matrix does not know, or a target of another platform.
         GaveUp: the search limit was reached.
     """
-    resolver = ProfileResolver(wanted.profile, base, matrix, python, dated)
     passed: List[Reason] = []
     for named in wanted.requests:
         found = resolver.fit(named, facts)
@@ -195,6 +183,16 @@ class ProfileResolver:
     """Resolves requests of one profile.
 
     What was read and made for one target serves the next one.
+
+    Args:
+        profile: where the requests stand.
+        base: roots that are asked for besides, date, platform and indexes; its Python is tried
+            first.
+        matrix: what is known of versions and hardware.
+        python: the only Python that counts; by default the one of ``base``, then the newest that
+            the request allows.
+        dated: gives a request its as-of date. One that only follows from what is pinned is dropped
+            where nothing of its time fits.
     """
 
     def __init__(
