@@ -15,7 +15,20 @@ import tempfile
 import urllib.request
 from datetime import date
 from functools import lru_cache
-from typing import Dict, Hashable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Hashable,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+    TypeVar,
+)
 
 from packaging.specifiers import SpecifierSet
 from packaging.tags import Tag, cpython_tags
@@ -27,6 +40,7 @@ from packaging.utils import (
 )
 from packaging.version import Version
 
+from envdoctor.file_replacement import replace_file
 from envdoctor.intake import parse_assumptions, parse_requirements
 from envdoctor.matrix.loader import Matrix
 from envdoctor.model.evidence import Evidence, Known
@@ -34,6 +48,8 @@ from envdoctor.model.facts import Facts
 from envdoctor.model.finding import Finding
 from envdoctor.rules import judge
 from scripts.matrix_refresh.index import ACCEPT, IndexFile, default_index, parse_page
+
+T = TypeVar("T")
 
 __all__ = ["Index", "Written", "judge_lock", "read_written"]
 
@@ -46,6 +62,7 @@ _NEEDS = re.compile(r"^# \S+ \S+ requires (\S+)$", re.MULTILINE)
 _NOT = re.compile(r"^# not (\S+): (.*)$", re.MULTILINE)
 _ROW = re.compile(r"\[row ([^\]\s]+)\]")
 _SET = re.compile(r"^# set: (\w+)=(.*)$", re.MULTILINE)
+_NOT_CLOSED = "# core pins"
 _BUILT = "# built from source"
 _WHEELS_OF = "ED401"
 """Speaks of wheels and their torch, and not of what a lock says to build beside its torch."""
@@ -275,17 +292,29 @@ def closed_by_uv(written: Written, glibc: str, folder: str) -> Tuple[Dict[str, s
     What is built from source is left out: uv would run its setup code. Answers are kept in a
     folder by what was asked.
     """
+    kept = _kept_for(written, glibc, folder, "uv")
+    taken, fault = _read(kept) or _keep(kept, _asked_uv(written, glibc))
+    return taken, fault
+
+
+def _kept_for(written: Written, glibc: str, folder: str, what: str) -> str:
+    """The file that keeps what came of pins."""
     pins = [f"{name}=={version}" for name, version in written.pins.items()]
     key = json.dumps([pins, written.built, written.overrides, written.python, glibc])
-    kept = os.path.join(folder, hashlib.sha256(key.encode()).hexdigest()[:24] + ".json")
-    if os.path.exists(kept):
-        with open(kept, encoding="utf-8") as file:
-            taken, fault = json.load(file)
-            return taken, fault
-    answer = _asked_uv(written, glibc)
-    with open(kept, "w", encoding="utf-8") as file:
-        json.dump(answer, file)
-    return answer
+    return os.path.join(folder, f"{hashlib.sha256(key.encode()).hexdigest()[:24]}.{what}.json")
+
+
+def _read(path: str) -> Any:
+    if not os.path.exists(path):
+        return None
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def _keep(path: str, value: T) -> T:
+    """Write a value whole, since another process may ask for it."""
+    replace_file(path, json.dumps(value).encode())
+    return value
 
 
 def _asked_uv(written: Written, glibc: str) -> Tuple[Dict[str, str], str]:
@@ -387,6 +416,7 @@ def judge_lock(
     matrix: Matrix,
     index: Index,
     folder: str,
+    close: Callable[[], Mapping[str, str]],
 ) -> List[str]:
     """Return the faults of a lock.
 
@@ -397,11 +427,21 @@ def judge_lock(
         matrix: what check judges by.
         index: whose dates count.
         folder: where uv's answers are kept.
+        close: gives the files of the closed lock, which is what is installed; it is asked where
+            uv refuses the pins, once for the same pins on all machines.
     """
     written = read_written(files)
     refused = Refusals(written, machine, matrix)
     faults = list(stale_roots(written, index, glibc, refused))
-    closed, fault = closed_by_uv(written, glibc, folder)
+    taken, fault = closed_by_uv(written, glibc, folder)
+    if fault:
+        kept = _kept_for(written, glibc, folder, "closed")
+        closed = _read(kept) or _keep(kept, dict(close()))
+        if closed["requirements.txt"].startswith(_NOT_CLOSED):
+            return [*faults, f"it cannot be closed, and {fault}"]
+        again = read_written(closed)
+        written = again._replace(header=f"{written.header}\n{again.header}")
+        taken, fault = closed_by_uv(again, glibc, folder)
     faults += [fault] if fault else []
-    faults += unnamed_findings({**closed, **written.pins}, machine, written, matrix)
+    faults += unnamed_findings({**taken, **written.pins}, machine, written, matrix)
     return faults

@@ -10,6 +10,8 @@ __all__ = ["Environment", "Fault", "call"]
 
 LIMIT_S = 900
 """How long one command may take, in seconds: the first download of a large wheel is the slowest."""
+_KEPT = 40_000
+"""Characters of what a command that fails printed last: a compiler says the cause early."""
 
 
 class Fault(Exception):
@@ -43,7 +45,7 @@ def call(
     except subprocess.TimeoutExpired:
         raise Fault(f"{' '.join(command)}: not done after {limit:.0f} s") from None
     if expected and done.returncode:
-        raise Fault(f"{' '.join(command)}:\n{done.stdout.strip()[-2000:]}")
+        raise Fault(f"{' '.join(command)}:\n{done.stdout.strip()[-_KEPT:]}")
     return done.returncode, done.stdout
 
 

@@ -29,6 +29,7 @@ from ..model.versions import Version, parse_version, try_version
 if TYPE_CHECKING:
     from ..matrix.loader import Matrix
     from ..matrix.tables import Release
+    from ..model.finding import Finding
     from ..model.request import Request, Root
     from ..model.resolution import Closure, Explanation, Hole, Resolution
     from .closing.index_sources import IndexSources
@@ -148,9 +149,7 @@ def lock(
         *_stranger_notes(unknown, known),
         *wanted.notes,
     ]
-    answer = answer._replace(notes=tuple(notes))
-    _verify(answer, facts, matrix)
-    return answer
+    return _verified(answer._replace(notes=tuple(notes)), facts, matrix)
 
 
 def _age_notes(resolution: Resolution, matrix: Matrix, pinned: str) -> List[str]:
@@ -258,6 +257,8 @@ def close(
     lowest = _lowest_glibc(facts)
     core, brought = found, ()  # type: Resolution, Tuple[Root, ...]
     lacking: Dict[str, Hole] = {}  # by the requirement that follows from it
+    cured: Dict[str, Finding] = {}  # likewise
+    settled: Optional[Resolution] = None  # closed, with warnings that another choice may spare
     for _ in range(_CLOSING_ROUNDS):
         try:
             closure = close_with_uv(
@@ -274,7 +275,8 @@ def close(
         closed = core._replace(
             closure=closure, notes=(*found.notes, *(hole.text for hole in lacking.values()), *notes)
         )
-        problems = _problems(closed, facts, matrix) if closure.is_closed else []
+        findings = _findings(closed, facts, matrix) if closure.is_closed else []
+        problems = _problems(findings)
         if problems:
             learned = _asked_by_strangers(closure, core, matrix)
             closed = found._replace(
@@ -289,23 +291,27 @@ def close(
             lacking.update({f"{hole.name}!={hole.version}": hole for hole in closure.holes})
             learned = [parse_root(text) for text in (*closure.conflicts, *lacking)]
         else:
-            return closed
+            closed = _warned(closed, findings)
+            cured.update(_cures(findings, closure, core))
+            learned = [parse_root(text) for text in cured]
+            if settled is not None and len(closed.warnings) >= len(settled.warnings):
+                return settled
+            settled = closed
         learned = [root for root in learned if root not in brought]
         brought = (*brought, *learned)
         if not learned:
-            return closed
+            return settled or closed
         try:
             again = resolve(
                 core.request._replace(roots=(*found.request.roots, *brought)), facts, matrix
             )
         except GaveUp:  # what was found before stands, with uv's refusal
-            return closed
+            return settled or closed
         if not isinstance(again, Resolution):
-            return closed
-        progress(f"choosing again: {'; '.join(_why_again(learned, lacking))}")
-        core = _as_asked(again, found, brought, lacking)
-        _verify(core, facts, matrix)
-    return closed
+            return settled or closed
+        progress(f"choosing again: {'; '.join(_why_again(learned, lacking, cured))}")
+        core = _verified(_as_asked(again, found, brought, lacking, cured), facts, matrix)
+    return settled or closed
 
 
 def _lowest_glibc(facts: Sequence[Facts]) -> Optional[str]:
@@ -328,14 +334,40 @@ def _asked_by_strangers(closure: Closure, core: Resolution, matrix: Matrix) -> L
     ]
 
 
-def _why_again(learned: Sequence[Root], lacking: Mapping[str, Hole]) -> List[str]:
-    needed = [root.text for root in learned if root.text not in lacking]
+def _cures(findings: Sequence[Finding], closure: Closure, core: Resolution) -> Dict[str, Finding]:
+    """Return what check would install in place of what uv added, where it warns of that."""
+    from ..model.calls import InstallerCall
+    from ..model.request import parse_root
+
+    free = {line.name for line in closure.lines if core.pin(line.name) is None}
+    return {
+        text: finding
+        for finding in findings
+        if finding.severity == "warning" and finding.component in free
+        for remedy in finding.remedies[:1]
+        for call in remedy.commands
+        if isinstance(call, InstallerCall) and call.action == "install"
+        for text in call.packages
+        if parse_root(text).name in free
+    }
+
+
+def _why_again(
+    learned: Sequence[Root], lacking: Mapping[str, Hole], cured: Mapping[str, Finding]
+) -> List[str]:
+    needed = [root.text for root in learned if root.text not in (*lacking, *cured)]
     strangers = [f"what is not in the matrix needs {', '.join(needed)}"] if needed else []
-    return [*strangers, *(lacking[root.text].text for root in learned if root.text in lacking)]
+    said = [lacking[root.text].text for root in learned if root.text in lacking]
+    warned = [cured[root.text].message for root in learned if root.text in cured]
+    return [*strangers, *said, *dict.fromkeys(warned)]
 
 
 def _as_asked(
-    again: Resolution, first: Resolution, brought: Sequence[Root], lacking: Mapping[str, Hole]
+    again: Resolution,
+    first: Resolution,
+    brought: Sequence[Root],
+    lacking: Mapping[str, Hole],
+    cured: Mapping[str, Finding],
 ) -> Resolution:
     """A resolution with what closing taught as reasons, and the request as the user made it."""
     from ..model.resolution import Reason
@@ -352,6 +384,12 @@ def _as_asked(
         {
             text: Reason("refused", f"not {hole.version}: {hole.text}")
             for text, hole in lacking.items()
+        }
+    )
+    taught.update(
+        {
+            text: Reason("row", f"another one: {finding.message}", finding.row or finding.code)
+            for text, finding in cured.items()
         }
     )
 
@@ -533,27 +571,54 @@ def _usual_architecture(facts: Sequence[Facts], matrix: Matrix) -> str:
     return "aarch64" if usual == {"aarch64"} else "x86_64"
 
 
-def _verify(resolution: Resolution, facts: Sequence[Facts], matrix: Matrix) -> None:
-    """Judge every target with the pins installed: an error that the target does not have anyway is
-    a fault of ours.
+def _verified(resolution: Resolution, facts: Sequence[Facts], matrix: Matrix) -> Resolution:
+    """Judge every target with the pins installed, and name what check warns of: an error that the
+    target does not have anyway is a fault of ours.
     """
-    for problem in _problems(resolution, facts, matrix):
+    findings = _findings(resolution, facts, matrix)
+    for problem in _problems(findings):
         raise InternalFault(f"check refuses what was resolved: {problem}")
+    return _warned(resolution, findings)
 
 
-def _problems(resolution: Resolution, facts: Sequence[Facts], matrix: Matrix) -> List[str]:
+def _findings(resolution: Resolution, facts: Sequence[Facts], matrix: Matrix) -> List[Finding]:
     """What check finds on the targets with everything installed, beside what they have anyway."""
     from ..rules import judge
     from .solver.objective import applied
 
-    problems: Dict[str, None] = {}
+    findings = []
     for entry in facts:
         own = {finding.key for finding in judge(entry, matrix, today=str(matrix.date))}
-        for finding in judge(applied(resolution, entry), matrix, today=str(matrix.date)):
-            if (
-                finding.severity == "error"
-                and finding.verdict == "violated"
-                and finding.key not in own
-            ):
-                problems[f"{finding.code} {finding.message}"] = None
-    return list(problems)
+        findings += [
+            finding
+            for finding in judge(applied(resolution, entry), matrix, today=str(matrix.date))
+            if finding.verdict == "violated" and finding.key not in own
+        ]
+    return findings
+
+
+def _problems(findings: Sequence[Finding]) -> List[str]:
+    """The errors, in words, each once."""
+    errors = [finding for finding in findings if finding.severity == "error"]
+    return list(dict.fromkeys(f"{finding.code} {finding.message}" for finding in errors))
+
+
+def _warned(resolution: Resolution, findings: Sequence[Finding]) -> Resolution:
+    """Add the warnings of check about packages that no row among those of the solver says: of
+    rules, and of what closing added. What is built beside its torch is not what a rule about wheels
+    speaks of.
+    """
+    from ..model.resolution import Reason
+
+    built = {pin.name for pin in resolution.pins if pin.build is not None}
+    names = {pin.name for pin in resolution.pins} | {line.name for line in resolution.closure.lines}
+    named = {reason.row for reason in resolution.warnings}
+    more = {}
+    for finding in findings:
+        row = finding.row or finding.code
+        of_wheels = finding.kind == "abi-mismatch" and finding.component in built
+        speaks = finding.severity == "warning" and finding.component in names and not of_wheels
+        if speaks and row not in named:
+            kind = finding.effect or "degrades"
+            more[row, finding.message] = Reason(kind, finding.message, row, finding.sources)
+    return resolution._replace(warnings=(*resolution.warnings, *more.values()))

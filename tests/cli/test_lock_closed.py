@@ -494,6 +494,29 @@ def test_what_a_tail_package_needs_of_the_core_is_learned(lock, index, tmp_path)
     )
 
 
+@pytest.mark.parametrize("cure", [True, False])
+def test_what_uv_brings_and_check_warns_of_is_chosen_again_or_named(lock, index, tmp_path, cure):
+    # A compiler of another CUDA minor than the headers that torch pins: no row says so, a rule does.
+    needed = "nvidia-cuda-nvcc-cu12" if cure else "nvidia-cuda-nvcc-cu12>12.4"
+    index.add("unheard-of", "1.0", ["torch", "deepspeed", needed]).add("deepspeed", "0.15.4")
+    index.add("nvidia-cuda-nvcc-cu12", "12.5.40").add("nvidia-cuda-nvcc-cu12", "12.1.105")
+    done = lock(
+        *("torch==2.4.0", "unheard-of", *H20, "--index-url", index.address),
+        *("-o", tmp_path / "lock"),
+    )
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "lock" / "requirements.txt").read_text()
+    warned = [line for line in text.splitlines() if line.endswith("[ED204]")]
+    if cure:
+        assert "nvidia-cuda-nvcc-cu12==12.1.105 \\" in text.splitlines()
+        assert not warned
+    else:
+        assert "nvidia-cuda-nvcc-cu12==12.5.40 \\" in text.splitlines()
+        assert (
+            "nvidia-cuda-nvcc-cu12 12.5.40 compiles against headers of another minor" in warned[0]
+        )
+
+
 @pytest.mark.parametrize("lacking", ["torch", "jinja2"])
 def test_what_the_index_lacks_is_no_reason_for_nothing(lock, index, tmp_path, lacking):
     # A mirror that is behind: it lacks the newest release, or something that this asks for.

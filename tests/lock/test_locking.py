@@ -8,15 +8,21 @@ import pytest
 
 from envdoctor import sources
 from envdoctor.errors import InputError
+from envdoctor.intake import parse_assumptions
 from envdoctor.intake.wanted import Wanted
 from envdoctor.lock.locking import lock
+from envdoctor.lock.solver.objective import applied
+from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.evidence import Absent, Evidence, Known
 from envdoctor.model.facts import Facts
 from envdoctor.model.resolution import Explanation, Resolution
 from envdoctor.model.versions import parse_version
+from envdoctor.rules import judge
 from envdoctor.sources import Sources, gather
 
 HERE = Evidence("here")
+MATRIX = load_matrix()
+H100 = ("gpu=H100:8", "nvidia-driver=580.95.05", "glibc=2.35")
 
 
 @pytest.mark.parametrize("platform", ["darwin", "win32"])
@@ -104,3 +110,18 @@ def test_a_file_of_400_lines_takes_no_second():
     assert len(found.request.others) == 380
     assert len(found.notes) < 10
     assert time.process_time() - begun < 3  # half a second on a machine with nothing else to do
+
+
+@pytest.mark.parametrize("roots", [("torch", "flashinfer-python", "nvidia-cuda-nvcc"), ("vllm",)])
+def test_a_warning_of_check_about_the_pins_is_named(roots):
+    facts = Facts(parse_assumptions([*H100, "os.platform=linux", "os.architecture=x86_64"]))
+    found = lock(roots, (facts,), MATRIX, python="3.12")
+    assert isinstance(found, Resolution)
+    pins = {pin.name for pin in found.pins}
+    warned = {
+        finding.row or finding.code
+        for finding in judge(applied(found, facts), MATRIX, today=MATRIX.date)
+        if finding.severity == "warning" and finding.component in pins
+    }
+    assert warned <= {reason.row for reason in found.warnings}
+    assert ("ED204" in warned) is ("nvidia-cuda-nvcc" in roots)
