@@ -37,6 +37,7 @@ from .draft import (
     remedies_of,
     traces_of,
 )
+from .names import tell_histories
 from .raised import doubt, failure_of, join_failure
 
 __all__ = ["explain"]
@@ -66,6 +67,7 @@ def explain(
         findings: what a check of these facts found.
     """
     drafts = drafts_of(events, knowledge)
+    tell_histories(drafts, knowledge.modules, contexts)
     violated = [finding for finding in findings if finding.verdict == "violated"]
     grave = [finding for finding in violated if finding.severity != "advice"]
     _join_rows(drafts, events, knowledge, contexts, violated)

@@ -9,8 +9,8 @@ Three parts, so that a check reads little:
 * ``packages/<name>.jsonl``: one header line, then ``key TAB release`` lines, of which only the
   wanted one is parsed;
 * ``surfaces.txt``: what releases import and others do not have (``measured_rows``);
-* ``profiles.json``, ``models.json``, ``conda.json``, ``signatures.json`` and ``index.json`` (the
-  listing of the package index), read only by those who ask for them.
+* ``profiles.json``, ``models.json``, ``conda.json``, ``signatures.json``, ``names.json`` and
+  ``index.json`` (the listing of the package index), read only by those who ask for them.
 
 ``fingerprint`` in the core names the source files with size, mtime and hash. A form without mtimes
 (in a wheel) is always fresh where no source lies beside it.

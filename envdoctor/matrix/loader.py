@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ..model.signature import Signature
     from ..model.version import Version
     from .curated import CondaPackage, Model, Profile
+    from .names import NameHistory
 
 __all__ = [
     "Matrix",
@@ -226,6 +227,11 @@ class _CompiledFiles:
         """Return the listing of the package index that the matrix was made from."""
         listing: Optional[Mapping[str, Any]] = self._extra("listing")
         return listing
+
+    def names(self) -> Optional[Mapping[str, Any]]:
+        """Return in which releases names exist, None where that was not measured."""
+        names: Optional[Mapping[str, Any]] = self._extra("names")
+        return names
 
     def _extra(self, name: str) -> Any:
         if self._source is not None:
@@ -508,6 +514,14 @@ class Matrix:
             "modules", {}
         )
         return distributions
+
+    def name_history(self, module: str, name: str = "") -> Optional[NameHistory]:
+        """Return in which releases of its package a name of a module exists, and who imports it;
+        None where that is not known. Without a name, of the module itself.
+        """
+        from .names import history_of
+
+        return history_of(self._once("names", self._files.names) or {}, module, name)
 
     def _once(self, name: str, read: Any) -> Any:
         key = f"curated:{name}"

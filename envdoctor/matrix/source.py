@@ -19,6 +19,7 @@ from .curated import parse_conda, parse_models, parse_profile
 from .derived_rows import ptx_demands
 from .folder import MatrixFiles, find_sources, fingerprint, list_files, read_source
 from .measured_rows import compile_surfaces, surface_fault
+from .names import names_fault
 from .schema import Faults, parse_document, parse_package
 from .signatures import parse_signatures
 from .tables import Package, release_key
@@ -211,15 +212,29 @@ def read_listing(folder: str) -> Optional[Dict[str, Any]]:
     """Return ``index.json`` of a folder, the listing of the package index that its packages were
     made from, or None.
     """
+    return _read_json(os.path.join(folder, "index.json"))
+
+
+def read_names(folder: str) -> Optional[Dict[str, Any]]:
+    """Return ``names.json`` of a folder, in which releases names exist, or None; raises
+    :class:`MatrixError`.
+    """
+    path = os.path.join(folder, "names.json")
+    document = _read_json(path)
+    fault = names_fault(document) if document is not None else ""
+    if fault:
+        raise MatrixError([f"{path}: {fault}"])
+    return document
+
+
+def _read_json(path: str) -> Optional[Dict[str, Any]]:
     try:
-        listing: Dict[str, Any] = json.loads(read_source(os.path.join(folder, "index.json")))
+        document: Dict[str, Any] = json.loads(read_source(path))
     except FileNotFoundError:
         return None
     except (ValueError, RecursionError, OSError) as error:
-        raise MatrixError(
-            [f"{os.path.join(folder, 'index.json')}: is not JSON in UTF-8: {error}"]
-        ) from error
-    return listing
+        raise MatrixError([f"{path}: is not JSON in UTF-8: {error}"]) from error
+    return document
 
 
 def _package_summary(document: Mapping[str, Any]) -> List[Any]:
@@ -350,6 +365,7 @@ def write_compiled(source: str, destination: str, times: bool) -> None:
         "conda.json": read_conda(source),
         "signatures.json": read_signatures(source),
         "index.json": read_listing(source),
+        "names.json": read_names(source),
     }
     texts_of_extras = {name: _dumps(extra) for name, extra in extras.items() if extra}
     texts_of_extras["surfaces.txt"] = read_surfaces(sources)
@@ -410,6 +426,10 @@ class SourceFiles:
         """Return the listing of the package index that the folder was made from."""
         return read_listing(self._sources.folder)
 
+    def names(self) -> Optional[Mapping[str, Any]]:
+        """Return in which releases names exist."""
+        return read_names(self._sources.folder)
+
 
 class StackedFiles:
     """Those of a site before those of envdoctor."""
@@ -456,3 +476,8 @@ class StackedFiles:
         """Return the listing of the second: a site has none."""
         listing: Optional[Mapping[str, Any]] = self._second.index_listing()
         return listing
+
+    def names(self) -> Optional[Mapping[str, Any]]:
+        """Return the names of the second: a site has none."""
+        names: Optional[Mapping[str, Any]] = self._second.names()
+        return names

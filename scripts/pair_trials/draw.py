@@ -13,21 +13,16 @@ from envdoctor.model.requirement import try_requirement
 from envdoctor.model.version import Version
 from envdoctor.model.versions import VersionSet, parse_version
 
-__all__ = ["KINDS", "TORCHES", "Statements", "Trial", "draw", "torch_of"]
+__all__ = ["KINDS", "TORCHES", "Statements", "Trial", "draw", "needs_torch", "torch_of"]
 
 #: Kinds of trials: a statement that blocks or degrades, a release just outside one, a whole stack.
 KINDS = ("blocks", "degrades", "allowed", "stack")
 
-#: The release of torch for environments of each day on: torch and CUDA are 5 GB a release.
-TORCHES = (
-    ("2024-04-01", "2.2.2"),
-    ("2025-02-01", "2.6.0"),
-    ("2025-08-10", "2.8.0"),
-    ("2026-05-15", "2.12.0"),
-    ("2026-10-29", "2.15.0"),
-)
-PYTHON = "3.11"
-_FIRST = TORCHES[0][0]
+#: The release of torch for environments of each day on, the first for all before: torch and CUDA
+#: are 5 GB a release, and what is asked is whether names are there.
+TORCHES = (("2025-08-06", "2.8.0"), ("2026-09-30", "2.14.1"), ("2026-10-28", "2.15.0"))
+PYTHON = "3.12"
+_FIRST = "2023-10-02"
 #: Extensions that only a machine with a CUDA toolkit builds.
 _BUILT = frozenset(("flash-attn", "mamba-ssm", "causal-conv1d", "apex", "auto-gptq"))
 #: Roots of drawn stacks. Engines come with a gigabyte of their own and are drawn less often.
@@ -111,7 +106,22 @@ def span_set(spans: Sequence[Sequence[str]]) -> VersionSet:
 
 def torch_of(day: str) -> str:
     """Return the release of torch that environments of a day get."""
-    return [release for since, release in TORCHES if since <= max(day, _FIRST)][-1]
+    return [release for since, release in TORCHES if since <= max(day, TORCHES[0][0])][-1]
+
+
+def needs_torch(matrix: Matrix, trial: Trial) -> bool:
+    """Tell whether what a trial asks for requires torch, as far as newest releases tell."""
+    waiting = [word.partition("==")[0] for word in trial.requirements]
+    seen = set(waiting)
+    while waiting and "torch" not in seen:
+        package = matrix.package(waiting.pop())
+        releases = package.releases() if package else ()
+        for line in (releases[-1][1].requires or ()) if releases else ():
+            requirement = try_requirement(line)
+            if requirement is not None and not requirement.marker_extras:
+                waiting += [requirement.name] if requirement.name not in seen else []
+                seen.add(requirement.name)
+    return "torch" in seen
 
 
 def draw(
@@ -140,7 +150,7 @@ class _Draw:
         last = datetime.date.fromisoformat(self._matrix.date)
         day = first + datetime.timedelta(days=generator.randrange((last - first).days + 1))
         roots = generator.sample(_ROOTS, generator.randint(2, 5))
-        if generator.random() < 0.25:
+        if generator.random() < 0.1:
             roots.append(generator.choice(_ENGINES))
         return Trial(
             "stack", tuple(sorted(roots)), day.isoformat(), torch_of(day.isoformat()), (), ""
@@ -260,4 +270,4 @@ class _Draw:
 
 
 def _takes_python(specifier: Optional[str]) -> bool:
-    return not specifier or parse_version(f"{PYTHON}.7") in VersionSet.parse(specifier)
+    return not specifier or parse_version(f"{PYTHON}.1") in VersionSet.parse(specifier)

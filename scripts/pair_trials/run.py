@@ -90,15 +90,24 @@ class Place(NamedTuple):
         return os.path.join(self.folder, "compiled")
 
 
-def try_one(trial: Trial, place: Place, entries: Mapping[str, Sequence[str]]) -> Dict[str, Any]:
+def try_one(
+    trial: Trial,
+    place: Place,
+    entries: Mapping[str, Sequence[str]],
+    torch_names: Sequence[str] = (),
+) -> Dict[str, Any]:
     """Return the record of a trial: what was installed, what imports said, what check said.
 
-    entries: modules to import by distribution, for stacks.
+    Args:
+        trial: What is tried.
+        place: Where; what the last trial left there is replaced.
+        entries: Modules to import by distribution, for stacks.
+        torch_names: torch and what it pins, which may be newer than the day of the trial.
     """
     start = time.monotonic()
     record: Dict[str, Any] = {"key": trial.key, **trial._asdict()}
     try:
-        installed = _install(trial, place)
+        installed = _install(trial, place, torch_names)
     except Fault as fault:
         return {**record, "state": "uninstallable", "fault": str(fault)[-1500:]}
     record["installed"] = {
@@ -124,11 +133,11 @@ def try_one(trial: Trial, place: Place, entries: Mapping[str, Sequence[str]]) ->
     return record
 
 
-def _install(trial: Trial, place: Place) -> Dict[str, str]:
+def _install(trial: Trial, place: Place, torch_names: Sequence[str]) -> Dict[str, str]:
     """Install a trial over the one before it; return what is there. Raises Fault."""
     python = os.path.join(place.environment, "bin", "python")
     if not os.path.exists(python):
-        Environment(PYTHON, place.environment)
+        Environment(_python(), place.environment)
     pinned = [word for word in trial.requirements if "==" in word]
     names = {word.partition("==")[0] for word in pinned}
     of_torch = [name for name in _OF_TORCH if name not in names]
@@ -136,6 +145,8 @@ def _install(trial: Trial, place: Place) -> Dict[str, str]:
     path = os.path.join(place.folder, "overrides.txt")
     command = ["uv", "pip", "install", "--quiet", "--exact", "--python", python]
     command += [*trial.requirements, "--exclude-newer", f"{trial.before}T23:59:59Z"]
+    for name in torch_names:  # torch may be newer than the rest
+        command += ["--exclude-newer-package", f"{name}=false"]
     for name in _UNBUILT:
         command += ["--only-binary", name]
     variables = {"UV_CONCURRENT_BUILDS": "1", "DS_BUILD_OPS": "0"}
@@ -152,6 +163,12 @@ def _install(trial: Trial, place: Place) -> Dict[str, str]:
     _, output = call([python, "-c", _INSTALLED], {}, limit=60)
     installed: Dict[str, str] = json.loads(output)
     return installed
+
+
+def _python() -> str:
+    """The Python that trials are drawn for: the one that runs this, where it is of that version."""
+    own = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return os.path.realpath(sys.executable) if own == PYTHON else PYTHON
 
 
 def sandbox() -> List[str]:

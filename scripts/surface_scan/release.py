@@ -12,6 +12,7 @@ from typing import (
     Callable,
     Dict,
     FrozenSet,
+    Iterable,
     Iterator,
     List,
     Mapping,
@@ -226,6 +227,11 @@ class Release:
 
     # what it has
 
+    @property
+    def modules(self) -> Iterable[str]:
+        """Its modules, in dots."""
+        return self._modules
+
     def reading(self, module: str) -> Optional[Dict[str, Any]]:
         """Return the reading of a module, None where there is none to read."""
         path = self._modules.get(module)
@@ -319,7 +325,11 @@ class Release:
             return name in reading["all"] or (None if reading.get("stars") else False)
         return False if name.startswith("_") else self._define(source, name, above)
 
-    def _in_tree(self, module: str, tree: str, name: str) -> Optional[bool]:
+    def _in_tree(self, module: str, tree: str, name: str) -> bool:
+        return name in self.names_in_tree(module, tree)
+
+    def names_in_tree(self, module: str, tree: str) -> Set[str]:
+        """Return the names that the modules below a folder of a module list as theirs."""
         below = "" if tree == "__file__" else tree.strip("/")
         folder = "/".join([*module.split("."), *filter(None, [below])]) + "/"
         if folder not in self._trees:
@@ -328,7 +338,7 @@ class Release:
                 if key and path.startswith(folder):
                     names |= self._readings.listed(key)
             self._trees[folder] = names
-        return name in self._trees[folder]
+        return self._trees[folder]
 
     def absolute(self, module: str, level: int, target: str) -> str:
         """Return the full name of a module that a statement in ``module`` names."""

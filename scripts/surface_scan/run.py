@@ -30,6 +30,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--collect", action="store_true", help="read, measure later")
     parser.add_argument("--measure", action="store_true", help="measure what was read")
     parser.add_argument(
+        "--names", action="store_true", help="measure in which releases names exist"
+    )
+    parser.add_argument(
         "--coverage", action="store_true", help="print releases, read and measured, by package"
     )
     parser.add_argument(
@@ -69,13 +72,17 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         names = _chosen(packages, options.only)
         sources = Sources(options.cache)
         faults = 0
-        if not (options.measure or options.coverage or options.recall):
+        if not (options.measure or options.names or options.coverage or options.recall):
             faults = _collect(options, packages, names, sources)
         if options.coverage:
             from .coverage import coverage_lines
 
             for line in coverage_lines(packages, sources, options.matrices, options.since):
                 print(line)
+        elif options.names:
+            from .names import measure_names
+
+            measure_names(packages, names, sources, options.matrices, _say)
         elif options.recall:
             from envdoctor.matrix.loader import load_folder
 

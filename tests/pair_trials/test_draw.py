@@ -8,7 +8,15 @@ import pytest
 
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.versions import parse_version
-from scripts.pair_trials.draw import TORCHES, Statements, draw, span_set, torch_of
+from scripts.pair_trials.draw import (
+    TORCHES,
+    Statements,
+    Trial,
+    draw,
+    needs_torch,
+    span_set,
+    torch_of,
+)
 
 MATRICES = Path(__file__).resolve().parents[2] / "matrices"
 
@@ -53,13 +61,18 @@ def test_the_same_seed_draws_the_same(statements):
     assert drawn(statements, "stack", 20) != drawn(statements, "stack", 20, "8")
 
 
-def test_no_environment_is_older_than_its_torch(statements):
+def test_torch_is_of_the_day_or_the_oldest_that_is_tried():
     released = {
         str(version): release.released
         for version, release in load_matrix().package("torch").releases()
     }
-    for kind in ("blocks", "stack"):
-        for trial in drawn(statements, kind):
-            if trial.torch:
-                assert released[trial.torch] <= trial.before
-    assert torch_of("2023-01-01") == TORCHES[0][1]
+    for day, release in TORCHES:
+        assert released[release] == day
+        assert torch_of(day) == release
+    assert torch_of("2024-01-01") == TORCHES[0][1]
+
+
+@pytest.mark.parametrize(("name", "expected"), [("trl", True), ("wandb", False), ("torch", True)])
+def test_what_needs_torch(name, expected):
+    trial = Trial("blocks", (f"{name}==1.0",), "2024-04-04", "", (name,), "")
+    assert needs_torch(load_matrix(), trial) is expected
