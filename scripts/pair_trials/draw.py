@@ -22,6 +22,8 @@ KINDS = ("blocks", "degrades", "allowed", "stack")
 #: are 5 GB a release, and what is asked is whether names are there.
 TORCHES = (("2025-08-06", "2.8.0"), ("2026-09-30", "2.14.1"), ("2026-10-28", "2.15.0"))
 PYTHON = "3.12"
+#: Older releases were not measured.
+_MEASURED = "2023-01-01"
 _FIRST = "2023-10-02"
 #: Extensions that only a machine with a CUDA toolkit builds.
 _BUILT = frozenset(("flash-attn", "mamba-ssm", "causal-conv1d", "apex", "auto-gptq"))
@@ -143,7 +145,7 @@ class _Draw:
         self._statements = statements
         self._effects = {effect: statements.of(effect) for effect in ("blocks", "degrades")}
 
-    def stack(self) -> Trial:
+    def stack(self) -> Optional[Trial]:
         """Two to six packages of one day, chosen by uv."""
         generator = self._generator
         first = datetime.date.fromisoformat(_FIRST)
@@ -152,9 +154,17 @@ class _Draw:
         roots = generator.sample(_ROOTS, generator.randint(2, 5))
         if generator.random() < 0.1:
             roots.append(generator.choice(_ENGINES))
+        roots = [name for name in roots if self._first_day(name) < day.isoformat()]
+        if len(roots) < 2:
+            return None
         return Trial(
             "stack", tuple(sorted(roots)), day.isoformat(), torch_of(day.isoformat()), (), ""
         )
+
+    def _first_day(self, name: str) -> str:
+        package = self._matrix.package(name)
+        days = [release.released for _, release in package.releases()] if package else []
+        return min(days, default=_FIRST)
 
     def pair(self, kind: str) -> Optional[Trial]:
         """Two releases of which a statement speaks, or one of them beside a neighbour."""
@@ -242,6 +252,7 @@ class _Draw:
             for version, release in package.releases()
             if not version.is_prerelease
             and not release.yanked
+            and release.released >= _MEASURED
             and _takes_python(release.requires_python)
         ]
 
