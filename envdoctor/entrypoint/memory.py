@@ -4,9 +4,14 @@ kubelets set it on cgroup v2), a check that runs out of memory would take the co
 
 from __future__ import annotations
 
-from ..model.sizes import size_text
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..probes.machine import Machine
 
-__all__ = ["bound_memory"]
+__all__ = ["PROBE", "bound_memory"]
+
+PROBE = "container"
+"""The probe whose facts the bound needs: where it was made, they are read."""
 
 _NEEDED = 20 << 20
 """Bytes that a check may come to need, its interpreter and its matrix included."""
@@ -15,23 +20,22 @@ _SPARE = 6 << 20
 """Bytes that are left to those who share the group: the shell, the parent, tables of the kernel."""
 
 
-def bound_memory() -> str:
+def bound_memory(machine: Machine) -> str:
     """Bound this process's data by what its control group has left; return why that is too little
-    for a check, or "".
+    for a check, or "". The machine keeps what was read of its control groups.
     """
-    from ..model.evidence import Known
     from ..probes.container import probe_container
-    from ..probes.machine import Machine
 
-    facts = probe_container(Machine())
+    machine.facts.update(probe_container(machine))
     limit, used, reclaimable = (
-        fact.value if isinstance(fact, Known) else 0
-        for fact in (facts.get(f"memory.{name}") for name in ("limit", "usage", "reclaimable"))
+        machine.value(f"memory.{name}", 0) for name in ("limit", "usage", "reclaimable")
     )
     if not limit:
         return ""
     left = limit - max(used - reclaimable, 0)
     if left < _NEEDED:
+        from ..model.sizes import size_text
+
         return f"of a memory limit of {size_text(limit)} {size_text(max(left, 0))} are left"
     try:
         import resource

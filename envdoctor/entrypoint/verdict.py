@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..model.evidence import Fact
     from ..model.facts import Facts
     from ..model.report import Report
+    from ..probes.machine import Machine
 
 __all__ = ["check_start"]
 
@@ -37,9 +38,11 @@ def check_start(
         seconds: How long it may take.
     """
     announce("looking at the memory limit")
+    from ..probes.machine import Machine
     from .memory import bound_memory
 
-    reason = bound_memory()
+    machine = Machine()
+    reason = bound_memory(machine)
     if reason:
         return Answer("fault", f"envdoctor: no verdict: {reason}")
     from ..errors import InputError
@@ -50,7 +53,8 @@ def check_start(
         lock, ignores = _read_inputs(settings)
         matrix, remark = _matrix(settings)
         baseline, note = _baseline(settings, matrix.date)
-        facts = _read(announce, baseline, matrix, failed, seconds).updated(lock)
+        machine.deadline = _time_of_probes(seconds)
+        facts = _read(machine, announce, baseline, matrix, failed).updated(lock)
         announce("judging")
         report = _judge(facts, matrix, ignores, baseline)
     except InputError as error:
@@ -183,25 +187,29 @@ def _with_packages(facts: Facts, packages: Dict[str, Any]) -> Facts:
     return facts.updated({"distributions": Known(every, distributions.evidence)})
 
 
+def _time_of_probes(seconds: float) -> float:
+    """Return how many of the seconds of a check its probes have."""
+    return max(seconds - max(_MARGIN, seconds * _JUDGING), seconds / 2)
+
+
 def _read(
+    machine: Machine,
     announce: Callable[[str], None],
     baseline: Dict[str, Any],
     matrix: Matrix,
     failed: Dict[str, str],
-    seconds: float,
 ) -> Facts:
-    """Read the machine; where a baseline holds, the host half only.
+    """Read the rest of the machine; where a baseline holds, of the host half only.
 
     Without one, METADATA is read of the distributions of which the matrix speaks or a rule can make
     an error: what the others require can only be a warning, and that is for ``bake`` and ``check``.
     A start has no time for hundreds of files of which none stops the job.
     """
     from .. import probes
+    from .memory import PROBE
 
-    deadline = seconds - max(_MARGIN, seconds * _JUDGING)
-    machine = probes.Machine(deadline=max(deadline, seconds / 2))
     if baseline:
-        machine.facts.update(baseline["facts"])
+        machine.facts = {**dict(baseline["facts"]), **machine.facts}
         chosen = probes.load_probes(baseline["probes"])
     else:
         from ..rules.packages import WEIGHED
@@ -211,7 +219,7 @@ def _read(
     for probe in chosen:
         if probe.name in failed:
             probes.fail_probe(probe, machine, failed[probe.name])
-    chosen = tuple([probe for probe in chosen if probe.name not in failed])
+    chosen = tuple([probe for probe in chosen if probe.name not in (PROBE, *failed)])
     # One that hangs for ever has a name.
     return probes.run_probes(machine, chosen, lambda name: announce(f"probe {name}"))
 

@@ -4,7 +4,8 @@ where ``matrices/`` changed since, at run time.
 Three parts, so that a check reads little:
 
 * ``core.json``: tables, GPU index, and of each row what ``bind`` needs, with an index from
-  distribution name to rows;
+  distribution name to rows, and from each package whose imports were measured to those that it
+  imports from;
 * ``texts.json``: titles, symptoms, fixes and sources by row id, read when a finding needs them;
 * ``packages/<name>.jsonl``: one header line, then ``key TAB release`` lines, of which only the
   wanted one is parsed;
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "KEYS", "complete_row", "load_package", "normalize_gpu", "unpack_row"]
 
-FORMAT = 4
+FORMAT = 5
 
 KEYS = {
     "branch": "branch",

@@ -16,7 +16,7 @@ import os
 
 from ..errors import InputError, InternalFault, MatrixError
 from ..model.row import Row, Source
-from . import compiled, derived_rows, measured_rows, place
+from . import compiled, derived_rows, place
 from .tables import (
     Capability,
     CodeDemand,
@@ -32,11 +32,23 @@ from .tables import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
+    from typing import (
+        Any,
+        Callable,
+        Dict,
+        FrozenSet,
+        Iterable,
+        List,
+        Mapping,
+        Optional,
+        Sequence,
+        Tuple,
+    )
 
     from ..model.signature import Signature
     from ..model.version import Version
     from .curated import CondaPackage, Model, Profile
+    from .measured_rows import Surfaces
     from .names import NameHistory
 
 __all__ = [
@@ -596,7 +608,7 @@ class Matrix:
         self,
         names: Iterable[str],
         complete: bool = False,
-        versions: Optional[Mapping[str, Version]] = None,
+        version_of: Callable[[str], Optional[Version]] = lambda _: None,
     ) -> List[Row]:
         """Return the rows that can be violated with these distributions, and those that speak of
         none.
@@ -609,8 +621,8 @@ class Matrix:
             names: Distributions that are there.
             complete: There are no others: a row that asks for one more cannot be violated, and is
                 left out.
-            versions: Of those whose release is known. Measured rows about other releases are left
-                out.
+            version_of: Gives the release of one where it is known: measured rows about other
+                releases are left out.
         """
         index = self._core["index"]
         numbers = set(index.get("", ()))
@@ -618,10 +630,9 @@ class Matrix:
         for name in wanted:
             numbers.update(index.get(name, ()))
         if complete:
+            there = frozenset(wanted)
             numbers = {
-                number
-                for number in numbers
-                if _asked_names(self._core["rows"][number]) <= frozenset(wanted)
+                number for number in numbers if _asked_names(self._core["rows"][number]) <= there
             }
         rows = [self._stored(number) for number in sorted(numbers)]
         templates = [self._stored(number) for number in index.get("*", ())]
@@ -631,7 +642,8 @@ class Matrix:
                 rows += self._derived_rows(name)
                 if packages[name][0] or packages[name][1]:
                     rows += [_applied(row, name) for row in templates]
-        rows += self._surfaces.rows(wanted, versions)
+        if self._has_measured_pair(wanted):
+            rows += self._surfaces.rows(wanted, version_of)
         return rows + self._derived_rows("")
 
     def row(self, row_id: str) -> Optional[Row]:
@@ -676,10 +688,18 @@ class Matrix:
         measured = [row for name in surfaces.consumers for row in surfaces.rows_of(name)]
         return stored + derived + measured
 
+    def _has_measured_pair(self, names: Iterable[str]) -> bool:
+        """Tell whether a measured row may speak of two of these."""
+        there = frozenset(names)
+        pairs = self._core["measured"]
+        return any(not there.isdisjoint(pairs[consumer]) for consumer in there if consumer in pairs)
+
     @property
-    def _surfaces(self) -> measured_rows.Surfaces:
+    def _surfaces(self) -> Surfaces:
+        from .measured_rows import Surfaces
+
         return self._once(  # type: ignore[no-any-return]
-            "surfaces", lambda: measured_rows.Surfaces(self._files.surfaces())
+            "surfaces", lambda: Surfaces(self._files.surfaces())
         )
 
     def _stored(self, number: int) -> Row:

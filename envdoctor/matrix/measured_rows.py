@@ -18,7 +18,6 @@ parsed:
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
 
 from ..model.record import NamedTuple
 from ..model.row import Row, Source, Term
@@ -26,13 +25,24 @@ from ..model.versions import VersionSet, parse_version, try_version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+    from typing import (
+        Any,
+        Callable,
+        Dict,
+        Iterable,
+        Iterator,
+        List,
+        Mapping,
+        Optional,
+        Sequence,
+        Tuple,
+    )
 
     from ..model.version import Version
 
     Span = Sequence[int]
 
-__all__ = ["MissingName", "Surfaces", "compile_surfaces", "surface_fault"]
+__all__ = ["MissingName", "Surfaces", "compile_surfaces", "measured_pairs", "surface_fault"]
 
 
 class MissingName(NamedTuple):
@@ -72,11 +82,19 @@ class MissingName(NamedTuple):
 _SAID = ("refuses", "disables", "warns of")
 
 
+def measured_pairs(documents: Iterable[Mapping[str, Any]]) -> Dict[str, List[str]]:
+    """Return for each importing package those of which it imports what they do not always have."""
+    return {
+        str(document["name"]): sorted({entry["provider"] for entry in document["statements"]})
+        for document in documents
+    }
+
+
 def compile_surfaces(documents: Iterable[Mapping[str, Any]]) -> str:
     """Return the compiled form of the documents of ``matrices/surfaces``."""
     ends: Dict[str, Dict[str, None]] = {}
-    listed = sorted(documents, key=lambda document: str(document["name"]))
-    for document in listed:
+    ordered = sorted(documents, key=lambda document: str(document["name"]))
+    for document in ordered:
         for entry in document["statements"]:
             for name, spans in (
                 (document["name"], entry["in"]),
@@ -86,17 +104,17 @@ def compile_surfaces(documents: Iterable[Mapping[str, Any]]) -> str:
                     (version, None) for span in spans for version in span
                 )
             ends[document["name"]].update((version, None) for version in entry.get("equal", ()))
-    versions = {name: sorted(found, key=parse_version) for name, found in sorted(ends.items())}
+    versions = {name: sorted(ends[name], key=parse_version) for name in sorted(ends)}
     places = {
-        name: {version: place for place, version in enumerate(found)}
-        for name, found in versions.items()
+        name: {version: place for place, version in enumerate(ordered_ends)}
+        for name, ordered_ends in versions.items()
     }
     head = {
         "versions": versions,
-        "dates": {document["name"]: document["date"] for document in listed},
+        "dates": {document["name"]: document["date"] for document in ordered},
     }
     lines = [_dumps(head)]
-    for document in listed:
+    for document in ordered:
         by_provider: Dict[str, List[Any]] = {}
         for entry in document["statements"]:
             statement = _compiled(document["name"], entry, places)
@@ -190,14 +208,18 @@ class Surfaces:
     """The statements of a compiled text."""
 
     def __init__(self, text: str) -> None:
-        head, _, body = text.partition("\n")
-        document = json.loads(head or '{"versions":{},"dates":{}}')
-        self._versions: Mapping[str, Sequence[str]] = document["versions"]
-        self._dates: Mapping[str, str] = document["dates"]
+        self._text, _, body = text.partition("\n")
+        self._parsed: Optional[Mapping[str, Any]] = None  # when a statement is asked for
         self._lines: Dict[str, List[Tuple[str, str]]] = {}
         for line in body.splitlines():
             consumer, provider, statements = line.split("\t", 2)
             self._lines.setdefault(consumer, []).append((provider, statements))
+
+    @property
+    def _head(self) -> Mapping[str, Any]:
+        if self._parsed is None:
+            self._parsed = json.loads(self._text or '{"versions":{},"dates":{}}')
+        return self._parsed
 
     @property
     def consumers(self) -> Tuple[str, ...]:
@@ -207,25 +229,25 @@ class Surfaces:
     @property
     def date(self) -> str:
         """The day of the newest measurement, "" where there is none."""
-        return max(self._dates.values(), default="")
+        return max(self._head["dates"].values(), default="")
 
     def rows(
-        self, names: Iterable[str], versions: Optional[Mapping[str, Version]] = None
+        self, names: Iterable[str], version_of: Callable[[str], Optional[Version]] = lambda _: None
     ) -> Iterator[Row]:
         """Yield the rows about two of these packages.
 
         Args:
             names: Packages that are there.
-            versions: Of those whose version is known: rows that speak of other releases are left
-                out.
+            version_of: Gives the version of one where it is known: rows that speak of other
+                releases are left out.
         """
         there = frozenset(names)
-        places: Dict[str, int] = {}
+        places: Dict[str, Optional[int]] = {}
         for consumer in there:
             for provider, text in self._lines.get(consumer, ()):
                 if provider in there:
-                    own = self._place(consumer, versions, places)
-                    other = self._place(provider, versions, places)
+                    own = self._place(consumer, version_of, places)
+                    other = self._place(provider, version_of, places)
                     for values in json.loads(text):
                         statement = MissingName(*values)
                         if statement.equal:
@@ -244,16 +266,18 @@ class Surfaces:
                     yield self._row(consumer, provider, statement)
 
     def _place(
-        self, name: str, versions: Optional[Mapping[str, Version]], places: Dict[str, int]
+        self,
+        name: str,
+        version_of: Callable[[str], Optional[Version]],
+        places: Dict[str, Optional[int]],
     ) -> Optional[int]:
         """The last end of a range that is not above what is installed; None where that is not
         known.
         """
-        version = None if versions is None else versions.get(name)
-        if version is None:
-            return None
         if name not in places:
-            places[name] = bisect_right(_Parsed(self._versions[name]), version) - 1
+            version = version_of(name)
+            ends = self._head["versions"][name]
+            places[name] = None if version is None else _last_not_above(version, ends)
         return places[name]
 
     def _equal_rows(
@@ -263,7 +287,7 @@ class Surfaces:
         for place in statement.equal:
             if own is not None and place != own:
                 continue
-            version = self._versions[consumer][place]
+            version = self._head["versions"][consumer][place]
             same = VersionSet.parse(f"=={version}")
             row = self._row(consumer, provider, statement)
             yield row._replace(
@@ -321,27 +345,29 @@ class Surfaces:
             sources=(
                 Source(f"{statement.archive}: {statement.path}, line {statement.line}", quote),
             ),
-            date=self._dates[consumer],
+            date=self._head["dates"][consumer],
             established_by="read from the wheels of all these releases",
             origin="derived",
         )
 
     def _spans(self, name: str, spans: Sequence[Span]) -> List[Tuple[str, str]]:
-        versions = self._versions[name]
+        versions = self._head["versions"][name]
         return [(versions[first], versions[last]) for first, last in spans]
 
 
-class _Parsed:
-    """Versions that are parsed when they are compared: bisection looks at a few only."""
+def _last_not_above(version: Version, ends: Sequence[str]) -> int:
+    """Return the place of the last of some versions, in order, that is not above one; -1 for none.
 
-    def __init__(self, texts: Sequence[str]) -> None:
-        self._texts = texts
-
-    def __len__(self) -> int:
-        return len(self._texts)
-
-    def __getitem__(self, place: int) -> Version:
-        return parse_version(self._texts[place])
+    By bisection, which parses a few of them only.
+    """
+    low, high = 0, len(ends)
+    while low < high:
+        middle = (low + high) // 2
+        if version < parse_version(ends[middle]):
+            high = middle
+        else:
+            low = middle + 1
+    return low - 1
 
 
 def _holds(spans: Sequence[Span], place: Optional[int]) -> bool:

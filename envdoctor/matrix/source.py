@@ -18,7 +18,7 @@ from .compiled import KEYS, load_package, normalize_gpu
 from .curated import parse_conda, parse_models, parse_profile
 from .derived_rows import ptx_demands
 from .folder import MatrixFiles, find_sources, fingerprint, list_files, read_source
-from .measured_rows import compile_surfaces, surface_fault
+from .measured_rows import compile_surfaces, measured_pairs, surface_fault
 from .names import names_fault
 from .schema import Faults, parse_document, parse_package
 from .signatures import parse_signatures
@@ -85,7 +85,8 @@ def compile_core(sources: MatrixFiles, label: str = "") -> Tuple[Dict[str, Any],
         if document is not None:
             packages[name] = _package_summary(document)
             dates.append(document["date"])
-    dates += [document["date"] for document in _surface_documents(sources, label, faults)]
+    surfaces = _surface_documents(sources, label, faults)
+    dates += [document["date"] for document in surfaces]
     if faults.found:
         raise MatrixError(faults.found)
     core: Dict[str, Any] = {
@@ -98,6 +99,7 @@ def compile_core(sources: MatrixFiles, label: str = "") -> Tuple[Dict[str, Any],
         "packages": packages,
         "rows": [short_row(row) for row in rows],
         "index": _row_index(rows),
+        "measured": measured_pairs(surfaces),
     }
     texts: Dict[str, Any] = {row.id: _texts(row) for row in rows}
     # A row id holds no colon, so the two cannot meet.

@@ -16,7 +16,6 @@ from ..model.finding import Finding, Remedy
 from ..model.pattern import pattern
 from ..model.row import Source
 from ..model.versions import Version, parse_version, try_version
-from .addressing import judged_interpreter
 from .packages import accepted_edges, requirement_sets
 from .rule import Context, Rule, cuda_home, minor_text, release_minor, torch_cuda
 
@@ -431,6 +430,8 @@ def _conda_holds_cuda(context: Context, folder: str) -> bool:
 
 
 def _toolkit_in_front(context: Context, folder: str, toolkit: str, evidence: Evidence) -> Finding:
+    from .addressing import judged_interpreter
+
     python = judged_interpreter(context.facts) or "python"
     return Finding(
         code="ED208",

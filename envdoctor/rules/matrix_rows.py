@@ -13,9 +13,8 @@ from ..model.record import NamedTuple
 from ..model.report import Judged
 from ..model.row import Row, Term
 from ..model.sizes import whole_number
-from ..model.versions import VersionSet, try_version
+from ..model.versions import VersionSet
 from .presumption import Presumption, presume, presumed_of, with_unset_variables
-from .quantified import most_violate
 from .rule import Context, distribution_evidence, is_unindexed
 
 TYPE_CHECKING = False
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
         Tuple,
         TypeVar,
     )
-
-    from ..model.version import Version
 
     T = TypeVar("T")
 
@@ -135,18 +132,9 @@ def _rows_about(context: Context, presumed: Optional[Presumption]) -> List[Row]:
     """Return the rows about what is installed or presumed to be."""
     if presumed is None:
         complete = context.facts.value("distributions.complete") is True
-        return context.matrix.rows_about(list(context.distributions), complete, _releases(context))
+        return context.matrix.rows_about(list(context.distributions), complete, context.version)
     names = dict.fromkeys((*context.distributions, *presumed.context.distributions))
-    return context.matrix.rows_about(list(names), False, _releases(presumed.context))
-
-
-def _releases(context: Context) -> Dict[str, Version]:
-    """The installed releases, where exactly one is known."""
-    return {
-        name: version
-        for name, installed in context.distributions.items()
-        if installed.version and (version := try_version(installed.version)) is not None
-    }
+    return context.matrix.rows_about(list(names), False, presumed.context.version)
 
 
 def _note_examined(context: Context, rows: List[Row]) -> None:
@@ -185,6 +173,8 @@ def _undecided(
 
 def _for_most(context: Context, row: Row, name: str) -> Optional[_Hit]:
     """Word a row that nearly every release violates that a name without a version may mean."""
+    from .quantified import most_violate
+
     violation = most_violate(context, row, name, _MOST)
     if violation is None:
         return None

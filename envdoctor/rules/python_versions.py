@@ -10,7 +10,6 @@ from ..model.sizes import whole_number
 from ..model.versions import Version, parse_version, try_version
 from . import requirement_lines
 from .packages import FEW, SIDES, first_of
-from .quantified import releases_in, share_of
 from .requirement_lines import direction, meets
 from .rule import Context, Rule, distribution_evidence, is_unindexed
 
@@ -52,7 +51,7 @@ def check_python(context: Context) -> Iterator[Finding]:
     sides: Dict[str, List[Tuple[Distribution, str]]] = {}
     for distribution in context.distributions.values():
         wanted = distribution.requires_python or _released_for(context, distribution, known)
-        if wanted is None and distribution.name in known:
+        if wanted is None and distribution.version is None and distribution.name in known:
             yield from _most_refuse(context, python, distribution)
         if not wanted or meets(python, wanted) is not False:
             continue
@@ -67,6 +66,8 @@ def _most_refuse(
     context: Context, python: Version, distribution: Distribution
 ) -> Iterator[Finding]:
     """Judge a release of which only a range is known: by what all, or most, of those in it ask."""
+    from .quantified import releases_in, share_of
+
     releases = releases_in(context.matrix, distribution)
 
     def refuses(release: Release) -> bool:

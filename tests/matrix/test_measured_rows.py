@@ -88,7 +88,7 @@ def violated(surfaces, filtered, **versions):
     facts = facts_of(**versions)
     target = derive_target(facts, MATRIX)
     known = {name: parse_version(text) for name, text in versions.items() if text}
-    rows = surfaces.rows(known, known if filtered else None)
+    rows = surfaces.rows(known, known.get if filtered else lambda _: None)
     return {row.id for row in rows if bind(row, target).outcome == "violated"}
 
 
