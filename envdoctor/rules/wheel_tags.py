@@ -164,5 +164,6 @@ RULES_HERE: Tuple[Rule, ...] = (
         "unsupported",
         "A wheel file is for another Python, machine or glibc",
         check_wheel_tags,
+        half="environment",
     ),
 )
