@@ -8,14 +8,14 @@ from typing import Iterator, List, Mapping, Sequence
 
 from ...model.facts import Facts
 from ...model.request import Root
-from ...model.resolution import Pin, Reason, Resolution
+from ...model.resolution import Pin, Reason, Resolution, Statement
 from . import objective
 from .candidates import Catalog, bits_of
 from .engine import Nogood, solve
 from .explanation import minimal_groups, statements
 from .objective import Attempt
-from .problem import Why
-from .staleness import MONTH, YEAR, days_behind, months, years
+from .problem import Problem, Why
+from .staleness import MONTH, VIOLATED, YEAR, days_behind, months, years
 
 __all__ = ["with_ages"]
 
@@ -59,9 +59,17 @@ def _is_capped(pin: Pin, found: Attempt) -> bool:
     return any(not table.mask(text) & found.newest[pin.name] for text in required)
 
 
-def _reason(name: str, causes: Sequence[str], found: Attempt) -> Reason:
+def _reason(name: str, causes: Sequence[Statement], found: Attempt) -> Reason:
     newest = found.problem.tables[name].at(found.newest[name]).version
-    return Reason("refused", f"not {newest}: {'; '.join(causes)}")
+    of_row = next((cause for cause in causes if cause.row), Statement("", ""))
+    return Reason("refused", f"not {newest}: {_words(causes)}", of_row.row, of_row.sources)
+
+
+def _words(causes: Sequence[Statement]) -> str:
+    """The first causes, and how many more there are."""
+    texts = [cause.text for cause in causes]
+    more = [f"and {len(texts) - _CAUSES} more of this kind"] if len(texts) > _CAUSES else []
+    return "; ".join([*texts[:_CAUSES], *more])
 
 
 def _behind(found: Attempt) -> Mapping[str, int]:
@@ -76,7 +84,7 @@ def _behind(found: Attempt) -> Mapping[str, int]:
 def _note(
     name: str,
     days: int,
-    causes: Sequence[str],
+    causes: Sequence[Statement],
     found: Attempt,
     catalog: Catalog,
     facts: Sequence[Facts],
@@ -90,9 +98,7 @@ def _note(
     )
     other = next(_alternatives(name, found, catalog, facts), "")
     return (
-        text
-        + (f": {'; '.join(causes)}" if causes else "")
-        + (f"; instead: {other}" if other else "")
+        text + (f": {_words(causes)}" if causes else "") + (f"; instead: {other}" if other else "")
     )
 
 
@@ -103,9 +109,9 @@ def _within(name: str, found: Attempt, most: int) -> int:
     return sum(bit for bit, count in days.items() if count <= most)
 
 
-def _causes(name: str, found: Attempt, catalog: Catalog) -> List[str]:
+def _causes(name: str, found: Attempt, catalog: Catalog) -> List[Statement]:
     """Why no younger release goes with the others as they are, or, of what is more than a year
-    behind, none that is at most a year behind.
+    behind, none that is at most a year behind; where one does, what it would violate.
     """
     problem, behind = found.problem, _behind(found)
     number_of = {node: number for number, node in enumerate(problem.nodes)}
@@ -121,7 +127,7 @@ def _causes(name: str, found: Attempt, catalog: Catalog) -> List[str]:
     asked = problem._replace(nogoods=(*hard, *wanted), sums=())
     outcome = solve(asked.variables, asked.nogoods)
     if outcome.model is not None:
-        return []
+        return _spared(asked, found, catalog)
     groups = minimal_groups(asked, outcome.core)
     bounds = {root.text for root in catalog.request.roots if root.specifier}
     told = {key: listed for key, listed in groups.items() if key[0] != "behind"}
@@ -132,9 +138,25 @@ def _causes(name: str, found: Attempt, catalog: Catalog) -> List[str]:
     ]
     # What the machine says decides before what only follows.
     listed.sort(key=lambda statement: statement.kind != "hardware")
-    texts = [statement.text for statement in listed]
-    more = [f"and {len(texts) - _CAUSES} more of this kind"] if len(texts) > _CAUSES else []
-    return [*texts[:_CAUSES], *more]
+    return listed
+
+
+def _spared(asked: Problem, found: Attempt, catalog: Catalog) -> List[Statement]:
+    """The rows that do not bind and that a problem with a younger release would violate, while what
+    was chosen does not.
+    """
+    problem, chosen = found.problem, found.outcome.model or ()
+    soft = [nogood for nogood in problem.nogoods if nogood.why.kind == "cost"]
+    model = solve(asked.variables, (*asked.nogoods, *soft)).model or chosen
+    number_of = {node: number for number, node in enumerate(problem.nodes)}
+    rows = {nogood.why.row.id: nogood.why.row for nogood in soft}
+    violated = [
+        catalog.matrix.complete(row)
+        for row in rows.values()
+        for number in [number_of[f"cost:{row.id}"]]
+        if model[number] & VIOLATED and not chosen[number] & VIOLATED
+    ]
+    return [Statement("row", row.title, row.id, row.sources) for row in violated]
 
 
 def _alternatives(

@@ -19,7 +19,7 @@ from .candidates import CandidateTable, bits_of
 from .engine import Nogood, Outcome, Sum, Variable, solve
 from .problem import MONTHS_BEHIND, MONTHS_OF_REQUIRED, YEARS_BEHIND, Problem, Why
 
-__all__ = ["MONTH", "YEAR", "Aged", "days_behind", "months", "optimum", "years"]
+__all__ = ["MONTH", "VIOLATED", "YEAR", "Aged", "days_behind", "months", "optimum", "years"]
 
 #: In days.
 MONTH = 30
@@ -31,7 +31,7 @@ _MONTHS_WORTH = {
     "blocks": (9, 9),
     "degrades": (6, 3),
 }
-_VIOLATED = 0b01  # of a variable that says of a row whether it is
+VIOLATED = 0b01  # of a variable that says of a row whether it is
 
 
 class Aged(NamedTuple):
@@ -87,7 +87,7 @@ def optimum(problem: Problem, roots: Sequence[Root]) -> Aged:
     }
     faults = _faults(problem, names)
     violated = [
-        number for listed in faults.values() for number in listed if plain.model[number] & _VIOLATED
+        number for listed in faults.values() for number in listed if plain.model[number] & VIOLATED
     ]
     if not violated and not any(map(months, behind.values())):
         return Aged(problem, plain, newest)
@@ -155,7 +155,7 @@ def _weighed(
         ]
         own = costs[MONTHS_BEHIND if is_peer else MONTHS_OF_REQUIRED]
         own[number] = tuple(entry for entry in _grouped(days, months) if entry[0])
-        own.update({fault: ((worth, _VIOLATED),) for fault, worth in faults[name].items()})
+        own.update({fault: ((worth, VIOLATED),) for fault, worth in faults[name].items()})
     worst = max((count for _, count, _ in in_years), default=0)
     variables[number_of[YEARS_BEHIND]] = Variable((2 << worst) - 1, 0)
     for node, counted in costs.items():

@@ -80,3 +80,15 @@ def test_a_root_that_is_behind_has_a_reason(matrix: Matrix) -> None:
     if str(pin.version) != "0.33.0":
         texts = [reason.text for reason in pin.reasons if reason.kind == "refused"]
         assert any("verl" in text and "transformers" in text for text in texts), texts
+
+
+def test_a_row_that_only_degrades_is_named_where_it_holds_a_root_back(matrix: Matrix) -> None:
+    """Nothing forbids verl 0.9.1 beside this sglang, but its rollout does not start there."""
+    assume = ("gpu=T4:8", "nvidia-driver=550.54.15", "glibc=2.35")
+    pin = lock(matrix, "verl", "deepspeed", "sglang", python="3.11", assume=assume).pin("verl")
+    assert pin is not None
+    if str(pin.version) != "0.9.1":
+        said = [reason for reason in pin.reasons if reason.text.startswith("not 0.9.1: ")]
+        assert said, pin.reasons
+        assert matrix.row(said[0].row) is not None
+        assert said[0].sources
