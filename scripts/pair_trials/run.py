@@ -85,6 +85,11 @@ class Place(NamedTuple):
         return os.path.join(self.folder, "env")
 
     @property
+    def cache(self) -> str:
+        """What uv downloaded: nobody else's, so that its size is ours to bound."""
+        return os.path.join(self.folder, "cache")
+
+    @property
     def compiled(self) -> str:
         """What Python compiled of it."""
         return os.path.join(self.folder, "compiled")
@@ -149,7 +154,7 @@ def _install(trial: Trial, place: Place, torch_names: Sequence[str]) -> Dict[str
         command += ["--exclude-newer-package", f"{name}=false"]
     for name in _UNBUILT:
         command += ["--only-binary", name]
-    variables = {"UV_CONCURRENT_BUILDS": "1", "DS_BUILD_OPS": "0"}
+    variables = {"UV_CACHE_DIR": place.cache, "UV_CONCURRENT_BUILDS": "1", "DS_BUILD_OPS": "0"}
     if trial.kind == "stack":
         Path(path).write_text(f"torch=={trial.torch}\n", "utf-8")
         call([*command, "--constraint", path], variables, limit=INSTALL_S)
@@ -225,13 +230,16 @@ def _found(place: Place) -> List[Dict[str, Any]]:
     ]
 
 
-def keep_small(place: Place, most: int = 3 << 30) -> None:
-    """Empty the folder of compiled modules where it has grown."""
-    size = 0
-    for folder, _, files in os.walk(place.compiled):
-        size += sum(os.path.getsize(os.path.join(folder, name)) for name in files)
-    if size > most:
-        shutil.rmtree(place.compiled, ignore_errors=True)
+def keep_small(place: Place) -> None:
+    """Empty the folders of compiled modules and of downloads where they have grown."""
+    for folder, most in ((place.compiled, 3 << 30), (place.cache, 30 << 30)):
+        size = sum(
+            os.lstat(os.path.join(path, name)).st_size
+            for path, _, files in os.walk(folder)
+            for name in files
+        )
+        if size > most:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def free_bytes(path: str) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime
 import json
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, List, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Sequence, Set, Tuple
 
 from envdoctor.file_replacement import replace_file
 
@@ -33,7 +33,7 @@ def measure_names(
     matrices: Path,
     say: Callable[[str], None],
 ) -> None:
-    """Write the file; of packages that are not among the providers what it has stays."""
+    """Write the file after each provider; of other packages what it has stays."""
     path = matrices / "names.json"
     before = json.loads(path.read_text("utf-8"))["packages"] if path.exists() else {}
     measurement = Measurement(packages, sources, matrices)
@@ -44,14 +44,18 @@ def measure_names(
         before.pop(provider, None)
         if document["names"]:
             before[provider] = document
+        _write(path, packages, before)
         say(f"{provider}: {sum(map(len, document['names'].values()))} names")
         measurement.readings.forget()
         measurement.forget(provider)
+
+
+def _write(path: Path, packages: Packages, documents: Mapping[str, Any]) -> None:
     date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
     body = ",\n".join(
-        f"{json.dumps(name)}: {json.dumps(before[name], separators=(',', ':'))}"
+        f"{json.dumps(name)}: {json.dumps(documents[name], separators=(',', ':'))}"
         for name in packages.names
-        if name in before
+        if name in documents
     )
     text = f'{{"schema": 1, "date": "{date}", "packages": {{\n{body}\n}}}}\n'
     replace_file(str(path), text.encode("utf-8"))

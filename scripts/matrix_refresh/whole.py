@@ -1,0 +1,67 @@
+"""All steps that bring the matrix up to what the index has: ``scripts/refresh_matrix --whole``."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Iterator, List, Sequence, Set, Tuple
+
+__all__ = ["importers_of", "run_whole"]
+
+_SCRIPTS = Path(__file__).resolve().parent.parent
+_MATRICES = _SCRIPTS.parent / "matrices"
+
+
+def run_whole(arguments: Sequence[str], measured: Sequence[str]) -> int:
+    """Run every step, say how long it took, and return the worst exit code.
+
+    A step that fails (2 or more) ends the run: what it was to write is as before.
+
+    Args:
+        arguments: Of ``refresh_matrix`` without ``--whole``: ``--only NAME …`` or nothing.
+        measured: Packages whose sources are read.
+    """
+    worst = 0
+    for name, command in _steps(list(arguments), measured):
+        start = time.monotonic()
+        code = subprocess.run([sys.executable, *command], check=False).returncode
+        print(f"{name}: {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
+        worst = max(worst, code)
+        if code > 1 or code < 0:
+            return worst
+    return worst
+
+
+def _steps(arguments: List[str], measured: Sequence[str]) -> Iterator[Tuple[str, List[str]]]:
+    names = arguments[arguments.index("--only") + 1 :] if "--only" in arguments else []
+    wheels = [word for name in names for word in ("--only", name)]
+    read = [name for name in names if name in measured]
+    only = ["--only", *read] if names else []
+    yield "metadata", [_script("refresh_matrix"), *arguments]
+    yield "wheels", [_script("scan_wheels"), "--newest", "1", *wheels]
+    yield "builds", [_script("scan_wheels"), "--merge"]
+    if read or not names:
+        yield "sources", [_script("measure_surfaces"), "--collect", *only]
+        again = [*only, *sorted(importers_of(read) - set(read))] if names else []
+        yield "statements", [_script("measure_surfaces"), "--measure", *again]
+        yield "names", [_script("measure_surfaces"), "--names", *only]
+    yield "compiled form", [_script("compile_matrix")]
+
+
+def _script(name: str) -> str:
+    return str(_SCRIPTS / name)
+
+
+def importers_of(names: Sequence[str], matrices: Path = _MATRICES) -> Set[str]:
+    """Return the packages of which a statement speaks of one of these: a release of the one may
+    have what the others import, or lack it.
+    """
+    found = set()
+    for path in (matrices / "surfaces").glob("*.json"):
+        document: Any = json.loads(path.read_text("utf-8"))
+        if any(entry["provider"] in names for entry in document["statements"]):
+            found.add(document["name"])
+    return found

@@ -1,0 +1,64 @@
+"""The steps of a whole refresh, in their order, with what each is asked for."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from matrix_refresh import whole
+
+
+@pytest.fixture
+def steps(monkeypatch):
+    ran = []
+
+    def run(arguments, codes=()):
+        left = list(codes)
+
+        def called(command, check):
+            ran.append([Path(command[1]).name, *command[2:]])
+            return subprocess.CompletedProcess(command, left.pop(0) if left else 0)
+
+        monkeypatch.setattr(whole.subprocess, "run", called)
+        return whole.run_whole(arguments, ["peft", "trl"]), ran
+
+    return run
+
+
+def test_all_of_it(steps):
+    code, ran = steps([])
+    assert code == 0
+    assert ran == [
+        ["refresh_matrix"],
+        ["scan_wheels", "--newest", "1"],
+        ["scan_wheels", "--merge"],
+        ["measure_surfaces", "--collect"],
+        ["measure_surfaces", "--measure"],
+        ["measure_surfaces", "--names"],
+        ["compile_matrix"],
+    ]
+
+
+def test_one_package_with_those_that_import_it(steps):
+    ran = steps(["--only", "peft"])[1]
+    assert ran[1] == ["scan_wheels", "--newest", "1", "--only", "peft"]
+    measured = ran[4]
+    assert measured[:4] == ["measure_surfaces", "--measure", "--only", "peft"]
+    assert "trl" in measured  # its older releases import what peft has no more
+
+
+def test_a_package_whose_sources_are_not_read(steps):
+    ran = steps(["--only", "nvidia-nccl-cu12"])[1]
+    assert "measure_surfaces" not in {step[0] for step in ran}
+
+
+def test_a_step_that_fails_ends_it(steps):
+    assert steps([], [1, 2]) == (2, [["refresh_matrix"], ["scan_wheels", "--newest", "1"]])
+
+
+def test_importers(tmp_path):
+    (tmp_path / "surfaces").mkdir()
+    for name, provider in (("a", "x"), ("b", "y")):
+        document = {"name": name, "statements": [{"provider": provider}]}
+        (tmp_path / "surfaces" / f"{name}.json").write_text(json.dumps(document))
+    assert whole.importers_of(["x"], tmp_path) == {"a"}
