@@ -428,20 +428,20 @@ def judge_lock(
         index: whose dates count.
         folder: where uv's answers are kept.
         close: gives the files of the closed lock, which is what is installed; it is asked where
-            uv refuses the pins, once for the same pins on all machines.
+            uv refuses the pins or adds what check warns of, once for the same pins on all machines.
     """
     written = read_written(files)
     refused = Refusals(written, machine, matrix)
     faults = list(stale_roots(written, index, glibc, refused))
     taken, fault = closed_by_uv(written, glibc, folder)
-    if fault:
+    unnamed = list(unnamed_findings({**taken, **written.pins}, machine, written, matrix))
+    if fault or unnamed:
         kept = _kept_for(written, glibc, folder, "closed")
         closed = _read(kept) or _keep(kept, dict(close()))
         if closed["requirements.txt"].startswith(_NOT_CLOSED):
-            return [*faults, f"it cannot be closed, and {fault}"]
+            return [*faults, *unnamed, f"it cannot be closed, and {fault}"]
         again = read_written(closed)
         written = again._replace(header=f"{written.header}\n{again.header}")
         taken, fault = closed_by_uv(again, glibc, folder)
-    faults += [fault] if fault else []
-    faults += unnamed_findings({**taken, **written.pins}, machine, written, matrix)
-    return faults
+        unnamed = list(unnamed_findings({**taken, **written.pins}, machine, written, matrix))
+    return [*faults, *([fault] if fault else []), *unnamed]
