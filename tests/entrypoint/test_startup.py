@@ -31,7 +31,7 @@ CHILD = {
     "envdoctor": "errors matrix model mounts probes regular_files report rules",
     "envdoctor.entrypoint": "answer baseline handoff memory options verdict",
     # folder: in a checkout, to see whether it was compiled.
-    "envdoctor.matrix": "bind compiled derive derived_rows folder loader place tables",
+    "envdoctor.matrix": "bind compiled derive derived_rows folder loader place table_views tables",
     "envdoctor.model": (
         "calls cause_tree evidence facts finding pattern record redaction report row serde sizes "
         "variables version versions"
