@@ -26,6 +26,7 @@ _LAST_WORDS = 3  # lines behind an exception that was logged, and that nothing c
 _LAST_LINES = 40  # behind an exception that was logged
 _FAR = 2000  # lines between an exception and what it brought down
 _ANNOUNCED = 3  # lines above a traceback in which its writer says that something failed
+_ABOVE = 5  # lines above a traceback in which another program says what it did not do
 #: What is printed of a process that ended without a word of its own.
 _DEADLY = ("shell", "kernel", "container", "slurm")
 _STOPS = ("keyboard-interrupt", "torchrun-stopped", "slurm-cancelled", "slurm-step-cancelled")
@@ -179,7 +180,7 @@ def join_failure(
     known = _known(drafts, raised)
     if known is None:
         root = _draft_of(failure, raised, contexts, modules)
-        root.parent = _death_before(drafts, raised)
+        root.parent = _came_before(drafts, raised)
         drafts.append(root)
     else:
         root = _root(known)
@@ -225,18 +226,23 @@ def _root(draft: TraceDraft) -> TraceDraft:
     return draft
 
 
-def _death_before(drafts: Sequence[TraceDraft], raised: Raised) -> Optional[TraceDraft]:
-    """Return what had ended a process of the run already, where the same log says so."""
-    before = [
-        draft
-        for draft in drafts
-        if draft.signature is not None
-        and draft.signature.layer in _DEADLY
-        and draft.first is not None
-        and draft.first.source == raised.first.source
-        and -_FAR < draft.first.number - raised.first.number < -_ANNOUNCED
-    ]
+def _came_before(drafts: Sequence[TraceDraft], raised: Raised) -> Optional[TraceDraft]:
+    """Return what had ended a process of the run already, or what another program, such as a
+    compiler, said right above: where the same log says so.
+    """
+    before = [draft for draft in drafts if _is_before(draft, raised)]
     return min(before, key=lambda draft: draft.order, default=None)
+
+
+def _is_before(draft: TraceDraft, raised: Raised) -> bool:
+    first = draft.first
+    if draft.signature is None or first is None or first.source != raised.first.source:
+        return False
+    lines = raised.first.number - first.number
+    if draft.signature.layer in _DEADLY and _ANNOUNCED < lines < _FAR:
+        return True
+    is_said = draft.role == "cause" and draft.certainty != "candidate" and draft.parent is None
+    return is_said and 0 < lines <= _ABOVE and not all(event.warned for event in draft.events)
 
 
 def _join_stop(drafts: List[TraceDraft], failure: Failure) -> None:
@@ -268,7 +274,8 @@ def doubt(drafts: Sequence[TraceDraft], raised: Sequence[Raised], failure: Failu
         entry
         for entry in raised
         if entry is not failure.raised
-        and (entry.fate == "passed" or (failure.raised is not None and entry.fate == "logged"))
+        and entry.fate != "ended"
+        and (failure.raised is not None or entry.fate == "passed" or entry.behind > _LAST_LINES)
     ]
     for draft in drafts:
         if draft.signature is None or draft.is_failure or id(draft) in led or not draft.events:

@@ -37,7 +37,7 @@ _OVERLAP = 8192
 _NEAR = 6144
 _PER_PATTERN = 24  # different events of one pattern
 _MATCHES = 200  # of one pattern in one window; beyond, lines with its anchor are dropped
-_TRIED = 6 << 20
+_TRIED = 10 << 20
 """Characters that all patterns together look at in one window; beyond, each pattern still has
 ``_FEW_TRIES`` lines."""
 _FEW_TRIES = 8

@@ -1,0 +1,235 @@
+"""Families of failures, one line of each as the named source prints it, and like words of others."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from .traces import roots
+
+XID = "[12.5] NVRM: Xid (PCI:0000:01:00): "
+SIZE = "torch.Size([151936, 896])"
+
+
+@pytest.mark.parametrize(
+    ("line", "signature"),
+    [
+        ("PermissionError: [Errno 13] Permission denied: '/root/.cache/x'", "permission-denied"),
+        ("OSError: [Errno 30] Read-only file system: '/models/x'", "permission-denied"),
+        ("mkdir: cannot create directory ‘/ckpt’: Permission denied", "permission-denied"),
+        ("run.sh: line 3: ./train.py: Permission denied", "permission-denied"),
+        ("git@github.com: Permission denied (publickey).", None),
+        ("OSError: [Errno 122] Disk quota exceeded", "quota-exceeded"),
+        (
+            "RuntimeError: [enforce fail at inline_container.cc:603] . unexpected pos 576 vs 470",
+            "torch-save-short",
+        ),
+        ("KeyError: 'getpwuid(): uid not found: 1002700000'", "no-passwd-entry"),
+        ("OSError: No username set in the environment", "no-passwd-entry"),
+        ("fatal: detected dubious ownership in repository at '/work/x'", "git-ownership"),
+        ("train.sh: line 7: torchrun: command not found", "command-not-found"),
+        ("train.sh: 7: torchrun: not found", "command-not-found"),
+        ("python: can't open file '/work/train.py': [Errno 2] No such file", "python-no-script"),
+        ("train.py: error: unrecognized arguments: --use_vllm", "arguments-refused"),
+        ("Epoch 3: error: 0.25", None),
+        (
+            "ValueError: Some specified arguments are not used by the HfArgumentParser: ['--x']",
+            "arguments-refused",
+        ),
+        (
+            (
+                f"        size mismatch for lm_head.weight: copying a param with shape {SIZE} from "
+                f"checkpoint, the shape in current model is {SIZE}."
+            ),
+            "checkpoint-shape",
+        ),
+        ("RuntimeError: Error(s) in loading state_dict for Net:", "checkpoint-keys"),
+        (
+            (
+                "Exception: data did not match any variant of untagged enum ModelWrapper at line 7 "
+                "column 3"
+            ),
+            "tokenizer-file-newer",
+        ),
+        (
+            (
+                "ValueError: Tokenizer class Qwen2Tokenizer does not exist or is not currently "
+                "imported."
+            ),
+            "tokenizer-class-unknown",
+        ),
+        (
+            (
+                "ValueError: Cannot use chat template functions because tokenizer.chat_template is "
+                "not set and no template argument was passed!"
+            ),
+            "chat-template-missing",
+        ),
+        (
+            "ValueError: `rope_scaling` must be a dictionary with two fields, `type` and `factor`",
+            "rope-scaling-unknown",
+        ),
+        ("Cannot access gated repo for url https://huggingface.co/m/resolve/main/x", "gated-model"),
+        (
+            (
+                "HfHubHTTPError: 429 Client Error: Too Many Requests for url: "
+                "https://huggingface.co/api/models/m"
+            ),
+            "hub-rate-limit",
+        ),
+        (
+            "AssertionError: real_train_batch_size (30) must be divisible by total n_gpus (8).",
+            "batch-not-divisible",
+        ),
+        (
+            "AssertionError: only support equal chunk. Got size of DataProto 670 and chunk 8.",
+            "batch-not-divisible",
+        ),
+        (
+            (
+                "AssertionError: Check batch related parameters. train_batch_size is not equal to "
+                "micro_batch_per_gpu * gradient_acc_step * world_size 256 != 4 * 8 * 1"
+            ),
+            "batch-not-divisible",
+        ),
+        ("[prompt] which numbers must be divisible by 3?", None),
+        (
+            "RuntimeError: Function 'MulBackward0' returned nan values in its 0th output.",
+            "numbers-not-finite",
+        ),
+        (
+            (
+                "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: "
+                "135168, Hardware limit: 101376. Reducing block sizes or `num_stages` may help."
+            ),
+            "triton-shared-memory",
+        ),
+        ("AssertionError: libcuda.so cannot found!", "libcuda-stub-for-triton"),
+        (
+            "/x/ATen/cuda/CUDAContext.h:10:10: fatal error: cusparse.h: No such file or directory",
+            "build-cuda-headers",
+        ),
+        ("RuntimeError: Error building extension 'fused_adam'", "extension-build-failed"),
+        (
+            (
+                "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. "
+                "1/2 clients joined."
+            ),
+            "rendezvous-timeout",
+        ),
+        (
+            (
+                "n1:77:99 [0] misc/socket.cc:477 NCCL WARN socketStartConnect: Connect to "
+                "172.17.0.2<47123> failed : No route to host"
+            ),
+            "nccl-connect",
+        ),
+        ("OSError: [Errno 99] Cannot assign requested address", "no-such-address"),
+        ("Failed to initialize NVML: Insufficient Permissions", "nvml-failed"),
+        ("pynvml.NVMLError_GpuIsLost: GPU is lost", "nvml-failed"),
+        (
+            "[9.1] NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x62:0x40:2015)",
+            "nvrm-init-failed",
+        ),
+        (f"{XID}46, pid=7, name=python, Ch 00000008", "xid-reset"),
+        (f"{XID}149, NETIR_LINK_EVT Fatal XC0 i0 Link 00 (0x026001c6)", "xid-nvlink5"),
+        (f"{XID}144, SAW_MVB Nonfatal XC0 i0 Link 0 (0x00000001)", None),
+        (
+            f"{XID}154, GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)",
+            "xid-recovery",
+        ),
+        (
+            f"{XID}154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)",
+            None,
+        ),
+        (f"{XID}54, pid=7", "xid-rare"),
+    ],
+)
+def test_a_line_of_each_family(said, line, signature):
+    traces = said(f"{line}\n").traces
+    found = [trace.finding.subject for trace in traces if trace.finding.subject != "raised"]
+    assert found == ([signature] if signature else [])
+
+
+#: Of NVIDIA's catalog: Xids on which a program need not stop, and nothing is to be done.
+HARMLESS = {37, 38, 66, 67, 92, 93, *range(106, 109), 121, 141, 152, 153, 154, 157}
+HARMLESS |= {*range(160, 166), 171, 172, *range(144, 151)}
+
+
+def test_each_xid_of_the_catalog_has_one_meaning(matrix):
+    told = [entry for entry in matrix.signatures if "Xid (PCI:" in entry.anchors]
+    for number in range(1, 173):
+        line = f"{XID}{number}, pid=7, name=python"
+        names = [entry.id for entry in told if re.search(entry.expression, line)]
+        assert len(names) == (number not in HARMLESS), (number, names)
+
+
+# --------------------------------------------------------------------------------------------------
+# the programs themselves
+
+
+def ended(*command, **options):
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=120, **options
+    )
+    return done.stdout + done.stderr
+
+
+def test_a_read_only_folder(said, tmp_path, prerequisite):
+    prerequisite(shutil.which("unshare") and os.getuid() == 0, "no mount namespace can be made")
+    text = ended(
+        "unshare",
+        "-m",
+        "bash",
+        "-c",
+        f'mount -t tmpfs -o ro none {tmp_path} && {sys.executable} -c \'open("{tmp_path}/x", '
+        '"w")\'',
+    )
+    assert roots(said(text)) == [("permissions", "misconfigured", "likely")], text
+
+
+def test_a_uid_that_nobody_entered(said, prerequisite):
+    prerequisite(os.getuid() == 0 and shutil.which("setpriv"), "setpriv and root are needed")
+    text = ended(
+        "setpriv",
+        "--reuid=54321",
+        "--clear-groups",
+        "/usr/bin/python3",
+        "-c",
+        "import getpass; getpass.getuser()",
+        env={"PATH": os.environ["PATH"]},
+    )
+    assert roots(said(text)) == [("permissions", "misconfigured", "established")], text
+
+
+def test_what_argparse_says(said, tmp_path):
+    program = tmp_path / "train.py"
+    program.write_text("import argparse\nargparse.ArgumentParser().parse_args(['--use_vllm'])\n")
+    assert roots(said(ended(sys.executable, str(program)))) == [
+        ("configuration", "unsupported", "established")
+    ]
+    assert roots(said(ended(sys.executable, str(tmp_path / "no.py")))) == [
+        ("configuration", "missing", "established")
+    ]
+
+
+@pytest.mark.parametrize("shell", ["bash", "dash"])
+def test_a_command_that_is_not_there(said, tmp_path, prerequisite, shell):
+    prerequisite(shutil.which(shell), f"{shell} is not installed")
+    script = tmp_path / "run.sh"
+    script.write_text("torchrun-not-there --nnodes 1\n")
+    text = ended(shell, str(script), env={**os.environ, "LC_ALL": "C"})
+    assert roots(said(text)) == [("command", "missing", "likely")], text
+
+
+def test_a_header_that_is_not_there(said, tmp_path, prerequisite):
+    prerequisite(shutil.which("gcc"), "gcc is not installed")
+    source = tmp_path / "x.c"
+    source.write_text('#include "cusparse_not_there.h"\n')
+    text = ended("gcc", "-c", str(source), "-o", str(tmp_path / "x.o"))
+    assert roots(said(text)) == [("cuda-toolkit", "missing", "established")], text
