@@ -54,6 +54,7 @@ class Draft:
     ) -> None:
         self._source = source
         self._packages = packages
+        self._demands: Dict[str, List[str]] = {}  # distribution -> requirement lines
         self._days: Dict[str, str] = {}  # distribution -> the last day of its release
         self._claims: Dict[str, _Claim] = {}
         self._absent: Dict[str, _Claim] = {}
@@ -141,6 +142,12 @@ class Draft:
             self.put("os.architecture", machines.pop(), line, INTENT, "of the wheel's name")
         if canonical == "torch" and text is not None:
             self._torch_label(text, line, rank)
+
+    def requirement(self, name: str, line: str) -> None:
+        """Claim what a distribution asks of another (``torch==2.5.1``): it holds where no metadata
+        of its release is known.
+        """
+        self._demands.setdefault(canonicalize_name(name), []).append(line)
 
     def released(self, name: str, day: str) -> None:
         """Claim that the release of a distribution is one of a day (``2026-02``) or before."""
@@ -322,6 +329,7 @@ class Draft:
             return
         for name in self._distributions:
             self._believe(name)
+            self._ask(name)
         torch = self._distributions.get("torch")
         if torch is not None and torch.value.version is None and torch.note:
             table.pop("torch.version", None)
@@ -332,6 +340,17 @@ class Draft:
         first = min(claim.line for claim in self._distributions.values())
         evidence = self._evidence(*(self._complete or (first, "an excerpt")))
         table["distributions.complete"] = Known(self._complete is not None, evidence)
+
+    def _ask(self, name: str) -> None:
+        """Keep what is said that a distribution asks for, where its release is not known."""
+        lines = self._demands.get(name)
+        claim = self._distributions[name]
+        package = self._packages(name) if self._packages is not None else None
+        version = try_version(claim.value.version)
+        known = package is not None and version is not None and package.release(version)
+        if lines and not known and claim.value.requires is None:
+            asked = tuple(dict.fromkeys(lines[:20]))
+            self._distributions[name] = claim._replace(value=claim.value._replace(requires=asked))
 
     def _believe(self, name: str) -> None:
         """Bound a release by its day, and drop a version that no release ever had."""

@@ -9,7 +9,7 @@ from ..model.requirement import try_requirement
 from ..model.versions import canonicalize_name, split_clauses, try_version
 from .clean_text import Line
 from .draft import EXACT, INTENT, LABEL, PROSE, Draft
-from .names import known_distribution
+from .names import COMMON_WORDS, known_distribution
 
 __all__ = ["PIN", "PackageReader", "read_range", "wheel_file"]
 
@@ -49,8 +49,18 @@ _WHEEL = re.compile(
 _TORCH_FAMILY = ("torch", "torchvision", "torchaudio")
 _UV_ENVIRONMENT = re.compile(r"Using Python (\d+\.\d+\.\d+)\S* environment at")
 _WANTS = re.compile(
-    r"\b(?:requires?|required|needs?|expect(?:s|ed)?|should|must|instead|upgrad\w*|downgrad\w*|recommend\w*|supports?|README|fixed)\b",
+    r"\b(?:requires?|required|needs?|expect(?:s|ed)?|should|must|instead|upgrad\w*|downgrad\w*|"
+    r"recommend\w*|supports?|README|fixed|depends? on|pin(?:s|ned)?|conclude|incompatible|"
+    r"conflicts?)\b|要求|依赖",
     re.IGNORECASE,
+)
+_CLAUSE = r"[<>=!~]=?=? ?\d[\w.*+]*"
+#: What one distribution asks of another, as people and installers say it: ``vllm 0.6.5 requires
+#: torch==2.5.1``, ``gradio==5.50.0 (… starlette<1.0)``.
+_ASKS = re.compile(
+    rf"(?<![\w./-])({_NAME})(?: *={{0,2}} ?v?(\d[\w.]{{0,40}})[^=<>~]{{0,40}}?| +)"
+    r"(?:\brequires?\b|\bdepends? on\b|\bhas requirement\b|\bpins?\b|\bneeds?\b|要求|需要|依赖)"
+    rf"[:,]? *({_NAME}(?:\[[\w,-]+\])? ?{_CLAUSE}(?:, ?{_CLAUSE})*)"
 )
 
 # What a whole list holds beside what pulls it in; a list without is an excerpt.
@@ -63,6 +73,7 @@ _COMPANIONS = (
     ("scipy", ("numpy",)),
 )
 _WHOLE = 20
+_WIDE = str.maketrans("：，（）", ":,()")
 
 
 class _Row(NamedTuple):
@@ -267,7 +278,7 @@ class PackageReader:
         if wheel:
             draft.distribution(wheel[0], wheel[1], line, PROSE, tags=wheel[2])
             return True
-        return self._read_pins(line, draft)
+        return _read_demands(line, draft) or self._read_pins(line, draft)
 
     def _read_pins(self, line: Line, draft: Draft) -> bool:
         if "==" in line.text and not _WANTS.search(line.text):
@@ -312,9 +323,27 @@ def _read_conflict(line: Line, draft: Draft) -> bool:
     if conflict is None:
         return False
     draft.distribution(conflict.group(1), conflict.group(2).rstrip(","), line, LABEL)
+    draft.requirement(conflict.group(1), conflict.group(3))
     if conflict.group(4) and conflict.group(5):
         draft.distribution(conflict.group(4), conflict.group(5).rstrip(","), line, LABEL)
     return True
+
+
+def _read_demands(line: Line, draft: Draft) -> bool:
+    """Read what distributions ask of each other: it is installed no more than they are."""
+    text = line.text.translate(_WIDE)
+    if not any(sign in text for sign in "<>=~"):
+        return False
+    demands = list(_ASKS.finditer(text))[:20]
+    for demand in demands:
+        name, version, wanted = demand.groups()
+        requirement = try_requirement(wanted)
+        known = known_distribution(name) or (version and "." in version and name)
+        if requirement is None or not known or known in COMMON_WORDS:
+            continue
+        draft.distribution(known, version, line, PROSE)
+        draft.requirement(known, requirement.line)
+    return bool(demands) and len(text) < 200
 
 
 def _read_installed(line: Line, draft: Draft) -> bool:

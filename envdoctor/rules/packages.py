@@ -15,7 +15,7 @@ from .torch_extensions import LINKED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Dict, Iterator, List, Sequence, Tuple
+    from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 
 __all__ = [
@@ -342,6 +342,70 @@ def check_requirements(context: Context) -> Iterator[Finding]:
             yield _other_torch_finding(context, component, kind, violations)
         else:
             yield _conflict_finding(context, component, kind, violations)
+    yield from _apart(context)
+
+
+def _apart(context: Context) -> Iterator[Finding]:
+    """Yield what no release can meet: two distributions ask for different ones of a third that an
+    excerpt does not name.
+    """
+    if context.facts.value("distributions.complete") is True:
+        return
+    asked: Dict[str, List[Tuple[Distribution, str]]] = {}
+    for distribution in context.distributions.values():
+        for name, specifier in requirement_sets(context, distribution):
+            if specifier and name not in context.distributions:
+                asked.setdefault(name, []).append((distribution, specifier))
+    for name, entries in asked.items():
+        pair = _first_apart(entries)
+        if pair is not None:
+            yield _apart_finding(context, name, *pair)
+
+
+def _first_apart(
+    entries: Sequence[Tuple[Distribution, str]],
+) -> Optional[Tuple[Tuple[Distribution, str], Tuple[Distribution, str]]]:
+    """Return the first two of which no version meets both specifiers."""
+    for number, first in enumerate(entries):
+        for second in entries[number + 1 :]:
+            if _are_apart(first[1], second[1]):
+                return first, second
+    return None
+
+
+def _are_apart(first: str, second: str) -> bool:
+    try:
+        return not VersionSet.parse(first) & VersionSet.parse(second)
+    except InvalidSpecifier:
+        return False
+
+
+def _apart_finding(
+    context: Context, name: str, first: Tuple[Distribution, str], second: Tuple[Distribution, str]
+) -> Finding:
+    both = [f"{entry.name} {_shown(entry)}".strip() for entry, _ in (first, second)]
+    return Finding(
+        code="ED301",
+        component=second[0].name,
+        kind="conflict",
+        severity="warning",
+        effect="may-block",
+        subject=name,
+        message=f"{both[0]} asks for {name}{first[1]}, {both[1]} for {name}{second[1]}: no release "
+        "meets both, so they cannot be installed together.",
+        evidence=context.installed(first[0].name, second[0].name),
+        sources=tuple(
+            Source(f"package metadata of {title}", f"{name}{specifier}")
+            for title, (_, specifier) in zip(both, (first, second))
+        ),
+        remedies=(
+            Remedy(
+                f"Take releases of {first[0].name} and {second[0].name} that ask for the same "
+                f"{name}, or keep them in environments of their own."
+            ),
+        ),
+        packages=(first[0].name, second[0].name, name),
+    )
 
 
 def _is_torch_pin(violation: Violation) -> bool:
