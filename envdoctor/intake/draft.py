@@ -166,7 +166,7 @@ class Draft:
         self, name: str, version: str, build: str, channel: str, line: Line, rank: int
     ) -> None:
         """Claim one line of ``conda list``."""
-        if channel == "pypi" or build == "pypi_0":
+        if channel in ("pypi", "<pip>") or build in ("pypi_0", "<pip>"):
             self.distribution(name, version, line, rank)
             return
         if name == "python":

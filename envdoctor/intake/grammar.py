@@ -36,6 +36,16 @@ _PRINTED = re.compile(r"\bprint\((.{3,200})\)")
 _ECHOED = re.compile(r"echo \$\{?([A-Z][A-Z0-9_]+)\}?")
 _FLAG_ALONE = re.compile(r"--?([a-z][a-z0-9_-]{1,50})")
 _UNHEARD_OF = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)+")
+#: A setting of a configuration file, and one that only its neighbours tell to be one.
+_CONFIG_KEY = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+")
+_CONFIG_WORD = re.compile(r"[a-z][a-z0-9]{1,30}")
+_SCALAR = re.compile(
+    r"(?:[\w./:@~+-]{1,120}|\[[\w\"', ./-]{0,200}\]|\"[^\"]*\"|'[^']*')(?:\s+#.*)?"
+)
+#: A module that a tool lists between others.
+_MODULE = re.compile(r"([A-Za-z][\w.-]{1,40})(?: version)?")
+_NO_MODULE = re.compile(r"(?:Module )?[Nn]ot [Ff]ound\.?|not installed")
+_NEAR = 3  # lines between two of one block
 _WHOLE_VERSION = re.compile(r"\d+\.\d+\.\d+[\w.+]*")
 _OPERATOR = re.compile(r"[<>=~!]")
 _INNER = re.compile(r"\(([^()]{2,120})\)")
@@ -69,6 +79,15 @@ _MAY_STATE = re.compile(
     r"\d|\b(?:no|not|without|missing|single|one|two|four|eight|true|false|Jetson)\b|--|未|没有",
     re.IGNORECASE,
 )
+#: A name and its version without a space: ``torch2.1.0+cuda12.1``, ``pytorch.2.3.0``,
+#: ``accelerate-v.1.9.0``, ``CUDA12.8``.
+_GLUED = re.compile(
+    r"(?<![\w/@.-])(python|cuda|cudnn|driver|glibc|ubuntu|nccl|gcc|(?:py)?torch|torchvision|"
+    r"torchaudio|transformers|vllm|sglang|deepspeed|accelerate|peft|trl|ray|numpy|triton|xformers|"
+    r"flash[_-]attn|bitsandbytes|datasets|tokenizers)[.-]?v?\.?(?=\d+\.\d)(\d[\w.]*)",
+    re.IGNORECASE,
+)
+_JOINED = re.compile(r"(?<=\d)\s*\+\s*(?=[A-Za-z_-]+[.-]?v?\.?\d)(?!cu\d|rocm|git|dev)")
 _COMPARED = re.compile(r"[<>~=]")
 _FIRST = FIRST_WORDS | frozenset(HEADS)
 _WORDS = re.compile(r"[a-z]+[0-9]?|[\u4e00-\u9fff]+")
@@ -136,6 +155,11 @@ _BUILD = re.compile(
     r"(?<![\w./-])(torch|pytorch)\s+v?(\d+\.\d+(?:\.\d+)?)\s*\+?\s*\(?((?:cu|rocm)\d{2,3}|cpu)\b",
     re.IGNORECASE,
 )
+_BUILD_CUDA = re.compile(
+    r"(?<![\w./-])(?:torch|pytorch)(?: version)?[ =:v]{1,4}(\d+\.\d+(?:\.\d+)?)\s*"
+    r"(?:\+|\(|with|for|built (?:for|with)|compiled with)\s*CUDA[ :v]*(\d{1,2}\.\d)\b",
+    re.IGNORECASE,
+)
 _DRIVER_CUDA = re.compile(r"\b(?:CUDA version[: ]*|CUDA[: ]+)(\d{1,2}\.\d{1,2})\b", re.IGNORECASE)
 _INNER_CUDA = re.compile(
     r"\bCUDA(?: version)?[: ]*(\d{1,2}\.\d{1,2})|\b(cu\d{2,3})\b", re.IGNORECASE
@@ -167,6 +191,7 @@ class StatementReader:
     def __init__(self) -> None:
         self._heading: Tuple[int, str] = (-9, "")
         self._sections: List[Tuple[int, str]] = []  # of headings, with how far they are indented
+        self._listed = self._configured = -9  # the last lines of such a block
 
     def read(self, line: Line, draft: Draft) -> bool:
         """Take one line; False where nothing was understood in it."""
@@ -255,7 +280,11 @@ class StatementReader:
         if subject is None and _UNHEARD_OF.fullmatch(key) and _WHOLE_VERSION.fullmatch(value):
             subject = Topic(key, "distribution")
         if subject is None:
-            return None
+            return self._read_in_block(key, value, line, draft)
+        if subject.kind == "distribution" and subject.name:
+            self._listed = line.number
+        elif subject.kind == "setting":
+            self._configured = line.number
         parts = [value] if subject.kind in _WHOLE else _split(value, _PARTS)
         if subject.kind == "os":
             parts = _split(value, _OS_PARTS)
@@ -273,14 +302,40 @@ class StatementReader:
             _read_assigned(value, line, draft)
         return True
 
+    def _read_in_block(self, key: str, value: str, line: Line, draft: Draft) -> Optional[bool]:
+        """Read what its neighbours tell to be a module that a tool lists, or a setting of a
+        configuration file.
+        """
+        module = _MODULE.fullmatch(key)
+        if module is not None and line.number <= self._listed + _NEAR:
+            if _WHOLE_VERSION.fullmatch(value) or re.fullmatch(r"\d+\.\d+", value):
+                self._listed = line.number
+                draft.distribution(module.group(1), value, line)
+                return True
+            if _NO_MODULE.fullmatch(value):
+                self._listed = line.number
+                draft.no_distribution(module.group(1), line)
+                return True
+        if _SCALAR.fullmatch(value) is None:
+            return None
+        near = line.number <= self._configured + _NEAR
+        if _CONFIG_KEY.fullmatch(key):
+            self._configured = line.number
+            if near:
+                draft.request(key, value.strip("\"'"), line)
+            return True
+        return True if near and _CONFIG_WORD.fullmatch(key) else None
+
     def _subject(self, key: str, line: Line) -> Optional[Topic]:
         if key.isupper() and "_" in key:  # a variable, whatever it is named after
             return subject_of(key) if key.startswith("CUDA_") else None
         subject = subject_of(key)
+        if subject is not None and subject.name == "report.cuda":
+            subject = None
         inner = [name for indent, name in self._sections if indent < line.indent]
         if subject is None and inner:
             subject = subject_of(f"{inner[-1]}>{key}") or subject_of(f"{inner[-1]} {key}")
-        return subject
+        return subject or subject_of(key)
 
     def _begin(self, line: Line, name: str) -> None:
         """Take what is indented further for a part of this."""
@@ -327,12 +382,18 @@ def read_sentence(text: str, line: Line, draft: Draft) -> bool:
     """Read every statement of a text that has no label."""
     if _MAY_STATE.search(text) is None:
         return False
+    if _GLUED.search(text):
+        text = _GLUED.sub(r"\1 \2", _JOINED.sub(", ", text))
     named = _NAMED.search(text) is not None
     if not (named or not _FIRST.isdisjoint(_WORDS.findall(text.lower())) or _MARKED.search(text)):
         return False
     if _COMPARED.search(text) and read_range(text, line, draft):
         return True
     understood = _read_assigned(text, line, draft)
+    for version, cuda in _BUILD_CUDA.findall(text):
+        draft.distribution("torch", version, line, PROSE)
+        draft.put("torch.cuda", cuda, line, PROSE)
+        understood = True
     for sentence in _SENTENCES.split(text):
         asked: Optional[Topic] = None
         wished = False

@@ -58,6 +58,12 @@ _FRAME = re.compile(
     r"|^\W{0,40}(?:from|import) (?P<module>[A-Za-z_]\w{0,60})",
     re.MULTILINE,
 )
+#: What stands directly above a line that somebody only quotes as an example.
+_EXAMPLE = re.compile(
+    rb"\b(?:such as|for example|for instance|e\.g\.|an example(?: is)?)\W{0,4}\s*"
+    rb"(?:(?:```|~~~)\w*\s*)?\Z",
+    re.IGNORECASE,
+)
 _FRAME_LINES = 3  # of a frame: the code and the marks below it come behind its place
 #: A line that its writer marks as of no weight, in the forms of Python's logging, glog, Ray, NCCL
 #: and uvicorn.
@@ -305,6 +311,8 @@ class _Search:
             if start >= _NEAR
             else (self._last + data[:start])[-_NEAR:]
         )
+        if _EXAMPLE.search(above[-200:]):
+            return
         line = Place(name, number, _text_around(data, start, position), above[-2048:])
         quoted: Optional[Place] = None
         marked = _MARKED.match(line.text) is not None

@@ -147,6 +147,11 @@ class PackageReader:
                 self._conda, self._block_what = line, "a whole conda list"
                 draft.put("python.environment", "conda", line)
                 return True
+            if re.match(r"#\s*Name\s+Version\s+Build\s+Channel", line.raw.strip()):
+                if self._conda is None:  # the address above was left out
+                    self._end(draft)
+                    self._conda, self._block_what = line, "a whole conda list"
+                return True
             if self._conda is not None and re.match(r"#\s*(?:Name\s+Version|$)", line.raw.strip()):
                 return True
         if (self._table or self._block) and _RULE.fullmatch(line.raw.strip()):

@@ -86,7 +86,8 @@ _FIELDS: Tuple[Tuple[str, str, str, str], ...] = (
         """gpu, gpus, gpu type, gpu types, gpu model, gpu models, gpus used, gpu used, gpu name,
         graphics card, graphics cards, video card, gpu device, gpu devices, gpu hardware, hardware,
         accelerator, accelerators, nvidia gpu, nvidia gpus, device name, gpu card, cuda device,
-        devices, card, cards, gpu on node, gpu on host, visible gpus, 显卡, 显卡型号, gpu 型号,
+        devices, card, cards, gpu 0 type, gpu 1 type, gpu on node, gpu on host, visible gpus, 显卡,
+        显卡型号, gpu 型号,
         设备, 硬件, 加速卡, gpu 卡, 机器""",
         "gpu type, gpu name, torch cuda get device name 0, torch cuda get device name",
     ),
@@ -102,7 +103,8 @@ _FIELDS: Tuple[Tuple[str, str, str, str], ...] = (
         "gpus",
         "gpu memory",
         """gpu memory, vram, gpu ram, gpu mem, gpu memory total, gpu total, gpu total memory, memory
-        per gpu, device memory, total gpu memory, 显存, gpu 显存, 显存大小, gpu vram""",
+        per gpu, gpu 0 memory, gpu 1 memory, device memory, total gpu memory, 显存, gpu 显存,
+        显存大小, gpu vram""",
         "",
     ),
     ("gpus", "gpu models", "", "gpu models and configuration"),
@@ -272,7 +274,9 @@ _FIELDS: Tuple[Tuple[str, str, str, str], ...] = (
         driver, gpu affinity, api version, spec, metadata, name, mount path, count, capabilities,
         restart, ports, command, args, volumes, replicas, selector, labels, namespace, nvidia cuda
         compiler driver, install location, location, summary, home page, author, license, requires,
-        required by, xpu used to build pytorch, python prefix path""",
+        required by, xpu used to build pytorch, python prefix path, default data directory, gpu ids,
+        numpy random seed, sys platform, c++, openmp, pytorch compiling details,
+        musa available, cpu capability usage, node, hip rocm""",
         "",
     ),
 )

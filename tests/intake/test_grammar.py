@@ -308,3 +308,36 @@ def test_no_name_of_the_matrix_reads_as_another_device():
 def test_releases_of_systems_named_in_sentences(text, name, glibc):
     facts = read(f"driver 570.86.15\n{text}")
     assert (facts.value("os.name"), facts.value("glibc.version")) == (name, glibc)
+
+
+def test_names_glued_to_their_versions() -> None:
+    facts = read("it runs with python3.10+cuda12.1+torch2.1.0+transformers4.36.2")
+    assert facts.value("python.version") == "3.10"
+    versions = {name: entry.version for name, entry in facts.value("distributions").items()}
+    assert versions == {"torch": "2.1.0", "transformers": "4.36.2"}
+    assert read("mamba-ssm 2.2.5 (PyTorch 2.5.1 + CUDA 12.4)").value("torch.cuda") == "12.4"
+
+
+def test_a_tool_lists_modules_of_any_name() -> None:
+    facts = read("sglang: 0.2.10\ninteregular: 0.3.3\nmultipart: Module Not Found\n")
+    assert facts.value("distributions")["interegular"].version == "0.3.3"
+    assert facts.value("distributions.absent") == ("multipart",)
+    assert facts.value("report.unread") == ()
+    # alone it may be anything
+    alone = read("interegular: 0.3.3\n\n\n\n\n\ntorch: 2.1.0\n")
+    assert "interegular" not in alone.value("distributions")
+
+
+def test_a_block_of_settings_is_one() -> None:
+    text = "model_name_or_path: a/b-7B\nstage: sft\nlearning_rate: 1.0e-4\nbf16: true\n"
+    facts = read(text)
+    assert facts.value("report.unread") == ()
+    assert facts.value("request").settings()["learning_rate"] == "1.0e-4"
+
+
+def test_what_distributions_ask_of_each_other_is_not_installed() -> None:
+    facts = read("aaa-bbb==5.50.0（要求 starlette<1.0） ccc-ddd 8.0.2 requires starlette>=1.0")
+    known = facts.value("distributions")
+    assert known["aaa-bbb"].requires == ("starlette<1.0",)
+    assert known["ccc-ddd"].requires == ("starlette>=1.0",)
+    assert "starlette" not in known

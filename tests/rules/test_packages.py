@@ -327,3 +327,16 @@ def test_a_missing_requirement_is_an_error_where_the_import_runs_into_it(judged:
     assert all(finding.effect == "blocks" and finding.breaks for finding in found.values())
     assert "the import of requests fails" in found["certifi"].message
     assert found["certifi"].evidence[0].source == "/site/requests/utils.py:1"
+
+
+def test_two_that_ask_for_what_no_release_is(judged: Judge) -> None:
+    first = distribution("aaa 1.0", "starlette<1.0")
+    second = distribution("bbb 2.0", "starlette>=1.0")
+    finding = by_code(judged(facts_of([first, second], complete=False)), "ED301")
+    assert (finding.kind, finding.severity, finding.subject) == ("conflict", "warning", "starlette")
+    assert set(finding.packages) == {"aaa", "bbb", "starlette"}
+    # with a release installed it is one of them that is not met; apart is what never meets
+    there = judged(facts_of([first, second, "starlette 0.9"], complete=False))
+    assert by_code(there, "ED301").component == "starlette"
+    near = distribution("bbb 2.0", "starlette>=0.9")
+    assert "ED301" not in codes(judged(facts_of([first, near], complete=False)))
