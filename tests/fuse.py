@@ -1,5 +1,5 @@
 """A FUSE file system of the tests: a mirror of a real folder, in which chosen names answer with an
-error or never.
+error, late or never.
 
 It speaks the kernel's protocol (linux/fuse.h) through /dev/fuse itself, so that nothing has to be
 installed. What waits for an answer that never comes is in state D once the server has taken the
@@ -29,6 +29,7 @@ ATTRIBUTES = struct.Struct("<QQQQQQIIIIIIIIII")
 LOOKUP, FORGET, GETATTR, READLINK, OPEN, READ, RELEASE, FLUSH = 1, 2, 3, 5, 14, 15, 18, 25
 INIT, OPENDIR, READDIR, RELEASEDIR, INTERRUPT, BATCH_FORGET = 26, 27, 28, 29, 36, 42
 SILENT = 0
+SLOW, DELAY_S = -1, 0.02
 MNT_DETACH = 2
 CLONE_NEWNS, MS_REC, MS_SLAVE = 0x20000, 0x4000, 0x80000
 
@@ -38,7 +39,7 @@ def mounted(source: Path, place: Path, faults: Dict[str, int]) -> Iterator[subpr
     """Mount a mirror of ``source`` at ``place`` for as long as the context lasts.
 
     ``faults``: by name of a file or folder ("" is the top) the errno with which it, and all below
-    it, answers, or ``SILENT`` for no answer at all.
+    it, answers, ``SLOW`` for an answer after ``DELAY_S``, or ``SILENT`` for none at all.
     """
     _hide_mounts()
     server = subprocess.Popen(
@@ -161,9 +162,13 @@ class Server:
         raise OSError(errno.ENOSYS, "")
 
     def fault(self, path: str) -> Optional[int]:
-        """Return the fault of a path, or of a folder above it."""
+        """Return the fault of a path, or of a folder above it; one that is slow has waited."""
         names = [name for name in ("", *path.split("/")) if name in self.faults]
-        return self.faults[names[0]] if names else None
+        fault = self.faults[names[0]] if names else None
+        if fault != SLOW:
+            return fault
+        time.sleep(DELAY_S)
+        return None
 
     @staticmethod
     def names(path: str, offset: int, size: int) -> bytes:
