@@ -31,6 +31,7 @@ _PYTHON_COMMENT = re.compile(
 )
 _INCLUDED = re.compile(r"(-r|-c|--requirement|--constraint)(?:[ =]\s*|(?<=-[rc]))(\S.*)")
 _MOST_INCLUDED = 100  # files
+_MOST_ENTRIES = 50_000  # the largest locks have some thousands
 
 
 def parse_requirements(text: str, name: str, read: Optional[Callable[[str], str]] = None) -> Facts:
@@ -91,6 +92,11 @@ class _Plain:
             if line.startswith("-") and not line.startswith(("-e ", "--editable")):
                 self._take_option(line, f"{name}:{number}", constrains)
                 continue
+            if len(self.pins) + len(self.constraints) >= _MOST_ENTRIES:
+                raise InputError(
+                    f"{name}:{number}: more than {_MOST_ENTRIES} requirements, so this is hardly "
+                    "the file that was meant"
+                )
             pin = read_entry(line, number, name, quoted=name == self.name)
             if name != self.name:
                 pin = pin._replace(line=0)

@@ -212,6 +212,11 @@ def test_broken_files_say_where(text, name, words):
     assert all(word in message for word in words), message
 
 
+def test_the_number_of_requirements_is_bounded():
+    with pytest.raises(InputError, match=r"r\.txt:50001: more than 50000 requirements"):
+        parse_requirements("e\n" * 1_000_000, "r.txt")
+
+
 FRAGMENTS = ["torch==2.6.0", "torch>=2", "[[package]]", "[[packages]]", 'name = "a"', 'version = "1"', "dependencies:", "  - pip:",
              "    - ray==2.1", "  - python=3.10", "@EXPLICIT",
              "{", "}", '"default": {', "-r x", "--hash=sha256:0", "a @ b",

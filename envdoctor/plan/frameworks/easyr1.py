@@ -25,7 +25,7 @@ from .configuration import (
 )
 from .key_tables import load_table, overlaid
 from .problems import key_problems, possible_versions, unknown_keys, value_problems
-from .settings import MAX_CONFIG_BYTES, Setting, override, read_config
+from .settings import MAX_CONFIG_BYTES, Setting, overrides, read_config
 
 __all__ = ["ADAPTER"]
 
@@ -173,11 +173,7 @@ class _EasyR1:
         return RunReading(fields, keys, problems, version)
 
     def _settings(self, run: Run) -> List[Setting]:
-        return [
-            setting
-            for setting in (override(word, run.name) for word in run.arguments)
-            if setting is not None
-        ]
+        return list(overrides(run.arguments, run.name))
 
     def _config_file(self, run: Run) -> Tuple[List[Setting], bool, str]:
         """The settings of ``config=FILE``; whether it is the example that the table knows; or the

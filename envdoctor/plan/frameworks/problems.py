@@ -42,12 +42,15 @@ def key_problems(
     """
     table, versions = configuration.table, configuration.versions
     problems: List[ConfigurationProblem] = []
-    reported: Set[str] = set()
+    seen: Set[str] = set()
+    possible = set(versions)
     for setting in settings:
-        where = table.versions_taking(setting.key)
-        if _may_be_new(setting) or set(where) & set(versions) or setting.key in reported:
+        if setting.key in seen or _may_be_new(setting):
             continue
-        reported.add(setting.key)
+        seen.add(setting.key)
+        where = table.versions_taking(setting.key)
+        if not possible.isdisjoint(where):
+            continue
         if where:
             kind = "other-version"
             message = (
@@ -75,26 +78,25 @@ def _may_be_new(setting: Setting) -> bool:
 def unknown_keys(table: KeyTable, settings: Sequence[Setting]) -> int:
     """Count the keys that must exist and that the best of the versions does not know."""
     wanted = [
-        table.versions_taking(setting.key)
+        setting.key
         for setting in settings
         if setting.operator in _MUST_EXIST and not setting.key.startswith(_HYDRA)
     ]
-    return len(wanted) - max(_scores(wanted).values(), default=0)
+    return len(wanted) - max(_scores(table, wanted).values(), default=0)
 
 
-def _scores(wanted: Sequence[Sequence[str]]) -> Counter[str]:
+def _scores(table: KeyTable, wanted: Sequence[str]) -> Counter[str]:
     """Return how many of the keys each version takes."""
-    return Counter(version for versions in wanted for version in versions)
+    scores: Counter[str] = Counter()
+    for key, count in Counter(wanted).items():
+        for version in table.versions_taking(key):
+            scores[version] += count
+    return scores
 
 
 def narrowed(table: KeyTable, settings: Sequence[Setting]) -> Tuple[Tuple[str, ...], Fact[Any]]:
     """Return the versions that know the most of the keys, and what that tells of the version."""
-    wanted = [
-        table.versions_taking(setting.key)
-        for setting in settings
-        if setting.operator in _MUST_EXIST
-    ]
-    score = _scores(wanted)
+    score = _scores(table, [setting.key for setting in settings if setting.operator in _MUST_EXIST])
     best = max(score.values(), default=0)
     versions = tuple(version for version in table.versions if score[version] == best)
     if len(versions) == len(table.versions):

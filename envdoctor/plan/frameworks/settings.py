@@ -15,7 +15,16 @@ from ...model.record import NamedTuple
 from ...model.redaction import redact, redact_tree, redacted_start
 from ..shell.reader import MARK, Word
 
-__all__ = ["MAX_CONFIG_BYTES", "Setting", "flags", "flatten", "override", "read_config", "scalar"]
+__all__ = [
+    "MAX_CONFIG_BYTES",
+    "Setting",
+    "flags",
+    "flatten",
+    "override",
+    "overrides",
+    "read_config",
+    "scalar",
+]
 
 MAX_CONFIG_BYTES = 4 << 20
 _MAX_DEPTH = 100
@@ -48,12 +57,15 @@ def scalar(text: str) -> Any:
     return text
 
 
-@lru_cache(maxsize=1 << 17)
-def override(word: Word, name: str) -> Optional[Setting]:
-    """Read ``key=value`` with its ``+``, ``++`` or ``~``; None where the word is none.
+@lru_cache(maxsize=4)  # every adapter asks for those of one run, some several times
+def overrides(words: Tuple[Word, ...], name: str) -> Tuple[Setting, ...]:
+    """Read every ``key=value``; words that are none are left out."""
+    settings = [override(word, name) for word in words]
+    return tuple([setting for setting in settings if setting is not None])
 
-    Every adapter asks for every word, some several times.
-    """
+
+def override(word: Word, name: str) -> Optional[Setting]:
+    """Read ``key=value`` with its ``+``, ``++`` or ``~``; None where the word is none."""
     match = _KEY.match(word.text)
     if match is None:
         return None
@@ -76,6 +88,14 @@ def flags(
     ``switches``: options without a value, in the spelling of their keys (``zero_stage``,
     ``ds.adam_offload``).
     """
+    settings, rest = _flags(tuple(words), name, tuple(switches))
+    return list(settings), list(rest)
+
+
+@lru_cache(maxsize=4)  # an adapter asks several times for those of one run
+def _flags(
+    words: Tuple[Word, ...], name: str, switches: Tuple[str, ...]
+) -> Tuple[List[Setting], List[Word]]:
     settings: List[Setting] = []
     rest: List[Word] = []
     position = 0

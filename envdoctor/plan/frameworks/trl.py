@@ -58,10 +58,10 @@ class _Trl:
 
     def claims(self, run: Run) -> int:
         """By ``trl`` itself, or by a script whose options are TRL's."""
-        method = self._method(run)
-        settings = [*_settings(run), *run.files]
         if run.entry and not _ENTRY.fullmatch(run.entry) and not run.entry.endswith(".py"):
             return 0
+        method = self._method(run)
+        settings = [*_settings(run), *run.files]
         ours = sum(setting.key in _OWN for setting in settings)
         if not ours and not (run.entry == "trl" and self._subcommand(run)):
             return 0

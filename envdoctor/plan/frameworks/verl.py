@@ -25,7 +25,7 @@ from .configuration import (
 )
 from .key_tables import KeyTable, load_table
 from .problems import key_problems, possible_versions, unknown_keys, value_problems
-from .settings import Setting, override
+from .settings import Setting, overrides
 
 __all__ = ["ADAPTER", "VerlFamily"]
 
@@ -255,11 +255,7 @@ class VerlFamily:
         return load_table(self.name, "ppo_megatron_trainer" if megatron else None), megatron
 
     def _settings(self, run: Run) -> List[Setting]:
-        return [
-            setting
-            for setting in (override(word, run.name) for word in run.arguments)
-            if setting is not None and "/" not in setting.key
-        ]
+        return [setting for setting in overrides(run.arguments, run.name) if "/" not in setting.key]
 
     def _versions(
         self, table: KeyTable, run: Run, settings: Sequence[Setting]
@@ -529,7 +525,7 @@ class VerlFamily:
 
 def _option(run: Run, *names: str) -> str:
     for number, word in enumerate(run.arguments):
-        for name in names:
+        for name in names if word.text.startswith("--") else ():
             if word.text.startswith(f"--{name}="):
                 return word.text.partition("=")[2].strip("'\"")
             if word.text == f"--{name}" and number + 1 < len(run.arguments):
