@@ -235,35 +235,50 @@ def _refuse(name: str) -> NoReturn:
     )
 
 
+_WIDEST_HELP = 80
+_PURPOSE = (
+    "Checks environments for LLM training and inference: what is wrong, why, and what to do about "
+    "it."
+)
+_MORE_HELP = (
+    "'envdoctor help COMMAND' shows the options of a command, 'envdoctor --version' the version."
+)
+_EXIT_CODES = (
+    ("0", "nothing found at or above --fail-on (default: error)"),
+    (
+        "1",
+        (
+            "findings; a plan that does not fit; a log that shows a failure; a lock that uv "
+            "refuses to close; a change that was rolled back"
+        ),
+    ),
+    ("2", "wrong usage, or input that cannot be read"),
+    ("3", "no resolution: nothing meets the request"),
+    ("4", "a fault in envdoctor itself, or a search that was given up"),
+    ("130", "interrupted"),
+)
+_OTHER_CODES = (
+    "watch exits as its command does; entrypoint becomes its command, or exits with 64, 69, 78, "
+    "126 or 127."
+)
+
+
 def _help() -> str:
-    lines = [
-        "usage: envdoctor COMMAND [OPTION ...]",
-        "",
-        "Checks environments for LLM training and inference: what is wrong, why, and",
-        "what to do about it.",
-    ]
+    from ..report.text import wrap
+    from .output import text_width
+
+    width = min(_WIDEST_HELP, text_width())
+    lines = ["usage: envdoctor COMMAND [OPTION ...]", "", *wrap(_PURPOSE, width)]
     group = ""
     for name, (_, heading, summary) in COMMANDS.items():
         if heading != group:
             group = heading
             lines += ["", f"{group}:"]
-        lines.append(f"  {name:<10} {summary}")
-    lines += [
-        "",
-        "'envdoctor help COMMAND' shows the options of a command, 'envdoctor --version'",
-        "the version.",
-        "",
-        "Exit codes:",
-        "  0    nothing found at or above --fail-on (default: error)",
-        "  1    findings; a plan that does not fit; a log that shows a failure;",
-        "       a lock that uv refuses to close; a change that was rolled back",
-        "  2    wrong usage, or input that cannot be read",
-        "  3    no resolution: nothing meets the request",
-        "  4    a fault in envdoctor itself, or a search that was given up",
-        "  130  interrupted",
-        "watch exits as its command does; entrypoint becomes its command, or exits with",
-        "64, 69, 78, 126 or 127.",
-    ]
+        lines += wrap(summary, width, f"  {name:<10} ", " " * 13)
+    lines += ["", *wrap(_MORE_HELP, width), "", "Exit codes:"]
+    for code, meaning in _EXIT_CODES:
+        lines += wrap(meaning, width, f"  {code:<4} ", " " * 7)
+    lines += wrap(_OTHER_CODES, width)
     return "\n".join(lines) + "\n"
 
 

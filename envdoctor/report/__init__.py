@@ -5,12 +5,13 @@ from __future__ import annotations
 from importlib import import_module
 
 from ..model.record import NamedTuple
-from ..model.report import Report
 from .view import View
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Mapping
+
+    from ..model.report import Report
 
 __all__ = ["REPORTERS", "Reporter", "View", "render"]
 

@@ -247,9 +247,8 @@ def _next(report: Report) -> Iterator[Block]:
     grave = [finding for finding in report.findings if finding.severity != "advice"]
     if any(finding.code.startswith(OF_PACKAGES) for finding in errors) and report.fix_command:
         yield _BLANK
-        yield Block(
-            "", "Next: see which package changes cure this (nothing is changed yet):", "fix"
-        )
+        text = "see which package changes cure this (nothing is changed yet):"
+        yield Block(text, "Next:", "fix", hang=2)
         yield command_block(report.fix_command, 2)
     elif grave:
         first = grave[0]

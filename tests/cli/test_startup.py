@@ -103,6 +103,19 @@ def test_help_loads_almost_nothing(arguments):
     }
 
 
+def test_help_fits_a_narrow_terminal():
+    done = subprocess.run(
+        [*COMMAND, "--help"],
+        env={**os.environ, "COLUMNS": "60"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 60
+    assert "             what to do" in lines
+
+
 def test_other_commands_are_not_loaded():
     modules = imported([*COMMAND, "explain", "--help"])
     assert "envdoctor.cli.check" not in modules
