@@ -15,17 +15,32 @@ from .sources import probe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, List, Optional, Sequence, Set, Tuple, Union
+    from typing import (
+        Any,
+        Callable,
+        Dict,
+        Iterable,
+        List,
+        Mapping,
+        Optional,
+        Sequence,
+        Set,
+        Tuple,
+        Union,
+    )
 
     from .diagnose.draft import Knowledge
     from .matrix.loader import Matrix
     from .model.diagnosis import Diagnosis, Trace
+    from .model.evidence import Fact
     from .model.log import Reading
     from .model.memory_plan import PlanResult
+    from .model.node_answers import NodeAnswer
     from .rules import Context
+    from .rules.node_table import ClusterReport, Kind
     from .watch.recording import Recording
 
-__all__ = ["Options", "check", "diagnose", "judge", "plan", "probe", "watch"]
+__all__ = ["Options", "check", "check_cluster", "diagnose", "judge", "plan", "probe", "watch"]
 
 
 def check(
@@ -139,6 +154,79 @@ def judge(
 
     also = findings_of_settings(facts, matrix)
     return judge_facts(facts, matrix, nodes=nodes, also=also, examined=examined)
+
+
+def check_cluster(
+    answers: Iterable[NodeAnswer],
+    environments: Mapping[str, Mapping[str, Any]],
+    matrix: Optional[Matrix] = None,
+    options: Optional[Options] = None,
+    *,
+    parts: Optional[Mapping[str, Sequence[str]]] = None,
+) -> ClusterReport:
+    """Group the nodes of a cluster by what they are, and judge each kind once.
+
+    Args:
+        answers: What the nodes said; of a node that answered twice the last one counts.
+        environments: The halves that they share, by digest.
+        matrix: What is known of versions and hardware; by default the one that envdoctor carries.
+        options: What to report, and when it counts as failed.
+        parts: Nodes that are compared only among each other, by the name of the part.
+    """
+    from .rules.node_table import ClusterReport, NodeTable, Section
+
+    matrix = matrix or _builtin_matrix()
+    options = options or Options()
+    check_options(options, matrix)
+    part_of = {node: name for name, nodes in (parts or {}).items() for node in nodes}
+    tables = {name: NodeTable(environments) for name in (*(parts or {}), "")}
+    failed = {}
+    for answer in answers:
+        if answer.host is None:
+            failed[answer.node] = answer
+        else:
+            failed.pop(answer.node, None)
+            tables[part_of.get(answer.node, "")].add(answer)
+    sections = []
+    for name, table in tables.items():
+        kinds = table.kinds()
+        if kinds:
+            nodes = _nodes_of(kinds, environments)
+            findings = _judge_all(nodes, matrix, (), None)
+            findings = [_with_folded_nodes(finding) for finding in findings]
+            report = report_of(findings, nodes, str(matrix.date), options)
+            sections.append(Section(name, tuple(kinds), report))
+    return ClusterReport(tuple(sections), tuple(failed.values()))
+
+
+def _with_folded_nodes(finding: Finding) -> Finding:
+    """Return a finding that names its nodes as one list."""
+    from .model.host_names import fold_names, unfold
+
+    names = [name for listed in finding.nodes for name in unfold(listed)]
+    return finding._replace(nodes=(fold_names(names),)) if names else finding
+
+
+def _nodes_of(
+    kinds: Sequence[Kind], environments: Mapping[str, Mapping[str, Any]]
+) -> Tuple[Facts, ...]:
+    """Return the facts that are judged: one node for all that are alike, under all their names."""
+    from .model.evidence import Evidence
+    from .model.host_names import fold_names
+    from .model.node_answers import facts_of
+
+    nodes = []
+    for kind in kinds:
+        for answer, names in kind.judged:
+            source = Evidence(answer.node)
+            own: Dict[str, Fact[Any]] = {
+                "node.name": Known(fold_names(names), source),
+                "node.count": Known(len(names), source),
+            }
+            if answer.clock_offset:
+                own["clock.offset"] = Known(answer.clock_offset, source)
+            nodes.append(facts_of(answer, environments).updated(own))
+    return tuple(nodes)
 
 
 def plan(

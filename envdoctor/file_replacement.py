@@ -86,14 +86,16 @@ def create_file(path: str, mode: int = 0o666) -> BinaryIO:
     return open(os.open(path, _NEW, mode), "wb")
 
 
-def open_growing(path: str) -> TextIO:
-    """Open a text file that is written line by line while others read it, empty at first; raises
-    :class:`OSError`.
+def open_growing(path: str, beginning: str = "") -> TextIO:
+    """Open a text file that is written line by line while others read it; what it begins with is
+    there whole before what it replaces is gone. Raises :class:`OSError`.
     """
-    if _is_stream(path):
-        return open(_open_existing(path), "w", encoding="utf-8", newline="\n")
-    replace_file(path, b"", durable=False)
-    return open(_open_existing(path, os.O_NOFOLLOW), "w", encoding="utf-8", newline="\n")
+    if not _is_stream(path):
+        replace_file(path, beginning.encode("utf-8"), durable=False)
+        return open(_open_existing(path, os.O_NOFOLLOW), "w", encoding="utf-8", newline="\n")
+    stream = os.fdopen(_open_existing(path), "w", encoding="utf-8", newline="\n")
+    stream.write(beginning)
+    return stream
 
 
 def sync_folder(folder: str) -> None:

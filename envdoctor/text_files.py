@@ -11,9 +11,9 @@ from .regular_files import read_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, List
+    from typing import Any, Iterator, List
 
-__all__ = ["begins_with", "name_of", "read_text", "standard_input"]
+__all__ = ["begins_with", "lines_of_file", "name_of", "read_text", "standard_input"]
 
 #: Bytes. Facts of a machine with thousands of packages take 4 MiB.
 _SIZE_LIMIT = 16 << 20
@@ -95,6 +95,28 @@ def read_text(path: str, lenient: bool = False, waits: bool = True) -> str:
         raise InputError(
             f"{where}: expected UTF-8 text, found the byte 0x{data[error.start]:02x} at offset "
             f"{error.start}"
+        ) from error
+
+
+def lines_of_file(path: str) -> Iterator[str]:
+    """Yield the lines of a file of any size, or of standard input for ``-``, with their ends.
+
+    Bytes that are no UTF-8 are replaced. Raises :class:`InputError`.
+    """
+    try:
+        with open(sys.stdin.fileno() if path == "-" else path, "rb", closefd=path != "-") as file:
+            while True:
+                line = file.readline(_SIZE_LIMIT + 1)
+                if not line:
+                    return
+                if len(line) > _SIZE_LIMIT:
+                    raise InputError(
+                        f"{name_of(path)}: a line of more than {size_text(_SIZE_LIMIT)}"
+                    )
+                yield line.decode("utf-8", "replace")
+    except (OSError, ValueError, AttributeError) as error:
+        raise InputError(
+            f"{name_of(path)}: cannot be read: {getattr(error, 'strerror', None) or error}"
         ) from error
 
 

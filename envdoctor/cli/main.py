@@ -33,6 +33,11 @@ COMMANDS: Mapping[str, Tuple[str, str, str]] = {
         "explain a code (ED304) or a known combination, with sources",
     ),
     "probe": ("probe", "Find out what is wrong", "show what can be read from this machine"),
+    "nodes": (
+        "nodes",
+        "Find out what is wrong",
+        "ask every node of a cluster: which differ, and what that breaks",
+    ),
     "plan": (
         "plan",
         "Decide what to run",

@@ -160,6 +160,8 @@ class Field(NamedTuple):
     half: str = ""  # one of HALVES; settings of a run have neither half nor group
     group: str = ""  # what it is a fact about: driver, torch, memory …
     unit: str = ""  # bytes, where a number is shown as a size
+    # from node to node, or minute to minute, without meaning: equal nodes differ in it
+    varies: bool = False
 
 
 #: "environment" is what an image takes along: its files, its interpreter, what is installed.
@@ -172,8 +174,10 @@ HALVES = ("host", "environment")
 PACKAGE_GROUPS = ("packages", "torch", "triton", "ray")
 
 
-def _host(group: str, kind: str, doc: str, assume: bool = False, unit: str = "") -> Field:
-    return Field(kind, doc, assume, "host", group, unit)
+def _host(
+    group: str, kind: str, doc: str, assume: bool = False, unit: str = "", varies: bool = False
+) -> Field:
+    return Field(kind, doc, assume, "host", group, unit, varies)
 
 
 def _environment(group: str, kind: str, doc: str, assume: bool = False) -> Field:
@@ -182,7 +186,22 @@ def _environment(group: str, kind: str, doc: str, assume: bool = False) -> Field
 
 FIELDS: Mapping[str, Field] = {
     # machine
-    "node.name": _host("system", "str", "Name of the node; tells several fact files apart."),
+    "node.name": _host(
+        "system",
+        "str",
+        "Name of the node; tells several fact files apart. A list such as gpu[01-16] where the "
+        "facts stand for many that are alike.",
+        varies=True,
+    ),
+    "node.count": _host(
+        "system", "int", "How many nodes these facts stand for, where many are alike.", varies=True
+    ),
+    "clock.offset": _host(
+        "system",
+        "float",
+        "Seconds by which the clock differs at least from that of the machine that asked.",
+        varies=True,
+    ),
     # os-release, and the platform that the interpreter was built for, come with the image; the
     # kernel and what lies beneath it do not.
     "os.platform": _environment("system", "str", "sys.platform: linux, darwin, win32.", True),
@@ -329,7 +348,7 @@ FIELDS: Mapping[str, Field] = {
     ),
     # memory (bytes)
     "memory.total": _host("memory", "int", "MemTotal of the machine, bytes.", True, unit="bytes"),
-    "memory.available": _host("memory", "int", "MemAvailable, bytes.", unit="bytes"),
+    "memory.available": _host("memory", "int", "MemAvailable, bytes.", unit="bytes", varies=True),
     "memory.limit": _host(
         "memory",
         "int",
@@ -342,12 +361,18 @@ FIELDS: Mapping[str, Field] = {
     ),
     "memory.high": _host("memory", "int", "memory.high throttle, bytes.", unit="bytes"),
     "memory.usage": _host(
-        "memory", "int", "Current use charged to the limiting cgroup, bytes.", unit="bytes"
+        "memory",
+        "int",
+        "Current use charged to the limiting cgroup, bytes.",
+        unit="bytes",
+        varies=True,
     ),
     "memory.reclaimable": _host(
-        "memory", "int", "Reclaimable file pages in that use, bytes.", unit="bytes"
+        "memory", "int", "Reclaimable file pages in that use, bytes.", unit="bytes", varies=True
     ),
-    "memory.oom_kills": _host("memory", "int", "OOM kills counted so far in this cgroup."),
+    "memory.oom_kills": _host(
+        "memory", "int", "OOM kills counted so far in this cgroup.", varies=True
+    ),
     "memory.scheduler_limit": _host(
         "memory",
         "int",
@@ -362,6 +387,7 @@ FIELDS: Mapping[str, Field] = {
         "int",
         "Memory in use as Ray will count it, bytes; Absent where it asks psutil.",
         unit="bytes",
+        varies=True,
     ),
     "memory.psutil_belief": _host(
         "memory", "int", "Total memory that psutil will believe, bytes.", unit="bytes"
@@ -379,11 +405,14 @@ FIELDS: Mapping[str, Field] = {
     "swap.total": _host("memory", "int", "SwapTotal, bytes.", unit="bytes"),
     "swap.limit": _host("memory", "int", "Swap limit of the cgroup, bytes.", unit="bytes"),
     "shm.size": _host("memory", "int", "Size of /dev/shm, bytes.", True, unit="bytes"),
-    "shm.available": _host("memory", "int", "Free space of /dev/shm, bytes.", unit="bytes"),
+    "shm.available": _host(
+        "memory", "int", "Free space of /dev/shm, bytes.", unit="bytes", varies=True
+    ),
     "shm.files": _host(
         "memory",
         "shared_files",
         "The largest files in /dev/shm, and deleted ones that processes still hold.",
+        varies=True,
     ),
     # other limits; unlimited is -1
     "cgroup.version": _host("limits", "str", "v1, v2, hybrid, none."),
@@ -434,7 +463,9 @@ FIELDS: Mapping[str, Field] = {
         "The variables were read whole, so that what is not among them is not set; not so in a "
         "pasted report.",
     ),
-    "slurm.job": _host("scheduler", "variables", "Slurm variables of this job (allow-list)."),
+    "slurm.job": _host(
+        "scheduler", "variables", "Slurm variables of this job (allow-list).", varies=True
+    ),
     "kubernetes.pod": _host("scheduler", "bool", "Runs in a Kubernetes pod."),
     # A cluster that runs, of whatever image: nothing that is installed here changes it.
     "ray.cluster_version": _host("cluster", "str", "Ray version of the cluster to be joined."),

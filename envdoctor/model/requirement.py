@@ -143,7 +143,8 @@ def _fault(line: str) -> InvalidRequirement:
 
 
 def _is_name(text: str) -> bool:
-    return bool(text) and text[0] in _LETTERS and text[-1] in _LETTERS
+    # An underscore at the end is no name by the specification; packaging, and so pip, take it.
+    return bool(text) and text[0] in _LETTERS and text[-1] in _LETTERS + "_"
 
 
 def _extras(text: str, line: str) -> Tuple[str, ...]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Block",
+    "all_findings",
     "blocks_of_lines",
     "command_block",
     "counted",
@@ -101,15 +102,7 @@ def lay_out(report: Report, view: View) -> List[Block]:
     """
     verbose = view.verbose
     verdict = verdict_block(summary_line(report, max(80, view.width, view.columns)), view)
-    blocks = [verdict, _BLANK, *_targets(report)]
-    for entry, depth in repeated(findings_tree(report.findings), least=0 if verbose else 3):
-        blocks += [] if depth else [_BLANK]
-        if isinstance(entry, Repeated):
-            blocks += _repeated_blocks(entry, 2 * depth)
-        else:
-            blocks += finding_blocks(entry, verbose, 2 * depth)
-    for finding in report.unread:
-        blocks += [_BLANK, *finding_blocks(finding, verbose)]
+    blocks = [verdict, _BLANK, *_targets(report), *all_findings(report, verbose)]
     blocks += _examined(report)
     blocks += _questions(report, verbose)
     blocks += _ignored(report, verbose)
@@ -118,6 +111,20 @@ def lay_out(report: Report, view: View) -> List[Block]:
         blocks += _unread(report)
         blocks += [_BLANK, Block(f"Judged with the matrix of {clean(report.matrix_date)}.")]
     return blocks
+
+
+def all_findings(report: Report, verbose: bool) -> Iterator[Block]:
+    """Yield the findings with their consequences, and what could not be read."""
+    for entry, depth in repeated(findings_tree(report.findings), least=0 if verbose else 3):
+        if not depth:
+            yield _BLANK
+        if isinstance(entry, Repeated):
+            yield from _repeated_blocks(entry, 2 * depth)
+        else:
+            yield from finding_blocks(entry, verbose, 2 * depth)
+    for finding in report.unread:
+        yield _BLANK
+        yield from finding_blocks(finding, verbose)
 
 
 def verdict_block(verdict: str, view: View) -> Block:
@@ -151,7 +158,7 @@ def finding_blocks(finding: Finding, verbose: bool = False, indent: int = 0) -> 
     )
     inner = indent + 2
     if finding.nodes:
-        yield _labelled("nodes", ", ".join(finding.nodes), inner)
+        yield _labelled("nodes", _names(finding.nodes), inner)
     places = [str(entry) if verbose else entry.source for entry in finding.evidence]
     yield from _proof("seen in", places, inner, verbose)
     yield from _remedies(finding.remedies, inner)
@@ -162,6 +169,15 @@ def finding_blocks(finding: Finding, verbose: bool = False, indent: int = 0) -> 
         yield _labelled("row", finding.row, inner)
     if verbose:
         yield _labelled("key", finding.key, inner)
+
+
+def _names(nodes: Sequence[str]) -> str:
+    """Return the names of nodes, many of them as one list: gpu[01-16]."""
+    if len(nodes) <= _FEW_EVIDENCE:
+        return ", ".join(nodes)
+    from ..model.host_names import fold_names, unfold
+
+    return fold_names([name for listed in nodes for name in unfold(listed)])
 
 
 def _repeated_blocks(group: Repeated, indent: int) -> Iterator[Block]:

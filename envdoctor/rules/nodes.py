@@ -27,6 +27,11 @@ _RAY_PATCH = Source(
     "Python 3.10.14 and 3.10.15: the node does not join",
 )
 _NCCL = Source("https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html")
+_NCCL_VARIABLES = Source("https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html")
+_MUNGE = Source(
+    "https://github.com/dun/munge/wiki/Man-8-munged",
+    "--ttl: a credential is valid for 300 seconds by default",
+)
 
 
 def check_ray_cluster(context: Context) -> Iterator[Finding]:
@@ -291,6 +296,8 @@ def _nodes_by_value(readings: List[_Reading]) -> Dict[str, List[str]]:
 def _differing(
     difference: _Difference, readings: List[_Reading], values: Dict[str, List[str]]
 ) -> Finding:
+    from ..model.host_names import unfold
+
     severity, why = difference.judge([reading.facts for reading in readings], list(values))
     shown = "; ".join(f"{value} on {_node_names(names)}" for value, names in values.items())
     verb = "differ" if difference.word == "GPUs" else "differs"
@@ -301,25 +308,41 @@ def _differing(
         severity=severity,
         message=f"{difference.word} {verb} between nodes ({shown}): {why}.",
         evidence=tuple(
-            Evidence(reading.node, f"{difference.word} {reading.value}") for reading in readings[:8]
+            Evidence(unfold(names[0])[0], f"{difference.word} {value}")
+            for value, names in values.items()
         ),
         sources=difference.sources,
-        remedies=_one_version(difference.component, values),
+        remedies=_one_version(difference.component, _counts(readings, values)),
         nodes=tuple(reading.node for reading in readings),
         packages=(difference.component,) if difference.component in _COMPARED else (),
     )
 
 
 def _node_names(names: List[str]) -> str:
-    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    if len(names) <= _FEW:
+        return ", ".join(names)
+    from ..model.host_names import fold_names, unfold
+
+    return fold_names([name for listed in names for name in unfold(listed)])
 
 
-def _one_version(component: str, values: Dict[str, List[str]]) -> Tuple[Remedy, ...]:
+def _counts(readings: List[_Reading], values: Dict[str, List[str]]) -> Dict[str, int]:
+    """Return how many nodes have each value."""
+    counted = {reading.node: _count(reading.facts) for reading in readings}
+    return {value: sum(counted[name] for name in names) for value, names in values.items()}
+
+
+def _count(facts: Facts) -> int:
+    """Return how many nodes these facts stand for."""
+    return int(facts.value("node.count", 1))
+
+
+def _one_version(component: str, counts: Dict[str, int]) -> Tuple[Remedy, ...]:
     if component == "gpu":
         return ()
-    most, second = sorted(values, key=lambda value: -len(values[value]))[:2]
+    most, second = sorted(counts, key=lambda value: -counts[value])[:2]
     text = "Bring all nodes to one version"
-    if len(values[most]) > len(values[second]):
+    if counts[most] > counts[second]:
         text += f"; most have {most}"
     if component == "nvidia-driver":
         return (Remedy(f"{text}.", safety="changes-host"),)
@@ -472,7 +495,191 @@ def check_glibcs(context: Context) -> Iterator[Finding]:
     return _compare(context, "ED708")
 
 
+#: GPUs of one kind that a board or a node is sold with.
+_USUAL_COUNTS = (1, 2, 4, 8, 16)
+_ENOUGH = 3  # nodes that tell what is usual
+
+
+def check_lost_gpus(context: Context) -> Iterator[Finding]:
+    """A node shows fewer GPUs than the others of its kind, in a number that none is built with.
+
+    What it checks:
+        How many GPUs of one model each node shows, where most nodes with that model show more.
+
+    Why it matters:
+        A GPU fell off the bus, was disabled by the driver, or is hidden from the container: the job
+        starts with fewer ranks, or waits for one that never comes.
+
+    How to fix:
+        Look for Xid lines in the kernel log of that node (dmesg | grep Xid), reset or reboot it;
+        drain it where the GPU does not come back.
+
+    References:
+        https://docs.nvidia.com/deploy/xid-errors/
+    """
+    for model, counts in sorted(_counts_of_models(context.nodes).items()):
+        nodes: Dict[int, int] = {}
+        for count, facts in counts:
+            nodes[count] = nodes.get(count, 0) + _count(facts)
+        usual = max(nodes, key=lambda count: (nodes[count], count))
+        if nodes[usual] < _ENOUGH or 2 * nodes[usual] <= sum(nodes.values()):
+            continue
+        for count, facts in counts:
+            if count < usual and count not in _USUAL_COUNTS:
+                yield _lost(model, count, usual, facts)
+
+
+def _counts_of_models(nodes: Tuple[Facts, ...]) -> Dict[str, List[Tuple[int, Facts]]]:
+    counts: Dict[str, List[Tuple[int, Facts]]] = {}
+    for facts in nodes:
+        names = [device.name for device in facts.value("gpus", ()) if device.name]
+        for name in set(names):
+            counts.setdefault(name, []).append((names.count(name), facts))
+    return counts
+
+
+def _lost(model: str, count: int, usual: int, facts: Facts) -> Finding:
+    node = facts.value("node.name", "?")
+    return Finding(
+        code="ED710",
+        component="gpu",
+        kind="hardware-fault",
+        severity="error",
+        message=f"{node} shows {count} of {usual} GPUs ({model}): most nodes show {usual}.",
+        evidence=(Evidence(node, f"{count} x {model}"),),
+        sources=(Source("https://docs.nvidia.com/deploy/xid-errors/"),),
+        remedies=(
+            Remedy(
+                f"Look for Xid lines in the kernel log of {node}, reset or reboot it, and drain it "
+                "where the GPU does not come back.",
+                safety="changes-host",
+            ),
+        ),
+        nodes=(node,),
+    )
+
+
+#: Variables by which ranks decide how they talk to each other, so that all have to decide alike.
+_AGREED = (
+    "NCCL_ALGO",
+    "NCCL_BUFFSIZE",
+    "NCCL_COLLNET_ENABLE",
+    "NCCL_IB_DISABLE",
+    "NCCL_MAX_NCHANNELS",
+    "NCCL_MIN_NCHANNELS",
+    "NCCL_MNNVL_ENABLE",
+    "NCCL_NET",
+    "NCCL_NET_PLUGIN",
+    "NCCL_NTHREADS",
+    "NCCL_NVLS_ENABLE",
+    "NCCL_PROTO",
+)
+_COMPARED_FAMILIES = ("NCCL_", "UCX_", "VLLM_", "SGLANG_", "NVSHMEM_")
+#: Of those, what names the node itself.
+_OF_NODE = ("_IP", "_HOST_IP", "_PORT", "_HOSTID", "_RANK", "_ADDR", "_UUID", "_FILE", "_ID")
+
+
+def check_variables(context: Context) -> Iterator[Finding]:
+    """Nodes have different variables of NCCL, UCX or the engine.
+
+    What it checks:
+        Variables of these families on every node whose variables were read, but for those that name
+        the node itself.
+
+    Why it matters:
+        Ranks that choose algorithm, protocol or transport by other settings may wait for each other
+        for ever.
+
+    How to fix:
+        Set them in one place for all nodes: the job script, the runtime environment, the image.
+
+    References:
+        https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
+    """
+    tables = [
+        (facts.value("node.name", "?"), facts.value("variables"))
+        for facts in context.nodes
+        if facts.value("variables") is not None and facts.value("variables.complete", True)
+    ]
+    names = {name for _, table in tables for name in table if name.startswith(_COMPARED_FAMILIES)}
+    for name in sorted(names):
+        values: Dict[str, List[str]] = {}
+        for node, table in tables:
+            values.setdefault(table.get(name, ""), []).append(node)
+        if len(values) < 2 or name.endswith(_OF_NODE):
+            continue
+        shown = "; ".join(
+            f"{value or 'not set'} on {_node_names(nodes)}" for value, nodes in values.items()
+        )
+        from ..model.host_names import unfold  # no start of a container compares nodes
+
+        agreed = name in _AGREED
+        why = (
+            "ranks that choose differently may wait for each other for ever"
+            if agreed
+            else "what one node does with it the others do not"
+        )
+        yield Finding(
+            code="ED711",
+            component=name,
+            kind="version-mismatch-across-nodes",
+            severity="warning" if agreed else "advice",
+            message=f"{name} differs between nodes ({shown}): {why}.",
+            evidence=tuple(
+                Evidence(unfold(nodes[0])[0], f"{name}={value}" if value else f"{name} is not set")
+                for value, nodes in values.items()
+            ),
+            sources=(_NCCL_VARIABLES,) if name.startswith("NCCL_") else (),
+            remedies=(Remedy(f"Set {name} in one place for all nodes."),),
+            nodes=tuple(node for node, _ in tables),
+        )
+
+
+_CLOCK_ADVICE = 5.0  # seconds: make, logs of several nodes
+_CLOCK_WARNING = 300.0  # munge, Kerberos
+
+
+def check_clock(context: Context) -> Iterator[Finding]:
+    """The clock of a node is wrong.
+
+    What it checks:
+        The time that a node gave beside the time in which it was asked.
+
+    Why it matters:
+        From five minutes on Slurm's and Kerberos' credentials are refused; before that logs of
+        several nodes cannot be put in order.
+
+    How to fix:
+        Start chronyd or ntpd on that node.
+
+    References:
+        https://github.com/dun/munge/wiki/Man-8-munged
+    """
+    offset = context.facts.value("clock.offset", 0.0)
+    if abs(offset) < _CLOCK_ADVICE:
+        return
+    grave = abs(offset) >= _CLOCK_WARNING
+    yield Finding(
+        code="ED712",
+        component="clock",
+        kind="version-mismatch-across-nodes",
+        severity="warning" if grave else "advice",
+        message=(
+            f"The clock is {abs(offset):.0f} s {'ahead' if offset > 0 else 'behind'}: "
+            + (
+                "credentials of munge (Slurm) and Kerberos are refused from 300 s on."
+                if grave
+                else "lines of logs of several nodes cannot be put in order."
+            )
+        ),
+        evidence=context.evidence("clock.offset"),
+        sources=(_MUNGE,) if grave else (),
+        remedies=(Remedy("Start chronyd or ntpd on this node.", safety="changes-host"),),
+    )
+
+
 _KIND = "version-mismatch-across-nodes"
+_FEW = 4
 
 RULES_HERE: Tuple[Rule, ...] = (
     Rule(
@@ -486,4 +693,7 @@ RULES_HERE: Tuple[Rule, ...] = (
     Rule("ED706", "node-nccls", _KIND, "Nodes have different NCCL versions", check_nccls),
     Rule("ED707", "node-gpus", _KIND, "Nodes have different GPUs", check_gpus),
     Rule("ED708", "node-glibcs", _KIND, "Nodes have different glibc versions", check_glibcs),
+    Rule("ED710", "lost-gpu", "hardware-fault", "A node has lost a GPU", check_lost_gpus),
+    Rule("ED711", "node-variables", _KIND, "Nodes have different variables", check_variables),
+    Rule("ED712", "node-clock", _KIND, "The clock of a node is wrong", check_clock),
 )

@@ -15,6 +15,7 @@ from envdoctor.model.memory_plan import PHASES, VERDICTS
 from envdoctor.model.row import EFFECTS, TRUSTS
 from envdoctor.model.signature import CERTAINTIES, CONFIDENCES, ROLES
 from envdoctor.model.workload import WORKLOAD_FIELDS
+from envdoctor.report.cluster_json import NODES_SCHEMA_VERSION
 from envdoctor.report.diagnosis_text import DIAGNOSIS_SCHEMA_VERSION
 from envdoctor.report.explain_json import EXPLAIN_SCHEMA_VERSION
 from envdoctor.report.json_report import BAKE_SCHEMA_VERSION, REPORT_SCHEMA_VERSION
@@ -32,6 +33,7 @@ VERSIONS = {
     "fix": change_plan.SCHEMA_VERSION,
     "lock": lock_json.SCHEMA_VERSION,
     "matrix": MATRIX_SCHEMA_VERSION,
+    "nodes": NODES_SCHEMA_VERSION,
     "plan": PLAN_SCHEMA_VERSION,
     "report": REPORT_SCHEMA_VERSION,
     "watch": WATCH_SCHEMA_VERSION,

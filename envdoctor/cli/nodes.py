@@ -1,0 +1,309 @@
+"""``envdoctor nodes``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from contextlib import suppress
+from itertools import chain
+
+from ..errors import InputError
+from ..file_replacement import open_growing
+from .command import Command
+from .output import PROGRESS, view, write_error
+from .shared_options import TEXT_FORMATS, add_format, add_general, add_options, split_codes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Dict, Iterator, List, Mapping, Optional, TextIO, Tuple, TypeVar
+
+    from ..model.node_answers import Answers, NodeAnswer
+    from ..nodes.collection import Reply
+    from ..nodes.engines import NodeRequest
+
+    T = TypeVar("T")
+
+__all__ = ["COMMAND"]
+
+_MOST_AT_ONCE = 1024
+
+
+def _configure(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "who is asked (default: the job or cluster in which this runs)"
+    )
+    group.add_argument(
+        "--ray",
+        metavar="ADDRESS",
+        nargs="?",
+        const="",
+        help="the nodes of a Ray cluster, by a task on each (default: $RAY_ADDRESS)",
+    )
+    group.add_argument(
+        "--slurm",
+        action="store_true",
+        help="the nodes of this Slurm job, or of --partition and --nodelist, by a step on each",
+    )
+    group.add_argument("--partition", "-p", metavar="NAME", default="", help="a Slurm partition")
+    group.add_argument(
+        "--nodelist", "-w", metavar="LIST", default="", help="Slurm nodes: gpu[01-16]"
+    )
+    group.add_argument(
+        "--kubectl", metavar="SELECTOR", help="the running pods with these labels: app=verl"
+    )
+    group.add_argument("--namespace", "-n", metavar="NAME", default="", help="of the pods")
+    group.add_argument("--container", "-c", metavar="NAME", default="", help="in the pods")
+    group.add_argument(
+        "--mpi", metavar="HOSTFILE", help="the hosts of an MPI host file, by mpirun on each"
+    )
+    group.add_argument("--ssh", metavar="HOSTS", help="hosts by ssh: gpu[01-16],head")
+    group.add_argument(
+        "--facts",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="what nodes answered before: files of -o, or of 'envdoctor probe -o' ('-' reads "
+        "standard input)",
+    )
+    group = parser.add_argument_group("how they are asked")
+    group.add_argument(
+        "--python", metavar="PATH", default="", help="the interpreter on the nodes that is judged"
+    )
+    group.add_argument(
+        "--deadline", metavar="S", type=float, default=30.0, help="seconds per node (default: 30)"
+    )
+    group.add_argument(
+        "--at-once",
+        metavar="N",
+        type=int,
+        default=128,
+        help="how many nodes are asked at the same time (default: 128)",
+    )
+    group.add_argument(
+        "--output",
+        "-o",
+        dest="answers",
+        metavar="FILE",
+        help="write the answers as they come, as JSON lines; with --resume nodes that answered are "
+        "not asked again",
+    )
+    group.add_argument(
+        "--resume", action="store_true", help="go on with the answers that are in the file of -o"
+    )
+    group = parser.add_argument_group("what is reported")
+    group.add_argument(
+        "--part",
+        metavar="NAME=NODES",
+        action="append",
+        default=[],
+        help="nodes that are compared among each other only: gpu=gpu[01-16]",
+    )
+    add_format(group, {**TEXT_FORMATS, "json": "for programs (schemas/nodes.schema.json)"})
+    group.add_argument(
+        "--skip", metavar="CODE", nargs="+", action="extend", help="report everything but these"
+    )
+    add_options(group, "matrix")
+    add_general(parser, "show every kind of node and every difference")
+
+
+def _execute(options: argparse.Namespace) -> Tuple[str, int]:
+    from ..app import Options, check_cluster
+    from ..matrix.loader import load_matrix
+    from ..model.node_answers import Answers
+
+    _check(options)
+    parts = _parts(options.part)
+    matrix = load_matrix(options.matrix)
+    answers = Answers()
+    report = check_cluster(
+        _answers(options, answers),
+        answers.environments,
+        matrix,
+        Options((), split_codes(options.skip), (), "error"),
+        parts=parts,
+    )
+    if options.format == "json":
+        from ..report.cluster_json import dump_cluster
+
+        return dump_cluster(report), report.exit_code
+    from ..report.cluster_text import lay_out_cluster
+    from ..report.console import draw
+
+    look = view(options)
+    return draw(lay_out_cluster(report, look), look), report.exit_code
+
+
+def _check(options: argparse.Namespace) -> None:
+    if not 1 <= options.deadline <= 3600:
+        raise InputError(f"--deadline: expected 1 to 3600 seconds, found {options.deadline:g}")
+    if not 1 <= options.at_once <= _MOST_AT_ONCE:
+        raise InputError(f"--at-once: expected 1 to {_MOST_AT_ONCE}, found {options.at_once}")
+    if options.resume and not options.answers:
+        raise InputError("--resume: expected -o FILE, whose answers are taken up")
+
+
+def _parts(texts: List[str]) -> Mapping[str, List[str]]:
+    from ..model.host_names import expand
+
+    parts = {}
+    for text in texts:
+        name, equals, nodes = text.partition("=")
+        if not equals or not name:
+            raise InputError(f"--part: expected NAME=NODES such as gpu=gpu[01-16], found {text!r}")
+        parts[name] = expand(nodes, f"--part {name}")
+    return parts
+
+
+def _answers(options: argparse.Namespace, answers: Answers) -> Iterator[NodeAnswer]:
+    """Yield the answers that are in files, and those of the nodes that are asked now."""
+    request = _request(options)
+    for path in options.facts:
+        yield from _of_file(path, answers)
+    if request is None:
+        return
+    known: Dict[str, NodeAnswer] = {}
+    if options.resume and os.path.exists(options.answers):
+        known = {one.node: one for one in _of_file(options.answers, answers)}
+    kept = [one for one in known.values() if one.host is not None]
+    yield from _asked(options, request, answers, kept)
+
+
+def _of_file(path: str, answers: Answers) -> Iterator[NodeAnswer]:
+    """Yield the answers of a file: lines of ``-o``, or the facts of one machine on many lines."""
+    from ..model.node_answers import read_lines
+    from ..text_files import lines_of_file, name_of
+
+    lines = lines_of_file(path)
+    first = next(lines, "")
+    if first.strip() != "{":
+        yield from read_lines(chain([first], lines), name_of(path), answers)
+        return
+    from ..model.serde import dump_facts, load_facts
+
+    facts = load_facts(first + "".join(lines), name_of(path))
+    name = facts.value("node.name") or os.path.splitext(os.path.basename(path))[0]
+    # Once through JSON, so that it is what a line of -o holds: lists, not tuples.
+    table = json.loads(json.dumps(dump_facts(facts)["facts"]))
+    yield answers.answer_of(name, table)
+
+
+def _request(options: argparse.Namespace) -> Optional[NodeRequest]:
+    """Return who is to be asked; None where the answers come from files alone."""
+    from ..nodes.engines import NodeRequest, engine_here
+
+    named = [
+        (name, value)
+        for name, value in (
+            ("ray", options.ray),
+            ("slurm", "" if options.slurm or options.partition or options.nodelist else None),
+            ("kubectl", options.kubectl),
+            ("mpi", options.mpi),
+            ("ssh", options.ssh),
+        )
+        if value is not None
+    ]
+    if len(named) > 1:
+        both = " and ".join(f"--{name}" for name, _ in named)
+        raise InputError(f"{both} both say who is asked; give one of them")
+    if not named:
+        if options.facts:
+            return None
+        here = engine_here(os.environ)
+        if here is None:
+            raise InputError(
+                "nobody to ask: this is no Slurm job and $RAY_ADDRESS is not set; name the nodes "
+                "with --ray, --slurm -p PARTITION, --kubectl, --mpi, --ssh or --facts"
+            )
+        named = [(here[0], "")]
+    name, where = named[0]
+    return NodeRequest(
+        name,
+        where,
+        options.partition,
+        options.nodelist,
+        options.namespace,
+        options.container,
+        options.python,
+        options.deadline,
+    )
+
+
+def _asked(
+    options: argparse.Namespace, request: NodeRequest, answers: Answers, kept: List[NodeAnswer]
+) -> Iterator[NodeAnswer]:
+    """Ask the nodes that are not among those kept; yield and write each answer as it comes."""
+    from ..nodes.collection import collect
+    from ..nodes.engines import jobs_of
+    from ..nodes.payload import program_text
+
+    asked = jobs_of(request)
+    done = {one.node for one in kept}
+    jobs = [job for job in asked.jobs if job.node not in done]
+    program = program_text(request.python if request.engine != "ray" else None)
+    with _Writer(options.answers, answers, kept) as writer:
+        yield from kept
+        for reply in asked.failed:
+            if reply.node not in done:
+                yield writer.write(_answer_of(reply, answers))
+        replies = collect(jobs, program, deadline=options.deadline, at_once=options.at_once)
+        for count, reply in enumerate(replies, 1):
+            PROGRESS.say(f"{count} of {max(len(jobs), count)} nodes have answered")
+            if reply.node not in done:
+                yield writer.write(_answer_of(reply, answers))
+    if options.answers and not options.quiet:
+        write_error(f"envdoctor: the answers are in {options.answers}")
+
+
+def _answer_of(reply: Reply, answers: Answers) -> NodeAnswer:
+    from ..model.node_answers import NodeAnswer, facts_of
+
+    if reply.table is None:
+        return NodeAnswer(reply.node, failed=reply.failed, seconds=reply.seconds)
+    answer = answers.answer_of(reply.node, reply.table, reply.seconds, reply.clock_offset)
+    try:
+        facts_of(answer, answers.environments)
+    except InputError as error:
+        return NodeAnswer(reply.node, failed=f"facts that cannot be read: {error}")
+    return answer
+
+
+class _Writer:
+    """Writes answers to the file of -o, if there is one."""
+
+    def __init__(self, path: Optional[str], answers: Answers, kept: List[NodeAnswer]) -> None:
+        self._answers = answers
+        self._written: Dict[str, bool] = {}
+        self._path = path
+        self._file: Optional[TextIO] = None
+        if path is not None:
+            lines = [line for one in kept for line in answers.lines_of(one, self._written)]
+            self._file = self._guarded(lambda: open_growing(path, "".join(lines)))
+
+    def __enter__(self) -> _Writer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            with suppress(OSError):  # a full disk, which write has told
+                self._file.close()
+
+    def write(self, answer: NodeAnswer) -> NodeAnswer:
+        """Write the lines of an answer, and return it."""
+        file = self._file
+        if file is not None:
+            lines = "".join(self._answers.lines_of(answer, self._written))
+            self._guarded(lambda: (file.write(lines), file.flush()))
+        return answer
+
+    def _guarded(self, step: Callable[[], T]) -> T:
+        try:
+            return step()
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"-o {self._path}: cannot be written: {getattr(error, 'strerror', None) or error}"
+            ) from error
+
+
+COMMAND = Command(_configure, _execute, doing="asking the nodes")

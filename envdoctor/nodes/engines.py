@@ -1,0 +1,200 @@
+"""How each engine names the nodes of a cluster and starts a program on one of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import sys
+from contextlib import suppress
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ..errors import InputError
+from ..model.host_names import expand
+from ..model.redaction import redact
+from ..text_files import read_text
+from .collection import Job, Reply
+from .payload import LAUNCH
+
+__all__ = ["ENGINES", "Asked", "NodeRequest", "engine_here", "jobs_of"]
+
+#: Slurm's words for a node on which nothing can be started (slurm.conf(5), sinfo(1)).
+_DOWN = ("down", "drained", "draining", "drain", "fail", "failing", "unknown", "powered_down")
+_LIST_DEADLINE = 20.0
+
+
+class NodeRequest(NamedTuple):
+    """Whom to ask, and how.
+
+    engine: a key of ``ENGINES``. where: what it takes: an address of Ray, a label selector, a host
+    file, hosts. partition, nodes: of Slurm. namespace, container: of Kubernetes. python: the
+    interpreter on the nodes whose environment is judged. deadline: seconds per node.
+    """
+
+    engine: str
+    where: str = ""
+    partition: str = ""
+    nodes: str = ""
+    namespace: str = ""
+    container: str = ""
+    python: str = ""
+    deadline: float = 30.0
+
+
+class Asked(NamedTuple):
+    """What is to be run, and what is known of nodes on which nothing can be."""
+
+    jobs: Tuple[Job, ...]
+    failed: Tuple[Reply, ...] = ()
+
+
+def engine_here(environment: Mapping[str, str]) -> Optional[Tuple[str, str]]:
+    """Return the engine that this process runs under, with the variable that tells it."""
+    for engine, variable in (("slurm", "SLURM_JOB_ID"), ("ray", "RAY_ADDRESS")):
+        if environment.get(variable):
+            return engine, variable
+    return None
+
+
+def jobs_of(request: NodeRequest) -> Asked:
+    """Return what asks every node; raises :class:`InputError` where an engine cannot name them."""
+    asked = ENGINES[request.engine](request)
+    if not asked.jobs and not asked.failed:
+        raise InputError(f"--{request.engine}: no nodes were found")
+    return asked
+
+
+def _launch(python: str) -> Tuple[str, ...]:
+    return ("sh", "-c", LAUNCH, "sh", python)
+
+
+def _ssh(request: NodeRequest) -> Asked:
+    """One connection per host, without a question: keys or an agent have to be there."""
+    options = ("-T", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={max(1, int(request.deadline))}")
+    command = shlex.join(_launch(request.python))
+    hosts = expand(request.where, "--ssh")
+    return Asked(tuple([Job(("ssh", *options, "--", host, command), host) for host in hosts]))
+
+
+def _mpi(request: NodeRequest) -> Asked:
+    """One process per host of a host file (``host slots=8``), each by an mpirun of its own, so that
+    one that hangs holds up no other.
+    """
+    lines = [line.partition("#")[0].split() for line in read_text(request.where).splitlines()]
+    text = ",".join([words[0].partition(":")[0] for words in lines if words])
+    hosts = expand(text, f"--mpi {request.where}")
+    launch = _launch(request.python)
+    return Asked(
+        tuple([Job(("mpirun", "-np", "1", "--host", host, *launch), host) for host in hosts])
+    )
+
+
+def _slurm(request: NodeRequest) -> Asked:
+    """One step per node in the job that this is, else a job of its own for each node."""
+    job = os.environ.get("SLURM_JOB_ID", "")
+    if job and not request.partition:
+        listed = request.nodes or os.environ.get("SLURM_JOB_NODELIST", "")
+        names = expand(listed, "SLURM_JOB_NODELIST")
+        states = dict.fromkeys(names, "")
+        place = ("--overlap", f"--jobid={job}")
+    else:
+        states = _slurm_states(request)
+        partition = (f"--partition={request.partition}",) if request.partition else ()
+        place = (*partition, f"--immediate={max(1, int(request.deadline))}", "--time=5")
+    launch = _launch(request.python)
+    jobs = [
+        Job(("srun", *place, "--nodes=1", "--ntasks=1", f"--nodelist={name}", "-Q", *launch), name)
+        for name, state in states.items()
+        if not state
+    ]
+    failed = [Reply(name, failed=f"Slurm says: {state}") for name, state in states.items() if state]
+    return Asked(tuple(jobs), tuple(failed))
+
+
+def _slurm_states(request: NodeRequest) -> Dict[str, str]:
+    """Return the nodes that Slurm has, with the state of those on which nothing can be started."""
+    command = ["sinfo", "--noheader", "--Node", "--format=%N %T"]
+    command += [f"--partition={request.partition}"] if request.partition else []
+    command += [f"--nodes={request.nodes}"] if request.nodes else []
+    states = {}
+    for line in _output(command, "--slurm").splitlines():
+        name, _, state = line.strip().partition(" ")
+        word = state.strip().rstrip("*~#!%$@^-+").lower()
+        if name:
+            states[name] = state.strip() if word in _DOWN or state.strip().endswith("*") else ""
+    return states
+
+
+def _kubectl(request: NodeRequest) -> Asked:
+    """One ``kubectl exec`` per running pod that a label selector names."""
+    space = ("--namespace", request.namespace) if request.namespace else ()
+    text = _output(
+        ["kubectl", *space, "get", "pods", "--selector", request.where, "--output", "json"],
+        "--kubectl",
+    )
+    try:
+        pods = json.loads(text)["items"]
+        named = [(pod["metadata"]["name"], pod["status"].get("phase", "")) for pod in pods]
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"--kubectl: expected a list of pods from kubectl, found something else ({error!r})"
+        ) from error
+    chosen = ("--container", request.container) if request.container else ()
+    exec_ = ("kubectl", *space, "exec", "--stdin", *chosen)
+    launch = _launch(request.python)
+    return Asked(
+        tuple([Job((*exec_, name, "--", *launch), name) for name, at in named if at == "Running"]),
+        tuple([Reply(name, failed=f"the pod is {at}") for name, at in named if at != "Running"]),
+    )
+
+
+def _ray(request: NodeRequest) -> Asked:
+    """One process that joins the cluster and has a task run on each of its nodes."""
+    python = request.python or _python_with_ray()
+    driver = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ray_driver.py")
+    with open(driver, encoding="utf-8") as file:
+        source = file.read()
+    address = request.where or os.environ.get("RAY_ADDRESS", "")
+    # Its own start takes seconds; it ends before the deadline, so that what came is said.
+    seconds = f"{max(request.deadline - 2, 1):g}"
+    return Asked((Job((python, "-c", source, address, seconds)),))
+
+
+def _python_with_ray() -> str:
+    """Return a Python that has ray: that of ``ray`` on PATH, which the cluster was started with."""
+    script = shutil.which("ray")
+    if script is not None:
+        with suppress(OSError, UnicodeDecodeError), open(script, encoding="utf-8") as file:
+            first = file.readline()
+            if first.startswith("#!"):
+                return first[2:].split()[0]
+    return sys.executable
+
+
+def _output(command: Sequence[str], option: str) -> str:
+    """Return what a client of an engine prints; raises :class:`InputError`."""
+    import subprocess
+
+    try:
+        done = subprocess.run(
+            list(command),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_LIST_DEADLINE,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise InputError(f"{option}: {command[0]} is not on PATH") from error
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:
+        raise InputError(f"{option}: {command[0]}: {redact(str(error))[:300]}") from error
+    if done.returncode != 0:
+        lines: List[str] = [line for line in done.stderr.strip().split("\n") if line.strip()]
+        said = redact(lines[-1])[:300] if lines else f"exit code {done.returncode}"
+        raise InputError(f"{option}: {command[0]} could not name the nodes: {said}")
+    return done.stdout
+
+
+#: Name of an engine, which is its option, and what it asks.
+ENGINES = {"ray": _ray, "slurm": _slurm, "kubectl": _kubectl, "mpi": _mpi, "ssh": _ssh}

@@ -1,0 +1,108 @@
+"""The probes as one text that ``python3 -I -`` reads from standard input: nothing is installed or
+written on a node.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import pkgutil
+import zlib
+from importlib import import_module
+from importlib.abc import InspectLoader
+from importlib.util import find_spec
+from typing import Iterator, Optional, Tuple
+
+__all__ = ["LAUNCH", "MARK", "program_text"]
+
+#: Before the answer, on the line that holds it: what a login prints around it does not matter.
+MARK = "\x1eenvdoctor-answer:"
+
+#: Finds a Python on the node that can run the program, and becomes it: the one that is named ($1),
+#: else python3, else any that PATH has. Every engine but Ray runs it, by ``sh -c``.
+LAUNCH = (
+    'for p in "$1" python3 python python3.13 python3.12 python3.11 python3.10 python3.9; do '
+    '[ -n "$p" ] && "$p" -c "import sys; sys.exit(sys.version_info < (3, 9))" '
+    '</dev/null >/dev/null 2>&1 && exec "$p" -I -; done; '
+    'echo "no Python 3.9 or newer was found on this node" >&2; exit 127'
+)
+
+_ROOMS = ("model", "probes")
+#: Not of envdoctor: what the probes import where it is there.
+_VENDORED = ("packaging", "pynvml")
+
+_PROGRAM = """\
+import sys
+if sys.version_info < (3, 9):
+    sys.exit("expected Python 3.9 or newer, found " + sys.version.split()[0])
+import base64, importlib.abc, importlib.machinery, json, time, zlib
+asked = time.time()
+sources = json.loads(zlib.decompress(base64.b85decode({sources!r})))
+
+
+class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def find_spec(self, name, path=None, target=None):
+        whole = name in sources
+        package = name + ".__init__" in sources
+        if whole or package:
+            return importlib.machinery.ModuleSpec(name, self, is_package=package)
+
+    def exec_module(self, module):
+        name = module.__name__
+        source = sources[name + ".__init__"] if name + ".__init__" in sources else sources[name]
+        exec(compile(source, "<envdoctor: " + name + ">", "exec"), module.__dict__)
+
+
+sys.meta_path.insert(0, Finder())
+from envdoctor.model.serde import dump_facts
+from envdoctor.probes import probe_machine
+
+facts = dump_facts(probe_machine(python={python!r} or sys.executable, deadline={deadline!r}))
+answer = {{"clock": asked, "facts": facts}}
+text = base64.b85encode(zlib.compress(json.dumps(answer).encode("utf-8", "surrogatepass"), 6))
+sys.stdout.write("\\n" + {mark!r} + text.decode("ascii") + "\\n")
+sys.stdout.flush()
+import os
+os._exit(0)
+"""
+
+
+def program_text(python: Optional[str] = None, deadline: float = 5.0) -> str:
+    """Return the program.
+
+    Args:
+        python: The interpreter on the node whose environment is read; by default the one that runs
+            the program.
+        deadline: Seconds that the probes have together on the node.
+    """
+    sources = dict(_sources())
+    packed = base64.b85encode(zlib.compress(json.dumps(sources).encode("utf-8"), 9))
+    return _PROGRAM.format(
+        sources=packed.decode("ascii"), python=python or "", deadline=deadline, mark=MARK
+    )
+
+
+def _sources() -> Iterator[Tuple[str, str]]:
+    """Yield (module, source) of what the program imports beside the standard library; envdoctor may
+    lie in a folder or in an archive.
+    """
+    for package in ("envdoctor", *(f"envdoctor.{room}" for room in _ROOMS)):
+        yield from _package(package)
+    for name in _VENDORED:
+        spec = find_spec(name)
+        if spec is not None and spec.submodule_search_locations:
+            yield from _package(name)
+        elif spec is not None and isinstance(spec.loader, InspectLoader):
+            yield name, spec.loader.get_source(name) or ""
+
+
+def _package(package: str) -> Iterator[Tuple[str, str]]:
+    yield _module(package, "__init__")
+    for _, name, is_package in pkgutil.iter_modules(import_module(package).__path__):
+        if not is_package:
+            yield _module(package, name)
+
+
+def _module(package: str, name: str) -> Tuple[str, str]:
+    source = pkgutil.get_data(package, f"{name}.py") or b""
+    return f"{package}.{name}", source.decode("utf-8")

@@ -1,0 +1,88 @@
+"""Run in the Python of a Ray cluster, by its path: asks every node through a task that takes no
+CPU, and prints what each says as it comes. Nothing of envdoctor is imported here.
+
+    python ray_driver.py ADDRESS SECONDS < program
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from importlib import import_module
+from typing import Any, Dict
+
+_ANSWER = "\x1eenvdoctor-answer:"
+_NAMES = "\x1eenvdoctor-nodes:"
+_FAILED = "\x1eenvdoctor-failed:"
+_BETWEEN = "\x1f"
+
+
+def ask(program: str, seconds: float) -> str:
+    """Run the program on the node where this task is; return the line of its answer."""
+    import subprocess
+    import sys
+
+    done = subprocess.run(
+        [sys.executable, "-I", "-"],
+        input=program.encode(),
+        capture_output=True,
+        timeout=seconds,
+        check=False,
+    )
+    for line in done.stdout.decode("utf-8", "replace").split("\n"):
+        if "\x1eenvdoctor-answer:" in line:
+            return line.partition("\x1eenvdoctor-answer:")[2]
+    said = done.stderr.decode("utf-8", "replace").strip().split("\n")[-1]
+    raise RuntimeError(f"exit code {done.returncode}: {said[:200]}")
+
+
+def _say(mark: str, text: str) -> None:
+    sys.stdout.write(f"\n{mark}{text}\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    """Ask all nodes of the cluster."""
+    address, seconds, program = sys.argv[1], float(sys.argv[2]), sys.stdin.read()
+    end = time.monotonic() + seconds
+    ray = import_module("ray")
+    strategies = import_module("ray.util.scheduling_strategies")
+    # The address "auto" is RAY_ADDRESS or the cluster of this machine; it never starts one.
+    ray.init(address=address or "auto", log_to_driver=False, configure_logging=False)
+    nodes: Dict[str, Any] = {}
+    gone = []
+    for node in ray.nodes():
+        name = str(node.get("NodeName") or node.get("NodeManagerAddress"))
+        name = f"{name}#{node['NodeID'][:8]}" if name in nodes or name in gone else name
+        if node.get("Alive"):
+            nodes[name] = node
+        elif not node.get("DeathReasonMessage", "").startswith("Expected"):
+            gone.append(name)
+    _say(_NAMES, json.dumps([*nodes, *gone]))
+    for name in gone:
+        _say(_FAILED, f"{name}{_BETWEEN}Ray says that this node is dead")
+    # The text goes through the object store once, not with every task.
+    shared = ray.put(program)
+    task = ray.remote(num_cpus=0, max_retries=0)(ask)
+    asked = {
+        task.options(
+            scheduling_strategy=strategies.NodeAffinitySchedulingStrategy(
+                node["NodeID"], soft=False
+            )
+        ).remote(shared, max(seconds - 2, 1)): name
+        for name, node in nodes.items()
+    }
+    while asked and time.monotonic() < end:
+        ready, _ = ray.wait(list(asked), timeout=max(end - time.monotonic(), 0.1))
+        for reference in ready:
+            name = asked.pop(reference)
+            try:
+                _say(_ANSWER, f"{name}{_BETWEEN}{ray.get(reference)}")
+            except Exception as error:  # noqa: BLE001 - whatever a node does is its own line
+                words = str(error).strip().split("\n")[-1]
+                _say(_FAILED, f"{name}{_BETWEEN}{type(error).__name__}: {words[:200]}")
+
+
+if __name__ == "__main__":
+    main()

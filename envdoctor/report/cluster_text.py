@@ -1,0 +1,118 @@
+"""The answer about a cluster as blocks of text: which nodes are alike, which are not and in what,
+who did not answer, and what is wrong.
+"""
+
+from __future__ import annotations
+
+from ..model.host_names import fold_names
+from .headline import counts_text, target_line
+from .layout import Block, all_findings, verdict_block
+from .text import clean, clip, fold
+from .view import View
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, Iterator, List, Sequence
+
+    from ..model.node_answers import NodeAnswer
+    from ..rules.node_table import ClusterReport, Kind, Section
+
+__all__ = ["lay_out_cluster", "verdict_of"]
+
+_BLANK = Block("")
+_FEW_DIFFERENCES = 6
+_FEW_KINDS = 12
+_FEW_NAMES = 120  # columns of a list of names
+
+
+def lay_out_cluster(report: ClusterReport, view: View) -> List[Block]:
+    """Return the whole answer."""
+    blocks = [verdict_block(verdict_of(report), view)]
+    for section in report.sections:
+        blocks += [_BLANK, *_kinds(section, view.verbose)]
+    if report.failed:
+        blocks += [_BLANK, *_failed(report.failed, view.verbose)]
+    for section in report.sections:
+        blocks += _findings(section, view.verbose, len(report.sections) > 1)
+    return blocks
+
+
+def verdict_of(report: ClusterReport) -> str:
+    """Return the first line: how many nodes are alike, and what the first that is not has."""
+    parts = [_verdict_of_section(section) for section in report.sections]
+    if report.failed:
+        names = _names([answer.node for answer in report.failed])
+        parts.append(f"no answer from {len(report.failed)} ({names})")
+    return f"envdoctor: {'; '.join(parts) or 'no node was asked'}"
+
+
+def _verdict_of_section(section: Section) -> str:
+    total, first = section.size, section.kinds[0]
+    of = f" of {clean(section.name)}" if section.name else ""
+    errors = section.report.count_of("error")
+    wrong = f", {counts_text(section.report)}" if errors else ""
+    if len(section.kinds) == 1:
+        return (f"all {total} nodes{of} are alike" if total > 1 else f"1 node{of}") + wrong
+    if 2 * len(first.names) <= total:
+        return f"{_nodes(total)}{of} of {len(section.kinds)} kinds{wrong}"
+    odd = section.kinds[1]
+    first_words = clip(fold(clean(", ".join([entry.text for entry in odd.differences]))), 90)
+    more = len(section.kinds) - 2
+    return (
+        f"{len(first.names)} of {_nodes(total)}{of} are alike; {_names(odd.names)}: {first_words}"
+        + (f"; and {more} more kind{'s' if more > 1 else ''}" if more else "")
+        + wrong
+    )
+
+
+def _nodes(count: int) -> str:
+    return f"{count} node{'s' if count != 1 else ''}"
+
+
+def _names(names: Sequence[str]) -> str:
+    """Return names as one list, not longer than a line."""
+    return clip(fold(clean(fold_names(names))), _FEW_NAMES)
+
+
+def _kinds(section: Section, verbose: bool) -> Iterator[Block]:
+    """Yield what most are, and in what each other kind differs."""
+    if section.name:
+        yield Block(fold(clean(section.name)), style="title")
+    nodes = {facts.value("node.name", ""): facts for facts in section.report.nodes}
+    for number, kind in enumerate(section.kinds):
+        if number >= _FEW_KINDS and not verbose:
+            left = section.kinds[number:]
+            count = sum(len(kind.names) for kind in left)
+            yield Block(f"and {_nodes(count)} of {len(left)} more kinds (--verbose names them)")
+            return
+        head = f"{len(kind.names)} x" if len(kind.names) > 1 else "1 x"
+        facts = nodes.get(fold_names(kind.judged[0][1]))
+        what = target_line(facts) if facts is not None and not number else ""
+        text = f"{_names(kind.names)}: {what or _differences(kind, verbose)}"
+        yield Block(text, head, "label" if number == 0 else "warning", 0, 4)
+
+
+def _differences(kind: Kind, verbose: bool) -> str:
+    shown = kind.differences if verbose else kind.differences[:_FEW_DIFFERENCES]
+    more = len(kind.differences) - len(shown)
+    words = [clip(fold(clean(entry.text)), 300 if verbose else 120) for entry in shown]
+    return ", ".join(words) + (f", and {more} more (--verbose)" if more else "")
+
+
+def _failed(answers: Sequence[NodeAnswer], verbose: bool) -> Iterator[Block]:
+    """Yield the nodes without an answer, those with one reason together."""
+    reasons: Dict[str, List[str]] = {}
+    for answer in answers:
+        reasons.setdefault(answer.failed, []).append(answer.node)
+    for number, (reason, names) in enumerate(reasons.items()):
+        if number >= _FEW_KINDS and not verbose:
+            yield Block(f"and {len(reasons) - number} more reasons (--verbose names them)")
+            return
+        yield Block(f"{_names(names)}: {fold(clean(reason))}", "no answer:", "error", 0, 4)
+
+
+def _findings(section: Section, verbose: bool, several: bool) -> Iterator[Block]:
+    if several and section.report.findings:
+        yield _BLANK
+        yield Block(fold(clean(section.name or "the other nodes")), style="title")
+    yield from all_findings(section.report, verbose)

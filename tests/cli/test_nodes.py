@@ -1,0 +1,187 @@
+"""``envdoctor nodes``: what it says of answers, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+
+import pytest
+
+from envdoctor.model.node_answers import NodeAnswer
+from tests.rules.test_node_table import cluster, entry, setting, without_gpu
+from tests.schemas import validate
+
+
+def run(*arguments, environment=None, **options):
+    done = subprocess.run(
+        [sys.executable, "-m", "envdoctor", "nodes", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "COLUMNS": "80", **(environment or {})},
+        check=False,
+        **options,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def write(path, store, answers):
+    """Write a file as ``-o`` does."""
+    written = {}
+    path.write_text("".join(line for one in answers for line in store.lines_of(one, written)))
+    return path
+
+
+@pytest.fixture
+def odd(tmp_path):
+    def change(table):
+        without_gpu(table)
+        table["driver.release"] = entry("550.54.15")
+
+    store, answers = cluster(32, {17: change})
+    answers.append(NodeAnswer("gpu33", failed="no answer within 30 s"))
+    return write(tmp_path / "cluster.jsonl", store, answers)
+
+
+def test_the_first_line_is_the_verdict(odd):
+    code, text, _ = run("--facts", odd)
+    first = " ".join(text.split("\n\n")[0].split())
+    assert code == 1
+    assert first.startswith("envdoctor: 31 of 32 nodes are alike; gpu17: GPUs 7 x")
+    assert "no answer from 1 (gpu33)" in first
+    assert "driver.release 550.54.15 (others 570.86.15)" in " ".join(text.split())
+    assert max(map(len, text.split("\n"))) <= 80
+
+
+def test_json_is_as_the_schema_says(odd):
+    code, text, _ = run("--facts", odd, "--format", "json")
+    document = json.loads(text)
+    validate(document, "nodes")
+    assert document["exit_code"] == code == 1
+    assert [kind["list"] for kind in document["parts"][0]["kinds"]] == ["gpu[01-16,18-32]", "gpu17"]
+    assert document["failed"] == [{"node": "gpu33", "reason": "no answer within 30 s"}]
+
+
+def test_markdown_and_parts(odd):
+    _, text, _ = run("--facts", odd, "--format", "markdown", "--part", "a=gpu[01-16]")
+    assert "all 16 nodes of a are alike" in text
+
+
+def test_files_of_probe_are_nodes_too(tmp_path):
+    paths = []
+    for name in ("a", "b"):
+        path = tmp_path / f"{name}.json"
+        subprocess.run([sys.executable, "-m", "envdoctor", "probe", "-o", str(path)], check=True)
+        document = json.loads(path.read_text())
+        document["facts"]["node.name"]["value"] = name
+        path.write_text(json.dumps(document, indent=1))
+        paths.append(path)
+    code, text, _ = run("--facts", *paths)
+    assert text.startswith("envdoctor: all 2 nodes are alike"), text
+    assert code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "nobody to ask"),
+        (["--ssh=-oProxyCommand=id"], "expected names of hosts"),
+        (["--ssh", "a", "--mpi", "b"], "--mpi and --ssh"),
+        (["--ssh", "a", "--deadline", "0"], "--deadline"),
+        (["--ssh", "a", "--at-once", "0"], "--at-once"),
+        (["--resume", "--ssh", "a"], "expected -o FILE"),
+        (["--facts", "/nonexistent"], "cannot be read"),
+        (["--facts", "FILE"], "line 1"),
+        (["--part", "x", "--facts", "FILE"], "--part"),
+    ],
+)
+def test_wrong_arguments(tmp_path, arguments, words):
+    file = tmp_path / "file"
+    file.write_text("no facts\n")
+    arguments = [str(file) if word == "FILE" else word for word in arguments]
+    environment = {"SLURM_JOB_ID": "", "RAY_ADDRESS": ""}
+    code, text, error = run(*arguments, environment=environment)
+    assert (code, text) == (2, "")
+    assert words in error
+    assert "Traceback" not in error
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"schema_version": 2, "facts": {}}',
+        '{"schema_version": 1, "facts": []}',
+        '{"schema_version": 1, "facts": {"nonesuch": {"value": 1, "source": "x"}}}',
+        '{"schema_version": 1, "node": "a", "environment": "ab", "facts": {}}',
+        '{"schema_version": 1, "node": "a", "facts": {"gpus": {"value": "x", "source": "y"}}}',
+        '{"schema_version": 1, "node": "a", "facts": {"gpus": 3}}',
+        '{"schema_version": 1, "node": "a", "facts": {"variables": {"value": [1], "source": "y"}}}',
+        "[]",
+        '"x"',
+    ],
+)
+def test_lines_that_are_no_answers(tmp_path, line):
+    file = tmp_path / "cluster.jsonl"
+    file.write_text(line + "\n")
+    code, text, error = run("--facts", file)
+    assert (code, text) == (2, ""), text + error
+    assert "Traceback" not in error
+
+
+def test_a_secret_in_an_answer_is_in_no_output(tmp_path):
+    secret = "hf_" + "a1B2" * 9
+    store, answers = cluster(
+        3, {2: setting("variables", {"NCCL_ALGO": "Ring", "VLLM_ARGS": f"--api-key {secret}"})}
+    )
+    answers.append(NodeAnswer("gpu09", failed=f"token={secret}"))
+    file = write(tmp_path / "cluster.jsonl", store, answers)
+    for form in ("text", "plain", "markdown", "json"):
+        _, text, error = run("--facts", file, "--format", form, "--verbose")
+        assert secret not in text + error
+        assert "ARGS" in text
+
+
+def test_answers_that_nobody_can_be_asked_for_again_are_kept(tmp_path):
+    """Where nobody can be reached, --resume keeps what the file had."""
+    store, answers = cluster(3)
+    file = write(tmp_path / "cluster.jsonl", store, answers)
+    before = file.read_text()
+    code, _, error = run(
+        "--ssh", "gpu[01-03]", "-o", file, "--resume", environment={"PATH": str(tmp_path)}
+    )
+    assert code == 0, error
+    assert file.read_text() == before
+
+
+@pytest.mark.slow
+def test_ten_thousand_nodes(tmp_path):
+    """20 s and 500 MB, and linear: ten times the nodes, at most twelve times the time."""
+    rng = random.Random(1)
+    store, answers = cluster(40, {17: without_gpu})
+    seconds = {}
+    for count in (1_000, 10_000):
+        file = tmp_path / f"{count}.jsonl"
+        written = {}
+        with file.open("w") as output:
+            for number in range(count):
+                one = answers[number] if number < 40 else answers[0]
+                host = {
+                    **one.host,
+                    "node.name": entry(f"gpu{number:05d}"),
+                    "memory.available": entry(rng.randrange(1 << 35, 1 << 39)),
+                }
+                output.writelines(
+                    store.lines_of(one._replace(node=f"gpu{number:05d}", host=host), written)
+                )
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        code, text, _ = run("--facts", file)
+        seconds[count] = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+        assert code == 1
+        assert f"{count - 1} of {count} nodes are alike" in text
+    assert seconds[10_000] < 20
+    assert seconds[10_000] < 12 * max(seconds[1_000], 0.3)
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 500 << 10

@@ -1,0 +1,239 @@
+"""Real engines on this machine: sshd, Slurm, Ray, Open MPI; a node that differs is planted in each.
+
+kubectl runs against no API server here: a program of its name starts what it is told to, in an
+environment of its own, so that its words are tried and Kubernetes itself is not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.containers.conftest import ray_python  # noqa: F401 - a fixture
+from tests.containers.slurm import NODES, Slurm
+
+pytestmark = pytest.mark.slow
+
+NAMES = ("n1", "n2", "n3", "n4")
+
+
+def nodes(*arguments, environment=None, code=0):
+    """Run ``envdoctor nodes`` and return its JSON."""
+    done = subprocess.run(
+        [sys.executable, "-m", "envdoctor", "nodes", *map(str, arguments), "--format", "json"],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == code, done.stdout[-2000:] + done.stderr[-2000:]
+    return json.loads(done.stdout)
+
+
+def kinds_of(report):
+    """Return the names of each kind, and the differences of the others."""
+    (part,) = report["parts"]
+    return [sorted(kind["nodes"]) for kind in part["kinds"]], [
+        (entry["name"], entry["value"]) for kind in part["kinds"] for entry in kind["differences"]
+    ]
+
+
+def free_port():
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def ssh(tmp_path_factory, prerequisite):
+    """A PATH on which ssh reaches n1 to n4 through a real sshd; n3 gets another NCCL_ALGO."""
+    daemon = shutil.which("sshd") or "/usr/sbin/sshd"
+    prerequisite(os.path.exists(daemon) and shutil.which("ssh"), "sshd (Debian: openssh-server)")
+    prerequisite(os.geteuid() == 0, "root")
+    folder = tmp_path_factory.mktemp("ssh").resolve()
+    for name in ("host", "user"):
+        subprocess.run(
+            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)], check=True
+        )
+    shutil.copy(folder / "user.pub", folder / "authorized")
+    os.makedirs("/run/sshd", exist_ok=True)
+    port = free_port()
+    (folder / "sshd_config").write_text(
+        f"ListenAddress 127.0.0.1\nPort {port}\nHostKey {folder}/host\nPidFile {folder}/pid\n"
+        f"AuthorizedKeysFile {folder}/authorized\nStrictModes no\nUsePAM no\nPermitRootLogin yes\n"
+        "AcceptEnv NCCL_ALGO\nMaxStartups 100\n"
+    )
+    (folder / "config").write_text(
+        "Host n3\n  SetEnv NCCL_ALGO=Tree\n"
+        "Host n1 n2 n4\n  SetEnv NCCL_ALGO=Ring\n"
+        f"Host *\n  HostName 127.0.0.1\n  Port {port}\n  IdentityFile {folder}/user\n"
+        "  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n"
+    )
+    wrapper = folder / "bin/ssh"
+    wrapper.parent.mkdir()
+    wrapper.write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F {folder}/config "$@"\n')
+    wrapper.chmod(0o755)
+    process = subprocess.Popen([daemon, "-D", "-f", str(folder / "sshd_config")])
+    try:
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            with closing(socket.socket()) as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.05)
+        yield {**os.environ, "PATH": f"{wrapper.parent}:{os.environ['PATH']}"}
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def test_ssh(ssh, tmp_path):
+    file = tmp_path / "cluster.jsonl"
+    report = nodes(
+        "--ssh", "n[1-4]", "--python", sys.executable, "--deadline", 60, "-o", file, environment=ssh
+    )
+    kinds, differences = kinds_of(report)
+    assert kinds == [["n1", "n2", "n4"], ["n3"]]
+    assert differences == [("$NCCL_ALGO", "Tree")]
+    assert "ED711" in [finding["code"] for finding in report["parts"][0]["report"]["findings"]]
+    # What was written says the same again, without asking anybody.
+    assert kinds_of(nodes("--facts", file)) == (kinds, differences)
+
+
+def test_resume_asks_only_who_did_not_answer(ssh, tmp_path):
+    file = tmp_path / "cluster.jsonl"
+    nodes("--ssh", "n[1-2]", "--deadline", 60, "-o", file, environment=ssh)
+    with file.open("a") as output:
+        output.write('{"schema_version": 1, "node": "n4", "failed": "no answer within 1 s"}\n')
+        output.write('{"schema_version": 1, "node": "n')  # a kill cut it in two
+    report = nodes("--ssh", "n[1-4]", "--deadline", 60, "-o", file, "--resume", environment=ssh)
+    assert sorted(name for names in kinds_of(report)[0] for name in names) == list(NAMES)
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert sorted(line["node"] for line in lines if "node" in line) == list(NAMES)
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory, prerequisite):
+    prerequisite(os.geteuid() == 0, "root")
+    for program in ("slurmctld", "slurmd", "srun", "munged"):
+        prerequisite(
+            shutil.which(program), f"{program} (Debian: slurmctld slurmd slurm-client munge)"
+        )
+    prerequisite(
+        Path("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists(),
+        "a cgroup v1 memory controller",
+    )
+    cluster = Slurm(tmp_path_factory.mktemp("slurm").resolve())
+    try:
+        try:
+            cluster.start()
+        except RuntimeError as error:
+            prerequisite(False, f"Slurm does not start here: {error}")
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def test_slurm_with_a_node_that_is_down(slurm):
+    slurm("scontrol", "update", "NodeName=n2", "State=DOWN", "Reason=test")
+    try:
+        report = nodes(
+            "--slurm", "-p", "all", "--deadline", 90, environment=slurm.environment, code=1
+        )
+    finally:
+        slurm("scontrol", "update", "NodeName=n2", "State=RESUME")
+    assert report["failed"] == [{"node": "n2", "reason": "Slurm says: down"}]
+    assert kinds_of(report)[0] == [["n1", "n3", "n4"]]
+
+
+def test_inside_a_slurm_job(slurm, tmp_path):
+    script = tmp_path / "job.sh"
+    output = tmp_path / "report.json"
+    script.write_text(
+        f"#!/bin/sh\n{sys.executable} -m envdoctor nodes --deadline 90 --format json -o {tmp_path}/a.jsonl "
+        f"> {output}\n"
+    )
+    script.chmod(0o755)
+    done = slurm("salloc", "-N", len(NODES), script, timeout=200)
+    assert done.returncode == 0, done.stderr
+    assert kinds_of(json.loads(output.read_text()))[0] == [list(NODES)]
+
+
+RAY_CLUSTER = """
+import sys, time
+from ray.cluster_utils import Cluster
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+for number in range(3):
+    cluster.add_node(num_cpus=1)
+print(cluster.address, flush=True)
+sys.stdin.read()
+cluster.shutdown()
+"""
+
+
+def test_ray(ray_python):  # noqa: F811 - the fixture
+    process = subprocess.Popen(
+        [ray_python, "-c", RAY_CLUSTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        address = process.stdout.readline().strip()
+        report = nodes("--ray", address, "--python", ray_python, "--deadline", 240)
+        ((names,), differences) = kinds_of(report)
+        assert len(names) == 4
+        assert differences == []
+    finally:
+        process.communicate("", timeout=60)
+
+
+def test_a_ray_that_is_not_there(ray_python):  # noqa: F811
+    report = nodes("--ray", "127.0.0.1:1", "--python", ray_python, "--deadline", 90, code=1)
+    assert len(report["failed"]) == 1
+
+
+def test_mpi(tmp_path, prerequisite):
+    prerequisite(shutil.which("mpirun"), "mpirun (Debian: openmpi-bin)")
+    hosts = tmp_path / "hosts"
+    hosts.write_text("# two names of this machine\nlocalhost slots=2\n127.0.0.1:4\n")
+    environment = {
+        **os.environ,
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    }
+    report = nodes("--mpi", hosts, "--deadline", 90, environment=environment)
+    assert sorted(kinds_of(report)[0][0]) == ["127.0.0.1", "localhost"]
+
+
+KUBECTL = """#!/bin/sh
+case "$*" in
+*" get pods "*|"get pods "*)
+    echo '{"items": [
+      {"metadata": {"name": "w-0"}, "status": {"phase": "Running"}},
+      {"metadata": {"name": "w-1"}, "status": {"phase": "Running"}},
+      {"metadata": {"name": "w-2"}, "status": {"phase": "Pending"}}]}' ;;
+*)
+    while [ "$1" != -- ]; do pod=$1; shift; done
+    shift
+    [ "$pod" = w-1 ] && export VLLM_USE_V1=0
+    exec "$@" ;;
+esac
+"""
+
+
+def test_kubectl(tmp_path):
+    program = tmp_path / "kubectl"
+    program.write_text(KUBECTL)
+    program.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    report = nodes("--kubectl", "app=verl", "--deadline", 60, environment=environment, code=1)
+    assert report["failed"] == [{"node": "w-2", "reason": "the pod is Pending"}]
+    assert kinds_of(report)[1] in ([("$VLLM_USE_V1", "0")], [("$VLLM_USE_V1", None)])
