@@ -9,7 +9,7 @@ from ..model.log import Clock, LogLine
 from ..model.pattern import UNSEEN
 from ..model.record import NamedTuple
 
-__all__ = ["RANK", "RAY", "SHOWN", "Place", "cleaned", "log_line"]
+__all__ = ["RANK", "RAY", "SHOWN", "LogPlace", "cleaned", "log_line"]
 
 _ANSI = re.compile(
     r"\x1b(?:\[[0-9;?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)?|[@-Z\\^_])"
@@ -55,7 +55,7 @@ _DAYS = (
 )
 
 
-class Place(NamedTuple):
+class LogPlace(NamedTuple):
     """A line before anything is read out of it; before: what stands above it."""
 
     source: str
@@ -73,7 +73,7 @@ def cleaned(raw: bytes) -> str:
     return _CONTROL.sub("", text).rstrip()
 
 
-def log_line(place: Place) -> LogLine:
+def log_line(place: LogPlace) -> LogLine:
     """Return a line with its writer and its time, and without what its launcher put before it."""
     name, number, text, before = place
     process = ""

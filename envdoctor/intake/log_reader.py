@@ -23,7 +23,7 @@ from ..model.log import PLACES_OF_LINE, Event, Pattern, Reading
 from ..model.pattern import pattern
 from ..model.redaction import HIDDEN, redact
 from ..text_files import standard_input
-from .log_line import Place, cleaned, log_line
+from .log_line import LogPlace, cleaned, log_line
 from .packed_log import open_packed
 from .tracebacks import Tracebacks
 
@@ -221,7 +221,7 @@ class _Found:
 
     __slots__ = ("count", "first", "groups", "last", "near", "order", "warned")
 
-    def __init__(self, groups: Dict[str, str], line: Place, order: int) -> None:
+    def __init__(self, groups: Dict[str, str], line: LogPlace, order: int) -> None:
         self.groups = groups
         self.first = self.last = line
         self.count = 0
@@ -313,8 +313,8 @@ class _Search:
         )
         if _EXAMPLE.search(above[-200:]):
             return
-        line = Place(name, number, _text_around(data, start, position), above[-2048:])
-        quoted: Optional[Place] = None
+        line = LogPlace(name, number, _text_around(data, start, position), above[-2048:])
+        quoted: Optional[LogPlace] = None
         marked = _MARKED.match(line.text) is not None
         for known in wanted:
             groups = None if marked and known.loud else self._groups(known, line.text)
@@ -349,7 +349,7 @@ class _Search:
         self._dropped += 1
         return False
 
-    def _note(self, known: _Known, groups: Dict[str, str], line: Place) -> _Found:
+    def _note(self, known: _Known, groups: Dict[str, str], line: LogPlace) -> _Found:
         repetition = _REPEATED.search(line.text)
         times = 1 + int(repetition.group(1)) if repetition else 1
         events = self._events.setdefault(known.id, {})
@@ -446,7 +446,7 @@ def _text_around(data: bytes, start: int, position: int) -> str:
     return text
 
 
-def _shown_groups(known: _Known, groups: Dict[str, str], quoted: Place) -> Dict[str, str]:
+def _shown_groups(known: _Known, groups: Dict[str, str], quoted: LogPlace) -> Dict[str, str]:
     """Return the groups without secrets, and with the package that the traceback names."""
     shown = {key: value if value in quoted.text else HIDDEN for key, value in groups.items()}
     frame = _frame(quoted.before) if known.frame else ""

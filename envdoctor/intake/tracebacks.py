@@ -15,7 +15,7 @@ from typing import Callable, Dict, List, Optional, Tuple
 
 from ..model.log import PLACES_OF_LINE, Frame, Raised
 from ..model.redaction import redact
-from .log_line import RANK, RAY, Place, cleaned, log_line
+from .log_line import RANK, RAY, LogPlace, cleaned, log_line
 
 __all__ = ["Tracebacks"]
 
@@ -389,7 +389,7 @@ class _Block:
         """Return what was read."""
         quoting = self._outer if self._outer is not None and not self._outer.is_group else self
         first, line = (
-            log_line(Place(source, number, redact(text), b""))
+            log_line(LogPlace(source, number, redact(text), b""))
             for number, text in (quoting._first, self._line)
         )
         return Raised(
