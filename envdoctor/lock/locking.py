@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..matrix.tables import Release
     from ..model.finding import Finding
     from ..model.request import Request, Root
+    from ..model.requirement import Requirement
     from ..model.resolution import Closure, Explanation, Hole, Resolution
     from .closing.index_sources import IndexSources
     from .solver.profiles import ProfileResolver
@@ -135,7 +136,7 @@ def lock(
             profile, request, facts, matrix, python, as_of, {} if resolvers is None else resolvers
         )
     else:
-        answer = resolve(request, facts, matrix)
+        answer = _resolve_whole(request, facts, matrix)
     newer = bool(pinned) and profile is None and not isinstance(answer, Resolution)
     if newer:
         answer = resolve(request._replace(as_of=None, of_the_time=False), facts, matrix)
@@ -476,6 +477,90 @@ def _much_newer(resolution: Resolution, matrix: Matrix) -> List[str]:
     ]
 
 
+def _resolve_whole(
+    request: Request, facts: Sequence[Facts], matrix: Matrix
+) -> Union[Resolution, Explanation]:
+    """Resolve a request. A root for which an old release was found that keeps in an extra what the
+    newest always asks for is asked for again without such releases, else with that extra.
+    """
+    from ..model.resolution import Resolution
+    from .solver import resolve
+
+    answer = resolve(request, facts, matrix)
+    partial = _partial_roots(answer, matrix) if isinstance(answer, Resolution) else {}
+    tries = (
+        [
+            root._replace(specifier=",".join(filter(None, (root.specifier, f">{last}"))))
+            if root.name in partial
+            else root
+            for root in request.roots
+            for last in [partial.get(root.name, ("", ""))[1]]
+        ],
+        [
+            root._replace(extras=(partial[root.name][0],)) if root.name in partial else root
+            for root in request.roots
+        ],
+    )
+    for roots in tries if partial else ():
+        again = resolve(request._replace(roots=tuple(roots)), facts, matrix)
+        if isinstance(again, Resolution):
+            notes = [
+                f"{name} up to {last} asks for torch only with an extra, newer releases always do: "
+                f"taken as {root.text}"
+                for root in roots
+                for name, (_, last) in partial.items()
+                if name == root.name
+            ]
+            return again._replace(notes=(*again.notes, *notes))
+    return answer
+
+
+def _partial_roots(answer: Resolution, matrix: Matrix) -> Dict[str, Tuple[str, str]]:
+    """Return the roots whose release asks for torch only with an extra, while the newest always
+    does: the extra that did so in most releases, and of these the one with most of what the newest
+    asks for, and the last such release.
+    """
+    partial = {}
+    for root in answer.request.roots:
+        pin, package = answer.pin(root.name), matrix.package(root.name)
+        if pin is None or package is None or root.extras or root.specifier.startswith("=="):
+            continue
+        final = [release for number, release in package.releases() if not number.is_prerelease]
+        own = package.release(pin.version)
+        if own is None or not final or _of_torch(final[-1]) != {""} or "" in _of_torch(own):
+            continue
+        extras = sorted(_of_torch(own))
+        if not extras:
+            continue
+        wanted, served = _names_of(final[-1], ""), [_of_torch(release) for release in final]
+        extra = max(
+            extras,
+            key=lambda name: (
+                sum(name in listed for listed in served),
+                len(_names_of(own, name) & wanted),
+            ),
+        )
+        last = [release for release in final if _of_torch(release) - {""}][-1]
+        partial[root.name] = (extra, str(last.version))
+    return partial
+
+
+def _names_of(release: Release, extra: str) -> Set[str]:
+    """What a release asks for with an extra, or always."""
+    return {
+        requirement.name
+        for requirement in _requirements_of(release)
+        if (extra in requirement.marker_extras if extra else not requirement.marker_extras)
+    }
+
+
+def _requirements_of(release: Release) -> List[Requirement]:
+    from ..model.requirement import try_requirement
+
+    read = map(try_requirement, release.requires or ())
+    return [requirement for requirement in read if requirement is not None]
+
+
 def _without_torch(resolution: Resolution, matrix: Matrix) -> List[str]:
     """Say where what is asked for comes without torch, though its newest release asks for it: such
     a release serves for little.
@@ -516,12 +601,8 @@ def _without_torch(resolution: Resolution, matrix: Matrix) -> List[str]:
 
 def _of_torch(release: Release) -> Set[str]:
     """The extras with which a release asks for torch; "" where it always does."""
-    from ..model.requirement import try_requirement
-
     requirements = [
-        requirement
-        for requirement in map(try_requirement, release.requires or ())
-        if requirement is not None and requirement.name == "torch"
+        requirement for requirement in _requirements_of(release) if requirement.name == "torch"
     ]
     if not all(requirement.marker_extras for requirement in requirements):
         return {""}

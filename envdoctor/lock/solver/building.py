@@ -263,19 +263,24 @@ class Builder:
         return self._masks(binding.residual) if binding.outcome == "residual" or mitigated else None
 
     def _masks(self, terms: Sequence[Term]) -> Optional[Dict[str, int]]:
-        """Return the masks of env terms, or None where one can hold of no candidate, asks for what
-        does not take part, or speaks of what the matrix does not know.
+        """Return the masks of env terms, or None where one can hold of no candidate, or asks for
+        what does not take part. What the matrix does not know is there only where it is asked for.
         """
         by_name: Dict[str, List[Term]] = {}
         for term in terms:
             by_name.setdefault(term.component, []).append(term)
+        unknown = {root.name for root in self._catalog.request.others}
         for name, listed in by_name.items():
-            if name not in self._catalog.known:
+            if name in unknown:
                 return None
             if name not in self._domains and not all(truth(term, NOT_THERE) for term in listed):
                 return None
-        masks = {name: self._catalog.table(name).holding(by_name[name]) for name in by_name}
-        return masks if all(masks.values()) else None
+        masks = {
+            name: self._catalog.table(name).holding(by_name[name])
+            for name in by_name
+            if name in self._catalog.known
+        }
+        return masks if masks and all(masks.values()) else None
 
     def _ask_for_what_is_missing(self, masks: Mapping[str, int]) -> None:
         """Let a package take part where a row can ask that it is there."""

@@ -225,6 +225,21 @@ def test_an_older_device_gets_an_sglang_that_serves(gpu: str) -> None:
     assert found.pin("torch") is not None
     plain = lock(["sglang"], facts, MATRIX, python="3.11")
     assert isinstance(plain, Resolution)
-    assert plain.pin("torch") is None
-    (note,) = [note for note in plain.notes if "asks for no torch" in note]
+    pin = plain.pin("sglang")
+    assert pin is not None
+    assert "srt" in pin.extras
+    assert plain.pin("torch") is not None
+    (note,) = [note for note in plain.notes if "only with an extra" in note]
+    assert note.endswith("taken as sglang[srt]")
+    exact = lock(["sglang==0.5.2"], facts, MATRIX, python="3.11")
+    assert isinstance(exact, Resolution)
+    (note,) = [note for note in exact.notes if "asks for no torch" in note]
     assert "srt" in note
+
+
+def test_a_row_that_misses_what_the_matrix_does_not_know_binds_the_solver() -> None:
+    """sglang refuses an old sgl-kernel unless verl, skyrl-train or rlinf is there, of which the
+    matrix knows only the first.
+    """
+    facts = machine("nvidia-driver=550.54.15", "gpu=T4")
+    assert isinstance(lock(["sglang[blackwell]"], facts, MATRIX, python="3.11"), Resolution)
