@@ -53,7 +53,10 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
             "expected a launch script or configuration files, or a command after '--'; one of the "
             f"two{hint}"
         )
-    facts = gather(Sources(facts=options.facts, report=options.report, assume=options.assume))[0]
+    here = not (options.facts or options.report)
+    (facts,) = gather(
+        Sources(facts=options.facts, report=options.report, assume=options.assume, elsewhere=here)
+    )
     result, code = plan(
         options.run or options.command_line,
         facts,

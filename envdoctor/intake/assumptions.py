@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Callable, Dict, List, Mapping, Sequence
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Sequence
 
 from ..errors import InputError, suggest
 from ..model.evidence import Evidence, Fact, Known, Unknown
@@ -145,20 +145,29 @@ def with_assumptions(facts: Facts, assumed: Mapping[str, Fact[Any]]) -> Facts:
 
 
 def of_another_machine(facts: Facts, assumed: Mapping[str, Fact[Any]]) -> Facts:
-    """Return facts without what this machine says of itself alone, where a driver or GPUs are
-    assumed: who plans for a cluster may sit at a Mac, or at a machine with another nvcc.
+    """Return facts without what this machine says of itself alone, where a part of a machine is
+    assumed: who plans for a cluster may sit at a Mac, at a machine with another nvcc, or in a
+    container with a small /dev/shm.
     """
-    if not {"driver.release", "gpus"} & set(assumed):
-        return facts
-    dropped = set(fields_of("toolkit"))
-    table: Dict[str, Fact[Any]] = dict(facts)
-    if facts.value("os.platform") not in (None, "linux") and "os.platform" not in assumed:
-        dropped |= set(fields_of("system", "glibc"))
-        table["os.platform"] = Known("linux", Evidence("--assume", "drivers and GPUs are of Linux"))
-        dropped.remove("os.platform")
     unknown = Unknown("what is assumed is another machine")
+    table: Dict[str, Fact[Any]] = dict(facts)
+    dropped = set(fields_of("memory", "limits")) if _machine_parts() & set(assumed) else set()
+    if {"driver.release", "gpus"} & set(assumed):
+        dropped |= set(fields_of("toolkit"))
+        if facts.value("os.platform") not in (None, "linux") and "os.platform" not in assumed:
+            dropped |= set(fields_of("system", "glibc"))
+            table["os.platform"] = Known(
+                "linux", Evidence("--assume", "drivers and GPUs are of Linux")
+            )
+            dropped.remove("os.platform")
+    elif dropped:
+        dropped |= set(fields_of("gpu"))
     table.update((field, unknown) for field in dropped if field in table and field not in assumed)
     return Facts(table)
+
+
+def _machine_parts() -> FrozenSet[str]:
+    return frozenset(fields_of("memory", "limits", "gpu", "driver"))
 
 
 def _joined(field: str, old: Known[Any], assumed: Known[Any]) -> Known[Any]:

@@ -166,3 +166,25 @@ def test_an_assumed_gpu_is_in_another_machine_which_runs_linux(platform):
     assert of_another_machine(with_assumptions(read, assumed), assumed).value("os.platform") == (
         platform
     )
+
+
+@pytest.mark.parametrize("stated", ["gpu=H100:8", "memory=1TB", "nvidia-driver=580.95.05"])
+def test_nothing_of_this_machine_is_a_limit_of_the_assumed_one(stated):
+    here = Evidence("here")
+    read = Facts(
+        {
+            "shm.size": Known(64 << 20, here),
+            "memory.limit": Known(4 << 30, here),
+            "memory.total": Known(8 << 30, here),
+            "rlimit.nofile": Known(64, here),
+            "python.version": Known("3.12.1", here),
+        }
+    )
+    assumed = parse_assumptions([stated])
+    facts = of_another_machine(with_assumptions(read, assumed), assumed)
+    assert facts.value("shm.size") is None
+    assert facts.value("rlimit.nofile") is None
+    assert facts.value("memory.limit") == assumed.get("memory.limit", Known(None, here)).value
+    assert facts.value("python.version") == "3.12.1"
+    packages = parse_assumptions(["vllm==0.8.5"])
+    assert of_another_machine(with_assumptions(read, packages), packages).value("shm.size")

@@ -22,17 +22,11 @@ _METHODS = ("grpo", "sft", "dpo", "rloo", "reward", "kto", "ppo", "online_dpo")
 _ENTRY = re.compile(
     r"trl|trl\.scripts\.(\w+)|open_r1\.(\w+)|(?:.*/)?(?:run_)?(grpo|sft|dpo|rloo|reward_modeling|kto|ppo|online_dpo)[\w-]*\.py"
 )
-#: Options that a script may have of its own are only told from TRL's where these are among them.
-_OWN = frozenset(
-    [
-        "num_generations",
-        "max_completion_length",
-        "per_device_train_batch_size",
-        "gradient_accumulation_steps",
-        "use_vllm",
-        "vllm_mode",
-    ]
-)
+_PACKAGE = re.compile(r"trl|trl\.scripts\.\w+|open_r1\.\w+|(?:.*/)?open_r1/\w+\.py")
+_IMPORT = re.compile(r"^\s*(?:from|import)\s+trl\b", re.MULTILINE)
+#: Options that no other trainer on top of transformers has. Those of ``TrainingArguments``
+#: (``per_device_train_batch_size`` and the like) are of LLaMA-Factory, ms-swift and many more.
+_OWN = frozenset(["num_generations", "max_completion_length", "use_vllm", "vllm_mode"])
 
 _FIELDS: Fields = {
     "actor.model": (("model_name_or_path",), text_of),
@@ -57,16 +51,31 @@ class _Trl:
     layout = Layout(files=("trl/trainer/grpo_trainer.py",))
 
     def claims(self, run: Run) -> int:
-        """By ``trl`` itself, or by a script whose options are TRL's."""
-        if run.entry and not _ENTRY.fullmatch(run.entry) and not run.entry.endswith(".py"):
+        """By ``trl`` itself, by a script that imports it, or where the script is not at hand by
+        options that are TRL's alone.
+        """
+        if run.entry and not run.entry.endswith(".py") and not _PACKAGE.fullmatch(run.entry):
             return 0
         method = self._method(run)
         settings = [*_settings(run), *run.files]
-        ours = sum(setting.key in _OWN for setting in settings)
-        if not ours and not (run.entry == "trl" and self._subcommand(run)):
+        ours = sum(setting.key in _OWN for setting in [*settings, *self._config(run)])
+        if not self._is_trl(run, ours):
             return 0
-        foreign = unknown_keys(load_table(self.name, method), settings)
-        return max(CERTAIN - foreign, 1) if _ENTRY.fullmatch(run.entry) or ours >= 2 else 0
+        return max(CERTAIN - unknown_keys(load_table(self.name, method), settings), 1)
+
+    def _is_trl(self, run: Run, ours: int) -> bool:
+        if run.entry == "trl":
+            return bool(ours or self._subcommand(run))
+        if _PACKAGE.fullmatch(run.entry):
+            return True
+        if not run.entry:
+            return ours > 1
+        if not run.entry.endswith(".py"):
+            return False
+        script = read_small(os.path.join(run.base, run.entry))
+        if script is not None:
+            return _IMPORT.search(script) is not None
+        return ours > (0 if _ENTRY.fullmatch(run.entry) else 1)
 
     def read(self, run: Run) -> RunReading:
         """Read the run."""
