@@ -30,9 +30,6 @@ PHASES = ("load", "rollout", "update", "save")
 #: From good to bad; "cannot tell" is no answer.
 VERDICTS = ("fits", "cannot tell", "tight", "does not fit")
 
-#: Bounds that lie further apart say nothing of a limit between them.
-_WIDEST = 3
-
 
 class Input(NamedTuple):
     """A value that a formula took, and where it was set; ``place`` is empty for what nobody set."""
@@ -117,9 +114,10 @@ class Pool(NamedTuple):
     def verdict(self) -> str:
         """One of ``VERDICTS``.
 
-        Both bounds on one side of the limit are an answer. A limit between them is "tight", or no
-        answer where they lie more than a factor of three apart. "Fits" needs all inputs and a
-        limit: an unknown limit is not "unlimited".
+        It hangs on where the limit lies, not on how far the bounds lie apart: above both it fits,
+        below both it does not, between them it is "tight", and ``share_above`` says how much of
+        the range does not fit. "Fits" needs all inputs and a limit: an unknown limit is not
+        "unlimited".
         """
         if self.limit is None:
             return "cannot tell"
@@ -127,9 +125,17 @@ class Pool(NamedTuple):
             return "does not fit"
         if self.missing:
             return "cannot tell"
-        if self.high <= self.limit.usable:
-            return "fits"
-        return "cannot tell" if self.high > _WIDEST * self.low else "tight"
+        return "fits" if self.high <= self.limit.usable else "tight"
+
+    @property
+    def share_above(self) -> Optional[float]:
+        """How much of the range from ``low`` to ``high`` lies above what may be used, 0 to 1."""
+        if self.limit is None:
+            return None
+        if self.high == self.low:
+            return float(self.low > self.limit.usable)
+        share = (self.high - self.limit.usable) / (self.high - self.low)
+        return min(1.0, max(0.0, share))
 
     def term(self, name: str) -> Tuple[MemoryTerm, ...]:
         """Return the terms of this name, of all roles."""

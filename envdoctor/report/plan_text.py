@@ -96,6 +96,13 @@ def _range(low: int, high: int) -> str:
     )
 
 
+def _verdict(pool: Pool) -> str:
+    """Return the verdict, of a tight pool with how much of its range does not fit."""
+    if pool.verdict != "tight" or pool.share_above is None:
+        return pool.verdict
+    return f"tight ({pool.share_above:.0%} of the range above)"
+
+
 def _pool(pool: Pool, view: View) -> Iterator[Block]:
     limit = pool.limit
     if limit is None:
@@ -108,7 +115,7 @@ def _pool(pool: Pool, view: View) -> Iterator[Block]:
             f"{gib_text(limit.size)})"
         )
     yield Block(
-        f"{_range(pool.low, pool.high)} GiB {of}, worst in {pool.peak}: {pool.verdict}",
+        f"{_range(pool.low, pool.high)} GiB {of}, worst in {pool.peak}: {_verdict(pool)}",
         f"{title(pool)}:",
         _STYLE[pool.verdict],
         0,

@@ -27,19 +27,20 @@ def pool(low, high, usable=100, missing=()):
         (101, 500, 100, (), "does not fit"),
         (101, 500, 100, ("a size",), "does not fit"),  # what is missing only adds
         (60, 120, 100, (), "tight"),
-        (
-            30,
-            120,
-            100,
-            (),
-            "cannot tell",
-        ),  # bounds a factor of four apart say nothing of what lies between them
+        (10, 1000, 100, (), "tight"),  # however far the bounds lie apart
         (10, 20, 100, ("a size",), "cannot tell"),
         (10, 20, None, (), "cannot tell"),  # an unknown limit is not "unlimited"
     ],
 )
 def test_verdict(low, high, usable, missing, verdict):
     assert pool(low, high, usable, missing).verdict == verdict
+
+
+def test_the_share_of_the_range_that_does_not_fit():
+    assert pool(60, 120).share_above == pytest.approx(1 / 3)
+    assert (pool(10, 90).share_above, pool(110, 200).share_above) == (0, 1)
+    assert (pool(100, 100).share_above, pool(101, 101).share_above) == (0, 1)
+    assert pool(10, 20, None).share_above is None
 
 
 def test_phases_are_not_added_up():
