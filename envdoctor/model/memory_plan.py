@@ -75,7 +75,8 @@ class Pool(NamedTuple):
     node).
 
     missing: inputs without which ``high`` is no upper bound, each as a question. doubts: inputs
-    that would narrow the bounds.
+    that would narrow the bounds. unread: settings of the run that nobody here knows, each of which
+    may make ``low`` no lower bound.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Pool(NamedTuple):
     subject: str = ""
     missing: Tuple[str, ...] = ()
     doubts: Tuple[str, ...] = ()
+    unread: Tuple[str, ...] = ()
 
     def bounds(self, phase: str) -> Tuple[int, int]:
         """Return low and high of one phase, bytes."""
@@ -122,7 +124,7 @@ class Pool(NamedTuple):
         if self.limit is None:
             return "cannot tell"
         if self.low > self.limit.usable:
-            return "does not fit"
+            return "tight" if self.unread else "does not fit"
         if self.missing:
             return "cannot tell"
         return "fits" if self.high <= self.limit.usable else "tight"
@@ -156,15 +158,18 @@ class CacheCheck(NamedTuple):
     formula: str
     inputs: Tuple[Input, ...] = ()
     missing: Tuple[str, ...] = ()
+    unread: Tuple[str, ...] = ()
 
     @property
     def verdict(self) -> str:
-        """One of ``VERDICTS``; ``need`` is no lower bound where something is missing."""
+        """One of ``VERDICTS``; ``need`` is no lower bound where something is missing, and ``high``
+        no upper one where a setting was not understood.
+        """
         if self.low >= self.need:
             return "fits"
         if self.missing:
             return "cannot tell"
-        return "does not fit" if self.high < self.need else "tight"
+        return "does not fit" if self.high < self.need and not self.unread else "tight"
 
 
 class MemoryPlan(NamedTuple):

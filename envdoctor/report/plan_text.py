@@ -152,6 +152,8 @@ def _pool(pool: Pool, view: View) -> Iterator[Block]:
         )
     if pool.missing:
         yield paragraph(f"not known, so this is no upper bound: {', '.join(pool.missing)}", 2)
+    if pool.unread and limit is not None and pool.high > limit.usable:
+        yield paragraph(f"not known here, and may lower it: {', '.join(pool.unread[:4])}", 2)
     if pool.doubts and pool.verdict in ("tight", "cannot tell"):
         yield paragraph(f"would narrow it: {', '.join(pool.doubts[:4])}", 2)
 

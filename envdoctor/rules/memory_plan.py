@@ -182,6 +182,15 @@ def check_gpu(pool: Pool, levers: Sequence[Lever]) -> Iterator[Finding]:
         )
 
 
+def _not_known(pool: Pool) -> str:
+    """Return a sentence on the settings for which a pool that cannot fit is no error."""
+    if not pool.unread or pool.limit is None or pool.low <= pool.limit.usable:
+        return ""
+    names = ", ".join(pool.unread[:_FEW_TERMS])
+    more = " and others" if len(pool.unread) > _FEW_TERMS else ""
+    return f" It may take less by settings that are not known here: {names}{more}."
+
+
 def _pool_finding(
     code: str,
     component: str,
@@ -213,7 +222,7 @@ def _pool_finding(
         kind,
         severity,
         f"The run {takes} of {what} (worst: {phase}), and {size} may be used "
-        f"({limit.reason}). Largest: {parts}.",
+        f"({limit.reason}). Largest: {parts}.{_not_known(pool)}",
         subject=pool.subject,
         evidence=(*limit.evidence, *(evidence for term in largest for evidence in _evidence(term))),
         sources=sources,

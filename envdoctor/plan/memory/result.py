@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Mapping, Optional, Sequence
 
 from ...model.facts import Facts
-from ...model.memory_plan import PlanResult
+from ...model.memory_plan import MemoryPlan, PlanResult
 from ...model.workload import Workload
 from ...rules.memory_plan import findings_of, problem_findings
 from .estimate import make_plan, sizes_of
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from ...matrix.loader import Matrix
 
 __all__ = ["plan_run"]
+
+_NOT_READ = ("unknown-key",)
 
 
 def plan_run(
@@ -34,10 +36,27 @@ def plan_run(
     for text in changes:
         changed = change_workload(changed, text)[0]
     sizes = sizes_of(changed, matrix, configs)
-    plan = make_plan(changed, sizes, facts, matrix)
+    plan = _gated(make_plan(changed, sizes, facts, matrix), workload)
     levers = find_levers(changed, sizes, plan, facts, matrix)
     before = (
-        make_plan(workload, sizes_of(workload, matrix, configs), facts, matrix) if changes else None
+        _gated(make_plan(workload, sizes_of(workload, matrix, configs), facts, matrix), workload)
+        if changes
+        else None
     )
     findings = (*findings_of(changed, plan, levers), *problem_findings(workload.problems))
     return PlanResult(changed, plan, levers, findings, before, tuple(changes))
+
+
+def _gated(plan: MemoryPlan, workload: Workload) -> MemoryPlan:
+    """Return a plan that is not sure of what does not fit where the run has settings that nobody
+    here knows: one of them may make it smaller.
+    """
+    unread = tuple(
+        dict.fromkeys(problem.key for problem in workload.problems if problem.kind in _NOT_READ)
+    )
+    if not unread:
+        return plan
+    return plan._replace(
+        pools=tuple(pool._replace(unread=unread) for pool in plan.pools),
+        cache=None if plan.cache is None else plan.cache._replace(unread=unread),
+    )
