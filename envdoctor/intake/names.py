@@ -71,6 +71,7 @@ _ALIASES = {
     "llama-factory": "llamafactory",
     "huggingface-transformers": "transformers",
     "hf-transformers": "transformers",
+    "hf-hub": "huggingface-hub",
     "bnb": "bitsandbytes",
     "te": "transformer-engine",
     "transformerengine": "transformer-engine",

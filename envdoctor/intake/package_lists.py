@@ -54,6 +54,7 @@ _WANTS = re.compile(
     r"conflicts?)\b|要求|依赖",
     re.IGNORECASE,
 )
+_VERBS = ("require", "depends on", "depend on", "need", "pin", "要求", "需要", "依赖")
 _CLAUSE = r"[<>=!~]=?=? ?\d[\w.*+]*"
 #: What one distribution asks of another, as people and installers say it: ``vllm 0.6.5 requires
 #: torch==2.5.1``, ``gradio==5.50.0 (… starlette<1.0)``.
@@ -336,9 +337,9 @@ def _read_conflict(line: Line, draft: Draft) -> bool:
 
 def _read_demands(line: Line, draft: Draft) -> bool:
     """Read what distributions ask of each other: it is installed no more than they are."""
-    text = line.text.translate(_WIDE)
-    if not any(sign in text for sign in "<>=~"):
+    if not any(verb in line.text for verb in _VERBS):
         return False
+    text = line.text.translate(_WIDE)
     demands = list(_ASKS.finditer(text))[:20]
     for demand in demands:
         name, version, wanted = demand.groups()

@@ -17,6 +17,7 @@ from .draft import INTENT, LABEL, Draft
 from .grammar import StatementReader
 from .launch_settings import LaunchReader
 from .machine_limits import LimitsReader
+from .model_names import named_families
 from .nvidia_output import NvidiaReader
 from .package_lists import PackageReader
 from .platforms import glibc_of_release
@@ -203,6 +204,7 @@ class _Readers:
         self._ray, self._nvidia, self._packages = _RayReader(), NvidiaReader(), PackageReader()
         self._container, self._limits = ContainerReader(), LimitsReader()
         self._statements = StatementReader()
+        self._families: Dict[str, Line] = {}  # of models, with where they are named first
         self._readers = (
             self._ray,
             self._nvidia,
@@ -218,6 +220,9 @@ class _Readers:
         may be repeated, directly behind the same one.
         """
         draft, text = self._draft, line.text
+        families = named_families(text)
+        for family in families:
+            self._families.setdefault(family, line)
         repeated = text in self._seen and (self._last is None or self._last.text != text)
         self._last = line
         waiting = self._ray.waiting or self._nvidia.waiting or self._packages.waiting
@@ -232,6 +237,7 @@ class _Readers:
         understood = any(reader.read(line, draft) for reader in self._readers)
         if not understood:
             understood = self._statements.read(line, draft) or draft.claims != claims
+            understood = understood or bool(families)
             if "=" not in text and "|" not in text:
                 self._seen.add(text)
         if understood:
@@ -254,6 +260,9 @@ class _Readers:
         self._packages.finish(self._draft)
         self._container.finish(self._last, self._draft)
         self._limits.finish(self._draft)
+        if len(self._families) == 1:  # of several, nobody says which one is run
+            for family, line in self._families.items():
+                self._draft.request("model_family", family, line)
         _derive(self._last, self._draft)
 
 

@@ -161,7 +161,13 @@ _SILENT = re.compile(
     r" time|file locks|POSIX)\b.{0,30}\(|"
     r"DeepSpeed general environment|Collecting environment|Build cuda_|cudnn\S"
     r"*\.so|# Name +Version|"
-    r"(?:WARNING|ERROR|INFO)[ :]",
+    r"(?:WARNING|ERROR|INFO)[ :]|"
+    # an address alone, a command that tells nothing, a line of a program, what pytest prints
+    r"https?://\S+$|(?:git (?:clone|checkout|pull)|cd|source|mkdir|wget|curl|bash|sh|"
+    r"llamafactory-cli|python3? -m venv|conda (?:create|activate)|from [\w.]+ import|import \w|"
+    r"return )\b|"
+    r"[a-z]\w* = (?:[\w.]+\(.*|'.*'|\".*\")$|\S+\.py::\S+ [A-Z]{4,7}\b|collected \d+ items|"
+    r"(?:cachedir|rootdir|configfile|plugins): ",
     re.IGNORECASE,
 )
 

@@ -158,6 +158,20 @@ PRINTED = [
     ),
     ("AttributeError: 'DynamicCache' object has no attribute 'seen_tokens'", "cache-class-changed"),
     ("Failed to initialize NVML: Unknown Error", "nvml-unknown-error"),
+    ("Due to a serious vulnerability issue in `torch.load`, even with", "torch-load-refused"),
+    (
+        "Detected kernel version 5.4.250, which is below the recommended minimum of 5.5.0; this",
+        "kernel-below-recommended",
+    ),
+    (
+        "TypeError: EngineArgs.__init__() got an unexpected keyword argument 'worker_cls'",
+        "engine-argument-unknown",
+    ),
+    (
+        "TypeError: DPOTrainer.log() takes 2 positional arguments but 3 were given",
+        "trainer-log-arguments",
+    ),
+    ("To fix: pip install accelerate>=0.30.1,<=0.33.0", "require-version-hint"),
 ]
 #: What looks alike and means something else.
 OTHERWISE = [
