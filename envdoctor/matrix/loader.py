@@ -318,13 +318,12 @@ class Matrix(TableViews):
                 number for number in numbers if _asked_names(self._core["rows"][number]) <= there
             }
         rows = [self._stored(number) for number in sorted(numbers)]
-        templates = [self._stored(number) for number in index.get("*", ())]
         packages = self._core["packages"]
         for name in wanted:
             if name in packages:
                 rows += self._derived_rows(name)
                 if packages[name][0] or packages[name][1]:
-                    rows += [_applied(row, name) for row in templates]
+                    rows += self._applied_rows(name)
         if self._has_measured_pair(wanted):
             rows += self._surfaces.rows(wanted, version_of)
         return rows + self._derived_rows("")
@@ -363,6 +362,14 @@ class Matrix(TableViews):
             else complete
         )
 
+    def rows_with_overrides(self) -> List[Row]:
+        """Return the rows that may break metadata, with their texts."""
+        return [
+            self.complete(self._stored(number))
+            for number, short in enumerate(self._core["rows"])
+            if self._files.texts()[short[0]]["overrides"]
+        ]
+
     def rows(self) -> List[Row]:
         """Return all rows with their texts, stored and derived."""
         stored = [self.complete(self._stored(number)) for number in range(len(self._core["rows"]))]
@@ -390,6 +397,14 @@ class Matrix(TableViews):
         if row is None:
             row = self._rows[number] = compiled.unpack_row(self._core["rows"][number])
         return row
+
+    def _applied_rows(self, name: str) -> List[Row]:
+        """Rows about every distribution ("*"), applied to one."""
+        templates = self._core["index"].get("*", ())
+        return self._once(  # type: ignore[no-any-return]
+            f"applied to {name}",
+            lambda: [_applied(self._stored(number), name) for number in templates],
+        )
 
     def _derived_rows(self, name: str) -> List[Row]:
         """Rows that follow from the tables for one distribution, or ("") for none."""

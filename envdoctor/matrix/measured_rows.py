@@ -211,6 +211,7 @@ class Surfaces:
         self._text, _, body = text.partition("\n")
         self._parsed: Optional[Mapping[str, Any]] = None  # when a statement is asked for
         self._lines: Dict[str, List[Tuple[str, str]]] = {}
+        self._made: Dict[Tuple[str, str], List[Row]] = {}
         for line in body.splitlines():
             consumer, provider, statements = line.split("\t", 2)
             self._lines.setdefault(consumer, []).append((provider, statements))
@@ -245,25 +246,37 @@ class Surfaces:
         places: Dict[str, Optional[int]] = {}
         for consumer in there:
             for provider, text in self._lines.get(consumer, ()):
-                if provider in there:
-                    own = self._place(consumer, version_of, places)
-                    other = self._place(provider, version_of, places)
-                    for values in json.loads(text):
-                        statement = MissingName(*values)
-                        if statement.equal:
-                            yield from self._equal_rows(consumer, provider, statement, own)
-                        elif _holds(statement.importing, own) and _holds(statement.lacking, other):
-                            yield self._row(consumer, provider, statement)
+                if provider not in there:
+                    continue
+                own = self._place(consumer, version_of, places)
+                other = self._place(provider, version_of, places)
+                if own is None and other is None:
+                    yield from self._rows_of_pair(consumer, provider, text)
+                    continue
+                for values in json.loads(text):
+                    statement = MissingName(*values)
+                    if statement.equal:
+                        yield from self._equal_rows(consumer, provider, statement, own)
+                    elif _holds(statement.importing, own) and _holds(statement.lacking, other):
+                        yield self._row(consumer, provider, statement)
 
     def rows_of(self, consumer: str) -> Iterator[Row]:
         """Yield all rows about what one package imports."""
         for provider, text in self._lines.get(consumer, ()):
+            yield from self._rows_of_pair(consumer, provider, text)
+
+    def _rows_of_pair(self, consumer: str, provider: str, text: str) -> List[Row]:
+        """All rows about what one package imports of another, made once."""
+        rows = self._made.get((consumer, provider))
+        if rows is None:
+            rows = self._made[consumer, provider] = []
             for values in json.loads(text):
                 statement = MissingName(*values)
                 if statement.equal:
-                    yield from self._equal_rows(consumer, provider, statement, None)
+                    rows += self._equal_rows(consumer, provider, statement, None)
                 else:
-                    yield self._row(consumer, provider, statement)
+                    rows.append(self._row(consumer, provider, statement))
+        return rows
 
     def _place(
         self,

@@ -121,7 +121,14 @@ def close(
             "address with --extra-index-url"
         )
     with tempfile.TemporaryDirectory(prefix="envdoctor-") as folder:
-        uv = Uv(path, folder, _environment(sources, folder), time.monotonic() + deadline, progress)
+        uv = Uv(
+            path,
+            folder,
+            _environment(sources, folder),
+            time.monotonic() + deadline,
+            progress,
+            no_index=sources.no_index,
+        )
         return _Closing(
             found, sources, uv, platform, frozenset(later), frozenset(allow_build), progress
         ).close()

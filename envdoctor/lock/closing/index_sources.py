@@ -48,9 +48,10 @@ _PLACED = (
     "UV_INDEX",
     "UV_EXTRA_INDEX_URL",
     "UV_FIND_LINKS",
-    "UV_NO_INDEX",
 )
 """Variables of uv that name places; they are written anew."""
+#: What pip reads as a switch that is on (strtobool); uv 0.13 has no variable for no-index.
+_ON = ("1", "true", "yes", "on", "t", "y")
 _PROXIES = ("ALL_PROXY", "all_proxy", "HTTPS_PROXY", "https_proxy")
 
 
@@ -67,6 +68,11 @@ class IndexSources(NamedTuple):
     offline: bool = False
     strategy: str = ""
     local: Tuple[str, ...] = ()
+
+    @property
+    def no_index(self) -> bool:
+        """Whether nothing but folders and pages of links counts: uv has only an option for it."""
+        return "--no-index" in self.options
 
     @property
     def further(self) -> bool:
@@ -104,7 +110,7 @@ def read_sources(
         *environ.get("UV_FIND_LINKS", "").split(","),
         *pip.get("find-links", "").split(),
     ]
-    no_index = _is_on(pip.get("no-index", "")) or _is_on(environ.get("UV_NO_INDEX", ""))
+    no_index = pip.get("no-index", "").lower() in _ON
     places = _Places(
         None if no_index else default,
         () if no_index else tuple(dict.fromkeys(extra)),
@@ -140,7 +146,6 @@ class _Places(NamedTuple):
             "UV_DEFAULT_INDEX": self.default or "",
             "UV_INDEX": " ".join(self.extra),
             "UV_FIND_LINKS": ",".join(self.links),
-            "UV_NO_INDEX": "1" if self.no_index else "",
         }
         return {name: value for name, value in named.items() if value}
 
@@ -175,11 +180,6 @@ def _variables_of(environ: Mapping[str, str], pip: Mapping[str, str]) -> Dict[st
 
 def _first(environ: Mapping[str, str], *names: str) -> str:
     return next((environ[name] for name in names if environ.get(name)), "")
-
-
-def _is_on(value: str) -> bool:
-    """As pip and uv read a switch."""
-    return value.lower() in ("1", "true", "yes", "on", "t", "y")
 
 
 def _whole(place: str) -> str:

@@ -76,12 +76,15 @@ class Uv:
         environment: Mapping[str, str],
         deadline: float,
         progress: Callable[[str], None],
+        *,
+        no_index: bool = False,
     ) -> None:
         self.path = path
         self.folder = folder
         self._environment = dict(environment)
         self._deadline = deadline
         self._progress = progress
+        self._no_index = no_index
 
     def version(self) -> str:
         """Return "uv 0.13.9", or "uv" where it does not say."""
@@ -95,6 +98,7 @@ class Uv:
         """
         command = ["pip", "compile", *arguments, "--no-header", "--no-progress", "--color", "never"]
         command += ["--no-python-downloads", "--python", sys.executable]
+        command += ["--no-index"] if self._no_index else []
         return self.run(command + (["--offline"] if offline else []))
 
     def run(self, arguments: Sequence[str]) -> UvOutcome:

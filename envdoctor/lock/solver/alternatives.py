@@ -4,7 +4,7 @@ is more than a year behind a note says what else there is.
 
 from __future__ import annotations
 
-from typing import Iterator, List, Mapping, Sequence
+from typing import Iterator, List, Mapping, Optional, Sequence
 
 from ...model.facts import Facts
 from ...model.request import Root
@@ -113,21 +113,20 @@ def _causes(name: str, found: Attempt, catalog: Catalog) -> List[Statement]:
     """Why no younger release goes with the others as they are, or, of what is more than a year
     behind, none that is at most a year behind; where one does, what it would violate.
     """
-    problem, behind = found.problem, _behind(found)
-    number_of = {node: number for number, node in enumerate(problem.nodes)}
-    wanted = []
-    for other, days in behind.items():
-        most = MONTH * (months(days) + 1) - 1
-        if other == name:
-            most = YEAR if years(days) else max(MONTH * months(days), days) - 1
-        kept = _within(other, found, most)
-        dropped = problem.variables[number_of[other]].domain & ~kept
-        wanted.append(Nogood(((number_of[other], dropped),), Why("behind", ("behind", other))))
-    hard = [nogood for nogood in problem.nogoods if nogood.why.kind not in ("cost", "behind")]
-    asked = problem._replace(nogoods=(*hard, *wanted), sums=())
-    outcome = solve(asked.variables, asked.nogoods)
-    if outcome.model is not None:
-        return _spared(asked, found, catalog)
+    builder, problem = found.builder, found.problem
+    while True:
+        asked = _with_younger(name, found, problem)
+        outcome = solve(asked.variables, asked.nogoods)
+        if outcome.model is None:
+            break
+        soft = [nogood for nogood in problem.nogoods if nogood.why.kind == "cost"]
+        sparing = solve(asked.variables, (*asked.nogoods, *soft)).model
+        for model in (outcome.model, sparing or outcome.model):
+            if builder is not None and builder.read_chosen(problem, model):
+                problem = builder.problem(found.overrides)
+                break
+        else:
+            return _spared(problem, soft, sparing, found, catalog)
     groups = minimal_groups(asked, outcome.core)
     bounds = {root.text for root in catalog.request.roots if root.specifier}
     told = {key: listed for key, listed in groups.items() if key[0] != "behind"}
@@ -141,20 +140,39 @@ def _causes(name: str, found: Attempt, catalog: Catalog) -> List[Statement]:
     return listed
 
 
-def _spared(asked: Problem, found: Attempt, catalog: Catalog) -> List[Statement]:
+def _with_younger(name: str, found: Attempt, problem: Problem) -> Problem:
+    """A problem in which a root has to be younger than what was chosen, and no other older."""
+    number_of = {node: number for number, node in enumerate(problem.nodes)}
+    wanted = []
+    for other, days in _behind(found).items():
+        most = MONTH * (months(days) + 1) - 1
+        if other == name:
+            most = YEAR if years(days) else max(MONTH * months(days), days) - 1
+        kept = _within(other, found, most)
+        dropped = problem.variables[number_of[other]].domain & ~kept
+        wanted.append(Nogood(((number_of[other], dropped),), Why("behind", ("behind", other))))
+    hard = [nogood for nogood in problem.nogoods if nogood.why.kind not in ("cost", "behind")]
+    return problem._replace(nogoods=(*hard, *wanted), sums=())
+
+
+def _spared(
+    problem: Problem,
+    soft: Sequence[Nogood],
+    model: Optional[Sequence[int]],
+    found: Attempt,
+    catalog: Catalog,
+) -> List[Statement]:
     """The rows that do not bind and that a problem with a younger release would violate, while what
     was chosen does not.
     """
-    problem, chosen = found.problem, found.outcome.model or ()
-    soft = [nogood for nogood in problem.nogoods if nogood.why.kind == "cost"]
-    model = solve(asked.variables, (*asked.nogoods, *soft)).model or chosen
-    number_of = {node: number for number, node in enumerate(problem.nodes)}
+    younger = dict(zip(problem.nodes, model or ()))
+    chosen = dict(zip(found.problem.nodes, found.outcome.model or ()))
     rows = {nogood.why.row.id: nogood.why.row for nogood in soft}
     violated = [
         catalog.matrix.complete(row)
         for row in rows.values()
-        for number in [number_of[f"cost:{row.id}"]]
-        if model[number] & VIOLATED and not chosen[number] & VIOLATED
+        for node in [f"cost:{row.id}"]
+        if younger.get(node, 0) & VIOLATED and not chosen.get(node, 0) & VIOLATED
     ]
     return [Statement("row", row.title, row.id, row.sources) for row in violated]
 

@@ -5,7 +5,7 @@ nogoods.
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...matrix.bind import Target
 from ...model.request import Root
@@ -47,7 +47,8 @@ class Parts(NamedTuple):
 
     domains: the candidates of each node. edges: by requirer and required node, for each set of
     admitted candidates the requirers and the specifier. named: by package, for each pre-release
-    that only counts where it is named, who names it. refused: what cannot be installed, by
+    that only counts where it is named, who names it. brought: what rows ask for, without a
+    requirement. refused: what cannot be installed, by
     package, limit and words; left out where the domains do not hold it. weighed: whether it is to
     have an optimum that sees age.
     """
@@ -56,13 +57,13 @@ class Parts(NamedTuple):
     domains: Mapping[str, int]
     edges: Mapping[Tuple[str, str], Mapping[int, Tuple[int, str]]]
     named: Mapping[str, Mapping[int, Mapping[str, int]]]
+    brought: Mapping[str, int]
     rows: Tuple[BoundRow, ...]
     costs: Tuple[Cost, ...]
     settings: Tuple[BoundRow, ...]
     overrides: Tuple[OverrideOption, ...]
     refused: Mapping[str, Mapping[Tuple[str, str], int]]
     targets: Tuple[Target, ...]
-    tail: FrozenSet[str]
     weighed: bool
 
 
@@ -98,6 +99,7 @@ class _Assembly:
         self._add_requests()
         self._add_extras()
         self._add_named()
+        self._add_needs()
         self._add_edges()
         self._add_rows()
         self._add_refusals()
@@ -115,7 +117,6 @@ class _Assembly:
             parts.overrides,
             parts.targets,
             tuple(self._settings()),
-            parts.tail,
             tuple(node for node in self._peers if node == base_of(node)),
         )
 
@@ -171,6 +172,23 @@ class _Assembly:
                     for node, bits in namers.items()
                 }
                 self._add({**silent, name: bit}, Why("extra", ("early",)))
+
+    def _add_needs(self) -> None:
+        """What nothing asks for is not there: no root, no requirer, no row."""
+        asked = {root.name for root in self._parts.roots}
+        silent: Dict[str, Dict[str, int]] = {name: {} for name in self._tables}
+        for (node, wanted), groups in self._parts.edges.items():
+            name = base_of(wanted)
+            if base_of(node) != name:
+                table = self._tables[node]
+                quiet = table.all | table.absent
+                for bits, _ in groups.values():
+                    quiet &= ~bits
+                silent[name][node] = silent[name].get(node, quiet) & quiet
+        for name, masks in silent.items():
+            if name == base_of(name) and name not in asked:
+                unasked = self._tables[name].all & ~self._parts.brought.get(name, 0)
+                self._add({**masks, name: unasked}, Why("extra", ("need",)))
 
     def _add_edges(self) -> None:
         """Add what metadata asks: requirer there, and the required one absent or outside.
@@ -250,8 +268,14 @@ def _order(parts: Parts) -> Tuple[Sequence[str], Sequence[str], Sequence[str]]:
         listed = asked.setdefault(root.name, [root.name])
         listed += [f"{root.name}[{extra}]" for extra in root.extras]
     requires: Dict[str, Set[str]] = {node: set() for node in parts.domains}
-    for node, wanted in parts.edges:
-        requires[node].add(wanted)
+    nodes_of: Dict[str, List[str]] = {}
+    for node in parts.domains:
+        nodes_of.setdefault(base_of(node), []).append(node)
+    for node, wanted in parts.edges:  # whatever extras it has, it is one release
+        if base_of(node) == base_of(wanted):
+            requires[node].add(wanted)
+        else:
+            requires[node].update(nodes_of[base_of(wanted)])
     for node in parts.domains:
         if node != base_of(node):
             requires[node].add(base_of(node))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Optional, Sequence, Set, Tuple
+from functools import partial
+from typing import Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 from ...matrix.loader import Matrix
 from ...model.row import Row, Source, Term
@@ -10,7 +11,7 @@ from ...model.versions import Version, VersionSet, parse_version
 from .candidates import BUILT_BY_HAND, Candidate, Catalog
 from .source_builds import COMPILED, FETCHED, span_of, unbuildable_rows
 
-__all__ = ["build_rows", "dropped_rows", "floor_rows", "twin_rows"]
+__all__ = ["rows_of_builds"]
 
 #: The first transformers that switches an older torch off ("Disabling PyTorch because PyTorch >=
 #: 2.1 is required"; 4.51.3 does not): up to 4.57 before 2.1, from 5 on before what its extra torch
@@ -26,139 +27,123 @@ _TWINS = {
 }
 
 
-def build_rows(names: Sequence[str], catalog: Catalog) -> List[Row]:
-    """Return the rows that follow from how a wheel was compiled: its torch minor, the CUDA major
-    and, where its label tells, the C++ ABI of torch.
+def rows_of_builds(names: Sequence[str], about: Sequence[Row], catalog: Catalog) -> List[Row]:
+    """Return all rows that no table holds, with these packages; ``about``: those of the matrix."""
+    rows: List[Row] = []
+    if "torch" in names:
+        rows += unbuildable_rows(about)
+        for name in names:
+            if name != "torch":
+                rows += catalog.once("built", (name, "torch"), partial(_rows_of, name, catalog))
+    for name, (other, _) in _TWINS.items():
+        if name in names and other in names:
+            rows += catalog.once("twin", (name, other), partial(_twin_rows, name, catalog))
+    if "torch" in names:
+        if "transformers" in names:
+            rows += catalog.once("floor", ("transformers",), partial(_floor_rows, catalog))
+        rows += catalog.once("dropped", (), partial(_dropped_rows, catalog.matrix))
+    return rows
+
+
+def _rows_of(name: str, catalog: Catalog) -> List[Row]:
+    """The rows that follow from how the wheels of a package were compiled."""
+    return [*_compiled_rows(name, catalog), *_compiler_rows(name, catalog)]
+
+
+def _compiled_rows(name: str, catalog: Catalog) -> Iterator[Row]:
+    """Yield rows about the torch minor, the CUDA major and, where its label tells, the C++ ABI of
+    torch.
     """
-    if "torch" not in names:
-        return []
-    rows = [*unbuildable_rows(catalog.matrix.rows_about(names)), *_compiler_rows(names, catalog)]
     there = Term("env", "torch", "version", "present", True)
-    for name in names:
-        if name == "torch":
+    minors: Set[Version] = set()
+    majors: Set[int] = set()
+    abis: Set[str] = set()
+    for candidate in catalog.table(name).candidates:
+        attributes = candidate.subject.attributes
+        minor, cuda = attributes.get("torch"), attributes.get("cuda")
+        if not isinstance(minor, Version) or (
+            name in BUILT_BY_HAND and candidate.index_name == "pypi"
+        ):
             continue
-        minors: Set[Version] = set()
-        majors: Set[int] = set()
-        abis: Set[str] = set()
-        for candidate in catalog.table(name).candidates:
-            attributes = candidate.subject.attributes
-            minor, cuda = attributes.get("torch"), attributes.get("cuda")
-            if not isinstance(minor, Version) or (
-                name in BUILT_BY_HAND and candidate.index_name == "pypi"
-            ):
-                continue
-            minors.add(minor)
-            if isinstance(cuda, Version):
-                majors.add(cuda.release[0])
-            if candidate.index_name not in ("pypi", "pytorch") and "cxx11abi" in attributes:
-                abis.add(attributes["cxx11abi"])
-        built = Term("env", name, "torch", "in", VersionSet.all())
-        for minor in sorted(minors):
-            span = VersionSet.parse(f"=={minor}.*")
-            mine = Term("env", name, "torch", "in", span)
-            rows.append(
-                _build_row(
-                    name,
-                    f"torch-{minor}",
-                    f"torch {minor}",
-                    (mine, there, Term("env", "torch", "version", "lacks", span)),
-                )
-            )
+        minors.add(minor)
+        if isinstance(cuda, Version):
+            majors.add(cuda.release[0])
+        if candidate.index_name not in ("pypi", "pytorch") and "cxx11abi" in attributes:
+            abis.add(attributes["cxx11abi"])
+    built = Term("env", name, "torch", "in", VersionSet.all())
+    for minor in sorted(minors):
+        span = VersionSet.parse(f"=={minor}.*")
+        mine = Term("env", name, "torch", "in", span)
+        other = Term("env", "torch", "version", "lacks", span)
+        yield _build_row(name, f"torch-{minor}", f"torch {minor}", (mine, there, other))
+    for major in sorted(majors):
+        span = VersionSet.parse(f">={major},<{major + 1}")
+        mine = Term("env", name, "cuda", "in", span)
+        other = Term("env", "torch", "cuda", "lacks", span)
+        needed = f"a torch for CUDA {major}"
+        yield _build_row(name, f"cuda-{major}", needed, (mine, built, there, other))
+    for abi in sorted(abis):
+        wanted = frozenset((abi,))
+        mine = Term("env", name, "cxx11abi", "any", wanted)
+        label = Term("env", name, "index", "lacks", frozenset(("pypi", "pytorch")))
+        terms = (mine, built, label, there, Term("env", "torch", "cxx11abi", "lacks", wanted))
+        age = "new" if abi == "true" else "old"
+        yield _build_row(name, f"cxx11abi-{abi}", f"a torch with the {age} C++ ABI", terms)
+
+
+def _compiler_rows(name: str, catalog: Catalog) -> Iterator[Row]:
+    """Yield rows that ask for the nvcc of torch's CUDA where a package is compiled with it."""
+    groups = {
+        str(candidate.subject.attributes[FETCHED])
+        for candidate in catalog.table(name).candidates
+        if candidate.subject.attributes.get(COMPILED) == "nvcc"
+    }
+    majors = {
+        cuda.release[0]
+        for candidate in (catalog.table("torch").candidates if groups else ())
+        for cuda in [candidate.subject.attributes.get("cuda")]
+        if isinstance(cuda, Version)
+    }
+    for fetched in sorted(groups):
+        compiled = (
+            Term("env", name, COMPILED, "any", frozenset(("nvcc",))),
+            Term("env", name, FETCHED, "any", frozenset((fetched,))),
+            Term("env", "torch", "version", "lacks", span_of(fetched)),
+        )
         for major in sorted(majors):
             span = VersionSet.parse(f">={major},<{major + 1}")
-            mine = Term("env", name, "cuda", "in", span)
-            rows.append(
-                _build_row(
-                    name,
-                    f"cuda-{major}",
-                    f"a torch for CUDA {major}",
-                    (mine, built, there, Term("env", "torch", "cuda", "lacks", span)),
-                )
+            terms = (
+                *compiled,
+                Term("env", "torch", "cuda", "in", span),
+                Term("host", "host", "toolkit", "lacks", span),
             )
-        for abi in sorted(abis):
-            wanted = frozenset((abi,))
-            mine = Term("env", name, "cxx11abi", "any", wanted)
-            label = Term("env", name, "index", "lacks", frozenset(("pypi", "pytorch")))
-            terms = (mine, built, label, there, Term("env", "torch", "cxx11abi", "lacks", wanted))
-            rows.append(
-                _build_row(
-                    name,
-                    f"cxx11abi-{abi}",
-                    f"a torch with the {'new' if abi == 'true' else 'old'} C++ ABI",
-                    terms,
-                )
-            )
-    return rows
+            title = f"building {name} for a torch of CUDA {major} takes the nvcc of CUDA {major}"
+            source = catalog.matrix.source_builds[name][-1].source
+            row = _build_row(name, f"nvcc-{major}", "", terms)
+            yield row._replace(title=title, kind="missing", sources=(source,))
 
 
-def _compiler_rows(names: Sequence[str], catalog: Catalog) -> List[Row]:
-    """Rows that ask for the nvcc of torch's CUDA where something is compiled with it."""
-    majors = sorted(
-        {
-            cuda.release[0]
-            for candidate in catalog.table("torch").candidates
-            for cuda in [candidate.subject.attributes.get("cuda")]
-            if isinstance(cuda, Version)
-        }
-    )
-    how = {
-        name: build.source
-        for name, builds in catalog.matrix.source_builds.items()
-        for build in builds
-    }
-    rows: List[Row] = []
-    for name in names:
-        groups = {
-            str(candidate.subject.attributes[FETCHED])
-            for candidate in catalog.table(name).candidates
-            if candidate.subject.attributes.get(COMPILED) == "nvcc"
-        }
-        for fetched in sorted(groups):
-            compiled = (
-                Term("env", name, COMPILED, "any", frozenset(("nvcc",))),
-                Term("env", name, FETCHED, "any", frozenset((fetched,))),
-                Term("env", "torch", "version", "lacks", span_of(fetched)),
-            )
-            for major in majors:
-                span = VersionSet.parse(f">={major},<{major + 1}")
-                terms = (
-                    *compiled,
-                    Term("env", "torch", "cuda", "in", span),
-                    Term("host", "host", "toolkit", "lacks", span),
-                )
-                title = (
-                    f"building {name} for a torch of CUDA {major} takes the nvcc of CUDA {major}"
-                )
-                row = _build_row(name, f"nvcc-{major}", "", terms)
-                rows.append(row._replace(title=title, kind="missing", sources=(how[name],)))
-    return rows
-
-
-def twin_rows(names: Sequence[str], catalog: Catalog) -> List[Row]:
-    """Return the rows of packages that have to be of one release: ``import flashinfer`` raises
+def _twin_rows(name: str, catalog: Catalog) -> List[Row]:
+    """The rows of a package whose twin has to be of the same release: ``import flashinfer`` raises
     RuntimeError where flashinfer-cubin is of another.
     """
     rows = []
-    for name in sorted(set(names) & set(_TWINS)):
-        other, source = _TWINS[name]
-        versions = {candidate.version for candidate in catalog.table(name).candidates}
-        for version in sorted(versions if other in names else ()):
-            span = VersionSet.parse(f"=={version}")
-            terms = (
-                Term("env", name, "version", "in", span),
-                Term("env", other, "version", "present", True),
-                Term("env", other, "version", "lacks", span),
-            )
-            row = _build_row(name, f"{other}-{version}", "", terms)
-            title = f"{other} of another release cannot be imported beside {name} {version}"
-            rows.append(row._replace(title=title, kind="conflict", sources=(Source(source),)))
+    other, source = _TWINS[name]
+    for version in sorted({candidate.version for candidate in catalog.table(name).candidates}):
+        span = VersionSet.parse(f"=={version}")
+        terms = (
+            Term("env", name, "version", "in", span),
+            Term("env", other, "version", "present", True),
+            Term("env", other, "version", "lacks", span),
+        )
+        row = _build_row(name, f"{other}-{version}", "", terms)
+        title = f"{other} of another release cannot be imported beside {name} {version}"
+        rows.append(row._replace(title=title, kind="conflict", sources=(Source(source),)))
     return rows
 
 
-def floor_rows(names: Sequence[str], catalog: Catalog) -> List[Row]:
-    """Return the rows of a torch that transformers switches off: its metadata asks for none."""
-    if "torch" not in names or "transformers" not in names:
-        return []
+def _floor_rows(catalog: Catalog) -> List[Row]:
+    """The rows of a torch that transformers switches off: its metadata asks for none."""
     spans: Dict[Version, List[Version]] = {}
     for candidate in catalog.table("transformers").candidates:
         floor = _floor_of(candidate, catalog) if candidate.version in _SWITCHES_OFF else None
@@ -199,12 +184,10 @@ def _floor_of(candidate: Candidate, catalog: Catalog) -> Optional[Version]:
     return _FLOOR_BEFORE
 
 
-def dropped_rows(names: Sequence[str], matrix: Matrix) -> List[Row]:
-    """Return rows for builds whose code was not read: a CUDA newer than the last one that compiles
-    for a device has none for it.
+def _dropped_rows(matrix: Matrix) -> List[Row]:
+    """The rows for builds whose code was not read: a CUDA newer than the last one that compiles for
+    a device has none for it.
     """
-    if "torch" not in names:
-        return []
     rows = []
     for entry in matrix.capabilities.values():
         if entry.last_cuda is None:

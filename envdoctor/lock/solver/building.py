@@ -3,13 +3,18 @@
 Only what the request can reach is built: a release of a package takes part where some other release
 that takes part asks for it. That leaves satisfiability and optimum as they are, because what
 nothing asks for is absent from the best solution.
+
+What a release asks for is read when a solution wants the release: until then it asks for nothing.
+So each problem on the way admits whatever the whole one does. One that has no solution proves that
+the whole one has none; a best solution whose releases were all read is the best of the whole one.
 """
 
 from __future__ import annotations
 
-from typing import Dict, FrozenSet, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from itertools import islice
+from typing import Dict, FrozenSet, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from ...matrix.bind import Subject, Target, bind, truth
+from ...matrix.bind import Subject, Target, bind
 from ...matrix.derive import derive_target
 from ...matrix.loader import Matrix
 from ...model.evidence import Evidence, Known
@@ -19,13 +24,20 @@ from ...model.requirement import parse_requirement
 from ...model.row import Row, Term
 from ...model.versions import Version, parse_version
 from .assembly import Cost, Parts, assemble
-from .build_rows import build_rows, dropped_rows, floor_rows, twin_rows
+from .build_rows import rows_of_builds
 from .candidates import NOT_THERE, Catalog, Limits, bits_of
 from .engine import Nogood
 from .problem import BoundRow, OverrideOption, Problem, Why, base_of
+from .row_masks import RowMasks
 
 __all__ = ["LIMIT_OF", "Builder", "build_problem"]
 
+#: As many releases of a node are read at least when one is wanted that was not: it and those that
+#: come next in preference.
+_BATCH = 4
+#: Rounds of reading before the best of whatever is asked for is read at once: pins that the machine
+#: refuses show before.
+_SHALLOW = 1
 #: Effects of rows that do not bind, the gravest first.
 _WEIGHT = ("wrong-results", "blocks", "degrades")
 #: What a host attribute of a row rests on, as people name it.
@@ -47,7 +59,7 @@ def build_problem(
     costs: bool = False,
     any_machine: bool = False,
 ) -> Problem:
-    """Build the problem of a request on targets.
+    """Build the whole problem of a request on targets.
 
     Args:
         catalog: tables for the request.
@@ -59,13 +71,15 @@ def build_problem(
         any_machine: pass over what is wrong with a target whatever is installed; else that alone is
             the problem.
     """
-    builder = Builder(catalog, facts, complete=complete, costs=costs, any_machine=any_machine)
+    builder = Builder(
+        catalog, facts, complete=complete, costs=costs, any_machine=any_machine, whole=True
+    )
     return builder.problem(overrides_allowed)
 
 
 class Builder:
     """What takes part is found once, and serves for any number of overrides; the arguments are
-    those of :func:`build_problem`.
+    those of :func:`build_problem`, and ``whole``: read everything at once.
     """
 
     def __init__(
@@ -76,11 +90,13 @@ class Builder:
         complete: bool = False,
         costs: bool = False,
         any_machine: bool = False,
+        whole: bool = False,
     ) -> None:
         self._catalog = catalog
         self._request = catalog.request
         self._complete = complete
         self._weighed = costs
+        self._whole = whole
         self.targets = tuple(_target(entry, catalog.matrix, catalog.request) for entry in facts)
         known = [
             version
@@ -96,53 +112,82 @@ class Builder:
         self._held: Dict[str, int] = {}  # pre-releases that nothing names so far, by node
         self._named: Dict[str, Dict[int, Dict[str, int]]] = {}  # package -> bit -> who names it
         self._edges: Dict[Tuple[str, str], Dict[int, Tuple[int, str]]] = {}
+        self._read: Dict[str, int] = {}
         self._waiting: List[Tuple[str, int]] = []
+        self._names: List[str] = []  # of packages that take part, and whose rows are bound
         self._refused: Dict[str, Mapping[Tuple[str, str], int]] = {}
         self._excluded: Dict[str, int] = {}
-        self._tail: Set[str] = set()
+        self._masks = RowMasks(catalog, self.targets)
         self._rows: List[BoundRow] = []
+        self._costing: List[Row] = []  # rows that do not bind, where they are to weigh
         self._settings: Dict[str, BoundRow] = {}
+        self._brought: Dict[str, int] = {}
         self._overrides: List[OverrideOption] = []
         self._faults = () if any_machine else tuple(self._faults_of_targets())
         self._parts: Optional[Parts] = None
+        self._rounds = 0
+        if not self._faults:
+            for root in self._request.roots:
+                mask = catalog.table(root.name).mask(root.specifier)
+                self._ask(root.name, mask)
+                for extra in root.extras:
+                    self._ask(f"{root.name}[{extra}]", self._with_extra(root.name, extra, mask))
 
     def problem(self, overrides_allowed: int = 0) -> Problem:
-        """Return the problem in which at most so many metadata edges may be broken."""
+        """Return the problem, as far as it is read, in which at most so many metadata edges may be
+        broken.
+        """
         if self._faults:
-            return Problem((), (), self._faults, {}, (), (), self.targets, (), frozenset())
+            return Problem((), (), self._faults, {}, (), (), self.targets, ())
         if self._parts is None:
             self._parts = self._find_parts()
         return assemble(self._parts, self._catalog, overrides_allowed)
 
+    def read_chosen(self, problem: Problem, model: Sequence[int]) -> bool:
+        """Read what the releases that a model chooses ask for, and some that come next; tell
+        whether there was one that was not read so far.
+        """
+        for node, bit in zip(problem.nodes, model):
+            table = problem.tables.get(node)
+            if table is not None and bit & table.all & ~self._read.get(node, 0):
+                self._waiting.append((node, self._next(node, bit)))
+        if not self._waiting:
+            return False
+        self._parts = None
+        self._rounds += 1
+        return True
+
+    def _next(self, node: str, bit: int) -> int:
+        """A release of a node and those that come next, as many as were read before."""
+        read = self._read.get(node, 0)
+        left = self._domains[node] & ~read & ~(bit - 1) & ~self._exclusions(base_of(node))
+        batch = max(_BATCH, bin(read).count("1"))
+        return sum(islice(bits_of(left), batch))
+
     def _find_parts(self) -> Parts:
-        for root in self._request.roots:
-            mask = self._catalog.table(root.name).mask(root.specifier)
-            self._ask(root.name, mask)
-            for extra in root.extras:
-                self._ask(f"{root.name}[{extra}]", self._with_extra(root.name, extra, mask))
-        names: List[str] = []
         while True:
             self._expand()
-            reached = sorted({base_of(node) for node in self._domains})
-            if reached == names:
-                break
-            names = reached
-            self._bind_rows(names)
+            names = sorted({base_of(node) for node in self._domains})
+            if names != self._names:
+                self._names = names
+                self._bind_rows(names)
+            self._ask_for_what_is_missing()
             self._find_overrides()
-            if self._weighed:
-                self._bring_cures(names)
+            self._bring_cures()
+            if not self._waiting and all(base_of(node) in names for node in self._domains):
+                break
         return Parts(
             self._request.roots,
             self._domains,
             self._edges,
             self._named,
+            self._brought,
             tuple(self._rows),
-            tuple(self._find_costs(names) if self._weighed else ()),
+            tuple(self._find_costs()),
             tuple(self._settings.values()),
             tuple(self._overrides),
             self._refused if self._complete else {},
             self.targets,
-            frozenset(self._tail),
             self._weighed,
         )
 
@@ -172,9 +217,22 @@ class Builder:
         new = mask & ~self._domains.setdefault(node, 0)
         if new:
             self._domains[node] |= new
-            self._waiting.append((node, new))
+            self._waiting.append((node, self._first(base, new & ~excluded)))
             if node != base:
                 self._ask(base, new)
+
+    def _first(self, name: str, bits: int) -> int:
+        """Those releases that are read before a solution wants them: all that name a pre-release,
+        which they let take part; and where a search is in depth, the best.
+        """
+        if self._whole:
+            return bits
+        # An explanation names what the roots require, where that says as much as anything else.
+        best = bits & -bits if self._rounds > _SHALLOW or self._is_root(name) else 0
+        return best | bits & self._catalog.naming_early(name)
+
+    def _is_root(self, name: str) -> bool:
+        return self._complete and any(root.name == name for root in self._request.roots)
 
     def _exclusions(self, name: str) -> int:
         found = self._excluded.get(name)
@@ -187,10 +245,10 @@ class Builder:
     def _expand(self) -> None:
         while self._waiting:
             node, bits = self._waiting.pop()
+            bits &= ~self._read.get(node, 0)
+            self._read[node] = self._read.get(node, 0) | bits
             for bit in bits_of(bits):
-                asked, unknown = self._catalog.asks(node, bit)
-                self._tail.update(unknown)
-                for wanted, allowed, specifier in asked:
+                for wanted, allowed, specifier in self._catalog.asks(node, bit):
                     self._name(node, bit, base_of(wanted), specifier)
                     groups = self._edges.setdefault((node, wanted), {})
                     known, first = groups.get(allowed, (0, specifier))
@@ -229,12 +287,15 @@ class Builder:
                     yield Nogood((), why)
 
     def _bind_rows(self, names: Sequence[str]) -> None:
-        """Bind the blocking rows to each target; env terms become masks."""
+        """Bind the rows to each target; env terms become masks."""
         bound: Dict[Tuple[str, Tuple[Tuple[str, int], ...]], BoundRow] = {}
         self._settings.clear()
-        for row in self._blocking(names):
-            for number, target in enumerate(self.targets):
-                masks = self._masks_of(row, target)
+        self._costing = []
+        about = self._catalog.matrix.rows_about(names)
+        blocking = [row for row in about if row.effect == "blocks" and row.trust == "established"]
+        for row in (*blocking, *rows_of_builds(names, about, self._catalog)):
+            for number in range(len(self.targets)):
+                masks = self._masks.of(row, number, self._domains)
                 if masks is None:
                     continue
                 if row.mitigations and row.mitigations[0].scope == "var":
@@ -244,52 +305,23 @@ class Builder:
                 same = bound.get(key) or BoundRow(row, masks, _limits(row))
                 bound[key] = same._replace(targets=(*same.targets, number))
         self._rows = list(bound.values())
-        for entry in self._rows:
-            self._ask_for_what_is_missing(entry.masks)
+        if self._weighed:
+            self._costing = [row for row in about if _is_cost(row)]
 
-    def _blocking(self, names: Sequence[str]) -> Iterator[Row]:
-        for row in self._catalog.matrix.rows_about(names):
-            if row.effect == "blocks" and row.trust == "established":
-                yield row
-        yield from build_rows(names, self._catalog)
-        yield from twin_rows(names, self._catalog)
-        yield from floor_rows(names, self._catalog)
-        yield from dropped_rows(names, self._catalog.matrix)
-
-    def _masks_of(self, row: Row, target: Target) -> Optional[Dict[str, int]]:
-        """Return what violates a row on a target, or None where nothing that takes part does."""
-        binding = bind(row, target)
-        mitigated = binding.outcome == "violated" and bool(row.mitigations)
-        return self._masks(binding.residual) if binding.outcome == "residual" or mitigated else None
-
-    def _masks(self, terms: Sequence[Term]) -> Optional[Dict[str, int]]:
-        """Return the masks of env terms, or None where one can hold of no candidate, or asks for
-        what does not take part. What the matrix does not know is there only where it is asked for.
-        """
-        by_name: Dict[str, List[Term]] = {}
-        for term in terms:
-            by_name.setdefault(term.component, []).append(term)
-        unknown = {root.name for root in self._catalog.request.others}
-        for name, listed in by_name.items():
-            if name in unknown:
-                return None
-            if name not in self._domains and not all(truth(term, NOT_THERE) for term in listed):
-                return None
-        masks = {
-            name: self._catalog.table(name).holding(by_name[name])
-            for name in by_name
-            if name in self._catalog.known
-        }
-        return masks if masks and all(masks.values()) else None
-
-    def _ask_for_what_is_missing(self, masks: Mapping[str, int]) -> None:
+    def _ask_for_what_is_missing(self) -> None:
         """Let a package take part where a row can ask that it is there."""
-        for name, mask in masks.items():
-            others = [other for other in masks if other != name]
-            table = self._catalog.table(name)
-            others_hold = all(self._can_hold(other, masks[other]) for other in others)
-            if others and others_hold and mask & table.absent:
-                self._ask(name, table.all & ~mask)
+        for _, masks, _, _ in self._rows:
+            for name, mask in masks.items():
+                table = self._catalog.table(name)
+                if mask & table.absent and len(masks) > 1:
+                    others = [other for other in masks if other != name]
+                    if all(self._can_hold(other, masks[other]) for other in others):
+                        self._bring(name, table.all & ~mask)
+
+    def _bring(self, name: str, mask: int) -> None:
+        """Let candidates of a package take part that no requirement asks for."""
+        self._brought[name] = self._brought.get(name, 0) | mask
+        self._ask(name, mask)
 
     def _can_hold(self, name: str, mask: int) -> bool:
         """Tell whether a term can hold of what takes part."""
@@ -300,11 +332,11 @@ class Builder:
         them.
         """
         self._overrides.clear()
+        breaking = self._catalog.rows_with_overrides()
         for entry in self._rows:
-            if entry.row.id and ":" not in entry.row.id:
-                self._find_overrides_of(self._catalog.matrix.complete(entry.row), entry.masks)
+            if entry.row.id in breaking:
+                self._find_overrides_of(breaking[entry.row.id], entry.masks)
         self._overrides.sort(key=lambda option: option.node)
-        self._expand()
 
     def _find_overrides_of(self, row: Row, masks: Mapping[str, int]) -> None:
         for edge in row.overrides:
@@ -319,13 +351,13 @@ class Builder:
             if bit:
                 node = f"override:{row.id}:{requirer}"
                 self._overrides.append(OverrideOption(node, row, requirer, name, bit))
-                self._ask(name, bit)
+                self._bring(name, bit)
 
-    def _bring_cures(self, names: Sequence[str]) -> None:
+    def _bring_cures(self) -> None:
         """Let a package take part that a row of cost misses and pins itself: triton imports
         setuptools, and no metadata asks for it.
         """
-        for row in self._costing(names):
+        for row in self._costing:
             missing = {
                 term.component
                 for term in row.terms
@@ -334,25 +366,16 @@ class Builder:
             for name in sorted(missing & self._catalog.known):
                 for requirement in map(parse_requirement, self._catalog.matrix.complete(row).pins):
                     if requirement.name == name:
-                        self._ask(name, self._catalog.table(name).mask(requirement.specifier))
+                        mask = self._catalog.table(name).mask(requirement.specifier)
+                        self._bring(name, mask)
 
-    def _costing(self, names: Sequence[str]) -> Iterator[Row]:
-        for row in self._catalog.matrix.rows_about(names):
-            if (
-                row.effect != "note"
-                and not (row.effect == "blocks" and row.trust == "established")
-                and not row.mitigations
-            ):
-                yield row
-
-    def _find_costs(self, names: Sequence[str]) -> List[Cost]:
+    def _find_costs(self) -> List[Cost]:
         """The rows that do not block, the gravest first, each with what violates it."""
         found = []
-        for row in self._costing(names):
-            violating: List[Dict[str, int]] = []
-            for target in self.targets:
-                binding = bind(row, target)
-                masks = self._masks(binding.residual) if binding.outcome == "residual" else None
+        for row in self._costing:
+            violating: List[Mapping[str, int]] = []
+            for number in range(len(self.targets)):
+                masks = self._masks.of(row, number, self._domains)
                 if masks is not None and masks not in violating:
                     violating.append(masks)
             if violating:
@@ -379,6 +402,14 @@ class Builder:
             if usable:
                 return min(usable, key=lambda bit: table.at(bit).version)
         return 0
+
+
+def _is_cost(row: Row) -> bool:
+    return (
+        row.effect != "note"
+        and not (row.effect == "blocks" and row.trust == "established")
+        and not row.mitigations
+    )
 
 
 def _limits(row: Row) -> FrozenSet[str]:

@@ -19,6 +19,7 @@ from typing import (
     Sequence,
     Set,
     Tuple,
+    TypeVar,
 )
 
 from ...matrix.bind import Subject, truth
@@ -28,13 +29,11 @@ from ...matrix.loader import Matrix
 from ...matrix.tables import Build, Release, SourceBuild
 from ...matrix.tags import glibc_for, served_release, serves_python
 from ...model.request import Request, Root
-from ...model.requirement import try_requirement
-from ...model.row import Term
+from ...model.row import Row, Term
 from ...model.versions import (
     InvalidSpecifier,
     Version,
     VersionSet,
-    canonicalize_name,
     parse_version,
     split_clauses,
     try_version,
@@ -46,6 +45,7 @@ from .target_lines import TargetLine, TargetLines
 __all__ = [
     "BUILT_BY_HAND",
     "NOT_THERE",
+    "Asked",
     "Candidate",
     "CandidateTable",
     "Catalog",
@@ -68,6 +68,12 @@ BUILT_BY_HAND = frozenset(
         "grouped-gemm",
     ]
 )
+
+
+_Result = TypeVar("_Result")
+
+#: What a candidate asks for: nodes, which candidates of each are allowed, and the specifier.
+Asked = Tuple[Tuple[str, int, str], ...]
 
 
 class Candidate(NamedTuple):
@@ -109,7 +115,7 @@ class CandidateTable:
     above all.
     """
 
-    def __init__(self, name: str, candidates: Sequence[Candidate], named: Iterable[str]) -> None:
+    def __init__(self, name: str, candidates: Sequence[Candidate], named: bool) -> None:
         self.name = name
         self.candidates = tuple(candidates)
         self.absent = 1 << len(self.candidates)
@@ -127,11 +133,15 @@ class CandidateTable:
         # A package that offers nothing but pre-releases (opentelemetry's exporters, flash-attn-4)
         # is taken as it is, as installers do.
         final = [entry for entry in self.candidates if not entry.version.is_prerelease]
-        free = name in frozenset(named) or all(entry.release.yanked for entry in final)
+        free = named or all(entry.release.yanked for entry in final)
         #: Pre-releases that only count where a requirement names them (``named``).
         self.early = 0 if free else early
         self._masks: Dict[str, int] = {}
         self._terms: Dict[Term, int] = {}
+        #: Whether the facts of every candidate have its version, so that order decides.
+        self._tell_version = all(
+            entry.subject.attributes.get("version") is entry.version for entry in self.candidates
+        )
 
     def mask(self, specifier: str) -> int:
         """Return the candidates that a specifier admits, pre-releases too: whether these count is
@@ -182,9 +192,14 @@ class CandidateTable:
         found = self._terms.get(term)
         if found is None:
             found = self.absent if truth(term, NOT_THERE) else 0
-            for number, candidate in enumerate(self.candidates):
-                if truth(term, candidate.subject):
-                    found |= 1 << number
+            if self._tell_version and term.attribute == "version" and term.operator != "present":
+                wanted = term.argument
+                inside = self._members(wanted) if isinstance(wanted, VersionSet) else 0
+                found |= self.all & ~inside if term.operator == "lacks" else inside
+            else:
+                for number, candidate in enumerate(self.candidates):
+                    if truth(term, candidate.subject):
+                        found |= 1 << number
             self._terms[term] = found
         return found
 
@@ -202,9 +217,9 @@ class _Made:
     def __init__(self) -> None:
         self.tables: Dict[str, CandidateTable] = {}
         self.asks: Dict[
-            Tuple[str, int],
-            Tuple[Tuple[Tuple[str, int, str], ...], Tuple[str, ...], FrozenSet[str]],
+            Tuple[str, int], Tuple[Asked, FrozenSet[str]]
         ] = {}  # with the packages whose tables the answer rests on
+        self.others: Dict[Any, Any] = {}  # what ``Catalog.once`` made
         self.refusals: Dict[Any, Dict[Tuple[str, str], int]] = {}
         self.admitted: Dict[str, bool] = {}
         self.served: Dict[Tuple[str, ...], bool] = {}
@@ -258,23 +273,44 @@ class Catalog:
         tables = (self._mine if name in self._own else self._shared).tables
         found = tables.get(name)
         if found is None:
+            candidates = self._candidates(name)
             # As installers have it: who names a pre-release takes those of that package.
-            found = tables[name] = CandidateTable(
-                name, self._candidates(name), (*self.request.prereleases, *self._named)
-            )
+            named = name in self.request.prereleases or name in self._named
+            key = ("table", name, id(candidates), named)  # the family keeps the list, too
+            if key not in self._family:
+                self._family[key] = candidates, CandidateTable(name, candidates, named)
+            found = tables[name] = self._family[key][1]
         return found
 
-    def _candidates(self, name: str) -> List[Candidate]:
-        """All builds of all releases, the preferred ones first: not yanked, newest, wheels before
-        sources, the default index.
+    def _candidates(self, name: str) -> Sequence[Candidate]:
+        """All builds of all releases, the preferred ones first: what the request prefers, not
+        yanked, newest, wheels before sources, the default index.
         """
+        releases = self._released(name)
+        offered = {build.index_name for _, release in releases for build in release.builds}
+        indexes = tuple(index for index in self.request.allow_index if index in offered)
+        preferred = try_version(self.request.prefer.get(name))
+        here = (self.request.platform, self.request.architecture, name, indexes, preferred)
+        for key in (here, (*here, self.request.python)):
+            if key in self._family:
+                known: Sequence[Candidate] = self._family[key]
+                return known
+        found = self._find_candidates(name, releases, indexes)
+        if preferred is not None:
+            found.sort(key=lambda candidate: candidate.version != preferred)
+        differs = any(release.differs for _, release in releases)
+        differs = differs or any(candidate.from_source for candidate in found)
+        self._family[(*here, self.request.python) if differs else here] = found
+        return found
+
+    def _find_candidates(
+        self, name: str, releases: Sequence[Tuple[Version, Release]], allowed: Sequence[str]
+    ) -> List[Candidate]:
         found: List[Tuple[Any, Candidate]] = []
         torch_of = self._torch_of.get(name) or self._torch_of.setdefault(
             name, pinned_torch(self.matrix.package, name)
         )
-        indexes = {index: rank for rank, index in enumerate(("pypi", *self.request.allow_index))}
-        preferred = try_version(self.request.prefer.get(name))
-        releases = self._released(name)
+        indexes = {index: rank for rank, index in enumerate(("pypi", *allowed))}
         inference = Inference(
             releases,
             self.request.architecture,
@@ -291,7 +327,6 @@ class Catalog:
                     else _with_torch(candidate, torch_of)
                 )
                 key = (
-                    candidate.version != preferred,
                     release.yanked,
                     -place,
                     candidate.from_source,
@@ -369,31 +404,57 @@ class Catalog:
     # ----------------------------------------------------------------------------------------------
     # requirements
 
-    def asks(self, node: str, bit: int) -> Tuple[Tuple[Tuple[str, int, str], ...], Tuple[str, ...]]:
-        """Return what a candidate of a node asks for, as (node, allowed, specifier), and the names
-        that the matrix does not know.
+    def asks(self, node: str, bit: int) -> Asked:
+        """Return what a candidate of a node asks for, as (node, allowed, specifier), of what the
+        matrix knows.
         """
         key = (node, bit)
         found = self._mine.asks.get(key) or self._shared.asks.get(key)
-        if found is not None and (not self._own or self._own.isdisjoint(found[2])):
-            return found[:2]
+        if found is not None and (not self._own or self._own.isdisjoint(found[1])):
+            return found[0]
         if found is None or key not in self._mine.asks:
-            asked, unknown = self._find_asks(node, bit)
+            asked = self._find_asks(node, bit)
             bases = {entry[0].partition("[")[0] for entry in asked}
-            found = asked, unknown, frozenset((node.partition("[")[0], *bases))
-            own = not self._own.isdisjoint(found[2])
+            found = asked, frozenset((node.partition("[")[0], *bases))
+            own = not self._own.isdisjoint(found[1])
             (self._mine if own else self._shared).asks[key] = found
-        return found[:2]
+        return found[0]
 
-    def _find_asks(
-        self, node: str, bit: int
-    ) -> Tuple[Tuple[Tuple[str, int, str], ...], Tuple[str, ...]]:
+    def naming_early(self, name: str) -> int:
+        """Return the candidates that may name a pre-release of another package."""
+
+        def find() -> int:
+            return sum(
+                1 << number
+                for number, candidate in enumerate(self.table(name).candidates)
+                if self.lines.name_early(candidate.release.requires or ())
+            )
+
+        return self.once("naming early", (name,), find)
+
+    def once(self, what: str, names: Iterable[str], make: Callable[[], _Result]) -> _Result:
+        """Return what follows from the tables of some packages, made once for all requests that
+        have the same tables.
+        """
+        key = (what, *names)
+        made = (self._shared if self._own.isdisjoint(key[1:]) else self._mine).others
+        if key not in made:
+            made[key] = make()
+        result: _Result = made[key]
+        return result
+
+    def rows_with_overrides(self) -> Mapping[str, Row]:
+        """Return the rows that may break metadata, by id."""
+        if "overrides" not in self._family:
+            self._family["overrides"] = {row.id: row for row in self.matrix.rows_with_overrides()}
+        rows: Mapping[str, Row] = self._family["overrides"]
+        return rows
+
+    def _find_asks(self, node: str, bit: int) -> Asked:
         name, _, extra = node.rstrip("]").partition("[")
         asked: Dict[str, Tuple[int, str]] = {}
-        unknown = []
         for line in self._applying(name, self.table(name).at(bit), extra):
             if line.name not in self.known:
-                unknown.append(line.name)
                 continue
             allowed = self.table(line.name).mask(self._replaced.get(line.name, line.specifier))
             if line.name == name:  # an extra that stands for other extras
@@ -409,7 +470,7 @@ class Catalog:
                         before[0] & allowed,
                         ",".join(dict.fromkeys(filter(None, (before[1], line.specifier)))),
                     )
-        return tuple((wanted, *entry) for wanted, entry in asked.items()), tuple(unknown)
+        return tuple((wanted, *entry) for wanted, entry in asked.items())
 
     def broken(
         self, name: str, candidate: Candidate, extras: Sequence[str]
@@ -461,12 +522,8 @@ class Catalog:
 
     def extras_of(self, candidate: Candidate) -> FrozenSet[str]:
         """Return the extras that a release's lines name."""
-        found: Set[str] = set()
-        for line in candidate.release.requires or ():
-            requirement = try_requirement(line) if "extra" in line else None
-            if requirement is not None:
-                found.update(map(canonicalize_name, requirement.marker_extras))
-        return frozenset(found)
+        named = map(self.lines.extras_of, candidate.release.requires or ())
+        return frozenset().union(*named)
 
     # ----------------------------------------------------------------------------------------------
     # limits

@@ -12,8 +12,12 @@ from typing import (
     Dict,
     FrozenSet,
     Iterable,
+    Iterator,
     List,
+    NamedTuple,
+    Optional,
     Sequence,
+    Set,
     Tuple,
 )
 
@@ -30,7 +34,14 @@ from .engine import Nogood, solve
 from .problem import Problem, Why
 from .ways_out import ways_out
 
-__all__ = ["causes_of", "explain", "minimal_groups", "release_words", "statements"]
+__all__ = [
+    "Refusal",
+    "explain",
+    "minimal_groups",
+    "refusal_of",
+    "release_words",
+    "statements",
+]
 
 _DROP_ORDER = {"build": 0, "metadata": 1, "row": 2, "request": 3, "behind": 3, "host": 4}
 #: Nogoods that say how things are, and are no cause of anything.
@@ -44,35 +55,52 @@ _RUNS = 3
 Key = Tuple[str, ...]
 
 
-def explain(catalog: Catalog, facts: Sequence[Facts]) -> Explanation:
-    """Explain a request that has no resolution."""
+class Refusal(NamedTuple):
+    """Why a request has no resolution: groups of nogoods that refute the problem together, none of
+    which can be left out, and what they say.
+    """
+
+    problem: Problem
+    groups: Dict[Key, List[Nogood]]
+    causes: Tuple[Statement, ...]
+
+    @property
+    def rests_on(self) -> Set[str]:
+        """What of "date" and "python" another value might change: what releases require may hang on
+        the Python.
+        """
+        kinds = {why.kind for why in self._reasons()}
+        limits = {limit for why in self._reasons() for limit in why.limits}
+        return (limits & {"date", "python"}) | ({"python"} if "metadata" in kinds else set())
+
+    def _reasons(self) -> Iterator[Why]:
+        for listed in self.groups.values():
+            yield listed[0].why
+
+
+def refusal_of(catalog: Catalog, facts: Sequence[Facts]) -> Refusal:
+    """Find why a request has no resolution."""
     found = objective.attempt(catalog, facts, complete=True)
     if found.outcome.model is not None:
         raise InternalFault("a request without resolution has one when it is to be explained")
-    problem = found.problem
-    groups = minimal_groups(problem, found.outcome.core)
-    causes = statements(problem, groups, catalog)
+    groups = minimal_groups(found.problem, found.outcome.core)
+    return Refusal(found.problem, groups, tuple(statements(found.problem, groups, catalog)))
+
+
+def explain(
+    catalog: Catalog, facts: Sequence[Facts], refusal: Optional[Refusal] = None
+) -> Explanation:
+    """Explain a request that has no resolution; ``refusal``: where it is known already."""
+    problem, groups, causes = refusal or refusal_of(catalog, facts)
+    more = len(causes) - _LINES
     return Explanation(
         catalog.request,
-        tuple(
-            causes[:_LINES]
-            + (
-                [Statement("metadata", f"and {len(causes) - _LINES} more of this kind")]
-                if len(causes) > _LINES
-                else []
-            )
-        ),
+        causes
+        if more <= 0
+        else (*causes[:_LINES], Statement("metadata", f"and {more} more of this kind")),
         tuple(ways_out(catalog, facts, problem, groups)),
         tuple(objective.target_words(entry) for entry in facts),
     )
-
-
-def causes_of(catalog: Catalog, facts: Sequence[Facts]) -> List[Statement]:
-    """Return a minimal set of causes for which a request has no resolution, what the hardware says
-    first; nothing is tried.
-    """
-    found = objective.attempt(catalog, facts, complete=True)
-    return statements(found.problem, minimal_groups(found.problem, found.outcome.core), catalog)
 
 
 def _why(problem: Problem, number: int) -> Why:

@@ -36,7 +36,7 @@ from ...model.versions import (
     try_version,
 )
 from ...rules.packages import COMPANIONS
-from .candidates import Candidate, Catalog, Limits
+from .candidates import Asked, Candidate, Catalog, Limits
 from .target_lines import TargetLine
 
 __all__ = ["INSTALLED", "InstalledCatalog", "Situation", "usual_python"]
@@ -123,7 +123,7 @@ class InstalledCatalog(Catalog):
         found = self.situation.listed[name]
         return found.version or found.constraint or "of an unknown version"
 
-    def _candidates(self, name: str) -> List[Candidate]:
+    def _candidates(self, name: str) -> Sequence[Candidate]:
         """What is installed, then another build of the same release, then the nearest releases, the
         newer one first.
         """
@@ -209,14 +209,12 @@ class InstalledCatalog(Catalog):
     # ----------------------------------------------------------------------------------------------
     # requirements
 
-    def _find_asks(
-        self, node: str, bit: int
-    ) -> Tuple[Tuple[Tuple[str, int, str], ...], Tuple[str, ...]]:
-        asked, unknown = super()._find_asks(node, bit)
+    def _find_asks(self, node: str, bit: int) -> Asked:
+        asked = super()._find_asks(node, bit)
         # A package that is not listed may be there already, as unmet as what is listed.
         presumed = node not in self.situation.listed and not self.situation.complete
         if not presumed and ("[" in node or self.table(node).at(bit).index_name != INSTALLED):
-            return asked, unknown
+            return asked
         kept = []
         for wanted, allowed, specifier in asked:
             base = wanted.partition("[")[0]
@@ -235,7 +233,7 @@ class InstalledCatalog(Catalog):
                     specifier,
                 )
             )
-        return tuple(kept), unknown
+        return tuple(kept)
 
     def _applying(self, name: str, candidate: Candidate, extra: str) -> Sequence[TargetLine]:
         own = candidate.index_name == INSTALLED and self.situation.listed[name].requires is not None

@@ -388,7 +388,7 @@ def _broken(found: Attempt, catalog: InstalledCatalog) -> Tuple[str, ...]:
     bits = dict(zip(found.problem.nodes, found.outcome.model or ()))
     lines = []
     for name in catalog.outside:
-        for wanted, allowed, specifier in catalog.asks(name, 1)[0]:
+        for wanted, allowed, specifier in catalog.asks(name, 1):
             bit = bits.get(wanted, 0)
             if not bit & allowed:
                 chosen = _words(wanted, bits, found.problem, catalog) if bit else "absent"

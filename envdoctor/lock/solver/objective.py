@@ -22,8 +22,7 @@ from ...model.resolution import Override, Pin, Reason, Requires, Resolution
 from ...model.row import Source
 from .building import Builder
 from .candidates import Candidate, Catalog
-from .engine import Nogood, Outcome
-from .forced import is_refuted_by_pins
+from .engine import Outcome
 from .problem import Problem, Why, base_of
 from .reasons import Reasons
 from .requires import requires_of, with_packages
@@ -44,13 +43,15 @@ __all__ = [
 class Attempt(NamedTuple):
     """One search: the problem, what came of it, and the number of overrides that it was allowed.
 
-    newest: of each root, the bit of the newest release that the targets admit alone.
+    newest: of each root, the bit of the newest release that the targets admit alone. builder: what
+    the problem came from, and reads on.
     """
 
     problem: Problem
     outcome: Outcome
     overrides: int
     newest: Mapping[str, int] = {}
+    builder: Optional[Builder] = None
 
 
 def answer(catalog: Catalog, facts: Sequence[Facts]) -> Optional[Resolution]:
@@ -59,27 +60,21 @@ def answer(catalog: Catalog, facts: Sequence[Facts]) -> Optional[Resolution]:
     return resolution_of(found, catalog, facts) if found.outcome.model is not None else None
 
 
-#: A problem that has no solution.
-_REFUTED = Problem((), (), (Nogood((), Why("row", ("pins",))),), {}, (), (), (), (), frozenset())
-
-
 def attempt(catalog: Catalog, facts: Sequence[Facts], *, complete: bool = False) -> Attempt:
     """Search with as few overrides as it takes; the last attempt where none suffices.
 
-    complete: for an explanation. Without it, what the pins of the roots refute by themselves is not
-    built at all.
+    complete: for an explanation.
     """
     allowed = 0
     builder = Builder(catalog, facts, complete=complete, costs=True)
-    if not complete and is_refuted_by_pins(catalog, builder.targets, builder.limits):
-        return Attempt(_REFUTED._replace(targets=builder.targets), Outcome(None, (0,), 0, 0), 0)
     while True:
-        problem, outcome, newest = optimum(builder.problem(allowed), catalog.request.roots)
+        problem, outcome, newest = optimum(builder, allowed, catalog.request.roots)
+        found = Attempt(problem, outcome, allowed, newest, builder)
         if outcome.model is not None or allowed >= len(problem.overrides):
-            return Attempt(problem, outcome, allowed, newest)
+            return found
         blamed = any(_why(problem, number).kind == "override" for number in outcome.core)
         if not blamed:  # more overrides change nothing
-            return Attempt(problem, outcome, allowed)
+            return found
         allowed += 1
 
 

@@ -102,6 +102,5 @@ class Problem(NamedTuple):
     settings: Tuple[
         Tuple[Nogood, Row], ...
     ]  # rows that a variable mitigates: violated, they ask for the setting
-    tail: FrozenSet[str]  # required names that the matrix does not know
     peers: Tuple[str, ...] = ()  # roots that no other root requires
     sums: Tuple[Sum, ...] = ()

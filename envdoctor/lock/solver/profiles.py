@@ -13,6 +13,7 @@ from typing import (
     NamedTuple,
     Optional,
     Sequence,
+    Set,
     Tuple,
     Union,
 )
@@ -26,7 +27,7 @@ from ...model.resolution import Explanation, Reason, Resolution, Statement
 from ...model.row import Source
 from ...model.versions import Version, VersionSet, meets_pin, parse_version
 from .candidates import Catalog
-from .explanation import causes_of, explain
+from .explanation import Refusal, explain, refusal_of
 from .objective import attempt, resolution_of
 from .resolve import check_request
 
@@ -209,22 +210,36 @@ class ProfileResolver:
         self._dated = dated
         self._catalog = Catalog(matrix, base)
         self._catalogs: Dict[Tuple[str, str, bool], Catalog] = {}
+        self._facts: Tuple[Facts, ...] = ()  # that the refusals are about
+        self._refused: Set[int] = set()  # identities of catalogs, which are kept as long as this
+        self._refusals: Dict[int, Refusal] = {}
 
     def fit(
         self, named: NamedRequest, facts: Sequence[Facts], *, any_python: bool = False
     ) -> Optional[Resolution]:
         """Return the resolution of a request on the first Python that serves it, or None."""
+        self._turn_to(facts)
+        refused: Dict[str, Set[str]] = {}  # by Python, what the refusal rests on
         for own in self._attempts(named, facts, any_python):
-            found = attempt(own, facts)
-            if found.outcome.model is not None:
-                return resolution_of(found, own, facts)
+            python = own.request.python
+            if "date" not in refused.get(python, ("date",)):
+                continue
+            if id(own) not in self._refused:
+                found = attempt(own, facts)
+                if found.outcome.model is not None:
+                    return resolution_of(found, own, facts)
+                self._refused.add(id(own))
+            if own.request.of_the_time or not refused:
+                refused[python] = self._refusal(own, facts).rests_on
+                if not refused[python]:  # neither another Python nor another date helps
+                    return None
         return None
 
     def causes(self, named: NamedRequest, facts: Sequence[Facts]) -> Sequence[Statement]:
-        """Return why a request does not fit; what the hardware says is the last."""
+        """Return why a request does not fit."""
         own = self._stand_in(named, facts)
         if own is not None:
-            return causes_of(own, facts)
+            return self._refusal(own, facts).causes
         clash = self._clash(named)
         if clash is not None:
             return (clash,)
@@ -240,7 +255,7 @@ class ProfileResolver:
         named = requests[0]
         own = self._stand_in(named, facts)
         if own is not None:
-            found = explain(own, facts)
+            found = explain(own, facts, self._refusal(own, facts))
         else:
             found = Explanation(
                 self._base._replace(profile=self._name(named), origin=named.source),
@@ -250,10 +265,26 @@ class ProfileResolver:
         others = [Statement("profile", reason.text) for reason in passed[1:]]
         if others:
             others.insert(0, Statement("profile", f"this is {self._name(named)}"))
+        ways = (*self._other_ways(requests, facts), *found.ways_out)
         return found._replace(
             causes=(*found.causes, *others),
-            ways_out=(*self._other_ways(requests, facts), *found.ways_out),
+            ways_out=ways or tuple(self._ways_of_others(requests[1:], facts)),
         )
+
+    def _turn_to(self, facts: Sequence[Facts]) -> None:
+        """Forget what was refused on other targets."""
+        if [*map(id, facts)] != [*map(id, self._facts)]:
+            self._facts = tuple(facts)
+            self._refused.clear()
+            self._refusals.clear()
+
+    def _refusal(self, own: Catalog, facts: Sequence[Facts]) -> Refusal:
+        """Why a request does not fit, found once."""
+        self._turn_to(facts)
+        key = id(own)
+        if key not in self._refusals:
+            self._refusals[key] = refusal_of(own, facts)
+        return self._refusals[key]
 
     def _clash(self, named: NamedRequest) -> Optional[Statement]:
         """Name the bound of a request that what is asked for besides excludes."""
@@ -294,32 +325,55 @@ class ProfileResolver:
                 yield own
 
     def _stand_in(self, named: NamedRequest, facts: Sequence[Facts]) -> Optional[Catalog]:
-        """The request on the first Python on which it fits a machine of which nothing is known, so
-        that what is said is about the targets.
+        """The request on the first Python on which the hardware refuses it, so that what is said is
+        about the targets.
         """
         first: Optional[Catalog] = None
+        self._turn_to(facts)
         for own in self._attempts(named, facts):
+            if id(own) not in self._refused:
+                continue
             first = first or own
-            if attempt(own, (Facts({}),)).outcome.model is not None:
+            causes = self._refusal(own, facts).causes
+            if any(cause.kind == "hardware" for cause in causes):
                 return own
         return first
 
     def _other_ways(self, tried: Sequence[NamedRequest], facts: Sequence[Facts]) -> Iterator[str]:
         """Yield another request of the profile that fits, or another Python with which one does."""
-        for any_python in (False, True) if self._python is not None else (False,):
-            for named in self._profile.requests:
-                found = (
-                    None
-                    if named in tried and not any_python
-                    else self.fit(named, facts, any_python=any_python)
-                )
+        for named in self._profile.requests:
+            found = None if named in tried else self.fit(named, facts)
+            if found is not None:
+                yield f"ask for --profile {self._name(named)} ({named.title}), which fits"
+                return
+        for named in self._profile.requests if self._python is not None else ():
+            if self._hangs_on_python(named, facts):
+                found = self.fit(named, facts, any_python=True)
                 if found is not None:
                     minor = found.requires.python
-                    suffix = f" on Python {minor}: --python-version {minor}" if any_python else ""
                     yield (
-                        f"ask for --profile {self._name(named)} ({named.title}), which fits{suffix}"
+                        f"ask for --profile {self._name(named)} ({named.title}), which fits on "
+                        f"Python {minor}: --python-version {minor}"
                     )
                     return
+
+    def _hangs_on_python(self, named: NamedRequest, facts: Sequence[Facts]) -> bool:
+        """Tell whether the Python is among what refuses a request."""
+        own = self._stand_in(named, facts)
+        return own is None or any(
+            cause.kind == "python" for cause in self._refusal(own, facts).causes
+        )
+
+    def _ways_of_others(
+        self, requests: Sequence[NamedRequest], facts: Sequence[Facts]
+    ) -> Sequence[str]:
+        """What would give one of these requests a resolution, the first of which anything would."""
+        for named in requests:
+            own = self._stand_in(named, facts)
+            ways = explain(own, facts, self._refusal(own, facts)).ways_out if own else ()
+            if ways:
+                return [f"ask for --profile {self._name(named)} and {way}" for way in ways]
+        return ()
 
 
 def _pythons(named: NamedRequest, base: Request, python: Optional[str]) -> Iterator[str]:

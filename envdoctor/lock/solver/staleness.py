@@ -12,9 +12,10 @@ with the torch that it pins.
 from __future__ import annotations
 
 from datetime import date
-from typing import Callable, Dict, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...model.request import Root
+from .building import Builder
 from .candidates import CandidateTable, bits_of
 from .engine import Nogood, Outcome, Sum, Variable, solve
 from .problem import MONTHS_BEHIND, MONTHS_OF_REQUIRED, YEARS_BEHIND, Problem, Why
@@ -67,20 +68,33 @@ def _day(released: str) -> int:
     return date.fromisoformat(released[:10]).toordinal() if released else 0
 
 
-def optimum(problem: Problem, roots: Sequence[Root]) -> Aged:
-    """Solve a problem that has been built with costs.
-
-    Where nothing is behind without a word about it, that is the optimum already.
+def optimum(builder: Builder, overrides_allowed: int, roots: Sequence[Root]) -> Aged:
+    """Solve a problem that is built with costs, reading on until all that was chosen is read.
 
     Raises:
         GaveUp: the search limit was reached.
     """
+    while True:
+        aged = _optimum(builder, builder.problem(overrides_allowed), roots)
+        if aged is not None:
+            return aged
+
+
+def _optimum(builder: Builder, problem: Problem, roots: Sequence[Root]) -> Optional[Aged]:
+    """The optimum of a problem, or None where it chooses what was not read.
+
+    Where nothing is behind without a word about it, what is found first is the optimum already.
+    """
     plain = solve(problem.variables, problem.nogoods)
     if plain.model is None:
         return Aged(problem, plain, {})
+    if builder.read_chosen(problem, plain.model):
+        return None
     names = list(dict.fromkeys(root.name for root in roots))
     bits = dict(zip(problem.nodes, plain.model))
-    newest = {name: _newest(problem, name, bits[name]) for name in names}
+    newest = {name: _newest(builder, problem, name, bits[name]) for name in names}
+    if not all(newest.values()):
+        return None
     behind = {
         name: days_behind(problem.tables[name], bits[name], newest[name])[bits[name]]
         for name in names
@@ -93,6 +107,8 @@ def optimum(problem: Problem, roots: Sequence[Root]) -> Aged:
         return Aged(problem, plain, newest)
     weighed = _weighed(problem, newest, faults)
     outcome = solve(weighed.variables, weighed.nogoods, sums=weighed.sums)
+    if outcome.model is not None and builder.read_chosen(weighed, outcome.model):
+        return None
     return Aged(weighed, outcome, newest)
 
 
@@ -109,8 +125,10 @@ def _faults(problem: Problem, names: Sequence[str]) -> Dict[str, Dict[int, int]]
     return found
 
 
-def _newest(problem: Problem, name: str, chosen: int) -> int:
-    """The best release of a root that the problem admits when no other root is asked for."""
+def _newest(builder: Builder, problem: Problem, name: str, chosen: int) -> int:
+    """The best release of a root that the problem admits when no other root is asked for; 0 where
+    what comes with it was not read.
+    """
     number = problem.nodes.index(name)
     alone = [
         nogood
@@ -124,7 +142,9 @@ def _newest(problem: Problem, name: str, chosen: int) -> int:
     if chosen == admitted & -admitted:
         return chosen
     model = solve(problem.variables, alone, first=(number,)).model
-    return model[number] if model is not None else chosen
+    if model is None:
+        return chosen
+    return 0 if builder.read_chosen(problem, model) else model[number]
 
 
 def _subject(problem: Problem, nogood: Nogood) -> str:

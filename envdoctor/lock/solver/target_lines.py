@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
 
-from ...model.requirement import try_requirement
+from ...model.pattern import pattern
+from ...model.requirement import Requirement, try_requirement
 from ...model.versions import canonicalize_name
 
 __all__ = ["TargetLine", "TargetLines"]
 
+#: What every pre-release in a requirement looks like, and little else.
+_EARLY = pattern(r"(?i)\d[-_.]?(?:a|b|c|rc|alpha|beta|pre|preview|dev)")
 _SYSTEMS = {"linux": "Linux", "darwin": "Darwin", "win32": "Windows"}
 
 
@@ -30,6 +33,8 @@ class TargetLines:
 
     def __init__(self, python: str, platform: str, architecture: str) -> None:
         self._lines: Dict[str, Optional[TargetLine]] = {}
+        self._early: Dict[str, bool] = {}
+        self._extras: Dict[str, FrozenSet[str]] = {}
         self._markers: Dict[Tuple[str, str], bool] = {}
         self._applying: Dict[Tuple[Tuple[str, ...], str], List[TargetLine]] = {}
         full = python if python.count(".") > 1 else f"{python}.0"
@@ -59,6 +64,23 @@ class TargetLines:
             ]
         return found
 
+    def name_early(self, lines: Tuple[str, ...]) -> bool:
+        """Tell whether any of a release's lines may name a pre-release."""
+        for line in lines:
+            if line not in self._early:
+                self._early[line] = bool(_EARLY.search(line))
+            if self._early[line]:
+                return True
+        return False
+
+    def extras_of(self, text: str) -> FrozenSet[str]:
+        """Return the extras that the marker of a line names, whether it applies here or not."""
+        if text not in self._extras:
+            requirement = _requirement(text) if "extra" in text else None
+            names = requirement.marker_extras if requirement is not None else ()
+            self._extras[text] = frozenset(map(canonicalize_name, names))
+        return self._extras[text]
+
     def line(self, text: str) -> Optional[TargetLine]:
         """Return one line, or None where it applies to nothing here."""
         if text not in self._lines:
@@ -66,7 +88,7 @@ class TargetLines:
         return self._lines[text]
 
     def _read(self, text: str) -> Optional[TargetLine]:
-        requirement = try_requirement(text)
+        requirement = _requirement(text)
         if requirement is None or requirement.url:
             return None
         marker = requirement.marker
@@ -99,8 +121,15 @@ class TargetLines:
         return self._markers[key]
 
 
-#: Parsed markers, which are the same for every target.
+#: Parsed lines and markers, which are the same for every target.
+_REQUIREMENTS: Dict[str, Optional[Requirement]] = {}
 _PARSED: Dict[str, Any] = {}
+
+
+def _requirement(text: str) -> Optional[Requirement]:
+    if text not in _REQUIREMENTS:
+        _REQUIREMENTS[text] = try_requirement(text)
+    return _REQUIREMENTS[text]
 
 
 def _marker(text: str) -> Any:

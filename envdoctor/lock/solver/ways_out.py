@@ -1,5 +1,6 @@
-"""What would give a request a resolution: each cause is relaxed alone, then pairs, then other
-indexes are allowed, and what that gives is solved with the objective of every lock.
+"""What would give a request a resolution: each cause is relaxed alone, then pairs, then whatever
+turns up as a cause once the others are gone; other indexes are allowed, and what that gives is
+solved with the objective of every lock.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from ...model.row import Row
 from . import objective
 from .candidates import Candidate, Catalog
 from .engine import Nogood
-from .problem import Problem
+from .problem import Problem, base_of
 from .staleness import days_behind, months, years
 
 __all__ = ["ways_out"]
@@ -44,17 +45,19 @@ Changed = Tuple[Catalog, Tuple[Facts, ...]]
 
 class _Answer(NamedTuple):
     """What a changed request gives: the packages, what they require, and by how many days each root
-    is behind.
+    is behind. lacks_torch: which other releases of the
+    roots ask for.
     """
 
     chosen: Mapping[str, Candidate]
     requires: Requires
     behind: Mapping[str, int]
+    lacks_torch: bool = False
 
     @property
-    def is_fresh(self) -> bool:
-        """Whether no root is years behind."""
-        return not any(map(years, self.behind.values()))
+    def is_good(self) -> bool:
+        """Whether no root is years behind, and torch is there where it is wanted."""
+        return not self.lacks_torch and not any(map(years, self.behind.values()))
 
     @property
     def text(self) -> str:
@@ -66,19 +69,25 @@ class _Answer(NamedTuple):
             f"{name} {candidate.version}"
             + (f" ({months(late[name])} months behind)" if name in late else "")
             for name, candidate in pins
-        )
+        ) + (" (without torch)" if self.lacks_torch else "")
 
 
 class _Relaxation(NamedTuple):
     """One thing that may be given up: how, and how it is said for what came of it.
 
-    ``targets``: numbers of those whose limit it is.
+    ``targets``: numbers of those whose limit it is. ``subject``: of what there are several.
     """
 
     name: str
     change: Callable[[Catalog, Tuple[Facts, ...], Sequence[int]], Changed]
     words: Callable[[_Answer], str]
     targets: Tuple[int, ...] = ()
+    subject: str = ""
+
+    @property
+    def key(self) -> str:
+        """What tells one thing that may be given up from another."""
+        return f"{self.name} {self.subject}"
 
 
 def ways_out(
@@ -87,21 +96,25 @@ def ways_out(
     """Return what would give a resolution, one line each; those on which a root would be years
     behind come last.
     """
-    relaxations = _relaxations(catalog, groups, _limits(problem, groups))
-    found = list(_single(catalog, facts, relaxations))
-    if not found:
-        found = list(_pairs(catalog, facts, relaxations))
-    found += _other_indexes(catalog, facts)
+    relaxations = _relaxations(catalog, problem, groups)
+    alone = list(_alone(catalog, facts, relaxations))
+    found = [way for _, way in alone]
+    if not any(is_good for _, is_good in found):
+        helping = [relaxation for relaxation, _ in alone]
+        found += _pairs(catalog, facts, [entry for entry in relaxations if entry not in helping])
+    found += _other_indexes(catalog, facts, problem, groups)
     if len(facts) > 1:
         found += _apart(catalog, facts)
+    if not any(is_good for _, is_good in found):
+        found += _several(catalog, facts, relaxations)
     found.sort(key=lambda way: not way[1])
     return [text for text, _ in found[:_WAYS]]
 
 
-def _single(
+def _alone(
     catalog: Catalog, facts: Sequence[Facts], relaxations: Sequence[_Relaxation]
-) -> Iterator[Tuple[str, bool]]:
-    """Each alone; of several Pythons the first that helps."""
+) -> Iterator[Tuple[_Relaxation, Tuple[str, bool]]]:
+    """Each that helps alone; of several Pythons the first."""
     helped = False
     for relaxation in relaxations:
         if relaxation.name == "python" and helped:
@@ -109,7 +122,7 @@ def _single(
         way = _try(catalog, facts, (relaxation,))
         if way is not None:
             helped = helped or relaxation.name == "python"
-            yield way
+            yield relaxation, way
 
 
 def _pairs(
@@ -125,6 +138,53 @@ def _pairs(
             yield way
 
 
+def _several(
+    catalog: Catalog, facts: Sequence[Facts], relaxations: Sequence[_Relaxation]
+) -> Iterator[Tuple[str, bool]]:
+    """Yield what all causes together give, those too that show once the others are gone: of the
+    machine alone where that suffices.
+    """
+    for names in (_OF_MACHINE, (*_OF_MACHINE, "request", "date")):
+        given_up = _given_up(catalog, facts, relaxations, names)
+        way = _try(catalog, facts, given_up) if given_up else None
+        if way is not None:
+            yield way
+            return
+
+
+def _given_up(
+    catalog: Catalog,
+    facts: Sequence[Facts],
+    relaxations: Sequence[_Relaxation],
+    names: Sequence[str],
+) -> List[_Relaxation]:
+    """What has to be given up of these kinds until there is a resolution; nothing where none is
+    reached.
+    """
+    from .explanation import refusal_of
+
+    given_up: Dict[str, _Relaxation] = {}
+    while True:
+        new = {
+            entry.key: entry
+            for entry in relaxations
+            if entry.name in names and entry.key not in given_up
+        }
+        if not new:
+            return []
+        given_up.update(new)
+        changed = _changed(catalog, facts, list(given_up.values()))
+        if objective.attempt(*changed).outcome.model is not None:
+            break
+        problem, groups, _ = refusal_of(*changed)
+        relaxations = _relaxations(changed[0], problem, groups)
+    for key in list(given_up):
+        fewer = [entry for other, entry in given_up.items() if other != key]
+        if objective.attempt(*_changed(catalog, facts, fewer)).outcome.model is not None:
+            del given_up[key]
+    return list(given_up.values())
+
+
 def _limits(problem: Problem, groups: Groups) -> List[Tuple[str, Tuple[int, ...]]]:
     """The limits that causes rest on, with the targets that have them."""
     found: Dict[str, Set[int]] = {}
@@ -137,16 +197,14 @@ def _limits(problem: Problem, groups: Groups) -> List[Tuple[str, Tuple[int, ...]
     return [(limit, tuple(sorted(found[limit]))) for limit in sorted(found)]
 
 
-def _relaxations(
-    catalog: Catalog, groups: Groups, limits: Sequence[Tuple[str, Tuple[int, ...]]]
-) -> List[_Relaxation]:
+def _relaxations(catalog: Catalog, problem: Problem, groups: Groups) -> List[_Relaxation]:
     asked = {key[1] for key in groups if key[0] == "request"}
     found = [
         _without_bound(root)
         for root in catalog.request.roots
         if root.text in asked and root.specifier
     ]
-    for limit, targets in limits:
+    for limit, targets in _limits(problem, groups):
         if limit in _OF_MACHINE:
             found.append(_without_limit(limit, targets, _fault_of_machine(groups, catalog)))
         elif limit == "date":
@@ -166,7 +224,7 @@ def _without_bound(root: Root) -> _Relaxation:
         return catalog.asking(roots), facts
 
     text = f"ask for {root._replace(specifier='').text} without {root.specifier}"
-    return _Relaxation("request", change, lambda _answer: text)
+    return _Relaxation("request", change, lambda _answer: text, subject=root.name)
 
 
 def _fault_of_machine(groups: Groups, catalog: Catalog) -> Optional[Row]:
@@ -211,7 +269,7 @@ def _with_python(python: str) -> _Relaxation:
     def change(catalog: Catalog, facts: Tuple[Facts, ...], _targets: Sequence[int]) -> Changed:
         return catalog.changed(catalog.request._replace(python=python)), facts
 
-    return _Relaxation("python", change, lambda _answer: f"use Python {python}")
+    return _Relaxation("python", change, lambda _answer: f"use Python {python}", subject=python)
 
 
 def _try(
@@ -223,10 +281,7 @@ def _try(
     targets = sorted({number for relaxation in relaxations for number in relaxation.targets})
 
     def answer(relaxed: Sequence[int]) -> Optional[_Answer]:
-        changed: Changed = (catalog, tuple(facts))
-        for relaxation in sorted(relaxations, key=lambda entry: entry.name == "request"):
-            changed = relaxation.change(*changed, relaxed)
-        return _answer(*changed)
+        return _answer(*_changed(catalog, facts, relaxations, relaxed))
 
     found = answer(targets)
     if found is None:
@@ -239,7 +294,21 @@ def _try(
     words = " and ".join(relaxation.words(found) for relaxation in relaxations)
     if targets and len(targets) < len(facts):
         words += f" on {' and '.join(objective.target_words(facts[n]) for n in targets)}"
-    return f"{words}: {found.text}", found.is_fresh
+    return f"{words}: {found.text}", found.is_good
+
+
+def _changed(
+    catalog: Catalog,
+    facts: Sequence[Facts],
+    relaxations: Sequence[_Relaxation],
+    targets: Optional[Sequence[int]] = None,
+) -> Changed:
+    """The request with some things given up, on all targets or some."""
+    changed: Changed = (catalog, tuple(facts))
+    relaxed = range(len(facts)) if targets is None else targets
+    for relaxation in sorted(relaxations, key=lambda entry: entry.name == "request"):
+        changed = relaxation.change(*changed, relaxed)
+    return changed
 
 
 def _answer(catalog: Catalog, facts: Tuple[Facts, ...]) -> Optional[_Answer]:
@@ -262,14 +331,25 @@ def _answer(catalog: Catalog, facts: Tuple[Facts, ...]) -> Optional[_Answer]:
         chosen,
         objective.requires_for(problem, subjects, catalog),
         behind,
+        "torch" in problem.tables and "torch" not in chosen,
     )
 
 
-def _other_indexes(catalog: Catalog, facts: Sequence[Facts]) -> Iterator[Tuple[str, bool]]:
-    """What builds from an index that was not allowed would make possible."""
+def _other_indexes(
+    catalog: Catalog, facts: Sequence[Facts], problem: Problem, groups: Groups
+) -> Iterator[Tuple[str, bool]]:
+    """What builds from an index that was not allowed would make possible; builds of what no cause
+    speaks of change nothing.
+    """
+    concerned = {
+        base_of(problem.nodes[number])
+        for listed in groups.values()
+        for nogood in listed
+        for number, _ in nogood.terms
+    }
     named = {
         build.index_name
-        for name in _core_names(catalog)
+        for name in sorted(concerned & catalog.known)
         for candidate in catalog.table(name).candidates
         for build in candidate.release.builds
     }
@@ -278,13 +358,7 @@ def _other_indexes(catalog: Catalog, facts: Sequence[Facts]) -> Iterator[Tuple[s
         found = _answer(catalog.changed(request), tuple(facts))
         if found is not None:
             words = f"allow builds from the index {index} (--allow-index {index}): {found.text}"
-            yield words, found.is_fresh
-
-
-def _core_names(catalog: Catalog) -> List[str]:
-    """The roots, and torch, on which everything that has several builds rests."""
-    names = dict.fromkeys([*(root.name for root in catalog.request.roots), "torch"])
-    return [name for name in names if name in catalog.known]
+            yield words, found.is_good
 
 
 def _apart(catalog: Catalog, facts: Sequence[Facts]) -> Iterator[Tuple[str, bool]]:
@@ -293,5 +367,5 @@ def _apart(catalog: Catalog, facts: Sequence[Facts]) -> Iterator[Tuple[str, bool
     answers = [found for _, found in alone if found is not None]
     if len(answers) == len(facts):
         shown = "; ".join(f"{words}: {found.text}" for words, found in alone if found is not None)
-        fresh = all(found.is_fresh for found in answers)
-        yield f"make one lock for each kind of machine ({shown})", fresh
+        good = all(found.is_good for found in answers)
+        yield f"make one lock for each kind of machine ({shown})", good

@@ -5,11 +5,14 @@ variables mean.
 import os
 import subprocess
 import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
 
 import pytest
 
 from envdoctor.errors import InputError
 from envdoctor.lock.closing.index_sources import read_sources
+from envdoctor.lock.closing.uv import find_uv
 from envdoctor.model.redaction import without_credentials
 
 CONFIGURATION = """[global]
@@ -93,9 +96,58 @@ def test_indexes_of_all_origins_are_joined(environ):
 
 def test_no_index_leaves_folders_alone(environ):
     found = read_sources({**environ, "PIP_NO_INDEX": "1"})
-    assert found.environment["UV_NO_INDEX"] == "1"
+    assert found.no_index
     assert "UV_DEFAULT_INDEX" not in found.environment
     assert found.environment["UV_FIND_LINKS"]
+
+
+@pytest.mark.parametrize("value", ["", "0", "false", "1", "true", "yes", "on", "t", "y"])
+def test_uv_has_no_variable_for_no_index(value, environ, tmp_path):
+    """uv itself is asked: what is set there changes nothing, for it and so for us."""
+    (tmp_path / "wanted.in").write_text("no-such-package-here\n")
+    server = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)  # answers 501 to everything
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    url = f"http://127.0.0.1:{server.server_port}/simple"
+    variables = {"UV_NO_INDEX": value, "UV_DEFAULT_INDEX": url, "UV_NO_CACHE": "1"}
+    variables.update(UV_HTTP_RETRIES="0", PATH=os.environ["PATH"], HOME=str(tmp_path))
+    done = subprocess.run(
+        [str(find_uv(os.environ)), "pip", "compile", "wanted.in"],
+        cwd=tmp_path,
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    server.shutdown()
+    asked_index = "501" in done.stderr
+    assert asked_index is not read_sources({**environ, **variables}).no_index, done.stderr
+
+
+@pytest.mark.parametrize("value", ["1", "true", "YES", "on", "t", "y", "0", "false", "no"])
+def test_pip_says_what_turns_the_index_off(value, environ, tmp_path):
+    variables = {**environ, "PIP_NO_INDEX": value, "PATH": os.environ["PATH"]}
+    variables["PIP_CONFIG_FILE"] = os.devnull
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "-vv",
+            "no-such-package-here",
+            "--retries=0",
+            "--index-url=http://127.0.0.1:9/simple",
+            "--disable-pip-version-check",
+        ],
+        cwd=tmp_path,
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    ignored = "Ignoring indexes" in done.stdout
+    assert read_sources(variables).no_index is ignored, done.stdout + done.stderr
 
 
 def test_a_proxy_of_pip_is_one_unless_another_is_set(environ):

@@ -9,7 +9,7 @@ from itertools import product
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from envdoctor.lock.solver.engine import Nogood, Variable
-from envdoctor.lock.solver.problem import Problem
+from envdoctor.lock.solver.problem import Edge, Problem
 from envdoctor.model.request import Root
 
 
@@ -122,6 +122,24 @@ class SatOracle:
         return tuple(model)
 
 
+def in_order(problem: Problem, first: Sequence[str]) -> Problem:
+    """The same problem with some of its nodes, in another order, before the others."""
+    order = [*first, *(node for node in problem.nodes if node not in first)]
+    place = {node: number for number, node in enumerate(order)}
+    variables = dict(zip(problem.nodes, problem.variables))
+    return problem._replace(
+        nodes=tuple(order),
+        variables=tuple(variables[node] for node in order),
+        nogoods=tuple(
+            Nogood(
+                tuple((place[problem.nodes[number]], mask) for number, mask in nogood.terms),
+                nogood.why,
+            )
+            for nogood in problem.nogoods
+        ),
+    )
+
+
 MONTH, YEAR = 30, 365
 MONTHS_OF_FAULT = {"wrong-results": 12, "blocks": 9, "degrades": 6}
 MONTHS_OF_SLOWER_MACHINE = 3
@@ -130,11 +148,13 @@ MONTHS_OF_SLOWER_MACHINE = 3
 class AgeOracle:
     """The objective of a lock in words of a SAT and a MaxSAT solver: the least worst year of the
     roots, then the fewest months of those that no other requires and these in their order, then the
-    same of the other roots, then the lexicographic optimum.
+    same of the other roots, then the lexicographic optimum. ``edges``: what tells which root
+    requires which.
     """
 
-    def __init__(self, problem: Problem, roots: Sequence[Root]) -> None:
+    def __init__(self, problem: Problem, roots: Sequence[Root], edges: Sequence[Edge]) -> None:
         self._problem = problem
+        self._edges = edges
         self._number = {node: number for number, node in enumerate(problem.nodes)}
         self._roots = list(dict.fromkeys(root.name for root in roots))
         self._peers = self._not_required({root.name: set() for root in roots}, roots)
@@ -203,7 +223,7 @@ class AgeOracle:
         changed = True
         while changed:
             changed = False
-            for edge in self._problem.edges:
+            for edge in self._edges:
                 for nodes in asked.values():
                     if edge.requirer in nodes and edge.name not in nodes:
                         nodes.add(edge.name)

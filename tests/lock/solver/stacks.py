@@ -11,18 +11,19 @@ from envdoctor.lock.solver.building import build_problem
 from envdoctor.lock.solver.candidates import Catalog
 from envdoctor.lock.solver.engine import solve
 from envdoctor.lock.solver.explanation import minimal_groups
-from envdoctor.lock.solver.objective import applied, attempt, resolution_of
+from envdoctor.lock.solver.objective import Attempt, applied, attempt, resolution_of
 from envdoctor.lock.solver.problem import (
     MONTHS_BEHIND,
     MONTHS_OF_REQUIRED,
     YEARS_BEHIND,
+    Problem,
 )
 from envdoctor.matrix.loader import Matrix
 from envdoctor.model.facts import Facts
 from envdoctor.model.request import Request, parse_root
 from envdoctor.rules import judge
 
-from .oracle import AgeOracle
+from .oracle import AgeOracle, in_order
 
 ROOTS = (
     "vllm",
@@ -125,27 +126,32 @@ def judge_stack(
     start = time.perf_counter()
     outcome = solve(problem.variables, problem.nogoods, sums=problem.sums)
     seconds = time.perf_counter() - start
-    plain = build_problem(catalog, facts, overrides_allowed=found.overrides, costs=True)
-    best = AgeOracle(plain, request.roots).optimum()
-    if best is not None and outcome.model is not None:
-        for node in (YEARS_BEHIND, MONTHS_BEHIND, MONTHS_OF_REQUIRED):  # theirs alone
-            number = problem.nodes.index(node)
-            best = (*best[:number], outcome.model[number], *best[number + 1 :])
+    # The oracle reads everything that the request reaches, and orders it as the answer does.
+    whole = build_problem(catalog, facts, overrides_allowed=found.overrides, costs=True)
+    whole = in_order(whole, problem.nodes)
+    best = AgeOracle(whole, request.roots, problem.edges).optimum()
     fault: Optional[str] = None
     if (best is None) != (outcome.model is None):
         fault = f"the oracle says {'unsatisfiable' if best is None else 'satisfiable'}"
-    elif best is not None and best != outcome.model:
-        number = next(
-            number
-            for number, bits in enumerate(best)
-            if outcome.model is not None and bits != outcome.model[number]
-        )
-        fault = f"the oracle has another optimum, first for {problem.nodes[number]}"
+    elif best is not None and outcome.model is not None and _differs(whole, best, found):
+        fault = f"the oracle has another optimum, first for {_differs(whole, best, found)}"
     elif outcome.model is not None:
         fault = _fault_of_resolution(found, catalog, facts, matrix)
     else:
         fault = _fault_of_conflict(catalog, facts)
     return Verdict(words, outcome.model is not None, seconds, outcome.conflicts, fault or "")
+
+
+def _differs(whole: Problem, best: Sequence[int], found: Attempt) -> str:
+    """The first node of which an oracle says something else; what the answer did not reach has to
+    be absent, and no row about it violated.
+    """
+    chosen = dict(zip(found.problem.nodes, found.outcome.model or ()))
+    for node, variable, bit in zip(whole.nodes, whole.variables, best):
+        counts = node in (YEARS_BEHIND, MONTHS_BEHIND, MONTHS_OF_REQUIRED)  # theirs alone
+        if not counts and bit != chosen.get(node, variable.absent):
+            return node
+    return ""
 
 
 def _fault_of_resolution(

@@ -31,7 +31,7 @@ GONE = {
         "vllm",
         "0.5.4",
     ): (
-        "outlines 0.0.43 to 0.0.46 with pyairports 0.0.1"
+        "cannot be imported with pyairports 0.0.1, an unrelated placeholder"
     ),  # the index has no other, and import vllm ends there
     (
         "slime",
