@@ -116,7 +116,7 @@ def _site_code(rows: Sequence[Row]) -> _Explained:
     from ..rules.codes import CodeRecord
 
     record = CodeRecord(rows[0].code, "", "known combinations", "")
-    blocks = [heading(f"{record.code}: {record.summary}"), Block(""), *_listed(rows)]
+    blocks = [heading(f"{record.code}: {record.summary}"), Block(""), *_row_blocks(rows)]
     return code_answer(record, rows, ()), blocks
 
 
@@ -127,7 +127,7 @@ def _record(record: CodeRecord, matrix: Matrix) -> _Explained:
     rows = [row for row in matrix.rows() if row.code == record.code]
     signatures = _signatures_of(record.code, matrix) if record.code.endswith("95") else []
     blocks = [heading(f"{record.code} {record.name}: {record.summary}"), *_sections(record.page)]
-    blocks += _listed(rows)
+    blocks += _row_blocks(rows)
     if signatures:
         blocks.append(heading("Texts that it knows (envdoctor explain ID)"))
         blocks += [paragraph(_plain(entry.title), 2, entry.id) for entry in signatures]
@@ -216,7 +216,7 @@ def _dedent(text: str) -> str:
     return "\n".join([first.strip(), *(line[margin:].rstrip() for line in lines)]).strip()
 
 
-def _listed(rows: Sequence[Row]) -> List[Block]:
+def _row_blocks(rows: Sequence[Row]) -> List[Block]:
     """Name the rows; those made for each distribution ("driver-for-cuda-13:torch") stand once, with
     the distributions.
     """

@@ -197,8 +197,8 @@ def _apply(
     if count:
         remain = "problem remains" if count == 1 else "problems remain"
         return f"{made}; {count} {remain} that packages cannot cure\n", 1
-    found = "nothing that fails" if plan.goal == "working" else "no problem"
-    return f"{made}; check finds {found}\n", 0
+    verdict = "nothing that fails" if plan.goal == "working" else "no problem"
+    return f"{made}; check finds {verdict}\n", 0
 
 
 def _agreed(prefix: str, count: int) -> bool:

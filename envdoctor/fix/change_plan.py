@@ -157,8 +157,8 @@ def plan_lines(plan: Plan) -> List[TextLine]:
     """Return a plan for people: what changes and why, what stays wrong, what else would help."""
     lines: List[TextLine] = []
     if not plan.errors and not plan.changes:
-        found = "no problem found" if plan.goal == "healthy" else "nothing fails"
-        text = f"nothing to change: {found} ({plan.target})"
+        verdict = "no problem found" if plan.goal == "healthy" else "nothing fails"
+        text = f"nothing to change: {verdict} ({plan.target})"
         return [TextLine(text, "title"), *_left_alone(plan)]
     if plan.changes:
         count = len(plan.changes)

@@ -121,8 +121,8 @@ class _Walk:
             if path is None:
                 continue
             later = list(self._imports(name if is_package else name[:-1], path))
-            for found in reversed(later):
-                waiting += [found[: place + 1] for place in reversed(range(len(found)))]
+            for module in reversed(later):
+                waiting += [module[: place + 1] for place in reversed(range(len(module)))]
 
     def _file(self, name: Tuple[str, ...]) -> Tuple[Optional[str], bool]:
         base = "/".join((self.location, *name))

@@ -207,9 +207,9 @@ class _Rounds:
             before = set(machine.unread)
             run_probe(probe, machine, Alarm())  # the parent keeps its time
             self._place.clear()
-            found = {name: machine.facts[name] for name in probe.fields if name in machine.facts}
+            facts = {name: machine.facts[name] for name in probe.fields if name in machine.facts}
             unread = {path: machine.unread[path] for path in machine.unread if path not in before}
-            answer = {"facts": dump_facts(Facts(found)), "unread": unread}
+            answer = {"facts": dump_facts(Facts(facts)), "unread": unread}
             write(json.dumps(answer).encode("ascii") + b"\n")
 
     def _follow(self, child: Child) -> Tuple[str, str]:

@@ -136,8 +136,8 @@ def _targets(report: Report) -> List[Block]:
     if len(report.nodes) == 1:
         line = target_line(report.nodes[0])
         said = report.nodes[0].value("report.contradictions", ())
-        told = [Block(f"The report says both: {clean(text)}.", hang=2) for text in said[:_FEW_SAID]]
-        return ([Block(line, hang=2)] if line else []) + told
+        both = [Block(f"The report says both: {clean(text)}.", hang=2) for text in said[:_FEW_SAID]]
+        return ([Block(line, hang=2)] if line else []) + both
     return [
         Block(
             target_line(node),
