@@ -51,6 +51,7 @@ _COMMON = frozenset(
     b"size code the and for not the one rank node task is are was".split()
 )
 
+_WARNING_GOES_ON = re.compile(rb"\b[A-Z]\w{0,40}Warning: .{0,300}:\s*$")
 _COLOUR = re.compile(rb"\x1b\[[0-9;]{0,20}[A-Za-z]")
 _REPEATED = re.compile(r"\[repeated (\d{1,9})x across cluster\]")
 _FRAME = re.compile(
@@ -364,7 +365,7 @@ class _Search:
                 event = events[key] = _Found(groups, line, order)
         event.count += times
         event.last = line
-        event.warned = event.warned and _WARNED.match(line.text) is not None
+        event.warned = event.warned and _is_warning(line)
         return event
 
     def _keep_report(self, data: bytes, cut: int) -> None:
@@ -433,6 +434,14 @@ def key_word(anchor: bytes) -> bytes:
         other = max(words[1:], key=rarity)  # the anchor may begin within a word
         best = other if len(other) > 2 else best
     return best
+
+
+def _is_warning(line: LogPlace) -> bool:
+    """Tell whether a line is marked as a warning, or goes on with the text of one."""
+    if _WARNED.match(line.text) is not None:
+        return True
+    above = line.before.rstrip(b"\n").rpartition(b"\n")[2]
+    return _WARNING_GOES_ON.search(above) is not None
 
 
 def _text_around(data: bytes, start: int, position: int) -> str:

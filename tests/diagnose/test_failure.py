@@ -93,6 +93,13 @@ def test_what_a_program_only_warns_of_is_no_cause(said, text):
     assert roots(said(f"{text}\n")) == []
 
 
+def test_what_a_warning_goes_on_with_is_one(said):
+    """The words of Python's warnings module, of which the message has two lines."""
+    text = "/x/vllm/connections.py:8: RuntimeWarning: Failed to read commit hash:\n"
+    found = said(f"{text}No module named 'vllm._version'\n  from vllm.version import x\n")
+    assert {trace.certainty for trace in found.traces} <= {"candidate"}
+
+
 def test_nothing_found_says_so(said):
     found = said("INFO all is well\n" * 10)
     assert (found.traces, found.exit_code) == ((), 0)

@@ -148,6 +148,20 @@ SIZE = "torch.Size([151936, 896])"
             None,
         ),
         (f"{XID}54, pid=7", "xid-rare"),
+        (
+            (
+                "../aten/src/ATen/native/cuda/Indexing.cu:1284: indexSelectLargeIndex: block: "
+                "[134,0,0], thread: [0,0,0] Assertion `srcIndex < srcSelectDimSize` failed."
+            ),
+            "cuda-device-assert",
+        ),
+        ("python: x.c:7: main: Assertion `n > 0' failed.", None),
+        ("Error: Extra inputs are not permitted", "pydantic-extra-inputs"),
+        ("{'loss': 0.0, 'grad_norm': nan, 'epoch': 0.53}", "norm-not-finite"),
+        (
+            "Shard process was signaled to shutdown with signal 4 rank=0",
+            "illegal-instruction",
+        ),
     ],
 )
 def test_a_line_of_each_family(said, line, signature):
