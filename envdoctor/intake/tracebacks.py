@@ -375,6 +375,8 @@ class _Block:
         blank = not text.strip()
         if len(self._message) >= _MESSAGE_LINES or (blank and not self._message[-1].strip()):
             return blank and len(self._message) == 1
+        if text.strip().startswith("what():"):  # of std::terminate: the message begins here
+            self._line = (number, text)
         self._message.append(text.strip().replace("what():  ", "", 1))
         self._until = self._until if blank else number
         return True

@@ -273,6 +273,17 @@ def test_what_cpp_did_not_catch(said):
     assert "out_of_range: map::at" in found.traces[0].finding.message
 
 
+def test_what_cpp_did_not_catch_may_be_known(said):
+    text = (
+        "terminate called after throwing an instance of 'c10::DistBackendError'\n"
+        "  what():  [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, "
+        "OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600090 "
+        "milliseconds before timing out.\n"
+    )
+    (trace,) = said(text).traces
+    assert (trace.finding.subject, trace.certainty) == ("nccl-timeout", "candidate")
+
+
 GOES_ON = {
     "a destructor": """
         class Handle:
