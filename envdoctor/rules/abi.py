@@ -488,6 +488,56 @@ def _linked_runtimes(context: Context, name: str) -> List[str]:
     )
 
 
+#: Whose wheels on the default index are linked to libtorch_cuda and its kind on x86_64.
+_OF_CUDA_TORCH = ("torchvision", "vllm", "xformers", "sgl-kernel")
+
+
+def check_cpu_torch(context: Context) -> Iterator[Finding]:
+    """A package is compiled for a torch with CUDA, and torch is a build without.
+
+    What it checks:
+        Packages of the default index that are linked to the CUDA libraries of torch, beside a torch
+        whose version says ``+cpu``, on x86_64.
+
+    Why it matters:
+        The library that they need, libc10_cuda.so or libtorch_cuda.so, is not there: "operator
+        torchvision::nms does not exist", "libc10_cuda.so: cannot open shared object file".
+
+    How to fix:
+        Take both from one index: https://download.pytorch.org/whl/cpu, or that of a CUDA version.
+
+    References:
+        https://pytorch.org/get-started/locally/
+    """
+    torch = installed_torch(context)
+    machine = [context.facts.value(field) for field in ("os.platform", "os.architecture")]
+    if torch is None or torch.version.local != "cpu" or {*machine} - {None, "linux", "x86_64"}:
+        return
+    read = group_binaries(context)
+    for name in _OF_CUDA_TORCH:
+        installed = context.distributions.get(name)
+        if installed is None or not installed.version or name in read:
+            continue
+        if not _is_of_default_index(installed) or installed.direct_url or installed.build:
+            continue
+        yield Finding(
+            code="ED408",
+            component=name,
+            kind="abi-mismatch",
+            severity="warning",
+            effect="may-block",
+            message=f"The {name} {installed.version} of the default index is compiled for a torch "
+            f"with CUDA, but {torch} is a build without: its extension will not load.",
+            evidence=(*context.installed(name), *context.evidence("torch.version")),
+            sources=(Source("https://pytorch.org/get-started/locally/"),),
+            remedies=(
+                Remedy(f"Install the {name} of the index that torch came from."),
+                Remedy("Or install a torch with CUDA, where the machine has an NVIDIA GPU."),
+            ),
+            packages=(name, "torch"),
+        )
+
+
 RULES_HERE: Tuple[Rule, ...] = (
     Rule(
         "ED401",
@@ -543,6 +593,14 @@ RULES_HERE: Tuple[Rule, ...] = (
         "abi-mismatch",
         "An extension is compiled for another Python",
         check_python_tag,
+        half="environment",
+    ),
+    Rule(
+        "ED408",
+        "cpu-torch",
+        "abi-mismatch",
+        "A package is compiled for a torch with CUDA, torch is a CPU build",
+        check_cpu_torch,
         half="environment",
     ),
 )

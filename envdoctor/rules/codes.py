@@ -83,6 +83,7 @@ CODES: Mapping[str, str] = {
     "ED405": "undefined-symbols",
     "ED406": "python-tag",
     "ED407": "linked-runtime",
+    "ED408": "cpu-torch",
     "ED490": "abi-rows",
     "ED495": "abi-log",
     "ED501": "memory-belief",

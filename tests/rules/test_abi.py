@@ -463,3 +463,15 @@ def test_a_wheel_made_for_a_nightly_of_this_torch(judged: Judge) -> None:
         assert "nightly" in finding.message
     assert not found("2.5.8", "2.3.0+cu121")
     assert not found("2.5.7", "2.2.0+cu121")
+
+
+def test_a_package_for_cuda_beside_a_torch_without(judged: Judge) -> None:
+    finding = by_code(judged(facts_of(["torch 2.9.0+cpu", "torchvision 0.24.0"])), "ED408")
+    assert (finding.component, finding.severity) == ("torchvision", "warning")
+    for fitting in (
+        facts_of(["torch 2.9.0+cpu", "torchvision 0.24.0+cpu"]),
+        facts_of(["torch 2.9.0", "torchvision 0.24.0"]),
+        facts_of(["torch 2.9.0+cpu", "torchvision 0.24.0"], os_architecture="aarch64"),
+        facts_of(["torch 2.9.0+cpu", "torchvision 0.24.0"], os_platform="win32"),
+    ):
+        assert "ED408" not in codes(judged(fitting))
