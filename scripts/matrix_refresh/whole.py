@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Iterator, List, Sequence, Set, Tuple
+from typing import Any, Collection, Iterator, List, Sequence, Set, Tuple
 
 __all__ = ["importers_of", "run_whole"]
 
@@ -15,7 +15,7 @@ _SCRIPTS = Path(__file__).resolve().parent.parent
 _MATRICES = _SCRIPTS.parent / "matrices"
 
 
-def run_whole(arguments: Sequence[str], measured: Sequence[str]) -> int:
+def run_whole(arguments: Sequence[str], measured: Sequence[str], compiled: Collection[str]) -> int:
     """Run every step, say how long it took, and return the worst exit code.
 
     A step that fails (2 or more) ends the run: what it was to write is as before.
@@ -23,9 +23,10 @@ def run_whole(arguments: Sequence[str], measured: Sequence[str]) -> int:
     Args:
         arguments: Of ``refresh_matrix`` without ``--whole``: ``--only NAME …`` or nothing.
         measured: Packages whose sources are read.
+        compiled: Packages whose wheels are.
     """
     worst = 0
-    for name, command in _steps(list(arguments), measured):
+    for name, command in _steps(list(arguments), measured, compiled):
         start = time.monotonic()
         code = subprocess.run([sys.executable, *command], check=False).returncode
         print(f"{name}: {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
@@ -35,14 +36,17 @@ def run_whole(arguments: Sequence[str], measured: Sequence[str]) -> int:
     return worst
 
 
-def _steps(arguments: List[str], measured: Sequence[str]) -> Iterator[Tuple[str, List[str]]]:
+def _steps(
+    arguments: List[str], measured: Sequence[str], compiled: Collection[str]
+) -> Iterator[Tuple[str, List[str]]]:
     names = arguments[arguments.index("--only") + 1 :] if "--only" in arguments else []
-    wheels = [word for name in names for word in ("--only", name)]
+    wheels = [word for name in names if name in compiled for word in ("--only", name)]
     read = [name for name in names if name in measured]
     only = ["--only", *read] if names else []
     yield "metadata", [_script("refresh_matrix"), *arguments]
-    yield "wheels", [_script("scan_wheels"), "--newest", "1", *wheels]
-    yield "builds", [_script("scan_wheels"), "--merge"]
+    if wheels or not names:
+        yield "wheels", [_script("scan_wheels"), "--newest", "1", *wheels]
+        yield "builds", [_script("scan_wheels"), "--merge"]
     if read or not names:
         yield "sources", [_script("measure_surfaces"), "--collect", *only]
         again = [*only, *sorted(importers_of(read) - set(read))] if names else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import json
 import random
 from pathlib import Path
@@ -113,8 +114,12 @@ def torch_of(day: str) -> str:
 
 def needs_torch(matrix: Matrix, trial: Trial) -> bool:
     """Tell whether what a trial asks for requires torch, as far as newest releases tell."""
-    waiting = [word.partition("==")[0] for word in trial.requirements]
-    seen = set(waiting)
+    return any(_requires_torch(matrix, word.partition("==")[0]) for word in trial.requirements)
+
+
+@functools.cache
+def _requires_torch(matrix: Matrix, name: str) -> bool:
+    waiting, seen = [name], {name}
     while waiting and "torch" not in seen:
         package = matrix.package(waiting.pop())
         releases = package.releases() if package else ()

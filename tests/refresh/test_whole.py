@@ -20,7 +20,7 @@ def steps(monkeypatch):
             return subprocess.CompletedProcess(command, left.pop(0) if left else 0)
 
         monkeypatch.setattr(whole.subprocess, "run", called)
-        return whole.run_whole(arguments, ["peft", "trl"]), ran
+        return whole.run_whole(arguments, ["peft", "torch", "trl"], {"torch"}), ran
 
     return run
 
@@ -41,10 +41,16 @@ def test_all_of_it(steps):
 
 def test_one_package_with_those_that_import_it(steps):
     ran = steps(["--only", "peft"])[1]
-    assert ran[1] == ["scan_wheels", "--newest", "1", "--only", "peft"]
-    measured = ran[4]
+    assert "scan_wheels" not in {step[0] for step in ran}  # it is pure Python
+    measured = ran[2]
     assert measured[:4] == ["measure_surfaces", "--measure", "--only", "peft"]
     assert "trl" in measured  # its older releases import what peft has no more
+
+
+def test_a_compiled_package(steps):
+    ran = steps(["--only", "torch"])[1]
+    assert ran[1] == ["scan_wheels", "--newest", "1", "--only", "torch"]
+    assert ran[2] == ["scan_wheels", "--merge"]
 
 
 def test_a_package_whose_sources_are_not_read(steps):
