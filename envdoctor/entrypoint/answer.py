@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Answer"]
+__all__ = ["Answer", "words_of"]
 
 
 class Answer:
@@ -33,3 +33,13 @@ class Answer:
         """Return the answer that ``pack`` wrote; raises ValueError."""
         kind, line, details, document = content.decode("utf-8", "replace").split("\0", 3)
         return cls(kind, line, details, document)
+
+
+def words_of(error: Exception) -> str:
+    """Return what an exception says, without secrets; its type alone where that cannot be told."""
+    name = type(error).__name__
+    try:
+        from ..model.redaction import redact
+    except (ImportError, SyntaxError):  # a broken installation is what failed
+        return name
+    return redact(f"{name}: {error}")

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
+from .answer import words_of
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Dict, Iterator, List, NoReturn
@@ -33,7 +35,7 @@ def _check(arguments: List[str]) -> NoReturn:
 
         decide_start(arguments)
     except Exception as error:  # noqa: BLE001 - a traceback helps nobody; the script goes on
-        line = f"envdoctor: no verdict: {type(error).__name__}: {error}"
+        line = f"envdoctor: no verdict: {words_of(error)}"
         os.write(2, f"{line[:300]}\n".encode("utf-8", "backslashreplace"))
         os._exit(_SAID)
     os._exit(_START)

@@ -14,7 +14,7 @@ import os
 import select
 import time
 
-from .answer import Answer
+from .answer import Answer, words_of
 from .options import Settings, parse_settings
 
 TYPE_CHECKING = False
@@ -264,7 +264,7 @@ def _run_child(
     except MemoryError:
         answer = _fault("out of memory: the memory limit leaves too little for this check")
     except Exception as error:  # noqa: BLE001 - whatever fails here, the policy decides, not a traceback
-        answer = _fault(_words_of(error))
+        answer = _fault(words_of(error))
     if finish is None or not answer.document:
         _send(pipe, b"A", answer.pack())
     else:
@@ -272,16 +272,6 @@ def _run_child(
         _send(pipe, b"V", answer.pack())
         _send(pipe, b"R", finish(answer).encode("utf-8", "replace"))
     os._exit(0)
-
-
-def _words_of(error: Exception) -> str:
-    """Return what an exception says, without secrets; its type alone where that cannot be told."""
-    name = type(error).__name__
-    try:
-        from ..model.redaction import redact
-    except (ImportError, SyntaxError):  # a broken installation is what failed
-        return name
-    return redact(f"{name}: {error}")
 
 
 def _leave(*_: object) -> NoReturn:
