@@ -75,17 +75,14 @@ def parse_cuda_header(text: str) -> Optional[str]:
     """Return ``12.4`` from ``#define CUDA_VERSION 12040`` in ``cuda.h``."""
     place = text.find("CUDA_VERSION")
     while place >= 0:
-        before = text[text.rfind("\n", 0, place) + 1 : place].split()
-        after = text[place : text.find("\n", place) + 1 or None].split()
-        if (
-            before in (["#define"], ["#", "define"])
-            and after[0] == "CUDA_VERSION"
-            and after[1:]
-            and _is_number(after[1], 4, 6)
-        ):
-            number = int(after[1])
-            return f"{number // 1000}.{number % 1000 // 10}"
-        place = text.find("CUDA_VERSION", place + 1)
+        end = text.find("\n", place)
+        end = len(text) if end < 0 else end
+        words = text[text.rfind("\n", 0, place) + 1 : end].replace("#", "# ", 1).split()
+        if words[:3] == ["#", "define", "CUDA_VERSION"] and words[3:]:
+            number = words[3]
+            if _is_number(number, 4, 6):
+                return f"{int(number) // 1000}.{int(number) % 1000 // 10}"
+        place = text.find("CUDA_VERSION", end)  # one line is looked at once, however long it is
     return None
 
 

@@ -4,6 +4,7 @@ there is one.
 
 import os
 import stat
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -203,3 +204,11 @@ def test_parsers_take_anything(text):
 
 def test_deep_json_does_not_recurse():
     assert parse_version_json("[" * 200_000) == (None, None)
+
+
+def test_one_long_line_of_a_header_is_read_once():
+    text = "CUDA_VERSION " * 200_000
+    began = time.process_time()
+    assert parse_cuda_header(text) is None
+    assert parse_cuda_header(f"{text}\n#  define CUDA_VERSION 12040 /* {text} */\n") == "12.4"
+    assert time.process_time() - began < 2
