@@ -151,9 +151,7 @@ def _undecided(
     context: Context, presumed: Optional[Presumption], row: Row, binding: Binding
 ) -> Optional[_Hit]:
     """Bind a row that lacks something with what may be presumed; None where nothing follows."""
-    if presumed is not None and (
-        row.effect == "blocks" or (row.effect == "degrades" and row.trust == "established")
-    ):
+    if presumed is not None and (row.effect == "blocks" or _worth_presuming(row)):
         context = presumed.context
         binding = bind(row, context.target)
         if binding.outcome == "violated":
@@ -285,6 +283,15 @@ def _unindexed_builds(context: Context, row: Row) -> List[str]:
         for name in dict.fromkeys(compared)
         if name in context.distributions and is_unindexed(context.distributions[name])
     ]
+
+
+def _worth_presuming(row: Row) -> bool:
+    """Tell whether a row that does not block is worth a warning where a presumption completes it.
+
+    A measured one is not: it speaks of an optional path of one package into another, and nobody
+    said that either is there, nor that anything takes that path.
+    """
+    return row.effect == "degrades" and row.trust == "established" and row.code not in _MEASURED
 
 
 def _presumed(presumption: Presumption, row: Row, binding: Binding) -> _Hit:

@@ -18,7 +18,7 @@ effect = "{effect}"
 trust = "established"
 component = "mathlib"
 kind = "too-old"
-code = "ED390"
+code = "{code}"
 when = [{{ env = "mathlib", in = "<2" }}, {{ env = "frame", in = ">=1" }}{more}]
 fix = "Install mathlib 2."
 pins = ["mathlib>=2"]
@@ -30,8 +30,8 @@ date = "2026-01-01"
 
 @pytest.fixture
 def site(tmp_path: Path):
-    def load(effect: str = "blocks", more: str = "") -> Matrix:
-        (tmp_path / "rows.toml").write_text(_SITE.format(effect=effect, more=more))
+    def load(effect: str = "blocks", more: str = "", code: str = "ED390") -> Matrix:
+        (tmp_path / "rows.toml").write_text(_SITE.format(effect=effect, more=more, code=code))
         return load_matrix([str(tmp_path)])
 
     return load
@@ -64,6 +64,19 @@ def test_notes_are_not_presumed(judged: Judge, site) -> None:
     assert "ED390" not in codes(
         judged(facts_of([frame], complete=False), matrix=site(effect="note"))
     )
+
+
+def test_optional_paths_that_were_measured_are_not_presumed_to_be_taken(
+    judged: Judge, site
+) -> None:
+    """Nobody said that mathlib is there, nor that frame's optional use of it is wanted."""
+    frame = distribution("frame 1.5", "mathlib==1.2")
+    partial, whole = facts_of([frame], complete=False), facts_of([frame, "mathlib 1.2"])
+    for code, presumed in (("ED390", True), ("ED308", False), ("ED309", False)):
+        matrix = site(effect="degrades", code=code)
+        assert (code in codes(judged(partial, matrix=matrix))) == presumed
+        assert code in codes(judged(whole, matrix=matrix))
+    assert "ED308" in codes(judged(partial, matrix=site(code="ED308")))
 
 
 def test_variables_that_nobody_mentions_are_not_set(judged: Judge, site) -> None:
