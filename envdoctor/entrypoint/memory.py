@@ -21,12 +21,10 @@ _SPARE = 6 << 20
 
 
 def bound_memory(machine: Machine) -> str:
-    """Bound this process's data by what its control group has left; return why that is too little
-    for a check, or "". The machine keeps what was read of its control groups.
-    """
-    from ..probes.container import probe_container
+    """Bound this process's data by what its control group has left, as the probe has read it.
 
-    machine.facts.update(probe_container(machine))
+    Returns why that is too little for a check, or "".
+    """
     limit, used, reclaimable = (
         machine.value(f"memory.{name}", 0) for name in ("limit", "usage", "reclaimable")
     )

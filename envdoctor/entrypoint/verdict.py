@@ -39,9 +39,10 @@ def check_start(
     """
     announce("looking at the memory limit")
     from ..probes.machine import Machine
-    from .memory import bound_memory
+    from .memory import PROBE, bound_memory
 
-    machine = Machine()
+    machine = Machine(deadline=_time_of_probes(seconds))
+    _run(machine, announce, failed, (PROBE,), lambda name: name == PROBE)
     reason = bound_memory(machine)
     if reason:
         return Answer("fault", f"envdoctor: no verdict: {reason}")
@@ -205,23 +206,37 @@ def _read(
     an error: what the others require can only be a warning, and that is for ``bake`` and ``check``.
     A start has no time for hundreds of files of which none stops the job.
     """
-    from .. import probes
+    from ..probes import MODULES
     from .memory import PROBE
 
+    modules: Sequence[str] = MODULES
     if baseline:
         machine.facts = {**dict(baseline["facts"]), **machine.facts}
-        chosen = probes.load_probes(baseline["probes"])
+        modules = baseline["probes"]
     else:
         from ..rules.packages import WEIGHED
 
         machine.described = WEIGHED | matrix.spoken_of
-        chosen = probes.all_probes()
+    return _run(machine, announce, failed, modules, lambda name: name != PROBE)
+
+
+def _run(
+    machine: Machine,
+    announce: Callable[[str], None],
+    failed: Dict[str, str],
+    modules: Sequence[str],
+    wanted: Callable[[str], bool],
+) -> Facts:
+    """Run those probes of some modules that are wanted, but for what ended an earlier check."""
+    from .. import probes
+
+    chosen = [probe for probe in probes.load_probes(modules) if wanted(probe.name)]
     for probe in chosen:
         if probe.name in failed:
             probes.fail_probe(probe, machine, failed[probe.name])
-    chosen = tuple([probe for probe in chosen if probe.name not in (PROBE, *failed)])
+    left = [probe for probe in chosen if probe.name not in failed]
     # One that hangs for ever has a name.
-    return probes.run_probes(machine, chosen, lambda name: announce(f"probe {name}"))
+    return probes.run_probes(machine, left, lambda name: announce(f"probe {name}"))
 
 
 def _read_inputs(settings: Settings) -> Tuple[Dict[str, Fact[Any]], Optional[Sequence[Any]]]:

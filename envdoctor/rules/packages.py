@@ -352,11 +352,12 @@ def _apart(context: Context) -> Iterator[Finding]:
     if context.facts.value("distributions.complete") is True:
         return
     asked: Dict[str, List[Tuple[Distribution, str]]] = {}
-    for distribution in context.distributions.values():
+    # By name, so that an order of the facts changes nothing.
+    for _, distribution in sorted(context.distributions.items()):
         for name, specifier in requirement_sets(context, distribution):
             if specifier and name not in context.distributions:
                 asked.setdefault(name, []).append((distribution, specifier))
-    for name, entries in asked.items():
+    for name, entries in sorted(asked.items()):
         pair = _first_apart(entries)
         if pair is not None:
             yield _apart_finding(context, name, *pair)
@@ -365,10 +366,12 @@ def _apart(context: Context) -> Iterator[Finding]:
 def _first_apart(
     entries: Sequence[Tuple[Distribution, str]],
 ) -> Optional[Tuple[Tuple[Distribution, str], Tuple[Distribution, str]]]:
-    """Return the first two of which no version meets both specifiers."""
+    """Return the first two distributions of which no version meets both specifiers; what one asks
+    for by several lines may be meant for several machines.
+    """
     for number, first in enumerate(entries):
         for second in entries[number + 1 :]:
-            if _are_apart(first[1], second[1]):
+            if first[0] is not second[0] and _are_apart(first[1], second[1]):
                 return first, second
     return None
 

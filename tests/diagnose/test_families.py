@@ -38,13 +38,11 @@ SIZE = "torch.Size([151936, 896])"
         ("train.py: error: unrecognized arguments: --use_vllm", "arguments-refused"),
         ("Epoch 3: error: 0.25", None),
         (
-            "OpenBLAS blas_thread_init: pthread_create failed for thread 1 of 4: Operation not "
-            "permitted",
+            "pthread_create failed for thread 1 of 4: Operation not permitted",
             "thread-not-permitted",
         ),
         (
-            "OpenBLAS blas_thread_init: pthread_create failed for thread 1 of 4: Resource "
-            "temporarily unavailable",
+            "pthread_create failed for thread 1 of 4: Resource temporarily unavailable",
             "cannot-start-thread",
         ),
         (

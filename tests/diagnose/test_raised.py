@@ -105,10 +105,10 @@ PROGRAMS = {
     "several lines": (
         """
         def load():
-            raise RuntimeError("Error(s) in loading state_dict for Net:\\n\\tsize mismatch for w")
+            raise RuntimeError("Several things are wrong with Net:\\n\\tthe first of them")
         load()
         """,
-        "RuntimeError: Error(s) in loading state_dict for Net: size mismatch for w",
+        "RuntimeError: Several things are wrong with Net: the first of them",
         3,
     ),
     "a log": (
@@ -393,8 +393,19 @@ FAILED = {
 }
 
 
+#: Those whose message is known: what it says stands in place of the exception.
+KNOWN = {
+    "torch-2.15-state-dict": "A checkpoint does not fit the model",
+    "ray-2.49.2-actor-init": "A file or folder may not be read or written: /ckpt/global_step_0",
+    "ray-2.49.2-driver": "Sizes of batches do not divide: real_train_batch_size (30) must be",
+}
+
+
 @pytest.mark.parametrize("name", sorted(FAILED))
 def test_the_failure_is_found_through_what_wraps_it(name):
-    certainty, message = first(diagnose([str(LOGS / f"{name}.log")]))
-    assert certainty == "established"
-    assert message.startswith(f"The run failed with {FAILED[name]}")
+    diagnosis = diagnose([str(LOGS / f"{name}.log")])
+    certainty, message = first(diagnosis)
+    assert certainty in (("established", "likely") if name in KNOWN else ("established",))
+    assert message.startswith(KNOWN.get(name, f"The run failed with {FAILED[name]}"))
+    lines = [entry.detail for entry in diagnosis.traces[0].finding.evidence]
+    assert any(FAILED[name].split(" (")[0] in line for line in lines) or name not in KNOWN

@@ -100,7 +100,9 @@ for probe in probes.all_probes():
         )
     chosen.append(probe)
 assert PROBE == "none" or any(probe.name == PROBE for probe in chosen)
-probes.all_probes = lambda: tuple(chosen)
+by_name = {probe.name: probe for probe in chosen}
+load_probes = probes.load_probes
+probes.load_probes = lambda modules: tuple(by_name[probe.name] for probe in load_probes(modules))
 
 sys.argv = ["envdoctor", *ARGUMENTS]
 from envdoctor.cli.main import main  # noqa: E402
