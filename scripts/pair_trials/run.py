@@ -165,7 +165,7 @@ def _install(trial: Trial, place: Place, torch_names: Sequence[str]) -> Dict[str
         if code:
             Path(path).write_text("\n".join([*of_torch, *pinned]) + "\n", "utf-8")
             call([*command, "--override", path], variables, limit=INSTALL_S)
-    _, output = call([python, "-c", _INSTALLED], {}, limit=60)
+    _, output = call([python, "-I", "-c", _INSTALLED], {}, limit=60)
     installed: Dict[str, str] = json.loads(output)
     return installed
 
