@@ -33,7 +33,7 @@ index-url = https://wrong.example
 def environ(tmp_path):
     (tmp_path / "pip.conf").write_text(CONFIGURATION)
     return {
-        "HOME": "/nonexistent",
+        "HOME": str(tmp_path),  # pip asks rustc, and a rustc of rustup makes its home
         "PIP_CONFIG_FILE": str(tmp_path / "pip.conf"),
         "VIRTUAL_ENV": "/nonexistent",
     }
