@@ -167,7 +167,7 @@ def check_cluster(
     """Group the nodes of a cluster by what they are, and judge each kind once.
 
     Args:
-        answers: What the nodes said; of a node that answered twice the last one counts.
+        answers: What the nodes said; of a node that answered twice the first answer counts.
         environments: The halves that they share, by digest.
         matrix: What is known of versions and hardware; by default the one that envdoctor carries.
         options: What to report, and when it counts as failed.
@@ -180,12 +180,16 @@ def check_cluster(
     check_options(options, matrix)
     part_of = {node: name for name, nodes in (parts or {}).items() for node in nodes}
     tables = {name: NodeTable(environments) for name in (*(parts or {}), "")}
-    failed = {}
+    failed: Dict[str, NodeAnswer] = {}
+    taken: Set[str] = set()
     for answer in answers:
+        if answer.node in taken:
+            continue
         if answer.host is None:
             failed[answer.node] = answer
         else:
             failed.pop(answer.node, None)
+            taken.add(answer.node)
             tables[part_of.get(answer.node, "")].add(answer)
     sections = []
     for name, table in tables.items():

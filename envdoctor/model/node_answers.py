@@ -92,8 +92,8 @@ def facts_of(answer: NodeAnswer, environments: Mapping[str, Mapping[str, Any]]) 
 
 
 def read_lines(lines: Iterator[str], where: str, answers: Answers) -> Iterator[NodeAnswer]:
-    """Yield the answers that lines hold; of a node that is there twice the later one counts, which
-    is up to the caller.
+    """Yield the answers that lines hold; which of two answers of one node counts is up to the
+    caller.
 
     Raises:
         InputError: a line that is no answer, with its number. A last line that was cut in two, by

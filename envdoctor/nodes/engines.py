@@ -94,8 +94,8 @@ def _slurm(request: NodeRequest) -> Asked:
     """One step per node in the job that this is, else a job of its own for each node."""
     job = os.environ.get("SLURM_JOB_ID", "")
     if job and not request.partition:
-        listed = request.nodes or os.environ.get("SLURM_JOB_NODELIST", "")
-        names = expand(listed, "SLURM_JOB_NODELIST")
+        wanted = request.nodes or os.environ.get("SLURM_JOB_NODELIST", "")
+        names = expand(wanted, "SLURM_JOB_NODELIST")
         states = dict.fromkeys(names, "")
         place = ("--overlap", f"--jobid={job}")
     else:

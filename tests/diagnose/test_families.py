@@ -31,10 +31,10 @@ SIZE = "torch.Size([151936, 896])"
         ),
         ("KeyError: 'getpwuid(): uid not found: 1002700000'", "no-passwd-entry"),
         ("OSError: No username set in the environment", "no-passwd-entry"),
-        ("fatal: detected dubious ownership in repository at '/work/x'", "git-ownership"),
+        ("fatal: detected dubious ownership in repository at '/home/x'", "git-ownership"),
         ("train.sh: line 7: torchrun: command not found", "command-not-found"),
         ("train.sh: 7: torchrun: not found", "command-not-found"),
-        ("python: can't open file '/work/train.py': [Errno 2] No such file", "python-no-script"),
+        ("python: can't open file '/home/train.py': [Errno 2] No such file", "python-no-script"),
         ("train.py: error: unrecognized arguments: --use_vllm", "arguments-refused"),
         ("Epoch 3: error: 0.25", None),
         (

@@ -251,7 +251,7 @@ def test_the_first_of_the_ranks(said):
 def test_a_box_of_rich(said):
     text = (
         "╭─────────── Traceback (most recent call last) ───────────╮\n"
-        "│ /work/train.py:12 in <module>                            │\n"
+        "│ /home/train.py:12 in <module>                            │\n"
         "│                                                          │\n"
         "│ ❱ 12 main()                                              │\n"
         "╰──────────────────────────────────────────────────────────╯\n"
@@ -259,7 +259,7 @@ def test_a_box_of_rich(said):
     )
     assert first(said(text))[1] == (
         "The run failed with ValueError: the template has no generation tag, raised at "
-        "/work/train.py, line 12."
+        "/home/train.py, line 12."
     )
 
 

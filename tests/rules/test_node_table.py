@@ -237,3 +237,11 @@ def test_healthy_clusters_have_no_error(name):
     assert [
         f.code for part in report.sections for f in part.report.findings if f.severity == "error"
     ] == []
+
+
+def test_a_node_that_is_in_two_files_is_one_node():
+    store, answers = cluster(3)
+    again = answers[1]._replace(host=None, environment="", failed="no answer within 30 s")
+    report = report_of(store, [*answers, *answers, again])
+    assert report.sections[0].size == 3
+    assert not report.failed

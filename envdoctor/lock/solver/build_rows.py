@@ -73,20 +73,20 @@ def _compiled_rows(name: str, catalog: Catalog) -> Iterator[Row]:
     built = Term("env", name, "torch", "in", VersionSet.all())
     for minor in sorted(minors):
         span = VersionSet.parse(f"=={minor}.*")
-        mine = Term("env", name, "torch", "in", span)
+        own_build = Term("env", name, "torch", "in", span)
         other = Term("env", "torch", "version", "lacks", span)
-        yield _build_row(name, f"torch-{minor}", f"torch {minor}", (mine, there, other))
+        yield _build_row(name, f"torch-{minor}", f"torch {minor}", (own_build, there, other))
     for major in sorted(majors):
         span = VersionSet.parse(f">={major},<{major + 1}")
-        mine = Term("env", name, "cuda", "in", span)
+        own_build = Term("env", name, "cuda", "in", span)
         other = Term("env", "torch", "cuda", "lacks", span)
         needed = f"a torch for CUDA {major}"
-        yield _build_row(name, f"cuda-{major}", needed, (mine, built, there, other))
+        yield _build_row(name, f"cuda-{major}", needed, (own_build, built, there, other))
     for abi in sorted(abis):
         wanted = frozenset((abi,))
-        mine = Term("env", name, "cxx11abi", "any", wanted)
+        own_build = Term("env", name, "cxx11abi", "any", wanted)
         label = Term("env", name, "index", "lacks", frozenset(("pypi", "pytorch")))
-        terms = (mine, built, label, there, Term("env", "torch", "cxx11abi", "lacks", wanted))
+        terms = (own_build, built, label, there, Term("env", "torch", "cxx11abi", "lacks", wanted))
         age = "new" if abi == "true" else "old"
         yield _build_row(name, f"cxx11abi-{abi}", f"a torch with the {age} C++ ABI", terms)
 
