@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -10,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List
 
-__all__ = ["NODES", "Slurm"]
+__all__ = ["NODES", "Slurm", "require_slurm"]
 
 NODES = ("n1", "n2", "n3", "n4")
 
@@ -48,6 +49,21 @@ ConstrainRAMSpace=yes
 ConstrainCores=no
 ConstrainDevices=no
 """
+
+
+def require_slurm(prerequisite: Any) -> None:
+    """Skip a test, or fail it in CI, where a cluster cannot be started; ``prerequisite`` is the
+    fixture.
+    """
+    prerequisite(os.geteuid() == 0, "root")
+    for program in ("slurmctld", "slurmd", "srun", "munged"):
+        prerequisite(
+            shutil.which(program), f"{program} (Debian: slurmctld slurmd slurm-client munge)"
+        )
+    prerequisite(
+        Path("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists(),
+        "a cgroup v1 memory controller",
+    )
 
 
 class Slurm:

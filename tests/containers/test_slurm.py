@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import shutil
 import subprocess
 import sys
 import time
@@ -15,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from .slurm import NODES, Slurm
+from .slurm import NODES, Slurm, require_slurm
 from .test_oom_oracle import EAT
 
 pytestmark = pytest.mark.slow
@@ -65,15 +63,7 @@ def removed(group):
 @pytest.fixture(scope="module")
 def slurm(tmp_path_factory, prerequisite, site):
     """A cluster with our prolog and our health check."""
-    prerequisite(os.geteuid() == 0, "root")
-    for program in ("slurmctld", "slurmd", "srun", "munged"):
-        prerequisite(
-            shutil.which(program), f"{program} (Debian: slurmctld slurmd slurm-client munge)"
-        )
-    prerequisite(
-        Path("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists(),
-        "a cgroup v1 memory controller",
-    )
+    require_slurm(prerequisite)
     groups = [group for name in NODES for group in Path("/sys/fs/cgroup").glob(f"*/slurm_{name}")]
     taken = [str(group) for group in groups if not removed(group)]
     prerequisite(not taken, f"no other Slurm with these nodes: {taken}")

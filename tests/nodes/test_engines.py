@@ -14,12 +14,11 @@ import subprocess
 import sys
 import time
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
 from tests.containers.conftest import ray_python  # noqa: F401 - a fixture
-from tests.containers.slurm import NODES, Slurm
+from tests.containers.slurm import NODES, Slurm, require_slurm
 
 pytestmark = pytest.mark.slow
 
@@ -124,15 +123,7 @@ def test_resume_asks_only_who_did_not_answer(ssh, tmp_path):
 
 @pytest.fixture(scope="module")
 def slurm(tmp_path_factory, prerequisite):
-    prerequisite(os.geteuid() == 0, "root")
-    for program in ("slurmctld", "slurmd", "srun", "munged"):
-        prerequisite(
-            shutil.which(program), f"{program} (Debian: slurmctld slurmd slurm-client munge)"
-        )
-    prerequisite(
-        Path("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists(),
-        "a cgroup v1 memory controller",
-    )
+    require_slurm(prerequisite)
     cluster = Slurm(tmp_path_factory.mktemp("slurm").resolve())
     try:
         try:
