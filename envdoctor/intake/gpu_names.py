@@ -97,13 +97,13 @@ def _gpu(text: str) -> Optional[Tuple[int, Gpu]]:
 
 
 #: What stands before a device that somebody runs on, and what makes it one among many.
-_THEIRS = re.compile(
+_RUN_ON = re.compile(
     r"\b(?:on|using|with|have|has|had|got|own|my|our|this|these|running)\s+"
     r"(?:(?:an?|the|my|our|this|these|same|new|local|remote|node|machine|server|box|host|instance|"
     r"of|with|gpus?|device|cards?)\s+)*$",
     re.IGNORECASE,
 )
-_OTHERS = re.compile(
+_ONLY_SPOKEN_OF = re.compile(
     r"\b(?:for|per|than|like|as|vs\.?|versus|e\.g\.?|from|any|every|all|other|another|no|or)\s+"
     r"(?:an?\s+|the\s+)?$",
     re.IGNORECASE,
@@ -133,7 +133,7 @@ def named_gpus(text: str) -> List[Tuple[int, Gpu]]:
         if (start and text[start - 1] in "/\\.@-_:=#") or not _stands_behind(text, match.end()):
             continue
         count, sure, rest = _count_beside(before, text, match.end())
-        if _OTHERS.search(rest) or not (sure or _THEIRS.search(rest)):
+        if _ONLY_SPOKEN_OF.search(rest) or not (sure or _RUN_ON.search(rest)):
             continue
         short = _SHORT.fullmatch(match.group()) is not None and count is None
         if short and not (_GPU_BEHIND.match(text, match.end()) or _GPU_BEFORE.search(rest)):
@@ -168,6 +168,6 @@ def _count_beside(before: str, text: str, end: int) -> Tuple[Optional[int], bool
     rest = before[: counted.start()]
     plural = re.match(r"s\b|s?\s+(?:GPU|card)s\b", text[end : end + 12], re.IGNORECASE)
     sure = bool(counted.group(2) or (plural and not re.search(r"[A-Za-z]\s$", rest)))
-    if not sure and word.isdigit() and _THEIRS.search(rest) is None:
+    if not sure and word.isdigit() and _RUN_ON.search(rest) is None:
         return None, False, before
     return count, sure, rest

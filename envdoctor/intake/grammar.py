@@ -102,7 +102,7 @@ _MARKED = re.compile(r"\b(?:[TPD]P|GPUs?)|--[a-z]|[卡张]")
 _CONDITION = re.compile(r"(?:On|With|In|For|Under)\s[^,]*,")
 _CLAUSES = re.compile(r"[.;!?]\s+|,\s+|\s+(?=but\b|while\b|whereas\b)|[()]")
 _SENTENCES = re.compile(r"(?<=[.;!?])\s+|\s+(?=but\b)")
-#: What makes of a name in a clause no fact of theirs: advice, what may be, what is compared.
+#: Before a name in a clause: advice, a possibility, a comparison; the name then states no fact.
 _GENERAL = re.compile(
     r"\b(?:support\w*|compatib\w*|can|will|may|might|when|whether|does|do|did|is|are|like|than|vs|"
     r"such as|compar\w*|similar|benchmark\w*|optimi[sz]ed|only|works?|worked|fine|plan\w*|"
