@@ -78,6 +78,8 @@ class Place(NamedTuple):
     """Where trials run, one after the other: paths stay the same, so that compiled modules do."""
 
     folder: str
+    #: The interpreter of the environment, as uv takes it: a path or a version.
+    python: str = PYTHON
 
     @property
     def environment(self) -> str:
@@ -142,7 +144,7 @@ def _install(trial: Trial, place: Place, torch_names: Sequence[str]) -> Dict[str
     """Install a trial over the one before it; return what is there. Raises Fault."""
     python = os.path.join(place.environment, "bin", "python")
     if not os.path.exists(python):
-        Environment(_python(), place.environment)
+        Environment(place.python, place.environment)
     pinned = [word for word in trial.requirements if "==" in word]
     names = {word.partition("==")[0] for word in pinned}
     of_torch = [name for name in _OF_TORCH if name not in names]
@@ -168,12 +170,6 @@ def _install(trial: Trial, place: Place, torch_names: Sequence[str]) -> Dict[str
     _, output = call([python, "-I", "-c", _INSTALLED], {}, limit=60)
     installed: Dict[str, str] = json.loads(output)
     return installed
-
-
-def _python() -> str:
-    """The Python that trials are drawn for: the one that runs this, where it is of that version."""
-    own = f"{sys.version_info.major}.{sys.version_info.minor}"
-    return os.path.realpath(sys.executable) if own == PYTHON else PYTHON
 
 
 def sandbox() -> List[str]:

@@ -49,7 +49,7 @@ def test_drawn_trials_agree_with_check(tmp_path, prerequisite, kind):
             word.partition("==")[0] in LIGHT or "==" not in word for word in trial.requirements[:1]
         )
     )
-    place, outcomes = Place(str(tmp_path)), []
+    place, outcomes = Place(str(tmp_path), sys.executable), []
     for trial in itertools.islice(light, 3):
         record = try_one(trial, place, {})
         outcomes += [verdict.outcome for verdict in judge(record, STATEMENTS)]
@@ -61,7 +61,7 @@ def test_drawn_trials_agree_with_check(tmp_path, prerequisite, kind):
 def test_what_an_import_says_is_kept(tmp_path, prerequisite):
     prerequisite(shutil.which("uv"), "uv")
     trial = Trial("blocks", ("colorama==0.4.6",), "2024-04-04", "", ("colorama", "no_such"), "")
-    record = try_one(trial, Place(str(tmp_path)), {})
+    record = try_one(trial, Place(str(tmp_path), sys.executable), {})
     assert record["state"] == "tried"
     assert record["installed"] == {"colorama": "0.4.6"}
     assert record["errors"]["colorama"] == []
