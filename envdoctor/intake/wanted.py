@@ -33,6 +33,7 @@ _OPTION = re.compile(r"(--?[A-Za-z][\w-]*)(?:[ =]+|(?<=-[a-z])(?=\S))?(.*)", re.
 _LONG = {"-r": "--requirement", "-c": "--constraint", "-i": "--index-url", "-f": "--find-links"}
 _BEHIND = re.compile(r"\s+--(?:hash|config-settings?|global-option|no-binary)\b")
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
+_FILE = re.compile(r"(.+\.whl)((?:\[[\w.,\s-]*\])?)")
 _PROJECT = "pyproject.toml"
 
 
@@ -42,7 +43,8 @@ class Wanted(NamedTuple):
     requirements: lines with their markers, in order. constraints: the same of what only bounds
     versions. direct: what comes from git. pythons: what projects ask of Python. index_url,
     extra_index_url, find_links: what files say of where packages come from. notes: what was read
-    otherwise than an installer would.
+    otherwise than an installer would. wheels: the file names of the wheels that are given, by path
+    or by address.
     """
 
     requirements: Tuple[str, ...] = ()
@@ -53,6 +55,7 @@ class Wanted(NamedTuple):
     extra_index_url: Tuple[str, ...] = ()
     find_links: Tuple[str, ...] = ()
     notes: Tuple[str, ...] = ()
+    wheels: Tuple[str, ...] = ()
 
 
 def read_wanted(
@@ -149,18 +152,23 @@ class _Reader:
         editable = re.match(r"(?:-e|--editable)[ =]*", line)
         body = line[editable.end() :].strip() if editable else line
         requirement = None if editable else try_requirement(body)
+        file = _FILE.fullmatch(body)
         if requirement is not None and requirement.url:
             self._take_address(requirement, where)
         elif requirement is not None and not _is_path(body):
             self.entries["requirements"].append(_checked(body, where).line)
-        elif body.partition(" ")[0].endswith(".whl") and "://" not in body:
-            self._take_wheel(_beside(body, folder), where)
+        elif file is not None and "://" not in body:
+            self._take_wheel(_beside(file.group(1), folder), where, file.group(2))
         elif os.path.isdir(_beside(body.partition("[")[0], folder)):
             self._take_folder(body, where, folder)
         elif wheel_file(body) is not None:
             name, version, _ = wheel_file(body) or ("", "", ())
             self._note_address(name, body)
             self.entries["requirements"].append(f"{name}=={version}")
+        elif body.startswith("git+"):
+            raise InputError(
+                _fault(where, f"expected 'NAME @ git+ADDRESS@TAG', found no name before {body!r}")
+            )
         else:
             _checked(body, where)  # says what was expected
             raise InputError(_fault(where, f"cannot be read: {body[:80]!r}"))
@@ -186,13 +194,14 @@ class _Reader:
             )
 
     def _note_address(self, name: str, address: str) -> None:
+        self.entries["wheels"].append(unquote(urlsplit(address).path).rpartition("/")[2])
         self.entries["notes"].append(
             f"{name} is given as {without_credentials(address)}: what it requires was not read, "
-            "and the lock takes that version from the index"
+            "and the lock names that version, not the address"
         )
 
-    def _take_wheel(self, path: str, where: str) -> None:
-        """Read a wheel: what it is, and what it requires."""
+    def _take_wheel(self, path: str, where: str, extras: str = "") -> None:
+        """Read a wheel: what it is, and what it requires. extras: "[gpu]"."""
         from email.parser import HeaderParser
         from zipfile import BadZipFile, ZipFile
 
@@ -205,7 +214,8 @@ class _Reader:
             reason = getattr(error, "strerror", None) or "is no wheel with metadata"
             raise InputError(_fault(where, f"{path}: {reason}")) from error
         name, version = described.get("Name", ""), described.get("Version", "")
-        own = _checked(f"{name}=={version}", where or path)
+        own = _checked(f"{name}{extras}=={version}", where or path)
+        self.entries["wheels"].append(os.path.basename(path))
         self.entries["requirements"].append(own.line)
         for line in described.get_all("Requires-Dist") or ():
             requirement = try_requirement(" ".join(line.split()))
@@ -337,8 +347,8 @@ def _fault(where: str, words: str) -> str:
 
 
 def _is_path(body: str) -> bool:
-    return body.startswith((".", "/", "~")) or body.endswith(".whl")
+    return body.startswith((".", "/", "~")) or _FILE.fullmatch(body) is not None
 
 
 def _beside(path: str, folder: str) -> str:
-    return os.path.join(folder, os.path.expanduser(path))
+    return os.path.normpath(os.path.join(folder, os.path.expanduser(path)))

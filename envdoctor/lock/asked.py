@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Dict, FrozenSet, List, Sequence, Set, Tuple
+from typing import TYPE_CHECKING, Dict, FrozenSet, List, Sequence, Set, Tuple
 
 from ..errors import InputError, suggest
+from ..matrix.derive import find_builds
 from ..matrix.loader import Matrix
 from ..matrix.tables import Package
+from ..matrix.tags import glibc_for, serves_python
 from ..model.request import Request, Root, parse_root
 from ..model.requirement import parse_requirement, try_requirement
 from ..model.versions import Version, VersionSet, canonicalize_name, parse_version
 from .solver.target_lines import TargetLines
 
-__all__ = ["check_asked", "read_roots"]
+if TYPE_CHECKING:
+    from packaging.tags import Tag
+
+__all__ = ["check_asked", "check_wheels", "indexes_of", "read_roots"]
 
 _NEAR = 0.8  # how alike an extra has to be to one that there is
 
@@ -55,6 +60,49 @@ def check_asked(request: Request, pythons: Sequence[str], matrix: Matrix) -> Non
         if package is not None:
             _check_release(root, package, matrix)
             _check_extras(root, package)
+
+
+def check_wheels(wheels: Sequence[str], request: Request) -> None:
+    """Raise :class:`InputError` for a wheel, by its file name, that is for another Python or
+    platform than the request.
+    """
+    python = parse_version(request.python)
+    asked = {root.name for root in (*request.roots, *request.others)}
+    for file in wheels:
+        name, _, tags = _parts(file)
+        fits = any(
+            serves_python(f"{tag.interpreter}{'t' * tag.abi.endswith('t')}-{tag.abi}", python)
+            and glibc_for(tag.platform, request.platform, request.architecture) is not None
+            for tag in tags
+        )
+        if name in asked and not fits:
+            raise InputError(
+                f"{file}: expected a wheel for Python {request.python} on {request.platform} "
+                f"{request.architecture}, found one for {', '.join(sorted(map(str, tags)))}"
+            )
+
+
+def indexes_of(wheels: Sequence[str], architecture: str, matrix: Matrix) -> List[str]:
+    """Return the indexes that have the builds which are given as wheels, by their file names."""
+    indexes: Dict[str, None] = {}
+    for file in wheels:
+        name, version, _ = _parts(file)
+        package = matrix.package(name)
+        release = package.release(parse_version(version.public)) if package is not None else None
+        if release is not None and version.local is not None:
+            builds = find_builds(release, version, architecture)
+            indexes.update(dict.fromkeys(build.index_name for build in builds))
+    return [index for index in indexes if index != "pypi"]
+
+
+def _parts(file: str) -> Tuple[str, Version, FrozenSet[Tag]]:
+    from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
+    try:
+        name, version, _, tags = parse_wheel_filename(file)
+    except InvalidWheelFilename as error:
+        raise InputError(f"{file}: is no name of a wheel: {error}") from error
+    return name, parse_version(str(version)), tags
 
 
 def _check_release(root: Root, package: Package, matrix: Matrix) -> None:

@@ -87,7 +87,7 @@ def lock(
     """
     from ..model.request import Request, parse_source
     from ..model.resolution import Resolution
-    from .asked import check_asked, read_roots
+    from .asked import check_asked, check_wheels, indexes_of, read_roots
     from .solver import resolve
 
     if matrix is None:
@@ -110,9 +110,10 @@ def lock(
         or _common(facts, "python.version", "give --python-version", "3.12" if profile else None),
         _common(facts, "os.platform", "one lock is for one platform", "linux"),
         _common(facts, "os.architecture", "one lock is for one architecture", "x86_64"),
-        allow_index=tuple(dict.fromkeys(allow_index)),
         sources=steps,
     )
+    given = indexes_of(wanted.wheels, request.architecture, matrix)
+    request = request._replace(allow_index=tuple(dict.fromkeys((*allow_index, *given))))
     asked = read_roots(lines, request)
     if not asked and profile is None:
         raise InputError(
@@ -131,6 +132,7 @@ def lock(
         constraints=read_roots(wanted.constraints, request),
     )
     check_asked(request, wanted.pythons, matrix)
+    check_wheels(wanted.wheels, request)
     if profile is not None:
         answer = _of_profile(
             profile, request, facts, matrix, python, as_of, {} if resolvers is None else resolvers

@@ -144,6 +144,16 @@ def test_a_wheel_says_what_it_is_and_what_it_requires(tmp_path):
         assert wanted.requirements == ("my-tool==1.0+cu126", "torch==2.6.0")
         assert wanted.find_links == (str(tmp_path),)
         assert str(tmp_path) not in " ".join(wanted.notes)
+        assert wanted.wheels == (name,)
+    assert read_wanted([f"{tmp_path / name}[x]"]).requirements[0] == "my-tool[x]==1.0+cu126"
+
+
+@pytest.mark.parametrize("form", ["{}", "my-tool @ {}"])
+def test_the_address_of_a_wheel_gives_its_version(form):
+    address = "https://one.example/1/my_tool-1.0%2Bcu126-cp312-cp312-linux_x86_64.whl#sha256=00"
+    wanted = read_wanted([form.format(address)])
+    assert wanted.requirements == ("my-tool==1.0+cu126",)
+    assert wanted.wheels == ("my_tool-1.0+cu126-cp312-cp312-linux_x86_64.whl",)
 
 
 @pytest.mark.parametrize(
@@ -153,6 +163,7 @@ def test_a_wheel_says_what_it_is_and_what_it_requires(tmp_path):
         ("-r none.txt\n", "requirements.txt:1: expected a file, found nothing"),
         ("x @ https://one.example/x.tar.gz\n", "expected a wheel or git+ADDRESS"),
         ("./none.whl\n", "No such file"),
+        ("git+https://one.example/x@v1\n", "found no name before 'git+https://one.example/x@v1'"),
         ("-e ./none\n", "expected a requirement"),
     ],
 )

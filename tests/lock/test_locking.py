@@ -85,6 +85,38 @@ def test_exactly_a_version_is_no_build_with_a_label():
     assert str(labelled.pin("torch").version) == "2.6.0+cu126"
 
 
+@pytest.mark.parametrize(
+    ("wheel", "python"),
+    [
+        ("torch-2.8.0-cp311-cp311-manylinux_2_28_x86_64.whl", "3.12"),
+        ("torch-2.8.0-cp312-cp312-win_amd64.whl", "3.12"),
+        ("torch-2.8.0-cp312-cp312-manylinux_2_28_aarch64.whl", "3.12"),
+        ("torch-2.8.0-cp313-cp313t-manylinux_2_28_x86_64.whl", "3.13"),
+    ],
+)
+def test_a_wheel_that_the_target_cannot_install_is_refused(wheel, python):
+    wanted = Wanted(("torch==2.8.0",), wheels=(wheel,))
+    with pytest.raises(InputError, match=f"expected a wheel for Python {python} on linux x86_64"):
+        lock((), [Facts({})], python=python, wanted=wanted)
+    assert isinstance(lock(("six",), [Facts({})], python=python, others=True), Resolution)
+
+
+@pytest.mark.parametrize(
+    ("index", "version", "wheel"),
+    [
+        ("github", "2.8.3+cu12torch2.8cxx11abiTRUE", "flash_attn-{}-cp312-cp312-linux_x86_64.whl"),
+        ("pytorch", "2.8.0+cu129", "torch-{}-cp312-cp312-manylinux_2_28_x86_64.whl"),
+    ],
+)
+def test_a_build_that_is_given_needs_no_further_option(index, version, wheel):
+    name = wheel.partition("-")[0].replace("_", "-")
+    asked = (f"{name}=={version}", "torch==2.8.0" if index == "github" else "numpy")
+    assert isinstance(_asked(wanted=Wanted(asked)), Explanation)
+    found = _asked(wanted=Wanted(asked, wheels=(wheel.format(version),)))
+    assert isinstance(found, Resolution)
+    assert found.pin(name).index_name == index
+
+
 def test_constraints_bound_and_ask_for_nothing():
     bounds = Wanted(("transformers",), constraints=("numpy<2", "torch<2.6", "tokenizers<=0.21"))
     found = _asked(wanted=bounds, as_of="latest")
