@@ -274,7 +274,10 @@ def close(
             )
         except UnknownName as error:
             raise InputError(f"{error}{suggest(error.name, matrix.package_names, 0.8)}") from error
-        notes = (f"the date does not bind {', '.join(closure.late)}",) if closure.late else ()
+        notes = [f"the date does not bind {', '.join(closure.late)}"] if closure.late else []
+        notes += [
+            f"{extra}: there is no such extra, so it adds nothing" for extra in closure.extras
+        ]
         closed = core._replace(
             closure=closure, notes=(*found.notes, *(hole.text for hole in lacking.values()), *notes)
         )

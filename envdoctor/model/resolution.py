@@ -4,7 +4,7 @@ nothing.
 
 from __future__ import annotations
 
-from typing import Mapping, NamedTuple, Optional, Tuple
+from typing import FrozenSet, Mapping, NamedTuple, Optional, Tuple
 
 from .facts import Facts
 from .request import Request, SourceStep
@@ -152,7 +152,8 @@ class Closure(NamedTuple):
     the lines stand for ("x86_64-manylinux_2_28"). sources: options that name further indexes,
     without credentials. strategy: uv's for several indexes. local: names of the lines that only a
     folder of the machine that closed the lock has. pylock: the text of ``pylock.toml``. late: what
-    the as-of date does not bind.
+    the as-of date does not bind. extras: what was asked for with an extra that it does not have
+    ("einops[gpu]").
     """
 
     state: str = "core"
@@ -168,6 +169,7 @@ class Closure(NamedTuple):
     holes: Tuple[Hole, ...] = ()
     strategy: str = ""
     local: Tuple[str, ...] = ()
+    extras: Tuple[str, ...] = ()
 
     @property
     def indexes(self) -> Tuple[str, ...]:
@@ -211,6 +213,12 @@ class Resolution(NamedTuple):
     def sources(self) -> Tuple[SourceStep, ...]:
         """What is installed from repositories after the pins, in order."""
         return self.request.sources
+
+    @property
+    def names(self) -> FrozenSet[str]:
+        """The names of everything that is installed, as far as it was closed."""
+        lines = frozenset(line.name for line in self.closure.lines)
+        return lines.union(pin.name for pin in self.pins)
 
     def pin(self, name: str) -> Optional[Pin]:
         """Return the pin of a package, or None."""

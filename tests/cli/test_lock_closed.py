@@ -279,6 +279,7 @@ def test_what_only_a_folder_here_has_is_named_and_the_folder_is_not(lock, instal
         assert f"# indexes: {index.address.rstrip('/')}" in files[name], name
         assert "uv's index strategy: unsafe-best-match" in files[name]
         assert "from a folder of the machine that closed this: jinja2;" in files[name]
+    assert 'echo "install.sh: jinja2 came from a folder' in files["install.sh"]
     assert "--index-strategy unsafe-best-match" in files["install.sh"]
     held_by = json.loads(files["envdoctor.lock.json"])["closure"]
     assert held_by["local"] == ["jinja2"]
@@ -377,6 +378,22 @@ def test_without_an_index_there_are_core_pins_and_a_closed_lock_stays(lock, inde
         in (tmp_path / "other" / "requirements.txt").read_text().splitlines()[0]
     )
     assert json.loads((tmp_path / "other" / "envdoctor.lock.json").read_text())["closed"] is False
+    if fault == "down":
+        assert b"Failed to fetch: http://127.0.0.1:9/simple/" in done.stderr
+        assert f"install --index-url {address}" in (tmp_path / "other" / "install.sh").read_text()
+
+
+def test_an_extra_that_there_is_not_is_named(lock, index, tmp_path):
+    """uv only warns of it, and so does pip; of what the matrix knows no other extra is like it."""
+    done = lock(
+        *("torch[gpu]==2.4.0", "jinja2[i18n]", *H20, "--index-url", index.address),
+        *("-o", tmp_path / "lock"),
+    )
+    assert done.returncode == 0, done.stderr
+    for name in ("requirements.txt", "install.sh"):
+        text = (tmp_path / "lock" / name).read_text()
+        assert "# note: torch[gpu]: there is no such extra, so it adds nothing" in text
+        assert "# note: jinja2[i18n]: there is no such extra, so it adds nothing" in text
 
 
 def test_core_pins_asked_for_replace_a_closed_lock_whole(lock, index, tmp_path):

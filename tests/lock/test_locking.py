@@ -10,6 +10,7 @@ from envdoctor import sources
 from envdoctor.errors import InputError
 from envdoctor.intake import parse_assumptions
 from envdoctor.intake.wanted import Wanted
+from envdoctor.lock.emit import render
 from envdoctor.lock.locking import lock
 from envdoctor.lock.solver.objective import applied
 from envdoctor.matrix.loader import load_matrix
@@ -124,6 +125,8 @@ def test_constraints_bound_and_ask_for_nothing():
     assert found.pin("torch") is None
     assert found.pin("numpy").version < parse_version("2")
     assert found.pin("tokenizers").version <= parse_version("0.21")
+    header = render(found, "1", MATRIX)["requirements.txt"].partition("\n\n")[0]
+    assert "\n# constraints: numpy<2, tokenizers<=0.21\n" in header
     refused = _asked(wanted=Wanted(("numpy>=2",), constraints=("numpy<2",)))
     assert isinstance(refused, Explanation)
     assert any("kept out by the constraint numpy<2" in cause.text for cause in refused.causes)

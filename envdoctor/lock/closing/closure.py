@@ -50,6 +50,7 @@ _UNKNOWN = re.compile(
     r"(?:^|\s)([A-Za-z0-9][\w.-]*) was not found in the (?:package registry|provided package "
     r"locations)"
 )
+_NO_EXTRA = re.compile(r"package `([^`=]+)==[^`]+` does not have an extra named `([^`]+)`")
 _FAR = "2100-01-01T00:00:00Z"  # "false" says the same to newer uv alone
 _UNDATED = "is missing an upload date"
 
@@ -178,6 +179,7 @@ class _Closing:
         self._added: List[str] = []
         self._dated = True
         self._tool = "uv"
+        self._extras: Tuple[str, ...] = ()
 
     def close(self) -> Closure:
         self._tool = self._uv.version()
@@ -226,6 +228,7 @@ class _Closing:
                 )
                 self._assumed.clear()
                 continue
+            self._extras = self._missing_extras(outcome.message)
             return self._closed(lines)
         return self._core("uv and the index did not come to rest")
 
@@ -335,6 +338,17 @@ class _Closing:
         self._exempt |= late
         return bool(sources_only or late)
 
+    def _missing_extras(self, message: str) -> Tuple[str, ...]:
+        """Return what was asked for with an extra that it does not have, as uv warns."""
+        request = self._found.request
+        asked = {
+            (root.name, canonicalize_name(extra))
+            for root in (*request.roots, *request.others)
+            for extra in root.extras
+        }
+        named = [(canonicalize_name(name), extra) for name, extra in _NO_EXTRA.findall(message)]
+        return tuple(f"{name}[{extra}]" for name, extra in named if (name, extra) in asked)
+
     def _leave_out(self, pin: Pin) -> None:
         """Keep from uv a build that only a release page has; what it requires is what the source
         archive of the same release says.
@@ -431,11 +445,9 @@ class _Closing:
         common: Dict[str, Any] = {
             "lines": tuple(closed),
             "late": late,
-            "tool": self._tool,
-            "platform": self._platform,
-            "sources": self._sources.options,
-            "strategy": self._sources.strategy,
+            **self._made(),
             "local": local,
+            "extras": self._extras,
         }
         if not unhashed and not local:  # each file of a pylock.toml needs an address and a hash
             outcome = self._compile(pylock=True)
@@ -448,7 +460,16 @@ class _Closing:
         return Closure("closed", **common)
 
     def _core(self, reason: str) -> Closure:
-        return Closure("core", self._portable(reason), tool=self._tool, platform=self._platform)
+        return Closure("core", self._portable(reason), **self._made())
+
+    def _made(self) -> Dict[str, Any]:
+        """What a lock says of how it was closed, or should have been: installing needs it too."""
+        return {
+            "tool": self._tool,
+            "platform": self._platform,
+            "sources": self._sources.options,
+            "strategy": self._sources.strategy,
+        }
 
     def _portable(self, text: str) -> str:
         """A text without the folders of this machine: it goes into files that travel."""
@@ -468,9 +489,8 @@ class _Closing:
             reason,
             words,
             conflicts,
-            tool=self._tool,
-            platform=self._platform,
             holes=holes,
+            **self._made(),
         )
 
 
@@ -503,10 +523,11 @@ def _sdist_entry(text: str, name: str) -> Mapping[str, Any]:
 
 
 def _first_words(message: str, offline: bool) -> str:
-    """What a failure says, in one line: uv's error and its last cause."""
+    """What a failure says, in one line: uv's error, the address asked and the last cause."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     if offline and "network was disabled" in message:
         return "--offline, and uv's cache does not have everything"
     errors = [line.partition("error:")[2].strip() for line in lines if line.startswith("error:")]
     causes = [line.partition("cause:")[2].strip() for line in lines if line.startswith("cause:")]
-    return ": ".join([*(errors[:1] or lines[:1]), *causes[-1:]])
+    asked = [cause for cause in causes[:-1] if cause.startswith("Failed to fetch")]
+    return ": ".join([*(errors[:1] or lines[:1]), *asked[:1], *causes[-1:]])

@@ -26,6 +26,12 @@ case $python in /*) ;; *) python=$PWD/$python ;; esac
 cd "$(dirname "$0")"
 """
 
+_FOLDER = """\
+[ "${{UV_FIND_LINKS:-}}${{PIP_FIND_LINKS:-}}" ] || \
+    echo "install.sh: {} came from a folder of the machine that closed this lock; if they are not \
+found, name a folder with these files in UV_FIND_LINKS or PIP_FIND_LINKS" >&2
+"""
+
 _TOOLS = """\
 if command -v uv >/dev/null 2>&1; then
     install() { uv pip install --python "$python" "$@"; }
@@ -56,6 +62,9 @@ def render(resolution: Resolution, version: str) -> str:
         f'[ "$found" = {minor} ] || {{ echo "install.sh: expected Python {minor}, found $found '
         '($python)" >&2; exit 2; }'
     )
+    local = resolution.closure.local
+    if local:
+        lines.append(_FOLDER.format(", ".join(local)))
     lines.append(
         _TOOLS % (_indented(_steps(resolution, "uv")), _indented(_steps(resolution, "pip")))
     )

@@ -86,8 +86,8 @@ def install_steps(resolution: Resolution, tool: str, command: str) -> List[str]:
         checked = f"{alone} --require-hashes"
         first, built = checked, f"{checked} --no-build-isolation"
     else:
-        checked = command + (" --override overrides.txt" if overrides and tool == "uv" else "")
-        first, built = command, f"{command} --no-build-isolation"
+        first, built = f"{command}{sources}", f"{command}{sources} --no-build-isolation"
+        checked = first + (" --override overrides.txt" if overrides and tool == "uv" else "")
 
     def step(mark: str, how: str) -> str:
         return f"{_SELECT} '/# {mark}/' requirements.txt | {how} -r {pipe}"
@@ -111,9 +111,7 @@ def install_steps(resolution: Resolution, tool: str, command: str) -> List[str]:
     if _SOURCE in apart:
         steps.append(step(_SOURCE, built))
     if _SEPARATE in apart:
-        steps.append(
-            step(_SEPARATE, alone) if closure.is_closed else f"{command} --no-deps -r overrides.txt"
-        )
+        steps.append(step(_SEPARATE, alone) if closure.is_closed else f"{alone} -r overrides.txt")
     return steps
 
 

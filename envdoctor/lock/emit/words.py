@@ -32,6 +32,8 @@ def header(resolution: Resolution, version: str, what: str) -> List[str]:
         + (f", as of {request.as_of}" if request.as_of else ""),
         f"# for: Python {requires.python}, {request.platform} {request.architecture}",
     ]
+    bounds = [root.text for root in request.constraints if root.name in resolution.names]
+    lines += [f"# constraints: {', '.join(bounds)}"] if bounds else []
     lines += [f"# target: {words}" for words in resolution.targets]
     lines.append(f"# requires: {requires_words(resolution)}")
     lines += [f"# set: {name}={value}" for name, value in sorted(resolution.settings.items())]
@@ -49,7 +51,7 @@ def _index_lines(resolution: Resolution) -> List[str]:
     if closure.local:
         lines.append(
             f"from a folder of the machine that closed this: {', '.join(closure.local)}; to "
-            "install elsewhere, name one with these files in PIP_FIND_LINKS or UV_FIND_LINKS"
+            "install, name a folder with these files in PIP_FIND_LINKS or UV_FIND_LINKS"
         )
     return lines
 

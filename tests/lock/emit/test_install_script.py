@@ -44,7 +44,12 @@ def wheels(override_lock, tmp_path):
 def test_any_shell_reads_it(resolution, override_lock, tmp_path, prerequisite):
     prerequisite(shutil.which("shellcheck"), "shellcheck is not installed")
     for number, found in enumerate(
-        (override_lock, resolution("vllm==0.8.5", "flash-attn"), resolution("numpy", assume=()))
+        (
+            override_lock,
+            override_lock._replace(closure=override_lock.closure._replace(local=("a", "b-c"))),
+            resolution("vllm==0.8.5", "flash-attn"),
+            resolution("numpy", assume=()),
+        )
     ):
         script = tmp_path / f"{number}.sh"
         script.write_text(install_script.render(found, "0"))
