@@ -29,6 +29,7 @@ HEADER = struct.Struct("<IIQQIIII")
 ATTRIBUTES = struct.Struct("<QQQQQQIIIIIIIIII")
 LOOKUP, FORGET, GETATTR, READLINK, OPEN, READ, RELEASE, FLUSH = 1, 2, 3, 5, 14, 15, 18, 25
 INIT, OPENDIR, READDIR, RELEASEDIR, INTERRUPT, BATCH_FORGET = 26, 27, 28, 29, 36, 42
+PARALLEL_DIROPS = 1 << 18  # else the kernel asks for one name of a folder at a time
 SILENT = 0
 SLOW, DELAY_S = -1, 0.02
 MNT_DETACH = 2
@@ -128,7 +129,8 @@ class Server:
         if kind == INIT:
             major, _, ahead, _ = struct.unpack_from("<IIII", body)
             size = 1 << 17
-            return struct.pack("<IIIIHHIIHHI7I", major, 31, ahead, 0, 9, 9, size, 1, 32, *[0] * 9)
+            limits = (PARALLEL_DIROPS, 9, 9, size, 1, 32)
+            return struct.pack("<IIIIHHIIHHI7I", major, 31, ahead, *limits, *[0] * 9)
         if kind == LOOKUP:
             path = os.path.join(self.paths[node], os.fsdecode(body.rstrip(b"\0")))
             fault = self.fault(path)

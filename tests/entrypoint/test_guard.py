@@ -2,8 +2,10 @@
 becomes of Python, and gets what the script got.
 """
 
+import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -712,3 +714,61 @@ def test_a_baked_folder_that_falls_silent_is_named(own, tmp_path, prerequisite):
     assert (done.returncode, done.stdout) == (78, ""), done.stderr
     assert f"judged whole, not as baked: {place}" in done.stderr
     assert f"ED907 undetermined: {place}" in done.stderr
+
+
+@pytest.fixture
+def silent(tmp_path, prerequisite):
+    """A folder in which no look-up ever ends."""
+    prerequisite(os.geteuid() == 0, "mounts need root")
+    source, place = tmp_path / "source", tmp_path / "place"
+    source.mkdir()
+    place.mkdir()
+    with mounted(source, place, {"": SILENT}):
+        yield place
+
+
+def start_free_of_libraries(folder, shell, tmp_path, **changes):
+    """Start a shell and a command that do not ask LD_LIBRARY_PATH, as if linked statically; return
+    the exit code, both outputs and the seconds.
+    """
+    loader = re.search(r"/\S*/ld-linux\S*", Path("/proc/self/maps").read_text("utf-8"))
+    assert loader is not None
+    free = [loader.group(), "--library-path", ""]
+    words = [*free, shell, script_of(folder), "--timeout", "1", "--", *free, "/bin/sh", *JOB[1:]]
+    if shell.endswith("ash/sh"):  # busybox tells by its name what it is
+        words[len(free)] = str(shutil.which("busybox"))
+        words.insert(len(free) + 1, "sh")
+    begun = time.monotonic()
+    # What is left behind holds these: a pipe of them would not end.
+    with open(tmp_path / "output", "wb") as output, open(tmp_path / "errors", "wb") as errors:
+        process = subprocess.Popen(
+            words, env=variables(**changes), stdout=output, stderr=errors, start_new_session=True
+        )
+        try:
+            process.wait(60)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    seconds = time.monotonic() - begun
+    texts = [(tmp_path / name).read_text("utf-8") for name in ("output", "errors")]
+    return process.returncode, *texts, seconds
+
+
+def test_a_silent_folder_of_programs_does_not_hold_the_guard(
+    installed, one_shell, silent, tmp_path
+):
+    changes = {"PATH": f"{silent}:{os.environ['PATH']}"}
+    code, output, errors, _ = start_free_of_libraries(installed, one_shell, tmp_path, **changes)
+    assert (code, output) == (7, "ran\n"), errors
+
+
+@pytest.mark.slow
+def test_silent_libraries_do_not_hold_the_guard(installed, shell, silent, tmp_path):
+    """They hold the check in the kernel. What waits for it is not to be held beside it."""
+    code, output, errors, seconds = start_free_of_libraries(
+        installed, shell, tmp_path, LD_LIBRARY_PATH=str(silent)
+    )
+    assert (code, output) == (7, "ran\n"), errors
+    assert "did not answer in time; process " in errors
+    assert "is unkillable, left behind" in errors
+    assert seconds >= 6  # its own deadline and five seconds
