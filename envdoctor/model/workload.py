@@ -242,9 +242,10 @@ class Workload:
     ``keys`` names for a field the framework's own key (``rollout.swap_space`` →
     ``actor_rollout_ref.rollout.swap_space``), also where the configuration does not set it: advice
     is given in these words. ``flags`` are launch settings that are no field, as text by name.
+    ``unread`` are settings that were made and not understood: each may lower what the run takes.
     """
 
-    __slots__ = ("_table", "flags", "keys", "problems")
+    __slots__ = ("_table", "flags", "keys", "problems", "unread")
 
     def __init__(
         self,
@@ -252,8 +253,10 @@ class Workload:
         keys: Optional[Mapping[str, str]] = None,
         problems: Tuple[ConfigurationProblem, ...] = (),
         flags: Optional[Mapping[str, str]] = None,
+        unread: Tuple[str, ...] = (),
     ) -> None:
         self._table: Dict[str, Fact[Any]] = {}
+        self.unread = tuple(unread)
         self.flags: Mapping[str, str] = dict(flags or {})
         self.keys: Mapping[str, str] = dict(keys or {})
         self.problems = tuple(problems)
@@ -309,7 +312,11 @@ class Workload:
     ) -> Workload:
         """Return a workload with ``values``, and ``flags``, in place of its own."""
         return Workload(
-            {**self._table, **values}, self.keys, self.problems, {**self.flags, **(flags or {})}
+            {**self._table, **values},
+            self.keys,
+            self.problems,
+            {**self.flags, **(flags or {})},
+            self.unread,
         )
 
     def over(self, other: Workload) -> Workload:
@@ -321,6 +328,7 @@ class Workload:
             {**other.keys, **self.keys},
             self.problems,
             {**flags, **self.flags},
+            self.unread,
         )
 
     def setting(self, name: str) -> Optional[str]:
@@ -359,7 +367,7 @@ class Workload:
         values = {
             field: fact.value if isinstance(fact, Known) else type(fact) for field, fact in self
         }
-        return values, self.flags, self.keys, self.problems
+        return values, self.flags, self.keys, self.problems, self.unread
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Workload) and self._content() == other._content()

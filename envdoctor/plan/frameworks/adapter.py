@@ -57,12 +57,13 @@ class Run(NamedTuple):
 
 
 class RunReading(NamedTuple):
-    """What an adapter found."""
+    """What an adapter found. unread: what of the run it did not understand."""
 
     fields: Dict[str, Fact[Any]]
     keys: Dict[str, str]
     problems: List[ConfigurationProblem]
     version: Fact[Any]
+    unread: Tuple[str, ...] = ()
 
 
 class Adapter(Protocol):

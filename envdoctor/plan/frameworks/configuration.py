@@ -45,6 +45,7 @@ class Configuration:
         self.environ = environ
         self.absent = absent  # a file of settings that is not at hand: what it may set is not known
         self.given: Dict[str, Setting] = {}
+        self.asked: Set[str] = set()  # every spelling that was looked up
         self._below: Dict[str, Set[str]] = {}  # the keys that were given under each parent
         for setting in [*files, *given]:
             for leaf in flatten(setting):
@@ -81,6 +82,7 @@ class Configuration:
         ``missing``: what the code does in versions that have no such key; ``unset``: what it does
         where the key is null.
         """
+        self.asked.update(keys)
         key = next((key for key in keys if key in self.given), "")
         if key:
             fact = self._converted(self._given(key, 0), convert)
@@ -144,7 +146,7 @@ class Configuration:
         if key:
             value = self.table.values(key, (version,))[0][0]
             value = unset if value is None and unset is not _NOTHING else value
-            evidence = Evidence(f"default of {self.span}", key)
+            evidence = Evidence(f"default of {self.table.own or self.span}", key)
             return self._converted(_at(self._resolved(value, key, 0), evidence), convert)
         if missing is _NOTHING:
             return None

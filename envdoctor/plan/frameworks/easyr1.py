@@ -26,6 +26,7 @@ from .configuration import (
 from .key_tables import load_table, overlaid
 from .problems import key_problems, possible_versions, unknown_keys, value_problems
 from .settings import MAX_CONFIG_BYTES, Setting, overrides, read_config
+from .unread import unread_settings
 
 __all__ = ["ADAPTER"]
 
@@ -170,7 +171,8 @@ class _EasyR1:
         )
         problems += value_problems(fields, keys)
         problems += self._refusals(fields, keys)
-        return RunReading(fields, keys, problems, version)
+        unread = unread_settings(configuration, [*files, *settings])
+        return RunReading(fields, keys, problems, version, unread)
 
     def _settings(self, run: Run) -> List[Setting]:
         return list(overrides(run.arguments, run.name))

@@ -17,17 +17,21 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, 
 from ...errors import InternalFault
 from ...model.versions import try_version
 
-__all__ = ["KeyTable", "load_table", "overlaid", "parents_of"]
+__all__ = ["KeyTable", "load_table", "overlaid", "own_table", "parents_of"]
 
 _FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "defaults")
 _MOST_PARENTS = 30
 
 
 class KeyTable:
-    """One framework's keys. A version is one of ``versions``, in their order."""
+    """One framework's keys. A version is one of ``versions``, in their order.
 
-    def __init__(self, content: Mapping[str, Any], config: str) -> None:
+    own: the file of a checkout that the keys were read from, "" where they are those of releases.
+    """
+
+    def __init__(self, content: Mapping[str, Any], config: str, own: str = "") -> None:
         self.framework: str = content["framework"]
+        self.own = own
         self.versions: Tuple[str, ...] = tuple(content["versions"])
         self.sources: Mapping[str, str] = content["sources"]
         self.switches = frozenset(content.get("switches", ()))
@@ -117,6 +121,22 @@ class KeyTable:
         equal = known[start:end]
         nearest = equal[-1:] or [*known[max(start - 1, 0) : start], *known[end : end + 1]]
         return tuple(name for _, name in nearest)
+
+
+def own_table(
+    framework: str, versions: Sequence[str], keys: Mapping[str, Any], source: str
+) -> KeyTable:
+    """Return the table of what a checkout itself declares; ``versions`` are those that its code may
+    be of.
+    """
+    rows = {key: [[0, len(versions) - 1, value]] for key, value in keys.items()}
+    content = {
+        "framework": framework,
+        "versions": tuple(versions),
+        "sources": {},
+        "configs": {"": rows},
+    }
+    return KeyTable(content, "", source)
 
 
 def parents_of(key: str) -> Iterator[str]:

@@ -25,6 +25,7 @@ from .configuration import (
 from .key_tables import KeyTable, load_table
 from .problems import key_problems, possible_versions, unknown_keys, value_problems
 from .settings import Setting, flags
+from .unread import unread_settings
 
 __all__ = ["ADAPTER"]
 
@@ -122,7 +123,8 @@ class _OpenRlhf:
             for problem in key_problems(configuration, settings, exact=isinstance(version, Known))
         ]
         problems += value_problems(fields, keys)
-        return RunReading(fields, keys, problems, version)
+        unread = tuple(map(self._option, unread_settings(configuration, [*run.files, *settings])))
+        return RunReading(fields, keys, problems, version, unread)
 
     def _tool(self, run: Run) -> str:
         entry = _ENTRY.fullmatch(run.entry)

@@ -33,12 +33,11 @@ _HYDRA = ("hydra.", "hydra/")
 
 
 def key_problems(
-    configuration: Configuration, settings: Sequence[Setting], *, exact: bool, free: bool = False
+    configuration: Configuration, settings: Sequence[Setting], *, exact: bool
 ) -> List[ConfigurationProblem]:
     """Report the keys that the framework does not know.
 
-    ``exact``: the version is known, so that an unknown key is a certain one. ``free``: a
-    configuration of its own is loaded, which may bring keys of its own.
+    ``exact``: all keys of the run's own framework are known, so that one more is refused.
     """
     table, versions = configuration.table, configuration.versions
     problems: List[ConfigurationProblem] = []
@@ -51,7 +50,10 @@ def key_problems(
         where = table.versions_taking(setting.key)
         if not possible.isdisjoint(where):
             continue
-        if where:
+        if table.own:
+            kind = "unknown-key"
+            message = f"{table.own} of this checkout has no key {setting.key}"
+        elif where:
             kind = "other-version"
             message = (
                 f"{configuration.span} has no key {setting.key}; {table.framework} "
@@ -62,9 +64,8 @@ def key_problems(
             message = f"no version of {table.framework} that is known here has a key {setting.key}"
         few = len(problems) < _MOST_NEAREST
         nearest = nearest_key(setting.key, table, versions) if few else ""
-        certain = exact and not free
         problems.append(
-            ConfigurationProblem(kind, setting.place, setting.key, message, nearest, certain)
+            ConfigurationProblem(kind, setting.place, setting.key, message, nearest, exact)
         )
     return problems
 
@@ -194,7 +195,9 @@ def value_problems(
     ):
         number = _value(fields, field)
         if number is not None and number < 1:
-            report(field, f"expected at least 1, found {number}")
+            # Trainers that draw sample by sample are told of no batch.
+            is_certain = number < 0 or field != "data.train_batch_size"
+            report(field, f"expected at least 1, found {number}", certain=is_certain)
     swap = _value(fields, "rollout.swap_space")
     if swap is not None and swap < 0:
         report("rollout.swap_space", f"expected no negative size, found {swap} bytes")

@@ -293,7 +293,8 @@ def _workload(
     _stated_variables(run, table)
     _installed_engine(run, table)
     own = first.problems if alone else _shared(readings)
-    return Workload(table, first.keys, (*problems, *own))
+    unread = dict.fromkeys(name for _, reading in readings for name in reading.unread)
+    return Workload(table, first.keys, (*problems, *own), unread=tuple(unread))
 
 
 def _stated_variables(run: Run, table: Dict[str, Fact[object]]) -> None:

@@ -15,6 +15,7 @@ from .configuration import Configuration, Fields, boolean, decimal, integer, tex
 from .key_tables import load_table
 from .problems import key_problems, possible_versions, unknown_keys, value_problems
 from .settings import Setting, flags, read_config
+from .unread import unread_settings
 
 __all__ = ["ADAPTER"]
 
@@ -77,6 +78,13 @@ class _Trl:
             return _IMPORT.search(script) is not None
         return ours > (0 if _ENTRY.fullmatch(run.entry) else 1)
 
+    def _is_positive(self, run: Run) -> bool:
+        """Tell whether the run is TRL's by more than names of options."""
+        if run.entry == "trl" or _PACKAGE.fullmatch(run.entry):
+            return True
+        script = read_small(os.path.join(run.base, run.entry)) if run.entry else None
+        return script is not None and _IMPORT.search(script) is not None
+
     def read(self, run: Run) -> RunReading:
         """Read the run."""
         method = self._method(run)
@@ -94,10 +102,13 @@ class _Trl:
         self._derive(run, configuration, fields, keys, method)
         own = run.entry.endswith(".py")  # a script may add options
         problems = key_problems(
-            configuration, [*files, *settings], exact=isinstance(version, Known), free=own
+            configuration, [*files, *settings], exact=isinstance(version, Known) and not own
         )
         problems += value_problems(fields, keys)
-        return RunReading(fields, keys, problems, version)
+        unread = unread_settings(configuration, [*files, *settings])
+        if not self._is_positive(run):
+            unread = (*unread, f"the program {run.entry or run.name}")
+        return RunReading(fields, keys, problems, version, unread)
 
     def _subcommand(self, run: Run) -> str:
         word = run.arguments[0].text if run.arguments else ""

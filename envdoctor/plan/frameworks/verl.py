@@ -23,9 +23,16 @@ from .configuration import (
     named_types,
     text_of,
 )
+from .hydra import compose_run, composed_table
 from .key_tables import KeyTable, load_table
-from .problems import key_problems, possible_versions, unknown_keys, value_problems
+from .problems import (
+    key_problems,
+    possible_versions,
+    unknown_keys,
+    value_problems,
+)
 from .settings import Setting, overrides
+from .unread import unread_settings
 
 __all__ = ["ADAPTER", "VerlFamily"]
 
@@ -171,6 +178,7 @@ _PLAIN = re.compile(
 _OTHER = re.compile(r".*main_(?:generation|eval)\w*(?:\.py)?")
 _DAPO = "recipe.dapo.main_dapo"
 _STANDARD_CONFIGS = ("ppo_trainer", "ppo_megatron_trainer")
+_STANDARD_FILES = tuple(f"{name}.yaml" for name in _STANDARD_CONFIGS)
 
 
 class VerlFamily:
@@ -206,13 +214,22 @@ class VerlFamily:
         """Read the run against the table of the framework's versions."""
         settings = self._settings(run)
         config = _option(run, "config-name", "config_name")
-        is_own = self._is_own(run, config)
-        table, megatron = self._table(config, [*run.files, *settings])
-        versions, version = self._versions(table, run, settings)
-        # What a configuration of its own sets is not known, so no default can be relied on; DAPO's
-        # changes none of those read here.
-        absent = f"the configuration of {run.entry}" if is_own and run.entry != _DAPO else ""
-        absent += f" ({config})" if absent and config else ""
+        composition = compose_run(run)
+        named = config if composition is None else composition.source
+        released, megatron = self._table(named, [*run.files, *settings])
+        versions, version = self._versions(released, run, settings)
+        table, absent, is_known = released, "", isinstance(version, Known) or self.forked
+        if composition is not None:
+            table = composed_table(composition, released, versions)
+            others = [name for name in composition.missing if name not in _STANDARD_FILES]
+            absent = others[0] if others else ""
+            is_known = not composition.missing
+        elif self._is_own(run, config):
+            # What a configuration of its own sets is not known, so no default can be relied on;
+            # DAPO's changes none of those read here.
+            absent = f"the configuration of {run.entry}" if run.entry != _DAPO else ""
+            absent += f" ({config})" if absent and config else ""
+            is_known = False
         configuration = Configuration(
             table, versions, settings, run.files, run.environ, absent=absent
         )
@@ -226,15 +243,16 @@ class VerlFamily:
             run.facts.version_of("vllm") if run.facts is not None else None,
         )
         keys = configuration.named(keys)
-        problems = key_problems(
-            configuration, settings, exact=isinstance(version, Known) or self.forked, free=is_own
-        )
+        problems = key_problems(configuration, settings, exact=is_known)
         problems += [
-            problem._replace(certain=problem.certain and not is_own)
+            problem._replace(certain=problem.certain and is_known)
             for problem in value_problems(fields, keys)
         ]
         problems += self._assertions(fields, keys)
-        return RunReading(fields, keys, problems, version)
+        unread = unread_settings(configuration, [*run.files, *settings])
+        if not _ENTRY.fullmatch(run.entry) and composition is None:
+            unread = (*unread, f"the program {run.entry or run.name}")
+        return RunReading(fields, keys, problems, version, unread)
 
     @staticmethod
     def _is_own(run: Run, config: str) -> bool:
@@ -574,6 +592,7 @@ def _derive_batches(
         keys[f"{role}.micro_batch"] = configuration.key(each_key, total_key)
         keys[f"{role}.max_tokens_per_gpu"] = tokens_key
         dynamic = configuration.get(f"{prefix}.use_dynamic_bsz", convert=boolean)
+        configuration.asked |= {tokens_key, each_key, total_key}  # which of them counts is decided
         if isinstance(dynamic, Known) and dynamic.value:
             fields[f"{role}.max_tokens_per_gpu"] = configuration.get(tokens_key, convert=integer)
             fields[f"{role}.micro_batch"] = Absent(dynamic.evidence)

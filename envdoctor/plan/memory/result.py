@@ -48,12 +48,11 @@ def plan_run(
 
 
 def _gated(plan: MemoryPlan, workload: Workload) -> MemoryPlan:
-    """Return a plan that is not sure of what does not fit where the run has settings that nobody
-    here knows: one of them may make it smaller.
+    """Return a plan that is not sure of what does not fit where something of the run was not
+    understood: it may make it smaller.
     """
-    unread = tuple(
-        dict.fromkeys(problem.key for problem in workload.problems if problem.kind in _NOT_READ)
-    )
+    foreign = (problem.key for problem in workload.problems if problem.kind in _NOT_READ)
+    unread = tuple(dict.fromkeys((*foreign, *workload.unread)))
     if not unread:
         return plan
     return plan._replace(

@@ -27,6 +27,7 @@ _SWAP_DEFAULT = 4 * GIB  # vllm/config.py: swap_space, 4 GiB for each GPU
 _AFTER_LOAD = ("rollout", "update", "save")
 _V1_DEFAULT = parse_version("0.8.0")
 _TOTAL_SINCE = parse_version("0.7.0")
+_REFUSES_SINCE = parse_version("0.9.0")
 _SMALLER_CACHE = parse_version("0.8.3")
 #: Sequences at once where nobody sets them: 256, and with V1 1024 on a GPU of 70 GiB or more
 #: (vllm/engine/arg_utils.py; vllm PR#15357).
@@ -216,8 +217,29 @@ def engine_share(
     whole = int(share * total)
     free = int(share * max(total - resident, 0))
     if of == "free":
-        return free, int(share * total), f"{share:g} of what is free"
-    return (whole if of == "total" else free), whole, f"{share:g} x {total / GIB:.1f} GiB"
+        return free, whole, f"{share:g} of what is free"
+    text = f"{share:g} x {total / GIB:.1f} GiB"
+    if of == "total" and _takes_its_share(inputs):
+        return whole, whole, text
+    return min(free, max(whole - resident, 0)), whole, text
+
+
+def _takes_its_share(inputs: Inputs) -> bool:
+    """Tell whether an engine takes its whole share beside what a trainer holds: with GPUs of its
+    own, or from vllm 0.9 on, which refuses to start where that much is not free.
+
+    Before, V1 counted all that the process and others hold into the share (vllm
+    v1/worker/gpu_worker.py@v0.8.5 determine_available_memory, non_torch_allocations; @v0.9.0
+    init_device: "Free memory on device … is less than desired GPU memory utilization").
+    """
+    if inputs.serves or inputs.separate:
+        return True
+    version = try_version(engine_version(inputs))
+    return (
+        inputs.get("rollout.engine", "vllm") == "vllm"
+        and version is not None
+        and version >= _REFUSES_SINCE
+    )
 
 
 def cache_per_token(inputs: Inputs, size: ModelSize) -> int:

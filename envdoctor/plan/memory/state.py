@@ -24,6 +24,7 @@ Bytes for each parameter (P) and how they are spread (N ranks):
 
 from __future__ import annotations
 
+import math
 from typing import List, Optional, Tuple
 
 from ...model.memory_plan import PHASES, MemoryTerm
@@ -187,6 +188,8 @@ class _Builder:
         role = self.role
         is_spread = role.strategy in ("fsdp", "fsdp2", "zero3")
         ranks = role.ranks or 1 if is_spread else 1
+        if role.strategy == "megatron":
+            ranks = self._model_parallel()
         self._add(
             self.gpu,
             "weights",
@@ -197,6 +200,14 @@ class _Builder:
             _ALWAYS,
             "cpu_offload",
         )
+
+    def _model_parallel(self) -> int:
+        """Return the GPUs that Megatron cuts one copy of the model over."""
+        sizes = (
+            self.inputs.get(f"{self.role.name}.{name}")
+            for name in ("tensor_parallel", "pipeline_parallel")
+        )
+        return math.prod(int(size or 1) for size in sizes)
 
     def _frozen_on_host(self, width: Tuple[int, int], *, is_sure: bool) -> None:
         role = self.role
@@ -547,10 +558,7 @@ class _Builder:
         """Megatron with its distributed optimizer: bf16 weights, fp32 gradients, and 12 bytes
         spread over the data-parallel ranks.
         """
-        role, name = self.role, self.role.name
-        split = int(self.inputs.get(f"{name}.tensor_parallel") or 1) * int(
-            self.inputs.get(f"{name}.pipeline_parallel") or 1
-        )
+        role, split = self.role, self._model_parallel()
         params_away, moments_away = self._get("offload_params"), self._get("offload_optimizer")
         if role.ranks is not None:
             replicas = max(1, role.ranks // split)

@@ -1,0 +1,82 @@
+"""Which settings of a run were not understood: made, asked for by nobody, and not among those whose
+value no memory hangs on.
+
+A plan is sure of "does not fit" only where there are none, since each may lower what the run takes.
+So the expressions below name what can lower no term, and all else counts.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Sequence, Tuple
+
+from .configuration import Configuration
+from .settings import Setting, flatten
+
+__all__ = ["unread_settings"]
+
+#: Parts of a dotted key below which nothing changes memory: rewards, losses, agents, logs.
+_SUBTREES = (
+    r"(?:algorithm|algo|custom_reward_function|reward_manager|global_profiler|profiler|retriever"
+    r"|reward_kwargs|overlong_buffer|async_training|val_override_config|sandbox_fusion|policy_loss|val_kwargs|multi_turn|agent|trace"
+    r"|prometheus|apply_chat_template_kwargs|custom_cls|sampler|logger|wandb|env_vars|reward)"
+)
+#: Last parts of keys, of options and of files alike.
+_NAMES = (
+    # data and its columns
+    r"(?:train|val|eval|test)_(?:files?|path|data|data_num|dataset\w*|max_samples|split)"
+    r"|data(?:set)?_?(?:dir|path|name|names|config|mixture|mixer|text_field|num_proc|shuffle)?"
+    r"|prompt_data\w*|prompt_dataset|\w+_split|\w*_?keys?|\w+_column\w*|input_template|template"
+    r"|apply_chat_template|chat_template\w*|tokenizer\w*|input_tokenizer|truncation\w*"
+    r"|filter_\w+|return_\w+|shuffle\w*|seed|trust_remote_code|preprocessing_num_workers"
+    r"|overwrite_cache|max_samples|skip_tokenizer_init|reward_fn\w*|reward_funcs|reward_weights"
+    r"|remove_unused_columns|label_names|media_dir|image_dir|video_fps|min_pixels|format_prompt"
+    r"|system(?:_prompt)?|override_chat_template|accuracy_\w+_bound"
+    # names, places, logs
+    r"|project_name|experiment_name|run_name|group_name|output_dir|save_path|ckpt_path|output_path"
+    r"|default_(?:local|hdfs)_dir|\w*_data_dir|logging_\w+|log_\w+|report_to|tensorboard\w*"
+    r"|use_(?:wandb|tensorboard|swanlab)|wandb\w*|swanlab\w*|push_to_hub|hub_\w+|plot_loss"
+    r"|overwrite_output_dir|disable_tqdm|disable_log_stats|debug|verbose|nccl_timeout"
+    r"|ddp_timeout|include_num_input_tokens_seen|config|logger|reward_manager|model_revision"
+    r"|\w*checkpoint(?:ing)?_path|find_last_checkpoint|ckpt\.(?:path|save_hf|load_enable)"
+    # how often and how long
+    r"|total_epochs|total_training_steps|num_train_epochs|num_epochs|max_epochs|max_steps|epochs"
+    r"|num_episodes|test_freq|val_\w+|eval_\w+|evaluation_strategy|do_(?:train|eval|predict)"
+    r"|critic_warmup|resume_\w+|load_checkpoint|save_(?:steps|strategy|freq|interval|hf_ckpt)"
+    r"|ppo_epochs|num_iterations|balance_batch|eval\.\w+|per_device_eval_batch_size"
+    r"|max_try_make_batch|total_rollout_steps|forward_prefetch|use_reentrant|sync_backend"
+    r"|actor_init_on_gpu|use_flash_attn\w*|flash_attn\w*|attn_implementation|attention_backend|\w*mbridge|enable_full_shard"
+    # optimizer's numbers, losses, sampling
+    r"|lr|lr_\w+|learning_rate|\w+_learning_rate|min_lr\w*|weight_decay|warmup_\w+|adam_\w+|betas"
+    r"|grad_clip|clip_grad|max_norm|max_grad_norm|l2|kl_\w+|init_kl_coef|use_kl_(?:loss|estimator)\w*"
+    r"|entropy_coeff|entropy_loss_coef|clip_\w+|cliprange\w*|eps_clip\w*|loss_agg_mode|loss_type"
+    r"|gamma|lambd|lam|epsilon\w*|temperature|top_p|top_k|do_sample|normalize_\w+|norm_\w+"
+    r"|scale_rewards|reward_clip_range|tau_\w+|calculate_log_probs|log_prob_\w+|n_val|dropout"
+    r"|attention_dropout|hidden_dropout|embd_pdrop|resid_pdrop|max_position_embeddings"
+    r"|lora_alpha|lora_dropout|lora_target\w*|target_modules|exclude_modules|alpha|mode"
+    r"|bf16|fp16|inference_tp_size|pref_\w+|dpo_\w+|label_smoothing\w*"
+)
+_WITHOUT_MEMORY = re.compile(rf"(?:^|\.){_SUBTREES}\.|(?:^|\.)(?:{_NAMES})\Z|^hydra\b")
+
+
+def unread_settings(configuration: Configuration, settings: Sequence[Setting]) -> Tuple[str, ...]:
+    """Return the keys that a run sets and nothing here asked for, but for those whose value no
+    memory hangs on, or is the framework's default.
+    """
+    leaves = {leaf.key: leaf for setting in settings for leaf in flatten(setting)}
+    return tuple(
+        key
+        for key, leaf in leaves.items()
+        if key not in configuration.asked
+        and not _WITHOUT_MEMORY.search(key)
+        and not _is_default(configuration, leaf)
+    )
+
+
+def _is_default(configuration: Configuration, leaf: Setting) -> bool:
+    defaults = configuration.table.values(leaf.key, configuration.versions)
+    return (
+        not leaf.unclear
+        and sum(len(versions) for _, versions in defaults) == len(configuration.versions)
+        and all(value == leaf.value for value, _ in defaults)
+    )
