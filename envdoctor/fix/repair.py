@@ -172,6 +172,41 @@ def _search(
         tried = _try(facts, seen, best.situation.faulty - {name}, request, matrix, goal)
         if isinstance(tried, _Tried) and len(tried.remaining) <= len(best.remaining):
             best = tried
+    return _within_remedies(facts, seen, best, request, matrix, goal)
+
+
+def _within_remedies(
+    facts: Facts,
+    seen: Mapping[str, Finding],
+    best: _Tried,
+    request: Request,
+    matrix: Matrix,
+    goal: str,
+) -> _Tried:
+    """Search again within what a remedy names of packages that are changed anyway, where ``check``
+    still finds something in them: it knows of what is installed besides, the solver does not.
+    """
+    from ..lock.solver.engine import GaveUp
+
+    remedies = [remedy for finding in best.remaining for remedy in finding.remedies]
+    for remedy in remedies:
+        bounds = [
+            parse_root(text)
+            for call in remedy.commands
+            if isinstance(call, InstallerCall) and call.action == "install"
+            for text in call.packages
+        ]
+        if not {change.name for change in best.repair.changes}.intersection(
+            bound.name for bound in bounds
+        ):
+            continue
+        bounded = request._replace(constraints=(*request.constraints, *bounds))
+        try:
+            tried = _try(facts, seen, best.situation.faulty, bounded, matrix, goal)
+        except GaveUp:  # a side question: what was found before stands
+            continue
+        if isinstance(tried, _Tried) and len(tried.remaining) < len(best.remaining):
+            best, request = tried, bounded
     return best
 
 

@@ -141,3 +141,20 @@ def test_what_no_package_cures_stays_with_remedies_that_hold(matrix):
     assert [finding.component for finding in found.remaining] == ["idna"]
     assert found.remaining[0].remedies == ()
     assert "ED301" in text_of(plan_lines(found))
+
+
+def test_a_remedy_may_name_another_release_of_what_is_changed_anyway(matrix):
+    """The newest transformers that vllm takes is one that its lm-format-enforcer does not."""
+    facts = facts_of(
+        installed("torch", "2.4.0"),
+        installed("vllm", "0.6.3", "transformers>=4.45.2", "lm-format-enforcer==0.10.6"),
+        installed("lm-format-enforcer", "0.10.6"),
+        installed("transformers", "5.20.2"),
+    )
+    (first, *_) = changes_of(facts, matrix)
+    (second, *_) = changes_of(facts, matrix, "healthy")
+    assert first == ("transformers", "5.20.2", "4.57.6", "downgrade")
+    assert second == ("transformers", "5.20.2", "4.48.3", "downgrade")
+    found = plan(facts, matrix, goal="healthy", alternatives=False)
+    assert "transformers 5 removed" in found.changes[0].reason.text
+    assert not [finding for finding in found.remaining if finding.component == "transformers"]
