@@ -122,7 +122,7 @@ def _causes(name: str, found: Attempt, catalog: Catalog) -> List[Statement]:
         soft = [nogood for nogood in problem.nogoods if nogood.why.kind == "cost"]
         sparing = solve(asked.variables, (*asked.nogoods, *soft)).model
         for model in (outcome.model, sparing or outcome.model):
-            if builder is not None and builder.read_chosen(problem, model):
+            if builder is not None and builder.revise(problem, model):
                 problem = builder.problem(found.overrides)
                 break
         else:

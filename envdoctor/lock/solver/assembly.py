@@ -5,7 +5,19 @@ nogoods.
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import (
+    Container,
+    Dict,
+    FrozenSet,
+    Iterable,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+)
 
 from ...matrix.bind import Target
 from ...model.request import Root
@@ -16,6 +28,7 @@ from .ordering import requirers_first, topological
 from .problem import (
     MONTHS_BEHIND,
     MONTHS_OF_REQUIRED,
+    UNREAD,
     YEARS_BEHIND,
     BoundRow,
     Edge,
@@ -48,9 +61,10 @@ class Parts(NamedTuple):
     domains: the candidates of each node. edges: by requirer and required node, for each set of
     admitted candidates the requirers and the specifier. named: by package, for each pre-release
     that only counts where it is named, who names it. brought: what rows ask for, without a
-    requirement. refused: what cannot be installed, by
-    package, limit and words; left out where the domains do not hold it. weighed: whether it is to
-    have an optimum that sees age.
+    requirement. refused: what cannot be installed, by package, limit and words; left out where the
+    domains do not hold it. weighed: whether it is to have an optimum that sees age. unread: by
+    node, the candidates of which it was not read what they ask for. circles: nodes that some
+    solution had only because they ask for each other.
     """
 
     roots: Tuple[Root, ...]
@@ -65,6 +79,8 @@ class Parts(NamedTuple):
     refused: Mapping[str, Mapping[Tuple[str, str], int]]
     targets: Tuple[Target, ...]
     weighed: bool
+    unread: Mapping[str, int] = {}
+    circles: Tuple[FrozenSet[str], ...] = ()
 
 
 def assemble(parts: Parts, catalog: Catalog, overrides_allowed: int) -> Problem:
@@ -88,10 +104,12 @@ class _Assembly:
             *(cost.node for cost in parts.costs),
             *others,
             *(option.node for option in parts.overrides),
+            *((UNREAD,) if parts.unread else ()),
         )
         self._numbers = {node: number for number, node in enumerate(self._nodes)}
         self._tables = {node: catalog.table(base_of(node)) for node in self._packages}
         self._variables = tuple(map(self._variable, self._nodes))
+        self._anchors = self._find_anchors()
         self._nogoods: List[Nogood] = []
 
     def problem(self, overrides_allowed: int) -> Problem:
@@ -99,6 +117,7 @@ class _Assembly:
         self._add_requests()
         self._add_extras()
         self._add_named()
+        self._add_unread()
         self._add_needs()
         self._add_edges()
         self._add_rows()
@@ -118,7 +137,16 @@ class _Assembly:
             parts.targets,
             tuple(self._settings()),
             tuple(node for node in self._peers if node == base_of(node)),
+            anchors=self._anchors,
         )
+
+    def _find_anchors(self) -> Dict[str, int]:
+        """What the request asks for, and what rows do."""
+        anchors = dict(self._parts.brought)
+        for root in self._parts.roots:
+            for node in (root.name, *(f"{root.name}[{extra}]" for extra in root.extras)):
+                anchors[node] = self._tables[node].all
+        return anchors
 
     def _variable(self, node: str) -> Variable:
         table = self._tables.get(node)
@@ -173,22 +201,52 @@ class _Assembly:
                 }
                 self._add({**silent, name: bit}, Why("extra", ("early",)))
 
+    def _add_unread(self) -> None:
+        """Tell whether a release is chosen that may ask for anything."""
+        for node, bits in self._parts.unread.items():
+            self._add({node: bits, UNREAD: _NO}, Why("extra", ("unread",)))
+        if self._parts.unread:
+            known = {
+                node: table.all & ~self._parts.unread.get(node, 0) | table.absent
+                for node, table in self._tables.items()
+            }
+            self._add({**known, UNREAD: _YES}, Why("extra", ("unread",)))
+
     def _add_needs(self) -> None:
         """What nothing asks for is not there: no root, no requirer, no row."""
-        asked = {root.name for root in self._parts.roots}
-        silent: Dict[str, Dict[str, int]] = {name: {} for name in self._tables}
+        requirers: Dict[str, Dict[str, int]] = {node: {} for node in self._packages}
+        of_package: Dict[str, Set[str]] = {}
+        for node in self._packages:
+            of_package.setdefault(base_of(node), set()).add(node)
         for (node, wanted), groups in self._parts.edges.items():
-            name = base_of(wanted)
-            if base_of(node) != name:
-                table = self._tables[node]
-                quiet = table.all | table.absent
+            for asked in {wanted, base_of(wanted)}:
                 for bits, _ in groups.values():
-                    quiet &= ~bits
-                silent[name][node] = silent[name].get(node, quiet) & quiet
-        for name, masks in silent.items():
-            if name == base_of(name) and name not in asked:
-                unasked = self._tables[name].all & ~self._parts.brought.get(name, 0)
-                self._add({**masks, name: unasked}, Why("extra", ("need",)))
+                    requirers[asked][node] = requirers[asked].get(node, 0) | bits
+        for node in self._packages:
+            # An extra is no reason for its own package.
+            self._add_need((node,), of_package.get(node, {node}), requirers)
+        for circle in self._parts.circles:
+            self._add_need(sorted(circle), circle, requirers)
+
+    def _add_need(
+        self,
+        nodes: Iterable[str],
+        no_reason: Container[str],
+        requirers: Mapping[str, Mapping[str, int]],
+    ) -> None:
+        """None of these nodes is there without a release that asks for one of them and is not
+        itself of what is ``no_reason``.
+        """
+        silent: Dict[str, int] = {UNREAD: _NO} if self._parts.unread else {}
+        unasked = {node: self._tables[node].all & ~self._anchors.get(node, 0) for node in nodes}
+        for node, bits in unasked.items():
+            silent[node] = bits | self._tables[node].absent
+            for requirer, asking in requirers[node].items():
+                if requirer not in no_reason:
+                    silent[requirer] = silent.get(requirer, -1) & ~asking
+        for node, bits in unasked.items():
+            if bits:
+                self._add({**silent, node: bits}, Why("extra", ("need",)))
 
     def _add_edges(self) -> None:
         """Add what metadata asks: requirer there, and the required one absent or outside.
@@ -224,9 +282,14 @@ class _Assembly:
             concerned = targets if limits else ()
             self._add(masks, Why(kind, (kind, row.id), row=row, limits=limits, targets=concerned))
         for cost in self._parts.costs:
+            why = Why("cost", ("cost", cost.row.id), row=cost.row)
             for masks in cost.violating:
-                why = Why("cost", ("cost", cost.row.id), row=cost.row)
-                self._add({**masks, cost.node: _NO}, why)
+                self._add({**masks, **self._unless_asked(masks), cost.node: _NO}, why)
+
+    def _unless_asked(self, masks: Mapping[str, int]) -> Mapping[str, int]:
+        """That a package is absent counts once it is known that nothing chosen asks for it."""
+        lacks = any(mask & self._catalog.table(name).absent for name, mask in masks.items())
+        return {UNREAD: _NO} if lacks and self._parts.unread else {}
 
     def _add_refusals(self) -> None:
         for name, groups in sorted(self._parts.refused.items()):

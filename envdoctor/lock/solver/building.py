@@ -4,15 +4,17 @@ Only what the request can reach is built: a release of a package takes part wher
 that takes part asks for it. That leaves satisfiability and optimum as they are, because what
 nothing asks for is absent from the best solution.
 
-What a release asks for is read when a solution wants the release: until then it asks for nothing.
-So each problem on the way admits whatever the whole one does. One that has no solution proves that
-the whole one has none; a best solution whose releases were all read is the best of the whole one.
+What a release asks for is read when a solution wants the release: until then it asks for nothing,
+and counts as a reason for whatever is there (``problem.UNREAD``). So each problem on the way admits
+whatever the whole one does. One that has no solution proves that the whole one has none; a best
+solution whose releases were all read, and in which nothing is there that nothing asks for, is the
+best of the whole one.
 """
 
 from __future__ import annotations
 
 from itertools import islice
-from typing import Dict, FrozenSet, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, FrozenSet, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ...matrix.bind import Subject, Target, bind
 from ...matrix.derive import derive_target
@@ -27,6 +29,7 @@ from .assembly import Cost, Parts, assemble
 from .build_rows import rows_of_builds
 from .candidates import NOT_THERE, Catalog, Limits, bits_of
 from .engine import Nogood
+from .ordering import reached
 from .problem import BoundRow, OverrideOption, Problem, Why, base_of
 from .row_masks import RowMasks
 
@@ -124,6 +127,7 @@ class Builder:
         self._brought: Dict[str, int] = {}
         self._overrides: List[OverrideOption] = []
         self._faults = () if any_machine else tuple(self._faults_of_targets())
+        self._circles: List[FrozenSet[str]] = []
         self._parts: Optional[Parts] = None
         self._rounds = 0
         if not self._faults:
@@ -143,15 +147,19 @@ class Builder:
             self._parts = self._find_parts()
         return assemble(self._parts, self._catalog, overrides_allowed)
 
-    def read_chosen(self, problem: Problem, model: Sequence[int]) -> bool:
-        """Read what the releases that a model chooses ask for, and some that come next; tell
-        whether there was one that was not read so far.
+    def revise(self, problem: Problem, model: Sequence[int]) -> bool:
+        """Read what the releases that a model chooses ask for, and some that come next, or rule out
+        the circle of packages that only ask for each other; tell whether there was any of that, so
+        that the problem is another one now.
         """
-        for node, bit in zip(problem.nodes, model):
-            table = problem.tables.get(node)
-            if table is not None and bit & table.all & ~self._read.get(node, 0):
-                self._waiting.append((node, self._next(node, bit)))
-        if not self._waiting:
+        chosen = dict(zip(problem.nodes, model))
+        for node, table in problem.tables.items():
+            if chosen[node] & table.all & ~self._read.get(node, 0):
+                self._waiting.append((node, self._next(node, chosen[node])))
+        circle = frozenset() if self._waiting else _unfounded(problem, chosen)
+        if circle:
+            self._circles.append(circle)
+        if not self._waiting and not circle:
             return False
         self._parts = None
         self._rounds += 1
@@ -189,7 +197,13 @@ class Builder:
             self._refused if self._complete else {},
             self.targets,
             self._weighed,
+            {node: bits for node, bits in map(self._unread, self._domains) if bits},
+            tuple(self._circles),
         )
+
+    def _unread(self, node: str) -> Tuple[str, int]:
+        left = self._domains[node] & ~self._read.get(node, 0)
+        return node, left & ~self._exclusions(base_of(node))
 
     # ----------------------------------------------------------------------------------------------
     # reach
@@ -402,6 +416,17 @@ class Builder:
             if usable:
                 return min(usable, key=lambda bit: table.at(bit).version)
         return 0
+
+
+def _unfounded(problem: Problem, chosen: Mapping[str, int]) -> FrozenSet[str]:
+    """What is there only because it asks for itself, directly or in a circle."""
+    there = {node for node, table in problem.tables.items() if chosen[node] & table.all}
+    requires: Dict[str, Set[str]] = {node: set() for node in there}
+    for edge in problem.edges:
+        if edge.requirer in there and chosen[edge.requirer] & edge.bits:
+            requires[edge.requirer].update((edge.name, base_of(edge.name)))
+    anchored = [node for node in there if chosen[node] & problem.anchors.get(node, 0)]
+    return frozenset(there - reached(anchored, requires))
 
 
 def _is_cost(row: Row) -> bool:

@@ -14,6 +14,7 @@ from .engine import Nogood, Sum, Variable
 __all__ = [
     "MONTHS_BEHIND",
     "MONTHS_OF_REQUIRED",
+    "UNREAD",
     "YEARS_BEHIND",
     "BoundRow",
     "Edge",
@@ -28,6 +29,9 @@ __all__ = [
 #: before the other roots, how far these are.
 YEARS_BEHIND, MONTHS_BEHIND = "behind:years", "behind:months"
 MONTHS_OF_REQUIRED = "behind:months-of-required"
+#: The node that stands after all others: whether a release is chosen of which it was not read what
+#: it asks for.
+UNREAD = "unread"
 
 
 def base_of(node: str) -> str:
@@ -89,7 +93,8 @@ class Problem(NamedTuple):
     """What the engine takes, and how to read its answer.
 
     ``nodes`` are packages ("vllm") and their extras ("vllm[flashinfer]"); what has no table is
-    counted or weighed. ``sums`` belong to the nogoods.
+    counted or weighed. ``sums`` belong to the nogoods. ``anchors``: the values that are there
+    though no release asks for them, by node: what the request and what rows ask for.
     """
 
     nodes: Tuple[str, ...]
@@ -104,3 +109,4 @@ class Problem(NamedTuple):
     ]  # rows that a variable mitigates: violated, they ask for the setting
     peers: Tuple[str, ...] = ()  # roots that no other root requires
     sums: Tuple[Sum, ...] = ()
+    anchors: Mapping[str, int] = {}

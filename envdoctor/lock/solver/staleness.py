@@ -88,7 +88,7 @@ def _optimum(builder: Builder, problem: Problem, roots: Sequence[Root]) -> Optio
     plain = solve(problem.variables, problem.nogoods)
     if plain.model is None:
         return Aged(problem, plain, {})
-    if builder.read_chosen(problem, plain.model):
+    if builder.revise(problem, plain.model):
         return None
     names = list(dict.fromkeys(root.name for root in roots))
     bits = dict(zip(problem.nodes, plain.model))
@@ -107,7 +107,7 @@ def _optimum(builder: Builder, problem: Problem, roots: Sequence[Root]) -> Optio
         return Aged(problem, plain, newest)
     weighed = _weighed(problem, newest, faults)
     outcome = solve(weighed.variables, weighed.nogoods, sums=weighed.sums)
-    if outcome.model is not None and builder.read_chosen(weighed, outcome.model):
+    if outcome.model is not None and builder.revise(weighed, outcome.model):
         return None
     return Aged(weighed, outcome, newest)
 
@@ -144,7 +144,7 @@ def _newest(builder: Builder, problem: Problem, name: str, chosen: int) -> int:
     model = solve(problem.variables, alone, first=(number,)).model
     if model is None:
         return chosen
-    return 0 if builder.read_chosen(problem, model) else model[number]
+    return 0 if builder.revise(problem, model) else model[number]
 
 
 def _subject(problem: Problem, nogood: Nogood) -> str:

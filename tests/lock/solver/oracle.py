@@ -93,13 +93,27 @@ class SatOracle:
         self._solver.add_clause(clause)
 
     def admits(self, *assumed: int) -> bool:
-        return bool(self._solver.solve(assumptions=list(assumed)))
+        return self._solve(list(assumed)) is not None
 
     def close(self) -> None:
         self._solver.delete()
 
     def satisfiable(self) -> bool:
-        return bool(self._solver.solve())
+        return self._solve([]) is not None
+
+    def _solve(self, assumed: Sequence[int]) -> Optional[Set[int]]:
+        """What is true in a model, or None."""
+        while self._solver.solve(assumptions=list(assumed)):
+            true = set(self._solver.get_model() or ())
+            if not self.rule_out(true):
+                return true
+        return None
+
+    def rule_out(self, true: Set[int]) -> bool:
+        """Add clauses that a model violates though those so far do not say so; tell whether there
+        are any.
+        """
+        return False
 
     def optimum(self) -> Optional[Tuple[int, ...]]:
         """The lexicographic optimum: each variable in turn gets the best value that leaves a
@@ -107,24 +121,72 @@ class SatOracle:
         """
         assumed: List[int] = []
         model: List[int] = []
-        if not self._solver.solve():
-            return None
-        known = set(self._solver.get_model() or ())
-        for names in self._names:
+        known = self._solve([])
+        for names in self._names if known is not None else ():
             for bit, name in names.items():
-                if name not in known and not self._solver.solve(assumptions=[*assumed, name]):
-                    continue
-                if name not in known:
-                    known = set(self._solver.get_model() or ())
-                assumed.append(name)
-                model.append(bit)
-                break
-        return tuple(model)
+                better = known if name in known else self._solve([*assumed, name])
+                if better is not None:
+                    known = better
+                    assumed.append(name)
+                    model.append(bit)
+                    break
+        return tuple(model) if known is not None else None
+
+
+class FoundedOracle(SatOracle):
+    """A problem of packages, in which nothing is there that nothing asks for: found again in each
+    model by following what is asked for, whatever the problem says of it.
+    """
+
+    def __init__(self, problem: Problem, nogoods: Sequence[Nogood]) -> None:
+        of_need = ("extra", ("need",))
+        super().__init__(
+            problem.variables, [nogood for nogood in nogoods if nogood.why[:2] != of_need]
+        )
+        self._problem = problem
+        self._number = {node: number for number, node in enumerate(problem.nodes)}
+        self._edges: Dict[str, List[Edge]] = {node: [] for node in problem.tables}
+        for edge in problem.edges:
+            self._edges[edge.requirer].append(edge)
+
+    def _values(self, node: str, bits: int) -> List[int]:
+        """The booleans of some values of a node."""
+        names = self._names[self._number[node]]
+        return [name for bit, name in names.items() if bit & bits]
+
+    def rule_out(self, true: Set[int]) -> bool:
+        problem = self._problem
+
+        def has(node: str, bits: int) -> bool:
+            return any(name in true for name in self._values(node, bits))
+
+        waiting = [node for node, bits in problem.anchors.items() if has(node, bits)]
+        reasoned = set(waiting)
+        while waiting:
+            node = waiting.pop()
+            for edge in self._edges[node]:
+                if has(node, edge.bits):
+                    new = {edge.name, edge.name.split("[")[0]} - reasoned
+                    reasoned |= new
+                    waiting += new
+        tables = problem.tables
+        bare = {node for node in tables if node not in reasoned and has(node, tables[node].all)}
+        reasons = [
+            name for node in bare for name in self._values(node, problem.anchors.get(node, 0))
+        ]
+        for edge in problem.edges:
+            if edge.requirer not in bare and bare & {edge.name, edge.name.split("[")[0]}:
+                reasons += self._values(edge.requirer, edge.bits)
+        for node in bare:
+            for name in self._values(node, tables[node].all & ~problem.anchors.get(node, 0)):
+                self.add([-name, *reasons])
+        return bool(bare)
 
 
 def in_order(problem: Problem, first: Sequence[str]) -> Problem:
     """The same problem with some of its nodes, in another order, before the others."""
-    order = [*first, *(node for node in problem.nodes if node not in first)]
+    known = [node for node in first if node in problem.nodes]
+    order = [*known, *(node for node in problem.nodes if node not in known)]
     place = {node: number for number, node in enumerate(order)}
     variables = dict(zip(problem.nodes, problem.variables))
     return problem._replace(
@@ -162,7 +224,7 @@ class AgeOracle:
 
     def optimum(self) -> Optional[Tuple[int, ...]]:
         problem = self._problem
-        oracle = SatOracle(problem.variables, problem.nogoods)
+        oracle = FoundedOracle(problem, problem.nogoods)
         try:
             if not oracle.satisfiable():
                 return None
@@ -171,7 +233,7 @@ class AgeOracle:
             required = [name for name in self._roots if name not in self._peers]
             for names in ([name for name in self._roots if name in self._peers], required):
                 weights = self._weights(oracle, days, names)
-                self._bound_sum(oracle, weights, _least_cost(oracle.clauses, weights))
+                self._bound_sum(oracle, weights, _least_cost(oracle, weights))
                 model = oracle.optimum()
                 assert model is not None
                 for node in problem.nodes:
@@ -190,7 +252,7 @@ class AgeOracle:
             if nogood.why.kind != "request"
             or problem.nodes[nogood.terms[0][0]].split("[")[0] == name
         ]
-        oracle = SatOracle(problem.variables, alone)
+        oracle = FoundedOracle(problem, alone)
         try:
             best = next(
                 bit for bit in oracle.bits(number) if oracle.admits(oracle.name(number, bit))
@@ -304,16 +366,17 @@ class AgeOracle:
             reached = following
 
 
-def _least_cost(clauses: Sequence[Sequence[int]], weights: Sequence[Mapping[int, int]]) -> int:
+def _least_cost(oracle: SatOracle, weights: Sequence[Mapping[int, int]]) -> int:
     from pysat.examples.rc2 import RC2
     from pysat.formula import WCNF
 
-    formula = WCNF()
-    for clause in clauses:
-        formula.append(list(clause))
-    for group in weights:
-        for literal, cost in group.items():
-            formula.append([-literal], weight=cost)
-    with RC2(formula) as search:
-        search.compute()
-        return int(search.cost)
+    while True:
+        formula = WCNF()
+        for clause in oracle.clauses:
+            formula.append(list(clause))
+        for group in weights:
+            for literal, cost in group.items():
+                formula.append([-literal], weight=cost)
+        with RC2(formula) as search:
+            if not oracle.rule_out(set(search.compute())):
+                return int(search.cost)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Dict
+from pathlib import Path
+from typing import Callable, Dict, Mapping
 
 import pytest
 
@@ -12,9 +13,14 @@ from envdoctor.lock.solver.candidates import Catalog
 from envdoctor.lock.solver.engine import solve
 from envdoctor.lock.solver.objective import attempt
 from envdoctor.lock.solver.problem import Problem
-from envdoctor.matrix.loader import Matrix
+from envdoctor.matrix.loader import Matrix, load_folder
 from envdoctor.model.facts import Facts
 from envdoctor.model.request import Request, parse_root
+from tests.matrix.folders import row_text, small_matrix
+
+from .stacks import judge_stack
+
+Packages = Mapping[str, Mapping[str, Mapping[str, object]]]
 
 
 def chosen(problem: Problem, model: tuple[int, ...]) -> Dict[str, str]:
@@ -55,3 +61,78 @@ def test_what_nothing_asks_for_is_absent(matrix: Matrix) -> None:
     pins = chosen(found.problem, found.outcome.model)
     assert set(pins) == {"triton", "setuptools"}
     assert int(pins["setuptools"].split(".")[0]) < 82
+
+
+#: A row misses the tool and names the first one; an older release of the tool stands in the way of
+#: settling whether the others are needed before it is chosen.
+TOOL = {"1.0": {"requires": ["x"]}, "2.0": {}, "3.0": {}}
+MISSED = row_text(
+    "app-misses-tool",
+    '{ env = "app", present = true }, { env = "tool", present = false }',
+    effect="degrades",
+    component="tool",
+    kind="missing",
+    pins='"tool<3"',
+)
+ASKED_BY_AN_EXTRA: Packages = {
+    "app": {"0.9": {"requires": ["x[more]"]}, "1.0": {"requires": ["x"]}},
+    "tool": TOOL,
+    "x": {"1.0": {"requires": ["tool; extra == 'more'"]}},
+}
+ASKED_BY_A_CIRCLE: Packages = {
+    "app": {"0.9": {"requires": ["x"]}, "1.0": {}},
+    "tool": TOOL,
+    "x": {"1.0": {"requires": ["y"]}},
+    "y": {"1.0": {"requires": ["x", "tool"]}},
+}
+
+
+@pytest.mark.parametrize("packages", [ASKED_BY_AN_EXTRA, ASKED_BY_A_CIRCLE])
+@pytest.mark.parametrize("whole", [False, True])
+def test_what_only_asks_for_itself_is_absent(
+    packages: Packages, whole: bool, tmp_path: Path
+) -> None:
+    """An extra that nobody asks for, and two packages that ask for each other, are no reason to
+    install a newer tool than the row names.
+    """
+    matrix = load_folder(str(small_matrix(tmp_path / "matrices", MISSED, packages=packages)))
+    builder = Builder(
+        Catalog(matrix, Request((parse_root("app"),), "3.12")),
+        (Facts({}),),
+        costs=True,
+        whole=whole,
+    )
+    while True:
+        problem = builder.problem()
+        model = solve(problem.variables, problem.nogoods).model
+        assert model is not None
+        if not builder.revise(problem, model):
+            break
+    pins = chosen(problem, model)
+    assert (pins["app"], pins["tool"]) == ("1.0", "2.0")
+    assert not {"x[more]", "y"} & set(pins)
+
+
+def test_what_was_not_read_may_ask_for_what_a_row_misses(
+    tmp_path: Path, require_module: Callable[[str], None]
+) -> None:
+    """The row spares engine 2 where the tool is there: only the oldest release of mid asks for it,
+    which is read last.
+    """
+    require_module("pysat")
+    mids = {f"{number}.0": {} for number in range(2, 40)}
+    packages: Packages = {
+        "app": {"1.0": {"requires": ["engine", "mid"]}},
+        "engine": {"1.0": {}, "2.0": {}},
+        "mid": {"1.0": {"requires": ["tool"]}, **mids},
+        "tool": {"1.0": {}},
+    }
+    when = '{ env = "engine", in = ">=2" }, { env = "tool", present = false }'
+    row = row_text("engine-misses-tool", when, effect="degrades", component="engine")
+    matrix = load_folder(str(small_matrix(tmp_path / "matrices", row, packages=packages)))
+    request = Request((parse_root("app"),), "3.12")
+    found = attempt(Catalog(matrix, request), (Facts({}),))
+    assert found.outcome.model is not None
+    pins = chosen(found.problem, found.outcome.model)
+    assert (pins["engine"], pins["mid"], pins["tool"]) == ("2.0", "1.0", "1.0")
+    assert not judge_stack(request, (Facts({}),), matrix).fault
