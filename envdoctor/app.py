@@ -78,7 +78,7 @@ def check(
         nodes = (_facts_of_log(reading, matrix),)
     findings = _judge_all(nodes, matrix, run, framework, judged)
     if reading is not None and knowledge is not None:
-        traces, rest = _explained(reading, knowledge, nodes, matrix, findings)
+        traces, rest = _explained(reading, knowledge, nodes, matrix, findings, complained_of=True)
         # A line that the log holds is no presumption.
         seen = [trace.finding._replace(presumed=False) for trace in traces]
         findings = [*seen, *rest]
@@ -350,11 +350,13 @@ def _explained(
     nodes: Tuple[Facts, ...],
     matrix: Matrix,
     findings: List[Finding],
+    complained_of: bool = False,
 ) -> Tuple[List[Trace], List[Finding]]:
     from .diagnose.failure import explain
 
+    contexts = _contexts(nodes, matrix)
     traces, rest = explain(
-        reading.events, reading.raised, knowledge, _contexts(nodes, matrix), findings
+        reading.events, reading.raised, knowledge, contexts, findings, complained_of
     )
     return list(traces), list(rest)
 

@@ -47,7 +47,7 @@ _SEVERITY = {
 _SHOWN_LINES = 3
 _SEGMENT = pattern(r"\[([^\[\]]*)\]")
 _GROUP = pattern(r"\{([\w|@]+)\}")
-_MODULE_GROUPS = ("frame", "library", "module", "name")
+_MODULE_GROUPS = ("caller", "frame", "library", "module", "name")
 _MEMORY_KINDS = ("host-oom", "gpu-oom", "kv-cache-too-small", "swap-space-too-large")
 _SYMPTOM = "symptom:"
 
@@ -137,7 +137,7 @@ def groups_of(event: Event, modules: Mapping[str, str]) -> Dict[str, str]:
     """
     groups: Dict[str, str] = {}
     for name, value in event.groups.items():
-        groups.setdefault(name.rstrip("23"), value)
+        groups.setdefault(name.rstrip("23456789"), value)
     return {
         **groups,
         **{
@@ -221,7 +221,10 @@ def remedies_of(fix: str, commands: Tuple[Call, ...]) -> Tuple[Remedy, ...]:
 def confirm(drafts: List[TraceDraft], finding: Finding, events: Sequence[Event]) -> TraceDraft:
     """Return the draft of a finding of the check, made where there is none, with these lines."""
     certainty = "established" if finding.severity == "error" else "likely"
-    return _added(drafts, finding._replace(caused_by=None), certainty, events)
+    # What was no more than advice has come about.
+    severity = "warning" if finding.severity == "advice" else finding.severity
+    finding = finding._replace(caused_by=None, severity=severity)
+    return _added(drafts, finding, certainty, events)
 
 
 def _added(

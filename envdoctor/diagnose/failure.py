@@ -38,7 +38,7 @@ from .draft import (
     traces_of,
 )
 from .names import tell_histories
-from .raised import doubt, failure_of, join_failure
+from .raised import doubt, failure_of, join_failure, trust_complaint
 
 __all__ = ["explain"]
 
@@ -55,6 +55,7 @@ def explain(
     knowledge: Knowledge,
     contexts: Sequence[Context],
     findings: Sequence[Finding],
+    complained_of: bool = False,
 ) -> Tuple[List[Trace], List[Finding]]:
     """Return the traces, each root followed by its consequences, and the findings without a line.
 
@@ -65,19 +66,22 @@ def explain(
         contexts: facts and matrix of each node; what holds on one of them may be the cause, what is
             refuted is so on all.
         findings: what a check of these facts found.
+        complained_of: somebody chose these lines to show what is wrong.
     """
     drafts = drafts_of(events, knowledge)
     tell_histories(drafts, knowledge.modules, contexts)
     violated = [finding for finding in findings if finding.verdict == "violated"]
     grave = [finding for finding in violated if finding.severity != "advice"]
     _join_rows(drafts, events, knowledge, contexts, violated)
-    _join_findings(drafts, knowledge, grave)
+    _join_findings(drafts, knowledge, violated)
     _weigh_causes(drafts, contexts, grave, knowledge.modules)
     failure = failure_of(raised, events, drafts)
     _link(drafts)
     _merge(drafts)
     join_failure(drafts, failure, contexts, knowledge.modules)
     doubt(drafts, raised, failure)
+    if complained_of:
+        trust_complaint(drafts)
     traces = traces_of(drafts)
     spoken = {trace.finding.key for trace in traces}
     return traces, [

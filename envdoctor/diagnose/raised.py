@@ -17,7 +17,7 @@ from ..model.pattern import pattern
 from ..rules.rule import Context
 from .draft import TraceDraft, code_of_log, remedies_of
 
-__all__ = ["Failure", "doubt", "failure_of", "join_failure"]
+__all__ = ["Failure", "doubt", "failure_of", "join_failure", "trust_complaint"]
 
 #: Lines behind an exception that nothing caught, as far as other lines do not say that the run
 #: failed: the summary of a logger, the epilogue of a scheduler.
@@ -284,6 +284,27 @@ def doubt(drafts: Sequence[TraceDraft], raised: Sequence[Raised], failure: Failu
             event.warned or any(_is_of(event, entry) for entry in passed) for event in draft.events
         ):
             draft.certainty = "candidate"
+
+
+def trust_complaint(drafts: Sequence[TraceDraft]) -> None:
+    """Believe of lines that somebody shows because something is wrong the last that names a cause,
+    where none of them is surer. That something is missing is often said of what can be done
+    without: a warning of it stays what it is.
+    """
+    causes = [draft for draft in drafts if draft.role == "cause" and draft.parent is None]
+    if any(draft.certainty != "candidate" for draft in causes):
+        return
+    doubted = [draft for draft in causes if draft.events and _is_grave(draft)]
+    doubted = doubted or [draft for draft in causes if draft.quoted]
+    if doubted:
+        max(doubted, key=lambda draft: draft.order).certainty = "likely"
+
+
+def _is_grave(draft: TraceDraft) -> bool:
+    signature = draft.signature
+    if signature is None or signature.certainty == "candidate":
+        return False
+    return signature.kind != "missing" or not all(event.warned for event in draft.events)
 
 
 # --------------------------------------------------------------------------------------------------

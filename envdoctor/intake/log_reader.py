@@ -458,12 +458,17 @@ def _text_around(data: bytes, start: int, position: int) -> str:
 def _shown_groups(known: _Known, groups: Dict[str, str], quoted: LogPlace) -> Dict[str, str]:
     """Return the groups without secrets, and with the package that the traceback names."""
     shown = {key: value if value in quoted.text else HIDDEN for key, value in groups.items()}
-    frame = _frame(quoted.before) if known.frame else ""
-    return {**shown, "frame": frame} if frame else shown
+    if known.frame:
+        frame, caller = _frame(quoted.before)
+        shown.update({"frame": frame} if frame else {})
+        shown.update({"caller": caller} if caller else {})
+    return shown
 
 
-def _frame(before: bytes) -> str:
-    """Return the package that the traceback directly above a line names last."""
+def _frame(before: bytes) -> Tuple[str, str]:
+    """Return the package that the traceback directly above a line names last, and the package of
+    its last place, which is none where that is code of the user's own.
+    """
     lines = before.decode("utf-8", "replace").splitlines()
     first = len(lines)
     for number in range(len(lines) - 1, -1, -1):
@@ -476,4 +481,6 @@ def _frame(before: bytes) -> str:
     frame = ""
     for match in _FRAME.finditer("\n".join(lines[first:])):
         frame = match.group("file") or match.group("module")
-    return frame
+    last = next((line for line in reversed(lines[first:]) if 'File "' in line), "")
+    place = _FRAME.search(last)
+    return frame, (place.group("file") or "") if place is not None else ""

@@ -49,6 +49,11 @@ _ALONE = re.compile(
     r"^(?P<kind>(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception|Interrupt|Exit))"
     r"(?:: (?P<message>.*))?$"
 )
+#: The same in a record of a log that its writer marks as an error.
+_RECORD = re.compile(
+    r"^.{0,160}?\b(?:ERROR|CRITICAL|FATAL)\b.{0,120}?[\s\]:|-] {0,4}"
+    r"(?=(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception): \S)"
+)
 _LINKS = (
     "The above exception was the direct cause of the following exception",
     "During handling of the above exception, another exception occurred",
@@ -249,7 +254,7 @@ def _lines_above(data: bytes, end: int) -> List[str]:
 def _alone(text: str, number: int) -> Optional[_Block]:
     """Return a line that is an exception and nothing else, as a traceback without places."""
     inner = text
-    for expression in (RAY, RANK):
+    for expression in (RAY, RANK, _RECORD):
         match = expression.match(inner)
         inner = inner[match.end() :] if match else inner
     if not _ALONE.match(inner):

@@ -161,9 +161,9 @@ def _check_role(entry: Entry, signature: Mapping[str, Any]) -> None:
 
 def _groups(entry: Entry, expression: Optional[str]) -> List[str]:
     if not expression:
-        return ["frame"]
+        return ["caller", "frame"]
     try:
-        return ["frame", *(name for name in re.compile(expression).groupindex)]
+        return ["caller", "frame", *(name for name in re.compile(expression).groupindex)]
     except re.error as error:
         entry.fault("expression", f"is no regular expression: {error}")
         return []
@@ -273,7 +273,7 @@ def patterns_of(signatures: Iterable[Signature]) -> List[Pattern]:
             entry.id,
             entry.anchors,
             entry.expression,
-            "{frame" in f"{entry.component} {entry.title}",
+            any(group in f"{entry.component} {entry.title}" for group in ("{frame", "{caller")),
             entry.role == "cause",
         )
         for entry in signatures

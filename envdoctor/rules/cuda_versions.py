@@ -51,6 +51,8 @@ _BUILDERS = (
 #: Of these, the ones whose ordinary use compiles: a build with the wrong toolkit stops them, not
 #: only their installation.
 _RUNTIME_BUILDERS = ("deepspeed", "deepspeed-mii", "flashinfer-python", "tilelang")
+#: What brings one of them along.
+_BRINGS_BUILDERS = ("sglang",)
 
 
 #: Packages that link against torch's CUDA libraries, so that their CUDA major has to be torch's.
@@ -267,6 +269,9 @@ def check_local_toolkit(context: Context) -> Iterator[Finding]:
     if runtime:
         consequence = f"{runtime[0]} compiles at run time with this toolkit and stops"
     elif not context.facts.value("distributions.complete"):
+        # Nothing says that anything is compiled here.
+        brings = builders or not set(_BRINGS_BUILDERS).isdisjoint(context.distributions)
+        severity = "warning" if brings else "advice"
         consequence = "compiling CUDA code against torch here (DeepSpeed's ops, extensions) fails"
     elif builders:
         severity = "advice"

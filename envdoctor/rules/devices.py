@@ -41,6 +41,11 @@ _EXPOSE_GPUS = (
     ),
 )
 
+_CPU_BUILDS = Remedy(
+    "Without an NVIDIA GPU install builds for the processor (torch from the index …/whl/cpu, vllm "
+    "for its target cpu)."
+)
+
 
 def check_gpu_exposed(context: Context) -> Iterator[Finding]:
     """The GPUs of the host are not visible here.
@@ -130,7 +135,10 @@ def _gpus_missing(context: Context, needing: str) -> Optional[Finding]:
         return None
     reason = proof or f"{needing} {'is a CUDA build' if needing == 'torch' else 'needs one'}"
     torch = context.facts.value("torch.version")
-    tail = "; if this machine has NVIDIA GPUs, they are not exposed to this process."
+    tail = (
+        ": either this machine has no NVIDIA GPU, and needs builds for its processor, or its GPUs "
+        "are not exposed to this process."
+    )
     return Finding(
         code="ED108",
         component="container-gpu",
@@ -147,7 +155,7 @@ def _gpus_missing(context: Context, needing: str) -> Optional[Finding]:
             "gpus.expected",
         ),
         sources=(_TOOLKIT,),
-        remedies=_EXPOSE_GPUS,
+        remedies=_EXPOSE_GPUS if proof else (_CPU_BUILDS, *_EXPOSE_GPUS),
     )
 
 
