@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["TASKS"]
 
 _SAID = 70  # EX_SOFTWARE: that there is no verdict was said
+_OUT_OF_MEMORY = b"envdoctor: no verdict: the memory limit leaves too little for this check\n"
 _START = 80  # the command may start; not 0, with which anything called python3 may end
 
 
@@ -34,6 +35,9 @@ def _check(arguments: List[str]) -> NoReturn:
         from .handoff import decide_start
 
         decide_start(arguments)
+    except MemoryError:  # nothing is left for importing what words another error
+        os.write(2, _OUT_OF_MEMORY)
+        os._exit(_SAID)
     except Exception as error:  # noqa: BLE001 - a traceback helps nobody; the script goes on
         line = f"envdoctor: no verdict: {words_of(error)}"
         os.write(2, f"{line[:300]}\n".encode("utf-8", "backslashreplace"))
