@@ -165,7 +165,8 @@ def _versions_of(machine: Machine, folder: str, nvcc: bool) -> _Versions:
     toolkit, compiler = parse_version_json(machine.read_text(f"{folder}/version.json") or "")
     if toolkit or compiler:
         return _Versions(toolkit, compiler, f"{folder}/version.json")
-    version = parse_version_text(machine.read_text(f"{folder}/version.txt", 4096) or "")
+    text = machine.read_text(f"{folder}/version.txt", 4096)
+    version = parse_version_text(text) if text else None
     if version:
         return _Versions(version, version, f"{folder}/version.txt")
     for header in _headers(machine, folder, nvcc):
