@@ -55,7 +55,7 @@ def _compile_matrix():
     """Compile ``matrices/`` where it has changed: a new row is tested as an install has it."""
     core = loader._read_core(loader._COMPILED)
     source = loader.builtin_folder()
-    if source and (core is None or not loader._is_fresh(core, source)):
+    if source and (core is None or not loader._is_fresh(source)):
         write_compiled(source, loader._COMPILED, times=True)
 
 

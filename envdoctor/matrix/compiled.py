@@ -3,9 +3,9 @@ where ``matrices/`` changed since, at run time.
 
 Three parts, so that a check reads little:
 
-* ``core.json``: tables, GPU index, and of each row what ``bind`` needs, with an index from
-  distribution name to rows, and from each package whose imports were measured to those that it
-  imports from;
+* ``core.json``: tables, GPU index, and of each row what ``bind`` needs, as a text of which only the
+  wanted ones are parsed, with an index from distribution name to rows, and from each package whose
+  imports were measured to those that it imports from;
 * ``texts.json``: titles, symptoms, fixes and sources by row id, read when a finding needs them;
 * ``packages/<name>.jsonl``: one header line, then ``key TAB release`` lines, of which only the
   wanted one is parsed;
@@ -13,8 +13,8 @@ Three parts, so that a check reads little:
 * ``profiles.json``, ``models.json``, ``conda.json``, ``signatures.json``, ``names.json`` and
   ``index.json`` (the listing of the package index), read only by those who ask for them.
 
-``fingerprint`` in the core names the source files with size, mtime and hash. A form without mtimes
-(in a wheel) is always fresh where no source lies beside it.
+``fingerprint.json`` names the source files with size, mtime and hash. A form without mtimes (in a
+wheel) is always fresh where no source lies beside it.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from .tables import Package
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterator, List, Mapping
+    from typing import Any, Iterator, Mapping
 
 __all__ = ["FORMAT", "KEYS", "complete_row", "load_package", "normalize_gpu", "unpack_row"]
 
-FORMAT = 5
+FORMAT = 6
 
 KEYS = {
     "branch": "branch",
@@ -98,9 +98,9 @@ def normalize_gpu(name: str, reduced: bool = False) -> str:
     return " ".join(kept)
 
 
-def unpack_row(short: List[Any]) -> Row:
+def unpack_row(short: str) -> Row:
     """Make a row of its short form; its texts are empty."""
-    row_id, effect, trust, component, kind, code, terms, mitigations = short
+    row_id, effect, trust, component, kind, code, terms, mitigations = json.loads(short)
     made = tuple(
         [
             Term(scope, subject, attribute, operator, _unpacked(value))

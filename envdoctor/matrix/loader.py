@@ -119,7 +119,7 @@ def load_builtin() -> Matrix:
     # table.
     source = builtin_folder()
     core = _read_core(_COMPILED)
-    if core is not None and (source is None or _is_fresh(core, source)):
+    if core is not None and (source is None or _is_fresh(source)):
         return Matrix(core, _CompiledFiles(_COMPILED, core["packages"], source))
     if source is None:
         raise InternalFault(
@@ -159,10 +159,14 @@ def _with_site(matrix: Matrix, folder: str) -> Matrix:
     return matrix.extended(*_compiled_now(folder, label=os.path.join(folder, "")))
 
 
-def _is_fresh(core: Mapping[str, Any], source: str) -> bool:
+def _is_fresh(source: str) -> bool:
     from .folder import find_sources, is_fresh
 
-    return is_fresh(core["fingerprint"], find_sources(source))
+    try:
+        recorded = json.loads(_read(os.path.join(_COMPILED, "fingerprint.json")))
+    except (OSError, ValueError):
+        return False
+    return is_fresh(recorded, find_sources(source))
 
 
 def _compiled_now(folder: str, label: str = "") -> Tuple[Dict[str, Any], Any]:
@@ -315,7 +319,9 @@ class Matrix(TableViews):
         if complete:
             there = frozenset(wanted)
             numbers = {
-                number for number in numbers if _asked_names(self._core["rows"][number]) <= there
+                number
+                for number in numbers
+                if _asked_names(json.loads(self._core["rows"][number])) <= there
             }
         rows = [self._stored(number) for number in sorted(numbers)]
         packages = self._core["packages"]
@@ -333,7 +339,7 @@ class Matrix(TableViews):
         None.
         """
         if self._numbers is None:
-            self._numbers = {short[0]: number for number, short in enumerate(self._core["rows"])}
+            self._numbers = {row_id: number for number, row_id in enumerate(_ids_of(self._core))}
         number = self._numbers.get(row_id)
         if number is not None:
             return self.complete(self._stored(number))
@@ -366,8 +372,8 @@ class Matrix(TableViews):
         """Return the rows that may break metadata, with their texts."""
         return [
             self.complete(self._stored(number))
-            for number, short in enumerate(self._core["rows"])
-            if self._files.texts()[short[0]]["overrides"]
+            for number, row_id in enumerate(_ids_of(self._core))
+            if self._files.texts()[row_id]["overrides"]
         ]
 
     def rows(self) -> List[Row]:
@@ -457,15 +463,15 @@ class Matrix(TableViews):
         """
         from .source import StackedFiles
 
-        own_ids = {short[0] for short in self._core["rows"]}
+        own_ids = set(_ids_of(self._core))
         texts = files.texts()
         faults = [
             (
-                f"{texts[short[0]]['origin']}: row {short[0]!r}: the id is taken by a row in "
-                f"{self._files.texts()[short[0]]['origin']}"
+                f"{texts[row_id]['origin']}: row {row_id!r}: the id is taken by a row in "
+                f"{self._files.texts()[row_id]['origin']}"
             )
-            for short in core["rows"]
-            if short[0] in own_ids
+            for row_id in _ids_of(core)
+            if row_id in own_ids
         ]
         tables = dict(self._core["tables"])
         for name, entries in core["tables"].items():
@@ -493,6 +499,11 @@ class Matrix(TableViews):
             "index": index,
         }
         return Matrix(merged, StackedFiles(files, self._files))
+
+
+def _ids_of(core: Mapping[str, Any]) -> List[str]:
+    """The ids of the stored rows, in order."""
+    return [short[0] for short in json.loads(f"[{','.join(core['rows'])}]")]
 
 
 def _asked_names(short: Sequence[Any]) -> FrozenSet[str]:

@@ -295,14 +295,16 @@ def _gpu_index(entries: Iterable[Mapping[str, Any]]) -> Dict[str, Any]:
     return {"models": models, "pci": by_id, "names": {**aliases, **by_name}}
 
 
-def short_row(row: Row) -> List[Any]:
-    """Return of a row what ``bind`` and a heading need, as JSON values."""
+def short_row(row: Row) -> str:
+    """Return of a row what ``bind`` and a heading need, as JSON."""
     terms = [
         [term.scope, term.component, term.attribute, term.operator, _packed(term)]
         for term in row.terms
     ]
     mitigations = [list(mitigation) for mitigation in row.mitigations]
-    return [row.id, row.effect, row.trust, row.component, row.kind, row.code, terms, mitigations]
+    return _dumps(
+        [row.id, row.effect, row.trust, row.component, row.kind, row.code, terms, mitigations]
+    )
 
 
 def _packed(term: Term) -> Any:
@@ -351,7 +353,6 @@ def write_compiled(source: str, destination: str, times: bool) -> None:
     """
     sources = find_sources(source)
     core, texts = compile_core(sources)
-    core["fingerprint"] = fingerprint(sources, times)
     folder = os.path.join(destination, "packages")
     os.makedirs(folder, exist_ok=True)
     wanted = {f"{name}.jsonl" for name in sources.packages}
@@ -377,8 +378,9 @@ def write_compiled(source: str, destination: str, times: bool) -> None:
         elif os.path.exists(os.path.join(destination, name)):
             os.unlink(os.path.join(destination, name))
     _write(os.path.join(destination, "texts.json"), _dumps(texts))
-    # The core last: it carries the fingerprint that declares the rest fresh.
     _write(os.path.join(destination, "core.json"), _dumps(core))
+    # Last: it declares the rest fresh.
+    _write(os.path.join(destination, "fingerprint.json"), _dumps(fingerprint(sources, times)))
 
 
 def _write(path: str, text: str) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from envdoctor.errors import InputError, InternalFault, MatrixError
 from envdoctor.matrix import loader
+from envdoctor.matrix.compiled import unpack_row
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.matrix.source import write_compiled
 from envdoctor.model.versions import parse_version
@@ -123,6 +124,29 @@ def test_a_source_with_other_files_wins_too(forms, source, change):
 def test_a_touched_source_is_still_fresh(forms, source):
     os.utime(source / "gpus.toml", (1, 1))
     assert is_compiled(load_matrix())
+
+
+@pytest.mark.parametrize("recorded", ["", "{", "{}", None])
+def test_what_does_not_say_what_it_was_compiled_from_is_not_fresh(forms, tmp_path, recorded):
+    path = tmp_path / "compiled" / "fingerprint.json"
+    if recorded is None:
+        path.unlink()
+    else:
+        path.write_text(recorded)
+    assert not is_compiled(load_matrix())
+
+
+def test_rows_of_others_are_not_parsed(forms, monkeypatch):
+    """A start is about few of the rows, and would parse them all."""
+    matrix = forms[1]
+    texts = dict(zip(loader._ids_of(matrix._core), matrix._core["rows"]))
+    parsed = []
+    monkeypatch.setattr(
+        loader.compiled, "unpack_row", lambda text: parsed.append(text) or unpack_row(text)
+    )
+    assert "site-torch" in {row.id for row in matrix.rows_about(["torch"])}
+    assert texts["site-torch"] in parsed
+    assert texts["site-vllm"] not in parsed
 
 
 def test_without_source_the_compiled_form_serves(forms, source, tmp_path, monkeypatch):
