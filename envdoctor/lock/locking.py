@@ -16,7 +16,6 @@ from typing import (
     Mapping,
     Optional,
     Sequence,
-    Set,
     Tuple,
     Union,
 )
@@ -28,10 +27,8 @@ from ..model.versions import Version, parse_version, try_version
 
 if TYPE_CHECKING:
     from ..matrix.loader import Matrix
-    from ..matrix.tables import Release
     from ..model.finding import Finding
     from ..model.request import Request, Root
-    from ..model.requirement import Requirement
     from ..model.resolution import Closure, Explanation, Hole, Resolution
     from .closing.index_sources import IndexSources
     from .solver.profiles import ProfileResolver
@@ -89,6 +86,7 @@ def lock(
     from ..model.resolution import Resolution
     from .asked import check_asked, check_wheels, indexes_of, read_roots
     from .solver import resolve
+    from .torch_needed import resolve_whole, without_torch
 
     if matrix is None:
         from ..matrix.loader import load_matrix
@@ -138,7 +136,7 @@ def lock(
             profile, request, facts, matrix, python, as_of, {} if resolvers is None else resolvers
         )
     else:
-        answer = _resolve_whole(request, facts, matrix)
+        answer = resolve_whole(request, facts, matrix)
     newer = bool(pinned) and profile is None and not isinstance(answer, Resolution)
     if newer:
         answer = resolve(request._replace(as_of=None, of_the_time=False), facts, matrix)
@@ -148,7 +146,7 @@ def lock(
         *answer.notes,
         *(_age_notes(answer, matrix, pinned) if not newer else [_newer_note(pinned, day)]),
         *(reason.text for reason in answer.passed),
-        *_without_torch(answer, matrix),
+        *without_torch(answer, matrix),
         *_stranger_notes(unknown, known),
         *wanted.notes,
     ]
@@ -256,6 +254,7 @@ def close(
     from .closing.closure import close as close_with_uv
     from .solver import resolve
     from .solver.engine import GaveUp
+    from .torch_needed import with_torch
 
     lowest = _lowest_glibc(facts)
     core, brought = found, ()  # type: Resolution, Tuple[Root, ...]
@@ -315,6 +314,7 @@ def close(
             return settled or closed
         if not isinstance(again, Resolution):
             return settled or closed
+        again = with_torch(again, facts, matrix)
         progress(f"choosing again: {'; '.join(_why_again(learned, lacking, cured))}")
         core = _verified(_as_asked(again, found, brought, lacking, cured), facts, matrix)
     return settled or closed
@@ -399,11 +399,9 @@ def _as_asked(
         }
     )
 
-    def as_taught(reason: Reason) -> Reason:
-        return taught.get(reason.requirement, reason) if reason.kind == "asked" else reason
-
-    pins = tuple(pin._replace(reasons=tuple(map(as_taught, pin.reasons))) for pin in again.pins)
-    return again._replace(pins=pins, request=first.request, notes=first.notes, passed=first.passed)
+    return again.with_reasons(taught)._replace(
+        request=first.request, notes=first.notes, passed=first.passed
+    )
 
 
 def _day(as_of: Optional[str], roots: Sequence[Root], matrix: Matrix) -> Tuple[Optional[str], str]:
@@ -480,138 +478,6 @@ def _much_newer(resolution: Resolution, matrix: Matrix) -> List[str]:
             f"{advice}"
         )
     ]
-
-
-def _resolve_whole(
-    request: Request, facts: Sequence[Facts], matrix: Matrix
-) -> Union[Resolution, Explanation]:
-    """Resolve a request. A root for which an old release was found that keeps in an extra what the
-    newest always asks for is asked for again without such releases, else with that extra.
-    """
-    from ..model.resolution import Resolution
-    from .solver import resolve
-
-    answer = resolve(request, facts, matrix)
-    partial = _partial_roots(answer, matrix) if isinstance(answer, Resolution) else {}
-    tries = (
-        [
-            root._replace(specifier=",".join(filter(None, (root.specifier, f">{last}"))))
-            if root.name in partial
-            else root
-            for root in request.roots
-            for last in [partial.get(root.name, ("", ""))[1]]
-        ],
-        [
-            root._replace(extras=(partial[root.name][0],)) if root.name in partial else root
-            for root in request.roots
-        ],
-    )
-    for roots in tries if partial else ():
-        again = resolve(request._replace(roots=tuple(roots)), facts, matrix)
-        if isinstance(again, Resolution):
-            notes = [
-                f"{name} up to {last} asks for torch only with an extra, newer releases always do: "
-                f"taken as {root.text}"
-                for root in roots
-                for name, (_, last) in partial.items()
-                if name == root.name
-            ]
-            return again._replace(notes=(*again.notes, *notes))
-    return answer
-
-
-def _partial_roots(answer: Resolution, matrix: Matrix) -> Dict[str, Tuple[str, str]]:
-    """Return the roots whose release asks for torch only with an extra, while the newest always
-    does: the extra that did so in most releases, and of these the one with most of what the newest
-    asks for, and the last such release.
-    """
-    partial = {}
-    for root in answer.request.roots:
-        pin, package = answer.pin(root.name), matrix.package(root.name)
-        if pin is None or package is None or root.extras or root.specifier.startswith("=="):
-            continue
-        final = [release for number, release in package.releases() if not number.is_prerelease]
-        own = package.release(pin.version)
-        if own is None or not final or _of_torch(final[-1]) != {""} or "" in _of_torch(own):
-            continue
-        extras = sorted(_of_torch(own))
-        if not extras:
-            continue
-        wanted, served = _names_of(final[-1], ""), [_of_torch(release) for release in final]
-        extra = max(
-            extras,
-            key=lambda name: (
-                sum(name in listed for listed in served),
-                len(_names_of(own, name) & wanted),
-            ),
-        )
-        last = [release for release in final if _of_torch(release) - {""}][-1]
-        partial[root.name] = (extra, str(last.version))
-    return partial
-
-
-def _names_of(release: Release, extra: str) -> Set[str]:
-    """What a release asks for with an extra, or always."""
-    return {
-        requirement.name
-        for requirement in _requirements_of(release)
-        if (extra in requirement.marker_extras if extra else not requirement.marker_extras)
-    }
-
-
-def _requirements_of(release: Release) -> List[Requirement]:
-    from ..model.requirement import try_requirement
-
-    read = map(try_requirement, release.requires or ())
-    return [requirement for requirement in read if requirement is not None]
-
-
-def _without_torch(resolution: Resolution, matrix: Matrix) -> List[str]:
-    """Say where what is asked for comes without torch, though its newest release asks for it: such
-    a release serves for little.
-    """
-    if resolution.pin("torch") is not None:
-        return []
-    notes = []
-    for pin in resolution.pins:
-        package = (
-            matrix.package(pin.name)
-            if any(root.name == pin.name for root in resolution.request.roots)
-            else None
-        )
-        final = (
-            [
-                release
-                for number, release in package.releases()
-                if not number.is_prerelease and number >= pin.version
-            ]
-            if package is not None
-            else []
-        )
-        if len(final) > 1 and _of_torch(final[-1]) == {""}:
-            extras = sorted(_of_torch(final[0]) - {""})
-            advice = (
-                (
-                    f"; its {'extra' if len(extras) == 1 else 'extras'} {', '.join(extras)} would "
-                    "bring it"
-                )
-                if extras
-                else ""
-            )
-            notes.append(
-                f"{pin.name} {pin.version} asks for no torch, as {final[-1].version} does{advice}"
-            )
-    return notes
-
-
-def _of_torch(release: Release) -> Set[str]:
-    """The extras with which a release asks for torch; "" where it always does."""
-    requirements = [
-        requirement for requirement in _requirements_of(release) if requirement.name == "torch"
-    ]
-    if not all(requirement.marker_extras for requirement in requirements):
-        return {""}
-    return {extra for requirement in requirements for extra in requirement.marker_extras}
 
 
 def check_date(text: Optional[str]) -> None:

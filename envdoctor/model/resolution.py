@@ -224,6 +224,15 @@ class Resolution(NamedTuple):
         """Return the pin of a package, or None."""
         return next((pin for pin in self.pins if pin.name == name), None)
 
+    def with_reasons(self, reasons: Mapping[str, Reason]) -> Resolution:
+        """Return this with other reasons, by requirement, for what only seems to be asked for."""
+
+        def named(reason: Reason) -> Reason:
+            return reasons.get(reason.requirement, reason) if reason.kind == "asked" else reason
+
+        pins = (pin._replace(reasons=tuple(map(named, pin.reasons))) for pin in self.pins)
+        return self._replace(pins=tuple(pins))
+
 
 class Statement(NamedTuple):
     """One cause of a refusal.

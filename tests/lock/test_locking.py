@@ -160,3 +160,21 @@ def test_a_warning_of_check_about_the_pins_is_named(roots):
     }
     assert warned <= {reason.row for reason in found.warnings}
     assert ("ED204" in warned) is ("nvidia-cuda-nvcc" in roots)
+
+
+def test_torch_is_taken_with_what_imports_it_and_does_not_ask_for_it():
+    facts = Facts(parse_assumptions([*H100, "os.platform=linux", "os.architecture=x86_64"]))
+    found = lock(("torchao",), (facts,), MATRIX, python="3.12")
+    assert isinstance(found, Resolution)
+    assert [root.name for root in found.request.roots] == ["torchao"]
+    (reason,) = [reason for reason in found.pin("torch").reasons if reason.kind == "required"]
+    assert (
+        reason.text == f"torchao {found.pin('torchao').version} imports it, and does not ask for it"
+    )
+    alone = lock(("numpy", "datasets"), (facts,), MATRIX, python="3.12")
+    assert alone.pin("torch") is None
+    old = Facts(parse_assumptions(["gpu=T4", "nvidia-driver=470.57.02"]))
+    without = lock(("torchao",), (old,), MATRIX, python="3.13")
+    assert (
+        "imports torch, which it does not ask for, and no torch fits it here" in without.notes[-1]
+    )
