@@ -71,10 +71,9 @@ def explain(
     drafts = drafts_of(events, knowledge)
     tell_histories(drafts, knowledge.modules, contexts)
     violated = [finding for finding in findings if finding.verdict == "violated"]
-    grave = [finding for finding in violated if finding.severity != "advice"]
     _join_rows(drafts, events, knowledge, contexts, violated)
     _join_findings(drafts, knowledge, violated)
-    _weigh_causes(drafts, contexts, grave, knowledge.modules)
+    _weigh_causes(drafts, contexts, violated, knowledge.modules)
     failure = failure_of(raised, events, drafts)
     _link(drafts)
     _merge(drafts)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from ..model.version import Version
     from .measured_rows import Surfaces
+    from .names import NameHistory
 
 __all__ = [
     "Matrix",
@@ -389,6 +390,24 @@ class Matrix(TableViews):
         there = frozenset(names)
         pairs = self._core["measured"]
         return any(not there.isdisjoint(pairs[consumer]) for consumer in there if consumer in pairs)
+
+    def name_history(self, module: str, name: str = "") -> Optional[NameHistory]:
+        """Return in which releases of its package a name of a module exists, and who imports it;
+        None where that is not known. Without a name, of the module itself.
+        """
+        from ..model.versions import parse_version
+        from .names import history_of, history_without
+
+        history = history_of(self._once("names", self._files.names) or {}, module, name)
+        missing = self._surfaces.missing_name(module, name) if history is None else None
+        if missing is None:
+            return history
+        provider, oldest, lacking, importers = missing
+        known = self.package(provider)
+        versions = known.versions if known is not None else ()
+        read = parse_version(oldest)
+        releases = [one for one in versions if one >= read and not one.is_prerelease]
+        return history_without(provider, module, name, lacking, releases, importers)
 
     @property
     def _surfaces(self) -> Surfaces:

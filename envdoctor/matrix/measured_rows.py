@@ -265,6 +265,28 @@ class Surfaces:
         for provider, text in self._lines.get(consumer, ()):
             yield from self._rows_of_pair(consumer, provider, text)
 
+    def missing_name(
+        self, module: str, name: str
+    ) -> Optional[Tuple[str, str, List[Tuple[str, str]], Dict[str, List[Tuple[str, str]]]]]:
+        """Return which package lacks a name in some releases, its oldest that was read, which lack
+        it, and which releases of others import it; None where nobody was seen to.
+        """
+        lacking: Tuple[str, List[Tuple[str, str]]] = ("", [])
+        importers: Dict[str, List[Tuple[str, str]]] = {}
+        for consumer, pairs in self._lines.items():
+            for provider, text in pairs:
+                if f'"{module}"' not in text or lacking[0] not in ("", provider):
+                    continue
+                for statement in (MissingName(*values) for values in json.loads(text)):
+                    same = (statement.module, statement.name) == (module, name)
+                    if same and not statement.verb and not statement.equal:
+                        lacking = provider, self._spans(provider, statement.lacking)
+                        importers.setdefault(consumer, []).extend(
+                            self._spans(consumer, statement.importing)
+                        )
+        provider, spans = lacking
+        return (provider, self._head["versions"][provider][0], spans, importers) if spans else None
+
     def _rows_of_pair(self, consumer: str, provider: str, text: str) -> List[Row]:
         """All rows about what one package imports of another, made once."""
         rows = self._made.get((consumer, provider))

@@ -12,7 +12,7 @@ from ..model.record import NamedTuple
 from ..model.version import Version
 from ..model.versions import VersionSet, parse_version, try_version
 
-__all__ = ["Importer", "NameHistory", "history_of", "names_fault"]
+__all__ = ["Importer", "NameHistory", "history_of", "history_without", "names_fault"]
 
 Span = Tuple[str, str]
 
@@ -101,6 +101,40 @@ def history_of(document: Mapping[str, Any], module: str, name: str = "") -> Opti
                 ),
             )
     return None
+
+
+def history_without(
+    package: str,
+    module: str,
+    name: str,
+    lacking: Sequence[Span],
+    releases: Sequence[Version],
+    importers: Mapping[str, Sequence[Span]],
+) -> Optional[NameHistory]:
+    """Return the history of a name of which is known who lacks it, from the oldest to the newest
+    release; None where no release is left.
+    """
+    missing = _set_of(tuple(lacking))
+    present: List[Tuple[str, str]] = []
+    open_span = False
+    for release in releases:
+        if release in missing:
+            open_span = False
+            continue
+        first = present.pop()[0] if open_span else str(release)
+        present.append((first, str(release)))
+        open_span = True
+    if not present:
+        return None
+    return NameHistory(
+        package,
+        module,
+        name,
+        tuple(present),
+        str(releases[0]),
+        str(releases[-1]),
+        tuple(Importer(consumer, tuple(spans)) for consumer, spans in sorted(importers.items())),
+    )
 
 
 def names_fault(document: Any) -> str:

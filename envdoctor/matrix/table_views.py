@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from ..model.signature import Signature
     from .curated import CondaPackage, Model, Profile
-    from .names import NameHistory
 
 __all__ = ["TableViews"]
 
@@ -280,14 +279,6 @@ class TableViews:
             "modules", {}
         )
         return distributions
-
-    def name_history(self, module: str, name: str = "") -> Optional[NameHistory]:
-        """Return in which releases of its package a name of a module exists, and who imports it;
-        None where that is not known. Without a name, of the module itself.
-        """
-        from .names import history_of
-
-        return history_of(self._once("names", self._files.names) or {}, module, name)
 
     def _once(self, name: str, read: Any) -> Any:
         key = f"curated:{name}"

@@ -52,6 +52,7 @@ CODES: Mapping[str, str] = {
     "ED121": "package-generation-dropped",
     "ED122": "triton-ptxas",
     "ED123": "cpu-build",
+    "ED124": "served-by-no-release",
     "ED190": "driver-rows",
     "ED195": "driver-log",
     "ED201": "shared-folder",

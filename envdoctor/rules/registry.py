@@ -19,6 +19,7 @@ __all__ = ["CHECKS", "PLANS", "Context", "Rule", "all_rules", "load_rules"]
 CHECKS = (
     "driver",
     "devices",
+    "gpu_generations",
     "cuda_libraries",
     "cuda_versions",
     "packages",

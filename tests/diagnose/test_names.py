@@ -64,3 +64,11 @@ def test_a_module_that_went(finding):
 )
 def test_what_is_not_known_is_not_said(finding, text, assume):
     assert " only" not in finding(text, *assume).message
+
+
+def test_a_name_that_only_its_importers_tell_of(finding):
+    """transformers was not read name by name, but what peft imports of it was."""
+    line = "ImportError: cannot import name 'EncoderDecoderCache' from 'transformers' (/x)\n"
+    said = finding(line, "transformers==4.40.0", "peft==0.15.2")
+    assert "imported by peft 0.15.2" in said.message
+    assert commands(said) == installed("transformers>=4.43.0")

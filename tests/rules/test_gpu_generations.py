@@ -1,0 +1,29 @@
+"""ED124: fires, does not fire, is silent where a release is known."""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import Judge, by_code, codes, facts_of
+
+
+@pytest.mark.parametrize(
+    ("gpu", "engine"), [("Tesla P40", "vllm"), ("NVIDIA GeForce GTX 980", "vllm")]
+)
+def test_a_gpu_that_no_release_serves(judged: Judge, gpu: str, engine: str) -> None:
+    finding = by_code(judged(facts_of(["torch 2.3.1+cu121"], gpus=[gpu])), "ED124")
+    assert (finding.component, finding.kind, finding.severity) == (engine, "arch-missing", "advice")
+    excerpt = facts_of(["torch 2.3.1+cu121"], gpus=[gpu], complete=False)
+    assert by_code(judged(excerpt), "ED124").severity == "warning"
+    named = facts_of(["torch 2.3.1+cu121", "vllm"], gpus=[gpu])
+    assert by_code(judged(named), "ED124").severity == "warning"
+
+
+@pytest.mark.parametrize("gpu", ["NVIDIA A100-SXM4-80GB", "NVIDIA GeForce RTX 5090"])
+def test_gpus_of_today_are_served(judged: Judge, gpu: str) -> None:
+    assert "ED124" not in codes(judged(facts_of(["torch 2.8.0+cu128"], gpus=[gpu])))
+
+
+def test_a_known_release_is_left_to_its_row(judged: Judge) -> None:
+    facts = facts_of(["torch 2.3.1+cu121", "vllm 0.5.1"], gpus=["Tesla P40"])
+    assert "vllm" not in [finding.component for finding in judged(facts) if finding.code == "ED124"]
