@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envdoctor.errors import InputError
-from envdoctor.intake import packed_log
+from envdoctor.intake import log_reader, packed_log
 from envdoctor.intake.log_reader import key_word, read_logs
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.matrix.signatures import patterns_of, symptom_patterns
@@ -203,15 +203,22 @@ def test_a_line_of_ten_megabytes_costs_no_more_than_the_same_in_short_lines(tmp_
     assert spent["long.log"] < 3 * spent["short.log"] + 1
 
 
+@pytest.mark.parametrize(
+    "window",
+    [1 << 15, pytest.param(1 << 20, marks=pytest.mark.slow)],  # the second is the reader's own
+)
 @pytest.mark.parametrize("each", [1, 8, 60])
-def test_a_log_of_nothing_but_anchors_is_read_in_linear_time(tmp_path, patterns, each):
+def test_a_log_of_nothing_but_anchors_is_read_in_linear_time(
+    tmp_path, patterns, monkeypatch, each, window
+):
     """Every line holds anchors: what is matched in one window is bounded, and the rest is said to
     be dropped.
     """
+    monkeypatch.setattr(log_reader, "_CHUNK", window)
     choice = random.Random(each)
     anchors = [anchor for pattern in patterns for anchor in pattern.anchors]
     text = "".join(
-        " ".join(choice.choices(anchors, k=each)) + "\n" for _ in range((1 << 20) // (30 * each))
+        " ".join(choice.choices(anchors, k=each)) + "\n" for _ in range(window // (30 * each))
     )
     spent = []
     for times in (1, 4):

@@ -145,7 +145,11 @@ def is_said_of_the_pair(name: str, found: set[str], matrix: Matrix) -> bool:
 
 @pytest.mark.parametrize(
     ("count", "seed"),
-    [(500, 20261121), pytest.param(3000, 20261122, marks=pytest.mark.slow)],
+    [
+        (100, 20261121),
+        pytest.param(500, 20261121, marks=pytest.mark.slow),
+        pytest.param(3000, 20261122, marks=pytest.mark.slow),
+    ],
 )
 def test_blocking_errors_of_check_are_the_violated_nogoods_of_the_solver(
     count: int, seed: int
