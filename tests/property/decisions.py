@@ -1,8 +1,8 @@
 """What is decided on the scenarios of the tests: verdicts, repairs and locks, without their words.
 
-    python -m tests.property.decisions plain|silenced
+    python -m tests.property.decisions plain|silenced [STEP]
 
-prints it as JSON. Silenced, every sentence that the program makes is replaced by "x" where it is
+prints it as JSON, of every STEP-th scenario of each kind. Silenced, every sentence that the program makes is replaced by "x" where it is
 made: the messages of findings, the texts of remedies, reasons and causes, details of evidence,
 quotes of sources, titles and fixes of rows, notes of tables; and commands, gaps and lines as words.
 """
@@ -94,17 +94,17 @@ def _silenced(record: Any, members: Any) -> Any:
 # what is decided
 
 
-def decisions() -> Dict[str, Any]:
-    """Return what is decided of all scenarios, by their names."""
+def decisions(step: int = 1) -> Dict[str, Any]:
+    """Return what is decided of every ``step``-th scenario of each kind, by their names."""
     from envdoctor.matrix.loader import load_matrix
 
     matrix = load_matrix()
     return {
-        **_verdicts(matrix),
+        **_verdicts(matrix, step),
         **_machines(matrix),
-        **_locks(matrix),
-        **_repairs(matrix),
-        **_plans(matrix),
+        **_locks(matrix, step),
+        **_repairs(matrix, step),
+        **_plans(matrix, step),
     }
 
 
@@ -171,7 +171,7 @@ def _machines(matrix: Any) -> Dict[str, Any]:
     }
 
 
-def _verdicts(matrix: Any) -> Dict[str, Any]:
+def _verdicts(matrix: Any, step: int) -> Dict[str, Any]:
     loader = SourceFileLoader("score_cases", str(ROOT / "scripts" / "score_cases"))
     spec = spec_from_loader(loader.name, loader)
     assert spec is not None
@@ -180,7 +180,8 @@ def _verdicts(matrix: Any) -> Dict[str, Any]:
     loader.exec_module(score)
     table = {}
     for name in ("public", "own", "logs"):
-        for case in score.read_cases(str(ROOT / "tests" / "data" / "cases" / f"{name}.jsonl")):
+        cases = score.read_cases(str(ROOT / "tests" / "data" / "cases" / f"{name}.jsonl"))
+        for case in cases[::step]:
             facts = score.facts_of(case, matrix)
             table[f"{name} {case['id']}"] = [
                 _finding(finding)
@@ -190,7 +191,7 @@ def _verdicts(matrix: Any) -> Dict[str, Any]:
     return table
 
 
-def _locks(matrix: Any) -> Dict[str, Any]:
+def _locks(matrix: Any, step: int) -> Dict[str, Any]:
     from envdoctor.intake.assumptions import parse_assumptions
     from envdoctor.lock.emit.requirements_txt import render
     from envdoctor.lock.solver import resolve
@@ -208,7 +209,7 @@ def _locks(matrix: Any) -> Dict[str, Any]:
         "targets": [["gpu=H100", "nvidia-driver=560.35.03"]],
     }
     table: Dict[str, Any] = {}
-    for scenario in [*tomllib.loads(text)["scenario"], nightly]:
+    for scenario in [*tomllib.loads(text)["scenario"][::step], nightly]:
         request = Request(
             tuple(map(parse_root, scenario["requests"])),
             scenario["python"],
@@ -259,14 +260,14 @@ def _story(found: Any, name: str, matrix: Any) -> List[Any]:
     ]
 
 
-def _repairs(matrix: Any) -> Dict[str, Any]:
+def _repairs(matrix: Any, step: int) -> Dict[str, Any]:
     from envdoctor.fix.repair import plan
     from envdoctor.model.resolution import Explanation
 
     from ..lock.solver.environments import random_environment
 
     table: Dict[str, Any] = {}
-    for seed in ENVIRONMENTS:
+    for seed in ENVIRONMENTS[::step]:
         facts = random_environment(random.Random(seed), matrix)
         found = plan(facts, matrix, alternatives=False)
         if isinstance(found, Explanation):
@@ -291,7 +292,7 @@ def _repairs(matrix: Any) -> Dict[str, Any]:
     return table
 
 
-def _plans(matrix: Any) -> Dict[str, Any]:
+def _plans(matrix: Any, step: int) -> Dict[str, Any]:
     from envdoctor.app import plan
     from envdoctor.intake.assumptions import parse_assumptions
     from envdoctor.model.facts import Facts
@@ -305,7 +306,7 @@ def _plans(matrix: Any) -> Dict[str, Any]:
     scripts = sorted((ROOT / "tests" / "data" / "workloads").glob("*.sh"))
     runs = [(None, [str(path)]) for path in scripts] + [("openrlhf==0.2.5", old.split())]
     table: Dict[str, Any] = {}
-    for framework, words in runs:
+    for framework, words in runs[::step]:
         result, code = plan(words, facts, matrix, framework=framework)
         table[f"plan of {words[-1]}"] = [
             code,
@@ -326,4 +327,4 @@ def _plans(matrix: Any) -> Dict[str, Any]:
 if __name__ == "__main__":
     if sys.argv[1] == "silenced":
         silence()
-    print(json.dumps(decisions()))
+    print(json.dumps(decisions(*map(int, sys.argv[2:]))))

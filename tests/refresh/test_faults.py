@@ -38,14 +38,14 @@ def lying_about_size():
 
 
 def huge():
-    """One gigabyte of METADATA in about one megabyte of wheel."""
+    """128 MB of METADATA in about as many kilobytes of wheel."""
     buffer = io.BytesIO()
     with (
         zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive,
         archive.open("torch-2.7.0.dist-info/METADATA", "w") as file,
     ):
         file.write(metadata_text("torch", "2.7.0").encode())
-        for _ in range(1024):
+        for _ in range(128):
             file.write(b"x" * (1 << 20))
     return buffer.getvalue()
 
