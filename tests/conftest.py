@@ -8,6 +8,8 @@ import os
 import random
 import shutil
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -77,7 +79,7 @@ def pytest_collection_finish(session):
 
 
 def pytest_collection_modifyitems(config, items):
-    for item in items:
+    for item in items if config.pluginmanager.hasplugin("xdist") else ():
         group = _group_of(item)
         if group:
             item.add_marker(pytest.mark.xdist_group(group))
@@ -125,6 +127,29 @@ def prerequisite():
             )
 
     return require
+
+
+@pytest.fixture(scope="session")
+def environment_with_pip(tmp_path_factory):
+    """Return a function that makes a virtual environment with pip in a folder.
+
+    ``venv`` unpacks and compiles pip, which costs seconds: that is done once, and copied.
+    """
+    first = tmp_path_factory.mktemp("pip") / "environment"
+
+    def make(folder):
+        if not first.exists():
+            subprocess.run([sys.executable, "-m", "venv", first], check=True)
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+        (packages,) = first.glob("lib/python*/site-packages")
+        for part in packages.glob("pip*"):
+            shutil.copytree(part, folder / part.relative_to(first))
+        for script in first.glob("bin/pip*"):  # each begins with the path of its interpreter
+            copy = folder / "bin" / script.name
+            copy.write_text(script.read_text().replace(str(first), str(folder)))
+            copy.chmod(0o755)
+
+    return make
 
 
 @pytest.fixture(scope="session")

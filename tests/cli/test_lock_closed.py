@@ -156,14 +156,14 @@ def test_the_pylock_is_one_to_packaging_and_to_uv(lock, index, uv, tmp_path, pre
 
 
 @pytest.fixture
-def install(index, uv, tmp_path):
+def install(index, uv, environment_with_pip, tmp_path):
     """Return a function that runs the command of a header in a new environment and returns what pip
     then lists.
     """
 
     def run(folder, tool):
         venv = tmp_path / "venv"
-        subprocess.run([uv, "venv", "-q", "--seed", "--python", sys.executable, venv], check=True)
+        environment_with_pip(venv)
         header = (folder / "requirements.txt").read_text().splitlines()
         (command,) = [
             line.partition(": ")[2]

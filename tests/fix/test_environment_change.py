@@ -12,7 +12,7 @@ import sys
 import textwrap
 import time
 from pathlib import Path
-from typing import Iterator, List, Mapping, NamedTuple, Optional
+from typing import Callable, Iterator, List, Mapping, NamedTuple, Optional
 
 import pytest
 
@@ -29,7 +29,14 @@ from envdoctor.fix.environment_change import (
 from envdoctor.model.change import Change, Plan
 from envdoctor.model.resolution import Reason
 
-from ..lock.closing.wheels import find_uv, make_environment, make_wheel, offline, tree
+from ..lock.closing.wheels import (
+    find_uv,
+    make_environment,
+    make_plain_environment,
+    make_wheel,
+    offline,
+    tree,
+)
 
 BEFORE = (("alpha", "1.0"), ("beta", "1.0"), ("gamma", "1.0"))
 DEADLINE = 60.0
@@ -61,13 +68,17 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     return _bench(tmp_path, monkeypatch)
 
 
-def _bench(folder: Path, monkeypatch: pytest.MonkeyPatch, pip: bool = False) -> Bench:
+def _bench(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    make: Callable[[Path], None] = make_plain_environment,
+) -> Bench:
     wheels = folder / "wheels"
     first = [make_wheel(wheels, name, version) for name, version in BEFORE]
     make_wheel(wheels, "alpha", "2.0", files={"alpha/new.py": "x = 1\n"})
     make_wheel(wheels, "beta", "2.0", ["delta>=1"])
     make_wheel(wheels, "delta", "1.0")
-    python = make_environment(folder / "environment", first, pip)
+    python = make_environment(folder / "environment", first, make)
     for name, value in offline(wheels).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("PIP_NO_COMPILE", "1")
@@ -100,8 +111,12 @@ def test_uv_makes_the_changes(bench: Bench) -> None:
     assert unfinished(bench.environment) is None
 
 
-def test_pip_makes_the_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = _bench(tmp_path, monkeypatch, pip=True)
+def test_pip_makes_the_changes(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    environment_with_pip: Callable[[Path], None],
+) -> None:
+    bench = _bench(tmp_path, monkeypatch, environment_with_pip)
     assert bench.environment.pip
     apply_plan(GOOD, bench.environment, lambda: (), {}, installer="")
     assert bench.versions() == {"alpha": "2.0", "beta": "2.0", "delta": "1.0"}

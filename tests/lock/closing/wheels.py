@@ -12,7 +12,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
-from typing import Mapping, Optional, Sequence, Tuple
+from typing import Callable, Mapping, Optional, Sequence, Tuple
 
 
 def make_wheel(
@@ -53,13 +53,19 @@ def make_wheel(
     return wheel
 
 
-def make_environment(folder: Path, wheels: Sequence[Path], pip: bool = False) -> Path:
+def make_plain_environment(folder: Path) -> None:
+    """Make a virtual environment with nothing in it."""
+    command = [sys.executable, "-m", "venv", "--without-pip", str(folder)]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def make_environment(
+    folder: Path,
+    wheels: Sequence[Path],
+    make: Callable[[Path], None] = make_plain_environment,
+) -> Path:
     """Make a virtual environment with these wheels; returns its interpreter."""
-    subprocess.run(
-        [sys.executable, "-m", "venv", *(() if pip else ("--without-pip",)), str(folder)],
-        check=True,
-        capture_output=True,
-    )
+    make(folder)
     python = folder / "bin" / "python"
     if wheels:
         uv = [

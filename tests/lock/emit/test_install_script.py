@@ -59,7 +59,9 @@ def test_any_shell_reads_it(resolution, override_lock, tmp_path, prerequisite):
 
 
 @pytest.mark.parametrize("tool", ["uv", "pip"])
-def test_installs_what_the_lock_says(override_lock, wheels, matrix, tmp_path, tool):
+def test_installs_what_the_lock_says(
+    override_lock, wheels, matrix, environment_with_pip, tmp_path, tool
+):
     if override_lock.requires.python != PYTHON:
         override_lock = override_lock._replace(
             requires=override_lock.requires._replace(python=PYTHON)
@@ -68,7 +70,7 @@ def test_installs_what_the_lock_says(override_lock, wheels, matrix, tmp_path, to
     folder.mkdir()
     for name, text in render(override_lock, "0", matrix).items():
         (folder / name).write_text(text)
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+    environment_with_pip(tmp_path / "venv")
     python = tmp_path / "venv" / "bin" / "python"
     beside = f"{Path(sys.executable).parent}:" if tool == "uv" else ""
     environment = {
@@ -164,7 +166,7 @@ def _archive(name, version, needed, blind):
 @pytest.mark.parametrize("tool", ["uv", "pip"])
 @pytest.mark.parametrize("closed", [True, False])
 def test_builds_have_what_they_need_in_the_order_that_they_need_it(
-    resolution, matrix, tmp_path, tool, closed
+    resolution, matrix, environment_with_pip, tmp_path, tool, closed
 ):
     """deepspeed is built before torch is there, flash-attn after; neither in an isolated build."""
     found = resolution("deepspeed==0.16.9", "flash-attn==2.7.4.post1", "torch==2.6.0")
@@ -189,7 +191,7 @@ def test_builds_have_what_they_need_in_the_order_that_they_need_it(
         found = found._replace(closure=Closure("closed", lines=tuple(closed_lines)))
     for name, text in render(found, "0", matrix).items():
         (folder / name).write_text(text)
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+    environment_with_pip(tmp_path / "venv")
     python = tmp_path / "venv" / "bin" / "python"
     beside = f"{Path(sys.executable).parent}:" if tool == "uv" else ""
     done = subprocess.run(
