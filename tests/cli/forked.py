@@ -1,4 +1,5 @@
-"""A process that has imported envdoctor and runs each command line in a fork of itself.
+"""A process that has imported a program, envdoctor or a script, and runs each command line in a
+fork of itself.
 
 What hundreds of tests ask of a command is its answer: output, exit code, files. To start an
 interpreter and import for each costs more than most answers do. A fork has descriptors, variables,
@@ -24,16 +25,20 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class ForkServer:
-    """The process as tests see it; it starts with the first command line."""
+    """The process as tests see it; it starts with the first command line.
 
-    def __init__(self):
+    ``program`` is the module that calls :func:`serve`.
+    """
+
+    def __init__(self, program=__name__):
+        self._program = program
         self._process = None
 
     def run(self, arguments, env, cwd, data, timeout):
         """Run a command line as ``subprocess.run`` would, with ``data`` as standard input."""
         if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.cli.forked"],
+                [sys.executable, "-m", self._program],
                 cwd=ROOT,
                 env={**env, "PYTHONPATH": str(ROOT)},
                 stdin=subprocess.PIPE,
@@ -65,33 +70,32 @@ class ForkServer:
             process.stdout.close()
 
 
-def _serve():
+def serve(load):
+    """Run command lines, each in a fork; ``load`` imports a program and returns its path and what
+    runs it.
+    """
     orders, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)
     os.close(null)
     del sys.path[0]  # the folder of this program; envdoctor itself comes from PYTHONPATH
-    import envdoctor
-
-    for module in pkgutil.walk_packages(envdoctor.__path__, "envdoctor."):
-        if not module.name.endswith("__main__"):
-            import_module(module.name)
+    path, main = load()
     for line in orders:
         child = os.fork()
         if child == 0:
             orders.close()
             answers.close()
-            _run(**json.loads(line))
+            _prepare(path, **json.loads(line))
+            main()
+            sys.exit()
         _, status = os.waitpid(child, 0)
         code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
         answers.write(b"%d\n" % code)
         answers.flush()
 
 
-def _run(arguments, env, cwd, streams):
-    from envdoctor.cli.main import main
-
+def _prepare(program, arguments, env, cwd, streams):
     for number, path in enumerate(streams):
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND if number else os.O_RDONLY
         opened = os.open(path, flags, 0o600)
@@ -100,9 +104,19 @@ def _run(arguments, env, cwd, streams):
     os.environ.clear()
     os.environ.update(env)
     os.chdir(cwd)
-    sys.argv = [str(ROOT / "envdoctor" / "__main__.py"), *arguments]
-    main()
+    sys.argv = [program, *arguments]
+
+
+def _load():
+    import envdoctor
+
+    for module in pkgutil.walk_packages(envdoctor.__path__, "envdoctor."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
+    from envdoctor.cli.main import main
+
+    return str(ROOT / "envdoctor" / "__main__.py"), main
 
 
 if __name__ == "__main__":
-    _serve()
+    serve(_load)

@@ -7,7 +7,7 @@ import html
 import http.server
 import io
 import json
-import subprocess
+import os
 import sys
 import tarfile
 import threading
@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import NamedTuple, Optional
 
 import pytest
+
+from ..cli.forked import ForkServer
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "scripts" / "refresh_matrix"
@@ -74,7 +76,7 @@ def wheel(name, version, requires=(), *, tags="py3-none-any", served=None, **how
 def sdist(name, version, requires=(), *, egg_info=None, more=(), text=None):
     stem = f"{name.replace('-', '_')}-{version}"
     buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+    with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as archive:
         members = [
             (f"{stem}/PKG-INFO", metadata_text(name, version, requires) if text is None else text),
             *more,
@@ -242,8 +244,9 @@ class Done(NamedTuple):
 class Refresh:
     """The command on a folder of its own, as a developer runs it."""
 
-    def __init__(self, index, folder):
+    def __init__(self, index, folder, server):
         self.index = index
+        self.server = server
         self.folder = folder
         self.output = folder / "matrices"
         self.cache = folder / "cache"
@@ -273,21 +276,14 @@ class Refresh:
         ]
 
     def __call__(self, *options, environment=None, **lists):
-        done = subprocess.run(
-            self.command(*options, **lists),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-            env=self.environment(environment),
-        )
-        assert "Traceback" not in done.stderr, done.stderr
-        return Done(done.returncode, done.stdout, done.stderr)
+        words = self.command(*options, **lists)[2:]
+        done = self.server.run(words, self.environment(environment), os.getcwd(), None, 60)
+        output, errors = done.stdout.decode(), done.stderr.decode()
+        assert "Traceback" not in errors, errors
+        return Done(done.returncode, output, errors)
 
     @staticmethod
     def environment(more=None):
-        import os
-
         kept = {
             key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")
         }
@@ -312,6 +308,14 @@ class Refresh:
         }
 
 
+@pytest.fixture(scope="session")
+def refresh_server():
+    """Return the process whose forks run the script."""
+    server = ForkServer("tests.refresh.forked")
+    yield server
+    server.close()
+
+
 @pytest.fixture
-def refresh(index, tmp_path):
-    return Refresh(index, tmp_path)
+def refresh(index, tmp_path, refresh_server):
+    return Refresh(index, tmp_path, refresh_server)
