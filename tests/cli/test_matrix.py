@@ -313,15 +313,26 @@ def test_list(envdoctor, arguments):
         assert str(next(iter(entry.values()))) in words
 
 
+NARROW = [
+    *(["show", query] for query in ("vllm==0.8.5", "flash-attn==2.8.3", "H20", "torch")),
+    *(["show", query] for query in ("driver 550", "cuda 12.8")),
+    *(["list", "rows"], ["list"], ["lint"]),
+]
+
+
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "columns"),
     [
-        ["show", query]
-        for query in ("vllm==0.8.5", "flash-attn==2.8.3", "H20", "driver 550", "cuda 12.8", "torch")
-    ]
-    + [["list", "rows"], ["lint"], ["list"]],
+        # To read all sources for lint takes two seconds: once in the fast tests.
+        pytest.param(
+            arguments,
+            columns,
+            marks=[pytest.mark.slow] if arguments == ["lint"] and columns > 40 else [],
+        )
+        for columns in (80, 60, 40)
+        for arguments in NARROW
+    ],
 )
-@pytest.mark.parametrize("columns", [80, 60, 40])
 def test_narrow(envdoctor, arguments, columns):
     """Only a word that is longer than the line, such as an address, may stand out; it stands alone,
     or behind its label.

@@ -198,7 +198,13 @@ int main(void) {
 
 
 @pytest.mark.parametrize(
-    ("count", "at_once"), [(20, 1), (50, 50), pytest.param(1000, 1, marks=pytest.mark.slow)]
+    ("count", "at_once"),
+    [
+        (10, 1),
+        (20, 20),
+        pytest.param(50, 50, marks=pytest.mark.slow),
+        pytest.param(1000, 1, marks=pytest.mark.slow),
+    ],
 )
 def test_many_starts_leave_nothing_behind(tmp_path, count, at_once):
     """No orphan, no zombie, no descriptor, no file: of each command, and of the process that

@@ -14,12 +14,6 @@ from .grid import PYTHONS, Cell, cells_of, judge_cells, judge_set, own_machine, 
 
 MATRIX = load_matrix()
 PROFILES = profiles_of(MATRIX)
-SETS = [
-    pytest.param(profile, tested, id=f"{profile.name}-{tested.name}")
-    for profile in PROFILES.values()
-    for tested in profile.tested
-    if tested.good
-]
 #: Sets that nobody can install from an index any more, or never could, and why.
 GONE = {
     (
@@ -40,6 +34,20 @@ GONE = {
         "sglang-kernel 0.4.4: The driver is too old for CUDA 13"
     ),  # its image holds sglang's own build for CUDA 12.9
 }
+SETS = [
+    pytest.param(
+        profile,
+        tested,
+        id=f"{profile.name}-{tested.name}",
+        # The newest of each profile, and those that are gone: the others are slow tests.
+        marks=[]
+        if tested == profile.tested[0] or (profile.name, tested.name) in GONE
+        else [pytest.mark.slow],
+    )
+    for profile in PROFILES.values()
+    for tested in profile.tested
+    if tested.good
+]
 
 
 @pytest.mark.parametrize(("profile", "tested"), SETS)
