@@ -204,7 +204,7 @@ class CondaPackage(NamedTuple):
 
 #: Words that say how a model was tuned or packed, and leave its dimensions as they are.
 _SUFFIXES = pattern(
-    r"(?:-(?:instruct|chat|base|it|pt|hf|awq|gptq|gguf|fp8|bf16|fp16|dynamic|bnb|int4|int8|4bit|8bit|w4a16|w8a8))+$"
+    r"(?:-(?:instruct|chat|base|it|pt|hf|awq|gptq|gguf|fp8|bf16|fp16|dynamic|bnb|int4|int8|4bit|8bit|w4a16|w8a8|quantized\.w\da\d+))+$"
 )
 _CACHED = pattern(r"(?:^|/)models--[^/]*?--([^/]+)")
 

@@ -163,13 +163,22 @@ class CacheCheck(NamedTuple):
     @property
     def verdict(self) -> str:
         """One of ``VERDICTS``; ``need`` is no lower bound where something is missing, and ``high``
-        no upper one where a setting was not understood.
+        no upper one where a setting was not understood. Without a length (0) there is an answer
+        only where nothing is left.
         """
+        if not self.length:
+            return "cannot tell" if self.high >= self.per_token or self.unread else "does not fit"
         if self.low >= self.need:
             return "fits"
         if self.missing:
             return "cannot tell"
         return "does not fit" if self.high < self.need and not self.unread else "tight"
+
+    @property
+    def tokens(self) -> Tuple[int, int]:
+        """How many tokens the cache surely holds, and how many at most."""
+        each = max(self.per_token, 1)
+        return self.low // each, self.high // each
 
 
 class MemoryPlan(NamedTuple):

@@ -73,7 +73,8 @@ _ROLE_FIELDS: Mapping[str, Field] = {
 WORKLOAD_FIELDS: Mapping[str, Field] = {
     "framework": Field(
         "str",
-        "verl, easyr1, tinyzero, simplerl, openrlhf, trl; deepspeed where only that is known.",
+        "verl, easyr1, tinyzero, simplerl, openrlhf, trl, vllm, sglang; deepspeed where only that "
+        "is known.",
     ),
     "framework.version": Field("str", "Version, tag or commit of the framework."),
     "algorithm": Field(
@@ -87,7 +88,11 @@ WORKLOAD_FIELDS: Mapping[str, Field] = {
     "rollout.version": Field("str", "Version of the engine, where the script pins or installs it."),
     "rollout.v1": Field("bool", "vllm's V1 engine."),
     "rollout.engines": Field("int", "Engines of their own, where the rollout is not colocated."),
-    "rollout.tensor_parallel": Field("int", "GPUs of one engine."),
+    "rollout.tensor_parallel": Field("int", "GPUs that each layer of an engine is spread over."),
+    "rollout.pipeline_parallel": Field(
+        "int", "Groups of GPUs that an engine's layers are spread over."
+    ),
+    "rollout.data_parallel": Field("int", "Copies of the engine in one server."),
     "rollout.gpu_memory_utilization": Field(
         "float", "Share of the GPU that the engine takes, 0..1."
     ),
@@ -111,6 +116,11 @@ WORKLOAD_FIELDS: Mapping[str, Field] = {
     ),
     "rollout.load_format": Field("str", "dummy, dummy_dtensor, safetensors, auto …"),
     "rollout.dtype": Field("str", "Type of the engine's weights: bf16, fp16."),
+    "rollout.kv_dtype": Field("str", "Type of the KV cache: auto (the weights'), fp8."),
+    "rollout.quantization": Field(
+        "str", "What the engine's weights are stored in: none, fp8, int8, int4, fp4, unknown."
+    ),
+    "rollout.offload_weights": Field("int", "Weights per GPU that stay in host memory, bytes."),
     "rollout.cpu_weights": Field(
         "bool",
         "Each rank keeps a copy of the engine's weights in host memory (third-party vllm of verl "

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Iterator, List, Sequence, Tuple
 
-from ..model.memory_plan import Lever, MemoryPlan, MemoryTerm, PlanResult, Pool
+from ..model.memory_plan import CacheCheck, Lever, MemoryPlan, MemoryTerm, PlanResult, Pool
 from ..model.sizes import gib_text
 from .layout import Block, finding_blocks, heading, paragraph
 from .text import clean, fold
@@ -188,12 +188,29 @@ def _cache(plan: MemoryPlan) -> Iterator[Block]:
     if check is None:
         return
     yield Block("")
+    one = f"{gib_text(check.need)} GiB for one sequence of {check.length} tokens, "
     text = (
-        f"{gib_text(check.need)} GiB for one sequence of {check.length} tokens, "
+        f"{one if check.length else ''}"
         f"{_range(check.low, check.high)} GiB are left: {check.verdict}"
     )
     yield Block(text, "KV cache:", _STYLE[check.verdict], 0, 2)
+    yield paragraph(_room(check), 2)
     yield paragraph(check.formula, 2)
+
+
+def _room(check: CacheCheck) -> str:
+    """Return a sentence on the tokens that the cache holds: the longest sequence, and how many."""
+    least, most = check.tokens
+    at_once = (
+        f"; of {check.length} tokens {least / check.length:.1f} to {most / check.length:.1f} "
+        "sequences at once"
+        if check.length
+        else ""
+    )
+    return (
+        f"room for {least} to {most} tokens per engine: the longest sequence that surely fits has "
+        f"{least}{at_once}"
+    )
 
 
 def _levers(levers: Sequence[Lever]) -> Iterator[Block]:

@@ -265,13 +265,17 @@ def check_cache(
         (),
         "safe",
     )
+    need = (
+        f"A sequence of {check.length} tokens needs {gib_text(check.need)} GiB of KV cache, but "
+        if check.length
+        else "Any sequence needs KV cache, but "
+    )
     yield Finding(
         "ED603",
         "gpu-memory",
         "kv-cache-too-small",
         severity,
-        f"A sequence of {check.length} tokens needs {gib_text(check.need)} GiB of KV cache, but "
-        f"{left}, {tokens} ({check.formula}).",
+        f"{need}{left}, {tokens} ({check.formula}).",
         evidence=tuple(Evidence(entry.place) for entry in check.inputs if entry.place),
         sources=(_CACHE,),
         remedies=_remedies(levers) or (lower,),

@@ -25,7 +25,7 @@ __all__ = ["ADAPTERS", "read_workload"]
 
 #: Every framework, in the order in which ties are named. One more is one more module with an
 #: ``ADAPTER``.
-ADAPTERS = ("verl", "easyr1", "tinyzero", "simplerl", "openrlhf", "trl")
+ADAPTERS = ("verl", "easyr1", "tinyzero", "simplerl", "openrlhf", "trl", "vllm", "sglang")
 _CONFIGS = (".yaml", ".yml", ".json")
 _SCRIPTS = (".sh", ".slurm", ".sbatch")
 
@@ -274,7 +274,7 @@ def _versioned(
         if (
             distribution is not None
             and distribution.version
-            and adapter.name in ("verl", "openrlhf", "trl")
+            and adapter.name in ("verl", "openrlhf", "trl", "vllm", "sglang")
         ):
             run = run._replace(version=distribution.version)
     return run

@@ -45,7 +45,14 @@ _NAMES = (
     r"|critic_warmup|resume_\w+|load_checkpoint|save_(?:steps|strategy|freq|interval|hf_ckpt)"
     r"|ppo_epochs|num_iterations|balance_batch|eval\.\w+|per_device_eval_batch_size"
     r"|max_try_make_batch|total_rollout_steps|forward_prefetch|use_reentrant|sync_backend"
-    r"|actor_init_on_gpu|use_flash_attn\w*|flash_attn\w*|attn_implementation|attention_backend|\w*mbridge|enable_full_shard"
+    r"|actor_init_on_gpu|use_flash_attn\w*|flash_attn\w*|attn_implementation|attention_backend"
+    r"|\w*mbridge|enable_full_shard"
+    # what a server answers, and where
+    r"|host|port|served_model_name|api_key|\w+_parser|enable_auto_tool_choice|enable_reasoning"
+    r"|disable_log_\w+|enable_log_\w+|uvicorn_\w+|ssl_\w+|allowed_\w+|root_path|revision"
+    r"|\w*generation_config|download_dir|block_size|disable_custom_all_reduce|node_rank"
+    r"|distributed_executor_backend|(?:no_)?enable_prefix_caching|dist_init_addr|enable_metrics"
+    r"|schedule_\w+|decode_log_interval|tool_server"
     # optimizer's numbers, losses, sampling
     r"|lr|lr_\w+|learning_rate|\w+_learning_rate|min_lr\w*|weight_decay|warmup_\w+|adam_\w+|betas"
     r"|grad_clip|clip_grad|max_norm|max_grad_norm|l2|kl_\w+|init_kl_coef|use_kl_(?:loss|estimator)\w*"

@@ -245,7 +245,7 @@ class VerlFamily:
         keys = configuration.named(keys)
         problems = key_problems(configuration, settings, exact=is_known)
         problems += [
-            problem._replace(certain=problem.certain and is_known)
+            problem._replace(certain=problem.certain and not absent)
             for problem in value_problems(fields, keys)
         ]
         problems += self._assertions(fields, keys)

@@ -102,6 +102,9 @@ class Inputs:
     @property
     def gpus(self) -> Optional[int]:
         """GPUs of a node that the run takes: as configured, else those that the machine has."""
+        if self.serves and self.get("rollout.tensor_parallel"):
+            copies = max(1, int(self.get("rollout.data_parallel") or 1))
+            return self.tensor_parallel * self.pipeline_parallel * copies
         asked = self.get("gpus_per_node")
         if asked and asked > 0:
             return int(asked)
@@ -119,6 +122,11 @@ class Inputs:
     def tensor_parallel(self) -> int:
         """GPUs of one engine; one where it is not said, which is the default of the engines."""
         return max(1, int(self.get("rollout.tensor_parallel") or 1))
+
+    @property
+    def pipeline_parallel(self) -> int:
+        """Groups of GPUs that an engine's layers are spread over."""
+        return max(1, int(self.get("rollout.pipeline_parallel") or 1))
 
     @property
     def engine_gpus(self) -> Optional[int]:

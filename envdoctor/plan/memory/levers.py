@@ -126,11 +126,16 @@ def _more_utilization(inputs: Inputs) -> Mapping[str, Any]:
     )
 
 
-def _wider(inputs: Inputs) -> Mapping[str, Any]:
-    now = inputs.tensor_parallel
-    return (
-        {"rollout.tensor_parallel": 2 * now} if inputs.gpus and inputs.gpus % (2 * now) == 0 else {}
-    )
+def _wider(times: int) -> Callable[[Inputs], Mapping[str, Any]]:
+    """Spread each engine over more GPUs: of the run, or where an engine serves, of the machine."""
+
+    def values(inputs: Inputs) -> Mapping[str, Any]:
+        wide = times * inputs.tensor_parallel
+        devices = inputs.facts.value("gpus") or ()
+        gpus = len(devices) // inputs.pipeline_parallel if inputs.serves else inputs.gpus
+        return {"rollout.tensor_parallel": wide} if gpus and gpus % wide == 0 else {}
+
+    return values
 
 
 def _smaller_store(inputs: Inputs) -> Mapping[str, Any]:
@@ -213,7 +218,9 @@ _CANDIDATES: Tuple[_Candidate, ...] = (
     ),
     _Candidate(("gpu",), 2, "more communication", _each("strategy", "zero3", _zero)),
     _Candidate(("gpu",), 2, "a smaller KV cache, so slower generation", _utilization),
-    _Candidate(("gpu", "cache"), 2, "more communication in the engine", _wider),
+    _Candidate(("gpu", "cache"), 2, "more communication in the engine", _wider(2)),
+    _Candidate(("cache",), 3, "more communication in the engine", _wider(4)),
+    _Candidate(("cache",), 4, "more communication in the engine", _wider(8)),
     _Candidate(("gpu",), 2, "the engine is woken for each step", _if("rollout.sleep_level", 1, 2)),
     _Candidate(
         ("gpu",),

@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from typing import Iterator, List, Optional, Tuple
+from typing import Iterator, List, Mapping, Optional, Tuple
 
 from ...matrix.model_sizes import ModelSize
 from ...model.memory_plan import CacheCheck, MemoryTerm
@@ -21,12 +21,21 @@ from .inputs import Inputs
 from .pinned import SOURCE as PINNED
 from .pinned import rounded, rounded_weights
 
-__all__ = ["cache_check", "cache_per_token", "engine_host_terms", "engine_share", "is_v0"]
+__all__ = [
+    "cache_check",
+    "cache_per_token",
+    "engine_host_terms",
+    "engine_share",
+    "engine_weights",
+    "is_v0",
+]
 
 _SWAP_DEFAULT = 4 * GIB  # vllm/config.py: swap_space, 4 GiB for each GPU
 _AFTER_LOAD = ("rollout", "update", "save")
 _V1_DEFAULT = parse_version("0.8.0")
 _TOTAL_SINCE = parse_version("0.7.0")
+_CHUNKED_ABOVE = 32768
+_CHUNKS_SINCE = parse_version("0.5.5")
 _REFUSES_SINCE = parse_version("0.9.0")
 _SMALLER_CACHE = parse_version("0.8.3")
 #: Sequences at once where nobody sets them: 256, and with V1 1024 on a GPU of 70 GiB or more
@@ -60,13 +69,36 @@ def is_v0(inputs: Inputs) -> Optional[bool]:
 
 
 _MODEL = ("actor.model", "rollout.tensor_parallel")
+#: Bytes for each parameter of the layers as they are stored, with scales.
+_PACKED_BYTES: Mapping[str, Tuple[float, float]] = {
+    "fp8": (1.0, 1.25),
+    "int8": (1.0, 1.25),
+    "int4": (0.5, 0.75),
+    "fp4": (0.5, 0.75),
+    "unknown": (0.25, 2.0),
+}
+#: Shares that releases of vllm take where nobody names one.
+_DEFAULT_SHARES = (0.9, 0.92)
 
 
-def _weights(inputs: Inputs, size: ModelSize) -> Tuple[int, int]:
+def engine_weights(inputs: Inputs, size: ModelSize) -> Tuple[int, int]:
+    """Return bytes of weights on one GPU of an engine (low, high).
+
+    What several GPUs hold alike and the allocator's blocks are the 2 % of the upper bound, an
+    allowance. Packed weights are those of the layers; embedding and head stay in two bytes, and so
+    does the attention of some checkpoints in fp8. Layers that a pipeline does not divide evenly,
+    with the embedding or the head, make one GPU's part larger.
+    """
     width = inputs.width("rollout.dtype", (2, 2))
-    return width[0] * size.low // inputs.tensor_parallel, width[
-        1
-    ] * size.high // inputs.tensor_parallel
+    packed = _PACKED_BYTES.get(str(inputs.get("rollout.quantization")), width)
+    root = size.root if size.vocabulary else 0
+    low = packed[0] * (size.low - root) + width[0] * root if root else packed[0] * size.low
+    high = packed[1] * (size.high - root) + width[1] * root if root else width[1] * size.high
+    split, stages = inputs.tensor_parallel, inputs.pipeline_parallel
+    away = int(inputs.get("rollout.offload_weights") or 0)
+    whole = 1.02 * high / split / stages
+    uneven = (whole / max(size.layers // stages, 1) + 2 * root / split) if stages > 1 else 0
+    return max(int(low / split / stages) - away, 0), max(int(whole + uneven) - away, 0)
 
 
 def engine_host_terms(inputs: Inputs, size: ModelSize) -> List[MemoryTerm]:
@@ -90,7 +122,7 @@ def _untouched_weights(inputs: Inputs, size: ModelSize, gpus: int) -> Iterator[M
         yield MemoryTerm(
             "engine's weights on the host",
             0,
-            gpus * _weights(inputs, size)[1],
+            gpus * engine_weights(inputs, size)[1],
             f"up to 2 B x P / {inputs.tensor_parallel} x {gpus} GPUs, mostly untouched pages",
             "vllm_v_0_6_3/worker.py:284 (cpu_model: torch.empty_like), simpleRL-reason@cf1c785",
             _AFTER_LOAD,
@@ -114,7 +146,7 @@ def _sleeping_weights(inputs: Inputs, size: ModelSize, gpus: int) -> Iterator[Me
     text = f"2 B x P / {split} x {gpus} GPUs, pinned tensors rounded to powers of two"
     asleep = MemoryTerm(
         "engine's weights, asleep",
-        gpus * _weights(inputs, size)[0] if level else 0,
+        gpus * engine_weights(inputs, size)[0] if level else 0,
         high,
         text,
         f"vllm sleep level 1 (docs.vllm.ai sleep_mode; vllm/device_allocator/cumem.py); {PINNED}",
@@ -206,6 +238,10 @@ def engine_share(
         resident: What lies on it already, at the most.
     """
     share = inputs.get("rollout.gpu_memory_utilization")
+    if share is None and total and inputs.serves and inputs.get("rollout.engine") == "vllm":
+        least, most = (int(part * total) for part in _DEFAULT_SHARES)
+        text = " or ".join(f"{part:g}" for part in _DEFAULT_SHARES)
+        return least, most, f"{text} (vllm's defaults) x {total / GIB:.1f} GiB"
     if (
         share is None or total is None or not 0 < share <= 1
     ):  # what is no share is a problem of the configuration
@@ -245,7 +281,9 @@ def _takes_its_share(inputs: Inputs) -> bool:
 def cache_per_token(inputs: Inputs, size: ModelSize) -> int:
     """Return bytes of cache for one token on one GPU; heads are split no further than there are."""
     split = min(inputs.tensor_parallel, size.kv_heads or 1)
-    return 2 * size.cache_values // max(split, 1)
+    width = 1 if str(inputs.get("rollout.kv_dtype", "")).startswith("fp8") else 2
+    layers = -(-size.layers // inputs.pipeline_parallel) / size.layers if size.layers else 1
+    return int(width * size.cache_values * layers) // max(split, 1)
 
 
 def cache_check(
@@ -255,46 +293,57 @@ def cache_check(
     length, length_field = _longest(inputs)
     share = engine_share(inputs, total, 0)
     if (
-        length is None
+        (length is None and not inputs.serves)
         or share is None
         or size is None
         or not size.cache_values
         or inputs.get("rollout.engine") == "hf"
     ):
         return None
-    weights = _weights(inputs, size)
-    low, high = _activations(inputs, size, length)
+    weights = engine_weights(inputs, size)
+    low, high = _activations(inputs, size, length or 0)
+    if inputs.get("rollout.engine") == "sglang" and inputs.serves:
+        low = high = 0  # its share is that of weights and cache alone
     # CUDA graphs and what is not PyTorch's (NCCL, the context); vllm counts the latter in its
     # share.
     graphs = 0 if inputs.get("rollout.enforce_eager") is True else GIB
     per_token = cache_per_token(inputs, size)
     words = (
         share[2],
-        f"weights {weights[0] / GIB:.1f}",
+        f"weights {'..'.join(dict.fromkeys(f'{part / GIB:.1f}' for part in weights))}",
         f"activations {low / GIB:.2g}..{high / GIB:.2g}",
         f"graphs and context 0..{(graphs + GIB) / GIB:g} GiB, an allowance",
     )
     used = inputs.used(
         "rollout.gpu_memory_utilization",
-        length_field,
+        length_field or "actor.model",
         "rollout.tensor_parallel",
         "rollout.max_num_batched_tokens",
         "actor.model",
     )
-    missing = (
-        *(("the model's config.json",) if size.rough else ()),
-        *(("how many layers look at a window only",) if size.windowed else ()),
-    )
     return CacheCheck(
-        per_token * length,
+        per_token * (length or 0),
         max(share[0] - weights[1] - high - graphs - GIB, 0),
         max(share[1] - weights[0] - low, 0),
-        length,
+        length or 0,
         per_token,
         " - ".join(words),
         used,
-        missing,
+        tuple(_unknown_of_cache(inputs, size, length)),
     )
+
+
+def _unknown_of_cache(inputs: Inputs, size: ModelSize, length: Optional[int]) -> Iterator[str]:
+    """Yield what a verdict on the cache lacks."""
+    if length is None:
+        yield "the longest sequence (--max-model-len, or the model's config.json)"
+    if size.rough:
+        yield "the model's config.json"
+    if size.windowed:
+        yield "how many layers look at a window only"
+    packed = inputs.get("rollout.quantization", "none")
+    if inputs.serves and packed != "none" and inputs.get("rollout.kv_dtype") == "auto":
+        yield "the type of the KV cache, which a packed checkpoint may name"
 
 
 def _longest(inputs: Inputs) -> Tuple[Optional[int], str]:
@@ -326,8 +375,22 @@ def _step_tokens(inputs: Inputs, length: int) -> Tuple[int, int]:
     steps = inputs.get("rollout.max_num_batched_tokens")
     if steps is not None:
         return int(steps), int(steps)
-    v0 = is_v0(inputs)
-    if v0 and inputs.get("rollout.chunked_prefill") is not True:
+    v0, chunked = is_v0(inputs), inputs.get("rollout.chunked_prefill")
+    if chunked is None:
+        chunked = _chunks_long_ones(inputs) if length > _CHUNKED_ABOVE else False
+    if v0 and chunked is not True:
         # V0 without chunked prefill takes a whole prompt in one step
-        return max(length, 2048), max(length, 2048)
-    return 512, max(length, 16384) if v0 is None else 16384
+        whole = max(length, 2048)
+        return 512 if chunked is None else whole, whole
+    return 512, max(length, 16384) if v0 is None and chunked is not True else 16384
+
+
+def _chunks_long_ones(inputs: Inputs) -> Optional[bool]:
+    """Tell whether an engine prefills long sequences in pieces where nobody says so: vllm does from
+    0.5.5 on above 32768 tokens, but for models that see (vllm/engine/arg_utils.py); None where the
+    version, or the model, leaves it open.
+    """
+    version = try_version(engine_version(inputs))
+    if version is not None and version < _CHUNKS_SINCE:
+        return False
+    return None if inputs.multimodal else True

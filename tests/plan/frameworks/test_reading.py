@@ -459,7 +459,8 @@ def test_very_many_settings_cost_little(tmp_path: Path, words: str, count: int) 
 
 
 def test_adapters_are_the_frameworks() -> None:
-    assert set(ADAPTERS) == {"verl", "easyr1", "tinyzero", "simplerl", "openrlhf", "trl"}
+    training = {"verl", "easyr1", "tinyzero", "simplerl", "openrlhf", "trl"}
+    assert set(ADAPTERS) == training | {"vllm", "sglang"}
 
 
 @pytest.mark.parametrize(

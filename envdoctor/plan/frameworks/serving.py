@@ -1,0 +1,178 @@
+"""Engines that serve a model, without a trainer: what vllm and SGLang share. Options of a command,
+of the file of ``--config``, or of a call in a Python script that is read as a syntax tree.
+
+No table of their options lies here, so that no key is called unknown; one that was not understood
+takes certainty away (:mod:`.unread`).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from ...model.evidence import Evidence, Fact, Known, Unknown
+from ...model.layout import Layout
+from ...model.record import NamedTuple
+from ...model.sizes import GIB
+from ..shell.reader import Word
+from .adapter import CERTAIN, Run, RunReading, read_small
+from .configuration import Configuration, Fields, boolean, integer, text_of
+from .key_tables import own_table
+from .problems import value_problems
+from .settings import Setting, flags, read_config
+from .unread import unread_settings
+
+__all__ = ["Engine", "ServingAdapter", "gib", "length_of"]
+
+#: Options that take no word, beside those whose names begin as ``_SWITCH`` says.
+_SWITCHES = ("trust_remote_code", "enforce_eager", "async_scheduling", "skip_tokenizer_init")
+_SWITCH = re.compile(r"(?:enable|disable|no)_")
+_UNITS = {"k": 1000, "K": 1024, "m": 10**6, "M": 1 << 20, "g": 10**9, "G": 1 << 30}
+_LENGTH = re.compile(r"(\d+(?:\.\d+)?)([kKmMgG])\Z")
+#: What weights are stored in, by what a name or an option says; the first that fits counts.
+_PACKED: Tuple[Tuple[str, str], ...] = (
+    (r"nvfp4|mxfp4|fp4|gpt-oss", "fp4"),
+    (r"w4a16|int4|4bit|awq|bitsandbytes|bnb", "int4"),
+    (r"w8a8|w8a16|int8|8bit", "int8"),
+    (r"fp8|deepseek-(?:v3|r1)(?!-distill)|kimi-k2", "fp8"),
+    (r"gptq|gguf|marlin|compressed|quark|torchao|modelopt|auto-?round|exl|hqq", "unknown"),
+)
+
+
+class Engine(NamedTuple):
+    """One engine: its names, how it is started, and its options by field of the workload."""
+
+    name: str
+    entries: str  # expression of modules and programs that serve
+    subcommands: Tuple[str, ...]  # of the program of the engine's name
+    fields: Fields
+    aliases: Mapping[str, str]  # "-tp" → "--tensor-parallel-size"
+    unset: Mapping[str, Any]  # what an option is that is not given
+
+
+class ServingAdapter:
+    """Reads what starts one engine."""
+
+    layout = Layout()
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.name = engine.name
+
+    def claims(self, run: Run) -> int:
+        """By the entry; a training run in the same script comes first."""
+        return CERTAIN // 2 if self._serves(run) or self.call(run) else 0
+
+    def call(self, run: Run) -> List[Setting]:  # noqa: ARG002 - vllm reads it
+        """Return what a Python script tells an engine; nothing where it makes none."""
+        return []
+
+    def read(self, run: Run) -> RunReading:
+        """Read the run."""
+        settings = self._settings(run) if self._serves(run) else self.call(run)
+        files = [*run.files, *self._file(run, settings)]
+        version = run.version or "any version"
+        unset = {self.engine.fields[name][0][0]: value for name, value in self.engine.unset.items()}
+        table = own_table(self.name, (version,), unset, self.name)
+        configuration = Configuration(table, (version,), settings, files, run.environ)
+        facts, names = configuration.read(self.engine.fields, {})
+        place = Evidence(run.name, run.entry)
+        fields: Dict[str, Fact[Any]] = {
+            "framework": Known(self.name, place),
+            "algorithm": Known("serve", place),
+            "rollout.engine": Known(self.name, place),
+            "rollout.utilization_of": Known("total", place),
+            "nodes": Known(1, place),
+            **facts,
+        }
+        fields["rollout.quantization"] = _packing(configuration, fields["actor.model"])
+        fields["gpus_per_node"] = _gpus(fields)
+        keys = {
+            field: f"--{(names[field] or options[0]).replace('_', '-')}"
+            for field, (options, _) in self.engine.fields.items()
+        }
+        unread = tuple(
+            f"--{name.replace('_', '-')}"
+            for name in unread_settings(configuration, [*files, *settings])
+        )
+        told: Fact[Any] = (
+            Known(run.version, place) if run.version else Unknown("nothing tells the version")
+        )
+        return RunReading(fields, keys, value_problems(fields, keys), told, unread)
+
+    def _serves(self, run: Run) -> bool:
+        if run.entry == self.name:
+            return bool(run.arguments) and run.arguments[0].text in self.engine.subcommands
+        return re.fullmatch(self.engine.entries, run.entry) is not None
+
+    def _settings(self, run: Run) -> List[Setting]:
+        """Return the options of a command; the model may stand alone after ``serve``."""
+        words = [self._spelled(word) for word in run.arguments]
+        names = (word.text[2:].replace("-", "_") for word in words if word.text.startswith("--"))
+        switches = [name for name in names if _SWITCH.match(name)]
+        settings, rest = flags(words, run.name, (*_SWITCHES, *switches))
+        alone = rest[1:] if run.entry == self.name else rest
+        if alone:
+            settings.append(_model(alone[0], run.name))
+        return settings
+
+    def _spelled(self, word: Word) -> Word:
+        name, equals, value = word.text.partition("=")
+        return word._replace(text=self.engine.aliases.get(name, name) + equals + value)
+
+    @staticmethod
+    def _file(run: Run, settings: Sequence[Setting]) -> List[Setting]:
+        """Return the settings of the file of ``--config``, where it is at hand."""
+        named = next((one.value for one in settings if one.key == "config"), None)
+        if not isinstance(named, str) or not named.endswith((".yaml", ".yml")):
+            return []
+        text = run.documents.get(named) or read_small(os.path.join(run.base, named))
+        read = read_config(text, named) if text else []
+        return [setting._replace(key=setting.key.replace("-", "_")) for setting in read]
+
+
+def _model(word: Word, name: str) -> Setting:
+    place = Evidence(f"{name}:{word.line}" if word.line else name, word.readable[:200])
+    return Setting("model", word.text if word.known else None, place, "", word.why)
+
+
+def length_of(value: Any) -> Optional[int]:
+    """A number of tokens, also as vllm takes it: ``32k`` is 32,000, ``32K`` 32,768."""
+    match = _LENGTH.match(str(value))
+    if match is not None:
+        return int(float(match.group(1)) * _UNITS[match.group(2)])
+    return integer(value)
+
+
+def _gpus(fields: Mapping[str, Fact[Any]]) -> Fact[Any]:
+    """Return the GPUs of all ranks; more than one node is not told apart."""
+    total = 1
+    for name in ("tensor_parallel", "pipeline_parallel", "data_parallel"):
+        fact = fields[f"rollout.{name}"]
+        if not isinstance(fact, Known):
+            return fact
+        total *= max(int(fact.value), 1)
+    return Known(total, Evidence("tensor × pipeline × data parallel"))
+
+
+def _packing(configuration: Configuration, model: Fact[Any]) -> Fact[Any]:
+    """Return what the weights are stored in: an option says it, else the model's name."""
+    stated = configuration.get("quantization", "load_format", convert=text_of)
+    bits = configuration.get("load_in_4bit", convert=boolean, missing=False)
+    named = " ".join(str(fact.value) for fact in (stated, model) if isinstance(fact, Known))
+    if isinstance(stated, Unknown) and "quantization" in configuration.given:
+        return stated
+    place = model.evidence if isinstance(model, Known) else Evidence("the command")
+    if isinstance(bits, Known) and bits.value:
+        return Known("int4", bits.evidence)
+    packed = next((kind for text, kind in _PACKED if re.search(text, named, re.IGNORECASE)), "none")
+    return Known(packed, place)
+
+
+def gib(value: Any) -> Optional[int]:
+    """A size in GiB, as bytes."""
+    try:
+        return int(float(value) * GIB)
+    except (TypeError, ValueError, OverflowError):
+        return None

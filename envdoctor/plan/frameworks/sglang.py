@@ -1,0 +1,40 @@
+"""SGLang: ``python -m sglang.launch_server`` and ``sglang serve``."""
+
+from __future__ import annotations
+
+from .configuration import boolean, decimal, integer, text_of
+from .serving import Engine, ServingAdapter, gib, length_of
+
+__all__ = ["ADAPTER"]
+
+ADAPTER = ServingAdapter(
+    Engine(
+        "sglang",
+        r"sglang\.launch_server",
+        ("serve",),
+        {
+            "actor.model": (("model_path", "model"), text_of),
+            "rollout.tensor_parallel": (("tensor_parallel_size", "tp_size", "tp"), integer),
+            "rollout.pipeline_parallel": (("pipeline_parallel_size", "pp_size", "pp"), integer),
+            "rollout.data_parallel": (("data_parallel_size", "dp_size", "dp"), integer),
+            "rollout.gpu_memory_utilization": (("mem_fraction_static",), decimal),
+            "rollout.max_model_len": (("context_length",), length_of),
+            "rollout.max_num_seqs": (("max_running_requests",), integer),
+            "rollout.max_num_batched_tokens": (("chunked_prefill_size",), integer),
+            "rollout.enforce_eager": (("disable_cuda_graph",), boolean),
+            "rollout.dtype": (("dtype",), text_of),
+            "rollout.kv_dtype": (("kv_cache_dtype",), text_of),
+            "rollout.offload_weights": (("cpu_offload_gb",), gib),
+        },
+        {},
+        {
+            "rollout.tensor_parallel": 1,
+            "rollout.pipeline_parallel": 1,
+            "rollout.data_parallel": 1,
+            "rollout.enforce_eager": False,
+            "rollout.kv_dtype": "auto",
+            "rollout.dtype": "auto",
+            "rollout.offload_weights": 0,
+        },
+    )
+)
