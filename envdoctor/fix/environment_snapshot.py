@@ -10,6 +10,7 @@ it nothing was changed.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -45,13 +46,17 @@ class Restored(NamedTuple):
 
 
 def read_state(prefix: str) -> Optional[Dict[str, Any]]:
-    """Return what an unfinished change left, or None where there is none."""
+    """Return what an unfinished change left: None where there is none, nothing where it cannot be
+    read, since then too the environment is half changed.
+    """
     try:
         with open(os.path.join(prefix, FOLDER, _STATE), encoding="utf-8") as file:
             state: Dict[str, Any] = json.load(file)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return state
+    except (ValueError, RecursionError):
+        return {}
+    return state if isinstance(state, dict) else {}
 
 
 def take_snapshot(prefix: str, folders: Sequence[str], notes: Dict[str, Any]) -> None:
@@ -95,13 +100,7 @@ def restore_snapshot(prefix: str) -> Restored:
     Raises :class:`OSError`.
     """
     base = os.path.join(prefix, FOLDER)
-    with open(os.path.join(base, _STATE), encoding="utf-8") as file:
-        folders = json.load(file)["folders"]
-    with open(os.path.join(base, "files.json"), encoding="utf-8") as file:
-        manifest = json.load(file)
-    wanted: Dict[str, List[Any]] = {}
-    for entry in manifest:
-        wanted[os.path.normpath(os.path.join(folders[entry[0]], entry[1]))] = entry
+    folders, wanted = _notes(base)
     removed = 0
     for folder in folders:
         for path, is_folder in _walk_up(folder, base):
@@ -125,6 +124,20 @@ def restore_snapshot(prefix: str) -> Restored:
         if entry[2] == "d":
             os.utime(path, ns=(entry[4], entry[4]))
     return Restored(replaced, removed, tuple(lost))
+
+
+def _notes(base: str) -> Tuple[List[str], Dict[str, List[Any]]]:
+    """Return the folders of a snapshot and its entries by path; raises :class:`OSError`."""
+    try:
+        with open(os.path.join(base, _STATE), encoding="utf-8") as file:
+            folders = json.load(file)["folders"]
+        with open(os.path.join(base, "files.json"), encoding="utf-8") as file:
+            manifest = json.load(file)
+        return folders, {
+            os.path.normpath(os.path.join(folders[entry[0]], entry[1])): entry for entry in manifest
+        }
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        raise OSError(errno.EINVAL, "what it says of itself is damaged", base) from error
 
 
 # --------------------------------------------------------------------------------------------------

@@ -90,7 +90,10 @@ def parse_call(text: str) -> Call:
         return text
     from shlex import split
 
-    words = tuple(split(text))
+    try:
+        words = tuple(split(text))
+    except ValueError:  # a quotation that does not end
+        return text
     for start in _PIP:
         if words[: len(start)] == start and len(words) > len(start):
             action, *rest = words[len(start) :]

@@ -216,7 +216,7 @@ def _replies(run: _Run, line: str) -> Iterator[Reply]:
     """Yield what a line of a job says."""
     names = line.partition(NAMES_MARK)[2]
     if names and not run.job.node:
-        with suppress(ValueError):
+        with suppress(ValueError, TypeError, RecursionError):
             run.expected.update({str(name): False for name in json.loads(names)})
         return
     for mark in (MARK, FAILED_MARK):

@@ -135,8 +135,8 @@ def _kubectl(request: NodeRequest) -> Asked:
     )
     try:
         pods = json.loads(text)["items"]
-        named = [(pod["metadata"]["name"], pod["status"].get("phase", "")) for pod in pods]
-    except (ValueError, KeyError, TypeError) as error:
+        named = [(str(pod["metadata"]["name"]), pod["status"].get("phase")) for pod in pods]
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(
             f"--kubectl: expected a list of pods from kubectl, found something else ({error!r})"
         ) from error

@@ -338,6 +338,18 @@ def test_restore_that_is_cut_off_can_be_run_again(
         assert tree(bench.prefix) == bench.before
 
 
+@pytest.mark.parametrize("name", ["state.json", "files.json"])
+@pytest.mark.parametrize("text", ["{", "[[]]", "5", '{"folders": 3}', "[" * 3000])
+def test_a_damaged_snapshot_is_an_unfinished_change(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / "file").write_text("x")
+    environment_snapshot.take_snapshot(str(tmp_path), [str(tmp_path)], {})
+    (tmp_path / environment_snapshot.FOLDER / name).write_text(text)
+    assert environment_snapshot.read_state(str(tmp_path)) is not None
+    with pytest.raises(OSError, match="damaged"):
+        environment_snapshot.restore_snapshot(str(tmp_path))
+    assert (tmp_path / "file").read_text() == "x"
+
+
 def test_half_a_snapshot_is_none(bench: Bench) -> None:
     folder = bench.prefix / environment_snapshot.FOLDER
     (folder / "0" / "lib").mkdir(parents=True)

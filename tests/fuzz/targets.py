@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 
-from .invariants import check_texts, planted
+from .invariants import SECRETS, Broken, check_texts, planted
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 REPOSITORY = DATA.parent.parent
@@ -357,6 +357,247 @@ def output(data: bytes) -> None:
     check_texts([*texts, *(render_status(result, style)[0] for style in STYLES)])
 
 
+def root(data: bytes) -> None:
+    """An image, of which one file is the input: what the probes make of it, judged and written."""
+    from envdoctor.sources import probe
+
+    tree = _tree()
+    name, rest = _chosen(data, tuple(sorted(tree)))
+    path = os.path.join(_folder(), "root", name)
+    try:
+        with open(path, "wb") as file:
+            file.write(planted(rest).encode("utf-8", "replace") if name in _WITH_SECRETS else rest)
+        _judged(probe(root=os.path.join(_folder(), "root"), python="/env/bin/python3.11"), data)
+    finally:
+        with open(path, "wb") as file:
+            file.write(tree[name])
+
+
+#: What a finding may quote.
+_WITH_SECRETS = ("env/lib/python3.11/site-packages/torch-2.4.0.dist-info/direct_url.json",)
+
+
+@lru_cache(maxsize=1)
+def _tree() -> Dict[str, bytes]:
+    """Make an image with an environment; return its files."""
+    site = "env/lib/python3.11/site-packages"
+    wheel = b"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: cp311-cp311-manylinux1_x86_64\n"
+    names = {
+        "etc/os-release": b'ID=ubuntu\nVERSION_ID="22.04"\n',
+        "etc/ld.so.cache": (DATA / "fuzz/environment_files/seed-ld.so.cache").read_bytes(),
+        "etc/ld.so.conf": b"/usr/local/cuda/lib64\n",
+        "env/pyvenv.cfg": b"home = /usr/bin\nversion = 3.11.7\n",
+        "env/bin/python3.11": (DATA / "fuzz/elf/seed-so").read_bytes(),
+        f"{site}/torch-2.4.0.dist-info/METADATA": b"Name: torch\nVersion: 2.4.0\n"
+        b"Requires-Python: >=3.8\nRequires-Dist: nvidia-cublas-cu12==12.1.3.1\n",
+        f"{site}/torch-2.4.0.dist-info/WHEEL": wheel,
+        f"{site}/torch-2.4.0.dist-info/RECORD": b"torch/version.py,sha256=x,1\n",
+        f"{site}/torch-2.4.0.dist-info/direct_url.json": b'{"url": "file:///x", "dir_info": {}}',
+        f"{site}/torch/version.py": b"__version__ = '2.4.0+cu121'\ncuda = '12.1'\n",
+        f"{site}/torch/__init__.py": b"cuda_libs = {}\n",
+        f"{site}/old.egg-info/PKG-INFO": b"Name: old\nVersion: 1.0\n",
+        f"{site}/old.egg-info/requires.txt": b"numpy<2\n\n[x]\nscipy\n",
+        f"{site}/own.pth": b"/opt/own\n",
+        "env/conda-meta/python-3.11.7-h1.json": b'{"name": "python", "version": "3.11.7"}',
+        "usr/local/cuda/version.json": b'{"cuda": {"name": "CUDA SDK", "version": "12.1.1"}}',
+        "usr/local/cuda/version.txt": b"CUDA Version 12.1.105\n",
+        "usr/local/cuda/include/cuda.h": b"#define CUDA_VERSION 12010\n",
+    }
+    for name, content in names.items():
+        path = os.path.join(_folder(), "root", name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        Path(path).write_bytes(content)
+    os.chmod(os.path.join(_folder(), "root/env/bin/python3.11"), 0o755)
+    return names
+
+
+def nodes(data: bytes) -> None:
+    """What nodes answered, as lines: grouped, judged and written."""
+    from envdoctor.app import check_cluster
+    from envdoctor.model.node_answers import Answers, read_lines
+    from envdoctor.report.cluster_json import dump_cluster
+    from envdoctor.report.cluster_text import lay_out_cluster
+    from envdoctor.report.console import draw
+    from envdoctor.report.view import View
+
+    answers = Answers()
+    lines = iter(data.decode("utf-8", "replace").splitlines(keepends=True))
+    said = list(read_lines(lines, "answers.jsonl", answers))
+    result = check_cluster(said, answers.environments, _matrix())
+    view = View(80, verbose=True)
+    check_texts([dump_cluster(result), draw(lay_out_cluster(result, view), view)])
+
+
+def node_output(data: bytes) -> None:
+    """What a program prints that speaks for one node, or for many."""
+    from envdoctor.nodes.collection import Job, collect
+
+    name, rest = _chosen(data, ("gpu01", ""))
+    path = _file(planted(rest).encode("utf-8", "replace"), "output")
+    for reply in collect([Job(("cat", path), name)], "", deadline=20):
+        check_texts([_escaped(reply.failed)])
+
+
+def engines(data: bytes) -> None:
+    """What sinfo and kubectl print of a cluster, and an MPI host file."""
+    from envdoctor.nodes.engines import NodeRequest, jobs_of
+
+    engine, rest = _chosen(data, ("slurm", "kubectl", "mpi"))
+    path = _file(rest, "printed")
+    program = {"slurm": "sinfo", "kubectl": "kubectl", "mpi": "mpirun"}[engine]
+    command = _file(f"#!/bin/sh\nexec cat {path}\n".encode(), program)
+    os.chmod(command, 0o755)
+    before = os.environ["PATH"]
+    os.environ["PATH"] = f"{_folder()}:{before}"
+    try:
+        asked = jobs_of(NodeRequest(engine, path if engine == "mpi" else "app=x"))
+    finally:
+        os.environ["PATH"] = before
+    for job in asked.jobs:
+        if job.node.startswith("-"):
+            raise Broken(f"a node that {program} takes for an option: {job.node!r}")
+    check_texts([_escaped(reply.failed) for reply in asked.failed])
+
+
+def hosts(data: bytes) -> None:
+    """Lists of hosts: what is folded stands for the same names."""
+    from envdoctor.model.host_names import expand, fold_names, unfold
+
+    names = expand(data.decode("utf-8", "replace"), "--ssh")
+    if len(names) < 2000 and sorted(unfold(fold_names(names))) != sorted(names):
+        raise Broken(f"folded to other names: {fold_names(names)!r}")
+
+
+def wanted(data: bytes) -> None:
+    """What a lock is asked for: requirements, constraints, pyproject.toml."""
+    from envdoctor.intake.wanted import read_wanted
+    from envdoctor.model.request import parse_root
+
+    name, rest = _chosen(data, ("requirements.in", "pyproject.toml", "constraints.txt"))
+    path = _file(rest, name)
+    files, constraints = ([], [path]) if name == "constraints.txt" else ([path], [])
+    for line in read_wanted((), files, constraints).requirements:
+        parse_root(line)
+
+
+def index_settings(data: bytes) -> None:
+    """pip's configuration: what is told of it holds no password."""
+    from envdoctor.lock.closing.index_sources import read_sources
+
+    text = b"[global]\nextra-index-url = " + SECRETS[1].encode() + b"\n" + data
+    sources = read_sources({"PIP_CONFIG_FILE": _file(text, "pip.conf"), "HOME": _folder()})
+    check_texts([_escaped(text) for text in (*sources.options, sources.strategy)])
+
+
+def uv_output(data: bytes) -> None:
+    """What uv prints of a closed set."""
+    from envdoctor.lock.closing.uv import read_lines
+
+    read_lines(data.decode("utf-8", "replace"))
+
+
+def source_archive(data: bytes) -> None:
+    """The source archive of a package."""
+    from envdoctor.lock.closing.sdist_metadata import read_sdist
+
+    name, rest = _chosen(data, ("x-1.0.tar.gz", "x-1.0.zip"))
+    read_sdist(rest, name)
+
+
+def model(data: bytes) -> None:
+    """config.json or the index of a model, which a run names."""
+    from envdoctor.app import plan
+    from envdoctor.model.facts import Facts
+    from envdoctor.report import plan_json, plan_text
+    from envdoctor.report.view import View
+
+    name, rest = _chosen(data, ("config.json", "model.safetensors.index.json"))
+    folder = os.path.join(_folder(), "model")
+    os.makedirs(folder, exist_ok=True)
+    for other in os.listdir(folder):
+        os.unlink(os.path.join(folder, other))
+    with open(os.path.join(folder, name), "wb") as file:
+        file.write(rest)
+    words = f"actor_rollout_ref.model.path={folder} actor_rollout_ref.rollout.name=vllm"
+    script = f"python3 -m verl.trainer.main_ppo trainer.n_gpus_per_node=8 {words}\n"
+    result, _ = plan([_file(script.encode(), "run.sh")], Facts({}), _matrix())
+    view = View(80, verbose=True)
+    check_texts([plan_text.render(result, view), plan_json.render(result, view)])
+
+
+_TABLES = (
+    "profiles/own.toml",
+    "models.toml",
+    "conda.toml",
+    "index.json",
+    "names.json",
+    "packages/own.json",
+    "surfaces/own.json",
+    "gpus.toml",
+    "drivers.toml",
+)
+
+
+def tables(data: bytes) -> None:
+    """The other files of a matrices folder."""
+    import shutil
+
+    from envdoctor.errors import MatrixError
+    from envdoctor.matrix.loader import load_folder
+    from envdoctor.report.text import clean
+
+    name, rest = _chosen(data, _TABLES)
+    folder = os.path.join(_folder(), "tables")
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(os.path.dirname(os.path.join(folder, name)))
+    path = _file(rest, f"tables/{name}")
+    try:
+        matrix = load_folder(os.path.join(_folder(), "tables"))
+        for row in matrix.rows():
+            matrix.complete(row)
+    except MatrixError as error:
+        check_texts([clean(fault) for fault in error.faults])
+    finally:
+        os.unlink(path)
+
+
+def own_files(data: bytes) -> None:
+    """What envdoctor wrote itself, and somebody changed: where an update came from, what an
+    unfinished change left.
+    """
+    from envdoctor.fix.environment_snapshot import read_state
+    from envdoctor.matrix.place import Generation
+    from envdoctor.matrix.update.installation import read_origin
+
+    os.makedirs(os.path.join(_folder(), ".envdoctor-change"), exist_ok=True)
+    _file(data, "origin.json")
+    _file(data, ".envdoctor-change/state.json")
+    read_origin(Generation(_folder(), "", "", 1, ""))
+    read_state(_folder())
+
+
+def values(data: bytes) -> None:
+    """Words that stand for a value: versions, sizes, GPUs, calls of an installer."""
+    from envdoctor.entrypoint.options import parse_settings
+    from envdoctor.intake.gpu_names import parse_gpus
+    from envdoctor.model.calls import parse_call
+    from envdoctor.model.sizes import parse_limit, parse_size
+    from envdoctor.model.versions import split_clauses
+
+    text = data.decode("utf-8", "replace")
+    parse_settings(text.split(), dict.fromkeys(("ENVDOCTOR_POLICY", "ENVDOCTOR_TIMEOUT"), text))
+    for line in text.split("\n"):
+        for read in (parse_gpus, parse_limit, parse_size, split_clauses):
+            read(line)
+        str(parse_call(line))
+
+
+def _escaped(text: str) -> str:
+    from envdoctor.report.text import clean
+
+    return clean(text)
+
+
 TARGETS: Dict[str, Target] = {
     "report": Target(report, ("tests/data/reports/*.txt",)),
     "log": Target(log, ("tests/data/logs/*.log",)),
@@ -379,6 +620,19 @@ TARGETS: Dict[str, Target] = {
     "baseline": Target(baseline, ()),
     "secrets": Target(secrets, ("tests/data/reports/vllm*.txt",)),
     "output": Target(output, ()),
+    "root": Target(root, ()),
+    "nodes": Target(nodes, ()),
+    "node_output": Target(node_output, ()),
+    "engines": Target(engines, ()),
+    "hosts": Target(hosts, ()),
+    "wanted": Target(wanted, ()),
+    "index_settings": Target(index_settings, ()),
+    "uv_output": Target(uv_output, ()),
+    "source_archive": Target(source_archive, ()),
+    "model": Target(model, ()),
+    "tables": Target(tables, ()),
+    "own_files": Target(own_files, ()),
+    "values": Target(values, ()),
 }
 
 

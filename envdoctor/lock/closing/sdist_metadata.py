@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import io
+import lzma
 import re
 import tarfile
 import zipfile
+import zlib
 from email.parser import HeaderParser
 from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple
 from urllib.parse import unquote, urlsplit
@@ -18,6 +20,20 @@ __all__ = ["SdistMetadata", "Unreadable", "fetch_sdist", "read_sdist"]
 
 _SIZE_LIMIT = 256 << 20
 _FILE_LIMIT = 4 << 20
+#: How much of an archive is unpacked: this, and so many times its own size.
+_UNPACKED_LIMIT, _UNPACKED_TIMES = 64 << 20, 50
+#: What tarfile, zipfile and what they unpack with raise for one that is none, or odd: a place
+#: before its beginning, a member that is encrypted, a method that nobody knows.
+_DAMAGED = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    OSError,
+    RuntimeError,
+    ValueError,
+)
 _SECTION = re.compile(r"\[\s*([^:\]]*?)\s*(?::\s*(.*?))?\s*\]\Z")
 
 
@@ -84,7 +100,7 @@ def read_sdist(data: bytes, name: str) -> SdistMetadata:
     """
     try:
         texts = _members(data, name)
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, UnicodeDecodeError) as error:
+    except _DAMAGED as error:
         raise Unreadable(f"its source archive is damaged: {type(error).__name__}") from error
     described = HeaderParser().parsestr(texts.get("PKG-INFO", ""))
     requires = [" ".join(line.split()) for line in described.get_all("Requires-Dist") or ()]
@@ -131,7 +147,11 @@ def _members(data: bytes, name: str) -> Dict[str, str]:
                     take(entry.filename, zipped.read(entry))
     else:
         with tarfile.open(fileobj=io.BytesIO(data), mode="r:*") as archive:
+            left = _UNPACKED_LIMIT + _UNPACKED_TIMES * len(data)
             for member in archive:
+                left -= member.size
+                if left < 0:
+                    raise Unreadable("its source archive unpacks to many times its size")
                 if (
                     member.isfile()
                     and member.name.rpartition("/")[2] in names

@@ -142,7 +142,7 @@ def read_origin(generation: place.Generation) -> Dict[str, Any]:
     try:
         with open(os.path.join(generation.path, "origin.json"), encoding="utf-8") as file:
             origin = json.load(file)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return origin if isinstance(origin, dict) else {}
 
