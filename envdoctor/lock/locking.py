@@ -12,6 +12,7 @@ from typing import (
     Callable,
     Collection,
     Dict,
+    Iterator,
     List,
     Mapping,
     Optional,
@@ -23,6 +24,7 @@ from typing import (
 from ..errors import InputError, InternalFault, suggest
 from ..intake.wanted import Wanted
 from ..model.facts import Facts
+from ..model.pattern import pattern
 from ..model.versions import Version, parse_version, try_version
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ _CLOSING_ROUNDS = 6
 #: 0.8.5 with transformers of its month, 4.51.3, and of today, 5.23.0).
 _GRACE = 30
 _MUCH_NEWER = 365  # days
+_EARLY = pattern(r"\d(?:a|b|rc|\.dev)\d")
 _STRANGERS = 10  # of more, the lock names the names alone
 
 
@@ -303,21 +306,36 @@ def close(
                 return settled
             settled = closed
         learned = [root for root in learned if root not in brought]
-        brought = (*brought, *learned)
-        if not learned:
-            return settled or closed
-        try:
-            again = resolve(
-                core.request._replace(roots=(*found.request.roots, *brought)), facts, matrix
-            )
-        except GaveUp:  # what was found before stands, with uv's refusal
-            return settled or closed
-        if not isinstance(again, Resolution):
+        again: Optional[Resolution] = None
+        for more in _lessons(learned):
+            try:
+                answer = resolve(
+                    core.request._replace(roots=(*found.request.roots, *brought, *more)),
+                    facts,
+                    matrix,
+                )
+            except GaveUp:  # what was found before stands, with uv's refusal
+                break
+            if isinstance(answer, Resolution):
+                again, learned, brought = answer, more, (*brought, *more)
+                break
+        if again is None:
             return settled or closed
         again = with_torch(again, facts, matrix)
         progress(f"choosing again: {'; '.join(_why_again(learned, lacking, cured))}")
         core = _verified(_as_asked(again, found, brought, lacking, cured), facts, matrix)
     return settled or closed
+
+
+def _lessons(learned: List[Root]) -> Iterator[List[Root]]:
+    """Yield what was learned, whole and then one by one: of releases of one package uv may say what
+    each asks for, which excludes one another. Pre-releases come last.
+    """
+    if learned:
+        yield learned
+    if len(learned) > 1:
+        for root in sorted(learned, key=lambda root: bool(_EARLY.search(root.specifier))):
+            yield [root]
 
 
 def _lowest_glibc(facts: Sequence[Facts]) -> Optional[str]:

@@ -511,6 +511,24 @@ def test_what_a_tail_package_needs_of_the_core_is_learned(lock, index, tmp_path)
     )
 
 
+def test_releases_of_a_tail_package_that_ask_for_different_things_are_tried_in_turn(
+    lock, index, tmp_path
+):
+    # What uv says of all of them excludes itself; the one in between has a source archive alone,
+    # whose hint says nothing of the others.
+    index.files = {name: entry for name, entry in index.files.items() if entry[0] != "jinja2"}
+    index.add("jinja2", "3.1.6", ["fsspec<2024.4"]).add("fsspec", "2024.3.1")
+    index.add_sdist("jinja2", "3.2.0", {"PKG-INFO": "Metadata-Version: 2.2\nName: jinja2\n"})
+    index.add("jinja2", "4.0", ["fsspec>=2031"])
+    done = lock(
+        "torch==2.4.0", "fsspec", *H20, "--index-url", index.address, "-o", tmp_path / "lock"
+    )
+    assert done.returncode == 0, done.stderr
+    lines = (tmp_path / "lock" / "requirements.txt").read_text().splitlines()
+    assert "fsspec==2024.3.1 \\" in lines
+    assert "jinja2==3.1.6 \\" in lines
+
+
 @pytest.mark.parametrize("cure", [True, False])
 def test_what_uv_brings_and_check_warns_of_is_chosen_again_or_named(lock, index, tmp_path, cure):
     # A compiler of another CUDA minor than the headers that torch pins: no row says so, a rule does.

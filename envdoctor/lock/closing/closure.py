@@ -35,7 +35,7 @@ from ...model.resolution import ClosedLine, Closure, Pin, Resolution
 from ...model.toml import parse_toml
 from ...model.versions import canonicalize_name, parse_version
 from .index_sources import IndexSources, is_local
-from .refusal import advised, find_conflicts, find_holes
+from .refusal import advised, find_conflicts, find_holes, find_requirers
 from .sdist_metadata import SdistMetadata, Unreadable, fetch_sdist, read_sdist
 from .uv import Uv, UvLine, UvOutcome, find_uv, python_platform, read_lines
 
@@ -328,6 +328,8 @@ class _Closing:
             self._dated = False
             return True
         known = self._assumed | {name for name, _ in self._sdists} | self._allow_build
+        if find_conflicts(message, self._found.pins):
+            known |= find_requirers(message)  # a release that was taken back has no wheel, either
         sources_only = {canonicalize_name(name) for name in _NEEDS_WHEEL.findall(message)} - known
         late = (
             {canonicalize_name(name) for name in _FILTERED.findall(message)} - self._exempt

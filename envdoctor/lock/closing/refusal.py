@@ -7,15 +7,16 @@ uv has no other form of it. Words that are not understood teach nothing, and are
 from __future__ import annotations
 
 import re
-from typing import Dict, Optional, Sequence, Tuple
+from typing import Dict, FrozenSet, Optional, Sequence, Tuple
 
 from ...model.requirement import Requirement, try_requirement
 from ...model.resolution import Hole, Pin, Resolution
 from ...model.versions import InvalidSpecifier
 
-__all__ = ["advised", "find_conflicts", "find_holes"]
+__all__ = ["advised", "find_conflicts", "find_holes", "find_requirers"]
 
 _DEPENDS = re.compile(r"depends? on (\S+)")
+_REQUIRER = re.compile(r"(\S+) depends? on ")
 _MARKER = re.compile(r"\{[^}]*\}")
 #: "Because only certifi<=2026.10.18 is available and vllm>=0.33.0 depends on certifi>=2026.10.19,
 #: we can conclude"
@@ -45,6 +46,12 @@ def find_conflicts(message: str, pins: Sequence[Pin]) -> Tuple[str, ...]:
         if not met:
             found[requirement.name + requirement.specifier] = None
     return tuple(found)
+
+
+def find_requirers(message: str) -> FrozenSet[str]:
+    """Return the names of the packages of which uv could read what they require."""
+    words = map(_requirement, _REQUIRER.findall(_plain(message)))
+    return frozenset(requirement.name for requirement in words if requirement is not None)
 
 
 def find_holes(message: str, pins: Sequence[Pin]) -> Tuple[Hole, ...]:
