@@ -74,6 +74,7 @@ _PACKAGE_IN_TAG = re.compile(
     r"(?:^|[-_:])(vllm|sglang|flashinfer|verl|ray|transformers|deepspeed|te)-?v?(\d+\.\d+\.\d+(?:\.post\d+|rc\d+)?)"
 )
 _REPOSITORY = {
+    "vllm": "vllm",
     "vllm-openai": "vllm",
     "sglang": "sglang",
     "ray": "ray",

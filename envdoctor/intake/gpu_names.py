@@ -118,7 +118,7 @@ _OF_THE_KIND = re.compile(
     re.IGNORECASE,
 )
 _GPU_BEFORE = re.compile(r"\b(?:GPU|card|device)\s+$", re.IGNORECASE)
-_GPU_BEHIND = re.compile(r"s?\s+(?:GPU|card)", re.IGNORECASE)
+_GPU_BEHIND = re.compile(r"s?\s+(?:GPU|card|installed)", re.IGNORECASE)
 #: Names that are also those of other things; each has a vendor, a count or "GPU" beside it.
 _SHORT = re.compile(r"[A-Z]\d{1,2}[A-Z]?(?!\w)")
 
@@ -133,7 +133,9 @@ def named_gpus(text: str) -> List[Tuple[int, Gpu]]:
         if (start and text[start - 1] in "/\\.@-_:=#") or not _stands_behind(text, match.end()):
             continue
         count, sure, rest = _count_beside(before, text, match.end())
-        if _ONLY_SPOKEN_OF.search(rest) or not (sure or _RUN_ON.search(rest)):
+        if _ONLY_SPOKEN_OF.search(rest) or not (
+            sure or _RUN_ON.search(rest) or _GPU_BEFORE.search(rest)
+        ):
             continue
         short = _SHORT.fullmatch(match.group()) is not None and count is None
         if short and not (_GPU_BEHIND.match(text, match.end()) or _GPU_BEFORE.search(rest)):

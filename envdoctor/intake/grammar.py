@@ -61,9 +61,9 @@ _WIDE = str.maketrans("：＝，、（）；．～", ":=,,();.~")
 _WANTED = re.compile(
     r"\b(?:requires?|requires-python|required|needs?|expect(?:s|ed)?|should|must|instead|"
     r"upgrad\w*|downgrad\w*|recommend\w*|supports?|README|fixed|works? (?:with|on)|tried|also|"
-    r"before|after|until|since|not|"
+    r"(?:before|after|since)(?! \w+ing\b)|until|not|"
     r"(?:built|compiled|linked|tied|made|meant) (?:for|with|against|to)|"
-    r"(?:re)?install|(?:re)?build|(?<!\bwe )(?<!\bI )use|switch\w*|move to|"
+    r"(?:re)?install|(?<!\bwe )(?<!\bI )(?:re)?build|(?<!\bwe )(?<!\bI )use|switch\w*|move to|"
     r"pin(?:s|ned)?|changed|fixes|minimum|at least|wants?|asks?|please|if|would|could)\b|n't\b",
     re.IGNORECASE,
 )
@@ -91,6 +91,22 @@ _JOINED = re.compile(r"(?<=\d)\s*\+\s*(?=[A-Za-z_-]+[.-]?v?\.?\d)(?!cu\d|rocm|gi
 _COMPARED = re.compile(r"[<>~=]")
 _FIRST = FIRST_WORDS | frozenset(HEADS)
 _WORDS = re.compile(r"[a-z]+[0-9]?|[\u4e00-\u9fff]+")
+#: ``3*4090``, ``8卡3090``: a count and the number of a GeForce, without its name.
+_BARE_NUMBER = re.compile(
+    r"(?<![\w.*/-])(\d{1,2})\s?[x×*卡张块]\s?([2345]0[6789]0)(?![\d.*])\s?(Ti|SUPER|D)?(?![a-z])",
+    re.IGNORECASE,
+)
+#: ``from version 4.57.0 to version 5.5.0`` behind a name: the second is what is there.
+_CHANGED = re.compile(
+    r"\b(?:after\s+|since\s+)?(?:I\s+|we\s+)?(?:(?:updat|upgrad|downgrad|switch|mov)(?:ed|ing)|went)\s+"
+    r"(?:the\s+)?([A-Za-z][\w-]{1,40})\s+"
+    r"from\s+(?:version\s+)?v?\d[\w.]*\s+to\s+(?:version\s+)?v?(\d[\w.]*\w)",
+    re.IGNORECASE,
+)
+#: An image of an engine by its name and tag, where nothing labels it.
+_IMAGE = re.compile(
+    r"(?<![\w./@:-])(?:[\w.-]{1,80}/){0,3}(?:vllm-openai|vllm|sglang):v?\d[\w.-]{2,60}"
+)
 #: What a device or a distribution of Linux begins with.
 _NAMED = re.compile(
     r"\b(?:[AHLBV]\d{1,3}|\d{1,3}[x×*][A-Z]|[TPKM]\d|G[HB]\d{2}|RTX|GTX|Tesla|NVIDIA|GeForce|"
@@ -382,14 +398,20 @@ def read_sentence(text: str, line: Line, draft: Draft) -> bool:
     """Read every statement of a text that has no label."""
     if _MAY_STATE.search(text) is None:
         return False
+    understood = False
+    for image in _IMAGE.findall(text)[:20] if ":" in text else ():
+        draft.image(image.rstrip("."), line)
+        text = text.replace(image, " ")
+        understood = True
+    text = _CHANGED.sub(r"Now \1 \2", _BARE_NUMBER.sub(r"\1x RTX \2 \3 ", text))
     if _GLUED.search(text):
         text = _GLUED.sub(r"\1 \2", _JOINED.sub(", ", text))
     named = _NAMED.search(text) is not None
     if not (named or not _FIRST.isdisjoint(_WORDS.findall(text.lower())) or _MARKED.search(text)):
-        return False
+        return understood
     if _COMPARED.search(text) and read_range(text, line, draft):
         return True
-    understood = _read_assigned(text, line, draft)
+    understood |= _read_assigned(text, line, draft)
     for version, cuda in _BUILD_CUDA.findall(text):
         draft.distribution("torch", version, line, PROSE)
         draft.put("torch.cuda", cuda, line, PROSE)

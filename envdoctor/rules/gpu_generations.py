@@ -28,7 +28,8 @@ def check_served_by_no_release(context: Context) -> Iterator[Finding]:
 
     What it checks:
         The code in the wheels of all releases of vllm, sgl-kernel and flash-attn against each
-        visible GPU, where their release is not known: rows of the matrix judge a known one.
+        visible GPU, where their release is not known: rows of the matrix judge a known one. vllm
+        is looked at too where a report does not list all packages.
 
     Why it matters:
         "no kernel image is available for execution on the device", whichever release is taken.
@@ -47,18 +48,18 @@ def check_served_by_no_release(context: Context) -> Iterator[Finding]:
         if capability is None or (device.name, capability) in told:
             continue
         told.add((device.name, capability))
-        spans = {name: _unserved(context, name, capability) for name in _ENGINES}
+        engines = [name for name in _ENGINES if _may_be_there(context, name)]
+        spans = {name: _unserved(context, name, capability) for name in engines}
         lacking = [(name, span) for name, span in spans.items() if span]
         if not lacking:
             continue
         sm = f"sm_{capability.replace('.', '')}"
         words = " or ".join(f"{name} ({span})" for name, span in lacking)
-        named = [name for name, _ in lacking if _is_named(context, name)]
         yield Finding(
             code="ED124",
-            component=(named or [lacking[0][0]])[0],
+            component=lacking[0][0],
             kind="arch-missing",
-            severity="warning" if named or _may_be_there(context, lacking[0][0]) else "advice",
+            severity="warning",
             subject=sm,
             message=f"No wheel of any release of {words} has code for "
             f"{device.name or 'this GPU'} ({sm}).",
@@ -74,12 +75,10 @@ def check_served_by_no_release(context: Context) -> Iterator[Finding]:
         )
 
 
-def _is_named(context: Context, name: str) -> bool:
-    return any(entry in context.distributions for entry in _NAMED_BY.get(name, (name,)))
-
-
 def _may_be_there(context: Context, name: str) -> bool:
-    """Tell whether a report that leaves out packages may be about the engine that most run."""
+    """Tell whether an engine is named, or is the one that most run and may be left out."""
+    if any(entry in context.distributions for entry in _NAMED_BY.get(name, (name,))):
+        return True
     return name == _ENGINES[0] and context.facts.value("distributions.complete") is False
 
 

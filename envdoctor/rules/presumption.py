@@ -17,7 +17,18 @@ from .rule import Context
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+    from typing import (
+        Any,
+        Container,
+        Dict,
+        Iterable,
+        Iterator,
+        List,
+        Mapping,
+        Optional,
+        Sequence,
+        Tuple,
+    )
 
     from ..model.requirement import Requirement
 
@@ -143,7 +154,16 @@ def _newest(
     """
     from .requirement_lines import unconditional
 
-    ranges = _open_ranges(known, matrix)
+    ended = {
+        requirement.name
+        for entry in known.values()
+        if entry.version
+        for requirement in unconditional(entry, facts, matrix)
+        if _has_end(requirement.specifier)
+    }
+    if facts.value("report.lines") is None:
+        ended |= known.keys()  # what is to be installed now, not what was when somebody wrote
+    ranges = _open_ranges(known, ended, matrix)
     chosen: Dict[str, Distribution] = {}
     for _ in range(len(ranges) + 1):
         requirements = [
@@ -168,12 +188,22 @@ def _newest(
     return {}
 
 
-def _open_ranges(known: Mapping[str, Distribution], matrix: Any) -> Dict[str, List[Version]]:
-    """Return the releases in each range that stands for a version, where the matrix knows some."""
+def _has_end(specifier: str) -> bool:
+    return any(sign in specifier for sign in ("<", "==", "~="))
+
+
+def _open_ranges(
+    known: Mapping[str, Distribution], ended: Container[str], matrix: Any
+) -> Dict[str, List[Version]]:
+    """Return the releases in each range that stands for a version, where the matrix knows some.
+
+    A range without an upper end says when somebody wrote it, not that what came out since is there:
+    it counts where others end it.
+    """
     ranges = {
         name: _releases_in(entry, matrix)
         for name, entry in known.items()
-        if entry.version is None and entry.constraint
+        if entry.version is None and (_has_end(entry.constraint) or name in ended)
     }
     return {name: releases for name, releases in ranges.items() if releases}
 

@@ -69,9 +69,13 @@ def _worlds(context: Context, name: str) -> List[Tuple[float, Context]]:
     if name not in open_names[:_UNKNOWN]:
         return []
     distribution = context.distributions[name]
-    releases = releases_in(context.matrix, distribution) or _of_the_time(context, distribution)
+    ranged = releases_in(context.matrix, distribution)
+    releases = ranged or _of_the_time(context, distribution)
+    # Of a range that is stated the newest say nothing of the oldest; what is merely of the time is
+    # seldom old.
+    step = -(-len(ranged) // _WORLDS) or 1
     worlds = []
-    for version, release in releases[:_WORLDS]:
+    for version, release in releases[::step][:_WORLDS]:
         known = {**context.distributions, name: distribution._replace(version=str(version))}
         evidence = context.facts.evidence("distributions") or Evidence("report")
         facts = context.facts.updated({"distributions": Known(known, evidence)})

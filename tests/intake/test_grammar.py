@@ -341,3 +341,29 @@ def test_what_distributions_ask_of_each_other_is_not_installed() -> None:
     assert known["aaa-bbb"].requires == ("starlette<1.0",)
     assert known["ccc-ddd"].requires == ("starlette>=1.0",)
     assert "starlette" not in known
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "value"),
+    [
+        (
+            "it fails with ghcr.io/someone/vllm:v0.6.4 here",
+            "image.name",
+            "ghcr.io/someone/vllm:v0.6.4",
+        ),
+        ("trained with 8卡3090", "gpus", ["RTX 3090"] * 8),
+        ("2*4080 SUPER are in it", "gpus", ["RTX 4080 SUPER"] * 2),
+        ("GPU: L40S, gpu A30 24G", "gpus", None),
+        ("It stopped after loading the model on my RTX 3060", "gpus", ["RTX 3060"]),
+    ],
+)
+def test_facts_in_sentences_without_a_label(text, field, value):
+    known = parse_report(text).value(field)
+    if field == "gpus" and value is not None:
+        known = [device.name for device in known]
+    assert value is None or known == value
+
+
+def test_an_update_leaves_the_second_version():
+    facts = parse_report("After upgrading peft from version 0.9.0 to version 0.15.1 it fails")
+    assert facts.version_of("peft") == "0.15.1"

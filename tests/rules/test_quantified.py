@@ -64,3 +64,9 @@ def test_a_cuda_version_without_an_owner_makes_no_error_of_a_build():
     stack = "PyTorch version 2.2.0\nflash_attn-2.5.5+cu118torch2.2cxx11abiFALSE-cp38-cp38-linux_x86_64.whl\n"
     assert any(entry.code == "ED203" for entry in findings(stack))
     assert not any(entry.code == "ED203" for entry in findings(stack + "CUDA version 11.8\n"))
+
+
+def test_the_oldest_releases_of_a_range_count_as_well():
+    """Older ones of this range do not import what only the newest do."""
+    found = findings("sglang >= 0.4.4\ntransformers 4.49.0\n")
+    assert not [entry for entry in found if "every release" in entry.message]
