@@ -78,6 +78,11 @@ def pytest_collection_finish(session):
     gc.freeze()
 
 
+#: What is sampled by itself, and how much of the share. The rows of the chaos table are three times
+#: as many as all the rest; of the storm each commit has its part, so that its starts add up.
+_SHARES = {"chaos/test_table": 0.1, "entrypoint/test_storm": 1}
+
+
 def pytest_collection_modifyitems(config, items):
     for item in items if config.pluginmanager.hasplugin("xdist") else ():
         group = _group_of(item)
@@ -86,15 +91,17 @@ def pytest_collection_modifyitems(config, items):
     if config.getoption("--slow"):
         return
     slow = [item for item in items if item.get_closest_marker("slow")]
-    # The rows of the chaos table are three times as many as all the rest: a tenth of the share.
-    table = [item for item in slow if "chaos/test_table" in item.nodeid]
-    rest = [item for item in slow if "chaos/test_table" not in item.nodeid]
     share, generator = config.getoption("--slow-sample"), random.Random(config.getoption("--seed"))
+    pools = {place: [item for item in slow if place in item.nodeid] for place in _SHARES}
+    pools[""] = [item for item in slow if not any(place in item.nodeid for place in _SHARES)]
     taken = {
         item
-        for pool, count in ((rest, len(rest) * share), (table, len(table) * share / 10))
+        for place, pool in pools.items()
         # The seed alone decides, not the order of collection.
-        for item in generator.sample(sorted(pool, key=lambda item: item.nodeid), round(count))
+        for item in generator.sample(
+            sorted(pool, key=lambda item: item.nodeid),
+            round(len(pool) * share * _SHARES.get(place, 1)),
+        )
     }
     left = [item for item in slow if item not in taken]
     if left:
