@@ -181,25 +181,21 @@ def test_an_unfinished_change_is_told_and_rolled_back(envdoctor, broken_environm
 # locks
 
 
-@pytest.fixture
-def lock(envdoctor, tmp_path):
-    done = envdoctor(
-        "lock",
-        "--no-close",
-        "--as-of",
-        "latest",
-        "vllm==0.6.3",
-        "--assume",
-        "gpu=H20",
-        "--assume",
-        "nvidia-driver=535.129.03",
-        "--python-version",
-        "3.10",
-        "-o",
-        tmp_path / "lock",
+@pytest.fixture(scope="session")
+def made_lock(fork_server, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made") / "lock"
+    words = (
+        *("lock", "--no-close", "--as-of", "latest", "vllm==0.6.3", "--assume", "gpu=H20"),
+        *("nvidia-driver=535.129.03", "--python-version", "3.10", "-o", str(folder)),
     )
+    done = fork_server.run(words, environment(), folder.parent, None, 60)
     assert done.returncode == 0, done.stderr
-    return tmp_path / "lock"
+    return folder
+
+
+@pytest.fixture
+def lock(made_lock, tmp_path):
+    return shutil.copytree(made_lock, tmp_path / "lock")
 
 
 H20 = ("--assume", "gpu=H20", "--python-version", "3.10")

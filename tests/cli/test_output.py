@@ -90,7 +90,7 @@ def test_terminal_gets_colour_and_the_words_of_plain(envdoctor, broken):
         (
             (
                 "lock",
-                "vllm==0.8.5",
+                "torch==2.4.0",
                 "--dry-run",
                 "--assume",
                 "gpu=H20:8",
@@ -104,7 +104,7 @@ def test_terminal_gets_colour_and_the_words_of_plain(envdoctor, broken):
 )
 def test_fix_and_lock_are_as_wide_as_asked(envdoctor, tmp_path, arguments, code):
     if arguments[0] == "fix":
-        (tmp_path / "requirements.txt").write_text("vllm==0.20.0\ntorch==2.11.0\n")
+        (tmp_path / "requirements.txt").write_text("torch==2.11.0\n")
         arguments = (*arguments, tmp_path / "requirements.txt")
     words = set()
     for columns in (110, 60):

@@ -129,7 +129,7 @@ def test_what_is_not_asked_cannot_match(name):
 
 
 def test_redact_is_quick():
-    start = time.monotonic()
+    start = time.process_time()
     for piece in (
         "a",
         "key",
@@ -147,7 +147,7 @@ def test_redact_is_quick():
         "Bearer ",
     ):
         redact((piece * 8192)[:8192])
-    assert time.monotonic() - start < 2
+    assert time.process_time() - start < 2
 
 
 _SEGMENTS = st.sampled_from(

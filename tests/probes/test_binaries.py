@@ -47,29 +47,40 @@ extern "C" int PyInit_x() { if (&c10::cuda::Maybe) c10::cuda::Maybe(1); return 0
 """
 
 
+TORCH = ("libc10.so", "libtorch_cpu.so", "libtorch_python.so")
+
+
+@pytest.fixture(scope="session")
+def libraries(tmp_path_factory, prerequisite):
+    """Compile the libraries of torch, which know each other by places relative to their own."""
+    prerequisite(shutil.which("g++"), "g++")
+    folder = tmp_path_factory.mktemp("libraries")
+    cudart = build(folder / "nvidia" / "cuda_runtime" / "lib" / "libcudart.so.12")
+    options = [
+        "-Wl,-rpath,$ORIGIN:$ORIGIN/../../nvidia/cuda_runtime/lib",
+        "-Wl,--disable-new-dtags",
+        "-lstdc++",
+    ]
+    c10, cpu, own = (folder / "torch" / "lib" / name for name in TORCH)
+    build(c10, _C10, *options, compiler="g++")
+    build(cpu, _CPU, *options, needs=[c10], compiler="g++")
+    build(own, "", *options, needs=[cpu, cudart])
+    return folder
+
+
 class Environment:
     """A virtual environment with a torch of three libraries; extensions are added by the tests."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, libraries):
         output(
             sys.executable, "-m", "venv", "--without-pip", folder, environment=plain_environment()
         )
         self.python = folder / "bin" / "python"
         self.site = next((folder / "lib").glob("python3.*")) / "site-packages"
+        shutil.copytree(libraries, self.site, dirs_exist_ok=True)
         library = self.site / "torch" / "lib"
-        self.cudart = build(self.site / "nvidia" / "cuda_runtime" / "lib" / "libcudart.so.12")
-        options = [
-            "-Wl,-rpath,$ORIGIN:$ORIGIN/../../nvidia/cuda_runtime/lib",
-            "-Wl,--disable-new-dtags",
-            "-lstdc++",
-        ]
-        self.c10 = build(library / "libc10.so", _C10, *options, compiler="g++")
-        self.cpu = build(
-            library / "libtorch_cpu.so", _CPU, *options, needs=[self.c10], compiler="g++"
-        )
-        self.own = build(
-            library / "libtorch_python.so", "", *options, needs=[self.cpu, self.cudart]
-        )
+        self.cudart = self.site / "nvidia" / "cuda_runtime" / "lib" / "libcudart.so.12"
+        self.c10, self.cpu, self.own = (library / name for name in TORCH)
         (self.site / "torch" / "__init__.py").write_text("")
         (self.site / "torch" / "version.py").write_text(
             "__version__ = '2.8.0+cu128'\ncuda = '12.8'\n"
@@ -115,9 +126,8 @@ class Environment:
 
 
 @pytest.fixture
-def environment(tmp_path, prerequisite):
-    prerequisite(shutil.which("g++"), "g++")
-    return Environment(tmp_path / "env")
+def environment(tmp_path, libraries):
+    return Environment(tmp_path / "env", libraries)
 
 
 def test_an_extension_that_fits(environment):

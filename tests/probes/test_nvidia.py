@@ -577,7 +577,7 @@ def test_parsers_take_anything(text):
 def test_parsers_are_quick_on_much_text():
     import time
 
-    start = time.monotonic()
+    start = time.process_time()
     for text in (
         "1." * 500_000,
         "9" * 1_000_000,
@@ -592,7 +592,7 @@ def test_parsers_are_quick_on_much_text():
         nvidia_text.parse_fabric_version(text)
         nvidia_text.parse_maps(text, "libcuda.so")
         nvidia_text.parse_pci_list(text, "10de")
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_known_values_are_of_their_fields_type():

@@ -421,10 +421,10 @@ def test_hostile_files_are_refused_quickly(
 ) -> None:
     path = tmp_path / name
     path.write_text(content)
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(InputError, match=text):
         read_workload([str(path)], framework="easyr1")
-    assert time.perf_counter() - started < 3
+    assert time.process_time() - started < 3
 
 
 def test_reading_is_fast() -> None:
