@@ -280,15 +280,12 @@ def test_surroundings_change_nothing(envdoctor, broken, tmp_path, form):
     arguments = ["check", "--facts", broken, "--format", form, "--verbose"]
     expected = envdoctor(*arguments).stdout
     assert expected
+    home = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    coerced = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     for changes in (
-        {"LC_ALL": "C"},
-        {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
-        {"LC_ALL": None, "LANG": "de_DE.ISO-8859-1"},
-        {"PYTHONIOENCODING": "ascii"},
-        {"PYTHONHASHSEED": "1"},
-        {"PYTHONHASHSEED": "77"},
-        {"HOME": None},
-        {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)},
+        {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", **home},
+        {"LC_ALL": "POSIX", **coerced, "PYTHONHASHSEED": "1", "HOME": None},
+        {"LC_ALL": None, "LANG": "de_DE.ISO-8859-1", "PYTHONHASHSEED": "77"},
     ):
         assert envdoctor(*arguments, env=environment(**changes)).stdout == expected, changes
     assert envdoctor(*arguments, cwd="/").stdout == expected
