@@ -50,6 +50,7 @@ _WHOLE_VERSION = re.compile(r"\d+\.\d+\.\d+[\w.+]*")
 _OPERATOR = re.compile(r"[<>=~!]")
 _INNER = re.compile(r"\(([^()]{2,120})\)")
 _TABLE_ROW = re.compile(r"([A-Za-z][\w.-]{1,60})(?: {2,})(\d[\w.!+-]*)(?: .*)?$")
+_DOTTED = re.compile(r"\d+(?:\.[\w+!-]+)+")
 _JSON_PARTS = re.compile(r",\s*(?=[\"'])")
 _ASSIGNED = re.compile(
     r"(?<![\w.-])([a-z][a-z0-9_]{1,40})=(\"[^\"]{1,200}\"|'[^']{1,200}'|[\w./+-]{1,200})"
@@ -106,6 +107,10 @@ _CHANGED = re.compile(
 #: An image of an engine by its name and tag, where nothing labels it.
 _IMAGE = re.compile(
     r"(?<![\w./@:-])(?:[\w.-]{1,80}/){0,3}(?:vllm-openai|vllm|sglang):v?\d[\w.-]{2,60}"
+)
+#: What an index has, not what is installed.
+_OFFERED = re.compile(
+    r"\d\S* (?:are|is) (?:only |also )?available\b|\bavailable versions?\b", re.IGNORECASE
 )
 #: What a device or a distribution of Linux begins with.
 _NAMED = re.compile(
@@ -208,6 +213,7 @@ class StatementReader:
         self._heading: Tuple[int, str] = (-9, "")
         self._sections: List[Tuple[int, str]] = []  # of headings, with how far they are indented
         self._listed = self._configured = -9  # the last lines of such a block
+        self._row: Tuple[int, int] = (-9, 0)  # the last row of a table: line, column of the version
 
     def read(self, line: Line, draft: Draft) -> bool:
         """Take one line; False where nothing was understood in it."""
@@ -284,10 +290,15 @@ class StatementReader:
                 if subject_of(heading) is not None:
                     return True
         row = _TABLE_ROW.fullmatch(text)
-        if row is not None and known_distribution(row.group(1)):
-            subject = subject_of(row.group(1))
+        if row is not None:
+            in_table = self._row == (line.number - 1, row.start(2))
+            self._row = (line.number, row.start(2))
+            subject = subject_of(row.group(1)) if known_distribution(row.group(1)) else None
             if subject is not None and subject.kind == "distribution":
                 return state(Claim(subject, "labelled", row.group(2), line), draft)
+            if in_table and _DOTTED.fullmatch(row.group(2)):
+                draft.distribution(row.group(1), row.group(2), line)
+                return True
         return read_sentence(text, line, draft)
 
     def _read_pair(self, key: str, value: str, line: Line, draft: Draft) -> Optional[bool]:
@@ -417,6 +428,8 @@ def read_sentence(text: str, line: Line, draft: Draft) -> bool:
         draft.put("torch.cuda", cuda, line, PROSE)
         understood = True
     for sentence in _SENTENCES.split(text):
+        if _OFFERED.search(sentence):
+            continue
         asked: Optional[Topic] = None
         wished = False
         asking = sentence.endswith("?")
