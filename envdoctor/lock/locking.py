@@ -548,6 +548,10 @@ def _verified(resolution: Resolution, facts: Sequence[Facts], matrix: Matrix) ->
     findings = _findings(resolution, facts, matrix)
     for problem in _problems(findings):
         raise InternalFault(f"check refuses what was resolved: {problem}")
+    if resolution.requires.platform != "linux":
+        # what a release requires of drivers, GPUs and glibc was read from its wheels for Linux
+        needs = resolution.requires._replace(driver=None, glibc=None, cuda=None, sm=())
+        resolution = resolution._replace(requires=needs)
     return _warned(resolution, findings)
 
 

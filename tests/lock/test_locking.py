@@ -45,6 +45,8 @@ def test_a_lock_for_a_gpu_is_for_linux_wherever_it_is_made(monkeypatch, platform
     assert str(found.pin("nvidia-cublas-cu12").version) == "12.3.4.1"
     own = gather(Sources(python_version="3.10", elsewhere=True))
     assert lock(["numpy"], own).request.platform == platform
+    needs = lock(["torch"], own, python="3.12").requires
+    assert (needs.driver, needs.glibc, needs.cuda, needs.sm) == (None, None, None, ())
 
 
 @pytest.mark.parametrize("version", ["3.10.x", "", "²", "cp310"])

@@ -51,6 +51,7 @@ _UNKNOWN = re.compile(
     r"locations)"
 )
 _NO_EXTRA = re.compile(r"package `([^`=]+)==[^`]+` does not have an extra named `([^`]+)`")
+_MACOS = "14.0"  # uv presumes 13, for which torch and numpy have no wheels any more
 _FAR = "2100-01-01T00:00:00Z"  # "false" says the same to newer uv alone
 _UNDATED = "is missing an upload date"
 
@@ -143,10 +144,13 @@ def _glibc(found: Resolution, target: Optional[str]) -> str:
 
 
 def _environment(sources: IndexSources, folder: str) -> Dict[str, str]:
-    """The variables of uv; without a home its cache has no place of its own."""
+    """The variables of uv: without a home its cache has no place of its own, and a lock for macOS
+    is for the oldest that has wheels.
+    """
     found = dict(sources.environment)
     if not any(found.get(name) for name in ("UV_CACHE_DIR", "XDG_CACHE_HOME", "HOME")):
         found["UV_CACHE_DIR"] = os.path.join(folder, "cache")
+    found.setdefault("MACOSX_DEPLOYMENT_TARGET", _MACOS)
     return found
 
 

@@ -54,7 +54,9 @@ def python_platform(platform: str, architecture: str, glibc: Optional[str]) -> O
     has no name for it.
     """
     if platform != "linux":
-        return {"darwin": "macos", "win32": "windows"}.get(platform)
+        machine = {"arm64": "aarch64", "amd64": "x86_64"}.get(architecture.lower(), architecture)
+        system = {"darwin": "apple-darwin", "win32": "pc-windows-msvc"}.get(platform)
+        return f"{machine}-{system}" if system else None
     if architecture not in ("x86_64", "aarch64"):
         return None
     parts = (glibc or "2.28").split(".")
