@@ -4,7 +4,7 @@ is more than a year behind a note says what else there is.
 
 from __future__ import annotations
 
-from typing import Iterator, List, Mapping, Optional, Sequence
+from typing import Container, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 from ...model.facts import Facts
 from ...model.request import Root
@@ -20,6 +20,17 @@ from .staleness import MONTH, VIOLATED, YEAR, days_behind, months, years
 __all__ = ["with_ages"]
 
 _CAUSES = 3
+#: Roots of a request from which on no alternative is looked for: each would be a lock of its own.
+_MANY = 16
+
+
+class _Causes(NamedTuple):
+    """Why no younger release of a root goes with the others: in words, and the roots without which
+    nothing of that would hold.
+    """
+
+    said: Sequence[Statement]
+    roots: FrozenSet[str]
 
 
 def with_ages(
@@ -37,8 +48,8 @@ def with_ages(
         if years(days) or (days and name in unexplained)
     }
     pins = [
-        pin._replace(reasons=(*pin.reasons, _reason(pin.name, causes[pin.name], found)))
-        if causes.get(pin.name)
+        pin._replace(reasons=(*pin.reasons, _reason(pin.name, causes[pin.name].said, found)))
+        if pin.name in causes and causes[pin.name].said
         else pin
         for pin in resolution.pins
     ]
@@ -84,7 +95,7 @@ def _behind(found: Attempt) -> Mapping[str, int]:
 def _note(
     name: str,
     days: int,
-    causes: Sequence[Statement],
+    causes: _Causes,
     found: Attempt,
     catalog: Catalog,
     facts: Sequence[Facts],
@@ -96,10 +107,10 @@ def _note(
         f"{name} {chosen.version} is of {chosen.release.released}, {months(days)} months behind "
         f"{newest.version}, which would do alone"
     )
-    other = next(_alternatives(name, found, catalog, facts), "")
-    return (
-        text + (f": {_words(causes)}" if causes else "") + (f"; instead: {other}" if other else "")
-    )
+    few = len(catalog.request.roots) < _MANY
+    other = next(_alternatives(name, causes.roots, found, catalog, facts), "") if few else ""
+    why = f": {_words(causes.said)}" if causes.said else ""
+    return text + why + (f"; instead: {other}" if other else "")
 
 
 def _within(name: str, found: Attempt, most: int) -> int:
@@ -109,7 +120,7 @@ def _within(name: str, found: Attempt, most: int) -> int:
     return sum(bit for bit, count in days.items() if count <= most)
 
 
-def _causes(name: str, found: Attempt, catalog: Catalog) -> List[Statement]:
+def _causes(name: str, found: Attempt, catalog: Catalog) -> _Causes:
     """Why no younger release goes with the others as they are, or, of what is more than a year
     behind, none that is at most a year behind; where one does, what it would violate.
     """
@@ -126,18 +137,23 @@ def _causes(name: str, found: Attempt, catalog: Catalog) -> List[Statement]:
                 problem = builder.problem(found.overrides)
                 break
         else:
-            return _spared(problem, soft, sparing, found, catalog)
+            return _Causes(_spared(problem, soft, sparing, found, catalog), frozenset(found.newest))
     groups = minimal_groups(asked, outcome.core)
     bounds = {root.text for root in catalog.request.roots if root.specifier}
-    told = {key: listed for key, listed in groups.items() if key[0] != "behind"}
-    listed = [
+    told = {key: nogoods for key, nogoods in groups.items() if key[0] != "behind"}
+    said = [
         statement
         for statement in statements(asked, told, catalog)
         if statement.kind != "request" or statement.requirement in bounds
     ]
     # What the machine says decides before what only follows.
-    listed.sort(key=lambda statement: statement.kind != "hardware")
-    return listed
+    said.sort(key=lambda statement: statement.kind != "hardware")
+    texts = {key[1] for key in groups if key[0] == "request"}
+    kept = {key[1] for key in groups if key[0] == "behind"}
+    roots = catalog.request.roots
+    return _Causes(
+        said, frozenset(root.name for root in roots if root.text in texts or root.name in kept)
+    )
 
 
 def _with_younger(name: str, found: Attempt, problem: Problem) -> Problem:
@@ -178,10 +194,14 @@ def _spared(
 
 
 def _alternatives(
-    name: str, found: Attempt, catalog: Catalog, facts: Sequence[Facts]
+    name: str,
+    concerned: Container[str],
+    found: Attempt,
+    catalog: Catalog,
+    facts: Sequence[Facts],
 ) -> Iterator[str]:
     """Yield what a young release of the root goes with, no other root being years behind: the same
-    roots, then one of them without its bound, then all but one.
+    roots, then one of those that are concerned without its bound, then all but one of these.
     """
     table = found.problem.tables[name]
     young = min(table.at(bit).version for bit in bits_of(_within(name, found, YEAR)))
@@ -191,7 +211,7 @@ def _alternatives(
         else root
         for root in catalog.request.roots
     ]
-    others = [root for root in roots if root.name != name]
+    others = [root for root in roots if root.name != name and root.name in concerned]
     tries = [(roots, "")]
     tries += [
         (

@@ -92,9 +92,11 @@ def _optimum(builder: Builder, problem: Problem, roots: Sequence[Root]) -> Optio
         return None
     names = list(dict.fromkeys(root.name for root in roots))
     bits = dict(zip(problem.nodes, plain.model))
-    newest = {name: _newest(builder, problem, name, bits[name]) for name in names}
-    if not all(newest.values()):
-        return None
+    newest: Dict[str, int] = {}
+    for name in names:
+        newest[name] = _newest(builder, problem, name, bits[name])
+        if not newest[name]:
+            return None
     behind = {
         name: days_behind(problem.tables[name], bits[name], newest[name])[bits[name]]
         for name in names
